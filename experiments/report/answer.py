@@ -1,4 +1,9 @@
-"""The answer, computed from the judgements: what was promised and broken, what was seen though not promised, what held. Pure."""
+"""The answer of a sweep in a few sentences, computed from its verdicts.
+
+It states which guarantees were violated, what was observed where nothing is guaranteed, which
+guarantees held and how strong the evidence is, and what is unknown. Each statement names its cells;
+cells that form a cross product are named by it: `acks=0/1 RF=1/3`.
+"""
 
 from __future__ import annotations
 
@@ -8,225 +13,245 @@ from dataclasses import dataclass
 from experiments.ledger.record import Cell, Scalar
 from experiments.messages.phrases import format_count, format_list
 from experiments.results.models import CellResult, SweepResults
-from experiments.results.wording import GUARANTEE_NAMES, OBSERVED_TEXTS, share_text
-from experiments.sweep.cell_names import axis_name, differing_axes, fault_name, value_text
+from experiments.results.wording import (
+    GUARANTEE_NAMES,
+    HELD_SIGN,
+    OBSERVED_SIGN,
+    OBSERVED_TEXTS,
+    UNKNOWN_SIGN,
+    VIOLATED_SIGN,
+    share_text,
+)
+from experiments.sweep.cell_names import (
+    FAULT_AXIS,
+    axis_name,
+    differing_axes,
+    fault_name,
+    value_text,
+)
 from experiments.verdicts.contract import Guarantee
 from experiments.verdicts.judge import Judgement, Verdict
-
-# ---------- Many cells in few words: cells whose values form a product are named by it, `acks=0/1 RF=1/3`. Pure.
-
-
-Box = tuple[tuple[Scalar, ...], ...]
-"""The values of each axis; stands for every combination of them, all of which are among the cells that were named."""
-
-
-def cell_group_names(cells: Sequence[Cell], axes: Sequence[str]) -> tuple[str, ...]:
-    """Return names that together stand for exactly these cells."""
-    boxes: list[Box] = [tuple((_value(cell, axis),) for axis in axes) for cell in cells]
-    merged = _merged_once(boxes)
-    while len(merged) < len(boxes):
-        boxes, merged = merged, _merged_once(merged)
-    return tuple(_name(box, axes) for box in merged)
-
-
-def _value(cell: Cell, axis: str) -> Scalar:
-    return fault_name(cell) if axis == "fault" else cell.get(axis)
-
-
-def _merged_once(boxes: Sequence[Box]) -> list[Box]:
-    """Put two boxes that differ in one axis only into one; as they are, where there are no two such."""
-    for first, box in enumerate(boxes):
-        for second in range(first + 1, len(boxes)):
-            apart = [place for place, values in enumerate(box) if values != boxes[second][place]]
-            if len(apart) == 1:
-                place = apart[0]
-                both = (*box[:place], (*box[place], *boxes[second][place]), *box[place + 1 :])
-                return [*boxes[:first], both, *boxes[first + 1 : second], *boxes[second + 1 :]]
-    return list(boxes)
-
-
-def _name(box: Box, axes: Sequence[str]) -> str:
-    told = [
-        (axis, "/".join(map(value_text, values)))
-        for axis, values in zip(axes, box, strict=True)
-        if set(values) != {None}
-    ]
-    settings = [f"{axis_name(axis)}={text}" for axis, text in told if axis != "fault"]
-    return (
-        " ".join([*settings, *(text for axis, text in told if axis == "fault")]) or "the one cell"
-    )
 
 
 @dataclass(frozen=True)
 class AnswerLine:
-    """One sentence of the answer, and the cells that it is about."""
+    """One statement of the answer, and its cells."""
 
     sign: str
     kind: str
-    """`violated`, `seen`, `held` or `unknown`: the style sheet's name of it."""
+    """The CSS class: `violated`, `seen`, `held` or `unknown`."""
     text: str
     cells: tuple[str, ...]
-    """Names of single cells, and of products of them."""
+    """Names of cells and of cross products of cells."""
 
 
 @dataclass(frozen=True)
 class ReportAnswer:
-    """The answer to a sweep's question."""
+    """The answer of a sweep to its question."""
 
-    sentence: str
-    findings: tuple[AnswerLine, ...]
+    summary: str
+    lines: tuple[AnswerLine, ...]
+    """One line per guarantee and outcome: violated, observed, held, unknown."""
 
 
 @dataclass(frozen=True)
-class _Judged:
+class _CellJudgement:
     cell: CellResult
     judgement: Judgement
 
 
+_Judged = Sequence[_CellJudgement]
+
+
 def compute_answer(results: SweepResults) -> ReportAnswer:
-    """Return the answer, of the experiment's own cells; of a sweep in which nothing was judged, that it is not known."""
+    """Return the answer of a sweep; the controls that the planner added are not part of it."""
     judged = [
-        _Judged(cell, judgement)
+        _CellJudgement(cell, judgement)
         for cell in results.cells
         if not cell.added
         for judgement in cell.judgements
     ]
-    findings = tuple(_findings(judged, results.cells))
-    return ReportAnswer(_sentence(judged, results), findings)
+    return ReportAnswer(_summary(judged, results), tuple(_lines(judged, results.cells)))
 
 
-def _sentence(judged: Sequence[_Judged], results: SweepResults) -> str:
+# The summary
+
+
+def _summary(judged: _Judged, results: SweepResults) -> str:
     if not judged:
-        return f"Not known: none of the sweep's {format_count(len(results.cells), 'cell')} has been judged."
+        cells = format_count(len(results.cells), "cell")
+        return f"Unknown: no cell has been judged ({cells} in this sweep)."
     if results.harness.control_clean is False:
-        return "Nothing can be concluded: the harness itself lost or repeated records where nothing was wrong."
-    parts = [
-        _of_violations(judged),
-        _of_the_unpromised(judged),
-        _of_the_held(judged),
-        _of_the_unknown(judged),
-    ]
-    sentence = "; ".join(part for part in parts if part)
-    return sentence[0].upper() + sentence[1:] + "."
-
-
-def _of_violations(judged: Sequence[_Judged]) -> str:
-    broken = _with(judged, Verdict.VIOLATED)
-    if broken:
-        names = ", ".join(
-            dict.fromkeys(GUARANTEE_NAMES[entry.judgement.guarantee] for entry in broken)
+        return (
+            "No conclusion is possible: records were lost or duplicated in the control, "
+            "which has no fault."
         )
-        return f"a promise was broken in {_cells(broken)} ({names})"
-    return "no promise was seen broken" if _with(judged, Verdict.HELD) else ""
+    sentences = [
+        _violation_sentence(judged),
+        _observation_sentence(judged),
+        _held_sentence(judged),
+        _unknown_sentence(judged),
+    ]
+    return " ".join(sentence for sentence in sentences if sentence)
 
 
-def _of_the_unpromised(judged: Sequence[_Judged]) -> str:
-    seen = [entry for entry in _with(judged, Verdict.NOT_GUARANTEED) if entry.judgement.seen]
-    parts = [
-        (guarantee, [entry for entry in seen if entry.judgement.guarantee is guarantee])
+def _violation_sentence(judged: _Judged) -> str:
+    violated = _with_verdict(judged, Verdict.VIOLATED)
+    if violated:
+        names = dict.fromkeys(GUARANTEE_NAMES[one.judgement.guarantee] for one in violated)
+        return f"A guarantee was violated in {_count_cells(violated)} ({', '.join(names)})."
+    return "No violation was observed." if _with_verdict(judged, Verdict.HELD) else ""
+
+
+def _observation_sentence(judged: _Judged) -> str:
+    observations = [
+        f"{OBSERVED_TEXTS[guarantee]} in {_count_cells(observed)}"
         for guarantee in Guarantee
+        if (observed := _observed(judged, guarantee))
     ]
-    told = [
-        f"{OBSERVED_TEXTS[guarantee]} in {_cells(entries)}"
-        for guarantee, entries in parts
-        if entries
-    ]
-    return f"where nothing else was promised, {format_list(told)}" if told else ""
+    return f"Not guaranteed, observed: {format_list(observations)}." if observations else ""
 
 
-def _of_the_held(judged: Sequence[_Judged]) -> str:
-    held = _with(judged, Verdict.HELD)
-    if not held:
+def _held_sentence(judged: _Judged) -> str:
+    held = _with_verdict(judged, Verdict.HELD)
+    return f"{format_count(len(held), 'guarantee')} held{_weakest_evidence(held)}." if held else ""
+
+
+def _unknown_sentence(judged: _Judged) -> str:
+    unknown = len(_with_verdict(judged, Verdict.UNKNOWN))
+    if not unknown:
         return ""
-    return f"{format_count(len(held), 'guarantee')} held{_weakest(held)}"
+    return f"{format_count(unknown, 'verdict')} {'is' if unknown == 1 else 'are'} unknown."
 
 
-def _of_the_unknown(judged: Sequence[_Judged]) -> str:
-    unknown = _with(judged, Verdict.UNKNOWN)
-    return f"{format_count(len(unknown), 'verdict')} cannot be given" if unknown else ""
+def _weakest_evidence(held: _Judged) -> str:
+    """Return the share with the highest upper bound: the guarantee that is shown least surely."""
+    shares = [one.judgement.share for one in held if one.judgement.share]
+    if not shares:
+        return ""
+    return f"; weakest evidence: {share_text(max(shares, key=lambda share: share.interval.high))}"
 
 
-def _weakest(held: Sequence[_Judged]) -> str:
-    """Return how little the weakest of the held promises excludes."""
-    shares = [entry.judgement.share for entry in held if entry.judgement.share]
-    return (
-        f" (at the weakest {share_text(max(shares, key=lambda share: share.interval.high))})"
-        if shares
-        else ""
-    )
+# The lines
 
 
-def _findings(judged: Sequence[_Judged], among: Sequence[CellResult]) -> Iterator[AnswerLine]:
-    """Yield what was seen, the worst first."""
+def _lines(judged: _Judged, cells: Sequence[CellResult]) -> Iterator[AnswerLine]:
+    """Yield the statements, the most severe first."""
+    axes = differing_axes([cell.cell for cell in cells if cell.refused is None])
+
+    def names(entries: _Judged) -> tuple[str, ...]:
+        return cell_group_names([one.cell.cell for one in entries], axes)
+
     for guarantee in Guarantee:
-        broken = [
-            entry
-            for entry in _with(judged, Verdict.VIOLATED)
-            if entry.judgement.guarantee is guarantee
-        ]
-        if broken:
-            yield AnswerLine(
-                "\N{MULTIPLICATION X}",
-                "violated",
-                f"Promised and broken: {GUARANTEE_NAMES[guarantee]}. {_records(broken)}",
-                _named(broken, among),
-            )
+        violated = _with_verdict(judged, Verdict.VIOLATED, guarantee)
+        if violated:
+            text = f"Guaranteed, VIOLATED: {GUARANTEE_NAMES[guarantee]}. {_extent(violated)}"
+            yield AnswerLine(VIOLATED_SIGN, "violated", text, names(violated))
     for guarantee in Guarantee:
-        seen = [
-            entry
-            for entry in _with(judged, Verdict.NOT_GUARANTEED)
-            if entry.judgement.guarantee is guarantee and entry.judgement.seen
-        ]
-        if seen:
-            yield AnswerLine(
-                "!",
-                "seen",
-                f"Not promised, and seen: {OBSERVED_TEXTS[guarantee]}. {_records(seen)}",
-                _named(seen, among),
-            )
+        observed = _observed(judged, guarantee)
+        if observed:
+            text = f"Not guaranteed, observed: {OBSERVED_TEXTS[guarantee]}. {_extent(observed)}"
+            yield AnswerLine(OBSERVED_SIGN, "seen", text, names(observed))
     for guarantee in Guarantee:
-        held = [
-            entry for entry in _with(judged, Verdict.HELD) if entry.judgement.guarantee is guarantee
-        ]
+        held = _with_verdict(judged, Verdict.HELD, guarantee)
         if held:
-            yield AnswerLine(
-                "\N{CHECK MARK}",
-                "held",
-                f"Promised, and held: {GUARANTEE_NAMES[guarantee]}{_weakest(held)}.",
-                _named(held, among),
-            )
+            text = f"Guaranteed and held: {GUARANTEE_NAMES[guarantee]}{_weakest_evidence(held)}."
+            yield AnswerLine(HELD_SIGN, "held", text, names(held))
     for guarantee in Guarantee:
-        unknown = [
-            entry
-            for entry in _with(judged, Verdict.UNKNOWN)
-            if entry.judgement.guarantee is guarantee
-        ]
+        unknown = _with_verdict(judged, Verdict.UNKNOWN, guarantee)
         if unknown:
-            yield AnswerLine(
-                "?", "unknown", f"Not known: {GUARANTEE_NAMES[guarantee]}.", _named(unknown, among)
-            )
+            text = f"Unknown: {GUARANTEE_NAMES[guarantee]}."
+            yield AnswerLine(UNKNOWN_SIGN, "unknown", text, names(unknown))
 
 
-def _records(entries: Sequence[_Judged]) -> str:
-    """Return in how many trials, and how many records."""
-    shares = [entry.judgement.share for entry in entries if entry.judgement.share]
-    records = sum(entry.judgement.records_total for entry in entries)
-    trials = (
-        f"In {sum(share.seen for share in shares)} of {format_count(sum(share.of for share in shares), 'trial')}"
-        if shares
-        else "In trials"
-    )
-    return f"{trials}, {format_count(records, 'record')}." if records else f"{trials}."
+def _extent(entries: _Judged) -> str:
+    """Return in how many trials it was observed, and how many records were affected."""
+    shares = [one.judgement.share for one in entries if one.judgement.share]
+    records = sum(one.judgement.records_total for one in entries)
+    extent = "In trials"
+    if shares:
+        trials = format_count(sum(share.of for share in shares), "trial")
+        extent = f"In {sum(share.seen for share in shares)} of {trials}"
+    return f"{extent}, {format_count(records, 'record')}." if records else f"{extent}."
 
 
-def _with(judged: Sequence[_Judged], verdict: Verdict) -> list[_Judged]:
-    return [entry for entry in judged if entry.judgement.verdict is verdict]
+def _with_verdict(
+    judged: _Judged, verdict: Verdict, guarantee: Guarantee | None = None
+) -> list[_CellJudgement]:
+    return [
+        one
+        for one in judged
+        if one.judgement.verdict is verdict and guarantee in {None, one.judgement.guarantee}
+    ]
 
 
-def _cells(entries: Sequence[_Judged]) -> str:
-    return format_count(len({id(entry.cell) for entry in entries}), "cell")
+def _observed(judged: _Judged, guarantee: Guarantee) -> list[_CellJudgement]:
+    """Return the cells to which the guarantee is not given, and which showed the opposite."""
+    return [
+        one
+        for one in _with_verdict(judged, Verdict.NOT_GUARANTEED, guarantee)
+        if one.judgement.seen
+    ]
 
 
-def _named(entries: Sequence[_Judged], among: Sequence[CellResult]) -> tuple[str, ...]:
-    axes = differing_axes([cell.cell for cell in among if cell.refused is None])
-    return cell_group_names([entry.cell.cell for entry in entries], axes)
+def _count_cells(entries: _Judged) -> str:
+    return format_count(len({id(one.cell) for one in entries}), "cell")
+
+
+# Names of groups of cells
+
+_Product = tuple[tuple[Scalar, ...], ...]
+"""The values of each axis; it names every combination of them."""
+
+
+def cell_group_names(cells: Sequence[Cell], axes: Sequence[str]) -> tuple[str, ...]:
+    """Return names that together denote exactly these cells.
+
+    Cells that form a cross product share one name: `acks=0/1 RF=1/3`.
+
+    Args:
+        cells: the cells.
+        axes: the axes to name.
+    """
+    products: list[_Product] = [
+        tuple((_axis_value(cell, axis),) for axis in axes) for cell in cells
+    ]
+    merged = _merge_one_pair(products)
+    while len(merged) < len(products):
+        products, merged = merged, _merge_one_pair(merged)
+    return tuple(_product_name(product, axes) for product in merged)
+
+
+def _axis_value(cell: Cell, axis: str) -> Scalar:
+    return fault_name(cell) if axis == FAULT_AXIS else cell.get(axis)
+
+
+def _merge_one_pair(products: Sequence[_Product]) -> list[_Product]:
+    """Merge the first two products that differ in one axis only; without such a pair, none."""
+    for first, product in enumerate(products):
+        for second in range(first + 1, len(products)):
+            other = products[second]
+            differing = [place for place, values in enumerate(product) if values != other[place]]
+            if len(differing) == 1:
+                place = differing[0]
+                values = (*product[place], *other[place])
+                merged = (*product[:place], values, *product[place + 1 :])
+                return [
+                    *products[:first],
+                    merged,
+                    *products[first + 1 : second],
+                    *products[second + 1 :],
+                ]
+    return list(products)
+
+
+def _product_name(product: _Product, axes: Sequence[str]) -> str:
+    texts = {
+        axis: "/".join(map(value_text, values))
+        for axis, values in zip(axes, product, strict=True)
+        if set(values) != {None}
+    }
+    names = [f"{axis_name(axis)}={text}" for axis, text in texts.items() if axis != FAULT_AXIS]
+    if FAULT_AXIS in texts:
+        names.append(texts[FAULT_AXIS])
+    return " ".join(names) or "the one cell"

@@ -11,7 +11,7 @@ from experiments.comparing.cell_pairs import experiment_cells, pair_cells_except
 from experiments.comparing.comparison import ComparedCell, ComparedSweep, compare_pair
 from experiments.comparing.differences import ComparedMeasure, Difference
 from experiments.comparing.pairing import MIN_PAIRS_FOR_TEST
-from experiments.comparing.within import varied_axes, cells_with_value, value_text, axis_values
+from experiments.comparing.within import axis_values, cells_with_value, value_text, varied_axes
 from experiments.ledger.record import Scalar
 from experiments.messages.phrases import format_count
 from experiments.report.data import ReportData

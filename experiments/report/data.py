@@ -1,4 +1,7 @@
-"""All that the page is made of, read once from the sweep's folder. What was not measured is empty, never made up."""
+"""The input of the report: everything that it shows, read once from the sweep's folder.
+
+Values that were not measured are empty.
+"""
 
 from __future__ import annotations
 
@@ -22,71 +25,75 @@ from experiments.results.rows import Row, rows_by_trial
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.plan import Plan
 
-_DRAWN = ("timeline", "histogram", "outages", "attribution")
+_TABLES = ("timeline", "histogram", "outages", "attribution")
 _NS_PER_S = 1e9
 
 
 @dataclass(frozen=True)
 class LeaderChange:
-    """A partition's new leader."""
+    """A partition changed its leader."""
 
     at_s: float
-    """After the load's begin."""
+    """Seconds after the begin of the load."""
     partition: int
     node: int | None
-    """`None`: the partition was without a leader."""
+    """The new leader; None: the partition lost its leader."""
 
 
 @dataclass(frozen=True)
 class ReportData:
-    """A sweep as the page needs it; rows are grouped by trial."""
+    """A sweep as the report needs it; rows of tables are grouped by trial."""
 
     plan: Plan
     results: SweepResults
     records: Mapping[str, TrialRecord]
-    """Of sealed and void trials."""
+    """The records of sealed and void trials, by trial."""
     timeline: Mapping[str, Sequence[Row]] = field(default_factory=dict)
     histogram: Mapping[str, Sequence[Row]] = field(default_factory=dict)
     outages: Mapping[str, Sequence[Row]] = field(default_factory=dict)
     attribution: Mapping[str, Sequence[Row]] = field(default_factory=dict)
     leaders: Mapping[str, Sequence[LeaderChange]] = field(default_factory=dict)
     machine: Mapping[str, Any] = field(default_factory=dict)
-    """What `experiments.orchestration` noted of the machine that ran the trials; empty: nobody did."""
+    """The machine that ran the trials, from `machine.json`; empty if there is no such file."""
     finding: Finding | None = None
-    """What the sweep says to its experiment's claim; `None`: that makes none."""
+    """Whether the sweep supports the claim of its experiment; None: the experiment makes none."""
 
     @cached_property
     def slots(self) -> Mapping[tuple[str, str, str], Sequence[Row]]:
-        """The histograms by trial, measure and phase: each chart reads its own rows, not a trial's."""
-        found: defaultdict[tuple[str, str, str], list[Row]] = defaultdict(list)
+        """The histogram rows by trial, measure and phase, as a chart needs them."""
+        slots: defaultdict[tuple[str, str, str], list[Row]] = defaultdict(list)
         for trial_id, rows in self.histogram.items():
             for row in rows:
-                found[trial_id, row["measure"], row["phase"]].append(row)
-        return found
+                slots[trial_id, row["measure"], row["phase"]].append(row)
+        return slots
 
 
 def read_report_data(sweep: SweepFolder) -> ReportData:
-    """Return what the sweep's folder holds, also of one that is still running or was never measured.
+    """Return the data of a sweep; the sweep may still be running, or not be measured yet.
 
     Raises:
         UnknownName: there is no such sweep.
-        LedgerError: a trial's record or a table cannot be read; names it.
+        LedgerError: a trial's record or a table cannot be read; the message names the file.
     """
     results = read_results(sweep)
-    records = {record.trial_id: record for record in sweep.whole_trials()}
+    records = {record.trial_id: record for record in sweep.complete_trials()}
     return ReportData(
         plan=sweep.plan(),
         results=results,
         records=records,
-        **{name: rows_by_trial(sweep, name) for name in _DRAWN},
-        leaders={trial_id: _leaders(sweep, record) for trial_id, record in records.items()},
+        **{name: rows_by_trial(sweep, name) for name in _TABLES},
+        leaders={trial_id: _leader_changes(sweep, record) for trial_id, record in records.items()},
         machine=_machine(sweep),
         finding=finding_of(sweep, results),
     )
 
 
-def _leaders(sweep: SweepFolder, record: TrialRecord) -> tuple[LeaderChange, ...]:
-    """Return the changes of leaders, by the brokers' own logs where they say any, else by the watcher's metadata."""
+def _leader_changes(sweep: SweepFolder, record: TrialRecord) -> tuple[LeaderChange, ...]:
+    """Return the changes of leader from load begin until the cluster was healthy.
+
+    Events from the brokers' logs are preferred, because they have the time of the change itself;
+    the metadata poller sees it later.
+    """
     path = sweep.trial(record.trial_id) / "events.parquet"
     try:
         events = pq.read_table(
@@ -94,11 +101,11 @@ def _leaders(sweep: SweepFolder, record: TrialRecord) -> tuple[LeaderChange, ...
         ).to_pylist()
     except (OSError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise LedgerError(f"{path} cannot be read: {' '.join(str(error).split())}") from error
-    by_brokers = [event for event in events if event.get("source") == Source.BROKER]
+    broker_events = [event for event in events if event.get("source") == Source.BROKER]
     begin_ns, end_ns = record.phases.load_begin_ns, record.phases.healthy_ns
     within = [
         event
-        for event in by_brokers or events
+        for event in broker_events or events
         if begin_ns <= event["at_ns"] <= end_ns and event["partition"] is not None
     ]
     changes = (
@@ -110,7 +117,7 @@ def _leaders(sweep: SweepFolder, record: TrialRecord) -> tuple[LeaderChange, ...
 
 def _machine(sweep: SweepFolder) -> Mapping[str, Any]:
     try:
-        noted = json.loads((sweep.root / "machine.json").read_bytes())
+        machine = json.loads((sweep.root / "machine.json").read_bytes())
     except (FileNotFoundError, ValueError):
         return {}
-    return noted if isinstance(noted, dict) else {}
+    return machine if isinstance(machine, dict) else {}

@@ -1,4 +1,4 @@
-"""Every setting of a sweep: those in which its cells differ, and those that all share. Pure."""
+"""The settings of a sweep: those in which its cells differ, and those that all cells share."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ VARIES: Final = "differs by trial"
 
 @dataclass(frozen=True)
 class Setting:
-    """One property of all cells that were run."""
+    """One property, with its value in each cell that was run."""
 
     scope: str
     name: str
     values: tuple[str, ...]
-    """One a cell, in the results' order."""
+    """One value per cell, in the order of the results."""
 
     @property
     def shared(self) -> bool:
@@ -34,49 +34,46 @@ class Setting:
 
 @dataclass(frozen=True)
 class DifferingSettings:
-    """A property in which cells differ: which value goes with which cells."""
+    """A property in which cells differ, with the cells of each value."""
 
     scope: str
     name: str
     values: tuple[tuple[str, str], ...]
-    """A value, and the names of its cells."""
+    """Each value with the names of its cells."""
 
 
 def differing_settings(
     settings: Sequence[Setting], cells: Sequence[Cell]
 ) -> list[DifferingSettings]:
-    """Return the properties that not all cells share.
+    """Return the properties in which the cells differ.
 
     Args:
-        settings: all of them.
-        cells: in the order of the settings' values.
+        settings: all properties.
+        cells: the cells, in the order of the settings' values.
     """
     axes = differing_axes(cells)
     return [
-        DifferingSettings(of.scope, of.name, tuple(_values(of, cells, axes)))
-        for of in settings
-        if not of.shared
+        DifferingSettings(setting.scope, setting.name, tuple(_cells_by_value(setting, cells, axes)))
+        for setting in settings
+        if not setting.shared
     ]
 
 
-def _values(
+def _cells_by_value(
     setting: Setting, cells: Sequence[Cell], axes: Sequence[str]
 ) -> Iterator[tuple[str, str]]:
     for value in dict.fromkeys(setting.values):
-        yield (
-            value,
-            "; ".join(
-                cell_group_names(
-                    [cell for cell, of in zip(cells, setting.values, strict=True) if of == value],
-                    axes,
-                )
-            ),
-        )
+        having = [
+            cell
+            for cell, cell_value in zip(cells, setting.values, strict=True)
+            if cell_value == value
+        ]
+        yield value, "; ".join(cell_group_names(having, axes))
 
 
-def effective_settings(evidence: ReportData) -> list[Setting]:
-    """Return the effective settings, where a trial ran; else those that were planned."""
-    by_cell = [_of_cell(evidence, specs) for specs in _specs(evidence)]
+def effective_settings(data: ReportData) -> list[Setting]:
+    """Return the effective settings of each cell; before its first trial, the planned ones."""
+    by_cell = [_cell_settings(data, specs) for specs in _planned_trials(data)]
     names = sorted(
         {name for cell in by_cell for name in cell},
         key=lambda name: (SCOPES.index(name[0]), name[1]),
@@ -87,22 +84,19 @@ def effective_settings(evidence: ReportData) -> list[Setting]:
     ]
 
 
-def _specs(evidence: ReportData) -> list[list[TrialSpec]]:
+def _planned_trials(data: ReportData) -> list[list[TrialSpec]]:
     """Return the planned trials of each cell that was not refused, in the results' order."""
-    of_cell: dict[str, list[TrialSpec]] = {}
-    for spec in evidence.plan.trials:
-        of_cell.setdefault(cell_key(spec.cell), []).append(spec)
-    return [
-        of_cell[key]
-        for key in (cell_key(cell.cell) for cell in evidence.results.cells if cell.refused is None)
-        if key in of_cell
-    ]
+    by_cell: dict[str, list[TrialSpec]] = {}
+    for spec in data.plan.trials:
+        by_cell.setdefault(cell_key(spec.cell), []).append(spec)
+    keys = (cell_key(cell.cell) for cell in data.results.cells if cell.refused is None)
+    return [by_cell[key] for key in keys if key in by_cell]
 
 
-def _of_cell(evidence: ReportData, specs: Sequence[TrialSpec]) -> dict[tuple[str, str], str]:
-    """Return a cell's settings; those in which its own trials differ are said to."""
-    found: dict[tuple[str, str], str] = {}
+def _cell_settings(data: ReportData, specs: Sequence[TrialSpec]) -> dict[tuple[str, str], str]:
+    """Return a cell's settings by scope and name; `VARIES` where its own trials differ."""
+    settings: dict[tuple[str, str], str] = {}
     for spec in specs:
-        for name, value in settings_of_trial(spec, evidence.records.get(spec.trial_id)).items():
-            found[name] = value if found.get(name, value) == value else VARIES
-    return found
+        for name, value in settings_of_trial(spec, data.records.get(spec.trial_id)).items():
+            settings[name] = value if settings.get(name, value) == value else VARIES
+    return settings
