@@ -167,7 +167,7 @@ def spawn_dying_with_parent(
         "-S",
         str(_PARENT_DEATH_SCRIPT),
         str(os.getpid()),
-        os.path.abspath(program),  # noqa: PTH100 - resolve() would follow a virtual environment's link
+        os.path.abspath(program),  # noqa: PTH100 - resolve() follows the links of a venv
         *(os.fspath(argument) for argument in command[1:]),
     ]
     return subprocess.Popen(argv, **popen)

@@ -1,4 +1,4 @@
-"""What is produced on real brokers is read back exactly, also while brokers die."""
+"""Producers, consumers and the final read on real brokers, also while brokers crash."""
 
 from __future__ import annotations
 
@@ -32,20 +32,22 @@ TOKEN = 4711
 SAFE = {"acks": "all", "enable.idempotence": "true"}
 
 
-def test_a_topic_that_the_broker_asked_has_not_heard_of_may_be_there(
+def test_a_topic_that_a_broker_does_not_know_yet_is_not_created_again(
     cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Metadata comes to each broker in its own time; the topic is not made a second time, and nothing failed."""
+    """Brokers receive metadata at different times: an unknown topic may exist already."""
     topics.ensure_topic(cluster.bootstrap_servers, "known", partitions=2, replication_factor=1)
-    answers = iter([None])
-    asked = topics._topic_metadata
-    monkeypatch.setattr(topics, "_topic_metadata", lambda *of: next(answers, asked(*of)))
+    responses = iter([None])
+    original = topics._topic_metadata
+    monkeypatch.setattr(
+        topics, "_topic_metadata", lambda *arguments: next(responses, original(*arguments))
+    )
     topics.ensure_topic(cluster.bootstrap_servers, "known", partitions=2, replication_factor=1)
 
 
 @pytest.fixture
 def job_for(cluster: LocalCluster, tmp_path: Path) -> Callable[..., ProducerJob]:
-    """Makes jobs for a topic, the warm-up topic made."""
+    """Return a function that builds a producer job for a topic; the warm-up topic exists."""
     topics.ensure_topic(cluster.bootstrap_servers, "warm-up", partitions=6, replication_factor=1)
 
     def make(topic: str, settings: Mapping[str, str], **changes: object) -> ProducerJob:
@@ -55,7 +57,7 @@ def job_for(cluster: LocalCluster, tmp_path: Path) -> Callable[..., ProducerJob]
             "topic": topic,
             "warm_up_topic": "warm-up",
         }
-        usual = {
+        defaults = {
             "records": 20_000,
             "rate_records_per_s": 10_000,
             "record_size_bytes": 100,
@@ -64,14 +66,14 @@ def job_for(cluster: LocalCluster, tmp_path: Path) -> Callable[..., ProducerJob]
             "folder": tmp_path,
         }
         return ProducerJob.model_validate(
-            {**fixed, **usual, "settings": producer_settings(settings), **changes}
+            {**fixed, **defaults, "settings": producer_settings(settings), **changes}
         )
 
     return make
 
 
-def produced(job: ProducerJob) -> pa.Table:
-    """Run a producer to its end."""
+def produce(job: ProducerJob) -> pa.Table:
+    """Run a producer to its end, and return its attempts."""
     with ProducerProcess(job) as producer:
         producer.wait_ready()
         producer.begin(now_ns() + 50_000_000)
@@ -80,7 +82,7 @@ def produced(job: ProducerJob) -> pa.Table:
 
 
 def log_of(cluster: LocalCluster, topic: str) -> pa.Table:
-    """Read all there is, once consumers are shown all of it."""
+    """Return the topic's log once every high watermark has reached the log end offset."""
     wait_until(
         lambda: (
             topics.end_offsets(cluster.bootstrap_servers, topic) == cluster.log_end_offsets(topic)
@@ -98,8 +100,8 @@ def log_of(cluster: LocalCluster, topic: str) -> pa.Table:
     )
 
 
-def places(table: pa.Table) -> set[tuple[int, int, int]]:
-    """Where each record is: seq, partition, offset."""
+def positions(table: pa.Table) -> set[tuple[int, int, int]]:
+    """Return seq, partition and offset of each record."""
     return set(
         zip(
             table["seq"].to_pylist(),
@@ -111,30 +113,30 @@ def places(table: pa.Table) -> set[tuple[int, int, int]]:
 
 
 @pytest.mark.parametrize("settings", [SAFE, {"acks": "1"}])
-def test_what_is_produced_is_read_back_exactly(
+def test_the_final_read_returns_exactly_the_produced_records(
     cluster: LocalCluster,
     make_topic: Callable[[int, int], str],
     job_for: Callable[..., ProducerJob],
     settings: dict[str, str],
 ) -> None:
-    """Each acknowledged record is at the very partition and offset that its producer was told."""
+    """Each record is at the partition and offset that its acknowledgement states."""
     topic = make_topic(3, 3)
-    attempts = produced(job_for(topic, settings))
+    attempts = produce(job_for(topic, settings))
     log = log_of(cluster, topic)
     assert pc.unique(attempts["outcome"]).to_pylist() == [ACKED]
-    assert places(attempts) == places(log)
+    assert positions(attempts) == positions(log)
     assert pc.unique(log["producer"]).to_pylist() == [1]
     assert pc.all(log["intact"]).as_py()
 
 
-def test_keys_and_values_arrive_as_they_were_meant(
+def test_another_consumer_decodes_keys_and_values(
     cluster: LocalCluster,
     make_topic: Callable[[int, int], str],
     job_for: Callable[..., ProducerJob],
 ) -> None:
-    """Read by confluent-kafka's own consumer: seq modulo 16 as 8 bytes, and a value that the reference decodes."""
+    """confluent-kafka's consumer reads keys of 8 bytes, and values that the reference decodes."""
     topic = make_topic(1, 1)
-    attempts = produced(job_for(topic, SAFE, records=200, record_size_bytes=61))
+    attempts = produce(job_for(topic, SAFE, records=200, record_size_bytes=61))
     consumer = Consumer(
         {"bootstrap.servers": cluster.bootstrap_servers, "group.id": "test", "log_level": 0}
     )
@@ -146,18 +148,18 @@ def test_keys_and_values_arrive_as_they_were_meant(
     ]
     intended = attempts["intended_ns"].to_pylist()
     assert [decode(message.value() or b"", TOKEN) for message in messages] == [
-        (Origin.OURS, ValueFields(1, seq, intended[seq], TOKEN)) for seq in range(200)
+        (Origin.TRIAL, ValueFields(1, seq, intended[seq], TOKEN)) for seq in range(200)
     ]
 
 
-def test_records_without_keys_carry_none(
+def test_records_without_keys_have_none_in_the_log_and_the_ledger(
     cluster: LocalCluster,
     make_topic: Callable[[int, int], str],
     job_for: Callable[..., ProducerJob],
 ) -> None:
-    """Neither in the log nor in the ledger."""
+    """The message key is null, and so is the ledger's key column."""
     topic = make_topic(1, 1)
-    attempts = produced(job_for(topic, SAFE, records=50, keys=0))
+    attempts = produce(job_for(topic, SAFE, records=50, keys=0))
     consumer = Consumer(
         {"bootstrap.servers": cluster.bootstrap_servers, "group.id": "test", "log_level": 0}
     )
@@ -168,23 +170,26 @@ def test_records_without_keys_carry_none(
     assert attempts["key"].null_count == 50
 
 
-def test_without_acknowledgements_no_offset_is_known(
+def test_with_acks_0_no_offset_is_known(
     cluster: LocalCluster,
     make_topic: Callable[[int, int], str],
     job_for: Callable[..., ProducerJob],
 ) -> None:
-    """acks=0 with batches of thousands: every record is "acked", none has an offset, and all are in the log of brokers that live."""
+    """Every record counts as acknowledged, and healthy brokers store all of them.
+
+    The batches hold thousands of records.
+    """
     topic = make_topic(1, 1)
-    attempts = produced(job_for(topic, {"acks": "0", "linger.ms": "500"}, rate_records_per_s=0))
+    attempts = produce(job_for(topic, {"acks": "0", "linger.ms": "500"}, rate_records_per_s=0))
     assert pc.unique(attempts["outcome"]).to_pylist() == [ACKED]
     assert attempts["offset"].null_count == attempts.num_rows
     assert sorted(log_of(cluster, topic)["seq"].to_pylist()) == list(range(20_000))
 
 
-def test_records_of_other_origin_and_damaged_ones_are_told_apart(
+def test_the_final_read_recognizes_foreign_and_damaged_records(
     cluster: LocalCluster, make_topic: Callable[[int, int], str]
 ) -> None:
-    """Through a real broker, whose own checksums do not cover what the producer damaged."""
+    """The broker's checksums do not cover damage that precedes sending."""
     topic = make_topic(1, 3)
     damaged = bytearray(encode(ValueFields(1, 1, 2, TOKEN), 100))
     damaged[70] ^= 4
@@ -193,7 +198,7 @@ def test_records_of_other_origin_and_damaged_ones_are_told_apart(
         encode(ValueFields(1, 0, 2, TOKEN), 100),
         bytes(damaged),
         encode(ValueFields(1, 2, 2, TOKEN + 1), 100),
-        b"of nobody",
+        b"foreign",
     ):
         producer.produce(topic, content, partition=0)
     assert producer.flush(30) == 0
@@ -202,10 +207,10 @@ def test_records_of_other_origin_and_damaged_ones_are_told_apart(
     assert log["intact"].to_pylist() == [True, False, True, True]
 
 
-def test_offsets_that_hold_no_record_are_passed_over(
+def test_the_final_read_skips_offsets_without_a_record(
     cluster: LocalCluster, make_topic: Callable[[int, int], str]
 ) -> None:
-    """A committed and an aborted transaction: their markers take offsets, the last one at the very end."""
+    """Transaction markers occupy offsets, also the last one of the log."""
     topic = make_topic(1, 3)
     producer = Producer(
         {"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": topic, "log_level": 0}
@@ -219,7 +224,7 @@ def test_offsets_that_hold_no_record_are_passed_over(
     ends = {0: 4}
     wait_until(
         lambda: topics.end_offsets(cluster.bootstrap_servers, topic) == ends,
-        awaiting="the marker, which brokers write after they answered",
+        awaiting="the transaction marker, which brokers write after their response",
         timeout_s=30,
     )
     committed = read_log(
@@ -242,31 +247,31 @@ def test_offsets_that_hold_no_record_are_passed_over(
     assert everything["offset"].to_pylist() == [0, 2]
 
 
-def test_the_log_is_read_to_its_end_while_a_broker_is_dead(
+def test_the_final_read_is_complete_after_the_crash_of_a_broker(
     cluster: LocalCluster,
     make_topic: Callable[[int, int], str],
     job_for: Callable[..., ProducerJob],
 ) -> None:
-    """Two of three replicas are left, and a new leader serves the rest."""
+    """Two of three replicas are left, and new leaders serve the partitions."""
     topic = make_topic(3, 3)
-    attempts = produced(job_for(topic, SAFE))
+    attempts = produce(job_for(topic, SAFE))
     ends = topics.end_offsets(cluster.bootstrap_servers, topic)
     cluster.kill(cluster.describe([topic]).of(topic)[0].leader or 1)
     log = read_log(cluster.bootstrap_servers, topic, ends, TOKEN, consumer_settings({}), 60)
-    assert places(log) == places(attempts)
+    assert positions(log) == positions(attempts)
 
 
-def test_a_reader_reads_along_through_the_death_of_a_leader(
+def test_a_concurrent_consumer_survives_the_crash_of_a_leader(
     cluster: LocalCluster,
     make_topic: Callable[[int, int], str],
     job_for: Callable[..., ProducerJob],
     tmp_path: Path,
 ) -> None:
-    """Everything that was acknowledged is read, each record after it was due."""
+    """It receives every acknowledged record, each after its scheduled time."""
     topic = make_topic(3, 3)
     servers = cluster.bootstrap_servers
     job = job_for(topic, SAFE, records=40_000)
-    reader_job = ConsumerJob(
+    consumer_job = ConsumerJob(
         bootstrap_servers=servers,
         topic=topic,
         partitions=3,
@@ -274,8 +279,8 @@ def test_a_reader_reads_along_through_the_death_of_a_leader(
         token=TOKEN,
         folder=tmp_path,
     )
-    with ProducerProcess(job) as producer, ConsumerProcess(reader_job) as reader:
-        reader.wait_ready()
+    with ProducerProcess(job) as producer, ConsumerProcess(consumer_job) as consumer:
+        consumer.wait_ready()
         producer.wait_ready()
         producer.begin(now_ns())
         wait_until(
@@ -283,13 +288,13 @@ def test_a_reader_reads_along_through_the_death_of_a_leader(
             awaiting="5,000 acknowledgements",
             timeout_s=30,
         )
-        dead = cluster.kill(cluster.describe([topic]).of(topic)[0].leader or 1)
+        crashed = cluster.kill(cluster.describe([topic]).of(topic)[0].leader or 1)
         producer.wait_done(90)
-        cluster.start(dead.node_id)
+        cluster.start(crashed.node_id)
         cluster.wait_until_healthy()
         ends = topics.end_offsets(servers, topic)
-        ending = reader.finish(ends, 60)
-    attempts, reads = attempts_table(job), reads_table(reader_job)
+        ending = consumer.finish(ends, 60)
+    attempts, reads = attempts_table(job), reads_table(consumer_job)
     acked = attempts.filter(pc.equal(attempts["outcome"], ACKED))
     assert ending.at_end
     assert set(acked["seq"].to_pylist()) <= set(reads["seq"].to_pylist())
@@ -297,16 +302,16 @@ def test_a_reader_reads_along_through_the_death_of_a_leader(
     assert acked.num_rows == 40_000
 
 
-def test_a_topic_kafka_refuses_is_refused_with_its_own_text(cluster: LocalCluster) -> None:
-    """More replicas than brokers."""
+def test_the_error_of_a_refused_topic_has_kafkas_error_code(cluster: LocalCluster) -> None:
+    """Here for more replicas than brokers."""
     with pytest.raises(HarnessError, match="INVALID_REPLICATION_FACTOR"):
         topics.create_topic(
             cluster.bootstrap_servers, "too-many", partitions=1, replication_factor=4
         )
 
 
-def test_a_topic_is_made_whole_and_deleted_once(cluster: LocalCluster) -> None:
-    """With its configuration; deleting what is not there is no error, asking for its ends is one."""
+def test_a_topic_is_created_with_all_partitions_and_deleted(cluster: LocalCluster) -> None:
+    """Deleting a missing topic is no error; requesting its end offsets is one."""
     servers = cluster.bootstrap_servers
     topics.create_topic(
         servers, "made", partitions=4, replication_factor=3, config={"min.insync.replicas": "2"}
@@ -314,10 +319,12 @@ def test_a_topic_is_made_whole_and_deleted_once(cluster: LocalCluster) -> None:
     assert topics.end_offsets(servers, "made") == {0: 0, 1: 0, 2: 0, 3: 0}
     topics.delete_topic(servers, "made")
     topics.delete_topic(servers, "made")
-    wait_until(lambda: _is_gone(servers, "made"), awaiting="the topic to be gone", timeout_s=30)
+    wait_until(
+        lambda: _does_not_exist(servers, "made"), awaiting="the topic to be deleted", timeout_s=30
+    )
 
 
-def _is_gone(servers: str, topic: str) -> bool:
+def _does_not_exist(servers: str, topic: str) -> bool:
     try:
         topics.end_offsets(servers, topic)
     except HarnessError as error:
@@ -325,12 +332,12 @@ def _is_gone(servers: str, topic: str) -> bool:
     return False
 
 
-def test_the_log_may_be_longer_than_consumers_are_shown(
+def test_the_log_end_offset_can_be_beyond_the_high_watermark(
     cluster: LocalCluster,
     make_topic: Callable[[int, int], str],
     job_for: Callable[..., ProducerJob],
 ) -> None:
-    """With the followers standing still, what acks=1 acknowledged is in the leader's log and not yet readable."""
+    """With paused followers, records acknowledged with acks=1 are not visible to consumers yet."""
     topic = make_topic(1, 3)
     state = cluster.describe([topic]).of(topic)[0]
     followers = [node for node in state.replicas if node != state.leader]
@@ -341,21 +348,24 @@ def test_the_log_may_be_longer_than_consumers_are_shown(
             cluster.pause(follower)
         producer.begin(now_ns() + 50_000_000)
         producer.wait_done(60)
-        behind = cluster.log_end_offsets(topic)
-        shown = topics.end_offsets(
+        log_end_offsets = cluster.log_end_offsets(topic)
+        high_watermarks = topics.end_offsets(
             f"127.0.0.1:{cluster.status()[(state.leader or 0) - 1].client_port}", topic
         )
         for follower in followers:
             cluster.resume(follower)
-    assert behind == {0: 100}
-    assert shown[0] < 100
+    assert log_end_offsets == {0: 100}
+    assert high_watermarks[0] < 100
     assert log_of(cluster, topic).num_rows == 100
 
 
-def test_every_record_of_the_java_clients_is_accounted_for(
+def test_the_ledger_has_every_record_of_the_java_clients(
     cluster: LocalCluster, cache: Path, make_topic: Callable[[int, int], str], tmp_path: Path
 ) -> None:
-    """With Java's own defaults: acknowledged, in the log and read along, at the same partition and offset; the run-in is none of them."""
+    """With Java's defaults: acknowledged, stored and consumed at the same partition and offset.
+
+    The warm-up records are not in the ledger.
+    """
     topic, servers = make_topic(3, 3), cluster.bootstrap_servers
     choice, text = (
         ClientChoice(kind="java", defaults=True),
@@ -380,7 +390,7 @@ def test_every_record_of_the_java_clients_is_accounted_for(
             "passed": passed.producer,
         }
     )
-    along = ConsumerJob.model_validate(
+    consumer_job = ConsumerJob.model_validate(
         {
             **shared,
             "partitions": 3,
@@ -390,8 +400,8 @@ def test_every_record_of_the_java_clients_is_accounted_for(
         }
     )
     clients = JavaClientFactory(ClusterSpec().kafka_version, cache)
-    with clients.producer(job) as producer, clients.consumer(along) as reader:
-        reader.wait_ready()
+    with clients.producer(job) as producer, clients.consumer(consumer_job) as consumer:
+        consumer.wait_ready()
         producer.wait_ready()
         producer.begin(now_ns())
         assert producer.began_ns() > 0
@@ -403,12 +413,12 @@ def test_every_record_of_the_java_clients_is_accounted_for(
         )
         ends = topics.end_offsets(servers, topic)
         log = read_log(servers, topic, ends, TOKEN, {}, 60, text=text)
-        ending = reader.finish(ends, 60)
+        ending = consumer.finish(ends, 60)
         attempts = producer.attempts(log)
-        reads = reader.reads(attempts)
+        reads = consumer.reads(attempts)
     assert pc.unique(attempts["outcome"]).to_pylist() == [ACKED]
     assert attempts["seq"].to_pylist() == list(range(4000))
-    assert places(attempts) == places(log) == places(reads)
+    assert positions(attempts) == positions(log) == positions(reads)
     assert (ending.at_end, ending.records) == (True, 4000 + text.warm_up_records)
     assert (log.num_rows, set(log["producer"].to_pylist())) == (4000, {5})
     assert pc.all(pc.greater_equal(attempts["settled_ns"], attempts["intended_ns"])).as_py()

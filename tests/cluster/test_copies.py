@@ -72,7 +72,7 @@ def test_pending_records_of_a_killed_and_a_removed_copier_are_visible_once(
         cluster.destroy()
     assert record.status is Status.SEALED, record.reason
     assert " ".join(record.fault.evidence).count("copied and not committed") == 2
-    assert "the group had thrown it out" in " ".join(record.fault.evidence)
+    assert "the group had removed the member" in " ".join(record.fault.evidence)
     ledger = tmp_path / "sweep" / "trials" / record.trial_id
     log, output, reads = (
         pq.read_table(ledger / f"{name}.parquet").to_pylist() for name in ("log", "output", "reads")

@@ -148,7 +148,7 @@ def security(external: ExternalBroker, monkeypatch: pytest.MonkeyPatch) -> dict[
 def test_a_cluster_that_requires_certificates_is_contacted_and_observed(
     external: ExternalBroker, security: dict[str, str], tmp_path: Path
 ) -> None:
-    """Its brokers, settings, a topic's leader and end offset are read; the pass phrase stays secret."""
+    """Brokers, settings, a topic's leader and end offset are read; the pass phrase stays secret."""
     assert probe_cluster({"bootstrap.servers": external.plain}).brokers == (1,)
     register_security(external.secure, security)
     connection = connection_settings(external.secure)

@@ -1,4 +1,4 @@
-"""On a real cluster: an unclean election loses what acks=all was told, a moved leader does not, new partitions are read, and a topic made again is another."""
+"""Faults of replication and of topics on a real cluster."""
 
 from __future__ import annotations
 
@@ -33,35 +33,35 @@ REFRESH = {"topic.metadata.refresh.interval.ms": "500"}
 
 
 @dataclass(frozen=True)
-class Ran:
-    """A trial, and what its ledger holds."""
+class TrialRun:
+    """A trial and its ledger."""
 
     record: TrialRecord
     folder: Path
 
-    def ids(self, table: str, **wanted: object) -> list[int]:
+    def seqs(self, table: str, **values: object) -> list[int]:
         """Return the seqs of a table's rows that have these values."""
         rows = pq.read_table(self.folder / f"{table}.parquet").to_pylist()
         return [
-            row["seq"] for row in rows if all(row[name] == value for name, value in wanted.items())
+            row["seq"] for row in rows if all(row[name] == value for name, value in values.items())
         ]
 
     def lost(self) -> set[int]:
-        """Return what was acknowledged and is not in the log."""
-        return set(self.ids("attempts", outcome=ACKED)) - set(self.ids("log"))
+        """Return the seqs of acknowledged records that are missing from the log."""
+        return set(self.seqs("attempts", outcome=ACKED)) - set(self.seqs("log"))
 
 
 @pytest.fixture(scope="module")
 def cluster(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
-    """Three nodes, quick to notice."""
-    made = provision(tmp_path_factory.mktemp("clusters"), cache, "replication", SPEC)
-    yield made
-    made.destroy()
+    """Three nodes with short session and lag timeouts."""
+    provisioned = provision(tmp_path_factory.mktemp("clusters"), cache, "replication", SPEC)
+    yield provisioned
+    provisioned.destroy()
 
 
 def run(
     cluster: LocalCluster, folder: Path, kind: str, duration_s: float, **parameters: float
-) -> Ran:
+) -> TrialRun:
     """Run one trial with acks=all, where one in-sync replica is enough."""
     full = FAULTS[kind].parameters.model_validate({"at_s": 0.5, **parameters}).model_dump()
     spec = a_spec(
@@ -79,43 +79,48 @@ def run(
         fault=FaultRequest(kind=kind, parameters=full),
     )
     record = run_trial(SweepFolder(folder), spec, cluster, Home(folder))
-    return Ran(record, folder / "trials" / kind)
+    return TrialRun(record, folder / "trials" / kind)
 
 
-def test_an_unclean_election_loses_what_every_in_sync_replica_had(
+def test_an_unclean_election_loses_records_of_acks_all(
     cluster: LocalCluster, tmp_path: Path
 ) -> None:
-    """The leader alone was in sync and acknowledged for all; who leads then has none of it. Every quota is gone afterwards."""
-    ran = run(cluster, tmp_path, "unclean-election", 8, restart_after_s=1, patience_s=30)
-    assert ran.record.status is Status.SEALED, ran.record.reason
-    assert ran.lost()
+    """The leader was the only in-sync replica; the elected one lacks its last records.
+
+    All quotas are removed afterwards.
+    """
+    trial = run(cluster, tmp_path, "unclean-election", 8, restart_after_s=1, patience_s=30)
+    assert trial.record.status is Status.SEALED, trial.record.reason
+    assert trial.lost()
 
 
-def test_a_moved_leader_loses_nothing_of_acks_all(cluster: LocalCluster, tmp_path: Path) -> None:
-    """The replica goes and comes back while records flow."""
-    ran = run(cluster, tmp_path, "reassignment", 4, away_s=0.5)
-    assert ran.record.status is Status.SEALED, ran.record.reason
-    assert not ran.lost()
+def test_a_reassigned_leader_loses_no_record_of_acks_all(
+    cluster: LocalCluster, tmp_path: Path
+) -> None:
+    """The replica is moved away and back under load."""
+    trial = run(cluster, tmp_path, "reassignment", 4, away_s=0.5)
+    assert trial.record.status is Status.SEALED, trial.record.reason
+    assert not trial.lost()
 
 
 def test_partitions_added_under_load_are_written_and_read(
     cluster: LocalCluster, tmp_path: Path
 ) -> None:
-    """The producer finds them, and neither the reader along nor the final read misses one."""
-    ran = run(cluster, tmp_path, "partitions-raised", 4, to=3)
-    assert ran.record.status is Status.SEALED, ran.record.reason
-    assert (ran.record.partitions, sorted(ran.record.end_offsets)) == (1, [0, 1, 2])
+    """The producer, the concurrent consumer and the final read use all of them."""
+    trial = run(cluster, tmp_path, "partitions-raised", 4, to=3)
+    assert trial.record.status is Status.SEALED, trial.record.reason
+    assert (trial.record.partitions, sorted(trial.record.end_offsets)) == (1, [0, 1, 2])
     for partition in range(3):
-        assert ran.ids("log", partition=partition)
-        assert ran.ids("reads", partition=partition) == ran.ids("log", partition=partition)
-    assert not ran.lost()
+        assert trial.seqs("log", partition=partition)
+        assert trial.seqs("reads", partition=partition) == trial.seqs("log", partition=partition)
+    assert not trial.lost()
 
 
-def test_a_topic_made_again_holds_nothing_of_the_old_one(
+def test_a_recreated_topic_has_no_records_of_the_old_one(
     cluster: LocalCluster, tmp_path: Path
 ) -> None:
-    """What was acknowledged before is lost; the client goes on with the new topic."""
-    ran = run(cluster, tmp_path, "topic-recreated", 5, gone_s=0.5)
-    assert ran.record.status is Status.SEALED, ran.record.reason
-    assert {0, 1, 2} <= ran.lost()
-    assert max(ran.ids("log")) == max(ran.ids("attempts"))
+    """Records acknowledged before are lost; the client continues with the new topic."""
+    trial = run(cluster, tmp_path, "topic-recreated", 5, gone_s=0.5)
+    assert trial.record.status is Status.SEALED, trial.record.reason
+    assert {0, 1, 2} <= trial.lost()
+    assert max(trial.seqs("log")) == max(trial.seqs("attempts"))

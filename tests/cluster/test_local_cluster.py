@@ -52,7 +52,7 @@ def _registrations(cluster: LocalCluster, node_id: int) -> int:
 
 
 def test_a_provisioned_cluster_describes_itself(cluster: LocalCluster) -> None:
-    """All nodes are registered, one is the active controller, and each listener has its own port."""
+    """All nodes are registered, one is the active controller, and each listener has a port."""
     state = cluster.describe()
     assert state.brokers == cluster.node_ids() == (1, 2, 3)
     assert state.controller in cluster.node_ids()
@@ -68,7 +68,7 @@ def test_a_provisioned_cluster_describes_itself(cluster: LocalCluster) -> None:
 
 
 def test_every_recorded_setting_is_known_to_the_broker(cluster: LocalCluster) -> None:
-    """A misspelled property would be ignored silently: the broker must log each value as it is set."""
+    """Kafka ignores misspelled properties silently: the broker must log each value."""
     logged = dict(re.findall(r"^\t(\S+) = (.*)$", cluster.node_log(1).read_text(), re.MULTILINE))
     assert {key: logged.get(key) for key in cluster.broker_settings} == cluster.broker_settings
 
@@ -87,7 +87,7 @@ def test_describe_returns_the_requested_topics(
 def test_another_replica_leads_after_the_leader_crashed(
     cluster: LocalCluster, make_topic: MakeTopic
 ) -> None:
-    """It is elected when the session has expired; the crashed node rejoins the ISR after its start."""
+    """It is elected when the session has expired; the restarted node rejoins the ISR."""
     topic = make_topic(1, 3)
     killed = cluster.kill(_leader(cluster, topic))
     assert killed.state == "running"
@@ -152,7 +152,7 @@ def test_a_controller_that_was_replaced_during_its_pause_is_not_believed(
 def test_a_node_that_restarts_within_its_session_is_unhealthy_until_it_is_registered_again(
     cluster: LocalCluster, make_topic: MakeTopic
 ) -> None:
-    """The others still have it in each ISR; its registration is refused until the old session ends."""
+    """It is still in each ISR; its registration is refused until the old session expires."""
     make_topic(1, 3)
     before = _registrations(cluster, 2)
     cluster.kill(2)

@@ -78,7 +78,7 @@ def test_a_destroyed_cluster_leaves_only_its_logs(one_node: LocalCluster, cluste
 
 
 def test_the_nodes_end_with_their_supervisor(one_node: LocalCluster, clusters: Path) -> None:
-    """SIGKILL gives it no chance to end them; `clean` removes what it leaves, and then finds nothing."""
+    """SIGKILL gives it no chance to end them; `clean` removes its folder, then finds nothing."""
     handle = read_handle(one_node.folder)
     one_node.pause(1)
     assert handle.supervisor
@@ -120,7 +120,7 @@ def test_a_cluster_ends_with_a_run_that_is_killed(clusters: Path, cache: Path) -
 
 
 def test_a_grace_lets_another_process_become_the_holder(clusters: Path, cache: Path) -> None:
-    """A cluster outlives the process that provisioned it, and is used and destroyed by another one."""
+    """A cluster outlives the process that provisioned it; another one uses and destroys it."""
     with _other_holder(clusters, cache, grace_s=60) as holder:
         holder.kill()
     cluster = attach(clusters / "held")

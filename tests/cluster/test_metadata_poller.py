@@ -23,10 +23,10 @@ def topic(make_topic: MakeTopic) -> str:
 
 
 @pytest.fixture
-def metadata_poller(cluster: LocalCluster, topic: str) -> Iterator[LocalMetadataPoller]:
-    """At the topic."""
-    with closing(cluster.metadata_poller(topic)) as made:
-        yield made
+def poller(cluster: LocalCluster, topic: str) -> Iterator[LocalMetadataPoller]:
+    """A poller of the topic."""
+    with closing(cluster.metadata_poller(topic)) as local_poller:
+        yield local_poller
 
 
 def poll_until(
@@ -56,7 +56,7 @@ def test_the_poller_returns_what_the_cluster_describes(
 def test_a_paused_broker_does_not_interrupt_polling(
     cluster: LocalCluster, poller: LocalMetadataPoller
 ) -> None:
-    """Whichever broker was preferred: the others are asked, and the paused one is not waited for."""
+    """Whichever broker was preferred: the poller queries the others without waiting for it."""
     for node_id in cluster.node_ids():
         poll_until(poller, lambda _: True, "anything before the pause")
         cluster.pause(node_id)
@@ -67,7 +67,7 @@ def test_a_paused_broker_does_not_interrupt_polling(
 def test_the_poller_sees_another_leader_in_a_new_epoch_after_a_crash(
     cluster: LocalCluster, poller: LocalMetadataPoller
 ) -> None:
-    """Also when the crashed leader was the preferred broker; it is in the ISR again after its start."""
+    """Also when the crashed leader was the preferred broker; it rejoins the ISR after its start."""
     (before,) = poll_until(poller, lambda _: True, "anything").partitions
     assert before.leader is not None
     assert before.leader_epoch is not None

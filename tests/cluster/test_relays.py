@@ -1,4 +1,7 @@
-"""A node behind a relay: its clients' connections are held, dropped and reset, and the harness goes past it. Needs no root."""
+"""A node behind a relay that holds, drops and resets its clients' traffic. Needs no root.
+
+The harness connects to the node directly.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,7 @@ def shared_cluster(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
 def send(
     cluster: LocalCluster, direction: Direction, treatment: RelayTreatment
 ) -> tuple[int, tuple[ImpairmentCounts, ...]]:
-    """Send one record under a treatment; return how often it is stored, and what the relay met with."""
+    """Send one record during an impairment; return its stored copies and the relay's counts."""
     delivered: list[Message] = []
     settings = {
         "bootstrap.servers": cluster.bootstrap_servers,
@@ -63,40 +66,40 @@ def send(
         lambda: (
             producer.poll(0.01) is not None and cluster.impairment_counts("relay")[0].any_traffic
         ),
-        awaiting="the relay to meet with it",
+        awaiting="the relay to receive it",
         timeout_s=20,
     )
     assert not delivered
     with pytest.raises(WaitTimeout, match="its network is impaired by relay"):
         cluster.wait_until_healthy(timeout_s=0.1)
-    caught = cluster.heal("relay")
+    counts = cluster.heal("relay")
     assert producer.flush(20) == 0
-    return topics.end_offsets(cluster.admin_servers, TOPIC)[0] - before - 1, caught
+    return topics.end_offsets(cluster.admin_servers, TOPIC)[0] - before - 1, counts
 
 
-def test_what_is_held_is_stored_once_when_the_client_waits(cluster: LocalCluster) -> None:
-    """The request came late and was answered late; no connection was lost."""
-    stored, (caught,) = send(cluster, "requests", "hold")
-    assert (stored, caught.connections) == (1, 0)
+def test_a_held_request_is_stored_once(cluster: LocalCluster) -> None:
+    """Request and response are late, and no connection is lost."""
+    stored, (counts,) = send(cluster, "requests", "hold")
+    assert (stored, counts.connections) == (1, 0)
 
 
-def test_a_request_that_is_thrown_away_is_stored_once(cluster: LocalCluster) -> None:
-    """The node never had it; the client sends it again over a new connection."""
-    stored, (caught,) = send(cluster, "requests", "drop")
-    assert (stored, caught.connections) >= (1, 1)
+def test_a_dropped_request_is_stored_once(cluster: LocalCluster) -> None:
+    """The node never received it; the client retries over a new connection."""
+    stored, (counts,) = send(cluster, "requests", "drop")
+    assert (stored, counts.connections) >= (1, 1)
 
 
 @pytest.mark.parametrize("treatment", ["drop", "reset"])
-def test_an_answer_that_is_thrown_away_makes_a_duplicate(
+def test_a_dropped_response_causes_a_duplicate(
     cluster: LocalCluster, treatment: RelayTreatment
 ) -> None:
-    """The batch is stored, its producer never hears of it, and sends it again."""
-    stored, (caught,) = send(cluster, "responses", treatment)
+    """The batch is stored without an acknowledgement, so the producer retries."""
+    stored, (counts,) = send(cluster, "responses", treatment)
     assert stored >= 2
-    assert (caught.connections or 0) >= 1
+    assert (counts.connections or 0) >= 1
 
 
-def test_a_relay_cuts_no_packets(cluster: LocalCluster) -> None:
-    """That needs namespaces, and is refused."""
+def test_dropping_packets_is_refused_without_namespaces(cluster: LocalCluster) -> None:
+    """A relay only sees connections."""
     with pytest.raises(SupervisorError, match="needs namespaces"):
         cluster.impair("cut", [PacketDrop(1, clients=True)])

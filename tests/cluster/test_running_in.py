@@ -1,4 +1,4 @@
-"""New brokers are slow until they are run in."""
+"""The warm-up of new brokers."""
 
 from pathlib import Path
 from statistics import median
@@ -12,10 +12,10 @@ from infra.kafka.spec import ClusterSpec
 pytestmark = pytest.mark.cluster
 
 
-def test_a_new_cluster_gets_faster_while_it_is_run_in_and_keeps_nothing_of_it(
+def test_a_new_cluster_gets_faster_during_its_warm_up_and_its_topic_is_deleted(
     cache: Path, clusters: Path
 ) -> None:
-    """The same rounds on the same brokers, the first beside those at the end, however slow the machine is; the topic is gone."""
+    """The first round is compared with the last ones on the same brokers."""
     cluster = provision(clusters, cache, "new", ClusterSpec())
     try:
         rounds = warm_up.warm_up_brokers(cluster)
