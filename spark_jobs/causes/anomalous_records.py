@@ -16,7 +16,16 @@ from pyspark.sql import functions as sf
 
 from experiments.ledger.result_tables import Anomaly
 from experiments.ledger.schema import ABORTED, ACKED, REJECTED, UNKNOWN
-from spark_jobs.measures.blocks import BLOCK, bits, intersection, difference, contains_bit, cardinality, with_block, zero
+from spark_jobs.measures.blocks import (
+    BLOCK,
+    bits,
+    cardinality,
+    contains_bit,
+    difference,
+    intersection,
+    with_block,
+    zero,
+)
 
 _ID: Final = ("trial_no", "producer", "seq")
 _ANOMALY: Final = ("kind", "partition", "offset", "at_ns", "sent_ns", "first_offset")
@@ -36,17 +45,17 @@ def suspect_records(blocks: DataFrame, behind: DataFrame, marks: DataFrame) -> D
 
     Args:
         blocks: of `spark_jobs.measures.fates.record_blocks`.
-        behind: of `spark_jobs.measures.order.reordered`.
-        marks: trial_no, reader_at_end; one row per trial. If the concurrent consumer did not reach
-            the end, it is unknown what it missed.
+        behind: of `spark_jobs.measures.order.reordered_rows`.
+        marks: trial_no, consumer_at_end; one row per trial. If the concurrent consumer did not
+            reach the end, it is unknown what it missed.
 
     Returns:
         The block's key; `wanted`, the bitmap of the records to look up (of a block with more copies
         than records: all that are present); and `missed`, the bitmap of those never received.
     """
-    repeated = sf.when(sf.col("copies") > cardinality(sf.col("present")), sf.col("present")).otherwise(
-        zero()
-    )
+    repeated = sf.when(
+        sf.col("copies") > cardinality(sf.col("present")), sf.col("present")
+    ).otherwise(zero())
     never_sent = difference("present", ACKED, REJECTED, UNKNOWN, ABORTED)
     odd = [
         difference(ACKED, "present"),
@@ -56,10 +65,10 @@ def suspect_records(blocks: DataFrame, behind: DataFrame, marks: DataFrame) -> D
         never_sent,
         repeated,
     ]
-    missed = sf.when(sf.col("reader_at_end"), difference("present", "read")).otherwise(zero())
+    missed = sf.when(sf.col("consumer_at_end"), difference("present", "read")).otherwise(zero())
     suspect = (
         blocks.where("block IS NOT NULL")
-        .join(sf.broadcast(marks.select("trial_no", "reader_at_end")), "trial_no")
+        .join(sf.broadcast(marks.select("trial_no", "consumer_at_end")), "trial_no")
         .select(
             *BLOCK, reduce(Column.bitwiseOR, [*odd, missed]).alias("wanted"), missed.alias("missed")
         )
@@ -82,7 +91,7 @@ def find_anomalies(
     Args:
         attempts: trial_no, producer, seq, outcome, partition, offset, settled_ns, sent_ns.
         log: trial_no, producer, seq, intact, partition, offset.
-        behind: of `spark_jobs.measures.order.reordered`.
+        behind: of `spark_jobs.measures.order.reordered_rows`.
         blocks: of `suspect_records`.
 
     Returns:
@@ -140,7 +149,7 @@ def find_redelivered(redelivered: DataFrame) -> DataFrame:
     """Return the repeated reads as anomalies.
 
     Args:
-        redelivered: of `spark_jobs.measures.reads.redelivered`.
+        redelivered: of `spark_jobs.measures.reads.find_redelivered`.
 
     Returns:
         The columns of `find_anomalies`; at_ns is the time of the repeated receipt.

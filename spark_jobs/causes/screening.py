@@ -18,12 +18,24 @@ from pyspark.sql import functions as sf
 
 from spark_jobs.causes.anomalous_records import suspect_records
 from spark_jobs.io.frames import Frames
-from spark_jobs.measures.availability import COARSE_NS, WAY, acknowledgements, gaps, receipts
+from spark_jobs.measures.availability import (
+    COARSE_SLOT_NS,
+    PARTITION_SIDE,
+    due_acknowledgements,
+    due_deliveries,
+    longest_gaps,
+)
 from spark_jobs.measures.blocks import has_duplicates, has_no_ids, has_repeated_reads
-from spark_jobs.measures.fates import copies, record_blocks
-from spark_jobs.measures.latency import both_latencies, coarse, first_reads, histogram, whole_us
-from spark_jobs.measures.order import behind, reordered
-from spark_jobs.measures.reads import redelivered, repeated_reads
+from spark_jobs.measures.fates import find_duplicates, record_blocks
+from spark_jobs.measures.latency import (
+    both_latencies,
+    first_reads,
+    histogram,
+    to_microseconds,
+    to_slots,
+)
+from spark_jobs.measures.order import reordered_rows, rows_out_of_order
+from spark_jobs.measures.reads import find_redelivered, suspect_reads
 
 _SUSPICIONS: Final = (has_duplicates, has_repeated_reads, has_no_ids)
 BROADCAST_ROWS: Final = 200_000
@@ -43,19 +55,19 @@ class Screening:
     crowded: DataFrame
     """The blocks in which a record may have several copies."""
     copies: DataFrame
-    """Of `spark_jobs.measures.fates.copies`."""
+    """Of `spark_jobs.measures.fates.find_duplicates`."""
     reordered: DataFrame
-    """Of `spark_jobs.measures.order.reordered`."""
+    """Of `spark_jobs.measures.order.reordered_rows`."""
     latencies: DataFrame
-    """Of every record, both measures; of `spark_jobs.measures.latency.whole_us`."""
+    """Of every record, both measures; of `spark_jobs.measures.latency.to_microseconds`."""
     histogram: DataFrame
     """Of `spark_jobs.measures.latency.histogram`, by slots."""
     redelivered: DataFrame
-    """Of `spark_jobs.measures.reads.redelivered`."""
+    """Of `spark_jobs.measures.reads.find_redelivered`."""
     suspect_records: DataFrame
     """Of `spark_jobs.causes.anomalous_records.suspect_records`."""
     gaps: Future[DataFrame]
-    """Of `spark_jobs.measures.availability.gaps`, both sides."""
+    """Of `spark_jobs.measures.availability.longest_gaps`, both sides."""
     trials_with_rows_without_id: DataFrame
     """trial_no of the trials whose log has rows without a reliable id."""
 
@@ -77,7 +89,7 @@ def screen(frames: Frames, marks: DataFrame, executor: Executor) -> Iterator[Scr
 
 
 def _screen(frames: Frames, marks: DataFrame, cache: _Cache, executor: Executor) -> Screening:
-    rows_behind = executor.submit(lambda: cache.if_any(behind(frames.log)))
+    rows_behind = executor.submit(lambda: cache.if_any(rows_out_of_order(frames.log)))
     longest_gaps = executor.submit(lambda: _gaps(frames, marks, cache))
     blocks = cache.always(record_blocks(frames.attempts, frames.log, frames.reads))
     counts = _count_suspect_blocks(blocks)
@@ -85,12 +97,12 @@ def _screen(frames: Frames, marks: DataFrame, cache: _Cache, executor: Executor)
         cache.if_any(blocks.where(suspicion()), count)
         for suspicion, count in zip(_SUSPICIONS, counts, strict=True)
     )
-    several = cache.if_any(copies(frames.log, crowded_blocks), _count_if_none(counts[0]))
-    repeated = cache.if_any(repeated_reads(frames.reads, reread_blocks), _count_if_none(counts[1]))
+    several = cache.if_any(find_duplicates(frames.log, crowded_blocks), _count_if_none(counts[0]))
+    repeated = cache.if_any(suspect_reads(frames.reads, reread_blocks), _count_if_none(counts[1]))
     latencies = both_latencies(
         frames.attempts, first_reads(frames.reads, reread_blocks, repeated)
-    ).transform(whole_us, marks)
-    late = rows_behind.result().transform(reordered, several)
+    ).transform(to_microseconds, marks)
+    late = rows_behind.result().transform(reordered_rows, several)
     return Screening(
         frames=frames,
         blocks=blocks,
@@ -98,8 +110,8 @@ def _screen(frames: Frames, marks: DataFrame, cache: _Cache, executor: Executor)
         copies=several,
         reordered=late,
         latencies=latencies,
-        histogram=cache.always(latencies.transform(coarse).transform(histogram)),
-        redelivered=repeated.transform(redelivered),
+        histogram=cache.always(latencies.transform(to_slots).transform(histogram)),
+        redelivered=repeated.transform(find_redelivered),
         suspect_records=cache.if_any(blocks.transform(suspect_records, late, marks)),
         gaps=longest_gaps,
         trials_with_rows_without_id=blocks_without_id.select("trial_no"),
@@ -110,12 +122,12 @@ def _gaps(frames: Frames, marks: DataFrame, cache: _Cache) -> DataFrame:
     """Return the longest gaps: by wide slots and, where they are too short for those, by narrow."""
     # A partition that stores records is available, whatever becomes of their transactions: the
     # delivery report counts.
-    delivered = frames.attempts.withColumn("outcome", sf.col("told"))
-    due = acknowledgements(delivered, marks).unionByName(receipts(frames.reads, marks))
-    coarse = cache.always(gaps(due, marks, COARSE_NS))
-    short = cache.if_any(coarse.where(sf.col("gap_ns") < COARSE_NS).select(*WAY))
-    return coarse.where(sf.col("gap_ns") >= COARSE_NS).unionByName(
-        gaps(due.join(short, list(WAY), "left_semi"), marks)
+    delivered = frames.attempts.withColumn("outcome", sf.col("reported_outcome"))
+    due = due_acknowledgements(delivered, marks).unionByName(due_deliveries(frames.reads, marks))
+    coarse = cache.always(longest_gaps(due, marks, COARSE_SLOT_NS))
+    short = cache.if_any(coarse.where(sf.col("gap_ns") < COARSE_SLOT_NS).select(*PARTITION_SIDE))
+    return coarse.where(sf.col("gap_ns") >= COARSE_SLOT_NS).unionByName(
+        longest_gaps(due.join(short, list(PARTITION_SIDE), "left_semi"), marks)
     )
 
 

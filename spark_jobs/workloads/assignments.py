@@ -1,4 +1,10 @@
-"""The table of consumer groups: what Spark counted of each, and what its members told."""
+"""Partition assignments within consumer groups: the tables `assignments` and `groups`.
+
+Who owned which partition when follows from the members' own events, a few hundred rows per trial,
+so this is plain Python. A member owns a partition from its assignment until it gives the partition
+back, loses it, leaves the group, or its process crashes. What a group processed and missed is
+counted by Spark (`spark_jobs.workloads.groups`).
+"""
 
 from __future__ import annotations
 
@@ -16,288 +22,160 @@ from spark_jobs.io.ledgers import Ledger
 from spark_jobs.measures.counts import TrialCounts
 from spark_jobs.workloads.groups import GroupOffsets, Groups
 
-# ---------- Who of a consumer group held which partition when, by the members' own accounts, and what follows from it. Pure: a few hundred rows a trial.
-#
-# A member holds a partition from the moment at which it was given it until it gave it back, lost it, or its process was gone.
-
-
 IDLE_NS: Final = 1_000_000_000
-"""A member that holds nothing for so long is idle; while a group changes hands, each may hold nothing for a moment."""
-ASSIGNED, REVOKED, JOINED, LEFT, GONE = "assigned", "revoked", "joined", "left", "member_crashed"
-_WHO: Final = re.compile(r"^(?:member|copier) (\d+)\.(\d+)(?:: (.*))?$")
+"""A member without a partition for this long is idle; during a rebalance each may have none."""
+ASSIGNED: Final = "assigned"
+REVOKED: Final = "revoked"
+JOINED: Final = "joined"
+LEFT: Final = "left"
+MEMBER_CRASHED: Final = "member_crashed"
+OFFSET_RESET: Final = "offset_reset"
+OUT_OF_RANGE: Final = "out_of_range"
+_MEMBER: Final = re.compile(r"^(?:member|copier) (\d+)\.(\d+)(?:: (.*))?$")
+"""The detail of a member's event: consumer, generation, text."""
+_COUNTED: Final = (
+    "shown_records",
+    "processed_records",
+    "missed_records",
+    "expired_records",
+)
 _Event = Mapping[str, Any]
 
 
-class MemberLife(NamedTuple):
-    """One life of a member."""
+class MemberProcess(NamedTuple):
+    """One process of a member; a restarted member has the next generation."""
 
     consumer: int
     generation: int
 
 
 class TimeSpan(NamedTuple):
-    """From one moment to another, nanoseconds since the epoch."""
+    """A span of time, nanoseconds since the epoch; the end is exclusive."""
 
     from_ns: int
     until_ns: int
 
     @property
     def length_ns(self) -> int:
-        """How long it is; of an empty one 0."""
+        """Its length; 0 if it is empty."""
         return max(0, self.until_ns - self.from_ns)
 
     def within(self, other: TimeSpan) -> TimeSpan:
-        """Return what of it lies in the other."""
+        """Return the intersection with another span."""
         return TimeSpan(max(self.from_ns, other.from_ns), min(self.until_ns, other.until_ns))
 
 
 class AssignmentSpan(NamedTuple):
-    """A life held a partition; `until_ns` and `ended` are `None` where it did to the end."""
+    """The time in which a member owned a partition.
 
-    life: MemberLife
+    `until_ns` and `ended` are `None` if it owned the partition to the end of the trial.
+    """
+
+    member: MemberProcess
     partition: int
     from_ns: int
     until_ns: int | None
     ended: str | None
 
     def during(self, load: TimeSpan) -> TimeSpan:
-        """Return when, within the load."""
+        """Return its part within the load."""
         return TimeSpan(
             self.from_ns, load.until_ns if self.until_ns is None else self.until_ns
         ).within(load)
 
 
-def holdings(events: pa.Table, ledgers: Sequence[Ledger], groups: Groups) -> pa.Table:
+# The tables.
+
+
+def assignment_rows(events: pa.Table, ledgers: Sequence[Ledger], groups: Groups) -> pa.Table:
     """Return the table `ASSIGNMENTS` of all trials that had groups.
 
     Args:
         events: trial_id, at_ns, kind, partition, detail.
         ledgers: the trials, in the order of their numbers.
-        groups: of `spark_jobs.workloads.groups.groups_of`.
+        groups: of `spark_jobs.workloads.groups.groups_by_trial`.
     """
-    of_trial = members_events(events)
+    by_trial = membership_events(events)
     rows = [
         {
             "trial_id": trial_id,
             "group": group.number,
-            **held.life._asdict(),
-            **{name: getattr(held, name) for name in ("partition", "from_ns", "until_ns", "ended")},
+            **span.member._asdict(),
+            **{name: getattr(span, name) for name in ("partition", "from_ns", "until_ns", "ended")},
         }
-        for number, told in groups.items()
+        for number, trial_groups in groups.items()
         for trial_id in (ledgers[number].record.trial_id,)
-        for group in told
-        for held in held_by(group, of_trial[trial_id])
+        for group in trial_groups
+        for span in assignment_spans(group, by_trial[trial_id])
     ]
     return pa.Table.from_pylist(
-        [{name: row[name] for name in ASSIGNMENTS.names} for row in rows], schema=ASSIGNMENTS
+        [{name: row[name] for name in ASSIGNMENTS.names} for row in rows],
+        schema=ASSIGNMENTS,
     )
-
-
-def members_events(events: pa.Table) -> Mapping[str, list[_Event]]:
-    """Return what members told of who held what, and that they were gone, by trial and in its order."""
-    return told_by_members(events, (ASSIGNED, REVOKED, JOINED, LEFT, GONE))
-
-
-def told_by_members(events: pa.Table, kinds: Sequence[str]) -> Mapping[str, list[_Event]]:
-    """Return the events of some kinds, by trial and in its order."""
-    told: defaultdict[str, list[_Event]] = defaultdict(list)
-    for row in events.filter(pc.field("kind").isin(list(kinds))).sort_by("at_ns").to_pylist():
-        told[row["trial_id"]].append(row)
-    return told
-
-
-def held_by(group: GroupOffsets, events: Iterable[_Event]) -> Iterator[AssignmentSpan]:
-    """Yield when members of a group held partitions.
-
-    Args:
-        group: whose members.
-        events: of one trial, by time: at_ns, kind, partition, detail.
-    """
-    held: defaultdict[MemberLife, dict[int, int]] = defaultdict(dict)
-    for life, kind, row, detail in of_members(group, events):
-        if kind == ASSIGNED and row["partition"] is not None:
-            held[life].setdefault(row["partition"], row["at_ns"])
-        elif kind == REVOKED and row["partition"] in held[life]:
-            yield AssignmentSpan(
-                life, row["partition"], held[life].pop(row["partition"]), row["at_ns"], detail
-            )
-        elif kind in {GONE, LEFT}:
-            yield from (
-                AssignmentSpan(life, of, from_ns, row["at_ns"], "gone")
-                for of, from_ns in held.pop(life, {}).items()
-            )
-    yield from (
-        AssignmentSpan(life, of, from_ns, None, None)
-        for life, partitions in held.items()
-        for of, from_ns in partitions.items()
-    )
-
-
-def belonged(
-    group: GroupOffsets, events: Iterable[_Event], load: TimeSpan
-) -> Mapping[MemberLife, TimeSpan]:
-    """Return when each life belonged to the group, within the load: from the first that it told of it, until it left or was gone."""
-    spans: dict[MemberLife, TimeSpan] = {}
-    for life, kind, row, _ in of_members(group, events):
-        if kind in {GONE, LEFT}:
-            spans[life] = (
-                TimeSpan(spans[life].from_ns, row["at_ns"])
-                if life in spans
-                else TimeSpan(row["at_ns"], row["at_ns"])
-            )
-        else:
-            spans.setdefault(life, TimeSpan(row["at_ns"], load.until_ns))
-    return {life: span.within(load) for life, span in spans.items()}
-
-
-def overlap_ns(held: Sequence[AssignmentSpan], load: TimeSpan) -> int:
-    """Return how long, summed over partitions, more than one life held a partition."""
-    return sum(
-        span.length_ns
-        for spans in _by_partition(held, load).values()
-        for span, holders in _layers(spans, load)
-        if holders > 1
-    )
-
-
-def unassigned_ns(held: Sequence[AssignmentSpan], partitions: Iterable[int], load: TimeSpan) -> int:
-    """Return the longest time in which one of the partitions was held by nobody."""
-    spans = _by_partition(held, load)
-    return max(
-        (span.length_ns for of in partitions for span in _stretches(spans.get(of, []), load)),
-        default=0,
-    )
-
-
-def max_partitions(held: Sequence[AssignmentSpan], load: TimeSpan) -> int:
-    """Return how many partitions one life held at once, at the most."""
-    lives = {one.life for one in held}
-    return max(
-        (
-            holders
-            for life in lives
-            for _, holders in _layers([one.during(load) for one in held if one.life == life], load)
-        ),
-        default=0,
-    )
-
-
-def idle_members(
-    held: Sequence[AssignmentSpan], present: Mapping[MemberLife, TimeSpan], load: TimeSpan
-) -> int:
-    """Return how many lives were idle at the same time, at the most: in the group, and without a partition for `IDLE_NS` or longer."""
-    idle = [
-        stretch
-        for life, span in present.items()
-        for stretch in _stretches(
-            [one.during(load).within(span) for one in held if one.life == life], span
-        )
-        if stretch.length_ns >= IDLE_NS
-    ]
-    return max((lives for _, lives in _layers(idle, load)), default=0)
-
-
-def of_members(
-    group: GroupOffsets, events: Iterable[_Event]
-) -> Iterator[tuple[MemberLife, str, _Event, str | None]]:
-    """Yield the events of a group's members: whose, of which kind, and the rest of the detail."""
-    for row in events:
-        who = _WHO.match(row["detail"])
-        if who and (not group.consumers or int(who[1]) in group.consumers):
-            yield MemberLife(int(who[1]), int(who[2])), row["kind"], row, who[3]
-
-
-def _by_partition(held: Sequence[AssignmentSpan], load: TimeSpan) -> Mapping[int, list[TimeSpan]]:
-    spans: defaultdict[int, list[TimeSpan]] = defaultdict(list)
-    for one in held:
-        spans[one.partition].append(one.during(load))
-    return spans
-
-
-def _layers(spans: Sequence[TimeSpan], within: TimeSpan) -> Iterator[tuple[TimeSpan, int]]:
-    """Yield the stretches between any two moments at which something changes, and how many of the spans cover each."""
-    steps = sorted({*within, *(moment for span in spans if span.length_ns for moment in span)})
-    for stretch in (TimeSpan(*ends) for ends in pairwise(steps)):
-        yield (
-            stretch,
-            sum(
-                span.from_ns <= stretch.from_ns and stretch.until_ns <= span.until_ns
-                for span in spans
-            ),
-        )
-
-
-def _stretches(spans: Sequence[TimeSpan], within: TimeSpan) -> Iterator[TimeSpan]:
-    """Yield the stretches that none of the spans covers, each as long as it is."""
-    reached = within.from_ns
-    for span in sorted(span for span in spans if span.length_ns):
-        if span.from_ns > reached:
-            yield TimeSpan(reached, span.from_ns)
-        reached = max(reached, span.until_ns)
-    if reached < within.until_ns:
-        yield TimeSpan(reached, within.until_ns)
-
-
-RESET, OUT_OF_RANGE = "offset_reset", "out_of_range"
-_COUNTED = ("shown_records", "processed_records", "missed_records", "expired_records")
 
 
 def group_rows(
-    ledgers: Sequence[Ledger], groups: Groups, found: TrialCounts, events: pa.Table
+    ledgers: Sequence[Ledger], groups: Groups, counts: TrialCounts, events: pa.Table
 ) -> pa.Table:
     """Return the table `GROUPS`.
 
     Args:
         ledgers: the trials, in the order of their numbers.
-        groups: of `spark_jobs.workloads.groups.groups_of`.
-        found: what Spark found.
-        events: all trials', with trial_id.
+        groups: of `spark_jobs.workloads.groups.groups_by_trial`.
+        counts: what Spark counted.
+        events: of all trials, with trial_id.
     """
-    counted, again = (_by_group(table) for table in (found.group, found.processed_again))
-    stood = _longest(found.processing_gaps)
-    told, offsets = members_events(events), told_by_members(events, (RESET, OUT_OF_RANGE))
+    counted, redelivered = (_by_group(table) for table in (counts.group, counts.processed_again))
+    gaps = _longest_gaps(counts.processing_gaps)
+    membership = membership_events(events)
+    offset_events = events_by_trial(events, (OFFSET_RESET, OUT_OF_RANGE))
     rows = [
         {
             "trial_id": trial_id,
             "group": group.number,
             **{name: counted.get((trial_id, group.number), {}).get(name, 0) for name in _COUNTED},
-            "redelivered_reads": again.get((trial_id, group.number), {}).get(
+            "redelivered_reads": redelivered.get((trial_id, group.number), {}).get(
                 "redelivered_reads", 0
             ),
-            **_told_of_offsets(group, offsets[trial_id]),
-            "processing_gap_ns": stood.get((trial_id, group.number), 0),
-            **_of_members(group, told[trial_id], _load(ledgers[number])),
+            **_offset_reset_columns(group, offset_events[trial_id]),
+            "processing_gap_ns": gaps.get((trial_id, group.number), 0),
+            **_membership_columns(group, membership[trial_id], _load_span(ledgers[number])),
         }
-        for number, of_trial in groups.items()
+        for number, trial_groups in groups.items()
         for trial_id in (ledgers[number].record.trial_id,)
-        for group in of_trial
+        for group in trial_groups
     ]
     return pa.Table.from_pylist(rows, schema=GROUPS)
 
 
-def _of_members(
+def _membership_columns(
     group: GroupOffsets, events: Sequence[Mapping[str, Any]], load: TimeSpan
 ) -> dict[str, int]:
-    held, present = tuple(held_by(group, events)), belonged(group, events, load)
+    assigned, present = (
+        tuple(assignment_spans(group, events)),
+        membership_spans(group, events, load),
+    )
     return {
-        "members": len({life.consumer for life in present}),
-        "overlap_ns": overlap_ns(held, load),
-        "unassigned_ns": unassigned_ns(held, group.committed, load),
-        "max_partitions": max_partitions(held, load),
-        "idle_members": idle_members(held, present, load),
+        "members": len({member.consumer for member in present}),
+        "overlap_ns": overlap_ns(assigned, load),
+        "unassigned_ns": unassigned_ns(assigned, group.committed, load),
+        "max_partitions": max_partitions(assigned, load),
+        "idle_members": idle_members(assigned, present, load),
     }
 
 
-def _told_of_offsets(group: GroupOffsets, events: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    kinds = [(row["kind"], row["partition"]) for _, _, row, _ in of_members(group, events)]
-    resets = sum(kind == RESET for kind, _ in kinds)
+def _offset_reset_columns(
+    group: GroupOffsets, events: Sequence[Mapping[str, Any]]
+) -> dict[str, int]:
+    kinds = [(row["kind"], row["partition"]) for _, _, row, _ in member_events(group, events)]
+    resets = sum(kind == OFFSET_RESET for kind, _ in kinds)
     return {
         "offset_resets": resets,
         "stuck_partitions": len({partition for kind, partition in kinds if kind == OUT_OF_RANGE}),
     }
 
 
-def _load(ledger: Ledger) -> TimeSpan:
+def _load_span(ledger: Ledger) -> TimeSpan:
     return TimeSpan(ledger.record.phases.load_begin_ns, ledger.record.phases.load_end_ns)
 
 
@@ -305,9 +183,185 @@ def _by_group(table: pa.Table) -> Mapping[tuple[str, int], Mapping[str, Any]]:
     return {(row["trial_id"], row["group"]): row for row in table.to_pylist()}
 
 
-def _longest(processing_gaps: pa.Table) -> Mapping[tuple[str, int], int]:
+def _longest_gaps(processing_gaps: pa.Table) -> Mapping[tuple[str, int], int]:
     longest: dict[tuple[str, int], int] = {}
     for row in processing_gaps.to_pylist():
-        of = (row["trial_id"], row["group"])
-        longest[of] = max(longest.get(of, 0), row["processing_gap_ns"])
+        key = (row["trial_id"], row["group"])
+        longest[key] = max(longest.get(key, 0), row["processing_gap_ns"])
     return longest
+
+
+# Events of members.
+
+
+def membership_events(events: pa.Table) -> Mapping[str, list[_Event]]:
+    """Return the events of joins, assignments, leaves and crashes, by trial, ordered by time."""
+    return events_by_trial(events, (ASSIGNED, REVOKED, JOINED, LEFT, MEMBER_CRASHED))
+
+
+def events_by_trial(events: pa.Table, kinds: Sequence[str]) -> Mapping[str, list[_Event]]:
+    """Return the events of the given kinds, by trial, ordered by time."""
+    by_trial: defaultdict[str, list[_Event]] = defaultdict(list)
+    for row in events.filter(pc.field("kind").isin(list(kinds))).sort_by("at_ns").to_pylist():
+        by_trial[row["trial_id"]].append(row)
+    return by_trial
+
+
+def member_events(
+    group: GroupOffsets, events: Iterable[_Event]
+) -> Iterator[tuple[MemberProcess, str, _Event, str | None]]:
+    """Yield the events of a group's members: member, kind, row, and the text of the detail."""
+    for row in events:
+        parsed = _MEMBER.match(row["detail"])
+        if parsed and (not group.consumers or int(parsed[1]) in group.consumers):
+            yield (
+                MemberProcess(int(parsed[1]), int(parsed[2])),
+                row["kind"],
+                row,
+                parsed[3],
+            )
+
+
+def assignment_spans(group: GroupOffsets, events: Iterable[_Event]) -> Iterator[AssignmentSpan]:
+    """Yield the times in which members of a group owned partitions.
+
+    Args:
+        group: whose members.
+        events: of one trial, by time: at_ns, kind, partition, detail.
+    """
+    owned: defaultdict[MemberProcess, dict[int, int]] = defaultdict(dict)
+    for member, kind, row, detail in member_events(group, events):
+        if kind == ASSIGNED and row["partition"] is not None:
+            owned[member].setdefault(row["partition"], row["at_ns"])
+        elif kind == REVOKED and row["partition"] in owned[member]:
+            yield AssignmentSpan(
+                member,
+                row["partition"],
+                owned[member].pop(row["partition"]),
+                row["at_ns"],
+                detail,
+            )
+        elif kind in {MEMBER_CRASHED, LEFT}:
+            yield from (
+                AssignmentSpan(member, partition, from_ns, row["at_ns"], "gone")
+                for partition, from_ns in owned.pop(member, {}).items()
+            )
+    yield from (
+        AssignmentSpan(member, partition, from_ns, None, None)
+        for member, partitions in owned.items()
+        for partition, from_ns in partitions.items()
+    )
+
+
+def membership_spans(
+    group: GroupOffsets, events: Iterable[_Event], load: TimeSpan
+) -> Mapping[MemberProcess, TimeSpan]:
+    """Return when each member belonged to the group, within the load.
+
+    A member belongs to its group from its first event until it leaves or crashes.
+    """
+    spans: dict[MemberProcess, TimeSpan] = {}
+    for member, kind, row, _ in member_events(group, events):
+        if kind in {MEMBER_CRASHED, LEFT}:
+            spans[member] = (
+                TimeSpan(spans[member].from_ns, row["at_ns"])
+                if member in spans
+                else TimeSpan(row["at_ns"], row["at_ns"])
+            )
+        else:
+            spans.setdefault(member, TimeSpan(row["at_ns"], load.until_ns))
+    return {member: span.within(load) for member, span in spans.items()}
+
+
+# Measures of assignments.
+
+
+def overlap_ns(assigned: Sequence[AssignmentSpan], load: TimeSpan) -> int:
+    """Return how long partitions had more than one owner, summed over partitions."""
+    return sum(
+        span.length_ns
+        for spans in _by_partition(assigned, load).values()
+        for span, owners in _coverage(spans, load)
+        if owners > 1
+    )
+
+
+def unassigned_ns(
+    assigned: Sequence[AssignmentSpan], partitions: Iterable[int], load: TimeSpan
+) -> int:
+    """Return the longest time in which one of the partitions had no owner."""
+    spans = _by_partition(assigned, load)
+    return max(
+        (
+            span.length_ns
+            for partition in partitions
+            for span in _uncovered(spans.get(partition, []), load)
+        ),
+        default=0,
+    )
+
+
+def max_partitions(assigned: Sequence[AssignmentSpan], load: TimeSpan) -> int:
+    """Return the most partitions that one member owned at once."""
+    members = {span.member for span in assigned}
+    return max(
+        (
+            owned
+            for member in members
+            for _, owned in _coverage(
+                [span.during(load) for span in assigned if span.member == member], load
+            )
+        ),
+        default=0,
+    )
+
+
+def idle_members(
+    assigned: Sequence[AssignmentSpan],
+    present: Mapping[MemberProcess, TimeSpan],
+    load: TimeSpan,
+) -> int:
+    """Return the most members that were idle at the same time.
+
+    A member is idle while it belongs to the group and owns no partition for `IDLE_NS` or longer.
+    """
+    idle = [
+        span
+        for member, membership in present.items()
+        for span in _uncovered(
+            [one.during(load).within(membership) for one in assigned if one.member == member],
+            membership,
+        )
+        if span.length_ns >= IDLE_NS
+    ]
+    return max((members for _, members in _coverage(idle, load)), default=0)
+
+
+def _by_partition(
+    assigned: Sequence[AssignmentSpan], load: TimeSpan
+) -> Mapping[int, list[TimeSpan]]:
+    spans: defaultdict[int, list[TimeSpan]] = defaultdict(list)
+    for one in assigned:
+        spans[one.partition].append(one.during(load))
+    return spans
+
+
+def _coverage(spans: Sequence[TimeSpan], within: TimeSpan) -> Iterator[tuple[TimeSpan, int]]:
+    """Yield the times between any two changes, and how many of the spans cover each."""
+    changes = sorted({*within, *(moment for span in spans if span.length_ns for moment in span)})
+    for part in (TimeSpan(*ends) for ends in pairwise(changes)):
+        yield (
+            part,
+            sum(span.from_ns <= part.from_ns and part.until_ns <= span.until_ns for span in spans),
+        )
+
+
+def _uncovered(spans: Sequence[TimeSpan], within: TimeSpan) -> Iterator[TimeSpan]:
+    """Yield the times that none of the spans covers."""
+    covered_until = within.from_ns
+    for span in sorted(span for span in spans if span.length_ns):
+        if span.from_ns > covered_until:
+            yield TimeSpan(covered_until, span.from_ns)
+        covered_until = max(covered_until, span.until_ns)
+    if covered_until < within.until_ns:
+        yield TimeSpan(covered_until, within.until_ns)

@@ -1,7 +1,7 @@
-"""What copiers made of the log: what they passed over, what they copied more than once, and what the output lost.
+"""Copiers: the records that they missed or copied repeatedly, and the copies that the output lost.
 
-Records are told by their ids, which a copy shares with what it is a copy of. The output is what Kafka holds at the end; that a copy is stored, or its
-transaction committed, is what a copier was told.
+A copy carries the id of its original. The output is what Kafka stores at the end. That a copy is
+stored, or its transaction committed, is what Kafka reported to the copier.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from pyspark.sql import functions as sf
 from experiments.ledger.workload_tables import COPIES
 from spark_jobs.io.frames import Frames
 from spark_jobs.io.ledgers import Ledger
-from spark_jobs.measures.blocks import none
+from spark_jobs.measures.blocks import zero
 
-NOTHING: Final = COPIES.empty_table()
-"""What a sweep has in which nothing was copied."""
+EMPTY: Final = COPIES.empty_table()
+"""The table of a sweep without copiers."""
 _RECORD: Final = ("trial_no", "producer", "seq")
-_SIDES: Final = ("stored", "passed", "told", "shown", "hidden")
+_SIDES: Final = ("stored", "passed", "reported", "shown", "hidden")
 _COUNTS: Final = {
     "copied_records": "CAST(shown > 0 AS LONG)",
-    "missed_records": "CAST(passed > 0 AND shown = 0 AND told = 0 AS LONG)",
-    "output_lost_records": "CAST(told > 0 AND shown = 0 AS LONG)",
+    "missed_records": "CAST(passed > 0 AND shown = 0 AND reported = 0 AS LONG)",
+    "output_lost_records": "CAST(reported > 0 AND shown = 0 AS LONG)",
     "repeated_copies": "greatest(shown - greatest(stored, 1L), 0L)",
     "hidden_copies": "hidden",
 }
-"""Of one record."""
+"""The counts of one record, by column of `COPIES`."""
 _COMMITTED: Final = pa.schema(
     [
         *(pa.field(name, pa.int32()) for name in ("trial_no", "partition")),
@@ -41,7 +41,15 @@ _COMMITTED: Final = pa.schema(
 
 
 def tables(frames: Frames, ledgers: Sequence[Ledger]) -> Mapping[str, Callable[[], DataFrame]]:
-    """Return how the table is made, with `trial_no` in the place of `trial_id`; where no trial has an output, Spark is asked nothing."""
+    """Return how to compute the table `copies`; nothing if no trial has an output.
+
+    Args:
+        frames: the ledgers' rows, with trial_no.
+        ledgers: the trials in the order of their numbers.
+
+    Returns:
+        By table name, a function; its result has `trial_no` instead of `trial_id`.
+    """
     output = frames.output
     return {} if output is None else {"copies": lambda: copies(frames, output, ledgers)}
 
@@ -50,19 +58,24 @@ def copies(frames: Frames, output: DataFrame, ledgers: Sequence[Ledger]) -> Data
     """Count what became of each record on its way from the log to the output.
 
     Args:
-        frames: the ledgers' rows, with trial_no: all of the log, and what everybody read.
-        output: of those trials that have one.
+        frames: the ledgers' rows, with trial_no: the entire log, and all consumers' reads.
+        output: of the trials that have one.
         ledgers: the trials in the order of their numbers.
 
     Returns:
-        trial_no and the columns of `COPIES`; a row for each trial that has an output, unless nothing was ever written.
+        trial_no and the columns of `COPIES`; one row per trial that has an output, unless nothing
+        was ever written.
     """
     numbers = [
         number
         for number, ledger in enumerate(ledgers)
         if ledger.record.output_end_offsets is not None
     ]
-    sides = (_log_side(frames, ledgers), _told_side(frames.reads), _output_side(output))
+    sides = (
+        _log_side(frames, ledgers),
+        _reported_side(frames.reads),
+        _output_side(output),
+    )
     united = (
         sides[0].unionByName(sides[1]).unionByName(sides[2]).where(sf.col("trial_no").isin(numbers))
     )
@@ -72,10 +85,14 @@ def copies(frames: Frames, output: DataFrame, ledgers: Sequence[Ledger]) -> Data
     )
 
 
-def of_trial(row: Mapping[str, Any] | None) -> dict[str, int]:
-    """Return the columns of `TRIALS` that tell of a group, of a trial that had copiers; nothing of one that had none.
+def trial_columns(row: Mapping[str, Any] | None) -> dict[str, int]:
+    """Return the group columns of `TRIALS` for a trial with copiers; nothing for any other trial.
 
-    What a copier passed over and what the output lost are both missed: the application sees neither.
+    Records that a copier missed and copies that the output lost both count as missed, because the
+    application sees neither.
+
+    Args:
+        row: the trial's row of `COPIES`; `None`: it has none.
     """
     if row is None:
         return {}
@@ -86,9 +103,9 @@ def of_trial(row: Mapping[str, Any] | None) -> dict[str, int]:
 
 
 def _log_side(frames: Frames, ledgers: Sequence[Ledger]) -> DataFrame:
-    """Return what the copiers were shown, and which of it their group has committed past."""
+    """Return the records visible to copiers, and which of them the group has committed past."""
     committed = frames.log.sparkSession.createDataFrame(
-        _committed(frames.events, [ledger.record.trial_id for ledger in ledgers])
+        _committed_offsets(frames.events, [ledger.record.trial_id for ledger in ledgers])
     )
     shown = frames.log.where("intact AND visible AND producer IS NOT NULL").join(
         sf.broadcast(committed), ["trial_no", "partition"], "left"
@@ -102,34 +119,34 @@ def _log_side(frames: Frames, ledgers: Sequence[Ledger]) -> DataFrame:
     )
 
 
-def _told_side(reads: DataFrame) -> DataFrame:
-    """Return what the copiers were told is stored, or committed."""
+def _reported_side(reads: DataFrame) -> DataFrame:
+    """Return the records whose copy was reported to a copier as stored, or committed."""
     return reads.where("consumer > 0 AND producer IS NOT NULL").select(
-        *_RECORD, *_side(told=sf.lit(1))
+        *_RECORD, *_side(reported=sf.lit(1))
     )
 
 
 def _output_side(output: DataFrame) -> DataFrame:
-    """Return what the output holds under an id of ours."""
-    ours = output.where("intact AND producer IS NOT NULL")
-    return ours.select(*_RECORD, *_side(shown=sf.col("visible"), hidden=~sf.col("visible")))
+    """Return the copies in the output that have an id of their trial."""
+    with_id = output.where("intact AND producer IS NOT NULL")
+    return with_id.select(*_RECORD, *_side(shown=sf.col("visible"), hidden=~sf.col("visible")))
 
 
-def _side(**said: Column) -> list[Column]:
-    """Return what one side says of a row, and nothing of what the others say."""
-    return [said.get(name, none()).cast("long").alias(name) for name in _SIDES]
+def _side(**columns: Column) -> list[Column]:
+    """Return one side's columns of the union, and zeros for the others' columns."""
+    return [columns.get(name, zero()).cast("long").alias(name) for name in _SIDES]
 
 
-def _committed(events: pa.Table, trial_ids: Sequence[str]) -> pa.Table:
-    """Return how far each trial's group had committed each partition at the end, as its coordinator told."""
+def _committed_offsets(events: pa.Table, trial_ids: Sequence[str]) -> pa.Table:
+    """Return each group's committed offsets at the end, as the group coordinator reported them."""
     numbers = {trial_id: number for number, trial_id in enumerate(trial_ids)}
-    told = [
+    committed = [
         (numbers[row["trial_id"]], json.loads(row["detail"])["committed"])
         for row in events.filter(pc.field("kind") == "group").to_pylist()
     ]
     rows = [
-        {"trial_no": number, "partition": int(of), "committed_offset": offset}
-        for number, offsets in told
-        for of, offset in offsets.items()
+        {"trial_no": number, "partition": int(partition), "committed_offset": offset}
+        for number, offsets in committed
+        for partition, offset in offsets.items()
     ]
     return pa.Table.from_pylist(rows, schema=_COMMITTED)

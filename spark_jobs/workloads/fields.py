@@ -1,6 +1,7 @@
-"""Whether records are read as they were sent, field by field, and whether replays are alike.
+"""Record fields and replays: whether records are read as they were sent, and replays are equal.
 
-What was sent is known from the producer's own client, what was read from the replays; both as digests of each field.
+The producer's own client reports what was sent, the replays what was read; both as a digest of each
+field.
 """
 
 from __future__ import annotations
@@ -16,10 +17,13 @@ from experiments.ledger.schema import ACKED
 from experiments.ledger.workload_tables import FIELDS, REPLAY_DIFFERENCES, Field
 from spark_jobs.io.frames import Frames
 from spark_jobs.io.ledgers import Ledger
-from spark_jobs.measures.blocks import none
+from spark_jobs.measures.blocks import zero
 
-NOTHING: Final = {"fields": FIELDS.empty_table(), "replays": REPLAY_DIFFERENCES.empty_table()}
-"""What a sweep has of which nobody asks it."""
+EMPTY: Final = {
+    "fields": FIELDS.empty_table(),
+    "replays": REPLAY_DIFFERENCES.empty_table(),
+}
+"""The tables of a sweep without replays."""
 _ID: Final = ("trial_no", "producer", "seq")
 _PLACE: Final = ("trial_no", "partition", "offset")
 _DIGESTS: Final = {
@@ -29,6 +33,7 @@ _DIGESTS: Final = {
     Field.TIMESTAMP: "timestamp_ms",
 }
 _FIRST: Final = 1
+"""The number of the replay with which the others are compared."""
 _BEGINS: Final = pa.schema(
     [pa.field(name, pa.int32()) for name in ("trial_no", "replay", "partition")]
     + [pa.field(name, pa.int64()) for name in ("begin_offset", "at_ms")]
@@ -36,28 +41,35 @@ _BEGINS: Final = pa.schema(
 
 
 def tables(frames: Frames, ledgers: Sequence[Ledger]) -> Mapping[str, Callable[[], DataFrame]]:
-    """Return how each table is made, with `trial_no` in the place of `trial_id`; where no trial has replays, Spark is asked nothing.
+    """Return how to compute the tables `fields` and `replays`; nothing if no trial has replays.
 
     Args:
         frames: the ledgers' rows, with trial_no.
         ledgers: the trials in the order of their numbers.
+
+    Returns:
+        By table name, a function; its result has `trial_no` instead of `trial_id`.
     """
     sent, read = frames.sent, frames.replays
     if sent is None or read is None:
         return {}
     first = read.where(sf.col("replay") == _FIRST)
     return {
-        "fields": lambda: fields(sent, first).unionByName(offsets(frames.attempts, first)),
-        "replays": lambda: replays(read, _begins(read, ledgers)),
+        "fields": lambda: field_differences(sent, first).unionByName(
+            offset_differences(frames.attempts, first)
+        ),
+        "replays": lambda: replay_differences(read, _begins(read, ledgers)),
     }
 
 
-def fields(sent: DataFrame, read: DataFrame) -> DataFrame:
-    """Compare each record that was read, and each further copy of it, with what it was made of as it was sent.
+def field_differences(sent: DataFrame, read: DataFrame) -> DataFrame:
+    """Compare the fields of each record that was read with the fields that were sent.
+
+    Each copy of a record is compared.
 
     Args:
         sent: trial_no, producer, seq, and a column for each digest.
-        read: the same of the first replay; producer is null where it carries no mark of the trial.
+        read: the same of the first replay; producer is null for foreign records.
 
     Returns:
         trial_no, field, compared_records, differing_records.
@@ -66,53 +78,63 @@ def fields(sent: DataFrame, read: DataFrame) -> DataFrame:
     as_sent = sent.select(*_ID, *(sf.col(name).alias(f"sent_{name}") for name in digests))
     both = read.select(*_ID, *digests).join(as_sent, list(_ID))
     compared = sf.lit(1).cast("long")
-    told = (
-        _told(field, compared, (sf.col(name) != sf.col(f"sent_{name}")).cast("long"))
+    comparisons = (
+        _comparison(field, compared, (sf.col(name) != sf.col(f"sent_{name}")).cast("long"))
         for field, name in _DIGESTS.items()
     )
-    return _summed(both.select("trial_no", sf.inline(sf.array(*told))))
+    return _sum(both.select("trial_no", sf.inline(sf.array(*comparisons))))
 
 
-def offsets(attempts: DataFrame, read: DataFrame) -> DataFrame:
-    """Look for each acknowledged record at the place that its acknowledgement told; of a record that was not read at all, nothing is said.
+def offset_differences(attempts: DataFrame, read: DataFrame) -> DataFrame:
+    """Compare the offset at which each record was acknowledged with the offsets where it was read.
+
+    A record differs if none of its copies is there. A record that was never read is not compared.
 
     Args:
-        attempts: trial_no, producer, seq, outcome, partition, offset (null: none was told).
+        attempts: trial_no, producer, seq, outcome, partition, offset (null: none was reported).
         read: trial_no, producer, seq, partition, offset.
 
     Returns:
-        What `fields` returns.
+        The columns of `field_differences`.
     """
-    told = attempts.where((sf.col("outcome") == ACKED) & sf.col("offset").isNotNull())
-    told = told.select(
-        *_ID, sf.col("partition").alias("told_partition"), sf.col("offset").alias("told_offset")
+    acked = attempts.where((sf.col("outcome") == ACKED) & sf.col("offset").isNotNull()).select(
+        *_ID,
+        sf.col("partition").alias("acked_partition"),
+        sf.col("offset").alias("acked_offset"),
     )
-    there = (sf.col("partition") == sf.col("told_partition")) & (
-        sf.col("offset") == sf.col("told_offset")
+    there = (sf.col("partition") == sf.col("acked_partition")) & (
+        sf.col("offset") == sf.col("acked_offset")
     )
-    found = read.join(told, list(_ID)).groupBy(*_ID).agg(sf.bool_or(there).alias("there"))
-    return _summed(
+    found = read.join(acked, list(_ID)).groupBy(*_ID).agg(sf.bool_or(there).alias("there"))
+    return _sum(
         found.select(
             "trial_no",
             sf.inline(
                 sf.array(
-                    _told(Field.OFFSET, sf.lit(1).cast("long"), (~sf.col("there")).cast("long"))
+                    _comparison(
+                        Field.OFFSET,
+                        sf.lit(1).cast("long"),
+                        (~sf.col("there")).cast("long"),
+                    )
                 )
             ),
         )
     )
 
 
-def replays(read: DataFrame, begins: DataFrame) -> DataFrame:
-    """Compare each replay with the first one, place by place.
+def replay_differences(read: DataFrame, begins: DataFrame) -> DataFrame:
+    """Compare each replay with the first one, offset by offset.
+
+    A replay by offsets should have all records from its begin on; a replay by timestamp, all
+    records with this timestamp or a later one.
 
     Args:
         read: trial_no, replay, partition, offset and the digests.
-        begins: trial_no, replay, partition, begin_offset (null: it was asked by a timestamp, and the partition has none so late), at_ms (null: by offsets).
+        begins: trial_no, replay, partition, begin_offset (null: a replay by timestamp, and the
+            partition has no record as late), at_ms (null: a replay by offsets).
 
     Returns:
-        trial_no, replay, records, differing_records, absent_records. By offsets, a replay is to have all from its begin on; by a timestamp, all that carries
-        this one or a later one.
+        trial_no, replay, records, differing_records, absent_records.
     """
     parts = sf.struct("producer", "seq", *_DIGESTS.values())
     first = read.where(sf.col("replay") == _FIRST).select(
@@ -121,11 +143,11 @@ def replays(read: DataFrame, begins: DataFrame) -> DataFrame:
     due = (sf.col("timestamp_ms") >= sf.col("at_ms")) | (
         sf.col("at_ms").isNull() & (sf.col("offset") >= sf.col("begin_offset"))
     )
-    wanted = first.join(sf.broadcast(begins), ["trial_no", "partition"]).select(
+    expected = first.join(sf.broadcast(begins), ["trial_no", "partition"]).select(
         *_PLACE, "replay", "at_first", sf.coalesce(due, sf.lit(False)).alias("due")
     )
     given = read.select(*_PLACE, "replay", parts.alias("given"))
-    both = wanted.join(given, [*_PLACE, "replay"], "full")
+    both = expected.join(given, [*_PLACE, "replay"], "full")
     counts = {
         "records": sf.col("given").isNotNull(),
         "differing_records": sf.col("given").isNotNull()
@@ -133,11 +155,11 @@ def replays(read: DataFrame, begins: DataFrame) -> DataFrame:
         "absent_records": sf.col("due") & sf.col("given").isNull(),
     }
     return both.groupBy("trial_no", "replay").agg(
-        *(sf.coalesce(sf.count_if(count), none()).alias(name) for name, count in counts.items())
+        *(sf.coalesce(sf.count_if(count), zero()).alias(name) for name, count in counts.items())
     )
 
 
-def _told(field: Field, compared: Column, differing: Column) -> Column:
+def _comparison(field: Field, compared: Column, differing: Column) -> Column:
     return sf.struct(
         sf.lit(field.value).alias("field"),
         compared.alias("compared_records"),
@@ -145,7 +167,7 @@ def _told(field: Field, compared: Column, differing: Column) -> Column:
     )
 
 
-def _summed(rows: DataFrame) -> DataFrame:
+def _sum(rows: DataFrame) -> DataFrame:
     return rows.groupBy("trial_no", "field").agg(
         *(sf.sum(name).alias(name) for name in ("compared_records", "differing_records"))
     )

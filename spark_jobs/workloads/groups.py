@@ -1,7 +1,7 @@
-"""What consumer groups made of the log: what each committed past and never processed, and what it processed more than once.
+"""Consumer groups: the records that a group committed past without processing, and redeliveries.
 
-A record counts as processed when a member wrote it down. The members are a trial's consumers from 1 on, where it had a group; consumer 0 is the reader
-along, and no member.
+A record counts as processed when a member wrote it to its ledger. A trial's consumers from 1 on are
+the members, if it had a group; consumer 0 is the concurrent consumer and not a member.
 """
 
 from __future__ import annotations
@@ -16,13 +16,21 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
-from spark_jobs.measures.blocks import BLOCK, bits, but, none, read_again, size, with_block
-from spark_jobs.measures.reads import READS, repeated_reads
+from spark_jobs.measures.blocks import (
+    BLOCK,
+    bits,
+    cardinality,
+    difference,
+    has_repeated_reads,
+    with_block,
+    zero,
+)
+from spark_jobs.measures.reads import READS, suspect_reads
 
 _BLOCK: Final = (*BLOCK, "group")
 """The key of a block, once for each group."""
 _PLACE: Final = ("trial_no", "group", "partition", "offset", "producer", "seq")
-"""A record at its place, whichever member of a group has it."""
+"""A record at its place in the log, whichever member of a group received it."""
 _COMMITTED: Final = pa.schema(
     [pa.field(name, pa.int32()) for name in ("trial_no", "group", "partition")]
     + [pa.field(name, pa.int64()) for name in ("committed_offset", "begin_offset")]
@@ -30,84 +38,90 @@ _COMMITTED: Final = pa.schema(
 _MEMBERS: Final = pa.schema(
     [pa.field(name, pa.int32()) for name in ("trial_no", "consumer", "group")]
 )
-_PARTS: Final = ("shown", "passed", "expired", "read")
-_ONLY: Final = 1
-"""The number of a trial's group where there was one, and nobody told its number."""
+_BITMAPS: Final = ("shown", "passed", "expired", "read")
+_ONLY_GROUP: Final = 1
+"""The number of a trial's group if the trial had one and its event has no number."""
 
 
 @dataclass(frozen=True)
 class GroupOffsets:
-    """A group, as its trial told of it at its end."""
+    """A consumer group's members and offsets at the end of its trial."""
 
     number: int
     consumers: tuple[int, ...]
-    """Its members; empty: all that are not the reader along."""
+    """Its members; empty: every consumer except the concurrent consumer."""
     committed: Mapping[int, int]
-    """How far it had committed each partition."""
+    """The committed offset by partition."""
     begins: Mapping[int, int]
-    """Where each partition's log began at the end; what is not named began at 0."""
+    """The first offset of the log by partition, at the end; 0 for partitions without an entry."""
 
 
 Groups = Mapping[int, Sequence[GroupOffsets]]
-"""Of each trial that had groups, by its number."""
+"""The groups of each trial that had any, by the trial's number."""
 
 
-def groups_of(
+def groups_by_trial(
     events: pa.Table,
     trial_ids: Sequence[str],
     begins: Mapping[str, Mapping[int, int]] | None = None,
 ) -> Groups:
-    """Return how the groups ended; a trial without a group is not in it.
+    """Return how the groups ended; a trial without a group has no entry.
 
     Args:
-        events: trial_id, kind, detail; that of `group` is a JSON object with `committed`, and where there were several with `group` and `consumers`.
+        events: trial_id, kind, detail; the detail of `group` is a JSON object with `committed` and,
+            if there were several groups, with `group` and `consumers`.
         trial_ids: the trials in the order of their numbers.
-        begins: of trials whose logs did not begin at 0 any more at their end: where they did, by partition.
+        begins: the first offset of each log at the end, by trial and partition, for trials whose
+            logs did not begin at 0 then.
     """
-    told: dict[str, list[GroupOffsets]] = {}
+    groups: dict[str, list[GroupOffsets]] = {}
     for row in events.filter(pc.field("kind") == "group").to_pylist():
-        this = json.loads(row["detail"])
-        committed = {int(of): offset for of, offset in this["committed"].items()}
+        detail = json.loads(row["detail"])
+        committed = {int(partition): offset for partition, offset in detail["committed"].items()}
         group = GroupOffsets(
-            this.get("group", _ONLY),
-            tuple(this.get("consumers", ())),
+            detail.get("group", _ONLY_GROUP),
+            tuple(detail.get("consumers", ())),
             committed,
             (begins or {}).get(row["trial_id"], {}),
         )
-        told.setdefault(row["trial_id"], []).append(group)
-    return {number: told[trial_id] for number, trial_id in enumerate(trial_ids) if trial_id in told}
+        groups.setdefault(row["trial_id"], []).append(group)
+    return {
+        number: groups[trial_id] for number, trial_id in enumerate(trial_ids) if trial_id in groups
+    }
 
 
-def along(reads: DataFrame, groups: Groups) -> DataFrame:
-    """Return what the reader along read; of a trial without a group, what anybody read."""
+def concurrent_reads(reads: DataFrame, groups: Groups) -> DataFrame:
+    """Return the concurrent consumer's reads; of a trial without a group, all reads."""
     return reads.where(~_by_members(groups)) if groups else reads
 
 
-def processed(reads: DataFrame, groups: Groups) -> DataFrame:
-    """Return what members processed, each with its `group`; where no trial had a group, Spark computes nothing of it."""
+def member_reads(reads: DataFrame, groups: Groups) -> DataFrame:
+    """Return what members processed, each with its `group`; if no trial had a group, no rows."""
     if not groups:
-        return reads.where("false").withColumn("group", sf.lit(_ONLY))
-    named = reads.where(_by_members(groups)).join(
+        return reads.where("false").withColumn("group", sf.lit(_ONLY_GROUP))
+    with_group = reads.where(_by_members(groups)).join(
         sf.broadcast(_members(reads, groups)), ["trial_no", "consumer"], "left"
     )
-    return named.withColumn("group", sf.coalesce("group", sf.lit(_ONLY)))
+    return with_group.withColumn("group", sf.coalesce("group", sf.lit(_ONLY_GROUP)))
 
 
-def group_counts(of_groups: DataFrame, log: DataFrame, groups: Groups) -> DataFrame:
-    """Count what each group made of the log.
+def group_counts(processed: DataFrame, log: DataFrame, groups: Groups) -> DataFrame:
+    """Count what each group processed and missed.
 
     Args:
-        of_groups: of `processed`: trial_no, group, consumer, partition, offset, producer, seq.
+        processed: of `member_reads`: trial_no, group, consumer, partition, offset, producer, seq.
         log: trial_no, partition, offset, producer, seq, intact, visible.
-        groups: of `groups_of`.
+        groups: of `groups_by_trial`.
 
     Returns:
-        trial_no, group; reads, records processed, each as often as it was; processed_records, distinct ids; shown_records, distinct ids in the log;
-        missed_records, in the log below what the group committed, under an id that no member processed; expired_records, those of them that the log
-        did not hold any more at the end. No row for a group of which neither tells anything.
+        trial_no, group; reads, the number of times that records were processed; processed_records,
+        distinct ids; shown_records, distinct ids in the log; missed_records, ids in the log below
+        the group's committed offset that no member processed; expired_records, those of them that
+        retention had deleted from the log by the end. A group without a row in `processed` and in
+        `log` has no row.
     """
-    there = log.where("intact AND visible AND producer IS NOT NULL").join(
-        sf.broadcast(_committed(log, groups)), ["trial_no", "partition"]
+    visible = log.where("intact AND visible AND producer IS NOT NULL").join(
+        sf.broadcast(_committed_offsets(log, groups)), ["trial_no", "partition"]
     )
     passed = sf.when(sf.col("offset") < sf.col("committed_offset"), sf.col("bit"))
     expired = sf.when(
@@ -115,44 +129,51 @@ def group_counts(of_groups: DataFrame, log: DataFrame, groups: Groups) -> DataFr
         & (sf.col("offset") < sf.col("begin_offset")),
         sf.col("bit"),
     )
-    stored = with_block(there).select(
+    stored = with_block(visible).select(
         *_BLOCK, *_side(shown=sf.col("bit"), passed=passed, expired=expired)
     )
-    united = stored.unionByName(_read_blocks(of_groups)).groupBy(*_BLOCK)
+    united = stored.unionByName(_read_blocks(processed)).groupBy(*_BLOCK)
     blocks = united.agg(
-        *(bits(name).alias(name) for name in _PARTS), sf.sum("reads").alias("reads")
+        *(bits(name).alias(name) for name in _BITMAPS), sf.sum("reads").alias("reads")
     )
-    counts = {"shown_records": size(sf.col("shown")), "processed_records": size(sf.col("read"))}
-    counts |= {
-        "missed_records": size(but("passed", "read")),
-        "expired_records": size(but("expired", "read")),
+    counts = {
+        "shown_records": cardinality(sf.col("shown")),
+        "processed_records": cardinality(sf.col("read")),
     }
-    named = {
-        name: sf.when(sf.col("block").isNotNull(), count).otherwise(none())
+    counts |= {
+        "missed_records": cardinality(difference("passed", "read")),
+        "expired_records": cardinality(difference("expired", "read")),
+    }
+    with_id = {
+        name: sf.when(sf.col("block").isNotNull(), count).otherwise(zero())
         for name, count in counts.items()
     }
     return blocks.groupBy("trial_no", "group").agg(
         sf.sum("reads").alias("reads"),
-        *(sf.sum(count).alias(name) for name, count in named.items()),
+        *(sf.sum(count).alias(name) for name, count in with_id.items()),
     )
 
 
-def processed_again(of_groups: DataFrame) -> DataFrame:
-    """Count what any member of a group processed at a place where a member, itself or another, had processed the record before; the earliest is none.
+def group_redeliveries(processed: DataFrame) -> DataFrame:
+    """Count the reads of a record at an offset where a member of the group had processed it before.
+
+    The earlier read may be the same member's or another's; the earliest read does not count.
 
     Args:
-        of_groups: of `processed`.
+        processed: of `member_reads`.
 
     Returns:
         trial_no, group, redelivered_reads; no row for a group without any.
     """
     blocks = (
-        _read_blocks(of_groups)
+        _read_blocks(processed)
         .groupBy(*_BLOCK)
         .agg(bits("read").alias("read"), sf.sum("reads").alias("reads"))
     )
-    repeated = repeated_reads(
-        of_groups, blocks.where(read_again()).select(*BLOCK).distinct(), ("group",)
+    repeated = suspect_reads(
+        processed,
+        blocks.where(has_repeated_reads()).select(*BLOCK).distinct(),
+        ("group",),
     )
     again = repeated.select(
         *READS,
@@ -162,45 +183,59 @@ def processed_again(of_groups: DataFrame) -> DataFrame:
     return again.groupBy("trial_no", "group").agg(sf.count("*").alias("redelivered_reads"))
 
 
-def processing_gaps(of_groups: DataFrame, marks: DataFrame) -> DataFrame:
-    """Return for how long a group processed nothing of a partition, at the longest, while the load lasted.
+def processing_gaps(processed: DataFrame, marks: DataFrame) -> DataFrame:
+    """Return the longest time during the load in which a group processed nothing of a partition.
 
     Args:
-        of_groups: of `processed`.
-        marks: of `spark_jobs.io.frames.marks`.
+        processed: of `member_reads`.
+        marks: of `spark_jobs.io.frames.trial_info`.
 
     Returns:
-        trial_no, group, partition, processing_gap_ns; no row for a partition of which the group processed nothing.
+        trial_no, group, partition, processing_gap_ns; no row for a partition of which the group
+        processed nothing.
     """
-    timed = of_groups.join(
-        sf.broadcast(marks.select("trial_no", "load_begin_ns", "load_end_ns")), "trial_no"
+    timed = processed.join(
+        sf.broadcast(marks.select("trial_no", "load_begin_ns", "load_end_ns")),
+        "trial_no",
     )
     at = sf.least(sf.greatest("received_ns", "load_begin_ns"), "load_end_ns")
-    moments = timed.select(
-        "trial_no", "group", "partition", "load_begin_ns", "load_end_ns", at.alias("at_ns")
+    times = timed.select(
+        "trial_no",
+        "group",
+        "partition",
+        "load_begin_ns",
+        "load_end_ns",
+        at.alias("at_ns"),
     )
     before = sf.lag("at_ns").over(
         Window.partitionBy("trial_no", "group", "partition").orderBy("at_ns")
     )
-    waits = moments.withColumn("waited_ns", sf.col("at_ns") - sf.coalesce(before, "load_begin_ns"))
+    waits = times.withColumn("waited_ns", sf.col("at_ns") - sf.coalesce(before, "load_begin_ns"))
     to_the_end = sf.max("load_end_ns") - sf.max("at_ns")
     return waits.groupBy("trial_no", "group", "partition").agg(
         sf.greatest(sf.max("waited_ns"), to_the_end).alias("processing_gap_ns")
     )
 
 
-def of_trial(
+def trial_columns(
     number: int,
     groups: Groups,
     counted: Sequence[Mapping[str, Any]],
-    again: Sequence[Mapping[str, Any]],
+    redelivered: Sequence[Mapping[str, Any]],
 ) -> dict[str, int | None]:
-    """Return a trial's columns, over all its groups; null where it had none."""
+    """Return a trial's columns of `TRIALS`, summed over its groups; null if it had none.
+
+    Args:
+        number: of the trial.
+        groups: of `groups_by_trial`.
+        counted: the trial's rows of `group_counts`.
+        redelivered: the trial's rows of `group_redeliveries`.
+    """
     if number not in groups:
         return {"group_missed_records": None, "group_redelivered_reads": None}
     return {
         "group_missed_records": sum(row["missed_records"] for row in counted),
-        "group_redelivered_reads": sum(row["redelivered_reads"] for row in again),
+        "group_redelivered_reads": sum(row["redelivered_reads"] for row in redelivered),
     }
 
 
@@ -208,37 +243,38 @@ def _by_members(groups: Groups) -> Column:
     return sf.col("trial_no").isin(*groups) & (sf.col("consumer") > 0)
 
 
-def _read_blocks(of_groups: DataFrame) -> DataFrame:
-    return with_block(of_groups).select(
+def _read_blocks(processed: DataFrame) -> DataFrame:
+    return with_block(processed).select(
         *_BLOCK, *_side(read=sf.col("bit"), reads=sf.lit(1).cast("long"))
     )
 
 
-def _side(**said: Column) -> Iterator[Column]:
-    return (said.get(name, none()).alias(name) for name in (*_PARTS, "reads"))
+def _side(**columns: Column) -> Iterator[Column]:
+    """Yield one side's columns of the union, and zeros for the others' columns."""
+    return (columns.get(name, zero()).alias(name) for name in (*_BITMAPS, "reads"))
 
 
-def _committed(log: DataFrame, groups: Groups) -> DataFrame:
+def _committed_offsets(log: DataFrame, groups: Groups) -> DataFrame:
     rows = [
         {
             "trial_no": number,
             "group": group.number,
-            "partition": of,
+            "partition": partition,
             "committed_offset": offset,
-            "begin_offset": group.begins.get(of, 0),
+            "begin_offset": group.begins.get(partition, 0),
         }
-        for number, told in groups.items()
-        for group in told
-        for of, offset in group.committed.items()
+        for number, trial_groups in groups.items()
+        for group in trial_groups
+        for partition, offset in group.committed.items()
     ]
     return log.sparkSession.createDataFrame(pa.Table.from_pylist(rows, schema=_COMMITTED))
 
 
 def _members(reads: DataFrame, groups: Groups) -> DataFrame:
     rows = [
-        {"trial_no": number, "consumer": one, "group": group.number}
-        for number, told in groups.items()
-        for group in told
-        for one in group.consumers
+        {"trial_no": number, "consumer": consumer, "group": group.number}
+        for number, trial_groups in groups.items()
+        for group in trial_groups
+        for consumer in group.consumers
     ]
     return reads.sparkSession.createDataFrame(pa.Table.from_pylist(rows, schema=_MEMBERS))

@@ -1,4 +1,8 @@
-"""What came behind a later one: records of a key, of a partition, and the two of a pair; as the log has them, and as consumers received them."""
+"""Inversions: records that are behind a later one of the same key, partition or pair.
+
+They are counted twice: in the order of the log, and in the order in which consumers received them.
+Consumers' lags are here too, because both are measured on the same reads.
+"""
 
 from __future__ import annotations
 
@@ -10,38 +14,40 @@ from pyspark.sql import functions as sf
 from experiments.ledger.workload_tables import OrderObserver, OrderScope
 
 _RECORD: Final = ("trial_no", "producer", "seq")
-_SEEN: Final = (*_RECORD, "partition", "place", "observer")
+_POSITION: Final = (*_RECORD, "partition", "place", "observer")
 _COUNTS: Final = ("compared", "inverted", "apart")
 _SIDES: Final = (("first", False), ("second", True))
 
 
-def stored(log: DataFrame) -> DataFrame:
-    """Return each record at its first copy: of several partitions the lowest, of several offsets the lowest.
+def log_positions(log: DataFrame) -> DataFrame:
+    """Return each record's position in the log: its first copy.
+
+    The first copy is the one in the lowest partition, and there at the lowest offset.
 
     Args:
-        log: trial_no, partition, offset, producer, seq, intact; rows that consumers are shown.
+        log: trial_no, partition, offset, producer, seq, intact; visible rows only.
 
     Returns:
-        trial_no, producer, seq, partition, place, seen_by.
+        trial_no, producer, seq, partition, place (the offset), observer.
     """
-    ours = log.where("intact AND seq IS NOT NULL")
+    intact = log.where("intact AND seq IS NOT NULL")
     first = sf.min(sf.struct("partition", "offset")).alias("first")
     at = (
-        ours.groupBy(*_RECORD)
+        intact.groupBy(*_RECORD)
         .agg(first)
         .select(*_RECORD, "first.partition", sf.col("first.offset").alias("place"))
     )
     return at.withColumn("observer", sf.lit(OrderObserver.LOG.value))
 
 
-def received(reads: DataFrame) -> DataFrame:
-    """Return each record when it was first received, whoever did.
+def receipt_positions(reads: DataFrame) -> DataFrame:
+    """Return each record's position by the time of its first receipt, by any consumer.
 
     Args:
         reads: trial_no, partition, producer, seq, received_ns.
 
     Returns:
-        What `stored` returns.
+        The columns of `log_positions`; place is the time in nanoseconds.
     """
     first = sf.min(sf.struct("received_ns", "partition")).alias("first")
     at = (
@@ -53,24 +59,25 @@ def received(reads: DataFrame) -> DataFrame:
     return at.withColumn("observer", sf.lit(OrderObserver.CONSUMERS.value))
 
 
-def orders(seen: DataFrame, attempts: DataFrame, asked: DataFrame) -> DataFrame:
-    """Count what came behind a later one of its key, and of its partition: both in one pass, as it is over every record twice.
+def stream_orders(positions: DataFrame, attempts: DataFrame, keyed: DataFrame) -> DataFrame:
+    """Count the records that are behind a later one of their key, and of their partition.
+
+    Both are counted in one pass, because each of them sorts all records.
 
     Args:
-        seen: of `stored` and of `received`.
+        positions: of `log_positions` and of `receipt_positions`.
         attempts: trial_no, producer, seq, key.
-        asked: of the schema `spark_jobs.workloads.keys.KEYINGS`.
+        keyed: of the schema `spark_jobs.workloads.keys.KEYED_TRIALS`.
 
     Returns:
-        trial_no and the columns of `ORDERS`; no row for keys of a trial that has none.
+        trial_no and the columns of `ORDERS`; no row for the keys of a trial without keys.
     """
-    wanted = seen.select(*_SEEN).join(sf.broadcast(asked.select("trial_no")), "trial_no")
-    keyed = wanted.join(attempts.select(*_RECORD, "key"), list(_RECORD), "left")
-    in_log = sf.when(
-        sf.col("observer") == OrderObserver.LOG.value, sf.col("partition")
-    )  # a log has no order between its partitions; a consumer has one
+    wanted = positions.select(*_POSITION).join(sf.broadcast(keyed.select("trial_no")), "trial_no")
+    with_key = wanted.join(attempts.select(*_RECORD, "key"), list(_RECORD), "left")
+    # A log has no order between its partitions; a consumer has one.
+    in_log = sf.when(sf.col("observer") == OrderObserver.LOG.value, sf.col("partition"))
     late = (
-        keyed.withColumn("in_log", in_log)
+        with_key.withColumn("in_log", in_log)
         .withColumn("late_key", _is_late("key", "in_log"))
         .withColumn("late_partition", _is_late("partition"))
     )
@@ -81,7 +88,10 @@ def orders(seen: DataFrame, attempts: DataFrame, asked: DataFrame) -> DataFrame:
         sf.lit(0).cast("long"),
     )
     of_partitions = _counts(
-        OrderScope.PARTITION, sf.count("*"), sf.count_if("late_partition"), sf.lit(0).cast("long")
+        OrderScope.PARTITION,
+        sf.count("*"),
+        sf.count_if("late_partition"),
+        sf.lit(0).cast("long"),
     )
     counted = late.groupBy("trial_no", "observer").agg(
         sf.array(of_keys, of_partitions).alias("counts")
@@ -90,7 +100,10 @@ def orders(seen: DataFrame, attempts: DataFrame, asked: DataFrame) -> DataFrame:
 
 
 def _is_late(*stream: str) -> Column:
-    """Say whether a record of the stream with a higher seq is before it; of two at one place, the lower seq was first."""
+    """Return whether a record with a higher seq of the same stream is before this one.
+
+    Of two records at one place, the one with the lower seq counts as the first.
+    """
     of_stream = Window.partitionBy("trial_no", "observer", "producer", *stream).orderBy(
         "place", "seq"
     )
@@ -98,18 +111,20 @@ def _is_late(*stream: str) -> Column:
     return sf.coalesce(before > sf.col("seq"), sf.lit(False))
 
 
-def pairs(seen: DataFrame, asked: DataFrame) -> DataFrame:
-    """Put the two of each pair side by side, where both are there; see `experiments.clients.record.keys.record_pairs`.
+def pair_orders(positions: DataFrame, keyed: DataFrame) -> DataFrame:
+    """Count the pairs whose second record is before the first.
+
+    Only pairs with both records count; `experiments.clients.record.keys.record_pairs` defines them.
 
     Args:
-        seen: of `stored` and of `received`.
-        asked: of the schema `spark_jobs.workloads.keys.KEYINGS`.
+        positions: of `log_positions` and of `receipt_positions`.
+        keyed: of the schema `spark_jobs.workloads.keys.KEYED_TRIALS`.
 
     Returns:
-        What `orders` returns, of the trials that have pairs.
+        The columns of `stream_orders`, of the trials that have pairs.
     """
-    rows = seen.select(*_SEEN).join(
-        sf.broadcast(asked.select("trial_no", "apart_records").where("apart_records IS NOT NULL")),
+    rows = positions.select(*_POSITION).join(
+        sf.broadcast(keyed.select("trial_no", "apart_records").where("apart_records IS NOT NULL")),
         "trial_no",
     )
     pair = sf.expr("seq div (2 * apart_records) * apart_records + seq % apart_records")
@@ -129,7 +144,10 @@ def pairs(seen: DataFrame, asked: DataFrame) -> DataFrame:
     has_order = ~apart | (sf.col("observer") == OrderObserver.CONSUMERS.value)
     inverted = has_order & (sf.col("second_place") < sf.col("first_place"))
     counts = _counts(
-        OrderScope.PAIR, sf.count_if(has_order), sf.count_if(inverted), sf.count_if(apart)
+        OrderScope.PAIR,
+        sf.count_if(has_order),
+        sf.count_if(inverted),
+        sf.count_if(apart),
     )
     return (
         both.groupBy("trial_no", "observer")
@@ -139,7 +157,7 @@ def pairs(seen: DataFrame, asked: DataFrame) -> DataFrame:
 
 
 def _counts(within: OrderScope, *counts: Column) -> Column:
-    """Return the rest of a row of `ORDERS`."""
+    """Return the scope and the counts of a row of `ORDERS`."""
     return sf.struct(
         sf.lit(within.value).alias("within"),
         *(count.alias(name) for count, name in zip(counts, _COUNTS, strict=True)),
@@ -147,18 +165,21 @@ def _counts(within: OrderScope, *counts: Column) -> Column:
 
 
 def lags(reads: DataFrame) -> DataFrame:
-    """Return how far behind each consumer was: from the intended time of a record to when it was received.
+    """Return each consumer's lag: from a record's intended time to its receipt.
 
     Args:
         reads: trial_no, consumer, intended_ns, received_ns.
 
     Returns:
-        trial_no and the columns of `LAGS`; the median lies between two where there is none in the middle.
+        trial_no and the columns of `LAGS`; the median of an even number of reads is the mean of the
+        middle two.
     """
     lag = reads.where("intended_ns IS NOT NULL").withColumn(
         "lag_ns", sf.col("received_ns") - sf.col("intended_ns")
     )
     middle = sf.percentile("lag_ns", sf.lit(0.5)).cast("long")
     return lag.groupBy("trial_no", "consumer").agg(
-        sf.count("*").alias("records"), middle.alias("median_ns"), sf.max("lag_ns").alias("max_ns")
+        sf.count("*").alias("records"),
+        middle.alias("median_ns"),
+        sf.max("lag_ns").alias("max_ns"),
     )

@@ -1,4 +1,4 @@
-"""How the load was spread over the partitions: records by second, the batches and bytes they came in, and how uneven that is."""
+"""The distribution of the load over partitions: records, batches and bytes by second; skew."""
 
 from __future__ import annotations
 
@@ -21,38 +21,39 @@ from spark_jobs.io.ledgers import Ledger
 _NS_PER_S: Final = 1_000_000_000
 _NS_PER_MS: Final = 1_000_000
 STORED: Final = "stored"
-"""The kind of the events that tell of a partition's batches."""
-Places = Mapping[tuple[int, int], int]
+"""The kind of the events that report a partition's batches."""
+SlotCounts = Mapping[tuple[int, int], int]
 """A count by partition and second."""
 
 
-def records_by_second(log: DataFrame, asked: DataFrame) -> DataFrame:
-    """Count the records that each partition got in each second.
+def records_by_second(log: DataFrame, keyed: DataFrame) -> DataFrame:
+    """Count the records that each partition received in each second.
 
     Args:
-        log: trial_no, partition, timestamp_ms, intact, seq; rows that consumers are shown.
-        asked: of the schema `spark_jobs.workloads.keys.KEYINGS`.
+        log: trial_no, partition, timestamp_ms, intact, seq; visible rows only.
+        keyed: of the schema `spark_jobs.workloads.keys.KEYED_TRIALS`.
 
     Returns:
-        trial_no, partition, slot, records; seconds without any have no row.
+        trial_no, partition, slot, records; seconds without records have no row.
     """
     slot = sf.floor(
         (sf.col("timestamp_ms") * _NS_PER_MS - sf.col("load_begin_ns")) / sf.lit(_NS_PER_S)
     ).cast("long")
-    ours = log.where("intact AND seq IS NOT NULL").join(
-        sf.broadcast(asked.select("trial_no", "load_begin_ns")), "trial_no"
+    intact = log.where("intact AND seq IS NOT NULL").join(
+        sf.broadcast(keyed.select("trial_no", "load_begin_ns")), "trial_no"
     )
-    return ours.groupBy("trial_no", "partition", slot.alias("slot")).agg(
+    return intact.groupBy("trial_no", "partition", slot.alias("slot")).agg(
         sf.count("*").alias("records")
     )
 
 
 def loads(counted: pa.Table, events: pa.Table) -> pa.Table:
-    """Put batches and bytes beside the records.
+    """Return the table `LOADS`: the records, with their batches and bytes.
 
     Args:
         counted: of `records_by_second`, with trial_id.
-        events: trial_id, kind, partition, detail; that of `stored` is a JSON object with `batches` and `bytes`, by second.
+        events: trial_id, kind, partition, detail; the detail of `stored` is a JSON object with
+            `batches` and `bytes`, by second.
     """
     records: defaultdict[str, dict[tuple[int, int], int]] = defaultdict(dict)
     for row in counted.to_pylist():
@@ -74,65 +75,74 @@ def loads(counted: pa.Table, events: pa.Table) -> pa.Table:
 
 
 def _rows(
-    trial_id: str, records: Places, stored: Mapping[str, Places] | None
+    trial_id: str, records: SlotCounts, stored: Mapping[str, SlotCounts] | None
 ) -> Iterator[dict[str, Any]]:
-    """Give a trial's rows; where somebody looked at the files, a second without a batch has none, and not an unknown number."""
-    places = records.keys() | (stored["batches"].keys() if stored else set())
-    for place in sorted(places):
-        told = {
-            name: None if stored is None else stored[name].get(place, 0)
+    """Yield a trial's rows of `LOADS`.
+
+    If the log's files were read, a second without a batch has 0 of them; if not, null.
+    """
+    slots = records.keys() | (stored["batches"].keys() if stored else set())
+    for slot in sorted(slots):
+        in_files = {
+            name: None if stored is None else stored[name].get(slot, 0)
             for name in ("batches", "bytes")
         }
         yield {
             "trial_id": trial_id,
-            "partition": place[0],
-            "slot": place[1],
-            "records": records.get(place, 0),
-            **told,
+            "partition": slot[0],
+            "slot": slot[1],
+            "records": records.get(slot, 0),
+            **in_files,
         }
 
 
 @dataclass(frozen=True)
 class Skew:
-    """How uneven counts are."""
+    """How unequal counts are."""
 
     total: int
     max_over_mean: float
-    """1: all are equal; as many as there are counts: one has all."""
+    """1 if all counts are equal; the number of counts if one has everything."""
     gini: float
-    """0: all are equal; 1 - 1 / counts: one has all."""
+    """0 if all counts are equal; 1 - 1 / number of counts if one has everything."""
 
 
 def skew_of(counts: Sequence[int]) -> Skew | None:
-    """Return it; `None`: there is nothing to spread.
+    """Return the skew of counts; `None` if their sum is 0.
 
-    The Gini coefficient is half the mean difference between any two counts, each with each, over the mean.
+    The Gini coefficient is half the mean difference between any two counts, each with each, divided
+    by the mean.
     """
     total = sum(counts)
     if not total:
         return None
-    ranked, places = np.sort(np.asarray(counts, np.float64)), np.arange(1, len(counts) + 1)
+    ranked, places = (
+        np.sort(np.asarray(counts, np.float64)),
+        np.arange(1, len(counts) + 1),
+    )
     gini = 2 * float((places * ranked).sum()) / (len(counts) * total) - (len(counts) + 1) / len(
         counts
     )
     return Skew(total, max(counts) * len(counts) / total, max(gini, 0.0))
 
 
-def skews(of_loads: pa.Table, ledgers: Iterable[Ledger]) -> pa.Table:
-    """Return how unevenly each trial's load was spread over its partitions; a partition that got nothing counts as one.
+def skews(loads: pa.Table, ledgers: Iterable[Ledger]) -> pa.Table:
+    """Return the table `SKEWS`: how unequally each trial's load is distributed over partitions.
+
+    A partition without records counts as one with 0.
 
     Args:
-        of_loads: of `loads`.
+        loads: of the schema `LOADS`.
         ledgers: of the trials.
     """
-    of_trial: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
-    for row in of_loads.to_pylist():
-        of_trial[row["trial_id"]].append(row)
+    by_trial: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
+    for row in loads.to_pylist():
+        by_trial[row["trial_id"]].append(row)
     rows = (
         row
         for ledger in ledgers
-        if (found := of_trial.get(ledger.record.trial_id))
-        for row in _skews(ledger, found)
+        if (trial_loads := by_trial.get(ledger.record.trial_id))
+        for row in _skews(ledger, trial_loads)
     )
     return pa.Table.from_pylist(list(rows), schema=SKEWS)
 
@@ -140,32 +150,32 @@ def skews(of_loads: pa.Table, ledgers: Iterable[Ledger]) -> pa.Table:
 def _skews(ledger: Ledger, rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     record, partitions = ledger.record, len(ledger.record.end_offsets)
     seconds = range((record.phases.load_end_ns - record.phases.load_begin_ns) // _NS_PER_S)
-    for spread in LoadQuantity:
-        if any(row[spread] is None for row in rows):
+    for quantity in LoadQuantity:
+        if any(row[quantity] is None for row in rows):
             continue
-        counts = {(row["partition"], row["slot"]): row[spread] for row in rows}
-        whole = skew_of(
+        counts = {(row["partition"], row["slot"]): row[quantity] for row in rows}
+        overall = skew_of(
             [
                 sum(count for (of, _), count in counts.items() if of == partition)
                 for partition in range(partitions)
             ]
         )
-        each = [
-            found
+        by_second = [
+            skew
             for second in seconds
             if (
-                found := skew_of(
+                skew := skew_of(
                     [counts.get((partition, second), 0) for partition in range(partitions)]
                 )
             )
         ]
-        if whole and each:
-            told = {"total": whole.total, "max_over_mean": whole.max_over_mean, "gini": whole.gini}
-            by_second = median(found.max_over_mean for found in each)
+        if overall and by_second:
             yield {
                 "trial_id": record.trial_id,
-                "of": spread.value,
+                "of": quantity.value,
                 "partitions": partitions,
-                **told,
-                "second_max_over_mean": by_second,
+                "total": overall.total,
+                "max_over_mean": overall.max_over_mean,
+                "gini": overall.gini,
+                "second_max_over_mean": median(skew.max_over_mean for skew in by_second),
             }

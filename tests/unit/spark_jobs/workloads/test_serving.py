@@ -1,4 +1,4 @@
-"""Who led when, and for how long somebody else served: by hand, and by a count of every moment."""
+"""Serving brokers: planted leaders, and random ones against a count of every second."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs.workloads.serving import SLACK_NS, non_leader_ns, reigns_of, serving
+from spark_jobs.workloads.serving import SLACK_NS, leader_spans, non_leader_ns, serving
 
 S = 1_000_000_000
 EVENTS = pa.Table.from_pylist(
@@ -22,7 +22,7 @@ EVENTS = pa.Table.from_pylist(
 
 
 def served(node: int, first_s: float, last_s: float, side: str = "consumer") -> dict[str, Any]:
-    """A row of the ledger, with its trial."""
+    """Return a row of the ledger, with its trial."""
     return {
         "trial_id": "000",
         "side": side,
@@ -34,8 +34,8 @@ def served(node: int, first_s: float, last_s: float, side: str = "consumer") -> 
     }
 
 
-def test_what_the_leader_serves_is_inside_its_reign_and_what_a_follower_serves_is_not() -> None:
-    """The first leader that was seen had led before; what it had served is given to the application a while later."""
+def test_only_time_outside_a_leaders_span_counts() -> None:
+    """The first observed leader counts before that, too; a span has the slack on both sides."""
     rows = [
         served(1, 5, 20.5),
         served(2, 22.1, 60),
@@ -53,24 +53,24 @@ def test_what_the_leader_serves_is_inside_its_reign_and_what_a_follower_serves_i
     st.integers(0, 40),
     st.integers(0, 20),
 )
-def test_time_outside_is_what_a_count_of_every_second_has(
+def test_random_spans_are_measured_as_a_count_of_every_second(
     changes: list[tuple[int, int | None]], first_s: int, lasts_s: int
 ) -> None:
-    """Second by second: was it the leader then, or at most the slack before or after?"""
+    """The reference asks for each second whether the node led then, or within the slack of it."""
     by_time = sorted(dict(changes).items())
     events = [
         {"trial_id": "000", "at_ns": at * S, "kind": "leader", "node": node, "partition": 0}
         for at, node in by_time
     ]
     schema = EVENTS.schema
-    reigns = reigns_of(pa.Table.from_pylist(events, schema=schema)).get(("000", 0), ())
+    leaders = leader_spans(pa.Table.from_pylist(events, schema=schema)).get(("000", 0), ())
     row = {"node": 1, "first_ns": first_s * S, "last_ns": (first_s + lasts_s) * S - 1}
     slack_s = SLACK_NS // S
     outside = sum(
         not any(_led(by_time, second + shift) for shift in range(-slack_s, slack_s + 1))
         for second in range(first_s, first_s + lasts_s)
     )
-    assert non_leader_ns(row, reigns) == outside * S
+    assert non_leader_ns(row, leaders) == outside * S
 
 
 def _led(changes: list[tuple[int, int | None]], second: int) -> bool:
