@@ -65,13 +65,13 @@ def measure(
             {name: schema.empty_table() for name, schema in RESULTS.items()},
         )
         return
-    from spark_jobs.pipeline import results
+    from spark_jobs.pipeline import measure_ledgers
     from spark_jobs.session import SessionRequest, spark_session
 
     small = sum(ledger.attempts_rows for ledger in ledgers.trials) < COMPILED_TWICE_RECORDS
     options = f"{java_options} {COMPILED_ONCE}" if small else java_options
     with spark_session(SessionRequest(work, log or work / "spark.log", master, options)) as spark:
-        tables = results(spark, ledgers)
+        tables = measure_ledgers(spark, ledgers)
     write_results(ledgers.files, ledgers.root, tables)
 
 

@@ -14,24 +14,35 @@ import pyarrow as pa
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 
-from spark_jobs.causes.explanations import explained
+from spark_jobs.causes.explanations import explanation_tables
 from spark_jobs.causes.screening import Screening, screen
-from spark_jobs.io.frames import Frames, endings, marks, named, numbered, stored
+from spark_jobs.io.frames import (
+    Frames,
+    collect_with_trial_ids,
+    consumer_endings,
+    read_frames,
+    trial_info,
+    with_trial_numbers,
+)
 from spark_jobs.io.ledgers import InvalidLedger, Ledger, Ledgers
 from spark_jobs.measures import availability, expiry, latency
-from spark_jobs.measures.cells import cells
+from spark_jobs.measures.cells import cell_table
 from spark_jobs.measures.counts import TrialCounts
-from spark_jobs.measures.fates import fates, further_copies, with_further_copies
-from spark_jobs.measures.order import reordered_records
-from spark_jobs.measures.reads import read_counts, redelivered_reads
+from spark_jobs.measures.fates import count_duplicates, count_fates, with_duplicates
+from spark_jobs.measures.order import count_reordered_records
+from spark_jobs.measures.reads import count_reads, count_redelivered_reads
 from spark_jobs.measures.throughput import throughput, timeline
-from spark_jobs.measures.transactions import decided, hidden_copies, torn_transactions
-from spark_jobs.measures.trials import trials
+from spark_jobs.measures.transactions import (
+    count_hidden_copies,
+    count_torn_transactions,
+    read_committed_view,
+)
+from spark_jobs.measures.trials import trial_table
 from spark_jobs.workloads import copies as copied
 from spark_jobs.workloads import fields
 from spark_jobs.workloads import groups as group
-from spark_jobs.workloads.assignments import group_rows, holdings
-from spark_jobs.workloads.keyed import KeyMeasures
+from spark_jobs.workloads.assignments import group_rows, assignment_rows
+from spark_jobs.workloads.key_measures import KeyMeasures
 from spark_jobs.workloads.serving import brokers, serving
 
 _Table = Callable[[], DataFrame]
@@ -39,14 +50,14 @@ _AT_ONCE: Final = 4
 """While Spark computes one table, the driver plans the next."""
 
 
-def results(spark: SparkSession, ledgers: Ledgers) -> dict[str, pa.Table]:
+def measure_ledgers(spark: SparkSession, ledgers: Ledgers) -> dict[str, pa.Table]:
     """Return the tables of `experiments.ledger.result_tables.RESULTS`.
 
     Raises:
         UnfitLedger: a sum does not hold, or a file's data cannot be read though its footer can; names the trial.
     """
     try:
-        return results_of(stored(spark, ledgers), ledgers.trials)
+        return measure_frames(read_frames(spark, ledgers), ledgers.trials)
     except Py4JJavaError as error:  # it can only be told while the JVM is there
         raise _told(str(error)) from None
 
@@ -61,7 +72,7 @@ def _told(text: str) -> Exception:
     return RuntimeError(text)
 
 
-def results_of(frames: Frames, ledgers: Sequence[Ledger]) -> dict[str, pa.Table]:
+def measure_frames(frames: Frames, ledgers: Sequence[Ledger]) -> dict[str, pa.Table]:
     """Return the tables of `experiments.ledger.result_tables.RESULTS`, wherever the ledgers lie.
 
     Args:
@@ -71,14 +82,18 @@ def results_of(frames: Frames, ledgers: Sequence[Ledger]) -> dict[str, pa.Table]
     Raises:
         UnfitLedger: a sum does not hold; names the trial.
     """
-    ended = endings(frames.events)
-    of_trials = marks(frames.attempts.sparkSession, ledgers, ended)
-    of_records = numbered(frames, of_trials)
-    groups = group.groups_of(
-        frames.events, [ledger.record.trial_id for ledger in ledgers], expiry.begins_of(ledgers)
+    ended = consumer_endings(frames.events)
+    of_trials = trial_info(frames.attempts.sparkSession, ledgers, ended)
+    of_records = with_trial_numbers(frames, of_trials)
+    groups = group.groups_by_trial(
+        frames.events,
+        [ledger.record.trial_id for ledger in ledgers],
+        expiry.log_start_offsets(ledgers),
     )
-    of_claims = expiry.witnessed(
-        decided(replace(of_records, reads=group.along(of_records.reads, groups)), of_trials),
+    of_claims = expiry.with_expired_unknown(
+        read_committed_view(
+            replace(of_records, reads=group.concurrent_reads(of_records.reads, groups)), of_trials
+        ),
         ledgers,
     )
     with _threads() as beside:
@@ -94,16 +109,16 @@ def results_of(frames: Frames, ledgers: Sequence[Ledger]) -> dict[str, pa.Table]
         with screen(of_claims, of_trials, beside) as looked:
             found = _found(
                 {**apart, **ask(_looked_up(looked))},
-                of_copies["copies"].result() if of_copies else copied.NOTHING,
+                of_copies["copies"].result() if of_copies else copied.EMPTY,
             )
-            table = trials(ledgers, ended, found, frames.transactions, groups)
-            why = explained(looked, of_trials, ledgers, table, found.gaps)
-        compared = {**fields.NOTHING, **{name: asked.result() for name, asked in of_fields.items()}}
+            table = trial_table(ledgers, ended, found, frames.transactions, groups)
+            why = explanation_tables(looked, of_trials, ledgers, table, found.gaps)
+        compared = {**fields.EMPTY, **{name: asked.result() for name, asked in of_fields.items()}}
         of_keyed = keyed.results({name: asked.result() for name, asked in of_keys.items()})
     shown = {
         name: getattr(found, name) for name in ("fates", "latency", "histogram", "timeline", "gaps")
     }
-    held = holdings(frames.events, ledgers, groups)
+    held = assignment_rows(frames.events, ledgers, groups)
     return {
         **shown,
         **why,
@@ -112,7 +127,7 @@ def results_of(frames: Frames, ledgers: Sequence[Ledger]) -> dict[str, pa.Table]
         "serving": serving(frames.served, frames.events),
         "brokers": brokers(frames.events),
         "trials": table,
-        "cells": cells(table, found.latency),
+        "cells": cell_table(table, found.latency),
         "assignments": held,
         "copies": found.copies,
         "groups": group_rows(ledgers, groups, found, frames.events),
@@ -134,7 +149,7 @@ def _asked(
 ) -> Mapping[str, Future[pa.Table]]:
     """Have tables computed in other threads, and planned there too."""
     return {
-        name: beside.submit(lambda table: named(table(), ledgers), table)
+        name: beside.submit(lambda table: collect_with_trial_ids(table(), ledgers), table)
         for name, table in tables.items()
     }
 
@@ -146,7 +161,7 @@ def _found(asked: Mapping[str, Future[pa.Table]], copies: pa.Table) -> TrialCoun
 def _apart(frames: Frames, of_trials: DataFrame, log: DataFrame) -> Mapping[str, _Table]:
     """Return what needs no more than the ledgers; `log` is the whole of it."""
     return {
-        "hidden": lambda: hidden_copies(_if_transactional(frames, log)),
+        "hidden": lambda: count_hidden_copies(_if_transactional(frames, log)),
         "timeline": lambda: timeline(frames.attempts, frames.reads, of_trials),
         "throughput": lambda: throughput(frames.attempts, of_trials),
     }
@@ -154,10 +169,10 @@ def _apart(frames: Frames, of_trials: DataFrame, log: DataFrame) -> Mapping[str,
 
 def _of_groups(frames: Frames, of_trials: DataFrame, groups: group.Groups) -> Mapping[str, _Table]:
     """Return what consumer groups made of the log."""
-    of_groups = group.processed(frames.reads, groups)
+    of_groups = group.member_reads(frames.reads, groups)
     return {
         "group": lambda: group.group_counts(of_groups, frames.log, groups),
-        "processed_again": lambda: group.processed_again(of_groups),
+        "processed_again": lambda: group.group_redeliveries(of_groups),
         "processing_gaps": lambda: group.processing_gaps(of_groups, of_trials),
     }
 
@@ -165,18 +180,18 @@ def _of_groups(frames: Frames, of_trials: DataFrame, groups: group.Groups) -> Ma
 def _looked_up(looked: Screening) -> Mapping[str, _Table]:
     """Return what builds on the first look."""
     return {
-        "gaps": lambda: looked.gaps.result().transform(availability.in_words),
+        "gaps": lambda: looked.gaps.result().transform(availability.with_side_names),
         "latency": lambda: exact_latencies(looked),
-        "histogram": lambda: looked.histogram.transform(latency.bounded).transform(
-            latency.in_words
+        "histogram": lambda: looked.histogram.transform(latency.with_slot_bounds).transform(
+            latency.with_measure_names
         ),
         "fates": lambda: all_fates(looked),
-        "reading": lambda: read_counts(looked.blocks),
-        "reordered": lambda: reordered_records(looked.reordered),
-        "torn": lambda: torn_transactions(
+        "reading": lambda: count_reads(looked.blocks),
+        "reordered": lambda: count_reordered_records(looked.reordered),
+        "torn": lambda: count_torn_transactions(
             _if_transactional(looked.frames, looked.frames.attempts), looked.blocks
         ),
-        "redelivered": lambda: redelivered_reads(looked.redelivered),
+        "redelivered": lambda: count_redelivered_reads(looked.redelivered),
     }
 
 
@@ -187,16 +202,16 @@ def _if_transactional(frames: Frames, rows: DataFrame) -> DataFrame:
 
 def all_fates(looked: Screening) -> DataFrame:
     """Return the fates of all records, corrected where a record has several copies."""
-    counted = looked.blocks.transform(fates)
-    return counted.transform(with_further_copies, further_copies(looked.copies, looked.crowded))
+    counted = looked.blocks.transform(count_fates)
+    return counted.transform(with_duplicates, count_duplicates(looked.copies, looked.crowded))
 
 
 def exact_latencies(looked: Screening) -> DataFrame:
     """Return both latencies' quantiles, exact to the microsecond: slots that hold a quantile are counted by the microsecond."""
-    fine = looked.histogram.transform(latency.quantiles).transform(latency.slots_of)
+    fine = looked.histogram.transform(latency.quantiles).transform(latency.quantile_slots)
     exact = (
-        looked.latencies.transform(latency.coarse_but, fine)
+        looked.latencies.transform(latency.to_slots_except, fine)
         .transform(latency.histogram)
         .transform(latency.quantiles)
     )
-    return exact.transform(latency.in_words)
+    return exact.transform(latency.with_measure_names)

@@ -22,7 +22,7 @@ from experiments.ledger.record import (
 )
 from experiments.ledger.schema import ACKED, COMMITTED, OPTIONAL_TABLES, OUTPUT, TABLES, Source
 from experiments.ledger.seal import seal
-from spark_jobs.io.ledgers import Ledger, of_trial
+from spark_jobs.io.ledgers import Ledger, with_trial_id
 
 QUIET = Phases(load_begin_ns=0, load_end_ns=10**10, settled_ns=10**10, healthy_ns=10**10)
 """Ten seconds of load in which nothing went wrong."""
@@ -252,11 +252,13 @@ class PlantedTrial:
         )
 
 
-def together(trials: Sequence[PlantedTrial]) -> dict[str, pa.Table]:
-    """Return the ledgers of many trials, all of a kind in one table with `trial_id` as its last column: what `spark_jobs.io.frames.in_memory` takes."""
+def combined_tables(trials: Sequence[PlantedTrial]) -> dict[str, pa.Table]:
+    """Return the ledgers of many trials, all of a kind in one table with `trial_id` as its last column: what `spark_jobs.io.frames.frames_from_tables` takes."""
     by_trial = [(trial.trial_id, trial.tables()) for trial in trials]
     return {
-        name: pa.concat_tables([of_trial(trial_id, tables[name]) for trial_id, tables in by_trial])
+        name: pa.concat_tables(
+            [with_trial_id(trial_id, tables[name]) for trial_id, tables in by_trial]
+        )
         for name in TABLES
     }
 

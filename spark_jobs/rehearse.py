@@ -71,13 +71,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="ackbench-rehearsal-") as folder:
         sweep = Path(folder) / "planted"
-        for trial in rehearsal():
+        for trial in rehearsal_trials():
             trial.plant(sweep)
         measure(str(sweep), Path(folder) / "work", options.log, java_options=options.java_options)
     return 0
 
 
-def rehearsal(records: int = _RECORDS) -> Iterator[PlantedTrial]:
+def rehearsal_trials(records: int = _RECORDS) -> Iterator[PlantedTrial]:
     """Yield trials that take the job through all of its paths: copies, losses, unknowns, late records, reads missing and repeated, strangers, a fault."""
     for number in range(4):
         attempts = tuple(_attempt(number, seq) for seq in range(records))

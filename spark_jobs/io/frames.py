@@ -28,8 +28,8 @@ _MARKS: Final = pa.schema(
         pa.field("trial_no", pa.int32(), nullable=False),
         pa.field("partitions", pa.int32(), nullable=False),
         *(pa.field(name, pa.int64()) for name in Phases.model_fields),
-        pa.field("reader_at_end", pa.bool_()),
-        pa.field("reader_due_ns", pa.int64()),
+        pa.field("consumer_at_end", pa.bool_()),
+        pa.field("consumer_due_ns", pa.int64()),
     ]
 )
 
@@ -54,7 +54,7 @@ class Frames:
     """The last four are of `experiments.ledger.schema.OPTIONAL_TABLES`; `None`: no trial has one."""
 
 
-def stored(spark: SparkSession, ledgers: Ledgers) -> Frames:
+def read_frames(spark: SparkSession, ledgers: Ledgers) -> Frames:
     """Return a sweep's ledgers; the rows of records are read when something is asked of them.
 
     Raises:
@@ -79,7 +79,7 @@ def stored(spark: SparkSession, ledgers: Ledgers) -> Frames:
     )
 
 
-def in_memory(spark: SparkSession, tables: Mapping[str, pa.Table]) -> Frames:
+def frames_from_tables(spark: SparkSession, tables: Mapping[str, pa.Table]) -> Frames:
     """Return ledgers that lie in no file: each table of `TABLES`, all trials' rows in one, and `trial_id` as one more column; of `OF_SOME` what there is."""
     there = [
         name for name in (*_BY_RECORD, *OPTIONAL_TABLES) if name in tables and name not in _BY_TRIAL
@@ -130,7 +130,7 @@ class ConsumerEnding:
     """It came to the end of every partition."""
 
 
-def endings(events: pa.Table) -> dict[str, ConsumerEnding]:
+def consumer_endings(events: pa.Table) -> dict[str, ConsumerEnding]:
     """Return how the readers of each trial ended: the last of them, and whether all came to the end; a trial without such an event is not in it.
 
     Args:
@@ -146,14 +146,14 @@ def endings(events: pa.Table) -> dict[str, ConsumerEnding]:
     return ended
 
 
-def marks(
+def trial_info(
     spark: SparkSession, trials: Sequence[Ledger], ended: Mapping[str, ConsumerEnding]
 ) -> DataFrame:
     """Return a row a trial with what is known of it as a whole.
 
     Returns:
-        trial_id; trial_no, a number for it within this run; partitions, when the load began; the marks of `trial.json`; reader_at_end (null: nobody
-        says) and reader_due_ns, until when the reader along still had to read (null: nobody says, or it came to the end and had nothing more to read).
+        trial_id; trial_no, a number for it within this run; partitions, when the load began; the marks of `trial.json`; consumer_at_end (null: nobody
+        says) and consumer_due_ns, until when the reader along still had to read (null: nobody says, or it came to the end and had nothing more to read).
     """
     rows = [
         {"trial_no": number, **_marks(ledger, ended.get(ledger.record.trial_id))}
@@ -164,7 +164,10 @@ def marks(
 
 def _marks(ledger: Ledger, ending: ConsumerEnding | None) -> Mapping[str, object]:
     read_on = (
-        {"reader_at_end": ending.at_end, "reader_due_ns": None if ending.at_end else ending.at_ns}
+        {
+            "consumer_at_end": ending.at_end,
+            "consumer_due_ns": None if ending.at_end else ending.at_ns,
+        }
         if ending
         else {}
     )
@@ -176,7 +179,7 @@ def _marks(ledger: Ledger, ending: ConsumerEnding | None) -> Mapping[str, object
     }
 
 
-def numbered(frames: Frames, marks: DataFrame) -> Frames:
+def with_trial_numbers(frames: Frames, marks: DataFrame) -> Frames:
     """Add `trial_no` to every table: between the ledger and the result a trial is a number, for a key of texts would cost more than all the rest."""
     names = [
         name
@@ -196,7 +199,7 @@ def _numbers(marks: DataFrame, name: str) -> DataFrame:
     return sf.broadcast(marks.select(_file(name).alias("file"), "trial_no"))
 
 
-def named(found: DataFrame, trials: Sequence[Ledger]) -> pa.Table:
+def collect_with_trial_ids(found: DataFrame, trials: Sequence[Ledger]) -> pa.Table:
     """Compute a table, and give trials their names again: `trial_no` becomes `trial_id`. For Spark that would be one more join in every plan."""
     table = found.toArrow()
     ids = pa.array([ledger.record.trial_id for ledger in trials], pa.string())

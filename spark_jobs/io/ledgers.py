@@ -15,7 +15,7 @@ from experiments.ledger.record import TrialRecord
 from experiments.ledger.schema import OPTIONAL_TABLES, TABLES
 from experiments.ledger.validation import InvalidLedger, sealed_folders, validate_trial
 
-__all__ = ["TRIAL_ID", "InvalidLedger", "Ledger", "Ledgers", "of_trial", "open_ledgers"]
+__all__ = ["TRIAL_ID", "InvalidLedger", "Ledger", "Ledgers", "open_ledgers", "with_trial_id"]
 
 TRIAL_ID: Final = pa.field("trial_id", pa.string(), nullable=False)
 """What tells the trials apart where their rows are in one table."""
@@ -58,13 +58,13 @@ class Ledgers:
         """
         return pa.concat_tables(
             [
-                of_trial(ledger.record.trial_id, _rows(self.files, ledger, table))
+                with_trial_id(ledger.record.trial_id, _rows(self.files, ledger, table))
                 for ledger in self.trials
             ]
         )
 
 
-def of_trial(trial_id: str, rows: pa.Table) -> pa.Table:
+def with_trial_id(trial_id: str, rows: pa.Table) -> pa.Table:
     """Add the trial to its rows, as their last column."""
     return rows.append_column(TRIAL_ID, pa.array([trial_id] * len(rows), pa.string()))
 

@@ -11,7 +11,7 @@ from experiments.ledger.result_tables import Side
 from experiments.ledger.schema import ACKED
 
 _SIDES: Final = tuple(Side)
-WAY: Final = ("trial_no", "partition", "side")
+PARTITION_SIDE: Final = ("trial_no", "partition", "side")
 _WAY: Final = "CAST(trial_no AS BIGINT) << 33 | CAST(side AS BIGINT) << 32 | partition"
 """The three as one long: rows are grouped and sorted by it in half the time. A partition's number has 31 bits, a side's one."""
 _APART: Final = {
@@ -19,13 +19,13 @@ _APART: Final = {
     "partition": "CAST(way & 2147483647 AS INT)",
     "side": "CAST(way >> 32 & 1 AS INT)",
 }
-FINE_NS: Final = 1_000_000
+FINE_SLOT_NS: Final = 1_000_000
 """Answers are united by the millisecond, each with its first and last: a gap of a millisecond or more lies between two slots, so it is exact."""
-COARSE_NS: Final = 4_000_000
+COARSE_SLOT_NS: Final = 4_000_000
 """Of slots this wide there are a quarter, and a longest gap that is as long or longer is as exact; what has none is looked at again."""
 
 
-def acknowledgements(attempts: DataFrame, marks: DataFrame) -> DataFrame:
+def due_acknowledgements(attempts: DataFrame, marks: DataFrame) -> DataFrame:
     """Return what partitions owed the producers, as `gaps` takes it: until an attempt settled; what never settled until all was.
 
     Args:
@@ -42,15 +42,15 @@ def acknowledgements(attempts: DataFrame, marks: DataFrame) -> DataFrame:
     )
 
 
-def receipts(reads: DataFrame, marks: DataFrame) -> DataFrame:
+def due_deliveries(reads: DataFrame, marks: DataFrame) -> DataFrame:
     """Return what partitions owed the consumer, as `gaps` takes it: each record until it came, and where not all came, further ones until it gave up.
 
     Args:
         reads: trial_no, partition, received_ns.
-        marks: trial_no, reader_due_ns, a row a trial.
+        marks: trial_no, consumer_due_ns, a row a trial.
     """
-    due_ns = sf.greatest("received_ns", "reader_due_ns").alias("due_ns")
-    ends = sf.broadcast(marks.select("trial_no", "reader_due_ns"))
+    due_ns = sf.greatest("received_ns", "consumer_due_ns").alias("due_ns")
+    ends = sf.broadcast(marks.select("trial_no", "consumer_due_ns"))
     return reads.join(ends, "trial_no").select(
         "trial_no",
         "partition",
@@ -64,7 +64,7 @@ def _side(side: Side) -> Column:
     return sf.lit(_SIDES.index(side)).alias("side")
 
 
-def gaps(due: DataFrame, marks: DataFrame, slot_ns: int = FINE_NS) -> DataFrame:
+def longest_gaps(due: DataFrame, marks: DataFrame, slot_ns: int = FINE_SLOT_NS) -> DataFrame:
     """Find each partition's longest gap without an answer to one side.
 
     The edges count: from the begin of the load to the first answer, and from the last one to the end of what was due. A partition that was added under
@@ -129,7 +129,7 @@ def _gap(began_ns: Column, ended_ns: Column, *, answered: bool) -> Column:
     )
 
 
-def in_words(found: DataFrame) -> DataFrame:
+def with_side_names(found: DataFrame) -> DataFrame:
     """Give the sides their names again.
 
     Args:

@@ -23,27 +23,27 @@ def with_block(rows: DataFrame) -> DataFrame:
     )
 
 
-def none() -> Column:
+def zero() -> Column:
     """Return the empty bitmap, which is also the count of nothing."""
     return sf.lit(0).cast("long")
 
 
 def bits(column: str) -> Column:
     """Return the aggregate that unites bitmaps; no row, no bits."""
-    return sf.coalesce(sf.bit_or(column), none())
+    return sf.coalesce(sf.bit_or(column), zero())
 
 
-def size(bitmap: Column) -> Column:
+def cardinality(bitmap: Column) -> Column:
     """Return how many records a bitmap holds."""
     return sf.bit_count(bitmap).cast("long")
 
 
-def both(one: str, other: str) -> Column:
+def intersection(one: str, other: str) -> Column:
     """Return the records that are in both bitmaps."""
     return sf.col(one).bitwiseAND(sf.col(other))
 
 
-def but(one: str, *others: str) -> Column:
+def difference(one: str, *others: str) -> Column:
     """Return the records of a bitmap that are in none of the others."""
     left = sf.col(one)
     for other in others:
@@ -51,24 +51,24 @@ def but(one: str, *others: str) -> Column:
     return left
 
 
-def has(bitmap: str) -> Column:
+def contains_bit(bitmap: str) -> Column:
     """Whether the row's `bit` is in a bitmap."""
-    return both(bitmap, "bit") != 0
+    return intersection(bitmap, "bit") != 0
 
 
-def crowded() -> Column:
+def has_duplicates() -> Column:
     """Whether a block has more copies than distinct records: only there can a record have several."""
-    return sf.col("block").isNotNull() & (sf.col("copies") > size(sf.col("present")))
+    return sf.col("block").isNotNull() & (sf.col("copies") > cardinality(sf.col("present")))
 
 
-def read_again() -> Column:
+def has_repeated_reads() -> Column:
     """Whether a block has more reads than distinct records: only there can anything have been read twice.
 
     What carries no id is one such block, if anything of it was read.
     """
-    return sf.col("reads") > size(sf.col("read"))
+    return sf.col("reads") > cardinality(sf.col("read"))
 
 
-def nameless() -> Column:
+def has_no_ids() -> Column:
     """Whether it is the block of the rows in a log that have no id to rely on."""
     return sf.col("block").isNull() & (sf.col("copies") + sf.col("corrupt") > 0)

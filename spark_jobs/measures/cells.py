@@ -21,7 +21,7 @@ Row = Mapping[str, Any]
 """A row of a table whose schema `experiments.ledger.result_tables` has."""
 
 
-def cells(trials: pa.Table, latency: pa.Table) -> pa.Table:
+def cell_table(trials: pa.Table, latency: pa.Table) -> pa.Table:
     """Return the table of cells.
 
     Args:

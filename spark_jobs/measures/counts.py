@@ -19,7 +19,7 @@ class TrialCounts:
     throughput: pa.Table
     """attempted_per_s, acked_per_s."""
     reading: pa.Table
-    """missed_records, read_records, reads; of `spark_jobs.measures.reads.read_counts`."""
+    """missed_records, read_records, reads; of `spark_jobs.measures.reads.count_reads`."""
     reordered: pa.Table
     """reordered_records; a trial without any has no row."""
     redelivered: pa.Table

@@ -29,7 +29,7 @@ _ID: Final = ("trial_no", "producer", "seq")
 _PLACE: Final = ("trial_no", "partition", "offset")
 
 
-def begins_of(ledgers: Sequence[Ledger]) -> Mapping[str, Mapping[int, int]]:
+def log_start_offsets(ledgers: Sequence[Ledger]) -> Mapping[str, Mapping[int, int]]:
     """Return where partitions began at the end, of the trials in which any record had expired."""
     return {
         ledger.record.trial_id: ledger.record.begin_offsets
@@ -38,13 +38,13 @@ def begins_of(ledgers: Sequence[Ledger]) -> Mapping[str, Mapping[int, int]]:
     }
 
 
-def witnessed(frames: Frames, ledgers: Sequence[Ledger]) -> Frames:
+def with_expired_unknown(frames: Frames, ledgers: Sequence[Ledger]) -> Frames:
     """Return the ledgers with nothing claimed of an acknowledged record whose place had expired and that nobody was given.
 
     Where another record was seen at its place, it was not there, and stays lost. Where nothing had expired in any trial, Spark computes nothing of it.
 
     Args:
-        frames: as a `read_committed` application has them; of `spark_jobs.measures.transactions.decided`.
+        frames: as a `read_committed` application has them; of `spark_jobs.measures.transactions.read_committed_view`.
         ledgers: the trials, in the order of their numbers.
     """
     rows = [

@@ -13,7 +13,17 @@ from pyspark.sql import functions as sf
 
 from experiments.ledger.result_tables import Fate
 from experiments.ledger.schema import ABORTED, ACKED, REJECTED, UNKNOWN
-from spark_jobs.measures.blocks import BLOCK, RECORD, bits, both, but, has, none, size, with_block
+from spark_jobs.measures.blocks import (
+    BLOCK,
+    RECORD,
+    bits,
+    cardinality,
+    contains_bit,
+    difference,
+    intersection,
+    with_block,
+    zero,
+)
 
 OUTCOMES: Final = (ACKED, REJECTED, UNKNOWN, ABORTED)
 PRESENT: Final = {
@@ -93,10 +103,10 @@ def _read_marks(reads: DataFrame) -> DataFrame:
 
 def _side(said: Mapping[str, Column]) -> Iterator[Column]:
     """Yield what one side of the ledger says of a block, and nothing of what the others say."""
-    return (said.get(name, none()).alias(name) for name in (*_BITMAPS, *_COUNTS))
+    return (said.get(name, zero()).alias(name) for name in (*_BITMAPS, *_COUNTS))
 
 
-def fates(blocks: DataFrame) -> DataFrame:
+def count_fates(blocks: DataFrame) -> DataFrame:
     """Count the records of each fate as if no record had a copy beyond its first; `with_further_copies` adds those.
 
     Args:
@@ -117,36 +127,42 @@ def fates(blocks: DataFrame) -> DataFrame:
         )
         for outcome, fate in counts
     )
-    in_log = sf.when(~sf.col("fate").isin(*ABSENT.values()), sf.col("records")).otherwise(none())
+    in_log = sf.when(~sf.col("fate").isin(*ABSENT.values()), sf.col("records")).otherwise(zero())
     return totals.select("trial_no", sf.inline(sf.array(*rows))).select(
-        *_KEY, "records", none().alias("duplicated_records"), in_log.alias("copies")
+        *_KEY, "records", zero().alias("duplicated_records"), in_log.alias("copies")
     )
 
 
 def _counts() -> dict[tuple[str | None, Fate], Column]:
     """Return, for each outcome and fate, how many records of a block have it."""
     return {
-        **{(outcome, fate): size(both(outcome, "present")) for outcome, fate in PRESENT.items()},
-        **{(outcome, fate): size(but(outcome, "present")) for outcome, fate in ABSENT.items()},
-        (ACKED, Fate.DUPLICATED): none(),
+        **{
+            (outcome, fate): cardinality(intersection(outcome, "present"))
+            for outcome, fate in PRESENT.items()
+        },
+        **{
+            (outcome, fate): cardinality(difference(outcome, "present"))
+            for outcome, fate in ABSENT.items()
+        },
+        (ACKED, Fate.DUPLICATED): zero(),
         (None, Fate.PHANTOM): sf.when(sf.col("block").isNull(), sf.col("copies")).otherwise(
-            size(but("present", *OUTCOMES))
+            cardinality(difference("present", *OUTCOMES))
         ),
         (None, Fate.CORRUPT): sf.col("corrupt"),
     }
 
 
-def further_copies(copies: DataFrame, crowded_blocks: DataFrame) -> DataFrame:
+def count_duplicates(copies: DataFrame, crowded_blocks: DataFrame) -> DataFrame:
     """Count the copies beyond the first by the outcome of their record.
 
     Args:
-        copies: of `spark_jobs.measures.fates.copies`.
+        copies: of `spark_jobs.measures.fates.find_duplicates`.
         crowded_blocks: the blocks that those were found in.
 
     Returns:
         trial_no, outcome (null: never attempted), records, copies beyond the first.
     """
-    outcome = sf.coalesce(*(sf.when(has(name), name) for name in OUTCOMES))
+    outcome = sf.coalesce(*(sf.when(contains_bit(name), name) for name in OUTCOMES))
     return (
         copies.join(crowded_blocks.select(*BLOCK, *OUTCOMES), list(BLOCK))
         .groupBy("trial_no", outcome.alias("outcome"))
@@ -158,7 +174,7 @@ def further_copies(copies: DataFrame, crowded_blocks: DataFrame) -> DataFrame:
     )
 
 
-def with_further_copies(counted: DataFrame, further: DataFrame) -> DataFrame:
+def with_duplicates(counted: DataFrame, further: DataFrame) -> DataFrame:
     """Correct the fates by the further copies: acknowledged records move to DUPLICATED, all others keep their fate.
 
     Args:
@@ -176,14 +192,14 @@ def _corrections(further: DataFrame) -> DataFrame:
     """Return what the further copies add to and take from each fate."""
     records, copies, outcome = sf.col("records"), sf.col("copies"), sf.col("outcome")
     acked = sf.array(
-        _correction(Fate.DELIVERED_ONCE, -records, none(), -records),
+        _correction(Fate.DELIVERED_ONCE, -records, zero(), -records),
         _correction(Fate.DUPLICATED, records, records, records + copies),
     )
-    phantom = sf.array(_correction(Fate.PHANTOM, copies, none(), copies))
+    phantom = sf.array(_correction(Fate.PHANTOM, copies, zero(), copies))
     chosen = sf.when(outcome == ACKED, acked)
     for name in (REJECTED, UNKNOWN, ABORTED):
         chosen = chosen.when(
-            outcome == name, sf.array(_correction(PRESENT[name], none(), records, copies))
+            outcome == name, sf.array(_correction(PRESENT[name], zero(), records, copies))
         )
     return further.select("trial_no", "outcome", sf.inline(chosen.otherwise(phantom)))
 
@@ -201,12 +217,12 @@ def _correction(fate: Fate, records: Column, duplicated_records: Column, copies:
 # ---------- Records that are in the log more than once, place by place: a second pass over the few blocks that hold more copies than records.
 
 
-def copies(log: DataFrame, crowded_blocks: DataFrame) -> DataFrame:
+def find_duplicates(log: DataFrame, crowded_blocks: DataFrame) -> DataFrame:
     """Find every intact copy beyond the first of a record, exactly.
 
     Args:
         log: trial_no, producer, seq, partition, offset, intact.
-        crowded_blocks: those of `spark_jobs.measures.fates.record_blocks` that `spark_jobs.measures.blocks.crowded` picks.
+        crowded_blocks: those of `spark_jobs.measures.fates.record_blocks` that `spark_jobs.measures.blocks.has_duplicates` picks.
 
     Returns:
         The record's key, seq, partition, offset; `copy`, from 2 by partition and offset; `repeats_there`, whether an earlier one lies in the same

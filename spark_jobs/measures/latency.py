@@ -76,7 +76,7 @@ def first_reads(reads: DataFrame, suspects: DataFrame, repeated: DataFrame) -> D
 
     Args:
         reads: trial_no, producer, seq, intended_ns, received_ns; rows without producer are not of this trial.
-        suspects: the blocks that `spark_jobs.measures.blocks.read_again` picks.
+        suspects: the blocks that `spark_jobs.measures.blocks.has_repeated_reads` picks.
         repeated: the reads of those blocks.
 
     Returns:
@@ -123,7 +123,7 @@ def both_latencies(attempts: DataFrame, reads: DataFrame) -> DataFrame:
     return ack_latencies(attempts).unionByName(end_to_end_latencies(reads))
 
 
-def whole_us(latencies: DataFrame, marks: DataFrame) -> DataFrame:
+def to_microseconds(latencies: DataFrame, marks: DataFrame) -> DataFrame:
     """Cut latencies to whole microseconds, downwards also below zero, and say in which phase the record was intended.
 
     Args:
@@ -140,7 +140,7 @@ def whole_us(latencies: DataFrame, marks: DataFrame) -> DataFrame:
     return marked.select("trial_no", "measure", _phase().alias("phase"), us.alias("us"))
 
 
-def coarse(latencies: DataFrame) -> DataFrame:
+def to_slots(latencies: DataFrame) -> DataFrame:
     """Cut latencies further down to slots, told by their lower bound.
 
     Args:
@@ -149,7 +149,7 @@ def coarse(latencies: DataFrame) -> DataFrame:
     return latencies.withColumn("us", slot("us"))
 
 
-def coarse_but(latencies: DataFrame, fine_slots: DataFrame) -> DataFrame:
+def to_slots_except(latencies: DataFrame, fine_slots: DataFrame) -> DataFrame:
     """Cut latencies down to slots, all but those in some.
 
     Args:
@@ -181,7 +181,7 @@ def histogram(latencies: DataFrame) -> DataFrame:
     return by_phase.agg(sf.sum("records").alias("records")).select(*_PARTS, "us", "records")
 
 
-def bounded(counted: DataFrame) -> DataFrame:
+def with_slot_bounds(counted: DataFrame) -> DataFrame:
     """Tell each slot of a histogram by both its bounds.
 
     Args:
@@ -195,7 +195,7 @@ def bounded(counted: DataFrame) -> DataFrame:
     )
 
 
-def slots_of(found: DataFrame) -> DataFrame:
+def quantile_slots(found: DataFrame) -> DataFrame:
     """Return the slots that quantiles lie in.
 
     Args:
@@ -264,7 +264,7 @@ def _quantile(thousandths: int) -> Column:
     return sf.min(sf.when(sf.col("up_to") * 1000 >= sf.col("of") * thousandths, sf.col("us")))
 
 
-def in_words(found: DataFrame) -> DataFrame:
+def with_measure_names(found: DataFrame) -> DataFrame:
     """Give measures and phases their names again.
 
     Args:

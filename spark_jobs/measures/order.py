@@ -11,7 +11,7 @@ _STREAM: Final = ("trial_no", "partition", "producer")
 """Within one there is an order: Kafka promises it of what a producer sends to a partition, and of nothing more."""
 
 
-def behind(log: DataFrame) -> DataFrame:
+def rows_out_of_order(log: DataFrame) -> DataFrame:
     """Find the rows of the log that lie behind a record with a higher seq of the same producer in the same partition, first copies and further ones.
 
     Args:
@@ -31,12 +31,12 @@ def behind(log: DataFrame) -> DataFrame:
     )
 
 
-def reordered(rows_behind: DataFrame, copies: DataFrame) -> DataFrame:
+def reordered_rows(rows_behind: DataFrame, copies: DataFrame) -> DataFrame:
     """Leave of the rows behind those that are their record's first copy in their partition: a copy that comes late repeats, and reorders nothing.
 
     Args:
         rows_behind: of `behind`.
-        copies: of `spark_jobs.measures.fates.copies`.
+        copies: of `spark_jobs.measures.fates.find_duplicates`.
 
     Returns:
         What `behind` returns.
@@ -45,7 +45,7 @@ def reordered(rows_behind: DataFrame, copies: DataFrame) -> DataFrame:
     return rows_behind.join(further, [*_STREAM, "seq", "offset"], "left_anti")
 
 
-def reordered_records(rows: DataFrame) -> DataFrame:
+def count_reordered_records(rows: DataFrame) -> DataFrame:
     """Count the records, each once in however many partitions it lies behind.
 
     Args:

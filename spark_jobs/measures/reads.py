@@ -8,14 +8,14 @@ from typing import Final
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 
-from spark_jobs.measures.blocks import BLOCK, but, size
+from spark_jobs.measures.blocks import BLOCK, cardinality, difference
 
 _PLACE: Final = ("trial_no", "consumer", "partition", "offset", "producer", "seq")
 """A record at its place, as one consumer receives it."""
 READS: Final = (*_PLACE, "intended_ns", "received_ns")
 
 
-def read_counts(blocks: DataFrame) -> DataFrame:
+def count_reads(blocks: DataFrame) -> DataFrame:
     """Count what was read.
 
     Args:
@@ -25,8 +25,8 @@ def read_counts(blocks: DataFrame) -> DataFrame:
         trial_no; missed_records, in the log under an id that no consumer received; read_records, distinct ids received; reads, rows.
     """
     counts = {
-        "missed_records": size(but("present", "read")),
-        "read_records": size(sf.col("read")),
+        "missed_records": cardinality(difference("present", "read")),
+        "read_records": cardinality(sf.col("read")),
         "reads": sf.col("reads"),
     }
     return blocks.groupBy("trial_no").agg(
@@ -34,12 +34,12 @@ def read_counts(blocks: DataFrame) -> DataFrame:
     )
 
 
-def repeated_reads(reads: DataFrame, suspects: DataFrame, also: Sequence[str] = ()) -> DataFrame:
+def suspect_reads(reads: DataFrame, suspects: DataFrame, also: Sequence[str] = ()) -> DataFrame:
     """Return the reads of the blocks in which something may have been read twice, what carries no id among them.
 
     Args:
         reads: trial_no, consumer, partition, offset, producer, seq, intended_ns, received_ns.
-        suspects: the blocks that `spark_jobs.measures.blocks.read_again` picks.
+        suspects: the blocks that `spark_jobs.measures.blocks.has_repeated_reads` picks.
         also: further columns of the reads that are kept.
     """
     keys = suspects.select(*(sf.col(name).alias(f"of_{name}") for name in BLOCK))
@@ -52,7 +52,7 @@ def repeated_reads(reads: DataFrame, suspects: DataFrame, also: Sequence[str] = 
     )
 
 
-def redelivered(repeated: DataFrame) -> DataFrame:
+def find_redelivered(repeated: DataFrame) -> DataFrame:
     """Return the reads of a record at a place where the same consumer had received it before; the earliest is none.
 
     An offset that a truncated log used again holds another record: to receive that is no redelivery.
@@ -68,7 +68,7 @@ def redelivered(repeated: DataFrame) -> DataFrame:
     )
 
 
-def redelivered_reads(rows: DataFrame) -> DataFrame:
+def count_redelivered_reads(rows: DataFrame) -> DataFrame:
     """Count reads.
 
     Args:

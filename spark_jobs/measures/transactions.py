@@ -14,14 +14,14 @@ from pyspark.sql import functions as sf
 
 from experiments.ledger.schema import ABANDONED, ABORTED, FENCED, REJECTED, UNKNOWN
 from spark_jobs.io.frames import Frames
-from spark_jobs.measures.blocks import BLOCK, bits, both, size, with_block
+from spark_jobs.measures.blocks import BLOCK, bits, cardinality, intersection, with_block
 
-NOT_TO_BE_SHOWN: Final = (ABORTED, FENCED, ABANDONED)
+NOT_COMMITTED: Final = (ABORTED, FENCED, ABANDONED)
 """How a transaction ends of which nobody asked for the commit, or was told that there is none."""
 _TRANSACTION: Final = ("trial_no", "producer", "transaction")
 
 
-def decided(frames: Frames, marks: DataFrame) -> Frames:
+def read_committed_view(frames: Frames, marks: DataFrame) -> Frames:
     """Return the ledgers as a `read_committed` application has them: what its client may claim of each record, and the log that it is shown.
 
     Args:
@@ -31,9 +31,9 @@ def decided(frames: Frames, marks: DataFrame) -> Frames:
     Returns:
         `attempts` has the claim as its `outcome`, and what the delivery report said as `told`; `log` has the shown rows alone.
     """
-    attempts = frames.attempts.withColumn("told", sf.col("outcome"))
+    attempts = frames.attempts.withColumn("reported_outcome", sf.col("outcome"))
     if frames.transactions.num_rows:
-        attempts = claimed(attempts, _ended(frames.transactions, marks))
+        attempts = with_transaction_outcomes(attempts, _ended(frames.transactions, marks))
     return replace(frames, attempts=attempts, log=frames.log.where("visible"))
 
 
@@ -47,7 +47,7 @@ def _ended(transactions: pa.Table, marks: DataFrame) -> DataFrame:
     return ended.select(*_TRANSACTION, "ending")
 
 
-def claimed(attempts: DataFrame, ended: DataFrame) -> DataFrame:
+def with_transaction_outcomes(attempts: DataFrame, ended: DataFrame) -> DataFrame:
     """Replace each record's outcome by what may be claimed of it, once it is known how its transaction ended.
 
     Args:
@@ -64,13 +64,13 @@ def claimed(attempts: DataFrame, ended: DataFrame) -> DataFrame:
 def _claim() -> Column:
     """A record that was refused is in no transaction of unknown end; of one that is not to be shown, it is nothing else either."""
     aborted, unknown = (
-        sf.col("ending").isin(*NOT_TO_BE_SHOWN),
+        sf.col("ending").isin(*NOT_COMMITTED),
         (sf.col("ending") == UNKNOWN) & (sf.col("outcome") != REJECTED),
     )
     return sf.when(aborted, ABORTED).when(unknown, UNKNOWN).otherwise(sf.col("outcome"))
 
 
-def torn_transactions(attempts: DataFrame, blocks: DataFrame) -> DataFrame:
+def count_torn_transactions(attempts: DataFrame, blocks: DataFrame) -> DataFrame:
     """Count the transactions of which some records are shown and others are not; what was refused is in none.
 
     Args:
@@ -81,19 +81,19 @@ def torn_transactions(attempts: DataFrame, blocks: DataFrame) -> DataFrame:
         trial_no, torn_transactions; no row for a trial without any.
     """
     sent = with_block(
-        attempts.where((sf.col("told") != REJECTED) & sf.col("transaction").isNotNull())
+        attempts.where((sf.col("reported_outcome") != REJECTED) & sf.col("transaction").isNotNull())
     )
     asked = sent.groupBy(*BLOCK, "transaction").agg(bits("bit").alias("asked"))
     parts = asked.join(blocks.select(*BLOCK, "present"), list(BLOCK))
     whole = parts.groupBy(*_TRANSACTION).agg(
-        sf.sum(size(sf.col("asked"))).alias("records"),
-        sf.sum(size(both("asked", "present"))).alias("shown"),
+        sf.sum(cardinality(sf.col("asked"))).alias("records"),
+        sf.sum(cardinality(intersection("asked", "present"))).alias("shown"),
     )
     torn = whole.where((sf.col("shown") > 0) & (sf.col("shown") < sf.col("records")))
     return torn.groupBy("trial_no").agg(sf.count("*").alias("torn_transactions"))
 
 
-def hidden_copies(log: DataFrame) -> DataFrame:
+def count_hidden_copies(log: DataFrame) -> DataFrame:
     """Count the rows of the log that a `read_committed` consumer is not shown.
 
     Args:

@@ -15,7 +15,7 @@ from experiments.ledger.schema import ABORTED, ACKED, COMMITTED, REJECTED, UNKNO
 from spark_jobs.io.frames import ConsumerEnding
 from spark_jobs.io.ledgers import InvalidLedger, Ledger
 from spark_jobs.measures.counts import TrialCounts
-from spark_jobs.measures.transactions import NOT_TO_BE_SHOWN
+from spark_jobs.measures.transactions import NOT_COMMITTED
 from spark_jobs.workloads import copies as copied
 from spark_jobs.workloads import groups as group
 from spark_jobs.workloads.groups import Groups
@@ -124,7 +124,7 @@ Row = Mapping[str, Any]
 """A row of a table whose schema `experiments.ledger.result_tables` has."""
 
 
-def trials(
+def trial_table(
     ledgers: Sequence[Ledger],
     ended: Mapping[str, ConsumerEnding],
     found: TrialCounts,
@@ -138,7 +138,7 @@ def trials(
         ended: how the reader along ended, of each trial that tells.
         found: what Spark found.
         transactions: all ledgers', with trial_id.
-        groups: of `spark_jobs.workloads.groups.groups_of`.
+        groups: of `spark_jobs.workloads.groups.groups_by_trial`.
 
     Raises:
         UnfitLedger: a sum does not hold; names the trial.
@@ -162,11 +162,11 @@ def trials(
     rows = (
         {
             **_identity(ledger),
-            **tallied(fates[trial_id]),
+            **count_by_fate(fates[trial_id]),
             **_rates(single[trial_id]),
             **_order_and_reading(ended.get(trial_id), single[trial_id]),
-            **group.of_trial(number, groups, counted[trial_id], again[trial_id]),
-            **copied.of_trial(copies.get(trial_id)),
+            **group.trial_columns(number, groups, counted[trial_id], again[trial_id]),
+            **copied.trial_columns(copies.get(trial_id)),
             **_transactions(endings[trial_id], single[trial_id]),
             "unavailable_ns": unavailable_ns(ledger, gaps[trial_id]),
             "consumer_unavailable_ns": max(
@@ -222,7 +222,7 @@ def _transactions(transactions: Sequence[Row], row: Row) -> dict[str, int | None
     ended = Counter(transaction["outcome"] for transaction in transactions)
     counts = {
         "committed": ended[COMMITTED],
-        "aborted": sum(ended[name] for name in NOT_TO_BE_SHOWN),
+        "aborted": sum(ended[name] for name in NOT_COMMITTED),
         "unknown": ended[UNKNOWN],
     }
     counts["torn"] = row.get("torn_transactions", 0)
@@ -235,7 +235,7 @@ def _transactions(transactions: Sequence[Row], row: Row) -> dict[str, int | None
     }
 
 
-def tallied(fates: Sequence[Row]) -> dict[str, int]:
+def count_by_fate(fates: Sequence[Row]) -> dict[str, int]:
     """Return a trial's counts from its rows of `FATES`; the columns are those of `TRIALS`."""
     records = {fate: _sum(fates, "records", fate=fate) for fate in Fate}
     by_outcome = {

@@ -34,7 +34,7 @@ BY_BOTH: Final = ("causes.anomalous_records", "causes.explanations")
 """Modules of whose results the plain loops know a part; what they do not know, the modules' own planted cases must tell."""
 BY_CASES: Final = ("causes.evidence", "causes.rules", "causes.outages")
 """Modules of which no history tells, and which need no Spark: their own planted cases must."""
-OF_FILES: Final = frozenset({"io.frames._scan", "io.frames.stored"})
+OF_FILES: Final = frozenset({"io.frames._scan", "io.frames.read_frames"})
 """What finds the ledgers' files is not run here; `test_job.py` sees whether it does."""
 ASKED: Final = os.environ.get("ACKBENCH_MUTANTS", "")
 """How many are tried, drawn by a seed, or `all`; or those whose names begin with one of some words, between commas."""

@@ -20,7 +20,7 @@ from support.reference.results import PlainTrial, plain
 from support.reference.spark_results import in_plain_words
 
 from spark_jobs.io.frames import Frames, frames_from_tables
-from spark_jobs.planted import PlantedTrial, together
+from spark_jobs.planted import PlantedTrial, combined_tables
 
 STAYS: Final = frozenset(
     {"spark_jobs.io.frames", "spark_jobs.io.ledgers", "spark_jobs.planted", "spark_jobs.session"}
@@ -47,7 +47,7 @@ class Planted:
     def of(cls, spark: SparkSession, trials: Sequence[PlantedTrial]) -> Planted:
         """Put trials into memory."""
         return cls(
-            frames_from_tables(spark, together(trials)),
+            frames_from_tables(spark, combined_tables(trials)),
             trials,
             {trial.trial_id: plain(trial) for trial in trials},
         )
@@ -57,7 +57,7 @@ def how_caught(mutant: Mutant, planted: Planted) -> str | None:
     """Return how a mutant is noticed: the job refuses or breaks, or finds something else than the plain loops; `None`: not at all."""
     try:
         with in_place(mutant):
-            found = importlib.import_module("spark_jobs.pipeline").results_of(
+            found = importlib.import_module("spark_jobs.pipeline").measure_frames(
                 planted.frames, [trial.ledger() for trial in planted.trials]
             )
             return None if in_plain_words(found) == planted.truth else "found something else"
@@ -69,8 +69,8 @@ def how_caught(mutant: Mutant, planted: Planted) -> str | None:
 
 def measured_in_memory(spark: SparkSession, *trials: PlantedTrial) -> dict[str, pa.Table]:
     """Return what the job, with whatever is in place of its modules, finds of trials in memory."""
-    found: dict[str, pa.Table] = importlib.import_module("spark_jobs.pipeline").results_of(
-        frames_from_tables(spark, together(trials)), [of.ledger() for of in trials]
+    found: dict[str, pa.Table] = importlib.import_module("spark_jobs.pipeline").measure_frames(
+        frames_from_tables(spark, combined_tables(trials)), [of.ledger() for of in trials]
     )
     return found
 

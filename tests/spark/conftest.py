@@ -13,7 +13,7 @@ from infra.jvm.runtime import spark_java_home
 from infra.jvm.startup_cache import quote_java_options, spark_startup_cache
 from infra.machine.home import Home
 from spark_jobs.io.ledgers import open_ledgers
-from spark_jobs.pipeline import results
+from spark_jobs.pipeline import measure_ledgers
 from spark_jobs.planted import PlantedTrial
 from spark_jobs.session import SessionRequest, spark_session
 
@@ -52,6 +52,6 @@ def measured(spark: SparkSession, tmp_path: Path) -> Callable[..., Measured]:
         sweep = tmp_path / "a sweep"
         for trial in trials:
             trial.plant(sweep)
-        return results(spark, open_ledgers(str(sweep)))
+        return measure_ledgers(spark, open_ledgers(str(sweep)))
 
     return plant_and_measure

@@ -17,9 +17,9 @@ from support.reference.results import plain
 from support.reference.spark_results import in_plain_words
 
 from experiments.ledger.schema import TABLES
-from spark_jobs.io.frames import in_memory
-from spark_jobs.pipeline import results_of
-from spark_jobs.planted import PlantedTrial, together
+from spark_jobs.io.frames import frames_from_tables
+from spark_jobs.pipeline import measure_frames
+from spark_jobs.planted import PlantedTrial, combined_tables
 
 IN_ALL = int(os.environ.get("ACKBENCH_HISTORIES", "2048"))
 IN_A_JOB = 512
@@ -83,7 +83,9 @@ def _planted(of: Sequence[History]) -> list[PlantedTrial]:
 
 
 def _measured(spark: SparkSession, trials: Sequence[PlantedTrial]) -> Tables:
-    return results_of(in_memory(spark, together(trials)), [trial.ledger() for trial in trials])
+    return measure_frames(
+        frames_from_tables(spark, combined_tables(trials)), [trial.ledger() for trial in trials]
+    )
 
 
 def _differ(spark: SparkSession, of: Sequence[History]) -> list[bool]:

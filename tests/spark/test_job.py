@@ -13,9 +13,9 @@ from experiments.sweep.folder import SweepFolder
 from infra.machine.home import Home
 from spark_jobs.io.ledgers import open_ledgers
 from spark_jobs.io.writer import write_results
-from spark_jobs.pipeline import results
+from spark_jobs.pipeline import measure_ledgers
 from spark_jobs.planted import PlantedAttempt, PlantedLogRow, PlantedRead, PlantedTrial
-from spark_jobs.rehearse import rehearsal
+from spark_jobs.rehearse import rehearsal_trials
 
 AWKWARD = "a sweep [0]{1} *? 100% #=1"
 """Blanks, signs that Hadoop's globs know, and what a URI would decode or cut."""
@@ -23,7 +23,7 @@ AWKWARD = "a sweep [0]{1} *? 100% #=1"
 
 def test_measuring_again_gives_the_same_bytes(spark: SparkSession, tmp_path: Path) -> None:
     """Every file of the results, over a sweep with copies, losses and strangers."""
-    for trial in rehearsal(records=2_000):
+    for trial in rehearsal_trials(records=2_000):
         trial.plant(tmp_path)
     first, second = (_measured_bytes(spark, tmp_path) for _ in range(2))
     assert first == second
@@ -32,7 +32,7 @@ def test_measuring_again_gives_the_same_bytes(spark: SparkSession, tmp_path: Pat
 
 def _measured_bytes(spark: SparkSession, sweep: Path) -> dict[str, bytes]:
     ledgers = open_ledgers(str(sweep))
-    write_results(ledgers.files, ledgers.root, results(spark, ledgers))
+    write_results(ledgers.files, ledgers.root, measure_ledgers(spark, ledgers))
     return {path.name: path.read_bytes() for path in (sweep / "results").iterdir()}
 
 

@@ -10,16 +10,16 @@ from pyspark.sql import SparkSession
 
 from experiments.ledger.record import FaultEvidence, Phases, Status
 from experiments.ledger.result_tables import RESULTS
-from spark_jobs.io.frames import in_memory
+from spark_jobs.io.frames import frames_from_tables
 from spark_jobs.io.ledgers import InvalidLedger, open_ledgers
-from spark_jobs.pipeline import results, results_of
+from spark_jobs.pipeline import measure_frames, measure_ledgers
 from spark_jobs.planted import (
     PlantedAttempt,
     PlantedEvent,
     PlantedLogRow,
     PlantedRead,
     PlantedTrial,
-    together,
+    combined_tables,
 )
 
 Measure = Callable[..., dict[str, pa.Table]]
@@ -261,7 +261,7 @@ def test_data_that_cannot_be_read_are_told_by_trial_and_file(
         InvalidLedger,
         match=r"^trial 000-broken: log.parquet cannot be read: its footer is whole, and its data are not$",
     ):
-        results(spark, open_ledgers(str(tmp_path)))
+        measure_ledgers(spark, open_ledgers(str(tmp_path)))
 
 
 def test_tables_have_the_schemas_of_the_contract(measured: Measure) -> None:
@@ -277,7 +277,9 @@ def test_ledgers_that_lie_in_no_file_are_measured_alike(
     spark: SparkSession, measured: Measure
 ) -> None:
     """The same trial from its rows and from its files."""
-    unsealed = results_of(in_memory(spark, together([EVERYTHING])), [EVERYTHING.ledger()])
+    unsealed = measure_frames(
+        frames_from_tables(spark, combined_tables([EVERYTHING])), [EVERYTHING.ledger()]
+    )
     sealed = measured(EVERYTHING)
     assert {name: table.to_pylist() for name, table in unsealed.items()} == {
         name: table.to_pylist() for name, table in sealed.items()

@@ -14,7 +14,7 @@ from experiments.sweep.folder import SweepFolder
 from infra.machine.home import Home
 from spark_jobs.io.ledgers import InvalidLedger, open_ledgers
 from spark_jobs.io.writer import write_results
-from spark_jobs.pipeline import results
+from spark_jobs.pipeline import measure_ledgers
 
 
 def test_each_planted_fault_is_found_exactly(
@@ -27,7 +27,7 @@ def test_each_planted_fault_is_found_exactly(
             ledgers = open_ledgers(str(sweep.root))
         except InvalidLedger as error:
             raise LedgerError(str(error)) from error
-        write_results(ledgers.files, ledgers.root, results(spark, ledgers))
+        write_results(ledgers.files, ledgers.root, measure_ledgers(spark, ledgers))
 
     monkeypatch.setattr("experiments.selftest.check.measure", measured)
     home = Home(tmp_path / "a home")

@@ -16,7 +16,7 @@ from spark_jobs.causes.anomalous_records import (
     suspect_records,
 )
 from spark_jobs.io.frames import frames_from_tables
-from spark_jobs.planted import PlantedAttempt, PlantedLogRow, PlantedTrial, together
+from spark_jobs.planted import PlantedAttempt, PlantedLogRow, PlantedTrial, combined_tables
 
 EVERYTHING = PlantedTrial(
     "t",
@@ -63,7 +63,7 @@ BEHIND = "trial_no string, partition int, producer int, seq bigint, offset bigin
 
 def planted(spark: SparkSession, *trials: PlantedTrial) -> tuple[DataFrame, DataFrame]:
     """Return attempts and log of trials that lie in no file."""
-    frames = frames_from_tables(spark, together(trials))
+    frames = frames_from_tables(spark, combined_tables(trials))
     attempts, log = (
         frame.withColumnRenamed("trial_id", "trial_no") for frame in (frames.attempts, frames.log)
     )
@@ -79,7 +79,7 @@ def looked_up(
 ) -> DataFrame:
     """Return the records that are to be looked up, of trials without transactions whose readers came to the end or did not."""
     marks = spark.createDataFrame(
-        [("t", at_end), ("u", at_end)], "trial_no string, reader_at_end boolean"
+        [("t", at_end), ("u", at_end)], "trial_no string, consumer_at_end boolean"
     )
     return spark.createDataFrame(
         [(*block, 0) for block in blocks], f"{BLOCKS}, aborted bigint"

@@ -4,12 +4,17 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.testing import assertDataFrameEqual
 
-from spark_jobs.measures.availability import acknowledgements, gaps, in_words, receipts
+from spark_jobs.measures.availability import (
+    due_acknowledgements,
+    due_deliveries,
+    longest_gaps,
+    with_side_names,
+)
 
 ATTEMPTS = "trial_no int, partition int, settled_ns bigint, outcome string"
 READS = "trial_no int, partition int, received_ns bigint"
 MARKS = (
-    "trial_no int, partitions int, load_begin_ns bigint, settled_ns bigint, reader_due_ns bigint"
+    "trial_no int, partitions int, load_begin_ns bigint, settled_ns bigint, consumer_due_ns bigint"
 )
 GAPS = "trial_no int, partition int, side string, records bigint, gap_ns bigint, began_ns bigint, answered boolean"
 MS = 1_000_000
@@ -124,29 +129,29 @@ def test_the_sides_do_not_see_each_other(spark: SparkSession) -> None:
         spark.createDataFrame([(7, 0, 3 * MS, "acked")], ATTEMPTS),
         spark.createDataFrame([(7, 0, 9 * MS)], READS),
     )
-    both = acknowledgements(attempts, marks).unionByName(receipts(reads, marks))
+    both = due_acknowledgements(attempts, marks).unionByName(due_deliveries(reads, marks))
     _are(
-        gaps(both, marks),
+        longest_gaps(both, marks),
         (7, 0, "producer", 1, 3 * MS, 0, True),
         (7, 0, "consumer", 1, 9 * MS, 0, True),
     )
 
 
-def _marks(spark: SparkSession, settled_ns: int, reader_due_ns: int | None = None) -> DataFrame:
-    return spark.createDataFrame([(7, 2, 0, settled_ns, reader_due_ns)], MARKS)
+def _marks(spark: SparkSession, settled_ns: int, consumer_due_ns: int | None = None) -> DataFrame:
+    return spark.createDataFrame([(7, 2, 0, settled_ns, consumer_due_ns)], MARKS)
 
 
 def _producers(attempts: DataFrame, marks: DataFrame) -> DataFrame:
-    return gaps(acknowledgements(attempts, marks), marks)
+    return longest_gaps(due_acknowledgements(attempts, marks), marks)
 
 
 def _consumers(reads: DataFrame, marks: DataFrame) -> DataFrame:
-    return gaps(receipts(reads, marks), marks)
+    return longest_gaps(due_deliveries(reads, marks), marks)
 
 
 def _are(found: DataFrame, *expected: Row) -> None:
     assertDataFrameEqual(
-        in_words(found),
+        with_side_names(found),
         found.sparkSession.createDataFrame(list(expected), GAPS),
         ignoreNullable=True,
     )

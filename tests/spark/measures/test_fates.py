@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.testing import assertDataFrameEqual
 
-from spark_jobs.measures.blocks import crowded
+from spark_jobs.measures.blocks import has_duplicates
 from spark_jobs.measures.fates import (
-    copies,
-    fates,
-    further_copies,
+    count_duplicates,
+    count_fates,
+    find_duplicates,
     record_blocks,
-    with_further_copies,
+    with_duplicates,
 )
 
 ATTEMPTS = "trial_no int, producer int, seq bigint, outcome string"
@@ -61,7 +61,9 @@ def test_each_pair_of_outcome_and_presence_is_a_fate(spark: SparkSession) -> Non
     """Bits 0 to 7: acked, rejected, unknown and aborted, each in the log and not; bit 8 is in the log and nobody's."""
     full = (7, 1, 0, 0b11, 0b1100, 0b110000, 0b11000000, 0b101010101, 0, 5, 0, 0)
     blocks = spark.createDataFrame([full, (7, None, None, 0, 0, 0, 0, 0, 0, 2, 3, 0)], BLOCKS)
-    found = {(row.outcome, row.fate): (row.records, row.copies) for row in fates(blocks).collect()}
+    found = {
+        (row.outcome, row.fate): (row.records, row.copies) for row in count_fates(blocks).collect()
+    }
     assert found == {
         ("acked", "DELIVERED_ONCE"): (1, 1),
         ("acked", "DUPLICATED"): (0, 0),
@@ -85,7 +87,7 @@ def test_only_blocks_with_more_copies_than_records_are_crowded(spark: SparkSessi
         (7, None, None, 0, 0, 0, 0, 0, 0, 9, 0, 0),
     )
     blocks = spark.createDataFrame([full, crowd, strangers], BLOCKS)
-    assertDataFrameEqual(blocks.where(crowded()), spark.createDataFrame([crowd], BLOCKS))
+    assertDataFrameEqual(blocks.where(has_duplicates()), spark.createDataFrame([crowd], BLOCKS))
 
 
 def test_further_copies_are_counted_by_outcome(spark: SparkSession) -> None:
@@ -98,7 +100,7 @@ def test_further_copies_are_counted_by_outcome(spark: SparkSession) -> None:
     )
     expected = [(7, "acked", 1, 2), (7, "unknown", 1, 1), (7, "aborted", 1, 1), (7, None, 1, 1)]
     assertDataFrameEqual(
-        further_copies(copies(log, blocks), blocks),
+        count_duplicates(find_duplicates(log, blocks), blocks),
         spark.createDataFrame(expected, FURTHER),
         ignoreNullable=True,
     )
@@ -121,7 +123,7 @@ def test_only_acked_records_move_to_duplicated(spark: SparkSession) -> None:
         ("unknown", "UNKNOWN_PRESENT", 2, 1, 6),
         (None, "PHANTOM", 2, 0, 2),
     ]
-    corrected = with_further_copies(_fates(spark, counted), further)
+    corrected = with_duplicates(_fates(spark, counted), further)
     assertDataFrameEqual(corrected, _fates(spark, expected), ignoreNullable=True)
 
 

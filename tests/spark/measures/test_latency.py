@@ -6,18 +6,18 @@ from pyspark.testing import assertDataFrameEqual
 from experiments.ledger.result_tables import QUANTILES
 from spark_jobs.measures.latency import (
     ack_latencies,
-    bounded,
-    coarse,
-    coarse_but,
     end_to_end_latencies,
     first_reads,
     histogram,
-    in_words,
+    quantile_slots,
     quantiles,
-    slots_of,
-    whole_us,
+    to_microseconds,
+    to_slots,
+    to_slots_except,
+    with_measure_names,
+    with_slot_bounds,
 )
-from spark_jobs.measures.reads import repeated_reads
+from spark_jobs.measures.reads import suspect_reads
 
 ATTEMPTS = "trial_no int, intended_ns bigint, settled_ns bigint, outcome string"
 LATENCIES = "trial_no int, measure int, intended_ns bigint, end_ns bigint"
@@ -57,7 +57,7 @@ def test_a_record_read_twice_counts_by_its_first_read(spark: SparkSession) -> No
         spark.createDataFrame(rows, READS),
         spark.createDataFrame([(7, 1, 0), (7, None, None)], SUSPECTS),
     )
-    found = first_reads(reads, suspects, repeated_reads(reads, suspects))
+    found = first_reads(reads, suspects, suspect_reads(reads, suspects))
     assertDataFrameEqual(
         found, spark.createDataFrame([(7, 5, 70), (7, 6, 80)], FIRST), ignoreNullable=True
     )
@@ -78,7 +78,7 @@ def test_latencies_are_cut_downwards_also_below_zero(spark: SparkSession) -> Non
     )
     marks = spark.createDataFrame([(7, None, None)], MARKS)
     assertDataFrameEqual(
-        whole_us(latencies, marks),
+        to_microseconds(latencies, marks),
         spark.createDataFrame([(7, ACK, None, 1), (7, ACK, None, -1)], WHOLE),
     )
 
@@ -89,7 +89,9 @@ def test_the_phase_is_that_of_the_intended_time(spark: SparkSession) -> None:
     marks = spark.createDataFrame([(7, 100, 200)], MARKS)
     expected = [(7, ACK, phase, 0) for phase in (BEFORE, DURING, DURING, AFTER)]
     assertDataFrameEqual(
-        whole_us(latencies, marks), spark.createDataFrame(expected, WHOLE), ignoreNullable=True
+        to_microseconds(latencies, marks),
+        spark.createDataFrame(expected, WHOLE),
+        ignoreNullable=True,
     )
 
 
@@ -100,7 +102,7 @@ def test_a_fault_that_nothing_ended_lasts_to_the_end(spark: SparkSession) -> Non
         spark.createDataFrame([(7, 100, None)], MARKS),
     )
     assertDataFrameEqual(
-        whole_us(latencies, marks),
+        to_microseconds(latencies, marks),
         spark.createDataFrame([(7, ACK, DURING, 0)], WHOLE),
         ignoreNullable=True,
     )
@@ -159,7 +161,7 @@ def test_a_slot_is_told_by_its_lower_bound(spark: SparkSession) -> None:
     """Of 1030 us, which is in a slot of 8, and of -1030 us, which is in its mirror image."""
     latencies = spark.createDataFrame([(7, ACK, None, us) for us in (1030, -1030)], WHOLE)
     assertDataFrameEqual(
-        coarse(latencies),
+        to_slots(latencies),
         spark.createDataFrame([(7, ACK, None, us) for us in (1024, -1032)], WHOLE),
         ignoreNullable=True,
     )
@@ -176,7 +178,7 @@ def test_a_histogram_tells_both_bounds(spark: SparkSession) -> None:
         (7, ACK, ALL, -1032, -1024, 3),
     ]
     assertDataFrameEqual(
-        bounded(counted), spark.createDataFrame(expected, BOUNDED), ignoreNullable=True
+        with_slot_bounds(counted), spark.createDataFrame(expected, BOUNDED), ignoreNullable=True
     )
 
 
@@ -185,7 +187,7 @@ def test_slots_that_hold_a_quantile_stay_fine(spark: SparkSession) -> None:
     latencies = spark.createDataFrame([(7, ACK, None, us) for us in (1030, 2050)], WHOLE)
     fine = spark.createDataFrame([(7, ACK, 2048)], SLOTS)
     assertDataFrameEqual(
-        coarse_but(latencies, fine),
+        to_slots_except(latencies, fine),
         spark.createDataFrame([(7, ACK, None, 1024), (7, ACK, None, 2050)], WHOLE),
         ignoreNullable=True,
     )
@@ -201,7 +203,7 @@ def test_every_slot_with_a_quantile_of_any_phase_is_told_once(spark: SparkSessio
         FOUND,
     )
     slots = spark.createDataFrame([(7, ACK, 0), (7, ACK, 1024)], SLOTS)
-    assertDataFrameEqual(slots_of(found), slots, ignoreNullable=True)
+    assertDataFrameEqual(quantile_slots(found), slots, ignoreNullable=True)
 
 
 def test_names_come_back_at_the_end(spark: SparkSession) -> None:
@@ -211,4 +213,4 @@ def test_names_come_back_at_the_end(spark: SparkSession) -> None:
         [(7, "end_to_end", "after", 1, 0, 5, 5, 5, 5, 5)],
         f"trial_no int, measure string, phase string, {VALUES}",
     )
-    assertDataFrameEqual(in_words(found), expected, ignoreNullable=True)
+    assertDataFrameEqual(with_measure_names(found), expected, ignoreNullable=True)

@@ -3,8 +3,8 @@
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.testing import assertDataFrameEqual
 
-from spark_jobs.measures.fates import copies
-from spark_jobs.measures.order import behind, reordered, reordered_records
+from spark_jobs.measures.fates import find_duplicates
+from spark_jobs.measures.order import count_reordered_records, reordered_rows, rows_out_of_order
 
 LOG = "trial_no int, partition int, offset bigint, producer int, seq bigint, intact boolean"
 BEHIND = "trial_no int, partition int, producer int, seq bigint, offset bigint"
@@ -60,7 +60,7 @@ def test_a_record_that_is_late_in_two_partitions_counts_once(spark: SparkSession
     """It is one record."""
     rows = spark.createDataFrame([(7, 0, 0, 1, 5), (7, 1, 0, 1, 6), (7, 0, 0, 2, 7)], BEHIND)
     assertDataFrameEqual(
-        reordered_records(rows),
+        count_reordered_records(rows),
         spark.createDataFrame([(7, 2)], "trial_no int, reordered_records bigint"),
         ignoreNullable=True,
     )
@@ -74,13 +74,14 @@ def _log(spark: SparkSession, rows: list[tuple[int, int]]) -> DataFrame:
 
 
 def _reordered(log: DataFrame) -> DataFrame:
-    return reordered(
-        behind(log), copies(log, log.sparkSession.createDataFrame([(7, 0, 0)], BLOCKS))
+    return reordered_rows(
+        rows_out_of_order(log),
+        find_duplicates(log, log.sparkSession.createDataFrame([(7, 0, 0)], BLOCKS)),
     )
 
 
 def _is_behind(log: DataFrame, *expected: tuple[int, ...]) -> None:
-    _are(behind(log), *expected)
+    _are(rows_out_of_order(log), *expected)
 
 
 def _are(found: DataFrame, *expected: tuple[int, ...]) -> None:

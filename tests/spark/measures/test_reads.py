@@ -5,10 +5,10 @@ from pyspark.testing import assertDataFrameEqual
 
 from spark_jobs.measures.reads import (
     READS,
-    read_counts,
-    redelivered,
-    redelivered_reads,
-    repeated_reads,
+    count_reads,
+    count_redelivered_reads,
+    find_redelivered,
+    suspect_reads,
 )
 
 ROWS = "trial_no int, consumer int, partition int, offset bigint, producer int, seq bigint, intended_ns bigint, received_ns bigint"
@@ -25,7 +25,7 @@ def test_what_is_in_the_log_and_was_not_received_is_missed(spark: SparkSession) 
     expected = spark.createDataFrame(
         [(7, 1, 2, 4)], "trial_no int, missed_records bigint, read_records bigint, reads bigint"
     )
-    assertDataFrameEqual(read_counts(blocks), expected, ignoreNullable=True)
+    assertDataFrameEqual(count_reads(blocks), expected, ignoreNullable=True)
 
 
 def test_a_record_received_again_at_its_place_is_redelivered(spark: SparkSession) -> None:
@@ -59,7 +59,7 @@ def test_reads_are_counted(spark: SparkSession) -> None:
     """By trial."""
     rows = spark.createDataFrame([_read(at_ns=at) for at in (1, 2)], ROWS)
     assertDataFrameEqual(
-        redelivered_reads(rows),
+        count_redelivered_reads(rows),
         spark.createDataFrame([(7, 2)], "trial_no int, redelivered_reads bigint"),
         ignoreNullable=True,
     )
@@ -70,7 +70,7 @@ def test_only_reads_of_suspect_blocks_are_looked_at(spark: SparkSession) -> None
     suspects = spark.createDataFrame([(7, 0, 0), (7, None, None)], SUSPECTS)
     inside = [_read(seq=63), _read(producer=None, seq=None)]
     outside = [_read(seq=64), _read(producer=1), (8, *_read()[1:])]
-    found = repeated_reads(spark.createDataFrame([*inside, *outside], ROWS), suspects)
+    found = suspect_reads(spark.createDataFrame([*inside, *outside], ROWS), suspects)
     assertDataFrameEqual(
         found, spark.createDataFrame(inside, ROWS).select(*READS), ignoreNullable=True
     )
@@ -88,7 +88,7 @@ def _read(
 
 
 def _are_redelivered(spark: SparkSession, reads: list[Read], expected: list[Read]) -> None:
-    found: DataFrame = redelivered(spark.createDataFrame(reads, ROWS))
+    found: DataFrame = find_redelivered(spark.createDataFrame(reads, ROWS))
     assertDataFrameEqual(
         found, spark.createDataFrame(expected, ROWS).select(*READS), ignoreNullable=True
     )

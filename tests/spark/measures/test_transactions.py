@@ -6,16 +6,16 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_jobs.io.frames import in_memory
+from spark_jobs.io.frames import frames_from_tables
 from spark_jobs.io.ledgers import InvalidLedger
-from spark_jobs.pipeline import results_of
+from spark_jobs.pipeline import measure_frames
 from spark_jobs.planted import (
     PlantedAttempt,
     PlantedLogRow,
     PlantedRead,
     PlantedTransaction,
     PlantedTrial,
-    together,
+    combined_tables,
 )
 
 Tables = dict[str, pa.Table]
@@ -101,7 +101,9 @@ PLANTED = (
 
 def measured(spark: SparkSession, *trials: PlantedTrial) -> Tables:
     """What the job finds of trials that lie in no file."""
-    return results_of(in_memory(spark, together(trials)), [of.ledger() for of in trials])
+    return measure_frames(
+        frames_from_tables(spark, combined_tables(trials)), [of.ledger() for of in trials]
+    )
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import pyarrow as pa
 from experiments.ledger.record import FaultEvidence, Phases
 from spark_jobs.causes.evidence import evidence_by_trial
 from spark_jobs.causes.explanations import ANOMALOUS_RECORDS, APPENDED_RANGES, anomalies
-from spark_jobs.planted import PlantedEpoch, PlantedEvent, PlantedTrial, together
+from spark_jobs.planted import PlantedEpoch, PlantedEvent, PlantedTrial, combined_tables
 
 MS = 1_000_000
 PHASES = Phases(
@@ -108,7 +108,7 @@ def tied_table(
         phases=phases,
         fault=FaultEvidence(kind="leader-crash-behind", targets=(2, 1), took_effect=True),
     )
-    tables = together([trial, QUIET])
+    tables = combined_tables([trial, QUIET])
     evidence = evidence_by_trial(
         [trial.record("planted"), QUIET.record("planted")], tables["events"], tables["epochs"]
     )
