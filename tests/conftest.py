@@ -1,4 +1,4 @@
-"""What every test may use, and what is told at the end."""
+"""Settings of all tests, and a summary of what the tests counted."""
 
 import signal
 import sys
@@ -8,20 +8,19 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-signal.signal(
-    signal.SIGINT, signal.default_int_handler
-)  # a shell's background job inherits that it is ignored, and interrupts are what some tests are about
-sys.path.insert(
-    0, str(Path(__file__).parent)
-)  # the fakes, builders and references in tests/support/
+# A shell's background job inherits SIG_IGN for SIGINT, and some tests send interrupts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+# The fakes, builders and references are in tests/support.
+sys.path.insert(0, str(Path(__file__).parent))
+# A busy machine must not fail a test.
 settings.register_profile(
-    "no clock", deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)  # a busy machine is no failure
-settings.load_profile("no clock")
+    "no deadline", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("no deadline")
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Send what was counted from a worker (pytest-xdist) to the process that tells it."""
+    """Send the counts of a worker (pytest-xdist) to the main process."""
     from support import tally
 
     if hasattr(session.config, "workeroutput"):
@@ -30,15 +29,15 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """Add what a worker counted; one that died counted nothing, and fails its tests."""
+    """Add the counts of a worker; a crashed worker has none, and its tests fail."""
     from support import tally
 
-    for what, number in getattr(node, "workeroutput", {}).get("counted", {}).items():
-        tally.count(what, number)
+    for name, number in getattr(node, "workeroutput", {}).get("counted", {}).items():
+        tally.count(name, number)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Tell how much was checked."""
+    """Print the counts."""
     from support import tally
 
     for line in tally.lines():

@@ -1,7 +1,8 @@
-"""`make soak`: seeded random schedules of faults, one trial each, in a row; and the run killed with -9 during a fault of each family.
+"""`make soak`: random schedules of faults, one trial each, and runs killed during a fault.
 
-Afterwards the machine must be as it was: no process, namespace, rule, mount or loop device left, and no trial failed by the harness.
-Run it as root: whoever is not has no faults of disks and of the network, and is told so.
+One run per family of faults is killed with SIGKILL. Afterwards the machine must be as before: no
+process, namespace, rule, mount or loop device is left, and the harness failed no trial. Without
+root, faults of disks and networks are left out; the output lists them.
 """
 
 from __future__ import annotations
@@ -31,43 +32,49 @@ FAMILIES = tuple(dict.fromkeys(kind.family for kind in FAULTS.values() if kind.k
 
 
 def main() -> int:
-    """Run what is asked for; return 0 when nothing was left behind and nothing failed."""
-    asked, console, home = (
-        _asked(),
+    """Run the requested parts; return 0 if nothing failed and nothing was left behind."""
+    arguments, console, home = (
+        _parse_arguments(),
         Console(width=200, highlight=False, markup=False),
         Home.from_environment(),
     )
     home.ensure_writable()
-    for means in Capability:
-        if lack := missing_capability(means):
-            console.print(f"left out, faults that need {means}: {lack.reason} -> {lack.remedy}")
+    for capability in Capability:
+        if missing := missing_capability(capability):
+            console.print(
+                f"left out: faults that need {capability}; {missing.reason} -> {missing.remedy}"
+            )
     before = machine_state(home.root)
-    failures = list(_schedules(asked.schedules, asked.seed, console)) if asked.schedules else []
-    failures += kill_in_each(asked.families, console)
+    failures = (
+        list(_run_schedules(arguments.schedules, arguments.seed, console))
+        if arguments.schedules
+        else []
+    )
+    failures += kill_in_each(arguments.families, console)
     left = machine_state(home.root).left_since(before)
     for line in (*failures, *(f"left behind: {line}" for line in left)):
         console.print(line, style="bold red")
-    console.print(f"{len(failures)} failures, {len(left)} things left behind")
+    console.print(f"{len(failures)} failures, {len(left)} leftovers")
     return 1 if failures or left else 0
 
 
-def _schedules(count: int, seed: int, console: Console) -> Iterator[str]:
-    """Run the schedules as one sweep; yield a line for each trial that the harness failed, or did not run."""
+def _run_schedules(count: int, seed: int, console: Console) -> Iterator[str]:
+    """Run the schedules as one sweep; yield a line for each failed or pending trial."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "soak.yaml"
         path.write_text(soak_experiment(count, seed))
-        console.print(
-            f"{count} schedules of seed {seed}, one trial each; the sweep tells how far it is"
-        )
+        console.print(f"running {count} schedules of seed {seed}, one trial each")
         ran = subprocess.run([COMMAND, "run", str(path)], check=False)
     shown = json.loads(
         subprocess.run(
             [COMMAND, "show", "--json"], check=True, capture_output=True, text=True
         ).stdout
     )
-    ended = Counter(trial["status"] for trial in shown["trials"])
+    statuses = Counter(trial["status"] for trial in shown["trials"])
     console.print(
-        f"{count} schedules of seed {seed}: {', '.join(f'{number} {status}' for status, number in sorted(ended.items()))}; exit code {ran.returncode}"
+        f"{count} schedules of seed {seed}: "
+        f"{', '.join(f'{number} {status}' for status, number in sorted(statuses.items()))}; "
+        f"exit code {ran.returncode}"
     )
     yield from (
         f"{trial['trial_id']} ({trial['label']}): {trial['reason']}"
@@ -77,7 +84,7 @@ def _schedules(count: int, seed: int, console: Console) -> Iterator[str]:
     yield from (f"{trial_id}: not run" for trial_id in shown["pending"])
 
 
-def _asked() -> argparse.Namespace:
+def _parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--schedules", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)
@@ -86,7 +93,7 @@ def _asked() -> argparse.Namespace:
         nargs="*",
         choices=FAMILIES,
         default=FAMILIES,
-        help="in whose faults a run is killed; none: --families alone",
+        help="families of faults in which a run is killed; `--families` without a value: none",
     )
     return parser.parse_args()
 

@@ -1,4 +1,4 @@
-"""The run killed with -9 during a fault of each family, and what `ackbench clean` leaves then."""
+"""Kill a run during a fault of each family, and find what `ackbench clean` leaves behind."""
 
 from __future__ import annotations
 
@@ -22,48 +22,54 @@ from infra.errors import HarnessError, InputError
 from infra.machine.home import Home
 from infra.process.waiting import wait_until
 
-_BEGINS_WITHIN_S = 600.0
-"""On a machine that has much else to do."""
+_FAULT_BEGIN_TIMEOUT_S = 600.0
+"""Long enough for a busy machine."""
 Axes = Mapping[str, str | int | bool]
-_ENDED = ("infra.cluster.supervisor", "orchestration.embedded")
-"""With the command itself: who would tidy up."""
+_KILLED_PROCESSES = ("infra.cluster.supervisor", "orchestration.embedded")
+"""In addition to the command itself: the processes that would clean up."""
 _AXES: Axes = {"acks": 1, "enable.idempotence": False, "replication.factor": 3, "partitions": 1}
-_ALSO: tuple[Axes, ...] = (
+_ADDITIONAL_AXES: tuple[Axes, ...] = (
     {},
     {"coordination": "zookeeper", "kafka.version": "3.9.2"},
     {"acks": "all", "enable.idempotence": True, "workload.transaction_records": 100},
     {"workload.consumers": 2},
 )
-"""What a fault may want, one after the other, until there is an experiment that takes it: nothing more, ZooKeeper, transactions, a consumer group."""
+"""Tried in this order until the experiment is valid for a fault: nothing, ZooKeeper, transactions,
+a consumer group."""
 
 
 @dataclass(frozen=True)
-class Killing:
-    """A fault to kill a run in, and the experiment that takes it."""
+class KillCase:
+    """A fault during which a run is killed, and an experiment with this fault."""
 
     fault: FaultKind
     experiment: str
-    """As a file has it."""
+    """YAML."""
 
 
-def killing_in(family: str) -> Killing | None:
-    """Return the first fault of a family that this machine can do, in the least experiment that takes it; `None`: there is none."""
-    here = (
+def kill_case(family: str) -> KillCase | None:
+    """Return the first fault of a family that is possible on this machine, in an experiment.
+
+    `None`: no fault of the family is possible.
+    """
+    kinds = (
         kind
         for kind in FAULTS.values()
         if kind.family == family and not missing_capabilities_of(kind)
     )
-    tries = (Killing(kind, _experiment(kind.kind, also)) for kind in here for also in _ALSO)
-    return next((killing for killing in tries if _can_be(killing.experiment)), None)
+    cases = (
+        KillCase(kind, _experiment(kind.kind, axes)) for kind in kinds for axes in _ADDITIONAL_AXES
+    )
+    return next((case for case in cases if _is_valid(case.experiment)), None)
 
 
-def _experiment(fault: str, also: Axes) -> str:
+def _experiment(fault: str, axes: Axes) -> str:
     return yaml.safe_dump(
         {
             "name": "killed",
             "title": "Killed",
             "question": "Is the machine as before?",
-            "axes": {**_AXES, **also, "fault": fault},
+            "axes": {**_AXES, **axes, "fault": fault},
             "producer": {"socket.timeout.ms": 1000},
             "topic": {"min.insync.replicas": "majority"},
             "workload": {
@@ -78,7 +84,7 @@ def _experiment(fault: str, also: Axes) -> str:
     )
 
 
-def _can_be(experiment: str) -> bool:
+def _is_valid(experiment: str) -> bool:
     try:
         plan_experiment(
             parse_experiment(parse_yaml(experiment, "killed"), "killed"), "killed", "killed"
@@ -89,27 +95,27 @@ def _can_be(experiment: str) -> bool:
 
 
 def kill_in_each(families: Sequence[str], console: Console) -> Iterator[str]:
-    """Kill a run in a fault of each family; yield a line for each thing that was left behind, and for each family in which none could be killed."""
+    """Kill a run during a fault of each family; yield a line per leftover and per failure."""
     for number, family in enumerate(families, start=1):
         where = f"kill -9, family {number} of {len(families)}: {family}"
-        killing = killing_in(family)
-        if killing is None:
-            console.print(f"{where}: not tried, for none of its faults can be done here")
+        case = kill_case(family)
+        if case is None:
+            console.print(f"{where}: skipped, no fault of this family is possible on this machine")
             continue
-        console.print(f"{where}: {killing.fault.kind} is awaited")
+        console.print(f"{where}: waiting for {case.fault.kind}")
         try:
-            left = left_by_kill(killing.experiment)
+            left = left_by_kill(case.experiment)
         except HarnessError as error:
-            yield f"kill -9 during {killing.fault.kind}: {error}"
+            yield f"kill -9 during {case.fault.kind}: {error}"
             continue
         console.print(
-            f"{where}: killed during {killing.fault.kind}, then clean: {len(left)} things left"
+            f"{where}: killed during {case.fault.kind}; {len(left)} leftovers after `clean`"
         )
-        yield from (f"kill -9 during {killing.fault.kind}: {line}" for line in left)
+        yield from (f"kill -9 during {case.fault.kind}: {line}" for line in left)
 
 
 def left_by_kill(experiment: str) -> list[str]:
-    """Kill the command, what carries out its run and the supervisor at once while a fault is under way; return what is left after `clean`."""
+    """Kill a run during its fault, and return what is left after `clean`."""
     clone = Home.from_environment()
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(Home(Path(folder) / "a home"))
@@ -124,29 +130,31 @@ def left_by_kill(experiment: str) -> list[str]:
 
 
 def kill_during_the_fault(bench: Bench, experiment: str) -> None:
-    """Start a run, and kill with -9 whoever would tidy up once its fault has begun.
+    """Start a run and, once its fault has begun, send SIGKILL to all processes that would clean up.
+
+    These are the command, the process that runs the sweep, and the cluster's supervisor.
 
     Raises:
-        HarnessError: the run came to no fault; nothing of it goes on all the same.
+        HarnessError: the run ended before its fault began. Its processes are killed too.
     """
     command = bench.start("run", experiment)
     try:
         wait_until(
-            lambda: _begun(bench) or command.poll() is not None,
+            lambda: _fault_has_begun(bench) or command.poll() is not None,
             awaiting="the fault to begin",
-            timeout_s=_BEGINS_WITHIN_S,
+            timeout_s=_FAULT_BEGIN_TIMEOUT_S,
             every_s=0.05,
         )
     finally:
-        begun = _begun(bench)
+        begun = _fault_has_begun(bench)
         for process in bench.processes():
             pid = int(process.split()[0])
-            if pid == command.pid or any(name in process for name in _ENDED):
+            if pid == command.pid or any(name in process for name in _KILLED_PROCESSES):
                 os.kill(pid, 9)
-        _, said = command.communicate(timeout=60)
+        _, output = command.communicate(timeout=60)
     if not begun:
-        raise HarnessError(f"the run ended before its fault began: {said.strip()}")
+        raise HarnessError(f"the run ended before its fault began: {output.strip()}")
 
 
-def _begun(bench: Bench) -> bool:
+def _fault_has_begun(bench: Bench) -> bool:
     return "fault_begin" in bench.diary()

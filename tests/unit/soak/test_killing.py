@@ -1,4 +1,4 @@
-"""`make soak`: in which experiment a run is killed, family by family."""
+"""The experiment in which `make soak` kills a run, for each family of faults."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ FAMILIES = sorted({kind.family for kind in FAULTS.values() if kind.kind != "none
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_run_can_be_killed_in_each_family(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a machine that can do all faults no family is left out: one that wants more than a plain experiment has it asked for."""
+    """On a machine with every capability, each family has a valid experiment."""
     monkeypatch.setattr(killing, "missing_capabilities_of", lambda _kind: [])
-    found = killing.killing_in(family)
-
-    assert found is not None
-    assert found.fault.family == family
+    case = killing.kill_case(family)
+    assert case is not None
+    assert case.fault.family == family
