@@ -60,7 +60,7 @@ def render_progress(progress: Progress) -> Group:
     line.add_row(
         counts,
         ProgressBar(total=max(progress.total, 1), completed=progress.done),
-        f"{format_duration(progress.left_s)} left",
+        f"{format_duration(progress.remaining_s)} left",
     )
-    what = f"{progress.trial}: {progress.what}" if progress.trial else progress.what
+    what = f"{progress.trial}: {progress.activity}" if progress.trial else progress.activity
     return Group(line, Text(what, style="dim", no_wrap=True, overflow="ellipsis"))

@@ -127,7 +127,7 @@ def _run_and_show(
     if outcome.code or sweep.pending():
         resume_with = f"resume with: ackbench run --resume {sweep.sweep_id}"
         raise HarnessError(f"{reason_of_failure(sweep, log)}\nlog: {log}\n{resume_with}")
-    return gate_exit_code(gate.of_sweep(read_results(sweep)))
+    return gate_exit_code(gate.sweep_failures(read_results(sweep)))
 
 
 def _run_until_precise(
@@ -165,7 +165,7 @@ def run_dag(home: Home, sweep: SweepFolder, claim: SweepClaim) -> RunOutcome:
         run = RunProcess(embedded_command(sweep.sweep_id), airflow_environment(home), log)
         claim.note_runner(run.identity)
         return run.follow(
-            interrupts, lambda: bar.show(progress.look()), bar.print_line, time_limit_s(plan)
+            interrupts, lambda: bar.show(progress.read()), bar.print_line, time_limit_s(plan)
         )
 
 

@@ -250,7 +250,7 @@ class RepeatUntil:
         return f"no more trials fit the budget of {budget} (--budget); {left}"
 
     def _save(self) -> None:
-        self._sweep.keep(self._sweep.until, self._history)
+        self._sweep.write_record(self._sweep.repeat_history, self._history)
 
 
 def _format_time(seconds: float) -> str:

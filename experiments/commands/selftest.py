@@ -100,7 +100,7 @@ def _was_read_to_end(ledger: LedgerCopy) -> bool:
 
 def _records(sweep: SweepFolder) -> Sequence[TrialRecord]:
     try:
-        return list(sweep.whole_trials())
+        return list(sweep.complete_trials())
     except (ValidationError, OSError, pa.ArrowInvalid) as error:
         reason = " ".join(str(error).split())
         folder = sweep.root / "trials"

@@ -1,4 +1,7 @@
-"""What the DAG's tasks do, one function each; none of it knows Airflow. Everything they share lies in the sweep's folder."""
+"""The steps of a sweep: what each task of the DAG does. No step depends on Airflow.
+
+What the steps share is in the sweep's folder, so each can run in a process of its own.
+"""
 
 from __future__ import annotations
 
@@ -12,47 +15,51 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from experiments.errors import HealFailed, TrialFailed, UnknownName
-from experiments.orchestration.machine_lock import LONGEST_WAIT_S, alone
+from experiments.orchestration.machine_lock import MAX_WAIT_S, hold_machine_lock
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.plan import TrialSpec
 from infra.errors import HarnessError
 from infra.machine.home import Home
 
 EMBEDDED: Final = "ACKBENCH_EMBEDDED"
-"""Set where one process runs the whole DAG; unset, each task is a process of its own."""
-EMBEDDED_WAIT_S: Final = 1200.0
-BETWEEN_TASKS_S: Final = 120.0
-"""How long a cluster outlives the task that used it last: until the scheduler has started the next one."""
+"""An environment variable: set if one process runs the whole DAG; else each task has its own."""
+EMBEDDED_MAX_WAIT_S: Final = 1200.0
+"""How long an embedded run waits for the machine lock."""
+TASK_START_GRACE_S: Final = 120.0
+"""How long a cluster outlives the task that used it last, so that the next task can start."""
 _LOG: Final = logging.getLogger(__name__)
 
 
 class Interrupted(HarnessError):
-    """The run was asked to end; what was not begun is not begun any more."""
+    """The run was asked to stop, so the step did not start."""
 
 
 @dataclass
-class StepState:
-    """What this process knows of the run it carries out."""
+class RunState:
+    """The state of the run in this process."""
 
     stopping: bool = False
-    """Somebody asked for the end: a task's exception is all that Airflow makes of Ctrl-C, and it would begin the next one."""
+    """Whether the run was asked to stop.
+
+    Airflow turns Ctrl-C into the failure of one task and would start the next one.
+    """
     failures: tuple[str, ...] = ()
     """`step: reason`, in order."""
 
 
-RUN: Final = StepState()
+RUN_STATE: Final = RunState()
 
 
-def holder_grace_s() -> float:
-    """How long a cluster outlives this process."""
-    return 0.0 if os.environ.get(EMBEDDED) else BETWEEN_TASKS_S
+def cluster_grace_s() -> float:
+    """Return how long a cluster outlives this process."""
+    return 0.0 if os.environ.get(EMBEDDED) else TASK_START_GRACE_S
 
 
 def plan_sweep(form: Mapping[str, Any]) -> str:
-    """Return the id of the sweep to run: a new one as the form asks, or the one it names.
+    """Return the id of the sweep to run: a new one from the form's fields, or the one it names.
 
     Raises:
-        InputError: the request cannot be; one line, nothing was started.
+        InputError: the request is invalid; one line, and nothing was started.
     """
     from experiments.orchestration.request import SweepRequest
     from experiments.planning.new_sweep import new_sweep
@@ -61,38 +68,43 @@ def plan_sweep(form: Mapping[str, Any]) -> str:
     with _step("plan"):
         home, request = Home.from_environment(), SweepRequest.of(form)
         if request.sweep_id:
-            named = find_sweep(home, request.sweep_id)
-            named.stopped.unlink(missing_ok=True)
-            return named.sweep_id
+            existing = find_sweep(home, request.sweep_id)
+            existing.stop_reason.unlink(missing_ok=True)
+            return existing.sweep_id
         return new_sweep(home, request.experiment, request.overrides(), _LOG.info).sweep_id
 
 
-def turns(sweep_id: str) -> list[int]:
-    """Return one number for each trial that is not whole yet: what the DAG's trial task is mapped over."""
+def trial_indexes(sweep_id: str) -> list[int]:
+    """Return one number for each trial to run; the DAG's trial task is mapped over them."""
     return list(range(len(_sweep(sweep_id).pending())))
 
 
 def next_trial(sweep: SweepFolder) -> TrialSpec | None:
-    """Return the trial whose turn it is; `None` when all are whole.
+    """Return the trial to run next; `None` when all are complete.
 
-    The plan's order, and after that those that failed, the one that failed first before the others. A turn is not bound to a
-    trial beforehand because Airflow starts mapped tasks in the order of their indexes only under a scheduler: `dag.test()`
-    goes through them as a set's hashes have it, and the plan's order is part of the experiment.
+    Trials run in the plan's order. Those that failed follow, the earliest failure first.
+
+    A mapped task is not bound to a trial in advance, because only a scheduler starts mapped tasks
+    in the order of their indexes. `dag.test()` iterates over a set of them, and the plan's order is
+    part of the experiment.
     """
     plan, pending = sweep.plan(), sweep.pending()
     failed = sorted(
         (t for t in pending if sweep.failed(t).is_dir()),
         key=lambda t: sweep.failed(t).stat().st_mtime_ns,
     )
-    needs_own_cluster = [trial_id for trial_id in pending if trial_id not in failed]
-    return next((plan.trial(trial_id) for trial_id in (*needs_own_cluster, *failed)), None)
+    not_run = [trial_id for trial_id in pending if trial_id not in failed]
+    return next((plan.trial(trial_id) for trial_id in (*not_run, *failed)), None)
 
 
 def provision(sweep_id: str) -> str:
-    """Start the cluster that the first trial needs; return the cluster's folder, empty when no trial is left to run.
+    """Start the cluster that the next trial needs.
+
+    Returns:
+        The cluster's folder; empty when no trial is left to run.
 
     Raises:
-        InputError, HarnessError: it did not start; nothing of it is left but logs.
+        InputError, HarnessError: the cluster did not start; only its logs are left.
     """
     from experiments.clients.process.fork_server import open_fork_server
     from experiments.orchestration import clusters
@@ -102,50 +114,50 @@ def provision(sweep_id: str) -> str:
         trial = next_trial(sweep)
         if trial is None:
             return ""
-        _note_machine(sweep)
-        with _alone(sweep, "provision"):
+        _record_machine(sweep)
+        with _machine_lock(sweep, "provision"):
             if os.environ.get(EMBEDDED):
-                open_fork_server()  # gets ready while the cluster starts; elsewhere it would end with this task
-            return str(
-                clusters.provision(
-                    Home.from_environment(), sweep_id, trial.cluster, holder_grace_s()
-                ).folder
+                # It starts while the cluster does. Elsewhere it would end with this task.
+                open_fork_server()
+            cluster = clusters.provision(
+                Home.from_environment(), sweep_id, trial.cluster, cluster_grace_s()
             )
+            return str(cluster.folder)
 
 
-def _note_machine(sweep: SweepFolder) -> None:
-    """Keep what the trials run on: figures of two machines are not each other's."""
+def _record_machine(sweep: SweepFolder) -> None:
+    """Record the machine of the trials: figures of two machines are not comparable."""
     import platform
 
     from infra.machine.resources import GIB, this_machine
 
     machine = this_machine(sweep.root)
-    noted = {
+    properties = {
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
         "cores": machine.cores,
         "free memory, GiB": machine.memory_bytes // GIB,
     }
-    (sweep.root / "machine.json").write_text(json.dumps(noted))
+    (sweep.root / "machine.json").write_text(json.dumps(properties))
 
 
-def take_turn(sweep_id: str, name_it: Callable[[str], None]) -> str:
+def run_next_trial(sweep_id: str, on_start: Callable[[str], None]) -> str:
     """Run the next trial; return its id, empty when none is left.
 
     Args:
-        sweep_id: whose trials.
-        name_it: told what the trial is called, before it begins.
+        sweep_id: the sweep.
+        on_start: called with the trial's label before the trial starts.
 
     Raises:
         HarnessError: as `run_trial`.
-        Interrupted: a fault of an earlier trial could not be undone.
+        Interrupted: the fault of an earlier trial could not be healed.
     """
     sweep = _sweep(sweep_id)
     spec = next_trial(sweep)
     if spec is None:
         return ""
-    if sweep.stopped.is_file():
-        raise Interrupted(f"not begun: {sweep.stopped.read_text()}")
-    name_it(f"{spec.label} ({spec.trial_id})")
+    if sweep.stop_reason.is_file():
+        raise Interrupted(f"trial {spec.trial_id} not started: {sweep.stop_reason.read_text()}")
+    on_start(f"{spec.label} ({spec.trial_id})")
     run_trial(sweep_id, spec.trial_id)
     return spec.trial_id
 
@@ -154,50 +166,53 @@ def run_trial(sweep_id: str, trial_id: str) -> None:
     """Run a trial and seal its ledger.
 
     Raises:
-        HealFailed: what its fault did could not be undone; no other trial is begun until somebody goes on with the sweep.
-        HarnessError: it could not be carried to its end; says nothing about Kafka.
+        HealFailed: the trial's fault could not be healed; no trial starts until the sweep is
+            resumed.
+        HarnessError: the trial could not be completed; this is no result about Kafka.
     """
     from experiments.orchestration import clusters
-    from experiments.trial import run as story
+    from experiments.trial import run as trial_run
 
     sweep = _sweep(sweep_id)
     spec = sweep.plan().trial(trial_id)
-    with _step("trial", sweep, "finding the cluster", trial_id), _alone(sweep, "trial", trial_id):
+    with (
+        _step("trial", sweep, "finding the cluster", trial_id),
+        _machine_lock(sweep, "trial", trial_id),
+    ):
         home = Home.from_environment()
         try:
-            lodged = clusters.fit_for(home, spec, holder_grace_s())
+            assigned = clusters.assign_cluster(home, spec, cluster_grace_s())
         except HarnessError as error:
-            _keep_reason(sweep, spec, error)
+            _record_failure(sweep, spec, error)
             raise
         try:
-            story.run_trial(sweep, spec, lodged.cluster, home, lodged.cluster_assignment)
+            trial_run.run_trial(sweep, spec, assigned.cluster, home, assigned.assignment)
         except HealFailed as error:
-            sweep.stopped.write_text(" ".join(str(error).split()))
+            sweep.stop_reason.write_text(" ".join(str(error).split()))
             raise
         finally:
-            clusters.used_up(home, spec)
-        shutil.rmtree(
-            sweep.failed(trial_id), ignore_errors=True
-        )  # of an earlier run of this sweep, which this one went on with
+            clusters.destroy_after_use(home, spec)
+        # Left by an earlier attempt, if this run resumes the sweep.
+        shutil.rmtree(sweep.failed(trial_id), ignore_errors=True)
 
 
 def measure(sweep_id: str) -> None:
-    """Make the results from the ledgers of all whole trials; nothing where there are none.
+    """Compute the results from the ledgers of all complete trials, if there are any.
 
     Raises:
-        InputError, HarnessError: a ledger is not whole, or Spark failed.
+        InputError, HarnessError: a ledger is incomplete, or Spark failed.
     """
     from experiments.results import spark_job
 
     sweep = _sweep(sweep_id)
     with _step("measure", sweep, "measuring the ledgers with Spark"):
-        if any(True for _ in sweep.whole_trials()):
-            with _alone(sweep, "measure"):
+        if any(True for _ in sweep.complete_trials()):
+            with _machine_lock(sweep, "measure"):
                 spark_job.measure(sweep, Home.from_environment())
 
 
 def report(sweep_id: str) -> None:
-    """Make the sweep's page, also of a sweep that nothing was measured of.
+    """Render the sweep's report, also if nothing was measured.
 
     Raises:
         InputError: a trial's record or a table of the results cannot be read.
@@ -205,15 +220,15 @@ def report(sweep_id: str) -> None:
     from experiments.report import page
 
     sweep = _sweep(sweep_id)
-    with _step("report", sweep, "making the page"):
-        page.make_report(sweep, Home.from_environment())
+    with _step("report", sweep, "rendering the report"):
+        page.write_report(sweep, Home.from_environment())
 
 
 def track(sweep_id: str) -> None:
-    """Bring the results into MLflow; a second time changes them there and adds nothing.
+    """Write the results to MLflow. Idempotent: existing runs are updated.
 
     Raises:
-        HarnessError: MLflow refused.
+        HarnessError: MLflow refused, or is unreachable.
     """
     from experiments.tracking import store
 
@@ -223,29 +238,31 @@ def track(sweep_id: str) -> None:
 
 
 def destroy(sweep_id: str) -> None:
-    """End every cluster of the sweep, whoever made it and whoever died; nothing to do is fine."""
+    """Destroy every cluster of the sweep, whichever process created it. Idempotent."""
     from experiments.orchestration import clusters
 
     sweep = _sweep(sweep_id)
-    sweep.say("destroy", "taking the cluster down")
+    sweep.report_activity("destroy", "destroying the cluster")
     clusters.destroy_all(Home.from_environment(), sweep_id)
 
 
 def verify(sweep_id: str) -> None:
-    """See that every planned trial is whole, sealed or void; a task's state alone would not tell.
+    """Check that every planned trial is sealed or void; the tasks' states do not show that.
 
     Raises:
-        TrialFailed: some are not; says which, and why.
+        TrialFailed: trials are missing; the message names each with the reason.
     """
     sweep = _sweep(sweep_id)
-    with _step("verify", sweep, "looking for missing trials"):
+    with _step("verify", sweep, "checking for missing trials"):
         missing = sweep.pending()
         if missing:
-            told = "; ".join(f"{trial_id} ({_why(sweep, trial_id)})" for trial_id in missing)
-            raise TrialFailed(
-                f"{len(missing)} of {len(sweep.plan().trials)} trials are missing: {told}"
+            reasons = "; ".join(
+                f"{trial_id} ({_failure_reason(sweep, trial_id)})" for trial_id in missing
             )
-    sweep.say("done")
+            raise TrialFailed(
+                f"{len(missing)} of {len(sweep.plan().trials)} trials are missing: {reasons}"
+            )
+    sweep.report_activity("done")
 
 
 def _sweep(sweep_id: str) -> SweepFolder:
@@ -257,47 +274,43 @@ def _sweep(sweep_id: str) -> SweepFolder:
 
 @contextmanager
 def _step(
-    name: str, sweep: SweepFolder | None = None, doing: str = "", trial_id: str | None = None
+    name: str, sweep: SweepFolder | None = None, activity: str = "", trial_id: str | None = None
 ) -> Iterator[None]:
-    """Frame a step: say what is done, do nothing once the end was asked for, keep why it failed."""
-    if RUN.stopping:
-        raise Interrupted(f"{name}: not begun, the run was asked to end")
+    """Run a step; record its activity and its failure. After an interrupt, refuse to start it."""
+    if RUN_STATE.stopping:
+        raise Interrupted(f"{name}: not started, because the run was interrupted")
     if sweep:
-        sweep.say(name, doing, trial_id)
+        sweep.report_activity(name, activity, trial_id)
     try:
         yield
     except KeyboardInterrupt:
-        RUN.stopping = True
+        RUN_STATE.stopping = True
         raise
     except Exception as error:
-        RUN.failures = (*RUN.failures, f"{name}: {error}")
+        RUN_STATE.failures = (*RUN_STATE.failures, f"{name}: {error}")
         if sweep:
-            sweep.say("failed", str(error), trial_id)
+            sweep.report_activity("failed", str(error), trial_id)
         raise
 
 
 @contextmanager
-def _alone(sweep: SweepFolder, stage: str, trial_id: str | None = None) -> Iterator[None]:
-    def waiting(holder: str) -> None:
-        sweep.say(stage, f"waiting for {holder}, which has the machine", trial_id)
+def _machine_lock(sweep: SweepFolder, stage: str, trial_id: str | None = None) -> Iterator[None]:
+    def on_wait(holder: str) -> None:
+        sweep.report_activity(stage, f"waiting for the machine lock, held by {holder}", trial_id)
 
-    with alone(
-        Home.from_environment(),
-        sweep.sweep_id,
-        waiting,
-        EMBEDDED_WAIT_S if os.environ.get(EMBEDDED) else LONGEST_WAIT_S,
-    ):
+    timeout_s = EMBEDDED_MAX_WAIT_S if os.environ.get(EMBEDDED) else MAX_WAIT_S
+    with hold_machine_lock(Home.from_environment(), sweep.sweep_id, on_wait, timeout_s):
         yield
 
 
-def _keep_reason(sweep: SweepFolder, spec: TrialSpec, error: Exception) -> None:
-    """Write a trial down as failed that had no cluster to run on."""
+def _record_failure(sweep: SweepFolder, spec: TrialSpec, error: Exception) -> None:
+    """Record the failure of a trial that got no cluster."""
     failed = sweep.failed(spec.trial_id)
     failed.mkdir(parents=True, exist_ok=True)
     (failed / "reason.txt").write_text(f"{type(error).__name__}: {error}\n")
     os.utime(failed)
 
 
-def _why(sweep: SweepFolder, trial_id: str) -> str:
+def _failure_reason(sweep: SweepFolder, trial_id: str) -> str:
     reason = sweep.failed(trial_id) / "reason.txt"
     return " ".join(reason.read_text().split()) if reason.is_file() else "never run"

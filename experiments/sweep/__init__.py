@@ -1,1 +1,4 @@
-"""A sweep as data: its plan, its folder and its progress. How a plan is made belongs to `planning`; how a trial runs, to `trial`."""
+"""A sweep as data: its plan, its folder, its progress, the names of its cells.
+
+How a plan is made belongs to `experiments.planning`; how a trial runs, to `experiments.trial`.
+"""

@@ -76,6 +76,6 @@ def value_text(value: Scalar, absent: str = "-") -> str:
 
 
 def differing_axes(cells: Sequence[Cell]) -> list[str]:
-    """Return the axes in which cells differ, in their own order; all axes if no two cells differ."""
+    """Return the axes in which cells differ, in the cells' order; all axes if none differs."""
     axes = list(dict.fromkeys(axis for cell in cells for axis in cell))
     return [axis for axis in axes if len({str(cell.get(axis)) for cell in cells}) > 1] or axes

@@ -1,4 +1,7 @@
-"""A sweep is a folder, and the folder is the truth: where its parts lie and what they say of its progress."""
+"""The folder of a sweep: paths of its files, its plan, its trials and its current activity.
+
+The folder is the only state of a sweep. Results, report and tracking are computed from it.
+"""
 
 from __future__ import annotations
 
@@ -21,49 +24,53 @@ PARTIAL, FAILED = ".partial", ".failed"
 
 
 class SweepActivity(Frozen):
-    """What the sweep is doing now; whoever runs it writes this, whoever watches reads it."""
+    """What a sweep is doing now: written by the process that runs it, read by all others."""
 
     stage: str
     """`provision`, `trial`, `measure`, `report`, `track`, `destroy`, `done` or `failed`."""
     trial_id: str | None = None
     what: str = ""
+    """The activity in words; empty: the stage says enough."""
     since_ns: int
 
 
 @dataclass(frozen=True)
 class SweepFolder:
-    """Paths and states of one sweep; making one touches nothing."""
+    """Handle to the folder of one sweep. Creating a handle creates no files."""
 
     root: Path
 
     @property
     def sweep_id(self) -> str:
-        """The folder's name."""
+        """The sweep's id, which is the folder's name."""
         return self.root.name
 
     @property
     def experiment_yaml(self) -> Path:
-        """The experiment as resolved."""
+        """The experiment with every default and override, as YAML."""
         return self.root / "experiment.yaml"
 
     @property
     def results(self) -> Path:
-        """What Spark made of the ledgers."""
+        """Folder of the results that Spark computes from the ledgers."""
         return self.root / "results"
 
     @property
     def report(self) -> Path:
-        """The page."""
+        """The HTML report."""
         return self.root / "report.html"
 
     @property
-    def until(self) -> Path:
-        """How trials were added until intervals were narrow enough (`experiments.commands.run_until.RepeatHistory`); there only where that was asked for."""
+    def repeat_history(self) -> Path:
+        """How repeats were added until the intervals were narrow enough.
+
+        A `experiments.commands.run_until.RepeatHistory`; exists only if that was requested.
+        """
         return self.root / "until.json"
 
     @property
-    def stopped(self) -> Path:
-        """Why no trial is begun any more (text); there only until somebody goes on with the sweep."""
+    def stop_reason(self) -> Path:
+        """Why no further trial is started (text); exists until the sweep is resumed."""
         return self.root / "stopped.txt"
 
     def plan(self) -> Plan:
@@ -71,7 +78,7 @@ class SweepFolder:
 
         Raises:
             UnknownName: there is no such sweep.
-            LedgerError: its plan is cut short, or of another version.
+            LedgerError: the plan is truncated, or of another ledger version.
         """
         path = self.root / "plan.json"
         try:
@@ -84,47 +91,51 @@ class SweepFolder:
             ) from error
         except ValidationError as error:
             raise LedgerError(
-                f"{path} is no plan of this version, or cut short: {error.errors()[0]['msg']}"
+                f"{path} is truncated or not a plan: {error.errors()[0]['msg']}"
             ) from error
 
     @staticmethod
     def _require_version(path: Path, content: bytes) -> None:
-        """Refuse a plan of another version of the ledger; one that is no JSON at all is left to the parser."""
+        """Raise `LedgerError` if the plan has another ledger version.
+
+        Content that is not JSON is left to the parser.
+        """
         with suppress(ValueError):
-            found = json.loads(content)
+            data = json.loads(content)
             version = (
-                found.get("ledger_version", "3 or older")
-                if isinstance(found, dict) and "sweep_id" in found
+                data.get("ledger_version", "3 or older")
+                if isinstance(data, dict) and "sweep_id" in data
                 else LEDGER_VERSION
             )
             if version != LEDGER_VERSION:
                 raise LedgerError(
-                    f"{path} is of ledger version {version}, and this program reads version {LEDGER_VERSION}: run the sweep again"
+                    f"{path} has ledger version {version}; this program reads version "
+                    f"{LEDGER_VERSION}: run the sweep again"
                 )
 
     def write_plan(self, plan: Plan) -> None:
-        """Make the folder and put the plan into it."""
+        """Create the folder and write the plan into it."""
         (self.root / "trials").mkdir(parents=True, exist_ok=True)
         replace_file(self.root / "plan.json", plan.model_dump_json(indent=1))
 
-    def keep(self, path: Path, record: Frozen) -> None:
-        """Write a record into the folder, so that a reader sees the old one or the new one."""
+    def write_record(self, path: Path, record: Frozen) -> None:
+        """Replace a record atomically: a reader sees either the old or the new one."""
         replace_file(path, record.model_dump_json(indent=1))
 
     def trial(self, trial_id: str) -> Path:
-        """Where a whole trial lies; it exists only when the trial is sealed or void."""
+        """Return the folder of a complete trial; it exists once the trial is sealed or void."""
         return self.root / "trials" / trial_id
 
     def partial(self, trial_id: str) -> Path:
-        """Where a trial is being written."""
+        """Return the folder of a running trial."""
         return self.root / "trials" / (trial_id + PARTIAL)
 
     def failed(self, trial_id: str) -> Path:
-        """Where the remains and the reason (`reason.txt`) of a trial lie that the harness failed."""
+        """Return the folder of a failed trial: what it wrote, and the reason (`reason.txt`)."""
         return self.root / "trials" / (trial_id + FAILED)
 
-    def whole_trials(self) -> Iterator[TrialRecord]:
-        """All sealed and void trials, in the order they ran."""
+    def complete_trials(self) -> Iterator[TrialRecord]:
+        """Yield the sealed and void trials, in the order in which they ran."""
         folders = [
             p
             for p in (self.root / "trials").glob("*/trial.json")
@@ -133,11 +144,11 @@ class SweepFolder:
         yield from sorted((read_record(p.parent) for p in folders), key=lambda record: record.order)
 
     def pending(self) -> tuple[str, ...]:
-        """The ids of the planned trials that are not whole, in the plan's order."""
+        """Return the ids of the planned trials that are not complete, in the plan's order."""
         return tuple(t.trial_id for t in self.plan().trials if not self.trial(t.trial_id).exists())
 
-    def say(self, stage: str, what: str = "", trial_id: str | None = None) -> None:
-        """Tell whoever watches what is being done."""
+    def report_activity(self, stage: str, what: str = "", trial_id: str | None = None) -> None:
+        """Write what the sweep is doing now; see `SweepActivity`."""
         replace_file(
             self.root / "progress.json",
             SweepActivity(
@@ -145,8 +156,8 @@ class SweepFolder:
             ).model_dump_json(),
         )
 
-    def doing(self) -> SweepActivity | None:
-        """What was said last; `None` before anything was."""
+    def activity(self) -> SweepActivity | None:
+        """Return what was reported last; `None` if nothing was."""
         try:
             return SweepActivity.model_validate_json((self.root / "progress.json").read_bytes())
         except FileNotFoundError:

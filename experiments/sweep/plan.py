@@ -1,4 +1,7 @@
-"""What a sweep is going to run, as data: `plan.json`. Pure; `experiments.planning` makes it."""
+"""The plan of a sweep (`plan.json`): its trials and everything that each of them needs to know.
+
+`experiments.planning` makes the plan; this module only defines it. Pure.
+"""
 
 from __future__ import annotations
 
@@ -15,80 +18,88 @@ from experiments.messages.phrases import format_count, format_list
 from infra.kafka.broker_settings import shared_properties
 from infra.kafka.spec import ClusterSpec, Coordination, DiskKind, NetworkKind
 
-# ---------- What a lesson claims about Kafka, as the experiment that tests it puts it, and when an experiment cannot test it any more. Pure.
-
-
-NO_FAULT = "none"
+NO_FAULT: Final = "none"
 
 ClaimText = Annotated[str, StringConstraints(strict=True, strip_whitespace=True, min_length=1)]
 
 
 class Claim(Frozen):
-    """A claim of the lessons, and what is done about it."""
+    """A lesson's claim about Kafka, and how its experiment tests it."""
 
     lesson: int = Field(ge=1, strict=True)
     """Number of the lesson."""
     finding: Annotated[str, StringConstraints(strict=True, pattern=r"^[a-z][a-z0-9_]*$")]
     """The module of `experiments.lessons.findings` that computes the finding."""
     says: ClaimText
-    """The claim."""
+    """The claim, as the lesson states it."""
     mechanism: ClaimText
-    """How Kafka does it."""
+    """How Kafka works in this respect, with sources."""
     method: ClaimText
-    """What is done, and what is measured."""
+    """What the experiment does and measures."""
     refuted_by: ClaimText
-    """What would have to be seen for the claim to fall."""
+    """Observations that would refute the claim."""
     in_production: ClaimText | None = None
-    """What to set where it matters."""
+    """Recommended settings for production."""
     varies: tuple[str, ...] = ()
-    """Axes of which at least two values must be left, for there is nothing to compare without."""
+    """Axes that need at least two values: the claim compares them."""
     needs_fault: bool = False
-    """Whether a fault must strike in some cell."""
+    """Whether at least one cell must have a fault."""
     min_nodes: int = Field(default=1, ge=1, strict=True)
 
 
 def check_claim(claim: Claim, cells: Sequence[Cell], nodes: int) -> None:
-    """See that what is left of an experiment still tests its claim.
+    """Check that an experiment still tests its claim after its overrides.
 
     Args:
-        claim: the experiment's.
-        cells: its own cells, with every override in them.
-        nodes: how many brokers it has where a cell does not say it.
+        claim: the experiment's claim.
+        cells: the experiment's own cells, overrides included.
+        nodes: number of brokers where a cell does not specify it.
 
     Raises:
-        ExperimentError: an override took away what the question is about; one line with the reason.
+        ExperimentError: an override removed what the claim is about; one line with the reason.
     """
     if claim.needs_fault and all(cell.get("fault", NO_FAULT) == NO_FAULT for cell in cells):
         raise ExperimentError(
-            "fault is none in every cell, and the question is what a fault does: leave it a fault, or ask another experiment"
+            "fault is none in every cell, but the claim is about the effect of a fault: "
+            "keep a fault, or run another experiment"
         )
     for axis in claim.varies:
         values = {str(cell.get(axis)): None for cell in cells}
         if len(values) < 2:  # noqa: PLR2004 - a comparison has two sides
             raise ExperimentError(
-                f"{axis} is {format_list(list(values))} in every cell, and the question compares: give it two values or more"
+                f"{axis} is {format_list(list(values))} in every cell, but the claim compares its "
+                "values: set at least two"
             )
     most = max(int(str(cell.get("nodes", nodes))) for cell in cells)
     if most < claim.min_nodes:
         raise ExperimentError(
-            f"nodes is {most}; the question needs at least {format_count(claim.min_nodes, 'node')}"
+            f"nodes is {most}; the claim needs at least {format_count(claim.min_nodes, 'node')}"
         )
 
 
 Composition = Literal["&", ">>"]
 ClientKind = Literal["librdkafka", "java"]
 AutoOffsetReset = Literal["earliest", "latest", "none"]
-"""`auto.offset.reset` as Kafka has it: where a member reads on of which the offset is not there any more; `none`: nowhere, it is told an error."""
+"""Kafka's `auto.offset.reset`: where a member continues whose next offset is not available.
+
+With `none` it gets an error instead.
+"""
 Commit = Literal["before", "after", "within"]
-"""When a member of a group commits: before it processes a record, after, or in one transaction with what it produces."""
+"""When a member of a group commits: before or after it processes a record.
+
+`within`: in one transaction with the record that it produces.
+"""
 Delivery = Literal["at-most-once", "at-least-once", "exactly-once"]
-COMMITS: Final[Mapping[Delivery, Commit]] = MappingProxyType(
+COMMIT_BY_DELIVERY: Final[Mapping[Delivery, Commit]] = MappingProxyType(
     {"at-most-once": "before", "at-least-once": "after", "exactly-once": "within"}
 )
 
 
 class ClusterNeed(Frozen):
-    """The cluster a trial needs, as `infra.cluster.interface.ClusterSpec` has it; trials with equal needs share one."""
+    """The cluster that a trial needs. Trials with equal needs share one.
+
+    The fields are those of `infra.kafka.spec.ClusterSpec`.
+    """
 
     nodes: int = 3
     kafka_version: str
@@ -100,106 +111,128 @@ class ClusterNeed(Frozen):
     zookeepers: int = 0
     features: dict[str, int] = Field(default_factory=dict)
     external: str | None = None
-    """Where clients come to a cluster that is somebody else's; then `broker` is what it told of itself, and its version is not known."""
+    """Addresses of an external cluster, `host:port,...`; `None`: a cluster of this machine.
+
+    `broker` then holds the settings that the cluster reports, and its version is unknown.
+    """
     security: dict[str, str] = Field(default_factory=dict)
-    """How clients prove there who they are; of a secret, `$NAME` of the environment variable that holds it."""
+    """The clients' security properties for an external cluster.
+
+    A secret is the name of an environment variable, as in `$NAME`.
+    """
 
     def spec(self) -> ClusterSpec:
-        """Return it for `infra`."""
+        """Return the specification from which `infra` starts the cluster."""
         return ClusterSpec(**self.model_dump(exclude={"external", "security"}))
 
     def settings(self) -> dict[str, str]:
-        """Return the effective settings of its brokers, as far as they are known before it runs."""
+        """Return the brokers' effective settings, as far as they are known before the start."""
         known = ClusterSpec(nodes=self.nodes) if self.external else self.spec()
         return {**shared_properties(known), **self.broker}
 
 
 class Workload(Frozen):
-    """The load of a trial: open loop, so the schedule does not wait for the cluster."""
+    """The load of a trial. It is open-loop: the schedule does not wait for the cluster."""
 
     rate_records_per_s: float
-    """Of all producers together."""
+    """Rate of all producers together."""
     record_size_bytes: int
-    """The value's size; the record's own header is inside it."""
+    """Size of a record's value, including ackbench's header."""
     duration_s: float
     keys: int
-    """Distinct keys, drawn in turn; 0: no key."""
+    """Number of distinct keys, used in turn; 0: records have no key."""
     pairs: Literal["none", "own", "common"] = "none"
-    """Whether a producer's records come in pairs, a first and a second one that follows from it: each with a key of its own, or both with one."""
+    """Whether a producer's records come in pairs: a record and one that depends on it.
+
+    `own`: each record has its own key; `common`: both have the same key.
+    """
     pair_apart_records: int = 1
-    """By how many records of its producer the second one of a pair comes behind the first one."""
+    """Distance of the two records of a pair, in records of their producer."""
     hot_key_share: float = 0.0
-    """This share of the records has one key, and the others take turns with the rest; 0: all keys take turns."""
+    """Share of the records with one and the same key; the others use the remaining keys in turn.
+
+    0: all keys are used in turn.
+    """
     round_robin: bool = False
-    """The producer names the partition itself, in turn: librdkafka has no such partitioner."""
+    """Whether the producer sets the partition, in turn; librdkafka has no such partitioner."""
     placement: bool = False
-    """Whether it is asked where each key went, and how the load was spread over the partitions."""
+    """Whether the partitions of the keys and the load of each partition are measured."""
     producers: int
     transaction_records: int = 0
-    """So many records a transaction, of each producer; 0: no transactions."""
+    """Records per transaction of each producer; 0: no transactions."""
     abort_every: int = 0
-    """Each so-many-th transaction is aborted on purpose; 0: none."""
+    """Every n-th transaction is aborted on purpose; 0: none."""
     consumers: int = 0
-    """Members of a consumer group that shares the topic; 0: none, the reader along is alone."""
+    """Members of each consumer group; 0: only the concurrent consumer reads the topic."""
     headers: int = 0
-    """That each record carries; with any it is noted what each is made of, and the log is replayed at the end. 0: none, and nothing of it."""
+    """Headers of each record.
+
+    With at least one, digests of each record's fields are recorded, and the log is replayed at the
+    end. 0: none of this.
+    """
     record_serving_brokers: bool = False
-    """Whether it is noted which broker served each record of the producers and of the reader along."""
+    """Whether the broker is recorded that served each record.
+
+    Applies to the producers and the concurrent consumer.
+    """
     groups: int = 1
-    """How many such groups there are, each of so many members; a fault of a member is one of the first group."""
+    """Number of consumer groups of that size; faults of members affect the first group."""
     slow_members: int = 0
-    """So many members of each group, the first ones, are slow."""
+    """Number of slow members of each group; they are its first members."""
     slow_records_per_s: float = 0
-    """How fast each of these processes, at the most, while the load lasts; 0: none is slow."""
+    """Maximum rate of each slow member during the load; 0: no member is slow."""
     auto_offset_reset: AutoOffsetReset = "earliest"
-    """Where a member reads on, of which the log does not hold the offset any more: its `auto.offset.reset`."""
+    """The members' `auto.offset.reset`."""
     commit: Literal["before", "after"] = "after"
-    """When a member commits: before it processes a record, or after."""
+    """When a member commits: before or after it processes a record."""
     commit_every_records: int = 500
-    """How many records a member has in hand at most, about, when it commits."""
+    """Approximate maximum number of records between two commits of a member."""
     kind: Literal["produce", "copy"] = "produce"
-    """Whether what the producers write is also copied to another topic (consume-process-produce), which is then what is read along."""
+    """`copy`: the records are also copied to another topic (consume-process-produce).
+
+    The concurrent consumer then reads that topic.
+    """
     copiers: int = 0
-    """Members of the consumer group that copies."""
+    """Members of the consumer group that copies the records."""
     delivery: Delivery = "at-least-once"
-    """How a copier copies: it commits before, after, or in one transaction with it."""
+    """Delivery semantics of the copiers: commit before, after, or in one transaction."""
 
     @property
     def members(self) -> int:
-        """How many there are in the consumer group, whatever they do with a record."""
+        """Number of members of the consumer group, copiers or not."""
         return self.copiers if self.kind == "copy" else self.consumers
 
     @property
     def commits(self) -> Commit:
-        """When its members commit."""
-        return COMMITS[self.delivery] if self.kind == "copy" else self.commit
+        """When the members of the consumer group commit."""
+        return COMMIT_BY_DELIVERY[self.delivery] if self.kind == "copy" else self.commit
 
     @property
     def records(self) -> int:
-        """How many records the schedule holds."""
+        """Number of records in the schedule."""
         return round(self.rate_records_per_s * self.duration_s)
 
 
 class FaultRequest(Frozen):
-    """Which fault, and its parameters as `experiments.faults` names them; or several faults, beside or after each other."""
+    """One fault with its parameters, or several faults, in parallel or in sequence."""
 
     kind: str
-    """Of several: as `experiments.faults.composition.notation` writes them."""
+    """The fault's name; for several, their notation (`experiments.faults.composition.notation`)."""
     parameters: dict[str, Scalar] = Field(default_factory=dict)
-    """Of one fault; several have them in their parts."""
+    """Parameters of a single fault, as `experiments.faults` names them; empty for several."""
     joined: Composition | None = None
-    """How the parts stand to each other: `&` at the same time, `>>` each after the heal of the one before."""
+    """`&`: the parts run in parallel; `>>`: each part begins after the heal of the one before."""
     parts: tuple[FaultRequest, ...] = ()
-    """Two or more, or none: then it is one fault."""
+    """Two or more faults; empty for a single fault."""
 
     def leaves(self) -> tuple[FaultRequest, ...]:
-        """Return the single faults, in the order in which they are written."""
+        """Return the single faults, in the order of the notation."""
         return (
             tuple(leaf for part in self.parts for leaf in part.leaves()) if self.parts else (self,)
         )
 
     def with_leaves(self, changed: Callable[[FaultRequest], FaultRequest]) -> FaultRequest:
-        """Return the request with each single fault changed."""
+        """Return the request with a function applied to each single fault."""
         return (
             self.model_copy(
                 update={"parts": tuple(part.with_leaves(changed) for part in self.parts)}
@@ -209,7 +242,11 @@ class FaultRequest(Frozen):
         )
 
     def all_parameters(self) -> dict[str, Scalar]:
-        """Return the parameters; of several faults each one's name stands in front, with its place: `2.leader-pause.at_s`."""
+        """Return the parameters of all faults.
+
+        For several faults, a parameter is prefixed with the fault's place and name, as in
+        `2.leader-pause.at_s`.
+        """
         if not self.parts:
             return self.parameters
         return {
@@ -220,48 +257,51 @@ class FaultRequest(Frozen):
 
 
 class PassedSettings(Frozen):
-    """What clients are given that keep their own defaults; the addresses come on top."""
+    """Properties that are passed to clients that keep their own defaults, without addresses."""
 
     producer: dict[str, str]
     consumer: dict[str, str]
 
 
 class TrialSpec(Frozen):
-    """All that one trial needs to know, resolved: nothing is looked up later."""
+    """Everything that one trial needs to know, resolved: no defaults apply later."""
 
     sweep_id: str
     trial_id: str
-    """Unique in the sweep and fit for a file and a topic name: `007-a1b2c3`."""
+    """Unique in the sweep, and valid in the name of a file and a topic: `007-a1b2c3`."""
     experiment: str
     cell: Cell
     label: str
-    """The cell for a person, short: `acks=1 idem=off RF=3 P=6 leader-crash`."""
+    """The cell's short name: `acks=1 idem=off RF=3 P=6 leader-crash`."""
     role: Role = Role.CELL
     added: bool = False
-    """Not of the experiment's axes: planned as a control only."""
+    """Whether the trial is only a control, and not one of the experiment's cells."""
     repeat: int
     order: int
     """Place in the shuffled order, from 0."""
     seed: int
     cluster: ClusterNeed
     needs_own_cluster: bool = False
-    """What its fault does can outlive it: it gets a cluster of its own, and nobody gets that after it."""
+    """Whether no other trial uses the cluster, as the fault can have lasting effects."""
     replication_factor: int
     partitions: int
     client: ClientKind = "librdkafka"
-    """Whose producer and consumer are under test."""
+    """The client under test."""
     producer: dict[str, str]
-    """The client's properties that bear on correctness, `acks` and `enable.idempotence` among them: what holds, passed or its own default."""
+    """Effective values of the producer's properties that affect correctness.
+
+    They include `acks` and `enable.idempotence`, whether passed or the client's default.
+    """
     consumer: dict[str, str]
     passed: PassedSettings | None = None
-    """With `client.defaults`: what the clients are given of it. `None`: all of it."""
+    """With `client.defaults`: the properties that are passed. `None`: all of them."""
     topic: dict[str, str]
-    """Topic properties; `min.insync.replicas` is a number by now."""
+    """Topic properties; `min.insync.replicas` is resolved to a number."""
     workload: Workload
     fault: FaultRequest
 
     def keying(self) -> KeyOptions | None:
-        """Return what the trial's record says of its keys; `None`: nothing is asked of them."""
+        """Return the key options of the trial's record; `None` if keys are not measured."""
         load = self.workload
         if not load.placement and load.pairs == "none":
             return None
@@ -271,35 +311,35 @@ class TrialSpec(Frozen):
 
 
 class RefusedCell(Frozen):
-    """A cell that no client accepts."""
+    """A cell whose settings the client rejects."""
 
     trial_id: str
     cell: Cell
     label: str
     reason: str
-    """The client's own words."""
+    """The client's error message."""
 
 
 class Plan(Frozen):
-    """A sweep before it runs."""
+    """Everything that a sweep will run."""
 
     ledger_version: int = LEDGER_VERSION
     sweep_id: str
     experiment: str
     question: str
     claim: Claim | None = None
-    """What the lessons say, where the experiment tests it."""
+    """The lesson's claim that the experiment tests, if it tests one."""
     seed: int
     repeats: int
     trials: tuple[TrialSpec, ...]
-    """In the order they run."""
+    """In the order in which they run."""
     refused: tuple[RefusedCell, ...]
 
     def trial(self, trial_id: str) -> TrialSpec:
-        """Return the trial of that id.
+        """Return the trial with an id.
 
         Raises:
-            KeyError: the plan holds none.
+            KeyError: the plan has no such trial.
         """
         for trial in self.trials:
             if trial.trial_id == trial_id:

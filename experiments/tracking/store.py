@@ -73,7 +73,7 @@ def track(sweep: SweepFolder, home: Home) -> TrackedSweep:
         summary_run_id=run_ids[SUMMARY],
         trial_run_ids=trials,
     )
-    sweep.keep(sweep.root / _TRACKED, tracked)
+    sweep.write_record(sweep.root / _TRACKED, tracked)
     return tracked
 
 
@@ -155,7 +155,7 @@ def _client(home: Home, uri: str | None = None) -> MlflowClient:
 
 
 def _contents(sweep: SweepFolder, results: SweepResults) -> list[RunContent]:
-    plan, records = sweep.plan(), {record.trial_id: record for record in sweep.whole_trials()}
+    plan, records = sweep.plan(), {record.trial_id: record for record in sweep.complete_trials()}
     ran = [trial for trial in results.trials if trial.status is not Status.REFUSED]
     finding = finding_of(sweep, results)
     summary = summary_run(results, _page(results, finding), finding)

@@ -27,7 +27,7 @@ from experiments.ledger.record import (
 from experiments.ledger.seal import seal
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.plan import TrialSpec
-from experiments.sweep.progress import Stages
+from experiments.sweep.progress import StageTimer
 from experiments.trial.clients import ClientResults, TrialClients
 from experiments.trial.jobs import topic_name
 from experiments.trial.log_capture import STORED, LogCapture, stored_batches
@@ -77,7 +77,7 @@ def run_trial(
     """
     partial = _create_empty(sweep.partial(spec.trial_id))
     with _kept_on_failure(sweep, spec, partial):
-        stages, journal = Stages(sweep, spec.trial_id), Journal(partial / JOURNAL_FILE)
+        stages, journal = StageTimer(sweep, spec.trial_id), Journal(partial / JOURNAL_FILE)
         factory = client_factory(spec.client, spec.cluster.kafka_version, home.cache)
         with ExitStack() as running:
             with stages("prepare", "creating the topic, starting the clients"):

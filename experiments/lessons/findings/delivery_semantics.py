@@ -21,10 +21,10 @@ from experiments.lessons.finding import (
 )
 from experiments.lessons.plots import DotRow, DotsPlot
 from experiments.results.models import TrialResult
-from experiments.sweep.plan import COMMITS, Delivery
+from experiments.sweep.plan import COMMIT_BY_DELIVERY, Delivery
 from experiments.verdicts.statistics import Share, describe_share
 
-DELIVERIES: Final[tuple[Delivery, ...]] = tuple(COMMITS)
+DELIVERIES: Final[tuple[Delivery, ...]] = tuple(COMMIT_BY_DELIVERY)
 _COPIER_CRASH: Final = "copier-killed"
 _NAMES: Final = {
     "at-most-once": "at most once",

@@ -33,7 +33,7 @@ def write_results(
     """
     trials = [
         _trial(record, seen[record.trial_id])
-        for record in sweep.whole_trials()
+        for record in sweep.complete_trials()
         if record.trial_id in seen
     ]
     rows = {

@@ -41,12 +41,12 @@ def main() -> int:
 def run(mode: str, sweep: SweepFolder, asked: threading.Event) -> int:
     """Go through the trials; return the exit code."""
     if mode == "waits":
-        sweep.say("provision", "starting the cluster")
+        sweep.report_activity("provision", "starting the cluster")
         (sweep.root / "under-way").touch()
         asked.wait(60)
         return 1
     for number, spec in enumerate(sweep.plan().trials):
-        sweep.say("trial", "load", spec.trial_id)
+        sweep.report_activity("trial", "load", spec.trial_id)
         if mode in {"hangs", "deaf"} and number == 1:
             sweep.partial(spec.trial_id).mkdir()
             (sweep.root / "under-way").touch()
@@ -62,7 +62,7 @@ def run(mode: str, sweep: SweepFolder, asked: threading.Event) -> int:
             seal_one(sweep, spec)
     if mode == "measures":
         write_results(sweep, {spec.trial_id: seen_of(spec) for spec in sweep.plan().trials})
-    sweep.say("done")
+    sweep.report_activity("done")
     return 0
 
 

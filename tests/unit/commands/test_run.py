@@ -134,7 +134,7 @@ def test_repeats_are_added_until_the_intervals_are_narrow_enough(start: Start) -
     """0 of 5 is below 0.53 at 95 %: after the first trial each cell is given four more, and the reason for stopping is said and kept."""
     command = start("measures", *ONE_CELL, "--set", "enable.idempotence=false", "--until", "ci<0.6")
     code, out, err = command.ended()
-    course = RepeatHistory.model_validate_json(command.sweep.until.read_bytes())
+    course = RepeatHistory.model_validate_json(command.sweep.repeat_history.read_bytes())
 
     assert (code, [(added.trials, added.cells) for added in course.rounds]) == (0, [(4, 1)])
     assert sorted(trial.repeat for trial in command.sweep.plan().trials) == [0, 1, 2, 3, 4]
@@ -188,7 +188,7 @@ def test_an_interrupt_between_two_rounds_ends_the_run_and_says_how_to_go_on(
     monkeypatch.setattr(RepeatUntil, "plan_more", interrupted)
 
     assert running.resume(home, sweep.sweep_id, RepeatLimits.of("ci<0.1")) == 130
-    assert RepeatHistory.model_validate_json(sweep.until.read_bytes()).ended == "interrupted"
+    assert RepeatHistory.model_validate_json(sweep.repeat_history.read_bytes()).ended == "interrupted"
 
 
 def test_going_on_has_jars_and_caches_made_first_and_says_so(
@@ -271,7 +271,7 @@ def test_an_interrupt_ends_the_run_and_keeps_sealed_trials(
     assert code == 128 + number
     assert gone(child)
     assert (command.home.root / "torn-down").exists()
-    assert len(list(command.sweep.whole_trials())) == 1
+    assert len(list(command.sweep.complete_trials())) == 1
     assert (
         f"1 of 2 trials are complete and kept\nresume with: ackbench run --resume {command.sweep.sweep_id}"
         in err
@@ -311,7 +311,7 @@ def test_killing_the_command_takes_the_run_with_it(start: Start) -> None:
     assert gone(child)
     code, out, _ = start("ends", "clean").ended()
     assert (code, "removed unfinished trial" in out) == (0, True)
-    assert len(list(command.sweep.whole_trials())) == 1
+    assert len(list(command.sweep.complete_trials())) == 1
 
 
 def test_an_interrupted_sweep_goes_on_where_it_was(start: Start) -> None:
@@ -320,7 +320,7 @@ def test_an_interrupted_sweep_goes_on_where_it_was(start: Start) -> None:
     command.under_way()
     command.interrupt(signal.SIGINT)
     command.ended()
-    first = next(command.sweep.whole_trials())
+    first = next(command.sweep.complete_trials())
     sealed_ns = (command.sweep.trial(first.trial_id) / "trial.json").stat().st_mtime_ns
     resumed = start("ends", "run", "--resume", command.sweep.sweep_id)
     code, _, err = resumed.ended()

@@ -325,7 +325,7 @@ def test_the_message_about_a_truncated_plan_has_its_path(sweep: SweepFolder) -> 
     (sweep.root / "plan.json").write_bytes((sweep.root / "plan.json").read_bytes()[:100])
     with pytest.raises(
         LedgerError,
-        match=r"plan\.json is no plan of this version, or cut short: Invalid JSON: EOF[^\n]*$",
+        match=r"plan\.json is truncated or not a plan: Invalid JSON: EOF[^\n]*$",
     ):
         read_results(sweep)
 

@@ -1,4 +1,7 @@
-"""The lessons' claims in the catalogue: each has its experiment, its finding and its texts, and an override that empties the question is refused."""
+"""The claims in the catalogue: each has one experiment, one finding and its texts.
+
+An override that removes what a claim is about is rejected.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,7 @@ def claim_of(experiment: Experiment) -> Claim:
 
 
 def test_each_claim_has_one_experiment_and_one_finding() -> None:
-    """Both ways: a finding without an experiment would never be made."""
+    """And each finding has an experiment; otherwise it would never be computed."""
     lessons = [claim_of(experiment).lesson for experiment in CLAIMS]
     findings = [claim_of(experiment).finding for experiment in CLAIMS]
     assert sorted(lessons) == list(range(1, len(CLAIMS) + 1))
@@ -61,27 +64,27 @@ def test_an_unknown_finding_is_rejected_before_the_sweep() -> None:
 
 
 @pytest.mark.parametrize("experiment", CLAIMS, ids=lambda experiment: experiment.name)
-def test_what_a_claim_varies_is_an_axis_of_its_experiment(experiment: Experiment) -> None:
-    """Otherwise every run of it would be refused."""
+def test_an_axis_that_a_claim_varies_is_an_axis_of_its_experiment(experiment: Experiment) -> None:
+    """Otherwise every run of the experiment would be rejected."""
     axes = {axis for cross in experiment.axes for axis in cross}
     assert set(claim_of(experiment).varies) <= axes
 
 
 @pytest.mark.parametrize("experiment", CLAIMS, ids=lambda experiment: experiment.name)
-def test_each_claim_says_what_to_set_in_production(experiment: Experiment) -> None:
-    """Its chapter and its page end with it."""
+def test_each_claim_recommends_settings_for_production(experiment: Experiment) -> None:
+    """Its chapter and its page end with the recommendation."""
     assert experiment.claim is not None
     assert experiment.claim.in_production
 
 
 @pytest.mark.parametrize("experiment", CLAIMS, ids=lambda experiment: experiment.name)
-def test_each_claim_is_answered_in_about_four_minutes(experiment: Experiment) -> None:
-    """As it stands in the catalogue; more repeats take longer."""
+def test_each_claim_is_tested_in_about_four_minutes(experiment: Experiment) -> None:
+    """With the repeats of the catalogue; more repeats take longer."""
     assert expected_minutes(plan(experiment, "sweep")) <= 4
 
 
-def test_the_consumer_that_names_its_rack_is_told_to() -> None:
-    """A property that both clients know is the producer's unless it says otherwise, and a producer reads nothing."""
+def test_client_rack_is_set_for_the_consumer_only() -> None:
+    """A property that both clients have is the producer's unless it is prefixed."""
     planned = plan(next(one for one in CLAIMS if one.name == "leader-only"), "leader-only-1")
     named = {
         trial.consumer.get("client.rack")
@@ -95,7 +98,7 @@ def test_the_consumer_that_names_its_rack_is_told_to() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asks", "cells", "why"),
+    ("changes", "cells", "message"),
     [
         ({"needs_fault": True}, [{"fault": "none"}, {"acks": 1}], "fault is none in every cell"),
         (
@@ -106,19 +109,19 @@ def test_the_consumer_that_names_its_rack_is_told_to() -> None:
         (
             {"min_nodes": 3},
             [{"nodes": 1}, {}],
-            "nodes is 2; the question needs at least 3 nodes",
+            "nodes is 2; the claim needs at least 3 nodes",
         ),
     ],
 )
-def test_what_empties_the_question_is_refused_with_the_reason(
-    asks: dict[str, Any], cells: list[Cell], why: str
+def test_an_experiment_that_no_longer_tests_its_claim_is_rejected(
+    changes: dict[str, Any], cells: list[Cell], message: str
 ) -> None:
     """A failover without a fault, a comparison of one value, too few nodes."""
-    with pytest.raises(ExperimentError, match=why):
-        check_claim(Claim.model_validate(TEXTS | asks), cells, nodes=2)
+    with pytest.raises(ExperimentError, match=message):
+        check_claim(Claim.model_validate(TEXTS | changes), cells, nodes=2)
 
 
-def test_what_leaves_the_question_whole_is_taken() -> None:
+def test_an_experiment_that_tests_its_claim_is_accepted() -> None:
     """A fault in one cell, two values, enough nodes."""
     claim = Claim.model_validate(TEXTS | {"needs_fault": True, "varies": ["acks"], "min_nodes": 3})
     check_claim(
@@ -126,30 +129,30 @@ def test_what_leaves_the_question_whole_is_taken() -> None:
     )
 
 
-def test_a_run_without_its_fault_is_refused_in_one_line(home: Home) -> None:
-    """Exit code 2, and nothing is made."""
+def test_a_run_without_its_fault_is_rejected_in_one_line(home: Home) -> None:
+    """The exit code is 2, and no sweep is created."""
     result = ackbench("run", "one-node-or-three", "--set", "fault=none")
     assert (result.exit_code, result.stderr.count("\n"), home.sweeps.exists()) == (2, 1, False)
     assert "one-node-or-three: fault is none in every cell" in result.stderr
 
 
-def test_an_experiment_is_explained_before_it_is_run(home: Home) -> None:
-    """The claim, how Kafka does it, what will be done, what would refute it, and how long it takes."""
+def test_explain_describes_an_experiment_without_running_it(home: Home) -> None:
+    """It prints the question, the claim, mechanism, method, what refutes it, and the duration."""
     result = ackbench("explain", "acks-levels")
     assert result.exit_code == 0
     for head in (
-        "the question",
-        "what the lesson says (lesson 5)",
-        "how Kafka does it",
-        "what is done",
-        "what would refute it",
+        "question",
+        "claim (lesson 5)",
+        "mechanism",
+        "method",
+        "refuted by",
         "minutes",
     ):
         assert head in result.stdout
     assert not home.sweeps.exists()
 
 
-def test_a_name_that_is_none_is_told_its_nearest() -> None:
-    """As everywhere."""
+def test_explain_suggests_the_nearest_name_for_an_unknown_one() -> None:
+    """The exit code is 2."""
     result = ackbench("explain", "acks-level")
     assert (result.exit_code, "did you mean acks-levels?" in result.stderr) == (2, True)

@@ -1,4 +1,4 @@
-"""How far a sweep is, from its folder, and the bar and the table that show it."""
+"""The progress of a sweep is read from its folder; the progress bar and the tables show it."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from experiments.results.wording import LEGEND, result_notes, short_share_text, 
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.plan import Plan
 from experiments.sweep.progress import (
-    TAIL_S,
-    TRIAL_S,
+    RESULTS_S,
+    TRIAL_OVERHEAD_S,
     Progress,
     ProgressReader,
     format_duration,
     format_duration_with_units,
-    seconds_left,
+    remaining_duration_s,
 )
 from experiments.verdicts.contract import Guarantee
 from experiments.verdicts.judge import HarnessCheck, Judgement, NamedRecord, Verdict
@@ -87,7 +87,7 @@ def a_judgement(verdict: Verdict, seen: bool | None, **changes: Any) -> Judgemen
         verdict=verdict,
         seen=seen,
         share=None,
-        reasons=("by design", "nobody looked"),
+        reasons=("by design", "not measured"),
     ).model_copy(update=changes)
 
 
@@ -97,7 +97,7 @@ def a_result(
     harness: HarnessCheck | None = None,
 ) -> SweepResults:
     """Return a sweep's results."""
-    told = harness or HarnessCheck()
+    checked = harness or HarnessCheck()
     return SweepResults(
         sweep_id="s",
         experiment="e",
@@ -107,7 +107,7 @@ def a_result(
         cells=tuple(cells),
         pending=(),
         unmeasured=(),
-        harness=told,
+        harness=checked,
     )
 
 
@@ -118,18 +118,24 @@ def printed(rows: list[CellResult], width: int = 100) -> str:
     return out.getvalue()
 
 
-def test_progress_counts_what_is_whole_and_what_failed(tmp_path: Path) -> None:
-    """An unfinished trial is not counted; the one under way is named, with what it is doing."""
+def test_progress_counts_complete_and_failed_trials(tmp_path: Path) -> None:
+    """A running trial is not counted; it is named, with its current activity."""
     sweep, plan = a_sweep(tmp_path)
     sweep.partial("000-abcdef").mkdir()
     seal(sweep.partial("000-abcdef"), sweep.trial("000-abcdef"), a_record(), no_rows())
-    watcher = ProgressReader(sweep, plan)
+    reader = ProgressReader(sweep, plan)
     sweep.failed("001-abcdef").mkdir()
     sweep.partial("002-abcdef").mkdir()
-    sweep.say("trial", "waiting for the full ISR", "002-abcdef")
-    seen = watcher.look()
+    sweep.report_activity("trial", "waiting for the full ISR", "002-abcdef")
+    progress = reader.read()
 
-    assert (seen.done, seen.failed, seen.total, seen.trial, seen.what) == (
+    assert (
+        progress.done,
+        progress.failed,
+        progress.total,
+        progress.trial,
+        progress.activity,
+    ) == (
         2,
         1,
         3,
@@ -138,43 +144,44 @@ def test_progress_counts_what_is_whole_and_what_failed(tmp_path: Path) -> None:
     )
 
 
-def test_a_trial_that_failed_before_is_still_to_do(tmp_path: Path) -> None:
-    """A sweep that is gone on with runs it again; when it fails again, it has ended."""
+def test_a_trial_that_failed_before_is_pending(tmp_path: Path) -> None:
+    """A resumed sweep runs it again; when it fails again, it is finished."""
     sweep, plan = a_sweep(tmp_path)
     failed = sweep.failed("001-abcdef")
     failed.mkdir()
-    watcher = ProgressReader(sweep, plan)
-    before = watcher.look()
+    reader = ProgressReader(sweep, plan)
+    before = reader.read()
     os.utime(failed)
-    after = watcher.look()
+    after = reader.read()
 
     assert (before.done, before.failed, after.done, after.failed) == (0, 0, 1, 1)
 
 
-def test_before_anything_was_said_airflow_is_starting(tmp_path: Path) -> None:
-    """A sweep that was only planned has done nothing."""
-    seen = ProgressReader(*a_sweep(tmp_path)).look()
+def test_without_a_reported_activity_airflow_is_starting(tmp_path: Path) -> None:
+    """A sweep that is only planned has no activity."""
+    progress = ProgressReader(*a_sweep(tmp_path)).read()
 
-    assert (seen.done, seen.trial, seen.what) == (0, None, "starting Airflow")
-
-
-def test_the_time_left_is_planned_first_and_measured_later() -> None:
-    """Before the first trial ended, loads and a usual overhead; afterwards what the trials really took."""
-    waiting = [a_spec(), a_spec()]
-    planned_s = 2 * (1 + TRIAL_S)
-
-    assert seconds_left(waiting, finished=0, spent_s=0) == planned_s + TAIL_S
-    assert seconds_left(waiting, finished=4, spent_s=90) == 2 * 20 + TAIL_S
+    assert (progress.done, progress.trial, progress.activity) == (0, None, "starting Airflow")
 
 
-def test_the_time_left_does_not_run_below_the_trials_that_wait() -> None:
-    """A first trial that takes for ever does not use up the others' time."""
-    assert seconds_left([a_spec(), a_spec()], finished=0, spent_s=1000) == 1 + TRIAL_S + TAIL_S
+def test_the_remaining_time_is_planned_first_and_measured_later() -> None:
+    """Until a trial finishes: load and usual overhead; afterwards: what the trials took."""
+    remaining = [a_spec(), a_spec()]
+    planned_s = 2 * (1 + TRIAL_OVERHEAD_S)
+
+    assert remaining_duration_s(remaining, finished=0, spent_s=0) == planned_s + RESULTS_S
+    assert remaining_duration_s(remaining, finished=4, spent_s=90) == 2 * 20 + RESULTS_S
+
+
+def test_the_remaining_time_is_at_least_that_of_the_trials_not_started() -> None:
+    """A first trial that takes very long does not use up the time of the others."""
+    remaining_s = remaining_duration_s([a_spec(), a_spec()], finished=0, spent_s=1000)
+    assert remaining_s == 1 + TRIAL_OVERHEAD_S + RESULTS_S
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(0, "0:00"), (65.4, "1:05"), (3661, "1:01:01")])
-def test_durations_are_clocks(seconds: float, text: str) -> None:
-    """Minutes and seconds, hours where there are any."""
+def test_durations_are_formatted_as_clocks(seconds: float, text: str) -> None:
+    """Minutes and seconds, and hours if there are any."""
     assert format_duration(seconds) == text
 
 
@@ -182,14 +189,14 @@ def test_durations_are_clocks(seconds: float, text: str) -> None:
     ("seconds", "text"),
     [(65.4, "1:05 (minutes:seconds)"), (3661, "1:01:01 (hours:minutes:seconds)")],
 )
-def test_a_duration_that_stands_alone_says_what_its_numbers_are(seconds: float, text: str) -> None:
-    """A tour of an hour said "1:01:01 (minutes:seconds)"."""
+def test_a_single_duration_names_its_units(seconds: float, text: str) -> None:
+    """From one hour on, hours are named too."""
     assert format_duration_with_units(seconds) == text
 
 
 @pytest.mark.parametrize("width", [100, 70, 40])
-def test_the_bar_is_two_lines_of_the_terminals_width(width: int) -> None:
-    """A label too long for the terminal is cut, never wrapped."""
+def test_the_progress_bar_has_two_lines_of_the_terminals_width(width: int) -> None:
+    """A label too long for the terminal is truncated, not wrapped."""
     out = StringIO()
     Console(file=out, width=width).print(
         render_progress(Progress(7, 1, 20, LABEL, "waiting for the last acknowledgements", 130))
@@ -202,20 +209,20 @@ def test_the_bar_is_two_lines_of_the_terminals_width(width: int) -> None:
     assert "2:10 left" in lines[0]
 
 
-def test_the_table_has_a_row_a_cell_and_a_block_a_fault() -> None:
-    """In the order that the results have them in."""
+def test_the_table_has_one_row_per_cell_and_one_block_per_fault() -> None:
+    """They have the order of the results."""
     text = printed([a_cell(0), a_cell(1), a_cell("all"), a_cell("all", "leader-pause")])
     rows = [
         line.split()[0] for line in text.splitlines() if line.startswith(("0", "1", "all", "fault"))
     ]
 
     assert rows == ["fault:", "0", "1", "all", "fault:", "all"]
-    assert "3,918..4,101" in text
+    assert "3,918 to 4,101" in text
     assert "1,234" in text
 
 
-def test_what_was_not_measured_is_no_zero() -> None:
-    """A void cell has no figures, and says that it is void."""
+def test_values_that_were_not_measured_are_not_zero() -> None:
+    """A cell without sealed trials has no figures, and its status is void."""
     void = a_cell(
         1, sealed_trials=0, void_trials=1, lost=None, duplicates=None, latency_ms=LatencySpreads()
     )
@@ -224,8 +231,8 @@ def test_what_was_not_measured_is_no_zero() -> None:
     assert line.split() == ["1", "off", "3", "1", "-", "-", "-", "-", "-", "1", "void"]
 
 
-def test_refused_cells_stand_below_the_table_once_a_reason() -> None:
-    """They are counted and never dropped."""
+def test_refused_cells_are_listed_below_the_table_once_per_reason() -> None:
+    """They are counted, not dropped."""
     rows = [a_cell(acks, sealed_trials=0, planned_trials=0, refused=REFUSAL) for acks in (0, 1)]
 
     assert refusal_lines(rows) == (f"refused: 2 cells (acks=0/1, idem=off): {REFUSAL}",)
@@ -240,13 +247,15 @@ def test_refused_cells_stand_below_the_table_once_a_reason() -> None:
         ({"planned_trials": 3, "void_trials": 1, "failed_trials": 1}, "1 void, 1 failed"),
     ],
 )
-def test_a_cells_status_says_what_is_not_sealed(changes: dict[str, Any], text: str) -> None:
-    """Void, failed and missing trials are counted apart."""
+def test_the_status_of_a_cell_counts_trials_that_are_not_sealed(
+    changes: dict[str, Any], text: str
+) -> None:
+    """Void, failed and missing trials are counted separately."""
     assert cell_status(a_cell(1, **changes)) == text
 
 
-def test_an_axis_beyond_the_usual_has_a_column_where_it_differs() -> None:
-    """One that is the same everywhere says nothing, and has none."""
+def test_a_further_axis_has_a_column_if_its_values_differ() -> None:
+    """An axis with one value has no column."""
     rows = [a_cell(1), a_cell(1)]
     for row, linger in zip(rows, (0, 50), strict=True):
         row.cell.update({"linger.ms": linger, "socket.timeout.ms": 1000})
@@ -256,8 +265,8 @@ def test_an_axis_beyond_the_usual_has_a_column_where_it_differs() -> None:
     assert "socket" not in text
 
 
-def test_a_share_stands_with_its_bounds() -> None:
-    """Both where it lies between, one where nothing or everything was seen; rounded outwards."""
+def test_a_share_is_shown_with_its_interval() -> None:
+    """One bound for none or all of the trials, otherwise two; rounded outwards."""
     shares = [share(3, 5), share(0, 5), share(5, 5), share(0, 100), None]
 
     assert [short_share_text(given, "-") for given in shares] == [
@@ -270,7 +279,7 @@ def test_a_share_stands_with_its_bounds() -> None:
 
 
 @pytest.mark.parametrize(
-    ("verdict", "seen", "sign"),
+    ("verdict", "observed", "mark"),
     [
         (Verdict.HELD, False, "✓"),
         (Verdict.VIOLATED, True, "✗"),
@@ -280,37 +289,42 @@ def test_a_share_stands_with_its_bounds() -> None:
         (Verdict.NOT_GUARANTEED, None, "-"),
     ],
 )
-def test_each_verdict_has_a_sign_that_the_legend_explains(
-    verdict: Verdict, seen: bool | None, sign: str
+def test_each_verdict_has_a_mark_that_the_legend_explains(
+    verdict: Verdict, observed: bool | None, mark: str
 ) -> None:
-    """No two share one, and none is told by its colour alone."""
-    row = a_cell(1, judgements=(a_judgement(verdict, seen),))
+    """No two verdicts share a mark, and none differs by colour alone."""
+    row = a_cell(1, judgements=(a_judgement(verdict, observed),))
 
-    assert verdict_mark(row, Guarantee.ORDER) == sign
-    assert f" {sign} " in LEGEND
-    assert f"{sign:^3}" in printed([row])
+    assert verdict_mark(row, Guarantee.ORDER) == mark
+    assert f" {mark} " in LEGEND
+    assert f"{mark:^3}" in printed([row])
 
 
-def test_a_violation_is_named_with_its_trials_and_records_below_the_table() -> None:
-    """What is not known has its reason, once for all cells that share it."""
+def test_a_violation_is_listed_below_the_table_with_its_trials_and_records() -> None:
+    """An unknown verdict has its reason, once for all cells that share it."""
     records = tuple(NamedRecord(trial_id="000-a", producer=0, seq=seq) for seq in (3, 7))
-    found = {"share": share(1, 4), "trials": ("000-a",), "records": records, "records_total": 2100}
+    violation = {
+        "share": share(1, 4),
+        "trials": ("000-a",),
+        "records": records,
+        "records_total": 2100,
+    }
     cells = [
-        a_cell(1, judgements=(a_judgement(Verdict.VIOLATED, True, **found),)),
+        a_cell(1, judgements=(a_judgement(Verdict.VIOLATED, True, **violation),)),
         *(a_cell(acks, judgements=(a_judgement(Verdict.UNKNOWN, None),)) for acks in (0, "all")),
     ]
-    told = [line.text for line in result_notes(a_result(cells))]
+    notes = [line.text for line in result_notes(a_result(cells))]
 
-    assert (
-        told[0]
-        == "VIOLATED order: c: in 1 of 4 trials (000-a), 2,100 records: 0/3 of 000-a, 0/7 of 000-a, ..."
+    assert notes[0] == (
+        "VIOLATED order: c: in 1 of 4 trials (000-a), 2,100 records: "
+        "0/3 of 000-a, 0/7 of 000-a, ..."
     )
-    assert told[1] == "not known, order: 2 cells (c; c): nobody looked"
+    assert notes[1] == "unknown: order: 2 cells (c; c): not measured"
     assert [line.violated for line in result_notes(a_result(cells))][:2] == [True, False]
 
 
-def test_added_controls_are_no_rows_of_the_table_and_their_axes_no_columns() -> None:
-    """What they showed is said below it."""
+def test_added_controls_add_no_rows_and_no_columns_to_the_table() -> None:
+    """Their outcome is listed below the table."""
     control = a_cell("all", "leader-crash-behind", added=True)
     control.cell["linger.ms"] = 7
     rows = [a_cell(1), control]
@@ -326,8 +340,8 @@ def test_added_controls_are_no_rows_of_the_table_and_their_axes_no_columns() -> 
 
 
 @pytest.mark.parametrize("failed", [{"control_clean": False}, {"positive_control_lost": False}])
-def test_controls_that_fail_are_as_loud_as_a_violation(failed: dict[str, bool]) -> None:
-    """Nothing else in the sweep can be believed then, whichever of the two it was."""
+def test_failed_controls_are_shown_like_a_violation(failed: dict[str, bool]) -> None:
+    """If either control fails, no other result of the sweep is reliable."""
     harness = HarnessCheck(**failed, sentences=("it lost, or it did not",))
 
     assert [line.violated for line in result_notes(a_result([a_cell(1)], harness=harness))] == [
@@ -335,17 +349,21 @@ def test_controls_that_fail_are_as_loud_as_a_violation(failed: dict[str, bool]) 
     ]
 
 
-def test_too_few_trials_are_told_how_many_would_do() -> None:
-    """To see at 95 % what happens in one trial of ten takes 29; a cell that lost, and one that was added, needs none."""
-    told = [
+def test_the_notes_name_the_number_of_trials_that_would_suffice() -> None:
+    """Observing a loss in 1 of 10 trials with 95 % certainty takes 29 trials.
+
+    A cell with loss, and an added control, needs no further trials.
+    """
+    notes = [
         line.text
         for line in result_notes(
             a_result([a_cell(1, loss=share(0, 5)), a_cell("all", loss=share(0, 40))])
         )
     ]
 
-    assert told[0].startswith(
-        "power: 5 trials of a cell may all miss a loss that happens in 1 of 10; 29 show it with 95 % certainty (--repeats 29)"
+    assert notes[0].startswith(
+        "power: 5 trials per cell may all miss a loss that occurs in 1 of 10 trials; "
+        "29 show it with 95 % confidence (--repeats 29)"
     )
     assert (
         list(
@@ -363,8 +381,8 @@ def test_too_few_trials_are_told_how_many_would_do() -> None:
     )
 
 
-def test_a_late_generator_is_named() -> None:
-    """It is judged all the same."""
+def test_a_late_generator_is_listed() -> None:
+    """The trial is judged all the same."""
     late = TrialResult(
         trial_id="007-a",
         cell={},
@@ -377,18 +395,18 @@ def test_a_late_generator_is_named() -> None:
     )
 
     assert next(result_notes(a_result([], trials=(late,)))).text.startswith(
-        "late generator: 007-a (91 ms): the producer itself fell behind"
+        "warning: the load generator was late in trial 007-a (91 ms at p99; limit 50 ms)"
     )
 
 
-def test_the_status_column_is_there_where_a_trial_is_missing() -> None:
-    """Where all are sealed it would say nothing."""
+def test_the_status_column_is_shown_if_a_trial_is_not_sealed() -> None:
+    """If all trials are sealed, there is no such column."""
     assert "status" not in printed([a_cell(1)])
     assert "1 void" in printed([a_cell(1), a_cell(0, void_trials=1, planned_trials=2)])
 
 
 def test_piped_results_are_plain() -> None:
-    """No colours, and no terminal's width to fit."""
+    """They have no colours, and are not fitted to a terminal's width."""
     console = console_for_results(terminal=False)
 
     assert (console.color_system, console.width > 100) == (None, True)

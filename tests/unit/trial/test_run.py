@@ -149,7 +149,7 @@ def test_a_step_that_fails_leaves_no_sealed_trial(
     with pytest.raises(TrialFailed, match=step):
         run(sweep, clients, monkeypatch)
     assert step in (sweep.failed("000-abcdef") / "reason.txt").read_text()
-    assert list(sweep.whole_trials()) == []
+    assert list(sweep.complete_trials()) == []
     assert clients.steps[-1] == "closed"
 
 
