@@ -28,7 +28,7 @@ from experiments.clients.librdkafka.compiled import (
 from experiments.clients.librdkafka.library import BAD_MSG, MESSAGE, NO_ERROR, PARTITION_EOF
 from experiments.clients.record.layout import INTENDED_WORD, MAGIC_WORD, SEQ_WORD
 from experiments.clients.record.value import (
-    OURS,
+    TRIAL,
     WARM_UP,
     decode_text_value,
     origin,
@@ -112,10 +112,10 @@ def store_value(
         rows[at].intended_ns = -1
         return
     rows[at].origin = origin(words, size_bytes, state[0].token)
-    ours = rows[at].origin == OURS
-    rows[at].producer = producer_number(words[MAGIC_WORD]) if ours else -1
-    rows[at].seq = np.int64(words[SEQ_WORD]) if ours else -1
-    rows[at].intended_ns = np.int64(words[INTENDED_WORD]) if ours else -1
+    is_of_trial = rows[at].origin == TRIAL
+    rows[at].producer = producer_number(words[MAGIC_WORD]) if is_of_trial else -1
+    rows[at].seq = np.int64(words[SEQ_WORD]) if is_of_trial else -1
+    rows[at].intended_ns = np.int64(words[INTENDED_WORD]) if is_of_trial else -1
 
 
 @compiled(types.void(READER_STATE, PARTITIONS, types.int64))

@@ -44,7 +44,7 @@ def main(job_path: Path) -> None:
 def _run(job: ConsumerJob) -> None:
     rows = ReadsFile(job.reads)
     settings = {
-        **job.given,
+        **job.passed_settings,
         "enable.partition.eof": "true",
         "bootstrap.servers": job.bootstrap_servers,
     }

@@ -55,7 +55,7 @@ class ConsumerJob(Frozen):
     """The parent's anchor: all processes of a trial share one clock anchor."""
 
     @property
-    def given(self) -> dict[str, str]:
+    def passed_settings(self) -> dict[str, str]:
         """The settings to pass to the client, without `bootstrap.servers`."""
         return self.settings if self.passed is None else self.passed
 

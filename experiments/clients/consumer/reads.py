@@ -26,7 +26,7 @@ GROW_RECORDS: Final = 1 << 18
 ReadRow = np.dtype(
     [
         ("partition", "<i4"),
-        # producer, seq and intended_ns are valid only if origin is OURS.
+        # producer, seq and intended_ns are valid only if origin is TRIAL.
         ("producer", "<i4"),
         ("offset", "<i8"),
         ("seq", "<i8"),
@@ -163,7 +163,7 @@ def to_log_table(rows: Records) -> pa.Table:
 
 def _identity_columns(rows: Records, *names: str) -> dict[str, pa.Array]:
     """Return columns that are null where the record is foreign or corrupt, so not trustworthy."""
-    untrusted = rows["origin"] != Origin.OURS
+    untrusted = rows["origin"] != Origin.TRIAL
     return {name: pa.array(np.ascontiguousarray(rows[name]), mask=untrusted) for name in names}
 
 

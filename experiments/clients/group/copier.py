@@ -84,7 +84,7 @@ class CopyProducer:
         if self._client.fatal_error() is not None:
             self._replace_client()
         self._unsettled, self._error = 0, NO_ERROR
-        records = rows[rows["origin"] == Origin.OURS]
+        records = rows[rows["origin"] == Origin.TRIAL]
         for row, key in zip(records, self._keys(records), strict=True):
             self._produce(row, key)
         end_s = time.monotonic() + delivery_timeout_ms(self._settings) / 1000 + MARGIN_S

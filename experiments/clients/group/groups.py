@@ -77,7 +77,7 @@ class GroupResult(Frozen):
     committed: dict[int, int]
     """The committed offset of each partition as the coordinator reports it; 0 if there is none."""
     at_end: bool
-    """Whether the group committed all that it was asked to."""
+    """Whether the group committed all requested offsets."""
     group: int = 1
     """The group's number in the trial."""
     consumers: tuple[int, ...] = ()
@@ -98,7 +98,7 @@ class ConsumerGroup:
         """Start the members; they end with the context.
 
         Raises:
-            HarnessError: a member cannot be started.
+            HarnessError: a member could not be started.
         """
         if job.auto_offset_reset != "earliest":
             _commit_first_offsets(job)
@@ -113,7 +113,7 @@ class ConsumerGroup:
         """Start one more member, which joins the group on its own.
 
         Raises:
-            HarnessError: it cannot be started.
+            HarnessError: it could not be started.
         """
         member = self._running.enter_context(
             MemberProcess(_member_job(self.job, len(self.members)))
@@ -336,7 +336,7 @@ class ConsumerGroups:
         """Start all members of all groups; they end with the context.
 
         Raises:
-            HarnessError: a member cannot be started.
+            HarnessError: a member could not be started.
         """
         with ExitStack() as running:
             yield cls(tuple(running.enter_context(ConsumerGroup.running(job)) for job in jobs))

@@ -228,7 +228,7 @@ class MemberJob(Frozen):
     @property
     def event_log(self) -> Path:
         """The member's events, one JSON line each."""
-        return self._file("told")
+        return self._file("events")
 
     @property
     def errors(self) -> Path:
@@ -265,7 +265,7 @@ class MemberProcess(ClientProcess):
         """Start the next generation after `kill`: a new process without the old one's state.
 
         Raises:
-            HarnessError: it cannot be started.
+            HarnessError: it could not be started.
         """
         self.jobs.append(self.job.model_copy(update={"generation": self.job.generation + 1}))
         self._is_ready = False

@@ -254,7 +254,7 @@ class MemberLoop:
         return True
 
     def _stop_at(self, point: Breakpoint, *, rebalancing: bool) -> None:
-        """If the parent asked to hold here, report it and wait until released."""
+        """If the parent requested a hold here, report it and wait until released."""
         if rebalancing or point is not self.hold_at or not self.consumer.pending.size:
             return
         self.hold_at = None

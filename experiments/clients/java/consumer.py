@@ -42,7 +42,7 @@ class JavaConsumer(JavaProgram):
             f"reader {job.consumer}",
             command,
             config_option(version, "VerifiableConsumer"),
-            job.given,
+            job.passed_settings,
             job.folder,
         )
         self._tail = OutputTail(
@@ -183,7 +183,7 @@ def _arguments(job: ConsumerJob) -> list[str]:
     They override the properties file, and the program sets some settings by default. So these
     settings are passed as arguments.
     """
-    given = job.given
+    given = job.passed_settings
     arguments = [
         "--verbose",
         "--bootstrap-server",

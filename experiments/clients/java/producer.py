@@ -57,7 +57,7 @@ class JavaProducer(JavaProgram):
             f"producer {job.producer}",
             command,
             config_option(version, "VerifiableProducer"),
-            job.given,
+            job.passed_settings,
             job.folder,
         )
         self._tail = OutputTail(self.output, "startup_complete", "producer_send_success")

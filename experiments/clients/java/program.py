@@ -154,7 +154,7 @@ class JavaProgram:
             )
 
     def terminate(self) -> None:
-        """Send SIGTERM and wait for a clean exit; after a timeout send SIGKILL. The output stays."""
+        """Send SIGTERM and wait for a clean exit; send SIGKILL after 15 s. The output stays."""
         if not self.has_exited():
             self._process.send_signal(signal.SIGTERM)
             try:

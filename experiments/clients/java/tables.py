@@ -3,7 +3,7 @@
 Java's producer has no persistence status as librdkafka has: the last exception does not show
 whether an earlier attempt was stored. So a record counts as rejected in two cases only:
 
-- Every attempt would have been refused, because of the record itself or because none was made.
+- Every attempt would have been refused, because of the record itself, or none was made.
 - There is only one attempt (`retries=0`), and the leader refused it before it appended.
 
 All other exceptions leave the outcome unknown. The error numbers are Kafka's own

@@ -1,4 +1,4 @@
-"""One librdkafka client: configure it, create it, log to a file, and destroy it with its context."""
+"""One librdkafka client: configure and create it, log to a file, destroy it with its context."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Callbacks:
 
 
 class Interceptor(NamedTuple):
-    """A C function that a client calls for each record, in addition to its callbacks (rdkafka.h)."""
+    """A C function that a client calls for each record, next to its callbacks (rdkafka.h)."""
 
     method: str
     """`on_send`: inside produce(), before the partitioner. `on_acknowledgement`: as

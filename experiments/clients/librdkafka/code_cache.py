@@ -1,4 +1,4 @@
-"""The folder of the compiled code, so that it is compiled once per machine and not once per process.
+"""The folder of the compiled code, which is compiled once per machine, not once per process.
 
 Numba checks only a function's own file to see whether its cached code is stale, not the files of
 what was inlined (numba.readthedocs.io, "Notes on Caching"). The folder's name is therefore a digest

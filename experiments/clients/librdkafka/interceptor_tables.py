@@ -1,4 +1,4 @@
-"""What the interceptors record in mapped files, and the ledger's tables made of it: `sent`, `served`.
+"""The mapped files that the interceptors write, and the ledger's tables `sent` and `served`.
 
 `sent` has digests of each record's key, value and headers as the producer sent them, to compare
 with what consumers read. A digest is FNV-1a of 64 bits
@@ -38,7 +38,7 @@ SentRecord = np.dtype(
         ("key_digest", "<i8"),
         ("value_digest", "<i8"),
         ("headers_digest", "<i8"),
-        ("noted", "<i8"),  # 1: the record was sent
+        ("recorded", "<i8"),  # 1: the record was sent
     ]
 )
 """One record of the schedule, as it was passed to librdkafka."""
@@ -47,8 +47,8 @@ MAX_NODES: Final = 64
 """Brokers with a node id below this are counted."""
 MAX_PARTITIONS: Final = 1024
 CELLS: Final = MAX_NODES * MAX_PARTITIONS
-"""One cell per partition and broker. Each of librdkafka's broker threads writes only its own broker's
-cells, so that no thread waits for another."""
+"""One cell per partition and broker. Each of librdkafka's broker threads writes only the cells of
+its own broker, so that no thread waits for another."""
 
 ServedCell = np.dtype([("records", "<i8"), ("first_ns", "<i8"), ("last_ns", "<i8")])
 """How many records one broker served of one partition, and when, by the trial's clock."""
@@ -69,7 +69,7 @@ def sent_table(path: Path, producer: int) -> pa.Table:
         HarnessError: there is no such file.
     """
     rows = attach(path, SentRecord)
-    seqs = np.flatnonzero(rows["noted"])
+    seqs = np.flatnonzero(rows["recorded"])
     rows = rows[seqs]
     columns = {"producer": np.full(seqs.size, producer, np.int32), "seq": seqs.astype(np.int64)}
     columns |= {

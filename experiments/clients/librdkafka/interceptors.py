@@ -86,7 +86,7 @@ def extend_digest(address: Any, size_bytes: Any, state: Any) -> Any:
 
 @compiled("int64(int64, int64)")
 def digest_memory(address: Any, size_bytes: Any) -> Any:
-    """Return the digest of the memory at an address; `ABSENT` for address 0, as of a missing key."""
+    """Return the digest of the memory at an address; `ABSENT` for address 0 (a missing key)."""
     return _ABSENT if address == 0 else np.int64(extend_digest(address, size_bytes, _BASIS))
 
 
@@ -143,7 +143,7 @@ def on_send_digest(_client: Any, message_address: Any, opaque_address: Any) -> A
         rows[seq].timestamp_ms = message_timestamp_ms(message_address, 0)
         rows[seq].key_digest = digest_memory(message[0].key, message[0].key_bytes)
         rows[seq].value_digest = digest_memory(message[0].payload, message[0].payload_bytes)
-        rows[seq].noted = 1
+        rows[seq].recorded = 1
     return 0
 
 

@@ -269,7 +269,10 @@ def require_layout(compiled: np.dtype[np.void]) -> None:
         "payload": Message.payload,
         "payload_bytes": Message.len,
     }
-    declared |= {"offset": Message.offset, "opaque": Message._private}  # noqa: SLF001 - the header's name
+    declared |= {
+        "offset": Message.offset,
+        "opaque": Message._private,  # noqa: SLF001 - rdkafka.h's name
+    }
     fields: Mapping[str, Any] = compiled.fields or {}
     wrong = [
         name

@@ -1,6 +1,6 @@
 """The properties that the loaded librdkafka knows, and whether it accepts a producer's settings.
 
-Both are asked of the library itself. Neither needs a network.
+Both come from the library itself. Neither needs a network.
 """
 
 from __future__ import annotations

@@ -125,7 +125,7 @@ def end_offsets(
     """Return the high watermark of each partition; with `read_committed`, the last stable offset.
 
     The last stable offset is the end for `read_committed` consumers: no transaction is open below
-    it. The leaders are asked (ListOffsets, KIP-396), repeatedly while a leader moves.
+    it. The request goes to the leaders (ListOffsets, KIP-396), repeatedly while a leader moves.
 
     Raises:
         HarnessError: the topic does not exist.
@@ -173,7 +173,7 @@ def wait_for_result(action: str, future: Future[Response], timeout_s: float) -> 
     Args:
         action: what was requested, for messages: `create topic orders`.
         future: the request's future.
-        timeout_s: the timeout that the client was given for the request.
+        timeout_s: the timeout of the request.
 
     Raises:
         HarnessError: Kafka refused, with its text, or there was no result in time.
@@ -218,7 +218,7 @@ def _list_offsets(
 ) -> dict[int, int] | None:
     """Request the offsets once; `None`, with `errors` by partition, if any is missing.
 
-    An error of the whole topic is noted for partition -1.
+    An error of the topic itself is recorded for partition -1.
     """
     try:
         metadata = _topic_metadata(client, topic)
@@ -258,7 +258,10 @@ def _topic_metadata(client: AdminClient, topic: str) -> TopicMetadata | None:
         raise KafkaRequestFailed(action, error.args[0]) from error
     if metadata.error is None:
         return metadata
-    unknown = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC}  # noqa: SLF001 - librdkafka's name of it
+    unknown = {
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001 - librdkafka's name
+    }
     if metadata.error.code() in unknown:
         return None
     if metadata.error.code() == KafkaError.LEADER_NOT_AVAILABLE:

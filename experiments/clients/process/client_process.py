@@ -44,8 +44,8 @@ class ClientProcess:
         errors: the file for its stderr.
 
     Raises:
-        HarnessError: the process cannot be started.
-        OSError: the file cannot be created.
+        HarnessError: the process could not be started.
+        OSError: the file could not be created.
     """
 
     def __init__(self, name: str, request: SpawnRequest, errors: Path) -> None:
@@ -56,8 +56,8 @@ class ClientProcess:
         """Start the process: once on creation, and again after a `kill`.
 
         Raises:
-            HarnessError: the process cannot be started.
-            OSError: the file cannot be created.
+            HarnessError: the process could not be started.
+            OSError: the file could not be created.
         """
         self._errors, self._received, self._exited = errors, b"", False
         stdin, self._input = os.pipe()

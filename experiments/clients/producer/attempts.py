@@ -121,7 +121,7 @@ class AttemptsFile:
         if records != ledger.rows.size:
             raise HarnessError(
                 f"{path} is truncated: it has room for {ledger.rows.size} records "
-                f"and was made for {records}"
+                f"and was created for {records}"
             )
         return ledger
 
@@ -168,7 +168,7 @@ NEVER_APPENDED: Final[dict[int, str]] = {
     -152: "_PURGE_QUEUE",
     -150: "_FATAL",
     -138: "_INVALID_DIFFERENT_RECORD",
-    # The leader's codes, returned before it appends (ReplicaManager.appendToLocalLog, LogValidator).
+    # The leader's codes, before it appends (ReplicaManager.appendToLocalLog, LogValidator).
     2: "INVALID_MSG",
     3: "UNKNOWN_TOPIC_OR_PART",
     5: "LEADER_NOT_AVAILABLE",

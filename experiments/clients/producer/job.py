@@ -31,7 +31,7 @@ class ProducerJob(Frozen):
     rate_records_per_s: Annotated[float, Field(ge=0)]
     """The rate of this producer; 0: as fast as possible."""
     record_size_bytes: Annotated[int, Field(gt=0)]
-    """The size of a value: ackbench's with its header, or an estimate of the Java client's own."""
+    """The size of a value: ackbench's own with its header, or as the Java program writes it."""
     keys: Annotated[int, Field(ge=0)]
     """Distinct keys of 8 bytes; 0: no key. By default, the key of a record is seq % keys."""
     pairs: Literal["none", "own", "common"] = "none"
@@ -41,11 +41,11 @@ class ProducerJob(Frozen):
     round_robin_partitions: Annotated[int, Field(ge=0)] = 0
     """Assign partitions round robin over this many; 0: the client's partitioner chooses."""
     headers: Annotated[int, Field(ge=0, le=9)] = 0
-    """Headers per record; if not 0, the digests of each record's fields are recorded, see `fields`."""
+    """Headers per record; if not 0, digests of each record's fields are recorded, see `fields`."""
     record_serving_brokers: bool = False
     """Whether to record which broker acknowledged each record, see `serving`."""
     transaction_records: Annotated[int, Field(ge=0)] = 0
-    """Records per transaction; 0: no transactions. Otherwise `settings` has a `transactional.id`."""
+    """Records per transaction; 0: no transactions. Else `settings` has a `transactional.id`."""
     abort_every: Annotated[int, Field(ge=0)] = 0
     """Abort every n-th transaction on purpose; 0: none."""
     token: Annotated[int, Field(ge=0, lt=2**63)]
@@ -66,8 +66,8 @@ class ProducerJob(Frozen):
     def _require_delivery_timeout(self) -> Self:
         if delivery_timeout_ms(self.settings) == 0:
             raise ValueError(
-                "invalid value for delivery.timeout.ms: 0 (allowed: above 0; with 0 librdkafka retries "
-                "forever and the trial does not end)"
+                "invalid value for delivery.timeout.ms: 0 (allowed: above 0; with 0, records never "
+                "time out and the trial may not end)"
             )
         return self
 
@@ -82,7 +82,7 @@ class ProducerJob(Frozen):
         )
 
     @property
-    def given(self) -> dict[str, str]:
+    def passed_settings(self) -> dict[str, str]:
         """The settings to pass to the client, without `bootstrap.servers`."""
         return self.settings if self.passed is None else self.passed
 

@@ -89,7 +89,7 @@ def _produce(job: ProducerJob) -> None:
                 serving_opaque.ctypes.data,
             )
         )
-    settings = {**job.given, "bootstrap.servers": job.bootstrap_servers}
+    settings = {**job.passed_settings, "bootstrap.servers": job.bootstrap_servers}
     with Client(
         librdkafka.PRODUCER,
         settings,

@@ -65,7 +65,7 @@ _TAG_BITS: Final = 25
 class Origin(IntEnum):
     """Where a record's value comes from."""
 
-    OURS = 0
+    TRIAL = 0
     """Sent by this trial's producers; the checksum is valid."""
     OTHER = 1
     """No magic, or an intact value of another trial or version."""

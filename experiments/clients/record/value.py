@@ -31,10 +31,10 @@ _ONES: Final = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 _S29, _S31, _S32, _S48 = (np.uint64(bits) for bits in (29, 31, 32, 48))
 _EIGHT: Final = np.uint64(8)
 Words = np.ndarray[tuple[int], np.dtype[np.uint64]]
-OURS, OTHER, CORRUPT, WARM_UP = (
+TRIAL, OTHER, CORRUPT, WARM_UP = (
     int(origin)
     for origin in (
-        layout.Origin.OURS,
+        layout.Origin.TRIAL,
         layout.Origin.OTHER,
         layout.Origin.CORRUPT,
         layout.Origin.WARM_UP,
@@ -95,7 +95,7 @@ def origin(words: Any, size_bytes: Any, token: Any) -> Any:
         layout.TOKEN_WORD
     ] != token:
         return OTHER
-    return OURS
+    return TRIAL
 
 
 @compiled("int64(uint64)")
@@ -138,7 +138,7 @@ def find_dot(text: Any, size_bytes: Any) -> Any:
 
 @compiled("UniTuple(int64, 3)(uint8[::1], int64, int64, int64)")
 def decode_text_value(text: Any, size_bytes: Any, tag: Any, warm_up_records: Any) -> Any:
-    """Return a text value's `Origin`, producer and seq; the latter are -1 unless it is `OURS`.
+    """Return a text value's `Origin`, producer and seq; the latter are -1 unless it is `TRIAL`.
 
     A value with this trial's prefix but without a valid number is corrupt.
     """
@@ -151,4 +151,4 @@ def decode_text_value(text: Any, size_bytes: Any, tag: Any, warm_up_records: Any
         return CORRUPT, -1, -1
     if seq < warm_up_records:
         return WARM_UP, -1, -1
-    return OURS, prefix % MAX_JAVA_PRODUCERS, seq - warm_up_records
+    return TRIAL, prefix % MAX_JAVA_PRODUCERS, seq - warm_up_records

@@ -35,6 +35,8 @@ one batch to one partition at a time.)
 
 REQUEST_TIMEOUT: Final = "request.timeout.ms"
 """The property for how long the client waits for a broker's response, milliseconds."""
+_MAX_IN_FLIGHT: Final = 5
+"""Brokers track this many batches per idempotent producer (KIP-98)."""
 
 _COMMON: Final[dict[str, str]] = {
     "client.id": "ackbench",
@@ -193,7 +195,7 @@ def refusal(settings: Mapping[str, str]) -> str | None:
             )
         if settings.get("retries") == "0":
             return "Must set retries to non-zero when using the idempotent producer."
-        if int(settings.get("max.in.flight.requests.per.connection", "5")) > 5:  # noqa: PLR2004 - KIP-98
+        if int(settings.get("max.in.flight.requests.per.connection", "5")) > _MAX_IN_FLIGHT:
             return (
                 "Must set max.in.flight.requests.per.connection to at most 5 "
                 "when using the idempotent producer."

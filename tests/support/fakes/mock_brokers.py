@@ -66,8 +66,8 @@ class MockBrokers:
             )
         assert producer.flush(10) == 0
 
-    def say_of_topic(self, topic: str, error: int) -> None:
-        """Let the brokers' metadata tell this error of a topic; 0: none."""
+    def set_topic_error(self, topic: str, error: int) -> None:
+        """Have the brokers report this error for a topic in their metadata; 0: none."""
         library().rd_kafka_mock_topic_set_error(
             ctypes.c_void_p(self._address), topic.encode(), error
         )

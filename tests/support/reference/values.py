@@ -73,7 +73,7 @@ def decode(value: bytes, token: int) -> tuple[Origin, ValueFields | None]:
         return Origin.CORRUPT, None
     if version != VERSION or value_token != token:
         return Origin.OTHER, None
-    return Origin.OURS, ValueFields(producer, seq, intended_ns, value_token)
+    return Origin.TRIAL, ValueFields(producer, seq, intended_ns, value_token)
 
 
 def checksum(value: bytes) -> int:
@@ -107,7 +107,7 @@ def decode_text_value(value: bytes, text: TextValueFormat) -> tuple[Origin, int,
         return Origin.CORRUPT, -1, -1
     seq = int(found["seq"]) - text.warm_up_records
     return (
-        (Origin.OURS, int(found["prefix"]) % MAX_JAVA_PRODUCERS, seq)
+        (Origin.TRIAL, int(found["prefix"]) % MAX_JAVA_PRODUCERS, seq)
         if seq >= 0
         else (Origin.WARM_UP, -1, -1)
     )

@@ -1,4 +1,4 @@
-"""What is asked of a cluster's controller, and what its refusal means. Its answers are made here."""
+"""Requests to the controller and how errors are handled, with a fake controller."""
 
 from __future__ import annotations
 
@@ -12,28 +12,32 @@ from experiments.clients.librdkafka.admin import add_partitions
 from infra.errors import HarnessError
 
 
-class Controller:
-    """Answers every request for more partitions with one error."""
+class FakeController:
+    """Answers every CreatePartitions request with one error."""
 
     def __init__(self, code: int) -> None:
         self.code = code
 
-    def create_partitions(self, asked: list[object], **_timeouts: float) -> dict[str, Future[None]]:
-        """Refuse."""
-        assert len(asked) == 1
-        refused = Future[None]()
-        refused.set_exception(KafkaException(KafkaError(self.code)))
-        return {"trial": refused}
+    def create_partitions(
+        self, requests: list[object], **_timeouts: float
+    ) -> dict[str, Future[None]]:
+        """Return a future with the error."""
+        assert len(requests) == 1
+        future = Future[None]()
+        future.set_exception(KafkaException(KafkaError(self.code)))
+        return {"trial": future}
 
 
-def test_partitions_that_are_there_already_are_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A request whose answer was late was sent again, and refused then; one that nobody may make is a failure."""
+def test_partitions_that_already_exist_are_not_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A repeated request can be refused because the first succeeded. Other errors are raised."""
     monkeypatch.setattr(
-        topics, "admin_client", lambda _servers: Controller(KafkaError.INVALID_PARTITIONS)
+        topics, "admin_client", lambda _servers: FakeController(KafkaError.INVALID_PARTITIONS)
     )
     add_partitions("nowhere", "trial", 12)
     monkeypatch.setattr(
-        topics, "admin_client", lambda _servers: Controller(KafkaError.TOPIC_AUTHORIZATION_FAILED)
+        topics,
+        "admin_client",
+        lambda _servers: FakeController(KafkaError.TOPIC_AUTHORIZATION_FAILED),
     )
     with pytest.raises(
         HarnessError,

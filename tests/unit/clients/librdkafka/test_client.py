@@ -1,4 +1,4 @@
-"""What a client asks brokers for. They are librdkafka's mock."""
+"""Metadata requests of a client, on mock brokers."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from infra.errors import HarnessError, WaitTimeout
 UNKNOWN_TOPIC_OR_PART, TOPIC_AUTHORIZATION_FAILED = 3, 29
 
 
-def test_a_topic_that_a_broker_does_not_know_yet_is_waited_for() -> None:
-    """A broker that was let in a moment ago may not, though the others do: that is no reason to fail a trial."""
+def test_a_client_waits_for_a_topic_that_a_broker_does_not_know_yet() -> None:
+    """A broker that was just unfenced may not know it although the others do."""
     with (
         MockBrokers() as brokers,
         Client(PRODUCER, {"bootstrap.servers": brokers.bootstrap_servers}) as client,
     ):
         brokers.create_topic("trial", 4)
-        brokers.say_of_topic("trial", UNKNOWN_TOPIC_OR_PART)
-        with pytest.raises(WaitTimeout, match="the broker that answers to know topic trial"):
+        brokers.set_topic_error("trial", UNKNOWN_TOPIC_OR_PART)
+        with pytest.raises(WaitTimeout, match="a broker's metadata to include topic trial"):
             client.leaders("trial", 1)
-        brokers.say_of_topic("trial", 0)
+        brokers.set_topic_error("trial", 0)
         assert len(client.leaders("trial", 10)) == 4
 
 
-def test_any_other_error_of_a_topic_is_told_at_once() -> None:
-    """Waiting would not change it."""
+def test_any_other_error_of_a_topic_is_raised_at_once() -> None:
+    """Waiting would not resolve it."""
     with (
         MockBrokers() as brokers,
         Client(PRODUCER, {"bootstrap.servers": brokers.bootstrap_servers}) as client,
     ):
         brokers.create_topic("trial", 1)
-        brokers.say_of_topic("trial", TOPIC_AUTHORIZATION_FAILED)
+        brokers.set_topic_error("trial", TOPIC_AUTHORIZATION_FAILED)
         with pytest.raises(HarnessError, match="topic trial: TOPIC_AUTHORIZATION_FAILED"):
             client.leaders("trial", 10)

@@ -1,4 +1,4 @@
-"""Compiled code is kept where it is told, for these very sources."""
+"""The cache folder of compiled code depends on the environment and on the sources."""
 
 from pathlib import Path
 
@@ -7,8 +7,10 @@ import pytest
 from experiments.clients.librdkafka import code_cache
 
 
-def test_the_folder_lies_in_the_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Where nothing else is named."""
+def test_the_folder_is_in_the_home_by_default(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Without `NUMBA_CACHE_DIR` it is below the home's cache."""
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
     monkeypatch.setenv("ACKBENCH_HOME", str(tmp_path))
     assert code_cache.cache_folder().parent == tmp_path / "cache" / "numba"
@@ -17,7 +19,7 @@ def test_the_folder_lies_in_the_home(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 def test_a_process_that_inherits_the_folder_keeps_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """It is not nested once more in each."""
+    """The folder is not nested again in each process."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     first = code_cache.cache_folder()
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(first))
@@ -25,8 +27,10 @@ def test_a_process_that_inherits_the_folder_keeps_it(
     assert first.parent == tmp_path
 
 
-def test_other_sources_have_another_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A change in one file voids the code of all: Numba would not see it."""
+def test_changed_sources_have_another_folder(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A change in one file invalidates all compiled code: Numba would not detect it."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
     source = tmp_path / "value.py"
     monkeypatch.setattr(code_cache, "__file__", str(source))

@@ -1,4 +1,4 @@
-"""The library is the verified one, and its structures are laid out as compiled code reads them."""
+"""librdkafka's version and struct layout are verified before compiled code uses them."""
 
 import numpy as np
 import pytest
@@ -9,19 +9,19 @@ from experiments.errors import ClientLibraryError
 
 
 def test_the_installed_version_is_verified() -> None:
-    """Another one is refused when it is loaded."""
+    """Any other version is refused when it is loaded."""
     assert library.version().startswith(library.VERIFIED_SERIES)
 
 
 @pytest.mark.parametrize("version", ["2.15.0", "2.17.0", "2.160.0", "3.0.0", ""])
 def test_an_unverified_version_is_refused(version: str) -> None:
-    """With the one that would do."""
+    """The message names the supported version."""
     with pytest.raises(ClientLibraryError, match=r"verified for 2\.16 only"):
         library.require_verified(version)
 
 
 def test_another_layout_is_refused() -> None:
-    """A field that lies elsewhere is named."""
+    """The message names the field with another offset."""
     names = ["error", "partition", "payload", "payload_bytes", "offset", "opaque"]
     moved = np.dtype(
         {
@@ -35,8 +35,8 @@ def test_another_layout_is_refused() -> None:
         library.require_layout(moved)
 
 
-def test_a_missing_library_is_said_to_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With what to do."""
+def test_a_missing_library_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The message has the command to install it."""
     monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
     with pytest.raises(ClientLibraryError, match="make setup"):
         library.library_path()
@@ -53,18 +53,18 @@ def test_a_missing_library_is_said_to_be_missing(monkeypatch: pytest.MonkeyPatch
     ],
 )
 def test_error_codes_are_the_librarys(code: int, name: str) -> None:
-    """A wrong number would handle another error."""
+    """With a wrong number the code would handle another error."""
     assert library.error_text(code).startswith(f"{name} (")
 
 
-def test_the_library_tells_all_that_it_runs_with() -> None:
-    """Its own defaults, those of topics too, and what it made of them: idempotence has five requests in flight."""
+def test_effective_settings_include_defaults_and_derived_values() -> None:
+    """Topic defaults too. Idempotence changes the number of requests in flight to 5."""
     with Client(library.PRODUCER, {"linger.ms": "7"}) as client:
-        own = client.effective_settings()
+        defaults = client.effective_settings()
     with Client(library.PRODUCER, {"enable.idempotence": "true"}) as client:
         idempotent = client.effective_settings()
     assert {
-        name: own[name]
+        name: defaults[name]
         for name in ("acks", "linger.ms", "delivery.timeout.ms", "enable.idempotence")
     } == {
         "acks": "-1",

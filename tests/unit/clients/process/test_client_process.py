@@ -1,4 +1,4 @@
-"""What a client's process hears of its parent."""
+"""How a client reads its parent's lines."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import pytest
 from experiments.clients.process.client_process import expect_line, read_line
 
 
-def test_two_lines_said_at_once_are_heard_one_after_the_other(
+def test_two_lines_written_at_once_are_read_one_by_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What waits for words with `select` sees that there is a second one: a member that is told to hurry and to finish does both."""
-    here, there = os.pipe()
-    with os.fdopen(here) as stdin, os.fdopen(there, "w") as parent:
+    """The second line stays in the pipe, so that `select` reports it."""
+    read_end, write_end = os.pipe()
+    with os.fdopen(read_end) as stdin, os.fdopen(write_end, "w") as parent:
         monkeypatch.setattr(sys, "stdin", stdin)
         parent.write("hurry\nfinish\n")
         parent.flush()
@@ -27,10 +27,10 @@ def test_two_lines_said_at_once_are_heard_one_after_the_other(
         assert not select.select([stdin], [], [], 0)[0]
 
 
-def test_a_parent_that_has_gone_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Which is no word."""
-    here, there = os.pipe()
-    os.close(there)
-    with os.fdopen(here) as stdin:
+def test_a_line_is_empty_if_the_parent_has_exited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty line is not a command."""
+    read_end, write_end = os.pipe()
+    os.close(write_end)
+    with os.fdopen(read_end) as stdin:
         monkeypatch.setattr(sys, "stdin", stdin)
         assert read_line() == ""

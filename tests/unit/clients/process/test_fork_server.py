@@ -1,4 +1,4 @@
-"""Clients are copies of one process: quick to start, alone with their streams, and gone when they are told."""
+"""Errors of forked clients reach the parent, and a client can be killed."""
 
 from pathlib import Path
 
@@ -12,19 +12,19 @@ from experiments.clients.settings.librdkafka import consumer_settings
 from infra.errors import HarnessError
 
 
-def test_a_role_nobody_knows_is_the_childs_failure(tmp_path: Path) -> None:
-    """It says so in its errors, and the nursery lives on."""
+def test_an_unknown_role_is_an_error_of_the_client(tmp_path: Path) -> None:
+    """The client's stderr has the error, and the fork server stays usable."""
     child = ClientProcess(
-        "stranger 1", SpawnRequest(role="stranger", job=tmp_path / "job"), tmp_path / "errors"
+        "unknown 1", SpawnRequest(role="unknown", job=tmp_path / "job"), tmp_path / "errors"
     )
-    with pytest.raises(HarnessError, match="KeyError: 'stranger'"):
+    with pytest.raises(HarnessError, match="KeyError: 'unknown'"):
         child.expect_line("ready", 60)
     child.kill()
     assert open_fork_server().is_usable()
 
 
-def test_a_job_that_cannot_be_read_is_the_childs_failure(tmp_path: Path) -> None:
-    """The parent is told which file."""
+def test_an_unreadable_job_is_an_error_of_the_client(tmp_path: Path) -> None:
+    """The error names the file."""
     child = ClientProcess(
         "producer 1", SpawnRequest(role="producer", job=tmp_path / "no job"), tmp_path / "errors"
     )
@@ -33,8 +33,8 @@ def test_a_job_that_cannot_be_read_is_the_childs_failure(tmp_path: Path) -> None
     child.kill()
 
 
-def test_a_killed_client_is_gone(tmp_path: Path) -> None:
-    """Killing it twice is killing it once."""
+def test_a_client_can_be_killed_twice(tmp_path: Path) -> None:
+    """The second kill does nothing, and later requests are errors."""
     with MockBrokers(1) as brokers:
         brokers.create_topic("trial", 1)
         job = ConsumerJob(
@@ -45,9 +45,9 @@ def test_a_killed_client_is_gone(tmp_path: Path) -> None:
             token=1,
             folder=tmp_path,
         )
-        with ConsumerProcess(job) as reader:
-            reader.wait_ready()
-            reader.kill()
-            reader.kill()
+        with ConsumerProcess(job) as consumer:
+            consumer.wait_ready()
+            consumer.kill()
+            consumer.kill()
             with pytest.raises(HarnessError):
-                reader.finish({0: 0}, 1)
+                consumer.finish({0: 0}, 1)

@@ -119,5 +119,5 @@ def test_a_truncated_file_is_an_error(tmp_path: Path) -> None:
     AttemptsFile.create(path, 8)
     with path.open("r+b") as file:
         file.truncate(path.stat().st_size - RECORD_BYTES)
-    with pytest.raises(HarnessError, match="room for 7 records and was made for 8"):
+    with pytest.raises(HarnessError, match="room for 7 records and was created for 8"):
         AttemptsFile.open(path)

@@ -62,8 +62,8 @@ def test_compiled_encoder_matches_the_reference(fields: ValueFields, size_bytes:
 def test_encoded_value_decodes_to_its_fields(fields: ValueFields, size_bytes: int) -> None:
     """Reference and compiled code both recognise the value."""
     content = values.encode(fields, size_bytes)
-    assert values.decode(content, fields.token) == (Origin.OURS, fields)
-    assert compiled_origin(content, fields.token) is Origin.OURS
+    assert values.decode(content, fields.token) == (Origin.TRIAL, fields)
+    assert compiled_origin(content, fields.token) is Origin.TRIAL
 
 
 @given(st.binary(max_size=120), st.integers(0, 2**63 - 1))
@@ -122,7 +122,7 @@ def test_text_value_identifies_trial_producer_and_record(
     assert 0 < prefix < 2**31
     assert values.decode_text_value(
         b"%d.%d" % (prefix, seq), TextValueFormat(layout.trial_tag(token), 0)
-    ) == (Origin.OURS, producer, seq)
+    ) == (Origin.TRIAL, producer, seq)
 
 
 @given(
@@ -166,4 +166,4 @@ def test_warm_up_records_are_not_part_of_the_trial() -> None:
     text_format = TextValueFormat(TEXT_FORMAT.tag, 30)
     last, first = (b"%d.%d" % (layout.value_prefix(TOKEN, 2), number) for number in (29, 30))
     assert values.decode_text_value(last, text_format) == (Origin.WARM_UP, -1, -1)
-    assert values.decode_text_value(first, text_format) == (Origin.OURS, 2, 0)
+    assert values.decode_text_value(first, text_format) == (Origin.TRIAL, 2, 0)
