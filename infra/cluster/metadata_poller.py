@@ -1,12 +1,12 @@
 """Polls the metadata of one topic, and the active controller, a hundred times per second and more.
 
-The connections are kept. One broker is asked, always the same one while it answers: the active
+The connections are kept. The poller queries one broker, the same one while it answers: the active
 controller's own, because its metadata are the newest (see `infra.cluster.health`); with dedicated
 controllers, a broker that no other broker reports as fenced. When it does not answer in time the
-next broker is asked as well, and the first reply counts.
+poller queries the next broker as well, and the first reply counts.
 
-The brokers are asked at their replication listener: a fault that cuts clients off from the client
-listener does not affect the poller.
+Queries go to the replication listener: a fault that cuts clients off from the client listener does
+not affect the poller.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ RECONNECT_AFTER_S: Final = 0.1
 STALE_AFTER_S: Final = 1.0
 """A later reply is discarded: its node was paused, and may report what was before the pause."""
 REPLY_TIMEOUT_S: Final = 0.05
-"""After this time the next broker is asked as well."""
+"""After this time the next broker is queried as well."""
 FINAL_REPLY_TIMEOUT_S: Final = 0.2
-"""How long to wait for a reply of any broker once all were asked."""
+"""How long to wait for a reply of any broker once all were queried."""
 _SIZE_BYTES: Final = 4
 _READ_BYTES: Final = 1 << 16
 
@@ -175,7 +175,7 @@ class LocalMetadataPoller:
         }
         self._is_kraft = any(node.is_controller for node in nodes)
         # Under ZooKeeper the controller is a broker. It gets a second connection, so that the
-        # response to one question is not taken for the response to the other.
+        # response to one query is not taken for the response to the other.
         self._controllers = {
             node.node_id: NodeConnection(
                 node.node_id,
@@ -198,21 +198,21 @@ class LocalMetadataPoller:
         Raises:
             HarnessError: a response is not Kafka's.
         """
-        request, asked = wire.metadata_request([self._topic]), list[NodeConnection]()
+        request, queried = wire.metadata_request([self._topic]), list[NodeConnection]()
         for timeout_s, connection in self._order():
             # A pending response was waited for when its request was sent.
             is_pending = connection is not None and connection.is_pending
             until_s = time.monotonic() + (0 if is_pending else timeout_s)
             if connection is not None:
                 connection.send(request)
-                asked.append(connection)
-            snapshot = self._snapshot(asked, until_s)
+                queried.append(connection)
+            snapshot = self._snapshot(queried, until_s)
             if snapshot is not None:
                 return snapshot
         return None
 
     def controller(self) -> ControllerView | None:
-        """Return the active controller, asking all nodes at once; of several, the newest one.
+        """Return the active controller, querying all nodes at once; of several, the newest one.
 
         Raises:
             HarnessError: a response is not Kafka's.
@@ -243,7 +243,7 @@ class LocalMetadataPoller:
         return view
 
     def _check_preferred(self, until_s: float) -> None:
-        """Ask another broker whether the preferred one is fenced; if so, prefer the other one.
+        """Query another broker whether the preferred one is fenced; if so, prefer the other one.
 
         A broker that is cut off keeps answering from its old metadata.
         """
@@ -262,7 +262,7 @@ class LocalMetadataPoller:
             connection.close()
 
     def _order(self) -> Iterator[tuple[float, NodeConnection | None]]:
-        """Yield which broker to ask next, and how long to wait then.
+        """Yield which broker to query next, and how long to wait then.
 
         First the active controller, then the broker that answered last, then the others. The last
         item has no broker: it is the final wait for any of them.
@@ -272,9 +272,11 @@ class LocalMetadataPoller:
             yield REPLY_TIMEOUT_S, self._brokers[node_id]
         yield FINAL_REPLY_TIMEOUT_S, None
 
-    def _snapshot(self, asked: Sequence[NodeConnection], until_s: float) -> MetadataSnapshot | None:
+    def _snapshot(
+        self, queried: Sequence[NodeConnection], until_s: float
+    ) -> MetadataSnapshot | None:
         """Return the first reply that knows the topic; a broker that just started does not."""
-        while (reply := first_reply(asked, until_s)) is not None:
+        while (reply := first_reply(queried, until_s)) is not None:
             partitions = wire.read_metadata(reply.frame).partitions
             if partitions:
                 self._preferred = reply.node_id

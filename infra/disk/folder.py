@@ -25,10 +25,10 @@ class Disk(Protocol):
         """Create a node's empty log folder, `data` in the node's folder, and return it."""
 
     def shut_down(self, node_folder: Path) -> None:
-        """Cut the disk off while it is in use: unsynced data are lost, and reads and writes fail.
+        """Shut the disk down while it is in use: unsynced data are lost, reads and writes fail.
 
         Raises:
-            SupervisorError: this kind of disk cannot be cut off.
+            SupervisorError: this kind of disk cannot be shut down.
         """
 
     def bring_back(self, node_folder: Path) -> None:
@@ -90,5 +90,5 @@ class FolderDisk:
 
 def _refusal(node_folder: Path) -> SupervisorError:
     return SupervisorError(
-        f"{node_folder / LOG_DIR} is a plain folder: only a disk image can be cut off or limited"
+        f"{node_folder / LOG_DIR} is a plain folder: only a disk image can be shut down or limited"
     )

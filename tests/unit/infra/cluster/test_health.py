@@ -29,7 +29,7 @@ def _reports(state: NodeState = "running", unchanged_s: float = 10) -> list[Node
     ]
 
 
-def _why(
+def _reason(
     reports: list[NodeReport], quorum: ControllerView | None, views: dict[int, BrokerView | None]
 ) -> str | None:
     return why_not_healthy(reports, quorum, views, least_unchanged_s=0.5)
@@ -37,7 +37,7 @@ def _why(
 
 def test_a_cluster_is_healthy_when_every_node_reports_it() -> None:
     """The order of an ISR does not matter."""
-    assert _why(_reports(), QUORUM, VIEWS) is None
+    assert _reason(_reports(), QUORUM, VIEWS) is None
 
 
 def test_a_cluster_without_topics_can_be_healthy() -> None:
@@ -45,25 +45,26 @@ def test_a_cluster_without_topics_can_be_healthy() -> None:
     empty: dict[int, BrokerView | None] = dict.fromkeys(
         (1, 2, 3), BrokerView(frozenset({1, 2, 3}), ())
     )
-    assert _why(_reports(), QUORUM, empty) is None
+    assert _reason(_reports(), QUORUM, empty) is None
 
 
 @pytest.mark.parametrize("state", ["paused", "stopped"])
 def test_a_node_that_does_not_run_is_named(state: NodeState) -> None:
     """Even if the other nodes still report it as registered."""
-    assert _why(_reports(state), QUORUM, VIEWS) == f"node 2 is {state}"
+    assert _reason(_reports(state), QUORUM, VIEWS) == f"node 2 is {state}"
 
 
 def test_a_node_that_was_just_resumed_is_not_healthy_yet() -> None:
     """Its session may expire before its next heartbeat arrives."""
     assert (
-        _why(_reports(unchanged_s=0.1), QUORUM, VIEWS) == "node 1 has been running for only 0.1 s"
+        _reason(_reports(unchanged_s=0.1), QUORUM, VIEWS)
+        == "node 1 has been running for only 0.1 s"
     )
 
 
 def test_without_an_active_controller_no_cluster_is_healthy() -> None:
     """The brokers report outdated metadata then."""
-    assert _why(_reports(), None, VIEWS) == "no node is the active controller"
+    assert _reason(_reports(), None, VIEWS) == "no node is the active controller"
 
 
 @pytest.mark.parametrize(
@@ -93,7 +94,7 @@ def test_one_node_with_a_different_view_makes_a_cluster_unhealthy(
     view: BrokerView | None, why: str
 ) -> None:
     """An outdated view differs in one of these."""
-    assert _why(_reports(), QUORUM, {**VIEWS, 3: view}) == why
+    assert _reason(_reports(), QUORUM, {**VIEWS, 3: view}) == why
 
 
 def test_a_broker_that_another_broker_reports_as_fenced_is_not_believed() -> None:
