@@ -14,6 +14,7 @@ from typing import Final
 
 from experiments.errors import ExperimentError
 from experiments.ledger.record import Cell, Role, Scalar
+from experiments.lessons.findings import check_finding
 from experiments.planning.axes import (
     PROPERTY_SCOPES,
     KnownNames,
@@ -57,6 +58,7 @@ def plan(experiment: Experiment, sweep_id: str, librdkafka: ClientRules | None =
     librdkafka = librdkafka or librdkafka_rules()
     cells = _resolve_cells(experiment, librdkafka)
     if experiment.claim:
+        check_finding(experiment.claim.finding)
         own = [cell.cell for cell in cells if not cell.added]
         check_claim(experiment.claim, own, experiment.nodes)
     accepted = [cell for cell in cells if cell.refusal is None]

@@ -20,7 +20,7 @@ from experiments.planning.yaml_reader import parse_yaml
 from experiments.sweep.cell_names import cell_label
 from experiments.sweep.plan import Plan
 
-EXPERIMENTS = Path(__file__).parents[3] / "docs" / "experiments.md"
+DOCS = Path(__file__).parents[3] / "docs"
 
 
 def experiment(**changes: Any) -> Experiment:
@@ -423,7 +423,7 @@ def test_the_quick_sweep_has_the_size_that_the_readme_states() -> None:
 
 def test_the_documented_example_is_an_experiment() -> None:
     """The example in the documentation can be copied and run."""
-    block = EXPERIMENTS.read_text().split("```yaml\n")[1].split("```")[0]
+    block = (DOCS / "experiments.md").read_text().split("```yaml\n")[1].split("```")[0]
     example = parse_experiment(parse_yaml(block, "docs"), "docs")
 
     assert sum(not trial.added for trial in plan(example, "x").trials) == 4 * example.repeats
@@ -434,7 +434,7 @@ def test_every_fault_is_documented_with_its_parameters(kind: str) -> None:
     """The table of the documentation has each fault with the default of every parameter."""
     rows = [
         line
-        for line in EXPERIMENTS.read_text().splitlines()
+        for line in (DOCS / "faults.md").read_text().splitlines()
         if line.startswith("| `") and f"`{kind}`" in line.split("|")[1]
     ]
     parameters = {} if kind == "none" else FAULTS[kind].parameters.model_fields
