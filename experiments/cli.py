@@ -139,7 +139,7 @@ def run(
     from experiments.planning.overrides import Overrides
 
     home = Home.from_environment()
-    limits, gate = command.limits_of(until, budget, max_repeats), Gate.of(fail_on)
+    limits, gate = command.limits_of(until, budget, max_repeats), Gate.parse(fail_on)
     if resume:
         if experiment or overrides or repeats is not None or seed is not None or no_controls:
             raise click.UsageError("--resume runs a sweep as it was planned: give no other option")

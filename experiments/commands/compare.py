@@ -16,7 +16,15 @@ from rich.table import Table
 from experiments.commands.show import gate_exit_code
 from experiments.comparing.comparison import ComparedSweep, Comparison, compare
 from experiments.comparing.gate import Gate
-from experiments.comparing.matrix import Matrix, as_markdown, matrix_notes, duplicates_text, column_heads, loss_text, matrix_of
+from experiments.comparing.matrix import (
+    Matrix,
+    as_markdown,
+    column_heads,
+    duplicates_text,
+    loss_text,
+    matrix_notes,
+    matrix_of,
+)
 from experiments.comparing.within import AxisComparison, compare_within
 from experiments.report.comparison_page import (
     ComparedCellView,
@@ -45,7 +53,7 @@ def compare_sweeps(
             be compared, or the page cannot be written.
         LedgerError: the results of a sweep cannot be read.
     """
-    gate = Gate.of(fail_on, two_sweeps=True)
+    gate = Gate.parse(fail_on, two_sweeps=True)
     a, b = (_sweep(home, name) for name in names)
     comparison = compare(a, b)
     if html:
@@ -55,7 +63,7 @@ def compare_sweeps(
     else:
         _print(comparison)
         _print_unpaired((("only in A", comparison.only_a), ("only in B", comparison.only_b)))
-    return gate_exit_code(gate.of_comparison(comparison, (a.results, b.results)))
+    return gate_exit_code(gate.comparison_failures(comparison, (a.results, b.results)))
 
 
 def compare_cells(
@@ -78,7 +86,7 @@ def compare_cells(
             cells can be compared, or the page cannot be written.
         LedgerError: the results cannot be read.
     """
-    gate, sweep = Gate.of(fail_on, two_sweeps=True), _sweep(home, named[0])
+    gate, sweep = Gate.parse(fail_on, two_sweeps=True), _sweep(home, named[0])
     within = compare_within(sweep, named[1])
     if html:
         _write(html, home, lambda: render_axis_comparison(within))
@@ -87,9 +95,11 @@ def compare_cells(
     else:
         _print_within(within)
     worse = [
-        reason for comparison in within.comparisons for reason in gate.of_comparison(comparison, ())
+        reason
+        for comparison in within.comparisons
+        for reason in gate.comparison_failures(comparison, ())
     ]
-    return gate_exit_code([*gate.of_sweep(sweep.results), *worse])
+    return gate_exit_code([*gate.sweep_failures(sweep.results), *worse])
 
 
 def _sweep(home: Home, named: str) -> ComparedSweep:
@@ -200,7 +210,7 @@ def _matrix_table(matrix: Matrix) -> Table:
         name = "\n".join(filter(None, (row.fault, row.circumstances)))
         table.add_row(
             name,
-            f"{row.took_effect} of {row.struck}",
+            f"{row.took_effect} of {row.injected}",
             *(f"{loss_text(cell)}\n{duplicates_text(cell)}" for cell in row.cells),
         )
     return table

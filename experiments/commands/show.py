@@ -118,6 +118,6 @@ def report(home: Home, named: str | None, fail_on: Sequence[str]) -> int:
         UnknownName: there is no such sweep, or none at all.
         LedgerError: its results cannot be read; the old page stays.
     """
-    gate, sweep = Gate.of(fail_on), find_sweep(home, named)
+    gate, sweep = Gate.parse(fail_on), find_sweep(home, named)
     click.echo(write_report(sweep, home))
-    return gate_exit_code(gate.of_sweep(read_results(sweep)))
+    return gate_exit_code(gate.sweep_failures(read_results(sweep)))

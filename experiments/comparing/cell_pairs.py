@@ -1,4 +1,4 @@
-"""Which cell of one sweep stands against which of another: those that agree in all axes in which the sweeps do not differ as a whole. Pure."""
+"""Which cells of two sides are compared with each other, and how their settings differ."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from experiments.results.models import CellResult
 from experiments.results.trials import NOT_SET, settings_of_trial
 from experiments.sweep.plan import Plan, TrialSpec
 
-_LOAD: Final = {
-    "rate_records_per_s": "records a second",
-    "record_size_bytes": "bytes a record",
+_LOAD_UNITS: Final = {
+    "rate_records_per_s": "records/s",
+    "record_size_bytes": "bytes per record",
     "duration_s": "seconds of load",
     "keys": "keys",
     "producers": "producers",
@@ -22,54 +22,88 @@ _LOAD: Final = {
 Pair = tuple[CellResult, CellResult]
 
 
-def pairs_of(a: Sequence[CellResult], b: Sequence[CellResult]) -> list[Pair]:
+def pair_cells(a: Sequence[CellResult], b: Sequence[CellResult]) -> list[Pair]:
     """Return the cells of `a` that have a partner in `b`, in `a`'s order.
 
-    Cells that were added as controls are matched by all their axes. The experiments' own are matched by the axes that tell them apart:
-    an axis that has one value in all of `a` and another one in all of `b` is what is being compared.
+    Controls that were added are matched by all their axes. The experiment's own cells are matched
+    by all axes except the compared ones: an axis that has one value in all of `a` and another one
+    in all of `b` is what is compared.
     """
-    pairs = _matched(own(a), own(b), _compared(own(a), own(b)))
-    controls = _matched(
+    a_cells, b_cells = experiment_cells(a), experiment_cells(b)
+    pairs = _matching(a_cells, b_cells, _compared_axes(a_cells, b_cells))
+    controls = _matching(
         [cell for cell in a if cell.added], [cell for cell in b if cell.added], frozenset()
     )
     return [*pairs, *controls]
 
 
-def pairs_but_for(axis: str, a: Sequence[CellResult], b: Sequence[CellResult]) -> list[Pair]:
-    """Return the experiment's own cells of `a` that have a partner in `b` with the same value of every axis but this one."""
-    return _matched(own(a), own(b), frozenset({axis}))
+def pair_cells_except(axis: str, a: Sequence[CellResult], b: Sequence[CellResult]) -> list[Pair]:
+    """Return the experiment's own cells of `a` with their partners in `b`.
+
+    Partners have the same value of every axis except this one.
+    """
+    return _matching(experiment_cells(a), experiment_cells(b), frozenset({axis}))
 
 
-def own(cells: Sequence[CellResult]) -> list[CellResult]:
-    """Return the cells of the experiment's axes that some client accepts."""
+def experiment_cells(cells: Sequence[CellResult]) -> list[CellResult]:
+    """Return the cells of the experiment's axes: no added controls and no refused cells."""
     return [cell for cell in cells if not cell.added and cell.refused is None]
 
 
-def specs_of(plan: Plan, cell: CellResult) -> dict[int, TrialSpec]:
+def trials_by_repeat(plan: Plan, cell: CellResult) -> dict[int, TrialSpec]:
     """Return a cell's planned trials by repeat."""
     return {spec.repeat: spec for spec in plan.trials if spec.cell == cell.cell}
 
 
 def check_load(pairs: Sequence[Pair], a: Plan, b: Plan) -> None:
-    """See that both sides of every pair had the same load, for no figure of one says anything of another.
+    """Check that both sides of every pair had the same load; else their figures say nothing.
 
     Raises:
-        NotComparable: they had not; names the first difference.
+        NotComparable: the loads differ; the message has the first difference.
     """
     for first, second in pairs:
-        loads = [
-            next(iter(specs_of(plan, cell).values())).workload.model_dump()
+        a_load, b_load = (
+            _first_trial(plan, cell).workload.model_dump()
             for plan, cell in ((a, first), (b, second))
-        ]
-        for name, unit in _LOAD.items():
-            if loads[0][name] != loads[1][name]:
+        )
+        for name, unit in _LOAD_UNITS.items():
+            if a_load[name] != b_load[name]:
                 raise NotComparable(
-                    f"{a.sweep_id} and {b.sweep_id} had another load: workload.{name} is {loads[0][name]} and {loads[1][name]} {unit}"
+                    f"{a.sweep_id} and {b.sweep_id} have different loads: "
+                    f"workload.{name} is {a_load[name]} and {b_load[name]} {unit}"
                 )
 
 
-def _compared(a: Sequence[CellResult], b: Sequence[CellResult]) -> frozenset[str]:
-    """Return the axes that have one value on each side, and not the same one, or that only one side has."""
+def differing_settings(
+    pairs: Sequence[Pair], a: Plan, b: Plan
+) -> Mapping[tuple[str, str], tuple[str, str]]:
+    """Return the settings that differ within pairs, except those of the workload.
+
+    Returns:
+        By scope and name: the values in `a` and the values in `b`, comma-separated.
+    """
+    differing: dict[tuple[str, str], tuple[set[str], set[str]]] = {}
+    for first, second in pairs:
+        a_settings, b_settings = (
+            _settings_without_workload(_first_trial(plan, cell))
+            for plan, cell in ((a, first), (b, second))
+        )
+        for name in sorted({*a_settings, *b_settings}):
+            if a_settings.get(name) != b_settings.get(name):
+                a_values, b_values = differing.setdefault(name, (set(), set()))
+                a_values.add(a_settings.get(name, NOT_SET))
+                b_values.add(b_settings.get(name, NOT_SET))
+    return {
+        name: (", ".join(sorted(a_values)), ", ".join(sorted(b_values)))
+        for name, (a_values, b_values) in differing.items()
+    }
+
+
+def _compared_axes(a: Sequence[CellResult], b: Sequence[CellResult]) -> frozenset[str]:
+    """Return the axes with one value on each side, where the two values differ.
+
+    An axis that only one side has counts as such an axis.
+    """
     axes = {axis for cell in (*a, *b) for axis in cell.cell}
     values = {
         axis: ({_text(cell.cell, axis) for cell in a}, {_text(cell.cell, axis) for cell in b})
@@ -77,25 +111,25 @@ def _compared(a: Sequence[CellResult], b: Sequence[CellResult]) -> frozenset[str
     }
     return frozenset(
         axis
-        for axis, (before, after) in values.items()
-        if len(before) == len(after) == 1 and before != after
+        for axis, (a_values, b_values) in values.items()
+        if len(a_values) == len(b_values) == 1 and a_values != b_values
     )
 
 
-def _matched(
-    a: Sequence[CellResult], b: Sequence[CellResult], without: frozenset[str]
+def _matching(
+    a: Sequence[CellResult], b: Sequence[CellResult], ignored: frozenset[str]
 ) -> list[Pair]:
-    partners = {_key(cell.cell, without): cell for cell in b}
+    partners = {_key(cell.cell, ignored): cell for cell in b}
     return [
-        (cell, partners[_key(cell.cell, without)])
+        (cell, partners[_key(cell.cell, ignored)])
         for cell in a
-        if _key(cell.cell, without) in partners
+        if _key(cell.cell, ignored) in partners
     ]
 
 
-def _key(cell: Cell, without: frozenset[str]) -> str:
+def _key(cell: Cell, ignored: frozenset[str]) -> str:
     return json.dumps(
-        {axis: value for axis, value in cell.items() if axis not in without and value is not None},
+        {axis: value for axis, value in cell.items() if axis not in ignored and value is not None},
         sort_keys=True,
     )
 
@@ -104,28 +138,11 @@ def _text(cell: Cell, axis: str) -> str:
     return json.dumps(cell.get(axis))
 
 
-def settings_between(
-    pairs: Sequence[Pair], a: Plan, b: Plan
-) -> Mapping[tuple[str, str], tuple[str, str]]:
-    """Return the settings in which the two sides of pairs differ but for the load, with the values that occur, by scope and name."""
-    found: dict[tuple[str, str], tuple[set[str], set[str]]] = {}
-    for first, second in pairs:
-        before, after = (
-            _but_for_the_load(next(iter(specs_of(plan, cell).values())))
-            for plan, cell in ((a, first), (b, second))
-        )
-        for name in sorted({*before, *after}):
-            if before.get(name) != after.get(name):
-                values = found.setdefault(name, (set(), set()))
-                values[0].add(before.get(name, NOT_SET))
-                values[1].add(after.get(name, NOT_SET))
-    return {
-        name: (", ".join(sorted(before)), ", ".join(sorted(after)))
-        for name, (before, after) in found.items()
-    }
+def _first_trial(plan: Plan, cell: CellResult) -> TrialSpec:
+    return next(iter(trials_by_repeat(plan, cell).values()))
 
 
-def _but_for_the_load(spec: TrialSpec) -> dict[tuple[str, str], str]:
+def _settings_without_workload(spec: TrialSpec) -> dict[tuple[str, str], str]:
     return {
         (scope, name): value
         for (scope, name), value in settings_of_trial(spec).items()

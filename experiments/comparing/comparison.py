@@ -1,6 +1,7 @@
-"""Two sides, cell by cell: cells paired by their axes, trials by their seeds; what changed, by how much, and how sure that is. Pure.
+"""Two sides compared cell by cell: what differs, by how much, and with which certainty.
 
-The sides are two sweeps, or two parts of one (`experiments.comparing.within`).
+Cells are paired by their axes, and trials by their seeds. The sides are two sweeps, or two parts
+of one (`experiments.comparing.within`).
 """
 
 from __future__ import annotations
@@ -9,10 +10,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from experiments.comparing.cell_pairs import Pair, check_load, pairs_of, settings_between, specs_of
+from experiments.comparing.cell_pairs import (
+    Pair,
+    check_load,
+    differing_settings,
+    pair_cells,
+    trials_by_repeat,
+)
 from experiments.comparing.differences import (
+    ComparedMeasure,
     Difference,
-    MeasuredValues,
     number_difference,
     share_difference,
 )
@@ -22,7 +29,7 @@ from experiments.results.cells import judged_trials
 from experiments.results.models import CellResult, SweepResults, TrialResult
 from experiments.sweep.plan import Plan
 from experiments.verdicts.contract import Guarantee
-from experiments.verdicts.judge import Judgement
+from experiments.verdicts.judge import Judgement, Verdict
 
 
 @dataclass(frozen=True)
@@ -34,7 +41,7 @@ class ComparedSweep:
 
 
 class SettingChange(Frozen):
-    """A setting that is not the same on both sides."""
+    """A setting that differs between the sides."""
 
     scope: str
     name: str
@@ -43,7 +50,7 @@ class SettingChange(Frozen):
 
 
 class VerdictChange(Frozen):
-    """A promise on which the two sides' verdicts differ."""
+    """A guarantee on which the verdicts of the two sides differ."""
 
     guarantee: Guarantee
     a: str
@@ -56,37 +63,37 @@ class ComparedCell(Frozen):
     a_label: str
     b_label: str
     role: Role
-    """Where both have the same one."""
+    """The role of both; `CELL` if their roles differ."""
     added: bool
-    """A control, not of the experiments' axes."""
+    """Whether it is a control that was added to the experiment's cells."""
     paired: bool
     differences: tuple[Difference, ...]
-    """One a measure."""
+    """One per measure."""
     verdicts: tuple[VerdictChange, ...]
 
-    def of(self, measure: MeasuredValues) -> Difference:
-        """Return what was found of one measure."""
+    def difference_in(self, measure: ComparedMeasure) -> Difference:
+        """Return the difference in one measure."""
         return next(difference for difference in self.differences if difference.measure is measure)
 
 
 class Comparison(Frozen):
-    """Two sides, cell by cell."""
+    """Two sides compared cell by cell."""
 
     a: str
-    """The sweep's id; of a part of one, the axis and its value."""
+    """The sweep's id; for a part of a sweep, the axis and its value."""
     b: str
     paired: bool
-    """The trials have the same seeds in both, repeat by repeat."""
+    """Whether trials have the same seeds on both sides, repeat by repeat."""
     remarks: tuple[str, ...]
-    """What a reader must know before the figures."""
+    """What a reader must know about the figures."""
     settings: tuple[SettingChange, ...]
     cells: tuple[ComparedCell, ...]
     only_a: tuple[str, ...]
-    """Labels of the cells that have no partner."""
+    """Labels of the cells without a partner."""
     only_b: tuple[str, ...]
 
     def to_json(self) -> str:
-        """Return the object as `ackbench compare --json` prints it."""
+        """Return the comparison as `ackbench compare --json` prints it."""
         return self.model_dump_json(indent=2)
 
 
@@ -94,20 +101,20 @@ def _lost(trial: TrialResult) -> bool | None:
     return None if trial.lost is None else trial.lost[0] > 0
 
 
-def _repeated(trial: TrialResult) -> bool | None:
+def _duplicated(trial: TrialResult) -> bool | None:
     return None if trial.duplicates is None else trial.duplicates > 0
 
 
-_SHARES: Final[Mapping[MeasuredValues, Callable[[TrialResult], bool | None]]] = {
-    MeasuredValues.LOSS: _lost,
-    MeasuredValues.DUPLICATES: _repeated,
+_SHARES: Final[Mapping[ComparedMeasure, Callable[[TrialResult], bool | None]]] = {
+    ComparedMeasure.LOSS: _lost,
+    ComparedMeasure.DUPLICATES: _duplicated,
 }
-_NUMBERS: Final[Mapping[MeasuredValues, Callable[[TrialResult], float | None]]] = {
-    MeasuredValues.LATENCY_P99: lambda trial: (
+_NUMBERS: Final[Mapping[ComparedMeasure, Callable[[TrialResult], float | None]]] = {
+    ComparedMeasure.LATENCY_P99: lambda trial: (
         trial.latency_ms.ack.p99 if trial.latency_ms.ack else None
     ),
-    MeasuredValues.OUTAGE: lambda trial: trial.unavailable_ms,
-    MeasuredValues.THROUGHPUT: lambda trial: trial.throughput_records_per_s,
+    ComparedMeasure.OUTAGE: lambda trial: trial.unavailable_ms,
+    ComparedMeasure.THROUGHPUT: lambda trial: trial.throughput_records_per_s,
 }
 
 
@@ -115,28 +122,38 @@ def compare(a: ComparedSweep, b: ComparedSweep) -> Comparison:
     """Compare two sweeps.
 
     Raises:
-        NotComparable: one was not measured, they have no cell in common, or their loads differ; nothing can be said then.
+        NotComparable: a sweep was not measured, they have no cell in common, or their loads
+            differ.
     """
     for side in (a, b):
         check_measured(side.results)
-    pairs = pairs_of(a.results.cells, b.results.cells)
+    pairs = pair_cells(a.results.cells, b.results.cells)
     if not any(not cell.added for cell, _ in pairs):
         raise NotComparable(
-            f"{a.plan.sweep_id} and {b.plan.sweep_id} have no cell in common: their axes must agree in all that they do not differ in as a whole"
+            f"{a.plan.sweep_id} and {b.plan.sweep_id} have no cell in common: cells are paired by "
+            "their axes, except those with a single, different value in each sweep"
         )
     check_load(pairs, a.plan, b.plan)
-    return side_by_side((a.plan.sweep_id, b.plan.sweep_id), a, b, pairs)
+    return compare_pairs((a.plan.sweep_id, b.plan.sweep_id), a, b, pairs)
 
 
-def side_by_side(
+def compare_pairs(
     names: tuple[str, str],
     a: ComparedSweep,
     b: ComparedSweep,
     pairs: Sequence[Pair],
     remarks: Sequence[str] = (),
 ) -> Comparison:
-    """Return what these pairs of cells show; each has a cell of `a` and one of `b`."""
-    cells = tuple(compared(pair, a, b) for pair in pairs)
+    """Compare pairs of cells.
+
+    Args:
+        names: the names of both sides.
+        a: one side.
+        b: the other side.
+        pairs: each has a cell of `a` and a cell of `b`.
+        remarks: come before those about the sweeps.
+    """
+    cells = tuple(compare_pair(pair, a, b) for pair in pairs)
     paired = all(cell.paired for cell in cells)
     return Comparison(
         a=names[0],
@@ -147,60 +164,64 @@ def side_by_side(
             *_remarks({side.plan.sweep_id: side for side in (a, b)}.values(), paired=paired),
         ),
         settings=tuple(
-            SettingChange(scope=scope, name=name, a=before, b=after)
-            for (scope, name), (before, after) in settings_between(pairs, a.plan, b.plan).items()
+            SettingChange(scope=scope, name=name, a=a_values, b=b_values)
+            for (scope, name), (a_values, b_values) in differing_settings(
+                pairs, a.plan, b.plan
+            ).items()
         ),
         cells=cells,
-        only_a=_alone(a.results.cells, [first for first, _ in pairs]),
-        only_b=_alone(b.results.cells, [second for _, second in pairs]),
+        only_a=_unpaired(a.results.cells, [first for first, _ in pairs]),
+        only_b=_unpaired(b.results.cells, [second for _, second in pairs]),
     )
 
 
 def check_measured(results: SweepResults) -> None:
-    """See that a sweep has a trial of which something is known.
+    """Check that a sweep has a sealed trial that was measured.
 
     Raises:
         NotComparable: it has none.
     """
     if not any(trial.judged for trial in results.trials):
         raise NotComparable(
-            f"{results.sweep_id} has no sealed trial that was measured: `ackbench measure {results.sweep_id}` measures those that there are"
+            f"{results.sweep_id} has no sealed trial that was measured; measure its trials with: "
+            f"ackbench measure {results.sweep_id}"
         )
 
 
 def _remarks(sides: Iterable[ComparedSweep], *, paired: bool) -> list[str]:
-    remarks = (
-        []
-        if paired
-        else [
-            "the trials' seeds differ, so trials are not compared in pairs; that says less than pairs would"
-        ]
-    )
+    remarks = []
+    if not paired:
+        remarks.append(
+            "trials are not compared in pairs, because their seeds differ; "
+            "this supports weaker conclusions"
+        )
     for side in sides:
-        harness = side.results.harness
-        if harness.failed:
+        name, results = side.plan.sweep_id, side.results
+        if results.harness.failed:
+            sentences = " ".join(results.harness.sentences)
+            remarks.append(f"do not trust {name}: its controls failed. {sentences}".strip())
+        if results.unmeasured or results.pending:
             remarks.append(
-                f"do not believe {side.plan.sweep_id}: its controls failed. {' '.join(harness.sentences)}".strip()
-            )
-        if side.results.unmeasured or side.results.pending:
-            remarks.append(
-                f"{side.plan.sweep_id} is not whole: {len(side.results.pending)} trials not run, {len(side.results.unmeasured)} not measured"
+                f"{name} is incomplete: {len(results.pending)} trials not run, "
+                f"{len(results.unmeasured)} not measured"
             )
     return remarks
 
 
-def compared(pair: Pair, a: ComparedSweep, b: ComparedSweep) -> ComparedCell:
-    """Return a pair's measures, trial by trial where both ran under the same seeds, and the verdicts that differ."""
+def compare_pair(pair: Pair, a: ComparedSweep, b: ComparedSweep) -> ComparedCell:
+    """Compare the measures and verdicts of two cells, in pairs of trials if the seeds are equal."""
     first, second = pair
     paired = _same_seeds(pair, a.plan, b.plan)
-    before, after = judged_trials(a.results, first), judged_trials(b.results, second)
+    a_trials, b_trials = judged_trials(a.results, first), judged_trials(b.results, second)
     shares = (
-        share_difference(measure, _values(before, of), _values(after, of), paired=paired)
-        for measure, of in _SHARES.items()
+        share_difference(measure, _values(a_trials, value), _values(b_trials, value), paired=paired)
+        for measure, value in _SHARES.items()
     )
     numbers = (
-        number_difference(measure, _values(before, of), _values(after, of), paired=paired)
-        for measure, of in _NUMBERS.items()
+        number_difference(
+            measure, _values(a_trials, value), _values(b_trials, value), paired=paired
+        )
+        for measure, value in _NUMBERS.items()
     )
     return ComparedCell(
         a_label=first.label,
@@ -214,41 +235,43 @@ def compared(pair: Pair, a: ComparedSweep, b: ComparedSweep) -> ComparedCell:
 
 
 def _same_seeds(pair: Pair, a: Plan, b: Plan) -> bool:
-    """Say whether the repeats that both sides planned have the same seeds; none in common is no pair."""
-    before, after = specs_of(a, pair[0]), specs_of(b, pair[1])
-    common = before.keys() & after.keys()
-    return bool(common) and all(before[repeat].seed == after[repeat].seed for repeat in common)
+    """Return whether both sides planned common repeats, and with the same seeds."""
+    a_trials, b_trials = trials_by_repeat(a, pair[0]), trials_by_repeat(b, pair[1])
+    common = a_trials.keys() & b_trials.keys()
+    return bool(common) and all(a_trials[repeat].seed == b_trials[repeat].seed for repeat in common)
 
 
 _Value = TypeVar("_Value", bool, float)
 
 
 def _values(
-    trials: Sequence[TrialResult], of: Callable[[TrialResult], _Value | None]
+    trials: Sequence[TrialResult], value_of: Callable[[TrialResult], _Value | None]
 ) -> dict[int, _Value]:
-    """Return the trials' values by repeat; a trial that has none is left out."""
-    found = ((trial.repeat, of(trial)) for trial in trials)
-    return {repeat: value for repeat, value in found if repeat is not None and value is not None}
+    """Return the trials' values by repeat; a trial without a value is left out."""
+    values = ((trial.repeat, value_of(trial)) for trial in trials)
+    return {repeat: value for repeat, value in values if repeat is not None and value is not None}
 
 
 def _verdict_changes(a: Sequence[Judgement], b: Sequence[Judgement]) -> list[VerdictChange]:
-    before, after = (
-        {judgement.guarantee: _said(judgement) for judgement in side} for side in (a, b)
+    a_texts, b_texts = (
+        {judgement.guarantee: _verdict_text(judgement) for judgement in side} for side in (a, b)
     )
-    both = [guarantee for guarantee in Guarantee if guarantee in before and guarantee in after]
+    both = [guarantee for guarantee in Guarantee if guarantee in a_texts and guarantee in b_texts]
     return [
-        VerdictChange(guarantee=guarantee, a=before[guarantee], b=after[guarantee])
+        VerdictChange(guarantee=guarantee, a=a_texts[guarantee], b=b_texts[guarantee])
         for guarantee in both
-        if before[guarantee] != after[guarantee]
+        if a_texts[guarantee] != b_texts[guarantee]
     ]
 
 
-def _said(judgement: Judgement) -> str:
-    seen = {True: ", seen", False: ", not seen", None: ""}[judgement.seen]
-    return judgement.verdict.value + (seen if judgement.verdict.value == "NOT GUARANTEED" else "")
+def _verdict_text(judgement: Judgement) -> str:
+    if judgement.verdict is not Verdict.NOT_GUARANTEED:
+        return judgement.verdict.value
+    observed = {True: ": observed", False: ": not observed", None: ""}[judgement.seen]
+    return judgement.verdict.value + observed
 
 
-def _alone(cells: Sequence[CellResult], matched: Sequence[CellResult]) -> tuple[str, ...]:
+def _unpaired(cells: Sequence[CellResult], matched: Sequence[CellResult]) -> tuple[str, ...]:
     return tuple(
         cell.label
         for cell in cells

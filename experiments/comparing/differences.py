@@ -1,4 +1,8 @@
-"""One measure of two cells, side by side: paired where both ran under the same seeds, and otherwise apart, which says less. Pure."""
+"""The difference between two cells in one measure.
+
+Trials are compared in pairs if both cells ran with the same seeds. Unpaired comparisons support
+weaker conclusions.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +11,12 @@ from enum import StrEnum
 from statistics import median
 
 from experiments.comparing.pairing import (
-    LEAST_PAIRS,
+    MIN_PAIRS_FOR_TEST,
     PairedNumbers,
     PairedShares,
     paired_numbers,
     paired_shares,
-    shares_apart,
+    share_difference_interval,
 )
 from experiments.ledger.record import Frozen
 from experiments.verdicts.statistics import (
@@ -28,57 +32,71 @@ from experiments.verdicts.statistics import (
 )
 
 
-class MeasuredValues(StrEnum):
-    """What two cells are compared by."""
+class ComparedMeasure(StrEnum):
+    """A measure that two cells are compared by."""
 
     LOSS = "loss"
-    """The share of trials that lost an acknowledged record for certain."""
+    """The share of trials that certainly lost an acknowledged record."""
     DUPLICATES = "duplicates"
-    """The share of trials with a further copy in the log."""
+    """The share of trials with a duplicate in the log."""
     LATENCY_P99 = "latency_p99"
-    """The trial's 99th percentile from the intended time to the acknowledgement, milliseconds."""
+    """A trial's 99th percentile from intended time to acknowledgement, milliseconds."""
     OUTAGE = "outage"
-    """The trial's longest time in which a partition acknowledged nothing, milliseconds."""
+    """A trial's longest time without an acknowledgement on a partition, milliseconds."""
     THROUGHPUT = "throughput"
-    """Acknowledged inside the load window, records a second."""
+    """Records acknowledged within the load window, per second."""
 
     @property
     def is_share(self) -> bool:
-        """Whether it is a share of trials; else it is a number of each trial."""
-        return self in {MeasuredValues.LOSS, MeasuredValues.DUPLICATES}
+        """Whether it is a share of trials; if not, it is a number per trial."""
+        return self in {ComparedMeasure.LOSS, ComparedMeasure.DUPLICATES}
 
     @property
     def more_is_worse(self) -> bool:
-        """Of all but the throughput."""
-        return self is not MeasuredValues.THROUGHPUT
+        """Whether a larger value is worse: true except for throughput."""
+        return self is not ComparedMeasure.THROUGHPUT
 
 
 class Difference(Frozen):
-    """One measure of a cell in sweep `a` and in sweep `b`; what the trials cannot tell is null, and `reasons` says why."""
+    """One measure of a cell in sweep `a` and in sweep `b`.
 
-    measure: MeasuredValues
+    Values that the trials do not show are null, and `reasons` explains why.
+    """
+
+    measure: ComparedMeasure
     paired: bool
-    """Trial by trial under the same seed; else the two cells' trials were compared as they are."""
+    """Whether trials were compared in pairs with the same seed."""
     trials: int
-    """Pairs; unpaired: the trials of the cell that has fewer."""
+    """The number of pairs; unpaired: of trials of the cell that has fewer."""
     a_share: Share | None = None
     b_share: Share | None = None
     a_median: Estimate | None = None
     b_median: Estimate | None = None
     difference: float | None = None
-    """`b` less `a`: of shares, from -1 to 1; of numbers, the median over pairs, in their unit. Unpaired: of the medians."""
+    """`b - a`. Shares: from -1 to 1. Numbers: the median over pairs, in the measure's unit.
+
+    Unpaired: the difference of the medians.
+    """
     difference_interval: Interval | None = None
     ratio: float | None = None
-    """`b` divided by `a`, of numbers: the median over pairs. Unpaired: of the medians."""
+    """`b / a`, for numbers only: the median over pairs. Unpaired: the ratio of the medians."""
     ratio_interval: Interval | None = None
     p_value: float | None = None
     effect: float | None = None
-    """The rank-biserial correlation, -1 (`b` always less) to 1 (`b` always more); 0: no more often the one than the other."""
+    """The rank-biserial correlation, from -1 (`b` is always less) to 1 (`b` is always more).
+
+    0: neither is more often the larger one.
+    """
     test: str
     reasons: tuple[str, ...] = ()
 
     def worse_by(self) -> float | None:
-        """Return by how much `b` is worse at least, with the interval's confidence: a share's points, or a part of `a`'s value; `None`: it cannot be told."""
+        """Return by how much `b` is worse at least, with the confidence of the interval.
+
+        Returns:
+            For a share, the difference of the shares; for a number, the difference as a fraction of
+            `a`'s value; `None` if there is no interval.
+        """
         if self.measure.is_share:
             return self.difference_interval.low if self.difference_interval else None
         if self.ratio_interval is None:
@@ -91,62 +109,62 @@ class Difference(Frozen):
 
 
 def share_difference(
-    measure: MeasuredValues, a: Mapping[int, bool], b: Mapping[int, bool], *, paired: bool
+    measure: ComparedMeasure, a: Mapping[int, bool], b: Mapping[int, bool], *, paired: bool
 ) -> Difference:
-    """Compare a yes or no of each trial, by the key that pairs them."""
+    """Compare one yes or no per trial; the keys pair the trials."""
     sides = {
         "a_share": share(sum(a.values()), len(a)) if a else None,
         "b_share": share(sum(b.values()), len(b)) if b else None,
     }
     if paired:
-        return _of_paired_shares(measure, paired_shares(a, b)).model_copy(update=sides)
+        return _from_paired_shares(measure, paired_shares(a, b)).model_copy(update=sides)
     return _unpaired_shares(measure, list(a.values()), list(b.values())).model_copy(update=sides)
 
 
 def number_difference(
-    measure: MeasuredValues, a: Mapping[int, float], b: Mapping[int, float], *, paired: bool
+    measure: ComparedMeasure, a: Mapping[int, float], b: Mapping[int, float], *, paired: bool
 ) -> Difference:
-    """Compare a number of each trial, by the key that pairs them."""
+    """Compare one number per trial; the keys pair the trials."""
     sides = {"a_median": estimate(list(a.values())), "b_median": estimate(list(b.values()))}
     if paired:
-        return _of_paired_numbers(measure, paired_numbers(a, b)).model_copy(update=sides)
+        return _from_paired_numbers(measure, paired_numbers(a, b)).model_copy(update=sides)
     return _unpaired_numbers(measure, list(a.values()), list(b.values())).model_copy(update=sides)
 
 
-def _of_paired_shares(measure: MeasuredValues, found: PairedShares) -> Difference:
+def _from_paired_shares(measure: ComparedMeasure, shares: PairedShares) -> Difference:
     return Difference(
         measure=measure,
         paired=True,
-        trials=found.pairs,
-        difference=found.difference,
-        difference_interval=found.interval,
-        p_value=found.p_value,
-        effect=found.effect,
+        trials=shares.pairs,
+        difference=shares.difference,
+        difference_interval=shares.interval,
+        p_value=shares.p_value,
+        effect=shares.effect,
         test="McNemar's, exact",
-        reasons=found.reasons,
+        reasons=shares.reasons,
     )
 
 
-def _of_paired_numbers(measure: MeasuredValues, found: PairedNumbers) -> Difference:
+def _from_paired_numbers(measure: ComparedMeasure, numbers: PairedNumbers) -> Difference:
     return Difference(
         measure=measure,
         paired=True,
-        trials=found.pairs,
-        difference=found.difference.median if found.difference else None,
-        difference_interval=found.difference.interval if found.difference else None,
-        ratio=found.ratio.median if found.ratio else None,
-        ratio_interval=found.ratio.interval if found.ratio else None,
-        p_value=found.p_value,
-        effect=found.effect,
+        trials=numbers.pairs,
+        difference=numbers.difference.median if numbers.difference else None,
+        difference_interval=numbers.difference.interval if numbers.difference else None,
+        ratio=numbers.ratio.median if numbers.ratio else None,
+        ratio_interval=numbers.ratio.interval if numbers.ratio else None,
+        p_value=numbers.p_value,
+        effect=numbers.effect,
         test="Wilcoxon's signed ranks",
-        reasons=found.reasons,
+        reasons=numbers.reasons,
     )
 
 
-def _unpaired_shares(measure: MeasuredValues, a: Sequence[bool], b: Sequence[bool]) -> Difference:
-    """The difference of two shares, with an exact and cautious interval; Fisher's exact test."""
-    few = min(len(a), len(b))
-    if not few:
+def _unpaired_shares(measure: ComparedMeasure, a: Sequence[bool], b: Sequence[bool]) -> Difference:
+    """Return the difference of two shares, with a conservative interval and Fisher's exact test."""
+    trials = min(len(a), len(b))
+    if not trials:
         return Difference(
             measure=measure,
             paired=False,
@@ -160,9 +178,9 @@ def _unpaired_shares(measure: MeasuredValues, a: Sequence[bool], b: Sequence[boo
     return Difference(
         measure=measure,
         paired=False,
-        trials=few,
+        trials=trials,
         difference=sum(b) / len(b) - sum(a) / len(a),
-        difference_interval=shares_apart((sum(a), len(a)), (sum(b), len(b))),
+        difference_interval=share_difference_interval((sum(a), len(a)), (sum(b), len(b))),
         p_value=float(fisher_exact(table).pvalue),
         effect=sum(b) / len(b) - sum(a) / len(a),
         test="Fisher's, exact",
@@ -170,11 +188,14 @@ def _unpaired_shares(measure: MeasuredValues, a: Sequence[bool], b: Sequence[boo
 
 
 def _unpaired_numbers(
-    measure: MeasuredValues, a: Sequence[float], b: Sequence[float]
+    measure: ComparedMeasure, a: Sequence[float], b: Sequence[float]
 ) -> Difference:
-    """The difference and the ratio of two medians, with bootstrap intervals by trial; Mann and Whitney's test."""
-    few = min(len(a), len(b))
-    if not few:
+    """Return the difference and the ratio of two medians.
+
+    The intervals are from a bootstrap over trials, the test is that of Mann and Whitney.
+    """
+    trials = min(len(a), len(b))
+    if not trials:
         return Difference(
             measure=measure,
             paired=False,
@@ -182,22 +203,24 @@ def _unpaired_numbers(
             test="Mann and Whitney's",
             reasons=("one side has no sealed trial",),
         )
-    before, after = median(a), median(b)
-    told = few >= MIN_TRIALS_FOR_INTERVAL
+    a_median, b_median = median(a), median(b)
+    has_interval = trials >= MIN_TRIALS_FOR_INTERVAL
     return Difference(
         measure=measure,
         paired=False,
-        trials=few,
-        difference=after - before,
-        difference_interval=_resampled(a, b, ratio=False) if told else None,
-        ratio=after / before if min(a) > 0 else None,
-        ratio_interval=_resampled(a, b, ratio=True) if told and min(a) > 0 else None,
-        p_value=_mann_whitney(a, b) if few >= LEAST_PAIRS else None,
+        trials=trials,
+        difference=b_median - a_median,
+        difference_interval=_resampled(a, b, ratio=False) if has_interval else None,
+        ratio=b_median / a_median if min(a) > 0 else None,
+        ratio_interval=_resampled(a, b, ratio=True) if has_interval and min(a) > 0 else None,
+        p_value=_mann_whitney(a, b) if trials >= MIN_PAIRS_FOR_TEST else None,
         effect=_dominance(a, b),
         test="Mann and Whitney's",
         reasons=()
-        if told
-        else (f"{few} trials: no interval of a median below {MIN_TRIALS_FOR_INTERVAL}",),
+        if has_interval
+        else (
+            f"an interval of a median needs {MIN_TRIALS_FOR_INTERVAL} trials; there are {trials}",
+        ),
     )
 
 
@@ -205,13 +228,13 @@ def _resampled(a: Sequence[float], b: Sequence[float], *, ratio: bool) -> Interv
     import numpy as np
     from scipy.stats import bootstrap
 
-    def between(first: object, second: object, axis: int = -1) -> object:
+    def change(first: object, second: object, axis: int = -1) -> object:
         before, after = np.median(first, axis=axis), np.median(second, axis=axis)  # type: ignore[call-overload]
         return after / before if ratio else after - before
 
-    found = bootstrap(
+    result = bootstrap(
         (sorted(a), sorted(b)),
-        between,
+        change,
         vectorized=True,
         n_resamples=RESAMPLES,
         method="percentile",
@@ -219,7 +242,7 @@ def _resampled(a: Sequence[float], b: Sequence[float], *, ratio: bool) -> Interv
         rng=np.random.default_rng(SEED),
     )
     return Interval(
-        low=float(found.confidence_interval.low), high=float(found.confidence_interval.high)
+        low=float(result.confidence_interval.low), high=float(result.confidence_interval.high)
     )
 
 
@@ -230,5 +253,9 @@ def _mann_whitney(a: Sequence[float], b: Sequence[float]) -> float:
 
 
 def _dominance(a: Sequence[float], b: Sequence[float]) -> float:
-    """How much more often a trial of `b` has the larger value than one of `a`, over all couples of them: the rank-biserial correlation without pairs."""
+    """Return the unpaired rank-biserial correlation.
+
+    Over all combinations of a trial of `a` and a trial of `b`: how much more often that of `b` has
+    the larger value.
+    """
     return sum((y > x) - (y < x) for x in a for y in b) / (len(a) * len(b))

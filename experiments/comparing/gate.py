@@ -1,4 +1,4 @@
-"""The gate: what a build, or whoever calls, takes for a failure. An expression each; pure."""
+"""The gate of `--fail-on`: which results fail a build, one expression per condition."""
 
 from __future__ import annotations
 
@@ -8,117 +8,126 @@ from dataclasses import dataclass
 from typing import Final
 
 from experiments.comparing.comparison import Comparison
-from experiments.comparing.differences import Difference, MeasuredValues
+from experiments.comparing.differences import ComparedMeasure, Difference
 from experiments.results.models import SweepResults
 from experiments.verdicts.judge import Judgement, Verdict
 from experiments.verdicts.statistics import describe_share
 from infra.errors import InputError
 
 EXIT_CODE: Final = 3
-"""Kafka did what the caller does not take; 1 is the harness, 2 the request."""
+"""The results do not pass the gate; 1 is an error of the harness, 2 an invalid request."""
 VIOLATED: Final = "violated"
 UNKNOWN: Final = "unknown"
 _WORSE: Final = re.compile(r"worse:(?P<measure>[a-z0-9_]+)>(?P<percent>\d+(\.\d+)?)%")
-_ALLOWED: Final = f"violated, unknown, or worse:MEASURE>N% with one of {', '.join(MeasuredValues)}"
+_ALLOWED: Final = f"violated, unknown, or worse:MEASURE>N% with one of {', '.join(ComparedMeasure)}"
 
 
 @dataclass(frozen=True)
 class WorseBy:
-    """Sweep `b` may not be worse than `a` by more than this."""
+    """A limit on how much worse sweep `b` may be than sweep `a`."""
 
-    measure: MeasuredValues
+    measure: ComparedMeasure
     bound: float
-    """A part of 1: of shares, points; of numbers, relative to `a`."""
+    """As a fraction of 1: the difference of two shares; of numbers, relative to `a`."""
 
 
 @dataclass(frozen=True)
 class Gate:
-    """All that a caller does not take."""
+    """The conditions that fail a build."""
 
     violated: bool = False
     unknown: bool = False
-    """Also where the trials cannot tell."""
+    """Whether unknown verdicts and undecidable limits fail too."""
     worse: tuple[WorseBy, ...] = ()
 
     @classmethod
-    def of(cls, expressions: Sequence[str], *, two_sweeps: bool = False) -> Gate:
-        """Return the gate that `--fail-on` asks for.
+    def parse(cls, expressions: Sequence[str], *, two_sweeps: bool = False) -> Gate:
+        """Return the gate of these `--fail-on` expressions.
 
         Raises:
-            InputError: an expression is of another form, or needs two sweeps where there is one.
+            InputError: an expression is invalid, or needs two sweeps and there is one.
         """
         worse = tuple(
-            _worse(text, two_sweeps=two_sweeps)
+            _parse_limit(text, two_sweeps=two_sweeps)
             for text in expressions
             if text not in {VIOLATED, UNKNOWN}
         )
         return cls(VIOLATED in expressions, UNKNOWN in expressions, worse)
 
-    def of_sweep(self, results: SweepResults) -> list[str]:
-        """Return why one sweep does not pass, a line a reason; none: it does."""
-        return list(self._verdicts(results))
+    def sweep_failures(self, results: SweepResults) -> list[str]:
+        """Return the reasons why a sweep fails, one line each; empty if it passes."""
+        return list(self._verdict_failures(results))
 
-    def of_comparison(self, comparison: Comparison, sweeps: Sequence[SweepResults]) -> list[str]:
-        """Return why two sweeps do not pass, a line a reason; none: they do."""
-        reasons = [reason for results in sweeps for reason in self._verdicts(results)]
+    def comparison_failures(
+        self, comparison: Comparison, sweeps: Sequence[SweepResults]
+    ) -> list[str]:
+        """Return the reasons why a comparison fails, one line each; empty if it passes."""
+        reasons = [reason for results in sweeps for reason in self._verdict_failures(results)]
         return [
             *reasons,
-            *(reason for limit in self.worse for reason in self._worse(limit, comparison)),
+            *(reason for limit in self.worse for reason in self._limit_failures(limit, comparison)),
         ]
 
-    def _verdicts(self, results: SweepResults) -> Iterator[str]:
-        yield from self._controls(results)
+    def _verdict_failures(self, results: SweepResults) -> Iterator[str]:
+        yield from self._control_failures(results)
         for cell in results.cells:
             for judgement in cell.judgements:
+                subject = f"{results.sweep_id}: {judgement.guarantee} with {cell.label}"
                 if judgement.verdict is Verdict.VIOLATED and self.violated:
-                    yield f"violated: {results.sweep_id}: {judgement.guarantee} with {cell.label}: {_seen(judgement)}"
+                    yield f"violated: {subject}: {_observed_text(judgement)}"
                 if judgement.verdict is Verdict.UNKNOWN and self.unknown:
-                    yield f"unknown: {results.sweep_id}: {judgement.guarantee} with {cell.label}: {' '.join(judgement.reasons[-1:]) or 'no reason is known'}"
+                    reason = " ".join(judgement.reasons[-1:]) or "no reason is known"
+                    yield f"unknown: {subject}: {reason}"
         if self.unknown and not any(cell.judgements for cell in results.cells):
-            yield f"unknown: {results.sweep_id}: nothing was judged"
+            yield f"unknown: {results.sweep_id}: no cell was judged"
 
-    def _controls(self, results: SweepResults) -> Iterator[str]:
-        """A sweep whose own controls failed says nothing, and what says nothing passes no gate."""
+    def _control_failures(self, results: SweepResults) -> Iterator[str]:
+        """Yield a reason if the sweep's controls failed: such a sweep proves nothing."""
         if self != NO_GATE and results.harness.failed:
             yield f"controls: {results.sweep_id}: {' '.join(results.harness.sentences)}"
 
-    def _worse(self, limit: WorseBy, comparison: Comparison) -> Iterator[str]:
+    def _limit_failures(self, limit: WorseBy, comparison: Comparison) -> Iterator[str]:
         for cell in comparison.cells:
-            difference = cell.of(limit.measure)
-            by = difference.worse_by()
-            if by is None and self.unknown:
-                yield f"unknown: {limit.measure} with {cell.b_label}: {'; '.join(difference.reasons) or 'the trials cannot tell'}"
-            elif by is not None and by > limit.bound:
-                told = f"{_told(difference, by)}; allowed: {100 * limit.bound:g}"
-                yield f"worse: {limit.measure} with {cell.b_label}: {comparison.b} is worse than {comparison.a} by {told}"
+            subject = f"{limit.measure} with {cell.b_label}"
+            difference = cell.difference_in(limit.measure)
+            worse_by = difference.worse_by()
+            if worse_by is None and self.unknown:
+                reasons = "; ".join(difference.reasons) or "the trials do not show it"
+                yield f"unknown: {subject}: {reasons}"
+            elif worse_by is not None and worse_by > limit.bound:
+                yield (
+                    f"worse: {subject}: {comparison.b} is worse than {comparison.a} by "
+                    f"{_difference_text(difference, worse_by)}; allowed: {100 * limit.bound:g}"
+                )
 
 
 NO_GATE: Final = Gate()
-"""Whatever Kafka did is taken."""
+"""Passes all results."""
 
 
-def _worse(text: str, *, two_sweeps: bool) -> WorseBy:
-    found = _WORSE.fullmatch(text.replace(" ", ""))
-    if not found or found["measure"] not in set(MeasuredValues):
-        raise InputError(f"--fail-on is {text!r}; allowed: {_ALLOWED}")
+def _parse_limit(text: str, *, two_sweeps: bool) -> WorseBy:
+    match = _WORSE.fullmatch(text.replace(" ", ""))
+    if not match or match["measure"] not in set(ComparedMeasure):
+        raise InputError(f"invalid value for --fail-on: {text!r} (allowed: {_ALLOWED})")
     if not two_sweeps:
         raise InputError(
-            f"--fail-on {text} needs two sweeps: `ackbench compare A B --fail-on '{text}'`"
+            f"--fail-on {text} needs two sweeps; use: ackbench compare A B --fail-on '{text}'"
         )
-    return WorseBy(MeasuredValues(found["measure"]), float(found["percent"]) / 100)
+    return WorseBy(ComparedMeasure(match["measure"]), float(match["percent"]) / 100)
 
 
-def _seen(judgement: Judgement) -> str:
-    trials = f"in {describe_share(judgement.share)}" if judgement.share else "seen"
+def _observed_text(judgement: Judgement) -> str:
+    trials = f"in {describe_share(judgement.share)}" if judgement.share else "observed"
     return f"{trials} ({', '.join(judgement.trials)})" if judgement.trials else trials
 
 
-def _told(difference: Difference, by: float) -> str:
-    """Return the difference that was found, and what it is at least."""
-    found = (
-        difference.difference
-        if difference.measure.is_share
-        else difference.ratio and abs(difference.ratio - 1)
+def _difference_text(difference: Difference, worse_by: float) -> str:
+    """Return the measured difference and its bound, in points of a share or in percent."""
+    if difference.measure.is_share:
+        measured, unit = difference.difference, "points"
+    else:
+        measured, unit = difference.ratio and abs(difference.ratio - 1), "%"
+    return (
+        f"{100 * (measured or 0):.1f} {unit}, at least {100 * worse_by:.1f} {unit} "
+        "(95 % confidence)"
     )
-    unit = "points" if difference.measure.is_share else "%"
-    return f"{100 * (found or 0):.1f} {unit}, at least {100 * by:.1f} {unit} at 95 %"

@@ -1,9 +1,9 @@
-"""Faults down, clients' settings across: what each pair lost and repeated, over several sweeps. Pure."""
+"""The table of faults against client settings: loss and duplicates of each pair, over sweeps."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,13 +11,17 @@ from experiments.ledger.record import Cell, Scalar
 from experiments.messages.phrases import format_count
 from experiments.results import wording
 from experiments.results.models import CellResult, SweepResults
-from experiments.sweep.cell_names import setting_text, value_text
+from experiments.sweep.cell_names import FAULT_AXIS, setting_text, value_text
 from experiments.verdicts.contract import Guarantee
 from experiments.verdicts.judge import Verdict
+from experiments.verdicts.statistics import Share
 
-ACROSS: Final = ("acks", "enable.idempotence")
-"""The axes that make the columns; all others tell rows apart."""
+COLUMN_AXES: Final = ("acks", "enable.idempotence")
+"""The axes of the columns; all other axes distinguish rows."""
 _UNKNOWN: Final = "-"
+
+_Column = tuple[Scalar, ...]
+"""A value per axis of `COLUMN_AXES`."""
 
 
 @dataclass(frozen=True)
@@ -26,13 +30,12 @@ class MatrixRow:
 
     fault: str
     circumstances: str
-    """What differs from the table's usual values, or between this fault's rows, `axis=value` each."""
+    """The settings that differ from the common ones or between this fault's rows: `axis=value`."""
     took_effect: int
-    """Of so many trials did the fault bite ..."""
-    struck: int
-    """... of so many in which it struck."""
+    """In how many of the `injected` trials the fault took effect."""
+    injected: int
     cells: tuple[CellResult | None, ...]
-    """One a column; `None`: no sweep holds it."""
+    """One per column; `None`: no sweep has it."""
 
 
 @dataclass(frozen=True)
@@ -41,14 +44,14 @@ class Matrix:
 
     columns: tuple[Cell, ...]
     rows: tuple[MatrixRow, ...]
-    usual: Cell
-    """What holds where a row says nothing else, fault and columns apart."""
+    common: Cell
+    """The settings of every row that does not state others, without fault and column axes."""
     violations: tuple[str, ...]
-    """Where what was seen differs from what is promised, a line each."""
+    """One line per violated guarantee."""
 
     @property
     def verdicts(self) -> Counter[Verdict]:
-        """How often each verdict was given, over all promises of all cells."""
+        """How often each verdict was given, over all guarantees of all cells."""
         return Counter(
             judgement.verdict
             for row in self.rows
@@ -59,44 +62,44 @@ class Matrix:
 
 
 def matrix_of(sweeps: Sequence[SweepResults]) -> Matrix:
-    """Return the table of all the sweeps' own cells; of a cell that several hold, the last one named counts."""
+    """Return the table of the sweeps' own cells; of equal cells, that of the last sweep counts."""
     cells = [
         cell for sweep in sweeps for cell in sweep.cells if not cell.added and cell.refused is None
     ]
     columns = tuple(
-        sorted({_across(cell.cell) for cell in cells}, key=lambda column: tuple(map(_rank, column)))
+        sorted({_column(cell.cell) for cell in cells}, key=lambda column: tuple(map(_rank, column)))
     )
-    others = list(
+    row_axes = list(
         dict.fromkeys(
-            axis for cell in cells for axis in cell.cell if axis not in {*ACROSS, "fault"}
+            axis for cell in cells for axis in cell.cell if axis not in {*COLUMN_AXES, FAULT_AXIS}
         )
     )
-    usual = {axis: _usual([cell.cell.get(axis) for cell in cells]) for axis in others}
-    by_row: dict[tuple[str, str], dict[tuple[Scalar, ...], CellResult]] = {}
+    common = {axis: _most_frequent([cell.cell.get(axis) for cell in cells]) for axis in row_axes}
+    rows: dict[tuple[str, str], dict[_Column, CellResult]] = {}
     for cell in cells:
-        alike = [other.cell for other in cells if other.cell.get("fault") == cell.cell.get("fault")]
-        telling = [
+        fault = cell.cell.get(FAULT_AXIS)
+        same_fault = [other.cell for other in cells if other.cell.get(FAULT_AXIS) == fault]
+        distinguishing = [
             axis
-            for axis in others
-            if any(str(other.get(axis)) != str(usual[axis]) for other in alike)
+            for axis in row_axes
+            if any(str(other.get(axis)) != str(common[axis]) for other in same_fault)
         ]
-        by_row.setdefault(
-            (value_text(cell.cell.get("fault")), _circumstances(cell.cell, telling)), {}
-        )[_across(cell.cell)] = cell
+        key = (value_text(fault), _circumstances(cell.cell, distinguishing))
+        rows.setdefault(key, {})[_column(cell.cell)] = cell
     return Matrix(
-        columns=tuple(dict(zip(ACROSS, column, strict=True)) for column in columns),
-        rows=tuple(_row(*key, of_row, columns) for key, of_row in by_row.items()),
-        usual=usual,
+        columns=tuple(dict(zip(COLUMN_AXES, column, strict=True)) for column in columns),
+        rows=tuple(_row(*key, by_column, columns) for key, by_column in rows.items()),
+        common=common,
         violations=tuple(
-            f"{sweep.sweep_id}: {line.text}"
+            f"{sweep.sweep_id}: {note.text}"
             for sweep in sweeps
-            for line in wording.violation_notes(sweep)
+            for note in wording.violation_notes(sweep)
         ),
     )
 
 
-def heads(matrix: Matrix) -> tuple[str, ...]:
-    """Return the columns' heads: `acks=1`, `acks=all idem`."""
+def column_heads(matrix: Matrix) -> tuple[str, ...]:
+    """Return the heads of the columns: `acks=1`, `acks=all idempotent`."""
     return tuple(
         f"acks={value_text(column['acks'])}{' idempotent' if column['enable.idempotence'] else ''}"
         for column in matrix.columns
@@ -104,66 +107,66 @@ def heads(matrix: Matrix) -> tuple[str, ...]:
 
 
 def loss_text(cell: CellResult | None) -> str:
-    """Return a cell's loss: the verdict's sign, in how many trials, with the interval, and how many records."""
-    return _text(cell, Guarantee.NO_ACKED_LOSS, "lost")
+    """Return a cell's loss: the verdict's sign, the share of trials with bounds, the records."""
+    if cell is None:
+        return ""
+    records = cell.lost[0] if cell.lost else None
+    return _text(cell, Guarantee.NO_ACKED_LOSS, "lost", cell.loss, records)
 
 
 def duplicates_text(cell: CellResult | None) -> str:
-    """Return the same of its duplicates."""
-    return _text(cell, Guarantee.NO_DUPLICATES, "dup.")
+    """Return a cell's duplicates in the same form as its loss."""
+    if cell is None:
+        return ""
+    return _text(cell, Guarantee.NO_DUPLICATES, "dup.", cell.duplication, cell.duplicates)
 
 
-def below(matrix: Matrix) -> Iterator[str]:
-    """Yield what a reader must know besides the table: what holds throughout, the signs, and how often what was seen differs from what is promised."""
-    told = " ".join(
-        setting_text(axis, value) for axis, value in matrix.usual.items() if value is not None
+def matrix_notes(matrix: Matrix) -> Iterator[str]:
+    """Yield the lines below the table: common settings, legend, and the number of verdicts."""
+    common = " ".join(
+        setting_text(axis, value) for axis, value in matrix.common.items() if value is not None
     )
-    if told:
-        yield f"unless a row says otherwise: {told}"
+    if common:
+        yield f"unless a row says otherwise: {common}"
     yield wording.LEGEND
-    cells, counts = (
-        sum(cell is not None for row in matrix.rows for cell in row.cells),
-        matrix.verdicts,
-    )
+    cells = sum(cell is not None for row in matrix.rows for cell in row.cells)
+    counts = matrix.verdicts
     yield (
-        f"{format_count(cells, 'cell')}: {counts[Verdict.HELD]:,} promises held, {counts[Verdict.VIOLATED]:,} VIOLATED, {counts[Verdict.UNKNOWN]:,} not known; "
-        f"{counts[Verdict.NOT_GUARANTEED]:,} times nothing was promised"
+        f"{format_count(cells, 'cell')}: {counts[Verdict.HELD]:,} guarantees held, "
+        f"{counts[Verdict.VIOLATED]:,} VIOLATED, {counts[Verdict.UNKNOWN]:,} unknown, "
+        f"{counts[Verdict.NOT_GUARANTEED]:,} not guaranteed"
     )
 
 
 def as_markdown(matrix: Matrix) -> Iterator[str]:
-    """Yield the table's lines for a document, and what stands below it."""
-    yield f"| fault | bit | {' | '.join(heads(matrix))} |"
+    """Yield the lines of the table in Markdown, and the notes below it."""
+    yield f"| fault | took effect | {' | '.join(column_heads(matrix))} |"
     yield f"|---|---|{'---|' * len(matrix.columns)}"
     for row in matrix.rows:
         name = f"`{row.fault}`" + (f"<br>{row.circumstances}" if row.circumstances else "")
         entries = (
             f"{loss_text(cell)}<br>{duplicates_text(cell)}" if cell else "" for cell in row.cells
         )
-        yield f"| {name} | {row.took_effect} of {row.struck} | {' | '.join(entries)} |"
+        yield f"| {name} | {row.took_effect} of {row.injected} | {' | '.join(entries)} |"
     yield ""
     yield from (
-        f"- {line}" for text in (*below(matrix), *matrix.violations) for line in text.splitlines()
+        f"- {line}"
+        for text in (*matrix_notes(matrix), *matrix.violations)
+        for line in text.splitlines()
     )
 
 
-def _text(cell: CellResult | None, guarantee: Guarantee, what: str) -> str:
-    if cell is None:
-        return ""
-    share, records = (
-        (cell.loss, cell.lost[0] if cell.lost else None)
-        if what == "lost"
-        else (cell.duplication, cell.duplicates)
-    )
+def _text(
+    cell: CellResult, guarantee: Guarantee, what: str, share: Share | None, records: int | None
+) -> str:
     if share is None or records is None:
-        return f"{what} {_UNKNOWN} ({_ended(cell)})"
+        return f"{what} {_UNKNOWN} ({_unjudged_trials(cell)})"
     sign = wording.verdict_mark(cell, guarantee)
-    return f"{sign} {what} {wording.short_share_text(share, _UNKNOWN)}" + (
-        f": {records:,}" if records else ""
-    )
+    text = f"{sign} {what} {wording.short_share_text(share, _UNKNOWN)}"
+    return f"{text}: {records:,}" if records else text
 
 
-def _ended(cell: CellResult) -> str:
+def _unjudged_trials(cell: CellResult) -> str:
     counts = (
         (cell.sealed_trials, "not measured"),
         (cell.void_trials, "void"),
@@ -175,21 +178,16 @@ def _ended(cell: CellResult) -> str:
 def _row(
     fault: str,
     circumstances: str,
-    of_row: dict[tuple[Scalar, ...], CellResult],
-    columns: Sequence[tuple[Scalar, ...]],
+    cells: Mapping[_Column, CellResult],
+    columns: Sequence[_Column],
 ) -> MatrixRow:
-    sealed = sum(cell.sealed_trials for cell in of_row.values())
-    return MatrixRow(
-        fault,
-        circumstances,
-        sealed,
-        sealed + sum(cell.void_trials for cell in of_row.values()),
-        tuple(map(of_row.get, columns)),
-    )
+    sealed = sum(cell.sealed_trials for cell in cells.values())
+    void = sum(cell.void_trials for cell in cells.values())
+    return MatrixRow(fault, circumstances, sealed, sealed + void, tuple(map(cells.get, columns)))
 
 
-def _across(cell: Cell) -> tuple[Scalar, ...]:
-    return tuple(cell.get(axis) for axis in ACROSS)
+def _column(cell: Cell) -> _Column:
+    return tuple(cell.get(axis) for axis in COLUMN_AXES)
 
 
 def _circumstances(cell: Cell, axes: Sequence[str]) -> str:
@@ -198,16 +196,14 @@ def _circumstances(cell: Cell, axes: Sequence[str]) -> str:
     )
 
 
-def _usual(values: Sequence[Scalar]) -> Scalar:
-    """Return the value that most cells have, the first of several."""
-    words = Counter(map(str, values))
-    return max(values, key=lambda value: words[str(value)])
+def _most_frequent(values: Sequence[Scalar]) -> Scalar:
+    """Return the most frequent value, the first of several."""
+    counts = Counter(map(str, values))
+    return max(values, key=lambda value: counts[str(value)])
 
 
 def _rank(value: Scalar) -> tuple[int, float, str]:
-    """Numbers before words, `None` first."""
-    return (
-        (0, float(value or 0), "")
-        if value is None or isinstance(value, (bool, int, float))
-        else (1, 0.0, str(value))
-    )
+    """Return a sort key: `None` first, then numbers, then words."""
+    if value is None or isinstance(value, (bool, int, float)):
+        return (0, float(value or 0), "")
+    return (1, 0.0, str(value))

@@ -1,6 +1,7 @@
-"""Two cells under the same seeds, compared pair by pair; SciPy does the arithmetic. Pure.
+"""Statistics of pairs of trials: two cells that ran with the same seeds.
 
-`docs/statistics.md` says what each figure is, what it assumes and where it comes from. Differences and ratios are `b` against `a`.
+SciPy computes the tests. `docs/statistics.md` describes each figure, its assumptions and its
+source. Differences are `b - a`, ratios `b / a`.
 """
 
 from __future__ import annotations
@@ -20,28 +21,34 @@ from experiments.verdicts.statistics import (
     share,
 )
 
-LEAST_PAIRS: Final = 6
-"""With fewer differing pairs no outcome has a two-sided p below 0.05: of 5 the least is 2 / 2^5 = 0.0625."""
+MIN_PAIRS_FOR_TEST: Final = 6
+"""With fewer differing pairs no outcome has a two-sided p below 0.05.
+
+The least p of 5 pairs is 2 / 2^5 = 0.0625.
+"""
 
 
 class PairedNumbers(Frozen):
-    """One number a trial, compared between two cells."""
+    """A comparison of two cells by one number per trial."""
 
     pairs: int
     difference: Estimate | None
-    """The median of `b - a` over pairs; `None`: no pair."""
+    """The median of `b - a` over pairs; `None`: no pairs."""
     ratio: Estimate | None
-    """The median of `b / a` over pairs; `None`: no pair, or an `a` that is not above 0."""
+    """The median of `b / a` over pairs; `None`: no pairs, or a value of `a` is not above 0."""
     p_value: float | None
     """Wilcoxon's signed-rank test, two-sided; `None`: too few pairs differ."""
     effect: float | None
-    """The matched-pairs rank-biserial correlation, -1 (`b` always less) to 1 (`b` always more); 0: no pair differs."""
+    """The matched-pairs rank-biserial correlation.
+
+    From -1 (`b` is always less) to 1 (`b` is always more); 0: no pair differs.
+    """
     reasons: tuple[str, ...] = ()
-    """Why something is missing."""
+    """Why a value is missing."""
 
 
 class PairedShares(Frozen):
-    """One yes or no a trial, compared between two cells."""
+    """A comparison of two cells by one yes or no per trial."""
 
     pairs: int
     both: int
@@ -49,39 +56,51 @@ class PairedShares(Frozen):
     only_b: int
     neither: int
     difference: float | None
-    """The share in `b` less the share in `a`; `None`: no pair."""
+    """The share in `b` minus the share in `a`; `None`: no pairs."""
     interval: Interval | None
-    """Of the difference: exact and cautious (two Clopper-Pearson intervals, Bonferroni)."""
+    """The conservative interval of the difference, from two exact (Clopper-Pearson) intervals."""
     p_value: float | None
     """McNemar's exact test, two-sided; `None`: too few pairs differ."""
     effect: float | None
-    """The same correlation, of a yes for 1 and a no for 0: of the pairs that differ, how many more show it in `b`, as a part of them; 0: no pair differs."""
+    """The matched-pairs rank-biserial correlation, with yes as 1 and no as 0.
+
+    `(only_b - only_a)` as a fraction of the differing pairs; 0: no pair differs.
+    """
     reasons: tuple[str, ...] = ()
-    """Why something is missing."""
+    """Why a value is missing."""
 
 
 def paired_numbers(a: Mapping[int, float], b: Mapping[int, float]) -> PairedNumbers:
-    """Compare one number a trial between two cells, by what pairs them: the seed. A trial without its partner is left out."""
-    keys = _common(a, b)
-    before, after = [a[key] for key in keys], [b[key] for key in keys]
-    differences = [y - x for x, y in zip(before, after, strict=True)]
-    ratios = (
-        [y / x for x, y in zip(before, after, strict=True)] if all(x > 0 for x in before) else []
-    )
-    moved = [difference for difference in differences if difference != 0]
+    """Compare two cells by one number per trial.
+
+    Args:
+        a: the numbers of one cell; equal keys make a pair, and a trial without one is left out.
+        b: the numbers of the other cell.
+    """
+    pairs = [(a[key], b[key]) for key in _common_keys(a, b)]
+    differences = [after - before for before, after in pairs]
+    ratios = []
+    if all(before > 0 for before, _ in pairs):
+        ratios = [after / before for before, after in pairs]
+    nonzero = [difference for difference in differences if difference != 0]
     return PairedNumbers(
-        pairs=len(keys),
+        pairs=len(pairs),
         difference=estimate(differences),
         ratio=estimate(ratios),
-        p_value=_wilcoxon(moved) if len(moved) >= LEAST_PAIRS else None,
-        effect=_rank_biserial(moved) if keys else None,
-        reasons=tuple(_missing(len(keys), len(moved), ratio=bool(ratios))),
+        p_value=_wilcoxon(nonzero) if len(nonzero) >= MIN_PAIRS_FOR_TEST else None,
+        effect=_rank_biserial(nonzero) if pairs else None,
+        reasons=tuple(_missing(len(pairs), len(nonzero), ratio=bool(ratios))),
     )
 
 
 def paired_shares(a: Mapping[int, bool], b: Mapping[int, bool]) -> PairedShares:
-    """Compare one yes or no a trial between two cells, by what pairs them: the seed. A trial without its partner is left out."""
-    pairs = [(a[key], b[key]) for key in _common(a, b)]
+    """Compare two cells by one yes or no per trial.
+
+    Args:
+        a: the answers of one cell; equal keys make a pair, and a trial without one is left out.
+        b: the answers of the other cell.
+    """
+    pairs = [(a[key], b[key]) for key in _common_keys(a, b)]
     only_a, only_b = pairs.count((True, False)), pairs.count((False, True))
     return PairedShares(
         pairs=len(pairs),
@@ -90,54 +109,62 @@ def paired_shares(a: Mapping[int, bool], b: Mapping[int, bool]) -> PairedShares:
         only_b=only_b,
         neither=pairs.count((False, False)),
         difference=(only_b - only_a) / len(pairs) if pairs else None,
-        interval=shares_apart((only_a, len(pairs)), (only_b, len(pairs))) if pairs else None,
-        p_value=_mcnemar(only_a, only_b) if only_a + only_b >= LEAST_PAIRS else None,
+        interval=share_difference_interval((only_a, len(pairs)), (only_b, len(pairs)))
+        if pairs
+        else None,
+        p_value=_mcnemar(only_a, only_b) if only_a + only_b >= MIN_PAIRS_FOR_TEST else None,
         effect=(only_b - only_a) / max(only_a + only_b, 1) if pairs else None,
         reasons=tuple(_missing(len(pairs), only_a + only_b)),
     )
 
 
-def _common(a: Mapping[int, object], b: Mapping[int, object]) -> list[int]:
+def _common_keys(a: Mapping[int, object], b: Mapping[int, object]) -> list[int]:
     return [key for key in a if key in b]
 
 
 def _missing(pairs: int, differing: int, *, ratio: bool = True) -> list[str]:
-    """Say what the pairs cannot tell."""
+    """Return why values are missing."""
     if pairs == 0:
-        return ["no two trials have the same seed: nothing can be paired"]
-    reasons = (
-        []
-        if differing >= LEAST_PAIRS
-        else [
-            f"{differing} of {pairs} pairs differ: no p-value below {LEAST_PAIRS}, as none could be under 0.05"
-        ]
-    )
-    reasons += (
-        []
-        if pairs >= MIN_TRIALS_FOR_INTERVAL
-        else [f"{pairs} pairs: no interval of a median below {MIN_TRIALS_FOR_INTERVAL}"]
-    )
-    return reasons if ratio else [*reasons, "no ratio, as a value to divide by is not above 0"]
+        return ["no pairs: no two trials have the same seed"]
+    reasons = []
+    if differing < MIN_PAIRS_FOR_TEST:
+        reasons.append(
+            f"{differing} of {pairs} pairs differ: no p-value below {MIN_PAIRS_FOR_TEST}, "
+            "because none could be below 0.05"
+        )
+    if pairs < MIN_TRIALS_FOR_INTERVAL:
+        reasons.append(
+            f"an interval of a median needs {MIN_TRIALS_FOR_INTERVAL} pairs; there are {pairs}"
+        )
+    if not ratio:
+        reasons.append("no ratio, because a divisor is not above 0")
+    return reasons
 
 
-def _wilcoxon(moved: Sequence[float]) -> float:
-    """Signs are permuted, all of them up to 13 pairs and a seeded sample beyond, so ties need no correction."""
+def _wilcoxon(differences: Sequence[float]) -> float:
+    """Return the p-value from permutations of the signs, so that ties need no correction.
+
+    Up to 13 pairs all permutations are computed, beyond that a seeded sample.
+    """
     import numpy as np
     from scipy.stats import PermutationMethod, wilcoxon
 
     method = PermutationMethod(n_resamples=RESAMPLES, rng=np.random.default_rng(SEED))
-    return float(wilcoxon(np.sort(np.asarray(moved)), method=method).pvalue)
+    return float(wilcoxon(np.sort(np.asarray(differences)), method=method).pvalue)
 
 
-def _rank_biserial(moved: Sequence[float]) -> float:
-    """(R+ - R-) / (R+ + R-), Kerby 2014: the ranks of the sizes of the differences, by their sign."""
-    if not moved:
+def _rank_biserial(differences: Sequence[float]) -> float:
+    """Return (R+ - R-) / (R+ + R-), where R are the rank sums of the differences by sign.
+
+    Source: Kerby 2014.
+    """
+    if not differences:
         return 0.0
     import numpy as np
     from scipy.stats import rankdata
 
-    ranks = rankdata(np.abs(moved))
-    return float(np.sum(ranks * np.sign(moved)) / np.sum(ranks))
+    ranks = rankdata(np.abs(differences))
+    return float(np.sum(ranks * np.sign(differences)) / np.sum(ranks))
 
 
 def _mcnemar(only_a: int, only_b: int) -> float:
@@ -146,10 +173,11 @@ def _mcnemar(only_a: int, only_b: int) -> float:
     return float(binomtest(only_b, only_a + only_b, 0.5).pvalue)
 
 
-def shares_apart(a: tuple[int, int], b: tuple[int, int]) -> Interval:
-    """Return the bounds of the share `b` less the share `a`, each given as how many of how many.
+def share_difference_interval(a: tuple[int, int], b: tuple[int, int]) -> Interval:
+    """Return the interval of the share `b` minus the share `a`, each given as (count, total).
 
-    Each is held at half of what may go wrong (Bonferroni), so together they hold at `CONFIDENCE`.
+    Each share has half of the error probability (Bonferroni), so that both intervals together have
+    `CONFIDENCE`.
     """
     each = 1 - (1 - CONFIDENCE) / 2
     before, after = share(*a, each).interval, share(*b, each).interval

@@ -1,4 +1,4 @@
-"""Two sweeps side by side: a sweep does not differ from itself, swapping turns signs round, and what cannot be compared is told in a line."""
+"""Comparisons of two sweeps, and the gate on them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import pytest
 from support.builders.sweeps import LOSING, QUIET, SAFE, TRUTHS, TWICE, Truth, a_cell, measured
 
 from experiments.comparing.comparison import ComparedSweep, Comparison, compare
-from experiments.comparing.differences import Difference, MeasuredValues
+from experiments.comparing.differences import ComparedMeasure, Difference
 from experiments.comparing.gate import Gate
 from experiments.errors import NotComparable
-from experiments.report.changes import kind_of
-from experiments.report.drawing import prepare
-from experiments.report.side_by_side import render_comparison
+from experiments.report.changes import classify_difference
+from experiments.report.comparison_page import render_comparison
+from experiments.report.drawing import set_matplotlib_cache
 from experiments.verdicts.judge import HarnessCheck
 from infra.errors import InputError
 from infra.machine.home import Home
@@ -31,13 +31,13 @@ def a_sweep(*truths: Truth, sweep_id: str = "a", seed: int = 42) -> ComparedSwee
     return ComparedSweep(evidence.plan, evidence.results)
 
 
-def of(comparison: Comparison, measure: MeasuredValues, cell: int = 0) -> Difference:
-    """Return what was found of a measure in one cell."""
-    return comparison.cells[cell].of(measure)
+def difference_in(comparison: Comparison, measure: ComparedMeasure, cell: int = 0) -> Difference:
+    """Return the difference of one cell in a measure."""
+    return comparison.cells[cell].difference_in(measure)
 
 
 def test_a_sweep_does_not_differ_from_itself() -> None:
-    """Every difference is 0, every ratio 1, no verdict and no setting has changed."""
+    """All differences are 0, all ratios 1, and no verdict or setting differs."""
     sweep = a_sweep(*TRUTHS)
     comparison = compare(sweep, sweep)
     assert comparison.paired
@@ -46,32 +46,37 @@ def test_a_sweep_does_not_differ_from_itself() -> None:
         assert cell.verdicts == ()
         assert {found.difference for found in cell.differences} == {0}
         assert {found.ratio for found in cell.differences if not found.measure.is_share} == {1}
-        assert {kind_of(found) for found in cell.differences} == {"same"}
+        assert {classify_difference(found) for found in cell.differences} == {"same"}
 
 
 @pytest.mark.parametrize("seed", [42, 43])
-def test_swapping_two_sweeps_turns_the_signs_round(seed: int) -> None:
-    """Paired, and with other seeds unpaired: the same figures with the other sign, the same p-value."""
+def test_swapping_two_sweeps_swaps_the_signs(seed: int) -> None:
+    """The figures have the opposite sign and equal p-values, paired and (other seeds) unpaired."""
     a, b = a_sweep(FAST), a_sweep(replace(SLOW, lost=LOSES.lost), sweep_id="b", seed=seed)
     forth, back = compare(a, b), compare(b, a)
     assert forth.paired == back.paired == (seed == 42)
     assert a.plan.sweep_id == forth.a == back.b
-    for measure in MeasuredValues:
-        there, here = of(forth, measure), of(back, measure)
+    for measure in ComparedMeasure:
+        there, here = difference_in(forth, measure), difference_in(back, measure)
         assert here.difference == pytest.approx(-(there.difference or 0))
         assert here.p_value == there.p_value
         if there.ratio is not None:
             assert here.ratio == pytest.approx(1 / there.ratio, rel=0.02)
-        assert {kind_of(there), kind_of(here)} in ({"same"}, {"worse", "better"})
+        assert {classify_difference(there), classify_difference(here)} in (
+            {"same"},
+            {"worse", "better"},
+        )
 
 
 def test_a_slower_sweep_is_worse_in_latency_and_in_nothing_else() -> None:
-    """Each of twelve pairs is half as slow again."""
+    """The latency is 50 % higher in each of twelve pairs."""
     comparison = compare(a_sweep(FAST), a_sweep(SLOW, sweep_id="b"))
-    found = of(comparison, MeasuredValues.LATENCY_P99)
+    found = difference_in(comparison, ComparedMeasure.LATENCY_P99)
     assert found.ratio == pytest.approx(1.5)
     assert found.p_value == pytest.approx(2 / 2**MANY)
-    assert [kind_of(of(comparison, measure)) for measure in MeasuredValues] == [
+    assert [
+        classify_difference(difference_in(comparison, measure)) for measure in ComparedMeasure
+    ] == [
         "same",
         "same",
         "worse",
@@ -80,26 +85,28 @@ def test_a_slower_sweep_is_worse_in_latency_and_in_nothing_else() -> None:
     ]
 
 
-def test_other_seeds_are_compared_unpaired_and_said_to_be() -> None:
-    """Pairs would claim what is not there."""
+def test_trials_with_other_seeds_are_compared_unpaired() -> None:
+    """A remark states it."""
     comparison = compare(a_sweep(FAST), a_sweep(SLOW, sweep_id="b", seed=43))
     assert not comparison.paired
     assert any("seeds differ" in remark for remark in comparison.remarks)
-    assert of(comparison, MeasuredValues.LATENCY_P99).test == "Mann and Whitney's"
-    assert kind_of(of(comparison, MeasuredValues.LATENCY_P99)) == "worse"
+    assert difference_in(comparison, ComparedMeasure.LATENCY_P99).test == "Mann and Whitney's"
+    assert classify_difference(difference_in(comparison, ComparedMeasure.LATENCY_P99)) == "worse"
 
 
 def test_void_trials_are_in_no_pair() -> None:
-    """They say nothing of the fault."""
+    """They show nothing about the fault."""
     b = measured([SLOW], sweep_id="b", void=("000-000000", "000-000004"))
     assert (
-        of(compare(a_sweep(FAST), ComparedSweep(b.plan, b.results)), MeasuredValues.OUTAGE).trials
+        difference_in(
+            compare(a_sweep(FAST), ComparedSweep(b.plan, b.results)), ComparedMeasure.OUTAGE
+        ).trials
         == MANY - 2
     )
 
 
-def test_an_axis_in_which_the_sweeps_differ_as_a_whole_is_what_is_compared() -> None:
-    """acks=1 beside acks=all: the cells are paired by all the other axes."""
+def test_an_axis_with_one_value_per_sweep_is_compared() -> None:
+    """acks=1 is compared with acks=all, and the cells are paired by all other axes."""
     a = a_sweep(
         *(Truth(a_cell(1, partitions=partitions), (5,) * 5, (0,) * 5) for partitions in (1, 6))
     )
@@ -115,21 +122,21 @@ def test_an_axis_in_which_the_sweeps_differ_as_a_whole_is_what_is_compared() -> 
     assert ("producer", "acks", "1", "all") in [
         (change.scope, change.name, change.a, change.b) for change in comparison.settings
     ]
-    assert of(comparison, MeasuredValues.LOSS).difference == -1
+    assert difference_in(comparison, ComparedMeasure.LOSS).difference == -1
     assert [change.guarantee.value for change in comparison.cells[0].verdicts] == [
         "no-acked-loss",
         "order",
     ]
 
 
-def test_cells_without_a_partner_are_named() -> None:
-    """Nothing is dropped in silence."""
+def test_cells_without_a_partner_are_listed() -> None:
+    """No cell is dropped silently."""
     comparison = compare(a_sweep(SAFE, TWICE), a_sweep(SAFE, LOSING, QUIET, sweep_id="b"))
     assert (len(comparison.cells), len(comparison.only_a), len(comparison.only_b)) == (1, 1, 2)
 
 
 def without_results(sweep: ComparedSweep) -> ComparedSweep:
-    """Return the sweep as it is before it was measured."""
+    """Return the sweep before it was measured."""
     trials = tuple(trial.model_copy(update={"attempted": None}) for trial in sweep.results.trials)
     return ComparedSweep(sweep.plan, sweep.results.model_copy(update={"trials": trials}))
 
@@ -151,37 +158,37 @@ def with_another_load(sweep: ComparedSweep) -> ComparedSweep:
         (a_sweep(LOSING, QUIET, sweep_id="b"), "a and b have no cell in common"),
         (
             without_results(a_sweep(FAST, sweep_id="b")),
-            "b has no sealed trial that was measured: `ackbench measure b`",
+            "b has no sealed trial that was measured; measure its trials with: ackbench measure b",
         ),
         (
             with_another_load(a_sweep(FAST, sweep_id="b")),
-            "another load: workload.rate_records_per_s is 10000.0 and 5000.0 records a second",
+            "different loads: workload.rate_records_per_s is 10000.0 and 5000.0 records/s",
         ),
     ],
 )
-def test_what_cannot_be_compared_is_told_in_a_line(b: ComparedSweep, words: str) -> None:
-    """A figure of one would say nothing of the other."""
+def test_incomparable_sweeps_are_refused(b: ComparedSweep, words: str) -> None:
+    """The figures of one show nothing about the other."""
     with pytest.raises(NotComparable, match=words):
         compare(a_sweep(FAST, TWICE), b)
 
 
-def test_a_sweep_whose_controls_failed_is_named() -> None:
-    """Before any figure."""
+def test_a_remark_names_a_sweep_whose_controls_failed() -> None:
+    """Its figures prove nothing."""
     b = a_sweep(FAST, sweep_id="b")
     dirty = b.results.harness.model_copy(update={"control_clean": False})
     comparison = compare(
         a_sweep(FAST), ComparedSweep(b.plan, b.results.model_copy(update={"harness": dirty}))
     )
     assert any(
-        remark.startswith("do not believe b: its controls failed") for remark in comparison.remarks
+        remark.startswith("do not trust b: its controls failed") for remark in comparison.remarks
     )
 
 
-def test_the_page_holds_every_cell_and_is_the_same_each_time(tmp_path: Path) -> None:
-    """Names are text, not markup."""
-    prepare(Home(tmp_path))
-    wild = replace(FAST, cell={**FAST.cell, "linger.ms": "<i>5</i>"})
-    comparison = compare(a_sweep(wild, TWICE), a_sweep(wild, TWICE, sweep_id="b"))
+def test_the_page_shows_every_cell_and_is_deterministic(tmp_path: Path) -> None:
+    """Names are escaped."""
+    set_matplotlib_cache(Home(tmp_path))
+    unescaped = replace(FAST, cell={**FAST.cell, "linger.ms": "<i>5</i>"})
+    comparison = compare(a_sweep(unescaped, TWICE), a_sweep(unescaped, TWICE, sweep_id="b"))
     page = render_comparison(comparison)
     assert page == render_comparison(comparison)
     assert "<i>5" not in page
@@ -200,34 +207,39 @@ def test_the_page_holds_every_cell_and_is_the_same_each_time(tmp_path: Path) -> 
         ("violated", False),
     ],
 )
-def test_the_gate_fails_where_the_whole_interval_lies_beyond_the_bound(
+def test_the_gate_fails_if_the_whole_interval_is_beyond_the_bound(
     expression: str, fails: bool
 ) -> None:
-    """Half as slow again fails at 20 %, and not at 60 %."""
+    """A latency 50 % higher fails at 20 % and passes at 60 %."""
     a, b = a_sweep(FAST), a_sweep(SLOW, sweep_id="b")
-    reasons = Gate.of([expression], two_sweeps=True).of_comparison(
+    reasons = Gate.parse([expression], two_sweeps=True).comparison_failures(
         compare(a, b), (a.results, b.results)
     )
     assert bool(reasons) is fails
 
 
 def test_the_gate_fails_on_loss_by_points() -> None:
-    """Twelve of twelve trials lost, and none before: at least 38 points more."""
+    """Loss in twelve of twelve trials instead of none is at least 38 points more."""
     a, b = a_sweep(FAST), a_sweep(LOSES, sweep_id="b")
-    reasons = Gate.of(["worse:loss>30%"], two_sweeps=True).of_comparison(compare(a, b), ())
+    reasons = Gate.parse(["worse:loss>30%"], two_sweeps=True).comparison_failures(compare(a, b), ())
     assert len(reasons) == 1
     assert "100.0 points, at least" in reasons[0]
-    assert Gate.of(["worse:loss>60%"], two_sweeps=True).of_comparison(compare(a, b), ()) == []
+    assert (
+        Gate.parse(["worse:loss>60%"], two_sweeps=True).comparison_failures(compare(a, b), ()) == []
+    )
 
 
-def test_what_few_trials_cannot_tell_passes_unless_the_gate_wants_to_know() -> None:
+def test_an_undecidable_limit_fails_only_with_the_expression_unknown() -> None:
     """Three pairs have no interval."""
     few = replace(FAST, lost=(0,) * 3, copies=(0,) * 3)
     a, b = a_sweep(few), a_sweep(replace(few, p99_ms=9000), sweep_id="b")
     assert (
-        Gate.of(["worse:latency_p99>20%"], two_sweeps=True).of_comparison(compare(a, b), ()) == []
+        Gate.parse(["worse:latency_p99>20%"], two_sweeps=True).comparison_failures(
+            compare(a, b), ()
+        )
+        == []
     )
-    reasons = Gate.of(["worse:latency_p99>20%", "unknown"], two_sweeps=True).of_comparison(
+    reasons = Gate.parse(["worse:latency_p99>20%", "unknown"], two_sweeps=True).comparison_failures(
         compare(a, b), ()
     )
     assert [reason.split(":")[0] for reason in reasons] == ["unknown"]
@@ -238,25 +250,25 @@ def test_what_few_trials_cannot_tell_passes_unless_the_gate_wants_to_know() -> N
 def test_a_sweep_whose_controls_failed_passes_no_gate(
     expression: str, failed: dict[str, bool]
 ) -> None:
-    """What says nothing of Kafka cannot say that all is well; without a gate nothing is asked of it."""
+    """It proves nothing about Kafka; without a gate there is nothing to fail."""
     harness = HarnessCheck(**failed, sentences=("the control was not clean",))
     results = a_sweep(FAST).results.model_copy(update={"harness": harness})
-    reasons = Gate.of([expression], two_sweeps=True).of_sweep(results)
+    reasons = Gate.parse([expression], two_sweeps=True).sweep_failures(results)
     assert reasons[0] == "controls: a: the control was not clean"
-    assert Gate.of([]).of_sweep(results) == []
+    assert Gate.parse([]).sweep_failures(results) == []
 
 
-def test_the_gate_says_in_how_many_trials() -> None:
-    """Once."""
+def test_the_gate_reports_the_share_of_trials() -> None:
+    """The sentence has it once."""
     sweep = a_sweep(replace(FAST, lost=(3,) * 5, copies=(0,) * 5))
-    told = [
+    reasons = [
         reason
-        for reason in Gate.of(["violated"]).of_sweep(sweep.results)
+        for reason in Gate.parse(["violated"]).sweep_failures(sweep.results)
         if "no-acked-loss" in reason
     ]
-    assert len(told) == 1
-    assert ": in 5 of 5 trials: above" in told[0]
-    assert told[0].count("trials") == 1
+    assert len(reasons) == 1
+    assert ": in 5 of 5 trials (true rate above" in reasons[0]
+    assert reasons[0].count("trials") == 1
 
 
 @pytest.mark.parametrize(
@@ -271,7 +283,7 @@ def test_the_gate_says_in_how_many_trials() -> None:
         "worse:latency_p99<20%",
     ],
 )
-def test_a_gate_of_another_form_is_told_in_a_line(expression: str) -> None:
-    """With what is allowed."""
+def test_an_invalid_gate_expression_is_refused(expression: str) -> None:
+    """The message lists what is allowed."""
     with pytest.raises(InputError, match="allowed: violated, unknown, or worse:MEASURE>N%"):
-        Gate.of([expression], two_sweeps=True)
+        Gate.parse([expression], two_sweeps=True)

@@ -1,4 +1,4 @@
-"""Faults down, clients' settings across: each cell where it belongs, with its interval, and nothing shown that was not measured."""
+"""The table of faults against client settings."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from support.builders.sweeps import Truth, a_cell, measured
 from experiments.comparing.matrix import (
     Matrix,
     as_markdown,
-    below,
+    column_heads,
     duplicates_text,
-    heads,
     loss_text,
+    matrix_notes,
     matrix_of,
 )
 from experiments.results.models import CellResult
@@ -28,26 +28,26 @@ PAUSE = [
 
 
 def matrix(*truths: Truth, void: tuple[str, ...] = ()) -> Matrix:
-    """Return the table of a sweep in which that is true."""
+    """Return the table of a sweep with these true results."""
     return matrix_of([measured(truths, void=void).results])
 
 
-def test_a_row_is_a_fault_and_a_column_the_clients_settings() -> None:
-    """Numbers before words, idempotence last."""
+def test_rows_are_faults_and_columns_are_client_settings() -> None:
+    """Columns have numbers before words, and idempotence last."""
     found = matrix(*CRASH, *PAUSE)
-    assert heads(found) == ("acks=1", "acks=all", "acks=all idempotent")
+    assert column_heads(found) == ("acks=1", "acks=all", "acks=all idempotent")
     assert [row.fault for row in found.rows] == ["leader-crash-behind", "leader-pause"]
 
 
-def test_a_cell_says_in_how_many_trials_with_the_interval_and_how_many_records() -> None:
-    """Of loss and of duplicates, each with its sign."""
+def test_a_cell_shows_trials_interval_and_records() -> None:
+    """It shows them for loss and for duplicates, each with a sign."""
     lost, repeated, _ = matrix(*CRASH).rows[0].cells
     assert "lost 2 of 3 (9-100 %): 12" in loss_text(lost)
     assert "dup. 1 of 3 (0-91 %): 7" in duplicates_text(repeated)
 
 
-def test_a_cell_that_no_sweep_holds_is_empty() -> None:
-    """Not zero."""
+def test_a_cell_that_no_sweep_has_is_empty() -> None:
+    """It does not show zero."""
     row = next(row for row in matrix(*CRASH, *PAUSE).rows if row.fault == "leader-pause")
     assert loss_text(row.cells[2]) == ""
     assert next(
@@ -55,22 +55,22 @@ def test_a_cell_that_no_sweep_holds_is_empty() -> None:
     ).endswith("|  |")
 
 
-def test_faults_that_did_not_bite_are_counted_and_no_figure_is_made_of_them() -> None:
-    """A void trial says nothing about its fault."""
+def test_void_trials_are_counted_and_have_no_figures() -> None:
+    """A void trial shows nothing about its fault."""
     row = matrix(CRASH[0], void=("000-000000", "000-000001", "000-000002")).rows[0]
-    assert (row.took_effect, row.struck) == (0, 3)
+    assert (row.took_effect, row.injected) == (0, 3)
     assert loss_text(row.cells[0]) == "lost - (3 void)"
 
 
-def test_what_tells_rows_apart_stands_in_them_and_what_is_usual_does_not() -> None:
-    """Partitions of one fault differ; the replication factor is everywhere the same, and so are the other fault's partitions."""
+def test_rows_state_only_settings_that_distinguish_them() -> None:
+    """Common settings are not repeated: here the partitions of one fault differ."""
     found = matrix(CRASH[0], Truth(a_cell(1, partitions=6), (0,), (0,)), PAUSE[0])
     assert [row.circumstances for row in found.rows] == ["P=1", "P=6", ""]
-    assert found.usual == {"replication.factor": 3, "partitions": 1}
+    assert found.common == {"replication.factor": 3, "partitions": 1}
 
 
-def test_several_sweeps_make_one_table_and_the_last_one_counts() -> None:
-    """A cell that was run again is the newer one."""
+def test_of_equal_cells_of_several_sweeps_the_last_counts() -> None:
+    """A cell that ran again replaces the older one."""
     older, newer = (
         measured(CRASH[:1]).results,
         measured(
@@ -82,8 +82,8 @@ def test_several_sweeps_make_one_table_and_the_last_one_counts() -> None:
     assert len(found.rows) == 2
 
 
-def test_a_broken_promise_is_named_with_its_sweep() -> None:
-    """Below the table, as everywhere."""
+def test_a_violation_is_listed_with_its_sweep() -> None:
+    """It is listed below the table."""
     results = measured(CRASH[:1]).results
     judged = [
         cell.model_copy(update={"judgements": (_violated(cell),)}) if cell.refused is None else cell
@@ -93,8 +93,8 @@ def test_a_broken_promise_is_named_with_its_sweep() -> None:
     assert [line.split(":")[0] for line in found.violations] == [results.sweep_id]
 
 
-def test_the_documents_table_has_a_line_a_fault() -> None:
-    """Under a head and a rule; what stands below it is a list."""
+def test_the_markdown_table_has_a_line_per_fault() -> None:
+    """A head and a rule come before them, and a list follows."""
     lines = [line for line in as_markdown(matrix(*CRASH, *PAUSE)) if line.startswith("|")]
     assert [line.split("|")[1].strip() for line in lines] == [
         "fault",
@@ -114,8 +114,8 @@ def _violated(cell: CellResult) -> Judgement:
     )
 
 
-def test_it_says_how_often_what_was_seen_differs_from_what_is_promised() -> None:
-    """Over every promise of every cell, each counted once."""
+def test_the_notes_count_the_verdicts() -> None:
+    """Every guarantee of every cell is counted once."""
     found = matrix(*CRASH)
     judged = [
         judgement
@@ -125,7 +125,7 @@ def test_it_says_how_often_what_was_seen_differs_from_what_is_promised() -> None
         for judgement in cell.judgements
     ]
     assert sum(found.verdicts.values()) == len(judged) > 0
-    *_, counts = below(found)
+    *_, counts = matrix_notes(found)
     assert counts.startswith("3 cells: ")
     assert f"{found.verdicts[Verdict.VIOLATED]} VIOLATED" in counts
     assert f"- {counts}" in list(as_markdown(found))

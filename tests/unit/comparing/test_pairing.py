@@ -1,4 +1,4 @@
-"""Two cells under the same seeds: what differs, how surely, and what too few pairs cannot tell."""
+"""Statistics of pairs of trials with equal seeds."""
 
 from collections.abc import Mapping
 from itertools import product
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experiments.comparing.pairing import LEAST_PAIRS, paired_numbers, paired_shares
+from experiments.comparing.pairing import MIN_PAIRS_FOR_TEST, paired_numbers, paired_shares
 
 numbers = st.lists(st.tuples(st.integers(1, 40), st.integers(1, 40)), min_size=1, max_size=9)
 answers = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=40)
@@ -33,8 +33,8 @@ def _yes(
     }
 
 
-def test_a_cell_that_always_takes_twice_as_long_is_seen_as_that() -> None:
-    """All eight of eight pairs differ one way: p = 2 / 2^8."""
+def test_a_cell_that_always_takes_twice_as_long_has_a_ratio_of_two() -> None:
+    """Eight of eight pairs differ in the same direction: p = 2 / 2^8."""
     found = paired_numbers(*_sides([(float(x), 2.0 * x) for x in range(1, 9)]))
     assert found.pairs == 8
     assert found.p_value == pytest.approx(2 / 2**8)
@@ -47,15 +47,15 @@ def test_a_cell_that_always_takes_twice_as_long_is_seen_as_that() -> None:
 
 
 def test_only_trials_of_the_same_seed_are_compared() -> None:
-    """A trial without its partner, void or failed, is in no pair."""
+    """A trial whose partner is void or failed is in no pair."""
     found = paired_numbers({1: 10.0, 2: 20.0, 3: 1000.0}, {1: 11.0, 2: 22.0, 4: 0.0})
     assert found.pairs == 2
     assert found.difference is not None
     assert found.difference.median == 1.5
 
 
-def test_two_cells_without_a_common_seed_cannot_be_compared() -> None:
-    """Nothing is known, and the reason says why."""
+def test_two_cells_without_a_common_seed_have_no_difference() -> None:
+    """All values are unknown, with a reason."""
     found = paired_numbers({1: 1.0}, {2: 1.0})
     assert (found.pairs, found.difference, found.ratio, found.p_value, found.effect) == (
         0,
@@ -64,20 +64,20 @@ def test_two_cells_without_a_common_seed_cannot_be_compared() -> None:
         None,
         None,
     )
-    assert found.reasons == ("no two trials have the same seed: nothing can be paired",)
+    assert found.reasons == ("no pairs: no two trials have the same seed",)
     assert paired_shares({1: True}, {2: True}).difference is None
 
 
-def test_a_few_pairs_have_a_median_and_no_test() -> None:
-    """With five pairs the least p is 1 in 16, whatever was seen."""
+def test_few_pairs_have_a_median_and_no_test() -> None:
+    """With five pairs the least possible p is 1 in 16."""
     found = paired_numbers(*_sides([(1.0, 2.0)] * 4))
     assert (found.p_value, found.difference and found.difference.interval) == (None, None)
     assert len(found.reasons) == 2
-    assert f"below {LEAST_PAIRS}" in found.reasons[0]
+    assert f"below {MIN_PAIRS_FOR_TEST}" in found.reasons[0]
 
 
 def test_equal_cells_have_no_effect_and_no_test() -> None:
-    """Pairs that do not differ say nothing about which is more."""
+    """Equal pairs do not show which side is larger."""
     found = paired_numbers(*_sides([(3.0, 3.0)] * 10))
     assert (found.effect, found.p_value) == (0.0, None)
     assert found.difference is not None
@@ -85,8 +85,8 @@ def test_equal_cells_have_no_effect_and_no_test() -> None:
     assert (found.difference.interval.low, found.difference.interval.high) == (0.0, 0.0)
 
 
-def test_there_is_no_ratio_to_nothing() -> None:
-    """An outage of zero has no multiple; the reason says so."""
+def test_there_is_no_ratio_to_zero() -> None:
+    """An outage of zero has no multiple, and a reason states it."""
     found = paired_numbers(*_sides([(0.0, 5.0)] * 6))
     assert found.ratio is None
     assert "no ratio" in found.reasons[-1]
@@ -94,21 +94,21 @@ def test_there_is_no_ratio_to_nothing() -> None:
 
 @settings(max_examples=40)
 @given(numbers)
-def test_the_signed_rank_test_agrees_with_trying_every_sign(
+def test_the_signed_rank_test_agrees_with_enumerating_all_signs(
     pairs: list[tuple[float, float]],
 ) -> None:
-    """Ties among the sizes included, which tables do not cover."""
-    moved = [b - a for a, b in pairs if a != b]
+    """It covers ties among the sizes, which published tables do not."""
+    differences = [b - a for a, b in pairs if a != b]
     found = paired_numbers(*_sides(pairs))
-    if len(moved) < LEAST_PAIRS:
+    if len(differences) < MIN_PAIRS_FOR_TEST:
         assert found.p_value is None
         return
-    sizes = sorted(abs(value) for value in moved)
+    sizes = sorted(abs(value) for value in differences)
     ranks = [
         sum(i + 1 for i, size in enumerate(sizes) if size == abs(value)) / sizes.count(abs(value))
-        for value in moved
+        for value in differences
     ]
-    observed = sum(rank for rank, value in zip(ranks, moved, strict=True) if value > 0)
+    observed = sum(rank for rank, value in zip(ranks, differences, strict=True) if value > 0)
     sums = [
         sum(rank for rank, up in zip(ranks, signs, strict=True) if up)
         for signs in product([False, True], repeat=len(ranks))
@@ -122,8 +122,8 @@ def test_the_signed_rank_test_agrees_with_trying_every_sign(
 
 @settings(max_examples=40)
 @given(numbers)
-def test_swapping_the_cells_turns_the_numbers_round(pairs: list[tuple[float, float]]) -> None:
-    """The same p, the opposite difference and effect."""
+def test_swapping_the_cells_swaps_the_sign_of_numbers(pairs: list[tuple[float, float]]) -> None:
+    """The p is equal, difference and effect are opposite."""
     a, b = _sides(pairs)
     one, other = paired_numbers(a, b), paired_numbers(b, a)
     assert one.p_value == pytest.approx(other.p_value)
@@ -136,21 +136,21 @@ def test_swapping_the_cells_turns_the_numbers_round(pairs: list[tuple[float, flo
 @pytest.mark.parametrize(
     ("a", "b", "p"), [(2, 8, 0.109375), (0, 6, 0.03125), (5, 5, 1.0), (1, 9, 0.021484375)]
 )
-def test_mcnemar_has_the_p_of_the_textbooks(a: int, b: int, p: float) -> None:
-    """Two-sided, exact: the differing pairs are a fair coin or they are not."""
+def test_mcnemar_has_the_p_of_textbooks(a: int, b: int, p: float) -> None:
+    """The two-sided exact test compares the differing pairs with a fair coin."""
     assert paired_shares(*_yes(a, b, both=3, neither=4)).p_value == pytest.approx(p)
 
 
-def test_the_pairs_are_counted_by_what_each_side_says() -> None:
-    """Both, one alone, the other alone, neither: they add up to the pairs."""
+def test_pairs_are_counted_by_both_answers() -> None:
+    """Both, only `a`, only `b` and neither add up to all pairs."""
     found = paired_shares(*_yes(2, 3, both=4, neither=5))
     assert (found.only_a, found.only_b, found.both, found.neither, found.pairs) == (2, 3, 4, 5, 14)
     assert found.difference == pytest.approx(1 / 14)
 
 
 @given(answers)
-def test_swapping_the_cells_turns_the_shares_round(pairs: list[tuple[bool, bool]]) -> None:
-    """The same p, the opposite difference, the mirrored interval, which holds the difference."""
+def test_swapping_the_cells_swaps_the_sign_of_shares(pairs: list[tuple[bool, bool]]) -> None:
+    """The p is equal, the difference opposite, and the interval mirrored; it has the difference."""
     a, b = (
         {seed: x for seed, (x, _) in enumerate(pairs)},
         {seed: y for seed, (_, y) in enumerate(pairs)},
@@ -169,10 +169,10 @@ def test_swapping_the_cells_turns_the_shares_round(pairs: list[tuple[bool, bool]
 @pytest.mark.parametrize(
     ("only_a", "only_b", "pairs"), [(0.1, 0.4, 10), (0.0, 0.0, 6), (0.3, 0.3, 12), (0.05, 0.9, 8)]
 )
-def test_the_interval_of_a_difference_holds_it_in_95_percent_of_sweeps_or_more(
+def test_the_interval_of_a_difference_covers_it_in_at_least_95_percent_of_sweeps(
     only_a: float, only_b: float, pairs: int
 ) -> None:
-    """Summed over every outcome that the pairs can have."""
+    """The coverage is summed over all possible outcomes of the pairs."""
     from scipy.stats import multinomial
 
     outcomes = [(a, b) for a in range(pairs + 1) for b in range(pairs + 1 - a)]
@@ -189,8 +189,8 @@ def test_the_interval_of_a_difference_holds_it_in_95_percent_of_sweeps_or_more(
     assert covered >= 0.95 - 1e-9
 
 
-def test_shares_that_hardly_differ_have_no_test() -> None:
-    """Five differing pairs of a hundred cannot reach p = 0.05, so no p is given."""
+def test_shares_with_few_differing_pairs_have_no_test() -> None:
+    """Five differing pairs of a hundred cannot reach p = 0.05."""
     found = paired_shares(*_yes(0, 5, neither=95))
     assert found.p_value is None
     assert "5 of 100 pairs differ" in found.reasons[0]
