@@ -1,23 +1,25 @@
-"""Run one sweep: what do Kafka's settings lose, what arrives twice, and how long are we down?
+"""Run one sweep: which records do Kafka's settings lose, duplicate or delay when brokers fail?
 
-**Trigger** asks for an experiment of the catalogue (or a YAML file) and lets you change any axis, the load, the repeats and the seed.
+**Trigger** runs an experiment of the catalogue, or a YAML file. The form can override any axis, the
+load, the repeats and the seed.
 
-| task | what it does |
-|---|---|
-| `plan` | resolves the experiment into trials and writes the sweep's folder; a wish that cannot be is refused here, in one line |
-| `turns` | counts the trials that are to be run: all, or those that an earlier run left out |
-| `provision` | starts the cluster |
-| `trial` | one mapped task a trial, one at a time, in the plan's shuffled order: load, fault, heal, final read, sealed ledger |
-| `destroy` | takes the cluster down, whatever happened |
-| `measure` | Spark makes the results from the ledgers |
-| `report` | the page of the sweep: verdicts, intervals, curves, and a timeline a trial |
-| `track` | every trial becomes a run in MLflow, and the sweep a summary |
-| `verify` | fails when a trial is missing, and names it |
+- `plan` resolves the experiment into trials and writes the sweep's folder. It refuses an invalid
+  request with one line.
+- `list_trials` lists the trials to run: all, or the missing ones of a sweep that is resumed.
+- `provision` starts the Kafka cluster.
+- `trial` runs one trial: load, fault, heal, final read, sealed ledger. There is one mapped task per
+  trial; they run one at a time, in the plan's shuffled order.
+- `destroy` destroys the Kafka cluster, also after a failure.
+- `measure` computes the results from the ledgers with Spark.
+- `report` renders the sweep's report: verdicts, intervals, latency curves, one timeline per trial.
+- `track` writes one MLflow run per trial, and a summary run.
+- `verify` fails if a trial is missing, and names it.
 
-That Kafka lost records is a result, not a failure: a task is red only when the harness could not do its work.
+Lost records are a result, not a failure: a task fails only if the harness could not do its work.
 """
 
-# Airflow reads only files that hold the words "airflow" and "dag" (`core.dag_discovery_safe_mode`).
+# Airflow parses only files that contain the words "airflow" and "dag"
+# (`core.dag_discovery_safe_mode`).
 from experiments.orchestration.dag import sweep_dag
 
 ackbench_sweep = sweep_dag(

@@ -1,1 +1,4 @@
-"""Who runs a sweep: the steps that the DAG's tasks call, the DAG itself, and Airflow's environment, embedded or as services."""
+"""How a sweep runs: the steps of the DAG's tasks, the DAG, and Airflow (embedded or as services).
+
+Measuring and reporting are not here: the steps call the packages that do the work.
+"""

@@ -1,4 +1,9 @@
-"""The clusters of a sweep: one at a time, numbered in the order they were made, found again by their folders whoever died."""
+"""The clusters of a sweep: created, reused and destroyed.
+
+A sweep has one cluster at a time. Its clusters are numbered in the order in which they were
+created and are found by their folders, so any process can destroy them, whichever process created
+them and whether or not that process is still alive.
+"""
 
 from __future__ import annotations
 
@@ -9,84 +14,95 @@ from typing import Final
 from experiments.ledger.record import ClusterAssignment
 from experiments.sweep.plan import ClusterNeed, TrialSpec
 from infra.cluster import local
-from infra.cluster.handle import HANDLE_FILE as HANDLE
-from infra.cluster.handle import read_handle
+from infra.cluster.handle import HANDLE_FILE, read_handle
 from infra.cluster.interface import Cluster
 from infra.errors import HarnessError
 from infra.machine.home import Home
 
-WHOLE_TIMEOUT_S: Final = 30.0
-"""A cluster that a fault or a killed task left behind heals within this, or is made anew."""
-UNUSED: Final = "unused"
+HEALTHY_TIMEOUT_S: Final = 30.0
+"""A cluster that is not healthy within this time after a trial is replaced."""
+UNUSED_MARKER: Final = "unused"
 """A file in the folder of a cluster that no trial has run on yet."""
+FIRST_CLUSTER: Final = "it is the first cluster of the sweep"
 
 
 @dataclass(frozen=True)
 class AssignedCluster:
-    """A cluster for one trial, and how it came by it."""
+    """The cluster of one trial, and why it was assigned."""
 
     cluster: Cluster
-    cluster_assignment: ClusterAssignment
+    assignment: ClusterAssignment
 
 
 def provision(home: Home, sweep_id: str, need: ClusterNeed, holder_grace_s: float) -> Cluster:
-    """Make a cluster for the sweep and return it once it is whole; any that it had before is destroyed.
+    """Create a cluster for the sweep and return it once it is healthy.
+
+    The sweep's earlier clusters are destroyed first.
 
     Raises:
         InputError, HarnessError: as `infra.cluster.local.provision`.
     """
     if need.external:
-        return _outside(home, sweep_id, need)
+        return _external_cluster(home, sweep_id, need)
     destroy_all(home, sweep_id)
     folders = _folders(home, sweep_id)
     number = int(folders[-1].suffix[1:]) + 1 if folders else 1
     cluster = local.provision(
         home.clusters, home.cache, f"{sweep_id}.{number:03d}", need.spec(), holder_grace_s
     )
-    (cluster.folder / UNUSED).touch()
+    (cluster.folder / UNUSED_MARKER).touch()
     return cluster
 
 
-def fit_for(home: Home, trial: TrialSpec, holder_grace_s: float) -> AssignedCluster:
-    """Return the cluster for a trial: the sweep's own where it is of the kind that is needed and proves itself whole; otherwise a new one.
+def assign_cluster(home: Home, trial: TrialSpec, holder_grace_s: float) -> AssignedCluster:
+    """Return the cluster for a trial.
 
-    A trial whose fault can outlive it gets one that nobody has used. One that several trials share is run in before the first of them, or that one
-    would measure the brokers' start; where every trial has its own, all have the same start.
+    This is the sweep's current cluster if it has the required configuration and is healthy, else a
+    new one. A trial whose fault can outlive it gets a cluster that no other trial has used.
+
+    A cluster that several trials share is warmed up before the first of them, which would otherwise
+    measure the start of the brokers. Where each trial has its own cluster, all have the same start.
 
     Raises:
-        InputError, HarnessError: as `infra.cluster.local.provision` and `run_in`.
+        InputError, HarnessError: as `infra.cluster.local.provision` and `warm_up_brokers`.
     """
     if trial.cluster.external:
         return AssignedCluster(
-            _outside(home, trial.sweep_id, trial.cluster),
+            _external_cluster(home, trial.sweep_id, trial.cluster),
             ClusterAssignment(
-                cluster=trial.cluster.external, made=False, why="it is somebody else's"
+                cluster=trial.cluster.external, made=False, why="it is an external cluster"
             ),
         )
     folders = _folders(home, trial.sweep_id)
-    found = (
-        _whole(folders[-1], trial, holder_grace_s) if folders else "it is the first of this sweep"
-    )
-    if isinstance(found, str):
-        return _lodged(provision(home, trial.sweep_id, trial.cluster, holder_grace_s), trial, found)
-    return _lodged(found, trial)
+    if not folders:
+        reusable: Cluster | str = FIRST_CLUSTER
+    else:
+        reusable = _reusable_cluster(folders[-1], trial, holder_grace_s)
+    if isinstance(reusable, str):
+        new = provision(home, trial.sweep_id, trial.cluster, holder_grace_s)
+        return _assign(new, trial, reusable)
+    return _assign(reusable, trial)
 
 
-def used_up(home: Home, trial: TrialSpec) -> None:
-    """After a trial whose fault can outlive it: end its cluster, so that nobody gets it."""
+def destroy_after_use(home: Home, trial: TrialSpec) -> None:
+    """Destroy the cluster of a trial whose fault can outlive it, so that no other trial gets it."""
     if trial.needs_own_cluster:
         destroy_all(home, trial.sweep_id)
 
 
 def destroy_all(home: Home, sweep_id: str) -> None:
-    """End every cluster of the sweep, living or not; a second time finds nothing to do. Logs are kept until `ackbench clean`."""
+    """Destroy every cluster of the sweep, running or not. Idempotent.
+
+    Logs are kept until `ackbench clean`.
+    """
     for folder in _folders(home, sweep_id):
-        if (folder / HANDLE).is_file():  # killed before it wrote one, it had started nothing
+        # A process that was killed before it wrote the handle had started no broker.
+        if (folder / HANDLE_FILE).is_file():
             local.destroy(folder)
 
 
-def _outside(home: Home, sweep_id: str, need: ClusterNeed) -> Cluster:
-    """Return the cluster that is somebody else's, as it is now."""
+def _external_cluster(home: Home, sweep_id: str, need: ClusterNeed) -> Cluster:
+    """Return the external cluster in its current state."""
     from experiments.clients.settings.security import connection_settings, register_security
     from infra.cluster.external import ExternalCluster, probe_cluster
 
@@ -98,39 +114,39 @@ def _outside(home: Home, sweep_id: str, need: ClusterNeed) -> Cluster:
     )
 
 
-def _lodged(cluster: Cluster, trial: TrialSpec, why: str = "") -> AssignedCluster:
-    """Say how the trial came by it, run it in if others are to follow, and mark it as used from now on."""
+def _assign(cluster: Cluster, trial: TrialSpec, why_new: str = "") -> AssignedCluster:
+    """Mark the cluster as used, and warm it up if other trials follow on it."""
     from experiments.clients.librdkafka import warm_up
 
-    unused = (cluster.folder / UNUSED).is_file()
+    unused = (cluster.folder / UNUSED_MARKER).is_file()
     if unused and not trial.needs_own_cluster:
         warm_up.warm_up_brokers(cluster)
-    (cluster.folder / UNUSED).unlink(missing_ok=True)
-    shared = "it was whole again after the trial before, and no fault there can outlive its trial"
+    (cluster.folder / UNUSED_MARKER).unlink(missing_ok=True)
+    if why_new:
+        why = why_new
+    elif unused:
+        why = FIRST_CLUSTER
+    else:
+        why = "it was healthy after the previous trial, and no fault on it can outlive its trial"
     return AssignedCluster(
-        cluster,
-        ClusterAssignment(
-            cluster=cluster.folder.name,
-            made=unused,
-            why=why or ("it is the first of this sweep" if unused else shared),
-        ),
+        cluster, ClusterAssignment(cluster=cluster.folder.name, made=unused, why=why)
     )
 
 
-def _whole(folder: Path, trial: TrialSpec, holder_grace_s: float) -> Cluster | str:
-    """Return the cluster of that folder, held by this process; or why it will not do, as a clause."""
+def _reusable_cluster(folder: Path, trial: TrialSpec, holder_grace_s: float) -> Cluster | str:
+    """Return the cluster of that folder, leased by this process; or, as a clause, why not."""
     try:
         handle = read_handle(folder)
         if handle.spec != trial.cluster.spec():
-            return "another kind of cluster was needed than the one before"
-        if trial.needs_own_cluster and not (folder / UNUSED).is_file():
-            return "its fault can outlive it"
+            return "the previous cluster has another configuration"
+        if trial.needs_own_cluster and not (folder / UNUSED_MARKER).is_file():
+            return "its fault can outlive the trial"
         if handle.supervisor is None:
-            return "the one before was used up"
+            return "the previous cluster was destroyed after its trial"
         cluster = local.attach(folder, holder_grace_s)
-        cluster.wait_until_healthy(WHOLE_TIMEOUT_S)
+        cluster.wait_until_healthy(HEALTHY_TIMEOUT_S)
     except HarnessError as error:
-        return f"the one before did not prove itself whole: {error}"
+        return f"the previous cluster did not become healthy: {error}"
     return cluster
 
 

@@ -1,4 +1,7 @@
-"""The DAG of one sweep, the same for a person's request and for a schedule. Nothing heavy is imported before a task runs."""
+"""The DAG of one sweep, for requests and for schedules.
+
+Heavy modules are imported inside the tasks: a scheduler parses the DAG files again and again.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +13,17 @@ from airflow.sdk.definitions.dag import DAG
 
 from experiments.faults import FAULTS
 from experiments.orchestration.environment import MACHINE_POOL
-from experiments.orchestration.request import form
+from experiments.orchestration.request import trigger_form
 from experiments.planning.catalog import catalog_names
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
-BEGUN_FIRST: Final = 10
-"""Priority of trials and measuring over provisioning (1): a sweep that has its cluster goes on before another one starts its own."""
+STARTED_SWEEP_PRIORITY: Final = 10
+"""Priority of `trial` and `measure`; `provision` has 1.
+
+So a sweep that has its cluster finishes before another one starts its own.
+"""
 
 
 def sweep_dag(
@@ -30,15 +36,17 @@ def sweep_dag(
 ) -> DAG:
     """Return the DAG that runs a sweep.
 
-    plan -> turns, provision -> trial (one mapped task a trial, one at a time) -> measure -> report -> track -> verify; destroy is provision's teardown.
-    A trial is never retried: a failed one that is run again until it passes is survivorship bias.
+    plan -> list_trials, provision -> trial (one mapped task per trial, one at a time) -> measure
+    -> report -> track -> verify. `destroy` is the teardown of `provision`.
+
+    A trial is never retried: repeating a failed one until it passes is survivorship bias.
 
     Args:
-        dag_id: its name in Airflow.
-        experiment: what the trigger form has filled in, and what a schedule runs.
-        doc: its page, Markdown.
+        dag_id: the DAG's id.
+        experiment: the default of the trigger form; what a schedule runs.
+        doc: the DAG's documentation, Markdown.
         schedule: a cron expression (UTC), or `None` for requests only.
-        display_name: what Airflow's page calls it.
+        display_name: the DAG's name on Airflow's page.
     """
 
     @dag(
@@ -50,18 +58,19 @@ def sweep_dag(
         catchup=False,
         max_active_runs=1,
         is_paused_upon_creation=schedule is not None,
-        params=form(catalog_names(), tuple(FAULTS), experiment),
+        params=trigger_form(catalog_names(), tuple(FAULTS), experiment),
         default_args={
             "retries": 0,
             "owner": "ackbench",
+            # Airflow's default, `downstream`, would start `provision` before `trial`.
             "weight_rule": "absolute",
-        },  # by default, what has more to follow goes first
+        },
         tags=["ackbench", "scheduled" if schedule else "ad hoc"],
     )
     def sweep() -> None:
         sweep_id: Any = plan()
         provisioned: Any = provision(sweep_id)
-        trials = trial.partial(sweep_id=sweep_id).expand(turn=turns(sweep_id))
+        trials = trial.partial(sweep_id=sweep_id).expand(index=list_trials(sweep_id))
         provisioned >> trials >> destroy(sweep_id).as_teardown(setups=provisioned)
         measured = measure(sweep_id)
         trials >> measured >> report(sweep_id) >> track(sweep_id) >> verify(sweep_id)
@@ -71,23 +80,23 @@ def sweep_dag(
 
 @task
 def plan(**context: Any) -> str:
-    """Write the sweep's folder, or find the one that is named."""
+    """Plan the sweep and write its folder, or find the sweep to resume."""
     from experiments.orchestration import steps
 
     return steps.plan_sweep(context["params"])
 
 
 @task
-def turns(sweep_id: str) -> list[int]:
-    """Count the trials that are to be run; Airflow maps over the return value of a task and nothing else."""
+def list_trials(sweep_id: str) -> list[int]:
+    """List the trials to run: Airflow maps only over the return value of a task."""
     from experiments.orchestration import steps
 
-    return steps.turns(sweep_id)
+    return steps.trial_indexes(sweep_id)
 
 
 @task(pool=MACHINE_POOL)
 def provision(sweep_id: str) -> str:
-    """Start the cluster."""
+    """Start the Kafka cluster."""
     from experiments.orchestration import steps
 
     return steps.provision(sweep_id)
@@ -97,19 +106,19 @@ def provision(sweep_id: str) -> str:
     pool=MACHINE_POOL,
     max_active_tis_per_dag=1,
     map_index_template="{{ trial }}",
-    priority_weight=BEGUN_FIRST,
+    priority_weight=STARTED_SWEEP_PRIORITY,
 )
-def trial(sweep_id: str, turn: int) -> str:
-    """Run the trial whose turn it is."""
+def trial(sweep_id: str, index: int) -> str:
+    """Run the next trial of the plan."""
     from experiments.orchestration import steps
 
-    del turn  # which trial a turn takes is `next_trial`'s to say
-    return steps.take_turn(sweep_id, name_it)
+    del index  # `next_trial` decides which trial runs
+    return steps.run_next_trial(sweep_id, set_task_label)
 
 
-@task(pool=MACHINE_POOL, trigger_rule="all_done", priority_weight=BEGUN_FIRST)
+@task(pool=MACHINE_POOL, trigger_rule="all_done", priority_weight=STARTED_SWEEP_PRIORITY)
 def measure(sweep_id: str) -> None:
-    """Make the results from the ledgers, also when a trial failed."""
+    """Compute the results from the ledgers with Spark, also if a trial failed."""
     from experiments.orchestration import steps
 
     steps.measure(sweep_id)
@@ -117,7 +126,7 @@ def measure(sweep_id: str) -> None:
 
 @task
 def report(sweep_id: str) -> None:
-    """Make the sweep's page."""
+    """Render the sweep's report."""
     from experiments.orchestration import steps
 
     steps.report(sweep_id)
@@ -125,7 +134,7 @@ def report(sweep_id: str) -> None:
 
 @task
 def track(sweep_id: str) -> None:
-    """Bring the results into MLflow."""
+    """Write the results to MLflow."""
     from experiments.orchestration import steps
 
     steps.track(sweep_id)
@@ -133,7 +142,7 @@ def track(sweep_id: str) -> None:
 
 @task
 def verify(sweep_id: str) -> None:
-    """Fail when a planned trial is missing, and say which."""
+    """Fail if a planned trial is missing, and name it."""
     from experiments.orchestration import steps
 
     steps.verify(sweep_id)
@@ -141,13 +150,13 @@ def verify(sweep_id: str) -> None:
 
 @task
 def destroy(sweep_id: str) -> None:
-    """Take the cluster down."""
+    """Destroy the Kafka cluster."""
     from experiments.orchestration import steps
 
     steps.destroy(sweep_id)
 
 
-def name_it(label: str) -> None:
-    """Give the mapped task the name of its trial, for Airflow's page."""
+def set_task_label(label: str) -> None:
+    """Show the trial's label on Airflow's page instead of the mapped task's index."""
     context: Context = get_current_context()
     context["trial"] = label  # type: ignore[typeddict-unknown-key]

@@ -1,6 +1,7 @@
-"""The environment of every Airflow process: all that Airflow writes lies below the home, and nothing of another Airflow leaks in.
+"""The environment and the databases of Airflow's processes.
 
-`python -m experiments.orchestration.environment` makes the database, once; set-up calls it.
+Airflow writes only below the home, and settings of another Airflow installation have no effect.
+`python -m experiments.orchestration.environment` creates the database, once; set-up calls it.
 """
 
 from __future__ import annotations
@@ -19,68 +20,72 @@ from infra.errors import HarnessError
 from infra.machine.files import exclusive_lock, sqlite_url
 from infra.machine.home import REPOSITORY, Home
 
-DAGS: Final = REPOSITORY / "dags"
+DAGS_FOLDER: Final = REPOSITORY / "dags"
 LOOPBACK: Final = "127.0.0.1"
 PARALLEL_TASKS: Final = 4
-"""Tasks at once under `ackbench up`; trials among them run one at a time whatever this says."""
+"""Tasks in parallel under `ackbench up`. Trials run one at a time nevertheless."""
 MACHINE_POOL: Final = "ackbench_machine"
-"""A pool of one slot: whoever waits for the machine waits here, and not in a process."""
+"""A pool of one slot, so that tasks wait for the machine in the scheduler, not in a process."""
 
-_FOREIGN: Final = ("AIRFLOW", "_AIRFLOW", "__AIRFLOW")
-"""Prefixes of what another Airflow installation may have set."""
-_UNWANTED: Final = ("PYTHONDONTWRITEBYTECODE",)
-"""Without bytecode every Airflow process compiles its 2,000 modules anew: 3.4 s instead of 1.1 s for `airflow.sdk` alone."""
+_AIRFLOW_PREFIXES: Final = ("AIRFLOW", "_AIRFLOW", "__AIRFLOW")
+"""Prefixes of variables that may be set for another Airflow installation."""
+_REMOVED: Final = ("PYTHONDONTWRITEBYTECODE",)
+"""Without cached bytecode every Airflow process compiles its 2,000 modules again.
+
+`airflow.sdk` alone then takes 3.4 s instead of 1.1 s.
+"""
 
 
 def airflow_environment(home: Home, database: Path | None = None) -> dict[str, str]:
     """Return the complete environment of an Airflow process.
 
     Args:
-        home: the folder everything is written below.
-        database: the SQLite file; the home's own by default.
+        home: the folder that Airflow writes below.
+        database: the SQLite file; by default the scheduler's.
     """
     inherited = {
         name: value
         for name, value in os.environ.items()
-        if not name.startswith(_FOREIGN) and name not in _UNWANTED
+        if not name.startswith(_AIRFLOW_PREFIXES) and name not in _REMOVED
     }
     return {
         **inherited,
-        **_process(home, inherited),
-        **_settings(home, database or database_of(home)),
+        **_process_variables(home, inherited),
+        **_airflow_settings(home, database or database_of(home)),
     }
 
 
 def database_of(home: Home) -> Path:
-    """Return the database that the scheduler and its page use; an embedded run has one of its own."""
+    """Return the database of the scheduler and the API server; an embedded run has its own."""
     return home.airflow / "airflow.db"
 
 
 def ensure_database(home: Home) -> None:
-    """Make the home's database, or bring it to the installed Airflow's version; costs nothing when that was done.
+    """Create the home's database, or migrate it to the installed Airflow's version.
 
     Raises:
-        HarnessError: Airflow could not make it; the text says where its own words are.
+        HarnessError: Airflow could not create it; the message names the log.
     """
     _ensure_empty_database(home)
     stamp, database = home.airflow / "migrated", database_of(home)
     with exclusive_lock(database):
         if not database.is_file():
             shutil.copyfile(_empty_database(home), database)
-        elif not stamp.is_file() or stamp.read_text() != _made_for():
+        elif not stamp.is_file() or stamp.read_text() != _database_version():
             _migrate(home, database)
-        stamp.write_text(_made_for())
+        stamp.write_text(_database_version())
 
 
 @contextmanager
-def own_database(home: Home) -> Iterator[Path]:
-    """Give one embedded run a fresh, migrated database; what a killed run left of its own goes too.
+def embedded_database(home: Home) -> Iterator[Path]:
+    """Create a fresh, migrated database for one embedded run, and delete it afterwards.
 
-    It does not share the scheduler's: a run that was killed would be found there as running, and be gone on with. Call it with
-    the machine held (`experiments.orchestration.machine_lock`), so that no other embedded run of this home is under way.
+    It is not the scheduler's database: a scheduler would find a killed run there as running and
+    resume it. The database of a killed embedded run is deleted first, so hold the machine lock
+    (`experiments.orchestration.machine_lock`): no other embedded run of this home may be running.
 
     Raises:
-        HarnessError: Airflow could not make it.
+        HarnessError: Airflow could not create it.
     """
     _ensure_empty_database(home)
     folder = home.airflow / "embedded"
@@ -93,16 +98,16 @@ def own_database(home: Home) -> Iterator[Path]:
 
 
 def _empty_database(home: Home) -> Path:
-    return home.airflow / f"empty-{_made_for()}.db"
+    return home.airflow / f"empty-{_database_version()}.db"
 
 
-def _made_for() -> str:
-    """What a database depends on: when this changes, it is migrated again."""
+def _database_version() -> str:
+    """Return what a database depends on; it is migrated when this changes."""
     return f"{version('apache-airflow')}-{MACHINE_POOL}"
 
 
 def _ensure_empty_database(home: Home) -> None:
-    """Migrate once what every other database is a copy of: `airflow db migrate` costs 6 to 10 s."""
+    """Create the database that all others are copied from: `airflow db migrate` takes 6 to 10 s."""
     home.ensure_writable()
     empty = _empty_database(home)
     if empty.is_file():
@@ -117,7 +122,7 @@ def _ensure_empty_database(home: Home) -> None:
 
 
 def _migrate(home: Home, database: Path) -> None:
-    """Bring a database to the installed Airflow's version, with the pool that the DAG's heavy tasks wait in."""
+    """Migrate a database to the installed Airflow's version, and create the pool in it."""
     _airflow(home, database, "db", "migrate")
     _airflow(
         home,
@@ -126,29 +131,29 @@ def _migrate(home: Home, database: Path) -> None:
         "set",
         MACHINE_POOL,
         "1",
-        "provision, trial and measure: one at a time on this machine",
+        "provision, trial and measure: one task at a time on this machine",
     )
 
 
-def _airflow(home: Home, database: Path, *words: str) -> None:
+def _airflow(home: Home, database: Path, *arguments: str) -> None:
     log = home.logs / "airflow-set-up.log"
     log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("ab") as chatter:
-        command = [sys.executable, "-m", "airflow", *words]
-        ended = subprocess.run(
+    with log.open("ab") as output:
+        command = [sys.executable, "-m", "airflow", *arguments]
+        process = subprocess.run(
             command,
             env=airflow_environment(home, database),
-            stdout=chatter,
+            stdout=output,
             stderr=subprocess.STDOUT,
             check=False,
         )
-    if ended.returncode != 0:
+    if process.returncode != 0:
         raise HarnessError(
-            f"`airflow {' '.join(words)}` ended with status {ended.returncode}, see {log}"
+            f"`airflow {' '.join(arguments)}` exited with status {process.returncode}, see {log}"
         )
 
 
-def _process(home: Home, inherited: Mapping[str, str]) -> dict[str, str]:
+def _process_variables(home: Home, inherited: Mapping[str, str]) -> dict[str, str]:
     return {
         "ACKBENCH_HOME": str(home.root),
         "NUMBA_CACHE_DIR": inherited.get("NUMBA_CACHE_DIR", str(home.cache / "numba")),
@@ -164,17 +169,18 @@ def _process(home: Home, inherited: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _settings(home: Home, database: Path) -> dict[str, str]:
-    """Airflow's settings, by its own names (`AIRFLOW__SECTION__KEY`, see its configuration reference)."""
+def _airflow_settings(home: Home, database: Path) -> dict[str, str]:
+    """Return Airflow's settings (`AIRFLOW__SECTION__KEY`, see its configuration reference)."""
     sections = {
         "CORE": {
-            "DAGS_FOLDER": str(DAGS),
+            "DAGS_FOLDER": str(DAGS_FOLDER),
             "PLUGINS_FOLDER": str(home.airflow / "plugins"),
             "LOAD_EXAMPLES": "False",
             "EXECUTOR": "LocalExecutor",
             "PARALLELISM": str(PARALLEL_TASKS),
             "DAGS_ARE_PAUSED_AT_CREATION": "True",
-            "SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",  # no login: the servers listen on loopback only
+            # No login: the servers listen on loopback only.
+            "SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
         },
         "DATABASE": {"SQL_ALCHEMY_CONN": sqlite_url(database)},
         "LOGGING": {
@@ -186,21 +192,21 @@ def _settings(home: Home, database: Path) -> dict[str, str]:
         },
         "SCHEDULER": {
             "SCHEDULER_IDLE_SLEEP_TIME": "0.1",
-            "TASK_INSTANCE_HEARTBEAT_TIMEOUT": "60",
-        },  # a killed task is noticed within a minute
+            "TASK_INSTANCE_HEARTBEAT_TIMEOUT": "60",  # a killed task fails within a minute
+        },
         "DAG_PROCESSOR": {"PARSING_PROCESSES": "1", "REFRESH_INTERVAL": "30"},
         "API": {"HOST": LOOPBACK, "WORKERS": "1"},
     }
-    named = {
+    variables = {
         f"AIRFLOW__{section}__{key}": value
         for section, keys in sections.items()
         for key, value in keys.items()
     }
-    return {"AIRFLOW_HOME": str(home.airflow), **named}
+    return {"AIRFLOW_HOME": str(home.airflow), **variables}
 
 
 def main() -> None:
-    """Make the home's database."""
+    """Create the home's database."""
     ensure_database(Home.from_environment())
 
 

@@ -1,4 +1,7 @@
-"""One heavy thing at a time on this machine: a trial beside another sweep's trial, or beside Spark, would measure both."""
+"""The machine lock: one trial or one Spark job at a time on this machine.
+
+Trials of two sweeps that run in parallel, or a trial together with Spark, would measure each other.
+"""
 
 from __future__ import annotations
 
@@ -10,37 +13,39 @@ from typing import IO, Final
 from infra.machine.home import Home
 from infra.process.waiting import wait_until
 
-LOCK: Final = "machine.lock"
-LONGEST_WAIT_S: Final = 12 * 3600.0
-"""A night's sweeps, one after the other."""
-LOOK_EVERY_S: Final = 0.5
+LOCK_FILE: Final = "machine.lock"
+MAX_WAIT_S: Final = 12 * 3600.0
+"""A night of sweeps, one after the other."""
+POLL_INTERVAL_S: Final = 0.5
 
 _held: set[str] = set()
-"""Locks that this process holds: an embedded run takes its own once, and its steps find it taken."""
+"""Locks that this process holds. An embedded run takes its lock once, for all its steps."""
 
 
 @contextmanager
-def alone(
-    home: Home, who: str, waiting: Callable[[str], None], timeout_s: float = LONGEST_WAIT_S
+def hold_machine_lock(
+    home: Home, holder: str, on_wait: Callable[[str], None], timeout_s: float = MAX_WAIT_S
 ) -> Iterator[None]:
-    """Hold the machine; the kernel frees it when this process ends, whatever ends it (flock(2)).
+    """Hold the machine lock. The kernel releases it when this process ends (flock(2)).
+
+    Reentrant within a process.
 
     Args:
         home: runs of one home wait for each other.
-        who: who holds it, for those who wait.
-        waiting: told once, when somebody else holds it, who that is.
-        timeout_s: how long to wait at most.
+        holder: the name of this run, for the runs that wait.
+        on_wait: called once with the name of the current holder if the lock is taken.
+        timeout_s: the longest time to wait.
 
     Raises:
-        WaitTimeout: somebody else held it all the time; says who.
+        WaitTimeout: another run held the lock all the time; the message names it.
     """
-    path = home.root / LOCK
+    path = home.root / LOCK_FILE
     if str(path) in _held:
         yield
         return
     with path.open("a+") as lock:
-        _wait_for(lock, waiting, timeout_s)
-        _sign(lock, who)
+        _acquire(lock, on_wait, timeout_s)
+        _write_holder(lock, holder)
         _held.add(str(path))
         try:
             yield
@@ -48,20 +53,20 @@ def alone(
             _held.discard(str(path))
 
 
-def _wait_for(lock: IO[str], waiting: Callable[[str], None], timeout_s: float) -> None:
-    if _taken(lock):
+def _acquire(lock: IO[str], on_wait: Callable[[str], None], timeout_s: float) -> None:
+    if _try_acquire(lock):
         return
-    waiting(_holder(lock))
+    on_wait(_read_holder(lock))
     wait_until(
-        lambda: _taken(lock),
+        lambda: _try_acquire(lock),
         awaiting="this machine to be free for trials",
         timeout_s=timeout_s,
-        every_s=LOOK_EVERY_S,
-        seen=lambda: _holder(lock),
+        every_s=POLL_INTERVAL_S,
+        seen=lambda: f"held by {_read_holder(lock)}",
     )
 
 
-def _taken(lock: IO[str]) -> bool:
+def _try_acquire(lock: IO[str]) -> bool:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -69,12 +74,12 @@ def _taken(lock: IO[str]) -> bool:
     return True
 
 
-def _sign(lock: IO[str], who: str) -> None:
+def _write_holder(lock: IO[str], holder: str) -> None:
     lock.truncate(0)
-    lock.write(who)
+    lock.write(holder)
     lock.flush()
 
 
-def _holder(lock: IO[str]) -> str:
+def _read_holder(lock: IO[str]) -> str:
     lock.seek(0)
     return lock.read().strip() or "an unnamed run"

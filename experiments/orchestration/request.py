@@ -1,11 +1,14 @@
-"""What a DAG run is asked for: the trigger form's fields, checked before anything starts."""
+"""The request of a DAG run: the fields of the trigger form, checked before anything starts.
+
+Importing this module does not import Airflow, which takes about 3 s of CPU time. Only
+`trigger_form` needs it, and only a DAG file calls that.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from airflow.sdk import Param
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from experiments.errors import ExperimentError
@@ -15,7 +18,10 @@ from experiments.planning.overrides import Overrides, parse_override
 from experiments.planning.yaml_reader import parse_values
 from infra.errors import InputError
 
-AXES = {
+if TYPE_CHECKING:
+    from airflow.sdk import Param
+
+AXES: Final = {
     "acks": "acks",
     "idempotence": "enable.idempotence",
     "replication_factor": "replication.factor",
@@ -26,14 +32,18 @@ AXES = {
     "rate_records_per_s": "workload.rate_records_per_s",
     "duration_s": "workload.duration_s",
 }
-"""Fields of the form that are axes, and the axis's name."""
+"""The axis of each field of the form that is an axis."""
 
-Controls = Literal["as the experiment has it", "on", "off"]
-"""A drop-down: Airflow's page has no field for "yes, no or nothing said"."""
+ControlsChoice = Literal["as in the experiment", "on", "off"]
+"""A drop-down, because Airflow's form has no field for a boolean that may be unset."""
+CONTROLS_OF_EXPERIMENT: Final = "as in the experiment"
+INTEGERS_PATTERN: Final = r"^ *\d+ *(, *\d+ *)*$"
+_IF_EMPTY: Final = "Empty: as in the experiment."
+_MAX_SEED: Final = 2**53 - 1
 
 
 class SweepRequest(BaseModel):
-    """The form, filled in; a field left empty is as the experiment has it."""
+    """The completed trigger form. An empty field leaves the experiment as it is."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -49,18 +59,19 @@ class SweepRequest(BaseModel):
     duration_s: float | None = None
     repeats: int | None = None
     seed: int | None = None
-    controls: Controls = "as the experiment has it"
+    controls: ControlsChoice = CONTROLS_OF_EXPERIMENT
     set: list[str] | None = None
-    """`axis=value1,value2`, an axis or property each."""
+    """`axis=value1,value2`; one axis or property each."""
     sweep_id: str | None = None
-    """A sweep that is planned already: to be gone on with, all other fields left alone."""
+    """A planned sweep to resume. All other fields are ignored."""
 
     @classmethod
     def of(cls, form: Mapping[str, Any]) -> SweepRequest:
-        """Return the request that a form's fields make.
+        """Return the request of a form's fields.
 
         Raises:
-            ExperimentError: a field is unknown or of the wrong type; one line. Airflow itself takes unknown fields in silence.
+            ExperimentError: a field is unknown or has a wrong type; one line. Airflow itself
+                accepts unknown fields.
         """
         try:
             return cls.model_validate(dict(form))
@@ -70,7 +81,7 @@ class SweepRequest(BaseModel):
             ) from error
 
     def overrides(self) -> Overrides:
-        """Return what is to be other than the experiment has it.
+        """Return the request's changes to the experiment.
 
         Raises:
             InputError: as `axes`.
@@ -80,135 +91,134 @@ class SweepRequest(BaseModel):
         )
 
     def axes(self) -> dict[str, tuple[Scalar, ...]]:
-        """Return the values by axis.
+        """Return the values of each axis that the request changes.
 
         Raises:
-            InputError: an axis is named twice, or `set` holds no `axis=values`.
+            InputError: an axis is given twice, or an entry of `set` is not `axis=values`.
         """
         axes = {
-            AXES[field]: _values(field, value)
+            AXES[field]: _parse(field, value)
             for field in AXES
             if (value := getattr(self, field)) not in (None, [], "")
         }
         for axis, values in map(parse_override, self.set or ()):
             if axis in axes:
-                raise InputError(f"{axis} is given twice: write all its values in one place")
+                raise InputError(f"{axis} is given twice: write all its values in one field")
             axes[axis] = values
         return axes
 
 
-def _values(field: str, given: list[str] | str | float) -> tuple[Scalar, ...]:
-    if isinstance(given, float):
-        return (given,)
-    return parse_values(",".join(given) if isinstance(given, list) else given, field)
+def _parse(field: str, value: list[str] | str | float) -> tuple[Scalar, ...]:
+    if isinstance(value, float):
+        return (value,)
+    return parse_values(",".join(value) if isinstance(value, list) else value, field)
 
 
-# ---------- The trigger form: Airflow draws it from these Params, and refuses what does not fit them.
+def trigger_form(
+    experiments: Sequence[str], faults: Sequence[str], default: str
+) -> dict[str, Param]:
+    """Return the fields of the trigger form.
 
-
-NUMBERS = r"^ *\d+ *(, *\d+ *)*$"
-AS_IT_IS = "Empty: as the experiment has it."
-
-
-def form(experiments: Sequence[str], faults: Sequence[str], chosen: str) -> dict[str, Param]:
-    """Return the fields; `experiments.orchestration.request` reads them.
+    Airflow draws the form from these `Param`s and refuses values that do not fit their schemas.
+    `SweepRequest` has the same fields.
 
     Args:
-        experiments: the catalogue's names, offered beside any path of a YAML file.
-        faults: the kinds of fault, to choose from.
-        chosen: the experiment that is filled in.
+        experiments: the catalogue's names; the path of a YAML file is allowed too.
+        faults: the fault kinds to choose from.
+        default: the experiment that the form is filled in with.
     """
-    return {
-        "experiment": Param(
-            chosen,
-            type="string",
-            minLength=1,
-            title="Experiment",
-            description="A name of the catalogue, or the path of a YAML file on the machine that runs the tasks.",
-            examples=list(experiments),
-        ),
-        "acks": _choice("acks", ("0", "1", "all")),
-        "idempotence": _choice("enable.idempotence", ("false", "true")),
-        "replication_factor": _numbers("replication.factor"),
-        "partitions": _numbers("partitions"),
-        "fault": Param(
-            None,
-            type=["null", "array"],
-            items={"type": "string", "minLength": 1},
-            examples=list(faults),
-            title="fault",
-            description=f"Axis; any of them. {AS_IT_IS} Joined faults and parameters go below: `fault=leader-crash(at_s=1) >> follower-pause`.",
-        ),
-        "client": _choice("client", ("librdkafka", "java")),
-        "client_defaults": _choice("client.defaults", ("false", "true")),
+    from airflow.sdk import Param
+
+    fields: dict[str, dict[str, Any]] = {
+        "experiment": {
+            "default": default,
+            "type": "string",
+            "minLength": 1,
+            "title": "Experiment",
+            "description": "A name from the catalogue, or the path of a YAML file on the machine "
+            "that runs the tasks.",
+            "examples": list(experiments),
+        },
+        "acks": _choices("acks", ("0", "1", "all")),
+        "idempotence": _choices("enable.idempotence", ("false", "true")),
+        "replication_factor": _integers("replication.factor"),
+        "partitions": _integers("partitions"),
+        "fault": {
+            "type": ["null", "array"],
+            "items": {"type": "string", "minLength": 1},
+            "examples": list(faults),
+            "title": "fault",
+            "description": f"Axis; choose one or more. {_IF_EMPTY} Combined faults and parameters "
+            "go below: `fault=leader-crash(at_s=1) >> follower-pause`.",
+        },
+        "client": _choices("client", ("librdkafka", "java")),
+        "client_defaults": _choices("client.defaults", ("false", "true")),
         "rate_records_per_s": _number(
             "Rate", "Records per second, of all producers together.", 10_000_000
         ),
-        "duration_s": _number("Duration", "Seconds of load in each trial.", 86_400),
-        "repeats": _whole("Repeats", "Trials of each cell.", 1, 1024),
-        "seed": _whole("Seed", "Decides keys, order and timing.", 0, 2**53 - 1),
-        "controls": Param(
-            "as the experiment has it",
-            type="string",
-            enum=["as the experiment has it", "on", "off"],
-            title="Controls",
-            description="A cell in which nothing may be lost, and one in which something must: whether the figures can be believed.",
-        ),
-        "set": Param(
-            None,
-            type=["null", "array"],
-            items={"type": "string", "pattern": "^[^=]+=.+$"},
-            title="Other axes and properties",
-            description="One a line: `linger.ms=0,50`, `workload.record_size_bytes=1000`, `broker.broker.session.timeout.ms=6000`.",
-        ),
-        "sweep_id": Param(
-            None,
-            type=["null", "string"],
-            title="Sweep to go on with",
-            description="Normally empty. The id of a sweep that was planned already: its missing trials are run, and the fields above are left alone.",
-            section="Go on",
-        ),
+        "duration_s": _number("Duration", "Seconds of load per trial.", 86_400),
+        "repeats": _integer("Repeats", "Trials per cell.", 1, 1024),
+        "seed": _integer("Seed", "Determines keys, order and timing.", 0, _MAX_SEED),
+        "controls": {
+            "default": CONTROLS_OF_EXPERIMENT,
+            "type": "string",
+            "enum": [CONTROLS_OF_EXPERIMENT, "on", "off"],
+            "title": "Controls",
+            "description": "A cell that must lose nothing, and a cell that must lose records: "
+            "they show whether the harness measures correctly.",
+        },
+        "set": {
+            "type": ["null", "array"],
+            "items": {"type": "string", "pattern": "^[^=]+=.+$"},
+            "title": "Other axes and properties",
+            "description": "One per line: `linger.ms=0,50`, `workload.record_size_bytes=1000`, "
+            "`broker.broker.session.timeout.ms=6000`.",
+        },
+        "sweep_id": {
+            "type": ["null", "string"],
+            "title": "Sweep to resume",
+            "description": "Normally empty. The id of a planned sweep: its missing trials run, "
+            "and the fields above are ignored.",
+            "section": "Resume",
+        },
+    }
+    return {name: Param(**{"default": None, **field}) for name, field in fields.items()}
+
+
+def _choices(axis: str, values: Sequence[str]) -> dict[str, Any]:
+    return {
+        "type": ["null", "array"],
+        "items": {"type": "string", "enum": list(values)},
+        "examples": list(values),
+        "title": axis,
+        "description": f"Axis; choose one or more. {_IF_EMPTY}",
     }
 
 
-def _choice(axis: str, values: Sequence[str]) -> Param:
-    return Param(
-        None,
-        type=["null", "array"],
-        items={"type": "string", "enum": list(values)},
-        examples=list(values),
-        title=axis,
-        description=f"Axis; any of them. {AS_IT_IS}",
-    )
+def _integers(axis: str) -> dict[str, Any]:
+    return {
+        "type": ["null", "string"],
+        "pattern": INTEGERS_PATTERN,
+        "title": axis,
+        "description": f"Axis; integers, separated by commas: `1,3`. {_IF_EMPTY}",
+    }
 
 
-def _numbers(axis: str) -> Param:
-    return Param(
-        None,
-        type=["null", "string"],
-        pattern=NUMBERS,
-        title=axis,
-        description=f"Axis; whole numbers, like `1,3`. {AS_IT_IS}",
-    )
+def _number(title: str, description: str, maximum: float) -> dict[str, Any]:
+    return {
+        "type": ["null", "number"],
+        "exclusiveMinimum": 0,
+        "maximum": maximum,
+        "title": title,
+        "description": f"{description} {_IF_EMPTY}",
+    }
 
 
-def _number(title: str, description: str, maximum: float) -> Param:
-    return Param(
-        None,
-        type=["null", "number"],
-        exclusiveMinimum=0,
-        maximum=maximum,
-        title=title,
-        description=f"{description} {AS_IT_IS}",
-    )
-
-
-def _whole(title: str, description: str, minimum: int, maximum: int) -> Param:
-    return Param(
-        None,
-        type=["null", "integer"],
-        minimum=minimum,
-        maximum=maximum,
-        title=title,
-        description=f"{description} {AS_IT_IS}",
-    )
+def _integer(title: str, description: str, minimum: int, maximum: int) -> dict[str, Any]:
+    return {
+        "type": ["null", "integer"],
+        "minimum": minimum,
+        "maximum": maximum,
+        "title": title,
+        "description": f"{description} {_IF_EMPTY}",
+    }

@@ -1,8 +1,8 @@
-"""`ackbench up`: Airflow's scheduler and page, and MLflow's page, on this machine only, until they are asked to end.
+"""`ackbench up`: Airflow's scheduler and page, and MLflow's page, on loopback, until interrupted.
 
-Airflow's four processes are three here: nothing is deferred, so there is no triggerer; `airflow standalone` is not used because
-SIGTERM to it leaves orphans. Each is the leader of a session of its own; a guard outside of them ends all of them when this
-process is killed.
+Three of Airflow's four processes are needed: no task is deferred, so there is no triggerer.
+`airflow standalone` is not used, because SIGTERM to it leaves orphans. Each service leads a session
+of its own. A guard process outside of these sessions ends all of them if this process is killed.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from infra.process.waiting import wait_until
 
 AIRFLOW_PORT: Final = 8080
 HEALTHY_TIMEOUT_S: Final = 180.0
-PATIENCE_S: Final = 5.0
-"""How long a service may take to end in good order; a trial under way is not waited for."""
+STOP_TIMEOUT_S: Final = 5.0
+"""How long a service may take to stop cleanly. A running trial is not waited for."""
 _LAST_LINES: Final = 8
 _BIN: Final = Path(sys.executable).parent
 
 
 @dataclass(frozen=True)
 class Service:
-    """A server or daemon: how it is started, and when it is healthy."""
+    """A server or daemon: how it starts, and when it is healthy."""
 
     name: str
     command: tuple[str, ...]
@@ -56,44 +56,45 @@ def up(
     mlflow_port: int = tracking.MLFLOW_PORT,
     say: Callable[[str], None] = print,
 ) -> None:
-    """Start the services, say where they are, and return once they have ended: on Ctrl-C, SIGTERM or SIGHUP.
+    """Run the services until SIGINT (Ctrl-C), SIGTERM or SIGHUP; print their addresses.
 
     Args:
         home: what they serve, and where their logs go.
-        airflow_port: Airflow's page and API.
-        mlflow_port: MLflow's page and API; unused where `MLFLOW_TRACKING_URI` names a server.
-        say: told what is going on, a line at a time.
+        airflow_port: the port of Airflow's page and API.
+        mlflow_port: the port of MLflow's page and API; unused if `MLFLOW_TRACKING_URI` is set.
+        say: called with each line for the user.
 
     Raises:
-        MachineError: a port is taken, or the services of this home are up already; nothing was started.
-        HarnessError: a service did not become healthy, or ended by itself; the text ends with its last lines.
+        MachineError: a port is taken, or the services of this home already run; nothing was
+            started.
+        HarnessError: a service did not become healthy, or exited; the message ends with the last
+            lines of its log.
     """
     home.ensure_writable()
-    with _only_once(home), _asked_to_end() as asked:
-        end_sessions(
-            read_session_record(_record(home)), grace_s=0
-        )  # a guard that was killed too leaves them behind
+    with _exclusive(home), _stop_on_signals() as stop:
+        # Left behind if the guard was killed too.
+        end_sessions(read_session_record(_record(home)), grace_s=0)
         services = services_of(home, airflow_port, mlflow_port)
         for name, port in (("Airflow", airflow_port), ("MLflow", mlflow_port)):
-            require_free(name, port)
+            require_free_port(name, port)
         ensure_database(home)
         with _running(home, services) as processes:
             say(f"starting {', '.join(service.name for service in services)} (about 20 seconds)")
-            if _healthy(home, services, processes, asked):
-                _tell_addresses(home, airflow_port, mlflow_port, say)
+            if _wait_until_healthy(home, services, processes, stop):
+                _print_addresses(home, airflow_port, mlflow_port, say)
                 wait_until(
-                    lambda: asked.is_set or _dead(processes),
-                    awaiting="the end",
+                    lambda: stop.requested or _exited(processes),
+                    awaiting="an interrupt",
                     timeout_s=float("inf"),
                     every_s=0.2,
                 )
-            _raise_for_dead(home, processes)
+            _raise_if_exited(home, processes)
             say("stopping")
     say("stopped")
 
 
 def services_of(home: Home, airflow_port: int, mlflow_port: int) -> tuple[Service, ...]:
-    """Return what `up` starts, in order."""
+    """Return the services that `up` starts, in this order."""
     airflow = f"http://{LOOPBACK}:{airflow_port}"
     environment = {
         **airflow_environment(home),
@@ -155,11 +156,11 @@ def _mlflow(home: Home, port: int) -> Service:
     )
 
 
-def require_free(name: str, port: int) -> None:
-    """See that nobody listens on a port of this machine.
+def require_free_port(name: str, port: int) -> None:
+    """Check that no process listens on a port of this machine.
 
     Raises:
-        MachineError: somebody does.
+        MachineError: the port is taken.
     """
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -167,46 +168,46 @@ def require_free(name: str, port: int) -> None:
             probe.bind((LOOPBACK, port))
         except OSError as error:
             raise MachineError(
-                f"port {port} of {LOOPBACK}, for {name}, cannot be had ({error.strerror}): name another with --{name.lower()}-port"
+                f"port {port} of {LOOPBACK} is not available for {name} ({error.strerror}): "
+                f"name another with --{name.lower()}-port"
             ) from error
 
 
 @contextmanager
-def _only_once(home: Home) -> Iterator[None]:
-    """Two schedulers on one SQLite file would take each other's tasks."""
+def _exclusive(home: Home) -> Iterator[None]:
+    """Refuse a second `up`: two schedulers on one SQLite file would take each other's tasks."""
     with (home.root / "up.lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise MachineError(
-                f"`ackbench up` runs already for {home.root}: use it, or set ACKBENCH_HOME to another folder"
+                f"`ackbench up` already runs for {home.root}: "
+                "use it, or set ACKBENCH_HOME to another folder"
             ) from error
         yield
 
 
 @dataclass
-class _Asked:
-    """Whether somebody asked for the end."""
-
-    is_set: bool = False
+class _StopRequest:
+    requested: bool = False
 
 
 @contextmanager
-def _asked_to_end() -> Iterator[_Asked]:
-    asked = _Asked()
+def _stop_on_signals() -> Iterator[_StopRequest]:
+    stop = _StopRequest()
 
-    def note(_number: int, _frame: FrameType | None) -> None:
-        asked.is_set = True
+    def request(_number: int, _frame: FrameType | None) -> None:
+        stop.requested = True
 
     before = {
-        heard: signal.signal(heard, note)
-        for heard in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        number: signal.signal(number, request)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     }
     try:
-        yield asked
+        yield stop
     finally:
-        for heard, handler in before.items():
-            signal.signal(heard, handler)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 _Processes = Mapping[str, "subprocess.Popen[Any]"]
@@ -214,16 +215,16 @@ _Processes = Mapping[str, "subprocess.Popen[Any]"]
 
 @contextmanager
 def _running(home: Home, services: Sequence[Service]) -> Iterator[_Processes]:
-    """Run the services; on the way out end them, all they forked, and the clusters their tasks used; whom others need goes last."""
+    """Run the services; afterwards end them, their forks, and the clusters of their tasks."""
     processes: dict[str, subprocess.Popen[Any]] = {}
     leaders: list[ProcessIdentity] = []
-    with ExitStack() as ending:
-        ending.callback(cleaning.clean, home.clusters)
-        ending.callback(lambda: [process.wait() for process in processes.values()])
-        ending.callback(_end_in_order, leaders)
+    with ExitStack() as stack:
+        stack.callback(cleaning.clean, home.clusters)
+        stack.callback(lambda: [process.wait() for process in processes.values()])
+        stack.callback(_end_in_order, leaders)
         guard = _guard(home)
-        ending.callback(guard.wait)
-        ending.callback(guard.kill)
+        stack.callback(guard.wait)
+        stack.callback(guard.kill)
         for service in services:
             processes[service.name] = _start(home, service)
             leaders.append(ProcessIdentity.of(processes[service.name].pid))
@@ -233,28 +234,28 @@ def _running(home: Home, services: Sequence[Service]) -> Iterator[_Processes]:
 
 
 def _end_in_order(leaders: Sequence[ProcessIdentity]) -> None:
-    """The API server, which was started first, goes last: the scheduler reports to it until it has ended."""
-    end_sessions(leaders[1:], grace_s=PATIENCE_S)
-    end_sessions(leaders[:1], grace_s=PATIENCE_S)
+    """End the API server, which started first, last: the scheduler reports to it until it ends."""
+    end_sessions(leaders[1:], grace_s=STOP_TIMEOUT_S)
+    end_sessions(leaders[:1], grace_s=STOP_TIMEOUT_S)
 
 
 def _start(home: Home, service: Service) -> subprocess.Popen[Any]:
     log = _log(home, service.name)
     log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("wb") as chatter:
+    with log.open("wb") as output:
         return spawn_dying_with_parent(
             service.command,
             env=dict(service.environment),
             cwd=home.airflow,
             stdin=subprocess.DEVNULL,
-            stdout=chatter,
+            stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
 
 
 def _guard(home: Home) -> subprocess.Popen[Any]:
-    """Start the process that ends the sessions when this one is killed; itself it is in no way bound to this one."""
+    """Start the process that ends the sessions if this one is killed; it outlives this one."""
     own = ProcessIdentity.own()
     command = [
         sys.executable,
@@ -269,17 +270,20 @@ def _guard(home: Home) -> subprocess.Popen[Any]:
     )
 
 
-def _healthy(home: Home, services: Sequence[Service], processes: _Processes, asked: _Asked) -> bool:
-    """Wait until every service is healthy; return False when the end was asked for meanwhile."""
+def _wait_until_healthy(
+    home: Home, services: Sequence[Service], processes: _Processes, stop: _StopRequest
+) -> bool:
+    """Wait until every service is healthy; return False if a signal requested the stop first."""
     waiting = list(services)
 
     def all_healthy() -> bool:
-        _raise_for_dead(home, processes)
+        _raise_if_exited(home, processes)
         waiting[:] = [service for service in waiting if not service.healthy()]
-        return not waiting or asked.is_set
+        return not waiting or stop.requested
 
     def seen() -> str:
-        return f"no answer of {', '.join(service.name for service in waiting)}; logs: {_log(home, '').parent}"
+        names = ", ".join(service.name for service in waiting)
+        return f"no healthy answer from {names}; logs: {_log(home, '').parent}"
 
     wait_until(
         all_healthy,
@@ -288,48 +292,52 @@ def _healthy(home: Home, services: Sequence[Service], processes: _Processes, ask
         every_s=0.25,
         seen=seen,
     )
-    return not asked.is_set
+    return not stop.requested
 
 
-def _dead(processes: _Processes) -> list[str]:
+def _exited(processes: _Processes) -> list[str]:
     return [name for name, process in processes.items() if process.poll() is not None]
 
 
-def _raise_for_dead(home: Home, processes: _Processes) -> None:
-    for name in _dead(processes):
+def _raise_if_exited(home: Home, processes: _Processes) -> None:
+    for name in _exited(processes):
         last = "\n".join(last_lines(_log(home, name), _LAST_LINES))
         raise HarnessError(
-            f"{name} ended by itself with status {processes[name].returncode}; its log is {_log(home, name)}, and ends:\n{last}"
+            f"{name} exited with status {processes[name].returncode}; "
+            f"its log is {_log(home, name)}, and ends:\n{last}"
         )
 
 
-def _tell_addresses(
+def _print_addresses(
     home: Home, airflow_port: int, mlflow_port: int, say: Callable[[str], None]
 ) -> None:
     say(
-        f"Airflow: http://{LOOPBACK}:{airflow_port}/dags/ackbench_sweep (Trigger asks for an experiment; scheduled ones are paused until switched on)"
+        f"Airflow: http://{LOOPBACK}:{airflow_port}/dags/ackbench_sweep "
+        "(Trigger runs an experiment; scheduled DAGs are paused until you unpause them)"
     )
     if tracking.tracking_uri(home) == tracking.embedded_uri(home):
         address = f"http://{LOOPBACK}:{mlflow_port}"
-        tracking.serve_at(home, address)
+        tracking.record_server_address(home, address)
         say(f"MLflow:  {address}/#/experiments")
     else:
-        say(f"MLflow:  {tracking.shown(tracking.tracking_uri(home))} (MLFLOW_TRACKING_URI)")
-    say(f"logs:    {_log(home, '').parent}\nCtrl-C stops them")
+        server = tracking.without_credentials(tracking.tracking_uri(home))
+        say(f"MLflow:  {server} (MLFLOW_TRACKING_URI)")
+    say(f"logs:    {_log(home, '').parent}\nCtrl-C stops the services")
 
 
 def _answers(address: str) -> bool:
     try:
-        with urlopen(address, timeout=5) as answer:  # noqa: S310 - our own address
-            return bool(answer.status == 200)  # noqa: PLR2004 - HTTP's OK
+        with urlopen(address, timeout=5) as response:  # noqa: S310 - an address of this machine
+            return bool(response.status == 200)  # noqa: PLR2004 - HTTP's OK
     except (URLError, OSError):
         return False
 
 
-def _is_healthy(airflow: str, part: str) -> bool:
+def _is_healthy(airflow: str, component: str) -> bool:
     try:
-        with urlopen(f"{airflow}/api/v2/monitor/health", timeout=5) as answer:  # noqa: S310 - our own address
-            return bool(json.load(answer)[part]["status"] == "healthy")
+        address = f"{airflow}/api/v2/monitor/health"
+        with urlopen(address, timeout=5) as response:  # noqa: S310 - an address of this machine
+            return bool(json.load(response)[component]["status"] == "healthy")
     except (URLError, OSError):
         return False
 

@@ -1,1 +1,4 @@
-"""MLflow: a sweep's trials as runs, and its summary. Everything there can be made again from the sweep's folder."""
+"""MLflow: one run per trial and one summary run per sweep.
+
+The sweep's folder has all of the content, so the runs can be written again from it.
+"""

@@ -1,7 +1,8 @@
-"""Brings a sweep's results into MLflow: flat runs, one a trial, and one summary a sweep; all of it can be made again from the folder.
+"""Write a sweep's results to MLflow: one run per trial, and a summary run.
 
-Without `MLFLOW_TRACKING_URI` they go into the embedded store below the home, which needs no server. Flat, because nested runs
-collapse in MLflow's list and their parent shows no charts; `tags.sweep_id` holds them together.
+Without `MLFLOW_TRACKING_URI` they go to the embedded store below the home, which needs no server.
+The runs are not nested: MLflow's list collapses nested runs, and their parent shows no charts. The
+tag `sweep_id` connects the runs of a sweep.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from experiments.ledger.record import Frozen, Status
 from experiments.lessons.finding import Finding, finding_of
 from experiments.results.read import SweepResults, read_results
 from experiments.sweep.folder import SweepFolder
-from experiments.tracking.runs import SUMMARY, VANISHING, RunContent, summary_run, trial_run
+from experiments.tracking.runs import REMOVABLE_TAGS, SUMMARY, RunContent, summary_run, trial_run
 from infra.errors import HarnessError
 from infra.machine.files import sqlite_url
 from infra.machine.home import Home
@@ -28,16 +29,16 @@ if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
 
 MLFLOW_PORT: Final = 5000
-COMPARED_AT_ONCE: Final = 40
-"""With more runs than this, a link that names each is too long to be of use."""
+MAX_COMPARED_RUNS: Final = 40
+"""A link names each run to compare; with more runs than this it is too long."""
 _PARAMS_AND_TAGS_PER_BATCH: Final = 100
-"""MLflow's own limit for either (`mlflow.utils.validation`)."""
-_PAGE: Final = 1000
-_TRACKED: Final = "mlflow.json"
+"""MLflow's limit for each of them (`mlflow.utils.validation`)."""
+_RUNS_PER_PAGE: Final = 1000
+TRACKED_FILE: Final = "mlflow.json"
 
 
 class TrackedSweep(Frozen):
-    """Where a sweep lies in MLflow: `mlflow.json` in its folder, so that links need no MLflow to be made."""
+    """The ids of a sweep in MLflow: `mlflow.json` in its folder, for links without MLflow's API."""
 
     tracking_uri: str
     """Without credentials."""
@@ -47,118 +48,122 @@ class TrackedSweep(Frozen):
 
 
 def track(sweep: SweepFolder, home: Home) -> TrackedSweep:
-    """Make or bring up to date the sweep's runs; a second time changes what differs and adds nothing.
+    """Create the sweep's runs, or update those that exist. Idempotent.
 
     Raises:
-        HarnessError: MLflow refused, or cannot be reached.
+        HarnessError: MLflow refused, or is unreachable.
         LedgerError: the results cannot be read.
     """
     results = read_results(sweep)
-    contents = _contents(sweep, results)
+    contents = _run_contents(sweep, results)
     import mlflow.exceptions
 
     try:
         client = _client(home)
-        experiment_id = _experiment(client, f"ackbench/{results.experiment}", home)
+        experiment_id = _experiment_id(client, f"ackbench/{results.experiment}", home)
         run_ids = _write_all(client, experiment_id, results.sweep_id, contents)
-        _attach(client, run_ids[SUMMARY], results, sweep)
+        _log_artifacts(client, run_ids[SUMMARY], results, sweep)
     except mlflow.exceptions.MlflowException as error:
         raise HarnessError(
-            f"MLflow at {shown(tracking_uri(home))}: {' '.join(str(error).split())}"
+            f"MLflow at {without_credentials(tracking_uri(home))}: {' '.join(str(error).split())}"
         ) from error
     trials = tuple(run_id for key, run_id in run_ids.items() if key != SUMMARY)
     tracked = TrackedSweep(
-        tracking_uri=shown(tracking_uri(home)),
+        tracking_uri=without_credentials(tracking_uri(home)),
         experiment_id=experiment_id,
         summary_run_id=run_ids[SUMMARY],
         trial_run_ids=trials,
     )
-    sweep.write_record(sweep.root / _TRACKED, tracked)
+    sweep.write_record(sweep.root / TRACKED_FILE, tracked)
     return tracked
 
 
 def ensure_store(home: Home) -> None:
-    """Make the embedded store's tables, once (2 s); set-up does it so that the first sweep need not."""
+    """Create the tables of the embedded store (2 s), so that the first sweep need not."""
     if not (home.mlflow / "mlflow.db").is_file():
         _client(home, embedded_uri(home)).search_experiments(max_results=1)
 
 
 def links(sweep: SweepFolder, home: Home) -> tuple[str, ...]:
-    """Return addresses that open the sweep's comparison, not MLflow's landing page; none for one that was never tracked.
+    """Return the addresses of the sweep's comparison in MLflow; none if it was never tracked.
 
-    The embedded store is served by `ackbench up`, at the port it was last started with.
+    `ackbench up` serves the embedded store, at the port that it was last started with.
     """
     try:
-        tracked = TrackedSweep.model_validate_json((sweep.root / _TRACKED).read_bytes())
+        tracked = TrackedSweep.model_validate_json((sweep.root / TRACKED_FILE).read_bytes())
     except FileNotFoundError:
         return ()
     if tracked.tracking_uri.startswith(("http://", "https://")):
-        return tuple(comparison(tracked.tracking_uri.rstrip("/"), sweep.sweep_id, tracked))
+        return tuple(comparison_links(tracked.tracking_uri.rstrip("/"), sweep.sweep_id, tracked))
     if tracked.tracking_uri == embedded_uri(home):
         return (
-            *comparison(served_at(home), sweep.sweep_id, tracked),
+            *comparison_links(server_address(home), sweep.sweep_id, tracked),
             "(open while `ackbench up` runs)",
         )
     return (f"{tracked.tracking_uri}, experiment {tracked.experiment_id}",)
 
 
-def comparison(server: str, sweep_id: str, tracked: TrackedSweep) -> Sequence[str]:
-    """Return the sweep's charts, its parallel coordinates where the runs are few enough to be named, and its summary."""
+def comparison_links(server: str, sweep_id: str, tracked: TrackedSweep) -> Sequence[str]:
+    """Return links to the sweep's charts, the comparison of its runs, and its summary run.
+
+    The comparison is absent if there are too many runs to name in a link, or only one.
+    """
     runs = f"{server}/#/experiments/{tracked.experiment_id}/runs"
-    only_this = quote(f"tags.sweep_id = '{sweep_id}' and tags.kind = 'trial'", safe="")
-    charts = f"{runs}?workflowType=machine_learning&compareRunsMode=CHART&searchFilter={only_this}"
-    named = [
+    trials_filter = quote(f"tags.sweep_id = '{sweep_id}' and tags.kind = 'trial'", safe="")
+    charts = (
+        f"{runs}?workflowType=machine_learning&compareRunsMode=CHART&searchFilter={trials_filter}"
+    )
+    lists = [
         quote(json.dumps(ids, separators=(",", ":")), safe="")
         for ids in (tracked.trial_run_ids, [tracked.experiment_id])
     ]
-    together = (
-        [f"{server}/#/compare-runs?runs={named[0]}&experiments={named[1]}"]
-        if 1 < len(tracked.trial_run_ids) <= COMPARED_AT_ONCE
+    comparison = (
+        [f"{server}/#/compare-runs?runs={lists[0]}&experiments={lists[1]}"]
+        if 1 < len(tracked.trial_run_ids) <= MAX_COMPARED_RUNS
         else []
     )
-    return [charts, *together, f"{runs}/{tracked.summary_run_id}"]
+    return [charts, *comparison, f"{runs}/{tracked.summary_run_id}"]
 
 
-def serve_at(home: Home, address: str) -> None:
-    """Keep where the embedded store is served, for links."""
+def record_server_address(home: Home, address: str) -> None:
+    """Record the address at which the embedded store is served, for links."""
     home.mlflow.mkdir(parents=True, exist_ok=True)
     (home.mlflow / "served-at").write_text(address)
 
 
-def served_at(home: Home) -> str:
+def server_address(home: Home) -> str:
     """Return the address at which `ackbench up` serves, or last served, the embedded store."""
-    told = home.mlflow / "served-at"
-    return told.read_text().strip() if told.is_file() else f"http://127.0.0.1:{MLFLOW_PORT}"
+    record = home.mlflow / "served-at"
+    return record.read_text().strip() if record.is_file() else f"http://127.0.0.1:{MLFLOW_PORT}"
 
 
 def tracking_uri(home: Home) -> str:
-    """Return where runs go: `MLFLOW_TRACKING_URI`, or the embedded store."""
+    """Return the URI that runs are written to: `MLFLOW_TRACKING_URI`, or the embedded store."""
     return os.environ.get("MLFLOW_TRACKING_URI") or embedded_uri(home)
 
 
 def embedded_uri(home: Home) -> str:
-    """Return the store below the home; SQLite, for MLflow refuses plain files since 3.x."""
+    """Return the URI of the store below the home: SQLite, as MLflow 3 refuses plain files."""
     return sqlite_url(home.mlflow / "mlflow.db")
 
 
 def _client(home: Home, uri: str | None = None) -> MlflowClient:
-    """Make a client; imports MLflow, which takes a second or more."""
+    """Create a client. This imports MLflow, which takes a second or more."""
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
     os.environ.setdefault("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", "true")
-    os.environ.setdefault(
-        "MLFLOW_LOGGING_LEVEL", "WARNING"
-    )  # it tells of every table that it makes
+    # At INFO it logs every table that it creates.
+    os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "WARNING")
     from mlflow.tracking import MlflowClient
 
     home.mlflow.mkdir(parents=True, exist_ok=True)
     return MlflowClient(tracking_uri=uri or tracking_uri(home))
 
 
-def _contents(sweep: SweepFolder, results: SweepResults) -> list[RunContent]:
+def _run_contents(sweep: SweepFolder, results: SweepResults) -> list[RunContent]:
     plan, records = sweep.plan(), {record.trial_id: record for record in sweep.complete_trials()}
     ran = [trial for trial in results.trials if trial.status is not Status.REFUSED]
     finding = finding_of(sweep, results)
-    summary = summary_run(results, _page(results, finding), finding)
+    summary = summary_run(results, _description(results, finding), finding)
     return [
         *(
             trial_run(trial, plan.trial(trial.trial_id), records.get(trial.trial_id))
@@ -168,11 +173,14 @@ def _contents(sweep: SweepFolder, results: SweepResults) -> list[RunContent]:
     ]
 
 
-def _experiment(client: MlflowClient, name: str, home: Home) -> str:
-    """Return the experiment's id, made when it is not there; where its files lie is ours to say only in the embedded store."""
-    found = client.get_experiment_by_name(name)
-    if found:
-        return str(found.experiment_id)
+def _experiment_id(client: MlflowClient, name: str, home: Home) -> str:
+    """Return the experiment's id; create it if it does not exist.
+
+    Only in the embedded store ackbench chooses the artifacts' location; a server has its own.
+    """
+    existing = client.get_experiment_by_name(name)
+    if existing:
+        return str(existing.experiment_id)
     embedded = tracking_uri(home) == embedded_uri(home)
     return str(
         client.create_experiment(
@@ -186,31 +194,37 @@ def _write_all(
     client: MlflowClient, experiment_id: str, sweep_id: str, contents: Sequence[RunContent]
 ) -> dict[str, str]:
     """Write each run; return their ids by key."""
-    there = _there(client, experiment_id, sweep_id)
+    existing = _existing_runs(client, experiment_id, sweep_id)
     return {
-        content.key: _write(client, experiment_id, content, there.get(content.key))
+        content.key: _write(client, experiment_id, content, existing.get(content.key))
         for content in contents
     }
 
 
-def _there(client: MlflowClient, experiment_id: str, sweep_id: str) -> dict[str, Run]:
-    """Return the sweep's runs by key, all pages of them."""
-    page = client.search_runs([experiment_id], f"tags.sweep_id = '{sweep_id}'", max_results=_PAGE)
-    found = list(page)
+def _existing_runs(client: MlflowClient, experiment_id: str, sweep_id: str) -> dict[str, Run]:
+    """Return the sweep's runs by key."""
+    page = client.search_runs(
+        [experiment_id], f"tags.sweep_id = '{sweep_id}'", max_results=_RUNS_PER_PAGE
+    )
+    runs = list(page)
     while page.token:
         page = client.search_runs(
             [experiment_id],
             f"tags.sweep_id = '{sweep_id}'",
-            max_results=_PAGE,
+            max_results=_RUNS_PER_PAGE,
             page_token=page.token,
         )
-        found += page
-    return {run.data.tags["trial_id"]: run for run in found if "trial_id" in run.data.tags}
+        runs += page
+    return {run.data.tags["trial_id"]: run for run in runs if "trial_id" in run.data.tags}
 
 
 def _write(client: MlflowClient, experiment_id: str, content: RunContent, old: Run | None) -> str:
-    """Bring a run up to date; one that cannot be (params never change in MLflow, metrics never vanish) is made anew."""
-    if old and not _fits(old, content):
+    """Create or update a run.
+
+    MLflow cannot change a param or delete a metric. A run that needs this is deleted and created
+    again.
+    """
+    if old and not _can_update(old, content):
         client.delete_run(old.info.run_id)
         old = None
     run = old or client.create_run(
@@ -223,7 +237,7 @@ def _write(client: MlflowClient, experiment_id: str, content: RunContent, old: R
     return str(run.info.run_id)
 
 
-def _fits(old: Run, content: RunContent) -> bool:
+def _can_update(old: Run, content: RunContent) -> bool:
     same_params = all(content.params.get(name) == value for name, value in old.data.params.items())
     return same_params and old.data.metrics.keys() <= content.metrics.keys()
 
@@ -245,7 +259,7 @@ def _log(client: MlflowClient, run: Run, content: RunContent) -> None:
         for name, value in content.tags.items()
         if run.data.tags.get(name) != value
     ]
-    for name in run.data.tags.keys() & VANISHING - content.tags.keys():
+    for name in run.data.tags.keys() & REMOVABLE_TAGS - content.tags.keys():
         client.delete_tag(run.info.run_id, name)
     client.log_batch(
         run.info.run_id, metrics=metrics, params=params[:_PARAMS_AND_TAGS_PER_BATCH], tags=tags
@@ -254,20 +268,22 @@ def _log(client: MlflowClient, run: Run, content: RunContent) -> None:
         client.log_batch(run.info.run_id, params=params[begin : begin + _PARAMS_AND_TAGS_PER_BATCH])
 
 
-def _attach(client: MlflowClient, run_id: str, results: SweepResults, sweep: SweepFolder) -> None:
+def _log_artifacts(
+    client: MlflowClient, run_id: str, results: SweepResults, sweep: SweepFolder
+) -> None:
     client.log_text(run_id, results.to_json(), "results.json")
     client.log_text(run_id, _table(results), "table.txt")
     if sweep.report.is_file():
         client.log_artifact(run_id, str(sweep.report))
 
 
-def _page(results: SweepResults, finding: Finding | None) -> str:
-    found = f"{finding.markdown()}\n\n" if finding else ""
-    return f"**{results.question.strip()}**\n\n{found}```\n{_table(results)}\n```\n"
+def _description(results: SweepResults, finding: Finding | None) -> str:
+    answer = f"{finding.markdown()}\n\n" if finding else ""
+    return f"**{results.question.strip()}**\n\n{answer}```\n{_table(results)}\n```\n"
 
 
 def _table(results: SweepResults) -> str:
-    """Return the table of the cells as the command prints it, refused ones below it."""
+    """Return the table of the cells as the command prints it, with refused cells below it."""
     from rich.console import Console
 
     from experiments.results.tables import PIPED_WIDTH, print_cells, print_notes
@@ -279,7 +295,7 @@ def _table(results: SweepResults) -> str:
     return "\n".join(line.rstrip() for line in text.getvalue().splitlines())
 
 
-def shown(uri: str) -> str:
-    """Return an address without the password that may be in it."""
+def without_credentials(uri: str) -> str:
+    """Return an address without user name and password."""
     scheme, separator, rest = uri.partition("://")
     return f"{scheme}{separator}{rest.rpartition('@')[2]}" if separator else uri

@@ -10,7 +10,7 @@ import pytest
 from support.fakes.surroundings import FakeSurroundings
 
 from experiments.orchestration import steps
-from experiments.orchestration.environment import DAGS, airflow_environment, own_database
+from experiments.orchestration.environment import DAGS_FOLDER, airflow_environment, embedded_database
 from infra.machine.home import Home
 
 
@@ -18,7 +18,7 @@ from infra.machine.home import Home
 def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
     """Make Airflow's environment before anything imports it: it reads its settings then, and never again."""
     home = Home(tmp_path_factory.mktemp("air flow"))
-    with pytest.MonkeyPatch.context() as patch, own_database(home) as database:
+    with pytest.MonkeyPatch.context() as patch, embedded_database(home) as database:
         patch.setenv("ACKBENCH_HOME", str(home.root))
         for name, value in airflow_environment(home, database).items():
             patch.setenv(name, value)
@@ -31,7 +31,7 @@ def dags(airflow: Home) -> Any:
     del airflow
     from airflow.dag_processing.dagbag import DagBag
 
-    return DagBag(dag_folder=str(DAGS))
+    return DagBag(dag_folder=str(DAGS_FOLDER))
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def world(airflow: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fak
     del airflow
     monkeypatch.setenv("ACKBENCH_HOME", str(tmp_path))
     monkeypatch.setenv(steps.EMBEDDED, "1")
-    monkeypatch.setattr(steps, "RUN", steps.StepState())
+    monkeypatch.setattr(steps, "RUN_STATE", steps.RunState())
     world = FakeSurroundings(Home(tmp_path))
     world.take_the_place_of(monkeypatch.setattr)
     return world

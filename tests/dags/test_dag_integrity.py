@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from experiments.faults import FAULTS
-from experiments.orchestration.environment import DAGS, MACHINE_POOL
+from experiments.orchestration.environment import DAGS_FOLDER, MACHINE_POOL
 from experiments.orchestration.request import SweepRequest
 from experiments.planning.catalog import catalog_experiments, catalog_names
 from infra.machine.home import Home
@@ -48,7 +48,7 @@ def test_every_dag_has_the_same_tasks(dags: Any, dag_id: str) -> None:
         "report",
         "track",
         "trial",
-        "turns",
+        "list_trials",
         "verify",
     ]
 
@@ -104,7 +104,7 @@ def test_the_form_offers_the_catalogue_and_every_fault(dags: Any) -> None:
 def test_a_dag_file_imports_nothing_heavy_and_costs_less_than_airflow_itself(airflow: Home) -> None:
     """A scheduler parses every file again and again."""
     del airflow
-    files = [str(path) for path in sorted(DAGS.glob("*.py"))]
+    files = [str(path) for path in sorted(DAGS_FOLDER.glob("*.py"))]
     seen = json.loads(
         subprocess.run(
             [sys.executable, "-c", PROBE, *files], capture_output=True, text=True, check=True

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.orchestration.environment import own_database
+from experiments.orchestration.environment import embedded_database
 from infra.machine.home import Home
 from infra.process.waiting import wait_until
 
@@ -82,6 +82,6 @@ def test_what_a_killed_run_left_is_gone_at_the_next(home: Path) -> None:
     left = home / "airflow" / "embedded" / "airflow.db-wal"
     left.parent.mkdir()
     left.touch()
-    with own_database(Home(home)) as database:
+    with embedded_database(Home(home)) as database:
         assert database.is_file()
         assert not left.exists()

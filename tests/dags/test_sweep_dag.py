@@ -77,7 +77,7 @@ def test_the_leaf_raises_and_names_the_missing_trial(dags: Any, world: FakeSurro
     assert dag_run.state == "failed"
     assert {"measure", "track", "destroy"} <= set(world.did)
     assert (
-        steps.RUN.failures[-1]
+        steps.RUN_STATE.failures[-1]
         == "verify: 1 of 3 trials are missing: 001-abcdef (NodeFailed: node 3 died)"
     )
 
@@ -112,7 +112,7 @@ def test_without_a_cluster_no_trial_is_begun(dags: Any, world: FakeSurroundings)
     dag_run = run(dags, world.sweep(2))
     assert dag_run.state == "failed"
     assert world.ran() == []
-    assert steps.RUN.failures[0] == "provision: node 2 did not start"
+    assert steps.RUN_STATE.failures[0] == "provision: node 2 did not start"
 
 
 def test_an_interrupt_begins_nothing_else_and_tears_down(
@@ -137,7 +137,7 @@ def test_what_cannot_be_is_refused_before_anything_starts(
     assert dag_run.state == "failed"
     assert world.did in ([], ["destroy"])
     assert (
-        "quick" in steps.RUN.failures[0]
-        or "sweep" in steps.RUN.failures[0]
-        or "experiment" in steps.RUN.failures[0]
+        "quick" in steps.RUN_STATE.failures[0]
+        or "sweep" in steps.RUN_STATE.failures[0]
+        or "experiment" in steps.RUN_STATE.failures[0]
     )

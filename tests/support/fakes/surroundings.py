@@ -75,7 +75,7 @@ class FakeSurroundings:
             raise NodeFailed("node 2 did not start")
         return MemoryCluster(folder=Path("/nowhere", sweep_id))
 
-    def fit_for(self, home: Home, trial: TrialSpec, holder_grace_s: float) -> AssignedCluster:
+    def assign_cluster(self, home: Home, trial: TrialSpec, holder_grace_s: float) -> AssignedCluster:
         """Find the cluster as it was."""
         del home, holder_grace_s
         return AssignedCluster(
@@ -138,7 +138,7 @@ class FakeSurroundings:
 
     def take_the_place_of(self, setattr_: Callable[[str, object], object]) -> None:
         """Stand in, by way of a `monkeypatch.setattr`."""
-        for name in ("provision", "fit_for", "destroy_all"):
+        for name in ("provision", "assign_cluster", "destroy_all"):
             setattr_(f"experiments.orchestration.clusters.{name}", getattr(self, name))
         setattr_("experiments.trial.run.run_trial", self.run_trial)
         setattr_("experiments.results.spark_job.measure", self.measure)

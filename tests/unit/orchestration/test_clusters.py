@@ -1,4 +1,4 @@
-"""Which cluster a trial gets: the sweep's own while that can be trusted, one that nobody used where its fault can outlive it."""
+"""Which cluster a trial gets: the sweep's healthy cluster, or an unused one of its own."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from infra.machine.home import Home
 from infra.process.processes import ProcessIdentity
 
 
-class Unwhole(MemoryCluster):
-    """One that does not heal."""
+class UnhealthyCluster(MemoryCluster):
+    """A cluster with a fenced broker."""
 
     def wait_until_healthy(self, timeout_s: float = 60.0) -> ClusterState:
-        """Never."""
+        """Time out."""
         raise WaitTimeout(f"waited {timeout_s:g} s; node 2 is fenced")
 
 
 @pytest.fixture
-def run_in() -> list[str]:
-    """The clusters that were run in."""
+def warmed_up() -> list[str]:
+    """Return the numbers of the clusters that were warmed up; the test's clusters add theirs."""
     return []
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_in: list[str]) -> Home:
-    """A home whose clusters are handles on disk and nothing else."""
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, warmed_up: list[str]) -> Home:
+    """Return a home whose clusters are only handles on disk."""
     monkeypatch.setattr(
-        warm_up, "warm_up_brokers", lambda cluster: run_in.append(cluster.folder.name[-3:])
+        warm_up, "warm_up_brokers", lambda cluster: warmed_up.append(cluster.folder.name[-3:])
     )
 
     def provision(
@@ -59,65 +59,71 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_in: list[str]) -> 
     return Home(tmp_path)
 
 
-def lodge(home: Home, trial: TrialSpec) -> tuple[str, bool, str]:
-    """Find a cluster for a trial; return the number, whether it is new, and why."""
-    cluster_assignment = clusters.fit_for(home, trial, 0).cluster_assignment
-    return cluster_assignment.cluster[-3:], cluster_assignment.made, cluster_assignment.why
+def assign(home: Home, trial: TrialSpec) -> tuple[str, bool, str]:
+    """Assign a cluster to a trial; return its number, whether it is new, and why."""
+    assignment = clusters.assign_cluster(home, trial, 0).assignment
+    return assignment.cluster[-3:], assignment.made, assignment.why
 
 
-def test_trials_share_a_cluster_that_is_whole_again(home: Home) -> None:
-    """The first one makes it."""
-    assert lodge(home, a_spec()) == ("001", True, "it is the first of this sweep")
-    assert lodge(home, a_spec())[:2] == ("001", False)
+def test_trials_share_a_healthy_cluster(home: Home) -> None:
+    """The first trial creates it."""
+    assert assign(home, a_spec()) == ("001", True, "it is the first cluster of the sweep")
+    assert assign(home, a_spec())[:2] == ("001", False)
 
 
-def test_the_cluster_that_was_provisioned_for_the_sweep_is_its_first_trials(home: Home) -> None:
-    """Also where that trial needs one that nobody used."""
+def test_the_first_trial_gets_the_provisioned_cluster(home: Home) -> None:
+    """A trial that needs an unused cluster gets it too."""
     trial = a_spec(needs_own_cluster=True)
     clusters.provision(home, trial.sweep_id, trial.cluster, 0)
-    assert lodge(home, trial) == ("001", True, "it is the first of this sweep")
+    assert assign(home, trial) == ("001", True, "it is the first cluster of the sweep")
 
 
-def test_a_trial_whose_fault_can_outlive_it_shares_with_nobody(home: Home) -> None:
-    """Neither with those before it nor with those after it."""
-    lodge(home, a_spec())
-    assert lodge(home, a_spec(needs_own_cluster=True)) == ("002", True, "its fault can outlive it")
-    clusters.used_up(home, a_spec(needs_own_cluster=True))
-    assert lodge(home, a_spec()) == ("003", True, "the one before was used up")
+def test_a_trial_whose_fault_can_outlive_it_shares_its_cluster_with_no_other(home: Home) -> None:
+    """Neither the trial before it nor the one after it runs on the same cluster."""
+    assign(home, a_spec())
+    assert assign(home, a_spec(needs_own_cluster=True)) == (
+        "002",
+        True,
+        "its fault can outlive the trial",
+    )
+    clusters.destroy_after_use(home, a_spec(needs_own_cluster=True))
+    assert assign(home, a_spec()) == (
+        "003",
+        True,
+        "the previous cluster was destroyed after its trial",
+    )
 
 
-def test_a_cluster_that_does_not_prove_itself_whole_is_made_anew_and_the_trial_says_so(
+def test_an_unhealthy_cluster_is_replaced_and_the_assignment_gives_the_reason(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The reason is what it lacked."""
-    lodge(home, a_spec())
-    monkeypatch.setattr(local, "attach", lambda folder, _grace_s: Unwhole(folder))
-    number, made, why = lodge(home, a_spec())
+    """The reason names what was unhealthy."""
+    assign(home, a_spec())
+    monkeypatch.setattr(local, "attach", lambda folder, _grace_s: UnhealthyCluster(folder))
+    number, made, why = assign(home, a_spec())
     assert (number, made) == ("002", True)
     assert why.endswith("node 2 is fenced")
 
 
-def test_another_kind_of_cluster_is_made_where_one_is_needed(home: Home) -> None:
-    """Equal needs share, unequal ones do not."""
-    lodge(home, a_spec())
+def test_a_trial_that_needs_another_configuration_gets_a_new_cluster(home: Home) -> None:
+    """Only trials with equal needs share a cluster."""
+    assign(home, a_spec())
     other = a_spec().cluster.model_copy(update={"nodes": 5})
-    assert lodge(home, a_spec(cluster=other)) == (
+    assert assign(home, a_spec(cluster=other)) == (
         "002",
         True,
-        "another kind of cluster was needed than the one before",
+        "the previous cluster has another configuration",
     )
 
 
-def test_a_cluster_is_run_in_once_before_the_first_of_those_who_share_it(
-    home: Home, run_in: list[str]
-) -> None:
-    """Or whoever is drawn to be the first would measure the start of its brokers."""
-    lodge(home, a_spec())
-    lodge(home, a_spec())
-    assert run_in == ["001"]
+def test_a_shared_cluster_is_warmed_up_once(home: Home, warmed_up: list[str]) -> None:
+    """Otherwise the first of its trials would measure the start of the brokers."""
+    assign(home, a_spec())
+    assign(home, a_spec())
+    assert warmed_up == ["001"]
 
 
-def test_a_cluster_that_only_one_trial_gets_is_not_run_in(home: Home, run_in: list[str]) -> None:
+def test_a_cluster_of_a_single_trial_is_not_warmed_up(home: Home, warmed_up: list[str]) -> None:
     """All such trials have the same start."""
-    lodge(home, a_spec(needs_own_cluster=True))
-    assert run_in == []
+    assign(home, a_spec(needs_own_cluster=True))
+    assert warmed_up == []

@@ -270,7 +270,7 @@ def test_links_of_a_sweep_that_was_never_tracked_are_none(tmp_path: Path) -> Non
 def test_a_password_in_the_servers_address_is_not_kept(tmp_path: Path) -> None:
     """What is written down is shown to people."""
     made = store.TrackedSweep(
-        tracking_uri=store.shown("https://me:secret@mlflow.example"),
+        tracking_uri=store.without_credentials("https://me:secret@mlflow.example"),
         experiment_id="7",
         summary_run_id="s",
         trial_run_ids=("a",),
@@ -334,15 +334,15 @@ def test_metrics_are_named_group_slash_name_and_unit() -> None:
     """MLflow groups its charts by what stands before the slash."""
     metrics = content(reordered=4, missed=5, redelivered=6, generator_late=True).metrics
     expected: dict[str, float] = {
-        "loss/acked_lost_records": 3,
-        "loss/at_most_lost_records": 7,
-        "duplicates/extra_copies": 2,
+        "loss/lost_low_records": 3,
+        "loss/lost_high_records": 7,
+        "duplicates/duplicate_copies": 2,
         "latency/ack_p99_ms": 3,
     }
     expected |= {
-        "availability/longest_gap_ms": 12.5,
-        "generator/lateness_p99_us": 9,
-        "fault/bit": 1,
+        "availability/unavailable_ms": 12.5,
+        "generator/lateness_p99_ms": 0.009,
+        "fault/took_effect": 1,
         "fates/lost_records": 0,
     }
     expected |= {
@@ -357,7 +357,7 @@ def test_metrics_are_named_group_slash_name_and_unit() -> None:
 def test_a_value_that_a_trial_does_not_have_is_no_metric() -> None:
     """Nothing was read end to end, so there is no latency of it, not one of 0."""
     metrics = content(lost=None, unavailable_ms=None).metrics
-    assert not any(name.startswith(("latency/e2e", "loss/", "availability/")) for name in metrics)
+    assert not any(name.startswith(("latency/end_to_end", "loss/", "availability/")) for name in metrics)
 
 
 def test_a_name_that_two_scopes_share_is_told_apart() -> None:

@@ -1,0 +1,85 @@
+"""The trigger form's fields become a request, or are refused with one line."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from experiments.errors import ExperimentError
+from experiments.orchestration.request import SweepRequest
+from infra.errors import InputError
+
+PROBE = "import sys, experiments.orchestration.request; print('airflow' in sys.modules)"
+
+
+def test_fields_of_the_form_become_axes_of_the_right_types() -> None:
+    """`"0"` becomes a number, `all` stays a string, `false` becomes a boolean, empty is absent."""
+    request = SweepRequest.of(
+        {
+            "experiment": "quick",
+            "acks": ["0", "all"],
+            "idempotence": ["false"],
+            "partitions": "1, 6",
+            "duration_s": 5,
+            "fault": [],
+        }
+    )
+    assert request.axes() == {
+        "acks": (0, "all"),
+        "enable.idempotence": (False,),
+        "partitions": (1, 6),
+        "workload.duration_s": (5.0,),
+    }
+
+
+def test_the_form_chooses_the_client_and_its_defaults() -> None:
+    """Both are axes, under the names of an experiment's YAML file."""
+    request = SweepRequest.of(
+        {"experiment": "quick", "client": ["librdkafka", "java"], "client_defaults": ["true"]}
+    )
+    assert request.axes() == {"client": ("librdkafka", "java"), "client.defaults": (True,)}
+
+
+def test_other_properties_are_axes_too() -> None:
+    """The form takes one per line, in the syntax of `--set`."""
+    assert SweepRequest.of({"experiment": "quick", "set": ["linger.ms=0,50"]}).axes() == {
+        "linger.ms": (0, 50)
+    }
+
+
+@pytest.mark.parametrize(
+    ("fields", "controls"),
+    [
+        ({}, None),
+        ({"controls": "as in the experiment"}, None),
+        ({"controls": "off"}, False),
+        ({"controls": "on"}, True),
+    ],
+)
+def test_the_form_keeps_the_experiments_controls_or_turns_them_on_or_off(
+    fields: dict[str, str], controls: bool | None
+) -> None:
+    """`None` keeps the experiment's."""
+    assert SweepRequest.of({"experiment": "quick", **fields}).overrides().controls is controls
+
+
+def test_an_unknown_field_is_refused_with_the_nearest_name() -> None:
+    """Airflow accepts unknown fields, and the run would differ from the request."""
+    with pytest.raises(ExperimentError, match="unknown key repaets; did you mean repeats"):
+        SweepRequest.of({"experiment": "quick", "repaets": 5})
+
+
+def test_an_axis_given_twice_is_refused() -> None:
+    """In its own field and among the other properties."""
+    with pytest.raises(InputError, match="acks is given twice"):
+        SweepRequest.of({"experiment": "quick", "acks": ["1"], "set": ["acks=all"]}).axes()
+
+
+def test_importing_the_request_does_not_import_airflow() -> None:
+    """Airflow's SDK takes about 3 s of CPU time; only a DAG file needs it."""
+    probed = subprocess.run(
+        [sys.executable, "-c", PROBE], capture_output=True, text=True, check=True
+    )
+    assert probed.stdout.strip() == "False"
