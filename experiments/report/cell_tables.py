@@ -1,9 +1,10 @@
-"""The tables of cells: what was promised to each and what became of it, and what was seen in figures."""
+"""The tables of cells: the verdict of each guarantee, and the figures."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from experiments.messages.phrases import format_list, plural
 from experiments.report.charts import group_by_fault
@@ -14,6 +15,7 @@ from experiments.results.tables import cell_status
 from experiments.results.wording import (
     GUARANTEE_NAMES,
     ROLE_NAMES,
+    UNKNOWN_SIGN,
     bounds_text,
     count_text,
     estimate_text,
@@ -29,11 +31,11 @@ from experiments.verdicts.judge import Judgement
 
 @dataclass(frozen=True)
 class VerdictView:
-    """One field of the verdict table."""
+    """One field of the verdict table: a guarantee of a cell."""
 
     guarantee: str
     sign: str
-    words: str
+    text: str
     kind: str
     share: str
     reasons: tuple[str, ...]
@@ -47,7 +49,7 @@ class CellView:
     """One row of the tables of cells."""
 
     name: str
-    """Without its fault."""
+    """The cell's name without its fault."""
     fault: str
     role: str
     status: str
@@ -58,70 +60,68 @@ class CellView:
 
 @dataclass(frozen=True)
 class FigureTable:
-    """What was seen in each cell; a column that is 0 in all of them is only named."""
+    """The figures of each cell. Columns that are 0 in all cells are listed, not shown."""
 
     names: tuple[str, ...]
-    nowhere: tuple[str, ...]
+    zero: tuple[str, ...]
+    """Names of the columns that are 0 in all cells."""
     groups: tuple[tuple[str, tuple[tuple[str, tuple[str, ...]], ...]], ...]
-    """A heading, and its rows: a cell's name and its values."""
+    """Each heading with its rows: a cell's name and its values."""
 
 
-def shown_guarantees(evidence: ReportData) -> tuple[Guarantee, ...]:
-    """Return the columns of the verdict table: every promise, but those of transactions and of groups only where a cell is asked for them."""
-    asked = {commitment.guarantee for cell in evidence.results.cells for commitment in cell.clauses}
+def shown_guarantees(data: ReportData) -> tuple[Guarantee, ...]:
+    """Return the columns of the verdict table; conditional guarantees only if a cell has them."""
+    judged = {clause.guarantee for cell in data.results.cells for clause in cell.clauses}
     return tuple(
         guarantee
         for guarantee in Guarantee
-        if guarantee not in CONDITIONAL_GUARANTEES or guarantee in asked
+        if guarantee not in CONDITIONAL_GUARANTEES or guarantee in judged
     )
 
 
 def cell_views(
-    evidence: ReportData, cells: Sequence[CellResult]
+    data: ReportData, cells: Sequence[CellResult]
 ) -> tuple[tuple[str, tuple[CellView, ...]], ...]:
-    """Return the rows by fault, those of cells that were added as controls last."""
+    """Return the rows of the tables by fault; cells that were added as controls come last."""
     axes = [axis for axis in differing_axes([cell.cell for cell in cells]) if axis != "fault"]
-    views = [_cell(evidence, cell, cell_name(cell.cell, axes)) for cell in cells]
-    own = [
+    views = [_cell_view(data, cell, cell_name(cell.cell, axes)) for cell in cells]
+    groups = [
         (group.fault, tuple(view for view in views if view.fault == group.fault and not view.added))
         for group in group_by_fault(cells)
     ]
-    controls = tuple(view for view in views if view.added)
-    return tuple(
-        (heading, rows)
-        for heading, rows in (*own, ("controls, added to the experiment's own cells", controls))
-        if rows
-    )
+    groups.append(("controls added by ackbench", tuple(view for view in views if view.added)))
+    return tuple((heading, rows) for heading, rows in groups if rows)
 
 
 def figure_table(groups: Sequence[tuple[str, Sequence[CellView]]]) -> FigureTable:
-    """Return the figures of all cells, without the columns of which nothing is to be said but 0."""
-    views = [view for _, of in groups for view in of]
+    """Return the figures of all cells."""
+    views = [view for _, group in groups for view in group]
     names = [name for name, _ in views[0].figures] if views else []
-    nowhere = [name for name in names if all(dict(view.figures)[name] == "0" for view in views)]
-    kept = [name for name in names if name not in nowhere]
+    zero = [name for name in names if all(dict(view.figures)[name] == "0" for view in views)]
+    shown = [name for name in names if name not in zero]
     rows = tuple(
         (
             heading,
             tuple(
-                (_full_name(view), tuple(dict(view.figures)[name] for name in kept)) for view in of
+                (_full_name(view), tuple(dict(view.figures)[name] for name in shown))
+                for view in group
             ),
         )
-        for heading, of in groups
+        for heading, group in groups
     )
-    return FigureTable(tuple(kept), tuple(nowhere), rows)
+    return FigureTable(tuple(shown), tuple(zero), rows)
 
 
 def _full_name(view: CellView) -> str:
     return f"{view.name}, {view.fault}" if view.added else view.name
 
 
-def _cell(evidence: ReportData, cell: CellResult, name: str) -> CellView:
-    by_promise = {judgement.guarantee: judgement for judgement in cell.judgements}
-    sources = {commitment.guarantee: commitment.source for commitment in cell.clauses}
+def _cell_view(data: ReportData, cell: CellResult, name: str) -> CellView:
+    judgements = {judgement.guarantee: judgement for judgement in cell.judgements}
+    sources = {clause.guarantee: clause.source for clause in cell.clauses}
     verdicts = tuple(
-        _verdict(guarantee, by_promise.get(guarantee), sources.get(guarantee, ""))
-        for guarantee in shown_guarantees(evidence)
+        _verdict_view(guarantee, judgements.get(guarantee), sources.get(guarantee, ""))
+        for guarantee in shown_guarantees(data)
     )
     return CellView(
         name,
@@ -130,94 +130,99 @@ def _cell(evidence: ReportData, cell: CellResult, name: str) -> CellView:
         cell_status(cell),
         cell.added,
         verdicts,
-        tuple(_figures(evidence, cell)),
+        tuple(_figures(data, cell)),
     )
 
 
-def _verdict(guarantee: Guarantee, judgement: Judgement | None, source: str) -> VerdictView:
+def _verdict_view(guarantee: Guarantee, judgement: Judgement | None, source: str) -> VerdictView:
     if judgement is None:
         return VerdictView(
-            GUARANTEE_NAMES[guarantee],
-            "?",
-            "not asked" if guarantee in CONDITIONAL_GUARANTEES else "not judged",
-            "unknown",
-            "",
-            (),
-            source,
-            (),
-            "",
+            guarantee=GUARANTEE_NAMES[guarantee],
+            sign=UNKNOWN_SIGN,
+            text="not applicable" if guarantee in CONDITIONAL_GUARANTEES else "not judged",
+            kind="unknown",
+            share="",
+            reasons=(),
+            source=source,
+            trials=(),
+            records="",
         )
+    # The table's note states the confidence of all bounds once.
+    share = share_text(judgement.share) if judgement.share else ""
     return VerdictView(
-        GUARANTEE_NAMES[guarantee],
-        verdict_sign(judgement),
-        verdict_text(judgement),
-        verdict_class(judgement),
-        share_text(judgement.share).replace(", 95 % confidence)", ")") if judgement.share else "",
-        judgement.reasons,
-        source,
-        judgement.trials,
-        _records(judgement),
+        guarantee=GUARANTEE_NAMES[guarantee],
+        sign=verdict_sign(judgement),
+        text=verdict_text(judgement),
+        kind=verdict_class(judgement),
+        share=share.replace(", 95 % confidence)", ")"),
+        reasons=judgement.reasons,
+        source=source,
+        trials=judgement.trials,
+        records=_record_names(judgement),
     )
 
 
-def _records(judgement: Judgement) -> str:
-    """Return the first records that broke the promise, by trial, producer and number."""
-    of: dict[tuple[str, int | None], list[str]] = {}
+def _record_names(judgement: Judgement) -> str:
+    """Return the first affected records: trial, producer and sequence numbers."""
+    seqs_by_producer: dict[tuple[str, int | None], list[str]] = {}
     for record in judgement.records:
         if record.seq is not None:
-            of.setdefault((record.trial_id, record.producer), []).append(f"{record.seq:,}")
-    named = [
+            key = (record.trial_id, record.producer)
+            seqs_by_producer.setdefault(key, []).append(f"{record.seq:,}")
+    names = [
         f"{trial_id}: producer {producer}, {plural(len(seqs), 'record')} {format_list(seqs)}"
-        for (trial_id, producer), seqs in of.items()
+        for (trial_id, producer), seqs in seqs_by_producer.items()
     ]
-    more = judgement.records_total - sum(map(len, of.values()))
-    return "; ".join(
-        [*named, *([f"{more:,} more in results/anomalies.parquet"] if named and more > 0 else [])]
-    )
+    more = judgement.records_total - sum(map(len, seqs_by_producer.values()))
+    if names and more > 0:
+        names.append(f"{more:,} more in results/anomalies.parquet")
+    return "; ".join(names)
 
 
-def _of_transactions(seen: TransactionCounts | None) -> Iterator[tuple[str, str]]:
-    """Yield how a cell's transactions ended, where the sweep has any."""
-    for name in TransactionCounts.model_fields:
-        yield (
-            f"transactions {name}" if name != "aborted_visible" else "aborted, yet shown",
-            "none" if seen is None else count_text(getattr(seen, name)),
-        )
+_TRANSACTION_HEADS: Final = {
+    "committed": "transactions committed",
+    "aborted": "transactions aborted",
+    "unknown": "transactions unknown",
+    "torn": "transactions partly visible",
+    "aborted_visible": "aborted, but visible",
+}
+_COPY_HEADS: Final = {
+    "copied": "copied",
+    "missed": "missed by the copiers",
+    "output_lost": "lost from the output",
+    "repeated": "copied more than once",
+    "hidden": "copies not visible",
+}
 
 
-def _of_copies(seen: CopyCounts | None) -> Iterator[tuple[str, str]]:
-    """Yield what copiers made of a cell's log, where the sweep has any: what of the two counts of their group was whose."""
-    heads = {
-        "copied": "copied",
-        "missed": "passed over by the copiers",
-        "output_lost": "lost from the output",
-    }
-    heads |= {"repeated": "copied again", "hidden": "copies not shown"}
-    for name, head in heads.items():
-        yield head, "none" if seen is None else count_text(getattr(seen, name))
-
-
-def _figures(evidence: ReportData, cell: CellResult) -> Iterator[tuple[str, str]]:
-    """Yield what was seen, sums over the cell's sealed trials."""
-    fates = [trial.fates for trial in judged_trials(evidence.results, cell) if trial.fates]
+def _figures(data: ReportData, cell: CellResult) -> Iterator[tuple[str, str]]:
+    """Yield head and value of each figure of a cell; counts are sums over its judged trials."""
+    all_cells = data.results.cells
+    fates = [trial.fates for trial in judged_trials(data.results, cell) if trial.fates]
     yield "trials", str(cell.sealed_trials)
     yield "acked", count_text(cell.acked)
     yield "lost", bounds_text(cell.lost)
     yield "duplicates", count_text(cell.duplicates)
     yield "reordered", count_text(cell.reordered)
     yield "missed", count_text(cell.missed)
-    yield "read again", count_text(cell.redelivered)
-    if Guarantee.NO_MISSED_RECORDS in shown_guarantees(evidence):
+    yield "redelivered", count_text(cell.redelivered)
+    if Guarantee.NO_MISSED_RECORDS in shown_guarantees(data):
         yield "missed by the group", count_text(cell.group_missed)
-        yield "processed again", count_text(cell.group_repeated)
-    if any(of.copies for of in evidence.results.cells):
-        yield from _of_copies(cell.copies)
+        yield "reprocessed by the group", count_text(cell.group_repeated)
+    if any(one.copies for one in all_cells):
+        yield from _counts(_COPY_HEADS, cell.copies)
     yield "unknown", count_text(cell.unknown)
-    if any(of.transactions for of in evidence.results.cells):
-        yield from _of_transactions(cell.transactions)
-    yield (
-        "refused yet there",
-        count_text(sum(of.rejected_present for of in fates) if fates else None),
-    )
+    if any(one.transactions for one in all_cells):
+        yield from _counts(_TRANSACTION_HEADS, cell.transactions)
+    rejected_present = sum(fate.rejected_present for fate in fates) if fates else None
+    yield "rejected, in the log", count_text(rejected_present)
     yield "ack p99", estimate_text(cell.ack_p99_ms)
     yield "longest gap", estimate_text(cell.outage_ms)
+
+
+def _counts(
+    heads: Mapping[str, str], counts: CopyCounts | TransactionCounts | None
+) -> Iterator[tuple[str, str]]:
+    """Yield the counts that only some cells of the sweep have."""
+    for name, head in heads.items():
+        yield head, "none" if counts is None else count_text(getattr(counts, name))

@@ -1,4 +1,7 @@
-"""What each setting changes: every two cells that differ in one axis alone, side by side, trials of one repeat in pairs."""
+"""What each setting changes: pairs of cells that differ in one axis only.
+
+Trials with the same repeat are compared in pairs, because they share their seed.
+"""
 
 from __future__ import annotations
 
@@ -16,49 +19,25 @@ from experiments.ledger.record import Scalar
 from experiments.messages.phrases import format_count
 from experiments.report.data import ReportData
 from experiments.results.models import CellResult
-from experiments.results.wording import UNKNOWN_TEXT, share_counts_text
+from experiments.results.wording import UNKNOWN_SIGN, UNKNOWN_TEXT, share_counts_text
 from experiments.sweep.cell_names import axis_name, cell_name, differing_axes
 from experiments.verdicts.statistics import MIN_TRIALS_FOR_INTERVAL, Interval
-
-# ---------- What a difference is of, whether one was shown at all, and which way. Pure.
-
 
 MEASURE_NAMES: Final = {
     ComparedMeasure.LOSS: "trials with loss",
     ComparedMeasure.DUPLICATES: "trials with duplicates",
     ComparedMeasure.LATENCY_P99: "ack p99",
     ComparedMeasure.OUTAGE: "longest gap",
-    ComparedMeasure.THROUGHPUT: "acked in time",
+    ComparedMeasure.THROUGHPUT: "throughput",
 }
 CHANGE_SIGNS: Final = {
     "worse": "\N{BLACK UP-POINTING TRIANGLE}",
     "better": "\N{BLACK DOWN-POINTING TRIANGLE}",
     "same": "",
-    "unknown": "?",
+    "unknown": UNKNOWN_SIGN,
 }
-
-
-def classify_difference(difference: Difference) -> str:
-    """Say whether the whole interval lies on one side: `worse`, `better`, else `same`; without an interval, `unknown`."""
-    interval, nothing = interval_and_null(difference)
-    if interval is None:
-        return "unknown"
-    if interval.low <= nothing <= interval.high:
-        return "same"
-    return "worse" if (interval.low > nothing) == difference.measure.more_is_worse else "better"
-
-
-def interval_and_null(difference: Difference) -> tuple[Interval | None, float]:
-    """Return the interval, and the value that means no difference."""
-    return (
-        (difference.difference_interval, 0.0)
-        if difference.measure.is_share
-        else (difference.ratio_interval, 1.0)
-    )
-
-
-MOST_SHOWN: Final = 4
-"""Pairs of an axis that stand open; the others are folded away, so that a page of twenty cells can be read."""
+MAX_SHOWN: Final = 4
+"""Pairs of an axis that are shown; the others are folded, so that many cells stay readable."""
 COLUMNS: Final = (
     ComparedMeasure.LOSS,
     ComparedMeasure.DUPLICATES,
@@ -67,12 +46,34 @@ COLUMNS: Final = (
 )
 
 
+def classify_difference(difference: Difference) -> str:
+    """Return `worse`, `better`, `same` or `unknown`.
+
+    A difference is worse or better only if its entire interval is on one side of no difference. It
+    is unknown without an interval.
+    """
+    interval, no_difference = interval_and_null(difference)
+    if interval is None:
+        return "unknown"
+    if interval.low <= no_difference <= interval.high:
+        return "same"
+    is_more = interval.low > no_difference
+    return "worse" if is_more == difference.measure.more_is_worse else "better"
+
+
+def interval_and_null(difference: Difference) -> tuple[Interval | None, float]:
+    """Return the interval, and the value that means no difference: 0 points, or a ratio of 1."""
+    if difference.measure.is_share:
+        return difference.difference_interval, 0.0
+    return difference.ratio_interval, 1.0
+
+
 @dataclass(frozen=True)
 class ChangeView:
-    """One measure of a pair."""
+    """One measure of a pair of cells."""
 
-    head: str
-    told: str
+    measure: str
+    text: str
     detail: str
     kind: str
     sign: str
@@ -80,18 +81,18 @@ class ChangeView:
 
 @dataclass(frozen=True)
 class PairView:
-    """Two cells that differ in one axis alone."""
+    """Two cells that differ in one axis only."""
 
     values: str
-    """Before and after."""
+    """The values of the axis: before and after."""
     name: str
-    """What both are."""
+    """The name that both cells share."""
     changes: tuple[ChangeView, ...]
 
 
 @dataclass(frozen=True)
 class AxisView:
-    """All pairs of an axis, those first of which the shares differ most."""
+    """All pairs of an axis; the pairs whose shares of trials differ most come first."""
 
     axis: str
     shown: tuple[PairView, ...]
@@ -100,42 +101,44 @@ class AxisView:
 
 @dataclass(frozen=True)
 class ChangesView:
-    """The section."""
+    """All axes in which the cells of a sweep differ."""
 
     axes: tuple[AxisView, ...]
     columns: tuple[str, ...]
     notes: tuple[str, ...]
-    """What a reader must know of these figures."""
+    """Limits of the figures that a reader must know."""
 
 
 @dataclass(frozen=True)
 class _Change:
-    """A pair with what was found."""
+    """A pair of cells with its differences."""
 
     values: tuple[Scalar, Scalar]
     cell: CellResult
-    found: ComparedCell
+    compared: ComparedCell
 
     @property
-    def known(self) -> bool:
-        """Whether both cells have a trial that says anything."""
-        return any(self.found.of(measure).trials for measure in COLUMNS)
+    def is_measured(self) -> bool:
+        """Whether both cells have a judged trial of the same repeat."""
+        return any(self.compared.difference_in(measure).trials for measure in COLUMNS)
 
     @property
-    def moved(self) -> float:
-        """How far the shares of trials moved, both together."""
+    def share_difference(self) -> float:
+        """The sum of the differences in the shares of trials, from 0 to 2."""
         return sum(
-            abs(self.found.of(measure).difference or 0.0) for measure in COLUMNS if measure.is_share
+            abs(self.compared.difference_in(measure).difference or 0.0)
+            for measure in COLUMNS
+            if measure.is_share
         )
 
 
 def changes_view(evidence: ReportData) -> ChangesView:
-    """Return what is to be said of every axis in which cells differ."""
+    """Return the comparisons of every axis in which cells differ."""
     cells = evidence.results.cells
     by_axis = {axis: list(_changes(evidence, axis)) for axis in varied_axes(cells)}
     axes = differing_axes([cell.cell for cell in experiment_cells(cells)])
     views = tuple(
-        _axis(axis, [change for change in changes if change.known], axes)
+        _axis(axis, [change for change in changes if change.is_measured], axes)
         for axis, changes in by_axis.items()
     )
     notes = tuple(_notes([change for changes in by_axis.values() for change in changes]))
@@ -160,71 +163,89 @@ def _axis(axis: str, changes: Sequence[_Change], axes: Sequence[str]) -> AxisVie
     names = list(dict.fromkeys(cell_name(change.cell.cell, others) for change in changes))
     ordered = sorted(
         changes,
-        key=lambda change: (-change.moved, names.index(cell_name(change.cell.cell, others))),
+        key=lambda change: (
+            -change.share_difference,
+            names.index(cell_name(change.cell.cell, others)),
+        ),
     )
     rows = tuple(_pair(change, others) for change in ordered)
-    return AxisView(axis_name(axis), rows[:MOST_SHOWN], rows[MOST_SHOWN:])
+    return AxisView(axis_name(axis), rows[:MAX_SHOWN], rows[MAX_SHOWN:])
 
 
 def _pair(change: _Change, others: Sequence[str]) -> PairView:
     values = " \N{RIGHTWARDS ARROW} ".join(map(value_text, change.values))
     name = cell_name(change.cell.cell, others) if others else ""
-    return PairView(values, name, tuple(_view(change.found.of(measure)) for measure in COLUMNS))
+    changes = tuple(_change_view(change.compared.difference_in(measure)) for measure in COLUMNS)
+    return PairView(values, name, changes)
 
 
-def _view(difference: Difference) -> ChangeView:
+def _change_view(difference: Difference) -> ChangeView:
     kind = classify_difference(difference)
-    told, detail = _share_change(difference) if difference.measure.is_share else _ratio(difference)
+    if difference.measure.is_share:
+        text, bounds = _share_change_text(difference), ""
+    else:
+        text, bounds = _ratio_texts(difference)
     p_value = "" if difference.p_value is None else f"p = {difference.p_value:.2g}"
     return ChangeView(
-        MEASURE_NAMES[difference.measure],
-        told,
-        ", ".join(filter(None, (detail, p_value))),
-        kind,
-        CHANGE_SIGNS[kind],
+        measure=MEASURE_NAMES[difference.measure],
+        text=text,
+        detail=", ".join(filter(None, (bounds, p_value))),
+        kind=kind,
+        sign=CHANGE_SIGNS[kind],
     )
 
 
-def _share_change(difference: Difference) -> tuple[str, str]:
+def _share_change_text(difference: Difference) -> str:
     before, after = share_counts_text(difference.a_share), share_counts_text(difference.b_share)
-    return (
-        f"{before} \N{RIGHTWARDS ARROW} {after}"
-        if UNKNOWN_TEXT not in {before, after}
-        else UNKNOWN_TEXT
-    ), ""
+    if UNKNOWN_TEXT in {before, after}:
+        return UNKNOWN_TEXT
+    return f"{before} \N{RIGHTWARDS ARROW} {after}"
 
 
-def _ratio(difference: Difference) -> tuple[str, str]:
-    """Return by what it is multiplied, and between which bounds; where nothing can be divided by, the difference."""
-    interval, _ = interval_and_null(difference)
-    if difference.ratio is None:
-        return (
-            UNKNOWN_TEXT if difference.difference is None else f"{difference.difference:+,.0f} ms"
-        ), ""
-    return (
-        f"\N{MULTIPLICATION SIGN} {_digits(difference.ratio)}",
-        f"{_digits(interval.low)} to {_digits(interval.high)}" if interval else "",
-    )
+def _ratio_texts(difference: Difference) -> tuple[str, str]:
+    """Return the ratio and its interval; if the value before is 0, the difference."""
+    if difference.ratio is not None:
+        interval, _ = interval_and_null(difference)
+        bounds = ""
+        if interval:
+            bounds = f"{_format_ratio(interval.low)} to {_format_ratio(interval.high)}"
+        return f"\N{MULTIPLICATION SIGN} {_format_ratio(difference.ratio)}", bounds
+    if difference.difference is not None:
+        return f"{difference.difference:+,.0f} ms", ""
+    return UNKNOWN_TEXT, ""
 
 
-def _digits(ratio: float) -> str:
+def _format_ratio(ratio: float) -> str:
     return f"{ratio:.2f}" if ratio < 10 else f"{ratio:,.0f}"  # noqa: PLR2004 - three digits
 
 
 def _notes(changes: Sequence[_Change]) -> Iterator[str]:
-    """Yield what these pairs cannot tell."""
-    silent = sum(not change.known for change in changes)
-    if silent:
-        yield f"{format_count(silent, 'pair')} of cells without two trials of one repeat that were measured: left out, as nothing is known of them."
+    """Yield the limits of the comparisons."""
+    unmeasured = sum(not change.is_measured for change in changes)
+    if unmeasured:
+        verb = "is" if unmeasured == 1 else "are"
+        yield (
+            f"{format_count(unmeasured, 'pair')} of cells without measured trials of the same "
+            f"repeat {verb} not shown."
+        )
     differences = [
-        change.found.of(measure) for change in changes for measure in COLUMNS if change.known
+        change.compared.difference_in(measure)
+        for change in changes
+        for measure in COLUMNS
+        if change.is_measured
     ]
     most = max((difference.trials for difference in differences), default=0)
     if differences and most < MIN_PAIRS_FOR_TEST:
-        interval = (
-            f", an interval {MIN_TRIALS_FOR_INTERVAL}" if most < MIN_TRIALS_FOR_INTERVAL else ""
+        needs = f"a p-value needs {MIN_PAIRS_FOR_TEST}"
+        if most < MIN_TRIALS_FOR_INTERVAL:
+            needs += f", an interval {MIN_TRIALS_FOR_INTERVAL}"
+        yield (
+            f"Too few trials: no two cells have more than {format_count(most, 'pair')} of "
+            f"trials, and {needs}."
         )
-        yield f"Too few to tell for sure: no cells have more than {format_count(most, 'pair')} of trials, and a p-value needs {MIN_PAIRS_FOR_TEST}{interval}."
-    told = sum(difference.ratio_interval is not None for difference in differences)
-    if told:
-        yield f"{format_count(told, 'interval')} of a time, each by itself: where nothing changes at all, about one in twenty is marked as worse or better."
+    intervals = sum(difference.ratio_interval is not None for difference in differences)
+    if intervals:
+        yield (
+            f"{format_count(intervals, 'interval')}, not corrected for multiple comparisons: "
+            "without any true difference, about 1 in 20 is marked as worse or better."
+        )

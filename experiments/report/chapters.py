@@ -1,4 +1,7 @@
-"""A tour as chapters of a document: a Markdown file and a drawing for each claim that has its answer, and a list of them all."""
+"""A tour as Markdown: one chapter with a drawing per tested claim, and an index.
+
+The project's `docs/lessons` is written by this module.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from typing import Final
 
 from experiments.lessons.finding import Finding
 from experiments.lessons.tour import TourFolder
+from experiments.messages.phrases import one_line
 from experiments.report.drawing import standalone_svg
 from experiments.report.tour_page import ClaimResult, read_claim_results
 from experiments.sweep.lookup import find_sweep
@@ -18,91 +22,77 @@ from infra.machine.home import Home
 INDEX: Final = "README.md"
 
 
-def write_chapters(folder: TourFolder, home: Home, into: Path) -> Path:
-    """Write the chapters over those that were there, and return the list's path; a claim without an answer keeps its old chapter.
+def write_chapters(folder: TourFolder, home: Home, target: Path) -> Path:
+    """Write the chapters and return the path of their index.
+
+    Existing chapters are replaced. A claim without a finding keeps its old chapter.
+
+    Args:
+        folder: the tour.
+        home: where its sweeps are.
+        target: folder of the chapters; created if missing.
 
     Raises:
         LedgerError: a sweep's results cannot be read.
     """
-    into.mkdir(parents=True, exist_ok=True)
-    answers = read_claim_results(folder, home)
-    for answer in answers:
-        if answer.finding:
-            plan = find_sweep(home, str(answer.stop.sweep_id)).plan()
-            replace_file(
-                into / f"{_stem(answer)}.md",
-                "\n".join(chapter_lines(answer, answer.finding, plan)) + "\n",
-            )
-            if answer.plot:
-                replace_file(into / f"{_stem(answer)}.svg", standalone_svg(answer.plot.svg))
-    replace_file(into / INDEX, "\n".join(_index(answers)) + "\n")
-    return into / INDEX
+    target.mkdir(parents=True, exist_ok=True)
+    results = read_claim_results(folder, home)
+    for result in results:
+        if result.finding:
+            plan = find_sweep(home, str(result.stop.sweep_id)).plan()
+            text = "\n".join(chapter_lines(result, result.finding, plan)) + "\n"
+            replace_file(target / f"{_stem(result)}.md", text)
+            if result.plot:
+                replace_file(target / f"{_stem(result)}.svg", standalone_svg(result.plot.svg))
+    replace_file(target / INDEX, "\n".join(_index_lines(results)) + "\n")
+    return target / INDEX
 
 
-def _stem(answer: ClaimResult) -> str:
-    return f"{answer.stop.lesson:02d}-{answer.stop.experiment}"
+def _stem(result: ClaimResult) -> str:
+    return f"{result.stop.lesson:02d}-{result.stop.experiment}"
 
 
-def _index(answers: list[ClaimResult]) -> Iterator[str]:
-    yield from ("# What the lessons say of Kafka, tested", "")
-    yield "Each chapter has the claim, how Kafka does it, the experiment, what was seen when it was last run for these pages, and what to set in production."
-    yield "`ackbench tour` runs all of them and makes one page of the answers; `ackbench tour --resume newest --chapters FOLDER` writes chapters like these."
-    yield from ("", "| lesson | the question | the claim | what follows |", "|---|---|---|---|")
-    for answer in answers:
-        finding = answer.finding
-        become, follows = (
-            (str(finding.conclusion), finding.remark.removeprefix("So "))
-            if finding
-            else ("no answer here", answer.stop.impossible or "")
-        )
-        first, _, rest = follows.partition(" ")
-        begins = (
-            first if "=" in first else first[:1].upper() + first[1:]
-        )  # a property is written as Kafka writes it
-        yield f"| {answer.stop.lesson} | [{answer.title}]({_stem(answer)}.md) | {become} | {begins} {rest} |"
+def _index_lines(results: list[ClaimResult]) -> Iterator[str]:
+    yield from ("# Claims about Kafka, tested", "")
+    yield (
+        "Each chapter has the claim, how Kafka works, the experiment, its results, and settings "
+        "for production."
+    )
+    yield (
+        "`ackbench tour` tests all claims and writes one page with the findings; `ackbench tour "
+        "--resume newest --chapters FOLDER` writes these chapters."
+    )
+    yield from ("", "| lesson | question | finding | conclusion |", "|---|---|---|---|")
+    for result in results:
+        if result.finding:
+            conclusion, remark = str(result.finding.conclusion), result.finding.remark
+        else:
+            conclusion, remark = "no finding", result.stop.impossible or ""
+        link = f"[{result.title}]({_stem(result)}.md)"
+        yield f"| {result.stop.lesson} | {link} | {conclusion} | {remark} |"
 
 
-def chapter_lines(answer: ClaimResult, finding: Finding, plan: Plan) -> Iterator[str]:
-    """Yield the lines of one claim's chapter.
+def chapter_lines(result: ClaimResult, finding: Finding, plan: Plan) -> Iterator[str]:
+    """Yield the lines of a chapter.
 
     Args:
-        answer: the claim, and what is known of its sweep.
-        finding: what the sweep says to it.
-        plan: the sweep's.
+        result: the claim and what its sweep measured.
+        finding: the finding of the sweep.
+        plan: the plan of the sweep.
     """
-    claim = answer.claim
-    yield from (f"# {answer.stop.lesson}. {answer.title}", "", f"> {_flat(claim.says)}", "")
-    yield from ("## How Kafka does it", "", _flat(claim.mechanism), "")
-    yield from (
-        "## The experiment",
-        "",
-        _flat(claim.method),
-        "",
-        f"It would be refuted by: {_lowered(_flat(claim.refuted_by))}",
-        "",
-    )
-    yield from ("```sh", f"ackbench run {answer.stop.experiment}", "```", "")
-    yield from ("## What was seen", "", finding.markdown(), "")
-    if answer.plot:
-        yield from (
-            f"![{answer.plot.caption}]({_stem(answer)}.svg)",
-            "",
-            f"*{answer.plot.caption}.*",
-            "",
-        )
-    yield from (f"{answer.trials} trials, {_where(plan)}, {answer.took}.", "")
-    if claim.in_production:
-        yield from ("## In production", "", _flat(claim.in_production))
-
-
-def _where(plan: Plan) -> str:
+    claim = result.claim
+    yield from (f"# {result.stop.lesson}. {result.title}", "", f"> {one_line(claim.says)}", "")
+    yield from ("## How Kafka works", "", one_line(claim.mechanism), "")
+    yield from ("## The experiment", "", one_line(claim.method), "")
+    refuted_by = one_line(claim.refuted_by)
+    yield from (f"It would be refuted by: {refuted_by[:1].lower()}{refuted_by[1:]}", "")
+    yield from ("```sh", f"ackbench run {result.stop.experiment}", "```", "")
+    yield from ("## Results", "", finding.markdown(), "")
+    if result.plot:
+        caption = result.plot.caption
+        yield from (f"![{caption}]({_stem(result)}.svg)", "", f"*{caption}.*", "")
     versions = ", ".join(sorted({trial.cluster.kafka_version for trial in plan.trials}))
-    return f"Kafka {versions}, seed {plan.seed}"
-
-
-def _flat(text: str) -> str:
-    return " ".join(text.split())
-
-
-def _lowered(text: str) -> str:
-    return text[:1].lower() + text[1:]
+    yield f"{result.trials} trials, Kafka {versions}, seed {plan.seed}, {result.took}."
+    yield ""
+    if claim.in_production:
+        yield from ("## In production", "", one_line(claim.in_production))

@@ -1,4 +1,8 @@
-"""The page of two sides: what differs, how each cell fared in either, and by how much one is worse, with intervals. A sweep that was split has several."""
+"""The comparison page: two sweeps, or the cells of one sweep split by an axis.
+
+It shows the settings that differ, and per cell the measures of both sides with their difference and
+its interval.
+"""
 
 from __future__ import annotations
 
@@ -42,12 +46,12 @@ if TYPE_CHECKING:
 
 _FRAME_IN: Final = 0.6
 _MOST_TICKS: Final = 6
-"""More than these would run into each other where one side takes ten times as long."""
+"""Labels of more ticks would overlap when one side takes ten times as long."""
 
 
 @dataclass(frozen=True)
 class DifferenceView:
-    """One row of the table: a measure of a cell."""
+    """One row of a cell's table: a measure."""
 
     name: str
     a: str
@@ -56,13 +60,13 @@ class DifferenceView:
     p_value: str
     effect: str
     kind: str
-    """`worse`, `better` or `same`: whether the whole interval lies on one side."""
+    """See `classify_difference`."""
     sign: str
 
 
 @dataclass(frozen=True)
 class ComparedCellView:
-    """A cell of the page."""
+    """A pair of cells with its differences."""
 
     name: str
     role: str
@@ -72,7 +76,7 @@ class ComparedCellView:
 
 @dataclass(frozen=True)
 class SidesView:
-    """Two sides of the page."""
+    """Two sides that are compared; an axis with several values has several of these."""
 
     comparison: Comparison
     cells: tuple[ComparedCellView, ...]
@@ -80,12 +84,12 @@ class SidesView:
 
 
 def render_comparison(comparison: Comparison) -> str:
-    """Return the page; equal comparisons give equal bytes."""
+    """Return the page of two sweeps as HTML; equal comparisons give equal bytes."""
     return load_template("compare.html").render(within=None, sides=[_sides(comparison, 0)])
 
 
 def render_axis_comparison(within: AxisComparison) -> str:
-    """Return the page of a sweep that was split; equal ones give equal bytes."""
+    """Return the page of one sweep, split by an axis, as HTML; equal input gives equal bytes."""
     return load_template("compare.html").render(
         within=within,
         sides=[_sides(comparison, place) for place, comparison in enumerate(within.comparisons)],
@@ -101,7 +105,7 @@ def _sides(comparison: Comparison, place: int) -> SidesView:
 
 
 def compared_cell_view(cell: ComparedCell) -> ComparedCellView:
-    """Return a cell as a person reads it."""
+    """Return a pair of cells as texts, for the page and for the terminal."""
     name = merge_labels(cell.a_label, cell.b_label)
     verdicts = tuple(
         f"{change.guarantee}: {change.a} became {change.b}" for change in cell.verdicts
@@ -115,17 +119,17 @@ def compared_cell_view(cell: ComparedCell) -> ComparedCellView:
 
 
 def merge_labels(a: str, b: str) -> str:
-    """Return one label for two, in which they stand beside each other only where they differ: `acks=0|1 RF=3`."""
+    """Return one label for two, with both values where they differ: `acks=0|1 RF=3`."""
     words, others = a.split(" "), b.split(" ")
     if len(words) != len(others):
         return f"{a} | {b}"
     return " ".join(
-        word if word == other else _both_words(word, other)
+        word if word == other else _merge_words(word, other)
         for word, other in zip(words, others, strict=True)
     )
 
 
-def _both_words(a: str, b: str) -> str:
+def _merge_words(a: str, b: str) -> str:
     axis, _, value = b.rpartition("=")
     return f"{a}|{value}" if axis and a.startswith(f"{axis}=") else f"{a}|{b}"
 
@@ -136,9 +140,9 @@ def _row(difference: Difference) -> DifferenceView:
     effect = "-" if difference.effect is None else f"{difference.effect:+.2f}"
     return DifferenceView(
         MEASURE_NAMES[difference.measure],
-        _side(difference, "a"),
-        _side(difference, "b"),
-        _change(difference),
+        _side_text(difference, "a"),
+        _side_text(difference, "b"),
+        _change_text(difference),
         p_value,
         effect,
         kind,
@@ -146,7 +150,7 @@ def _row(difference: Difference) -> DifferenceView:
     )
 
 
-def _side(difference: Difference, side: str) -> str:
+def _side_text(difference: Difference, side: str) -> str:
     if difference.measure.is_share:
         return share_text(difference.a_share if side == "a" else difference.b_share)
     estimate = difference.a_median if side == "a" else difference.b_median
@@ -155,31 +159,34 @@ def _side(difference: Difference, side: str) -> str:
     return estimate_text(estimate)
 
 
-def _change(difference: Difference) -> str:
-    """Return the difference with its interval: of shares in points, of numbers as a part of what it was."""
+def _change_text(difference: Difference) -> str:
+    """Return the difference with its interval: shares in points, numbers in percent of A."""
     if difference.measure.is_share:
-        return _told(difference.difference, difference.difference_interval, 0.0, "points")
+        return _format_change(difference.difference, difference.difference_interval, 0.0, "points")
     if difference.ratio is None and difference.difference is not None:
         return milliseconds_text(difference.difference)
-    return _told(difference.ratio, difference.ratio_interval, 1.0, "%")
+    return _format_change(difference.ratio, difference.ratio_interval, 1.0, "%")
 
 
-def _told(value: float | None, interval: Interval | None, nothing: float, unit: str) -> str:
+def _format_change(
+    value: float | None, interval: Interval | None, no_difference: float, unit: str
+) -> str:
     if value is None:
         return UNKNOWN_TEXT
     bounds = (
-        f" ({100 * (interval.low - nothing):+.1f} to {100 * (interval.high - nothing):+.1f})"
+        f" ({100 * (interval.low - no_difference):+.1f} to {100 * (interval.high - no_difference):+.1f})"
         if interval
         else " (no interval: too few trials)"
     )
-    return f"{100 * (value - nothing):+.1f} {unit}{bounds}"
+    return f"{100 * (value - no_difference):+.1f} {unit}{bounds}"
 
 
 def _charts(comparison: Comparison, place: int) -> Iterator[Chart]:
     for measure in ComparedMeasure:
         names = drop_shared_words([compared_cell_view(cell).name for cell in comparison.cells])
         rows = [
-            (name, cell.of(measure)) for name, cell in zip(names, comparison.cells, strict=True)
+            (name, cell.difference_in(measure))
+            for name, cell in zip(names, comparison.cells, strict=True)
         ]
         known = [(name, difference) for name, difference in rows if _value(difference) is not None]
         for part, chunk in enumerate(split_evenly(known, MAX_ROWS)):
@@ -196,7 +203,7 @@ def _charts(comparison: Comparison, place: int) -> Iterator[Chart]:
 
 
 def drop_shared_words(labels: Sequence[str]) -> list[str]:
-    """Return labels without the words that all of them share; as they are, where nothing would be left."""
+    """Return the labels without the words that all share; a label keeps at least one word."""
     shared = (
         set.intersection(*(set(label.split()) for label in labels)) if len(labels) > 1 else set()
     )
@@ -211,15 +218,18 @@ def _value(difference: Difference) -> float | None:
 
 def _caption(measure: ComparedMeasure, rows: Sequence[tuple[str, Difference]]) -> str:
     kinds = [classify_difference(difference) for _, difference in rows]
-    told = f"B is worse in {kinds.count('worse')} and better in {kinds.count('better')} of {format_count(len(rows), 'cell')}"
-    return f"{MEASURE_NAMES[measure].capitalize()}: {told}; in the others the interval holds no difference, or there is none."
+    return (
+        f"{MEASURE_NAMES[measure].capitalize()}: B is worse in {kinds.count('worse')} and better "
+        f"in {kinds.count('better')} of {format_count(len(rows), 'cell')}; no difference was "
+        "shown in the others."
+    )
 
 
 def _chart(rows: Sequence[tuple[str, Difference]], name: str, alt: str, *, shares: bool) -> str:
-    """Return a dot a cell with its interval; no difference is the line in the middle."""
+    """Return a chart with one dot per cell and its interval; a line marks no difference."""
     drawn, axes = new_figure(_FRAME_IN + row_height_in(title for title, _ in rows) * len(rows))
-    nothing = 0.0 if shares else 1.0
-    axes.axvline(nothing, color=FAINT, linewidth=1)
+    no_difference = 0.0 if shares else 1.0
+    axes.axvline(no_difference, color=FAINT, linewidth=1)
     for place, (title, difference) in enumerate(rows):
         interval, _ = interval_and_null(difference)
         colour = VERMILLION if classify_difference(difference) == "worse" else BLUE
@@ -229,19 +239,19 @@ def _chart(rows: Sequence[tuple[str, Difference]], name: str, alt: str, *, share
             _value(difference) or 0.0, place, "o", color=colour, markersize=5.5, clip_on=False
         )
         write_label(axes, (0, place - 0.24), title, above=True)
-    _scaled(axes, shares=shares)
+    _scale_axis(axes, shares=shares)
     style_rows_axis(axes, len(rows), above=0.8)
     return to_svg(drawn, name, alt)
 
 
-def _scaled(axes: Axes, *, shares: bool) -> None:
+def _scale_axis(axes: Axes, *, shares: bool) -> None:
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     if shares:
         axes.set_xlim(-1, 1)
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:+.0f}"))
-        axes.set_xlabel("difference in points, with its 95 % interval")
+        axes.set_xlabel("difference in points, with 95 % interval")
         return
     axes.xaxis.set_major_locator(MaxNLocator(_MOST_TICKS, steps=[1, 2, 5, 10]))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * (value - 1):+,.0f} %"))
-    axes.set_xlabel("difference, with its 95 % interval")
+    axes.set_xlabel("difference, with 95 % interval")

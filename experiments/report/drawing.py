@@ -1,4 +1,8 @@
-"""What all charts share: size, palette, and how a figure becomes an SVG that stands inside a page. Text stays text."""
+"""What all charts share: size, palette and axes, and the conversion of a figure to SVG.
+
+A chart is an `<svg>` element inside the page. Its text stays text, and its colours are variables of
+the page's style sheet, so that a dark page has dark charts.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +20,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 WIDTH_IN: Final = 4.8
-"""A phone of 360 px shows this 1:1, so that text of 9 points is read as such."""
-_LINE: Final = 46
-"""Characters of a row's name that fit beside its count."""
+"""Width of a chart. A phone with 360 px shows it unscaled, so that text keeps its 9 points."""
+_LINE_CHARACTERS: Final = 46
+"""Characters per line of a row's name, so that its value fits on the right."""
 _ROW_IN: Final = 0.4
 _LINE_IN: Final = 0.15
 INK, FAINT, GRID, SHADE = "#24292f", "#6e7781", "#d8dee4", "#f0e6d8"
@@ -30,7 +34,7 @@ BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY = (
     "#e69f00",
     "#56b4e9",
 )
-"""Okabe and Ito's colours, told apart by the colour-blind (Wong, Nature Methods 8, 441, 2011)."""
+"""Okabe and Ito's palette, for colour-blind readers too (Wong, Nature Methods 8, 441, 2011)."""
 SERIES: Final = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY)
 STYLES: Final = ("-", "--", "-.", ":")
 _VARIABLES: Final = {
@@ -45,7 +49,7 @@ _VARIABLES: Final = {
     ORANGE: "orange",
     SKY: "sky",
 }
-"""The page's style sheet gives these their values, so that a dark page has dark charts."""
+"""The variable of the style sheet that replaces each colour."""
 _SETTINGS: Final[Any] = {
     "svg.fonttype": "none",
     "font.family": "sans-serif",
@@ -75,12 +79,18 @@ _SETTINGS: Final[Any] = {
 
 
 def set_matplotlib_cache(home: Home) -> None:
-    """Give matplotlib's own cache its place below the home; to be called before anything draws."""
+    """Put matplotlib's cache below the home; must be called before anything is drawn."""
     os.environ.setdefault("MPLCONFIGDIR", str(home.cache / "matplotlib"))
 
 
 def new_figure(height_in: float, *, constrained: bool = True) -> tuple[Figure, Axes]:
-    """Return an empty figure with its one pair of axes, as high as asked for; unconstrained, its caller places the axes, which is twice as fast."""
+    """Return an empty figure with its axes.
+
+    Args:
+        height_in: height of the figure, inches.
+        constrained: whether matplotlib places the axes. If not, the caller does, which takes half
+            the time.
+    """
     import matplotlib as mpl
     from matplotlib.figure import Figure as NewFigure
 
@@ -95,9 +105,9 @@ def to_svg(drawn: Figure, name: str, alt: str) -> str:
     """Return the figure as an `<svg>` element; equal figures give equal text.
 
     Args:
-        drawn: what was drawn.
-        name: unique in the page; the element's internal references hang on it.
-        alt: what the figure shows, for those who do not see it.
+        drawn: the figure.
+        name: unique in the page; prefix of the element's internal ids.
+        alt: the figure's content in words, for readers who do not see it.
     """
     import matplotlib as mpl
 
@@ -108,25 +118,25 @@ def to_svg(drawn: Figure, name: str, alt: str) -> str:
             format="svg",
             metadata={"Date": None, "Creator": None, "Format": None, "Type": None},
         )
-    return _inlined(text.getvalue(), name, alt)
+    return _inline(text.getvalue(), name, alt)
 
 
 def standalone_svg(element: str) -> str:
-    """Return an `<svg>` element of `svg` as a file of its own, with the colours that a page would give it, on white."""
+    """Return an element of `to_svg` as an SVG file, with the colours of the light page."""
     colours = "".join(f"--{variable}: {colour}; " for colour, variable in _VARIABLES.items())
     style = f"<style>svg {{ {colours}background: #ffffff; font-family: sans-serif; }}</style>"
     head, body = element.replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg"', 1).split(">", 1)
     return f"{head}>{style}{body}\n"
 
 
-def _inlined(document: str, name: str, alt: str) -> str:
-    """Return the document's element alone: no address, no size of its own, no colour that the page cannot change."""
+def _inline(document: str, name: str, alt: str) -> str:
+    """Return the document's element without ids, size and colours of its own."""
     element = document[document.index("<svg") :]
     box = re.search(r'viewBox="([^"]+)"', element)
     body = element[element.index(">") + 1 :]
     body = re.sub(
         r"<metadata>.*?</metadata>|<defs>\s*<style.*?</style>\s*</defs>", "", body, flags=re.DOTALL
-    )  # a style would hold for the whole page
+    )  # a style would apply to the entire page
     body = re.sub(r"<!--.*?-->\n?", "", body, flags=re.DOTALL)
     body = re.sub(r'<g id="[^"]*"', "<g", body).replace("xlink:href", "href")
     body = re.sub(r'id="([^"]+)"', rf'id="{name}-\1"', body)
@@ -136,40 +146,51 @@ def _inlined(document: str, name: str, alt: str) -> str:
     body = re.sub(r"font-family: [^;\"]+;? ?", "", body)
     for colour, variable in _VARIABLES.items():
         body = body.replace(colour, f"var(--{variable})")
-    return f'<svg viewBox="{box[1] if box else ""}" role="img" aria-label="{_escaped(alt)}">{_compact(body)}'.rstrip()
+    view_box = box[1] if box else ""
+    label = _escape_attribute(alt)
+    opening = f'<svg viewBox="{view_box}" role="img" aria-label="{label}">'
+    return f"{opening}{_compact(body)}".rstrip()
 
 
 def _compact(body: str) -> str:
-    """Return the same drawing in fewer bytes: a tenth of a point is more than a screen shows."""
+    """Return the same drawing in fewer bytes: coordinates with one decimal of a point."""
     body = re.sub(
         r'\b(?:d|x|y|transform)="[^"]*"',
-        lambda found: re.sub(r"(\d+\.\d)\d+", r"\1", found[0]),
+        lambda match: re.sub(r"(\d+\.\d)\d+", r"\1", match[0]),
         body,
     )
     return re.sub(r"\s*\n\s*", "\n", body)
 
 
-def _escaped(text: str) -> str:
+def _escape_attribute(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")
 
 
 def wrap_label(name: str) -> str:
-    """Return a name in lines that fit into a chart's width, broken between its words."""
-    return "\n".join(textwrap.wrap(name, _LINE, break_on_hyphens=False)) or name
+    """Return a name in lines that fit into a chart, broken between words."""
+    return "\n".join(textwrap.wrap(name, _LINE_CHARACTERS, break_on_hyphens=False)) or name
 
 
 def row_height_in(names: Iterable[str]) -> float:
-    """Return how high a chart's rows must be for their names, inches."""
+    """Return the height of a chart's rows for these names, inches."""
     return _ROW_IN + _LINE_IN * max((wrap_label(name).count("\n") for name in names), default=0)
 
 
 def write_label(
     axes: Axes, at: tuple[float, float], text: str, *, above: bool = False, right: bool = False
 ) -> None:
-    """Write a row's name into the chart, at a part of its width and a row; the axes keep their size, whatever it says."""
+    """Write a row's name into the chart; its length does not change the size of the axes.
+
+    Args:
+        axes: the axes.
+        at: a part of the axes' width, and a row.
+        text: the name.
+        above: whether the text ends at `at` vertically; if not, it is centred.
+        right: whether the text ends at `at` horizontally; if not, it begins there.
+    """
     va: Literal["bottom", "center"] = "bottom" if above else "center"
     ha: Literal["left", "right"] = "right" if right else "left"
-    told = axes.annotate(
+    label = axes.annotate(
         escape_label(wrap_label(text)),
         at,
         xycoords=("axes fraction", "data"),
@@ -179,28 +200,34 @@ def write_label(
         ha=ha,
         annotation_clip=False,
     )
-    told.set_in_layout(False)
+    label.set_in_layout(False)
 
 
 def escape_label(text: str) -> str:
-    """Return a label that matplotlib takes as it is: a dollar begins a formula there."""
+    """Return a label for matplotlib, in which a dollar would begin a formula."""
     return text.replace("$", r"\$")
 
 
-def style_time_axis(axes: Axes, label: str = "seconds after the load began") -> None:
-    """Give the axes their quiet grid and their name."""
+def style_time_axis(axes: Axes, label: str = "seconds after the begin of the load") -> None:
+    """Set the label and the grid of a time axis."""
     axes.set_xlabel(label)
-    _quiet_grid(axes)
+    _vertical_grid(axes)
 
 
 def style_rows_axis(axes: Axes, rows: int, above: float = 0.75) -> None:
-    """Give the axes a row a cell from above, so many rows of room above the first one's mark for its name, and nothing at their left edge."""
+    """Set up one row per cell, from top to bottom, without a y axis.
+
+    Args:
+        axes: the axes.
+        rows: number of rows.
+        above: room above the first row for its name, in rows.
+    """
     axes.set_ylim(rows - 0.5, -above)
     axes.set_yticks([])
     axes.spines["left"].set_visible(False)
-    _quiet_grid(axes)
+    _vertical_grid(axes)
 
 
-def _quiet_grid(axes: Axes) -> None:
+def _vertical_grid(axes: Axes) -> None:
     axes.grid(visible=True, axis="x")
     axes.set_axisbelow(True)

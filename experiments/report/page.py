@@ -1,4 +1,4 @@
-"""Puts the page together: what the template needs, as plain values, and the template itself. Equal evidence gives equal bytes."""
+"""The report of a sweep, `report.html`: values for the template, and the template itself."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from experiments.ledger.record import Status
+from experiments.messages.phrases import one_line
 from experiments.report.answer import compute_answer
 from experiments.report.cell_tables import cell_views, figure_table, shown_guarantees
 from experiments.report.changes import changes_view
@@ -17,86 +18,161 @@ from experiments.report.drawing import set_matplotlib_cache
 from experiments.report.finding_plots import plot_chart
 from experiments.report.settings import differing_settings, effective_settings
 from experiments.report.trials import trials_by_cell
+from experiments.results.models import SweepResults
 from experiments.results.tables import refusal_lines
-from experiments.results.wording import GUARANTEE_NAMES
+from experiments.results.trials import LATE_MS
+from experiments.results.wording import (
+    GUARANTEE_NAMES,
+    HELD_SIGN,
+    NOT_MEASURABLE_SIGN,
+    NOT_OBSERVED_SIGN,
+    OBSERVED_SIGN,
+    UNKNOWN_SIGN,
+    UNKNOWN_TEXT,
+    VIOLATED_SIGN,
+)
 from experiments.sweep.folder import SweepFolder
 from infra.machine.files import replace_file
 from infra.machine.home import Home
 
-# ---------- The words that a reader of the page needs; `docs/glossary.md` has all of them.
-
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 GLOSSARY: Final[tuple[tuple[str, str], ...]] = (
     (
         "cell, trial",
-        "A cell is one combination of settings and fault; a trial is one seeded run of it. Intervals count trials, never records.",
+        (
+            "A cell is one combination of settings and fault. A trial is one seeded run of a cell. "
+            "Intervals count trials, not records."
+        ),
     ),
     (
         "acked",
-        "The client reported success. With acks=0 that means only that the record was handed to the socket.",
+        (
+            "Acknowledged: the client reported success. With acks=0 this means only that the record "
+            "was handed to the socket."
+        ),
     ),
     (
         "lost",
-        "Acknowledged, and not in the log when it was read to its end. An interval where unknown outcomes leave one.",
+        (
+            "Acknowledged, and missing from the log when it was read to its end. A range where "
+            "records of unknown outcome are missing."
+        ),
     ),
-    ("duplicates", "Further copies of a record in the log, beyond its first."),
+    ("duplicates", "Copies of a record in the log in addition to the first one."),
     (
         "unknown",
-        "The client cannot tell whether the record was written: a timeout, or a connection that died under the request.",
+        (
+            "The client cannot know whether the record was written: the request timed out, or its "
+            "connection broke before the response."
+        ),
     ),
     (
-        "refused yet there",
-        "The client reported that the record was not written, and it is in the log all the same.",
+        "rejected, in the log",
+        "The client reported that the record was not written, but it is in the log.",
     ),
     (
         "reordered",
-        "Its first copy lies behind a record that the same producer sent later to the same partition.",
+        (
+            "The first copy of a record is in the log after a record that the same producer sent "
+            "later to the same partition."
+        ),
     ),
     (
-        "missed, read again",
-        "In the log, and passed over by the reader; or received by it more than once.",
+        "missed, redelivered",
+        "In the log, but never received by the consumer; received by it more than once.",
     ),
     (
         "held",
-        "Promised by Kafka's documentation for these settings, and not seen broken; the interval says how much that excludes.",
+        (
+            "Kafka's documentation guarantees it for these settings, and no violation was observed. "
+            "The bound is the highest true rate of violations that is consistent with the trials."
+        ),
     ),
-    ("violated", "Promised, and seen broken in at least one trial."),
-    ("not promised", "These settings do not promise it; whether it was seen is told beside it."),
-    ("unknown verdict", "The trials cannot tell; the reasons say why."),
+    ("violated", "Guaranteed, and violated in at least one trial."),
+    (
+        "not guaranteed",
+        (
+            "Kafka does not guarantee it for these settings: observed, not observed, or not "
+            "measurable."
+        ),
+    ),
+    ("unknown verdict", "The trials do not allow a verdict; the reasons are given with it."),
     (
         "void",
-        "The fault was not seen to bite. Such a trial is counted, shown, and judged in nothing.",
+        (
+            "The fault had no observable effect. A void trial is counted and shown, but no verdict or "
+            "statistic includes it."
+        ),
     ),
-    ("late", "The generator itself fell behind its schedule. Such a trial is judged, and marked."),
+    (
+        "late",
+        (
+            "The load generator was behind its schedule. A late trial is included in all verdicts, "
+            "and marked."
+        ),
+    ),
     (
         "control, positive control",
-        "A cell without fault, where nothing may be lost; and one that must lose, or the harness is blind.",
+        (
+            "The control has no fault, and must not lose or duplicate a record. The positive control "
+            "must lose records; if it does not, ackbench cannot detect loss."
+        ),
     ),
     (
         "latency",
-        "Counted from the time at which the schedule wanted the record sent, so that an outage cannot hide.",
+        (
+            "Measured from the intended send time, so that an outage delays later records as it would "
+            "delay real ones (no coordinated omission)."
+        ),
     ),
     (
         "interval",
-        "It holds the true share in 95 % of all sweeps (Clopper and Pearson's exact interval).",
+        "Contains the true share in 95 % of all sweeps (exact interval of Clopper and Pearson).",
     ),
 )
+"""The terms of the page; `docs/glossary.md` has all of them."""
 
-
-if TYPE_CHECKING:
-    from jinja2 import Template
 
 _TEMPLATES: Final = Path(__file__).parent / "templates"
 _BEFORE_UNIT: Final = re.compile(r"(?<=\d) (?=%|(?:ms|s|kB|MB)\b)")
 
 
-def render_page(evidence: ReportData) -> str:
-    """Return the page."""
-    return load_template("page.html").render(**_values(evidence))
+SIGNS: Final = {
+    "held": HELD_SIGN,
+    "violated": VIOLATED_SIGN,
+    "unknown": UNKNOWN_SIGN,
+    "observed": OBSERVED_SIGN,
+    "not_observed": NOT_OBSERVED_SIGN,
+    "not_measurable": NOT_MEASURABLE_SIGN,
+}
+
+
+def write_report(sweep: SweepFolder, home: Home) -> Path:
+    """Write `report.html` into the sweep's folder and return its path.
+
+    The page is replaced as a whole, so that a reader sees the old page or the new one.
+
+    Raises:
+        UnknownName: there is no such sweep.
+        LedgerError: a trial's record or a table of `results/` cannot be read; the old page stays.
+    """
+    set_matplotlib_cache(home)
+    replace_file(sweep.report, render_page(read_report_data(sweep)))
+    return sweep.report
+
+
+def render_page(data: ReportData) -> str:
+    """Return the page of a sweep as HTML; equal data gives equal bytes."""
+    return load_template("page.html").render(**_template_values(data))
 
 
 def load_template(name: str) -> Template:
-    """Return a template of ours: what it is given is text unless it says otherwise, and a name that it is not given is an error."""
+    """Return a template of `templates/`.
+
+    Values are escaped unless the template marks them as safe. A name without a value is an error.
+    """
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(
@@ -107,91 +183,67 @@ def load_template(name: str) -> Template:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters["unbroken"] = keep_units_together
+    environment.filters["keep_units_together"] = keep_units_together
+    environment.globals["signs"] = SIGNS
     return environment.get_template(name)
 
 
 def keep_units_together(text: str) -> str:
-    """Return a sentence whose figures stay on one line with their units."""
+    """Return the text with a no-break space between each figure and its unit."""
     return _BEFORE_UNIT.sub("\N{NO-BREAK SPACE}", text)
 
 
-def _values(evidence: ReportData) -> dict[str, Any]:
-    """Return what the template names."""
-    results, plan = evidence.results, evidence.plan
+def _template_values(data: ReportData) -> dict[str, Any]:
+    results, finding = data.results, data.finding
     run = [cell for cell in results.cells if cell.refused is None]
-    cells, settings = cell_views(evidence, run), effective_settings(evidence)
+    cells, settings = cell_views(data, run), effective_settings(data)
     return {
         "results": results,
-        "plan": plan,
-        "finding": evidence.finding,
-        "plot": plot_chart(evidence.finding.plot, "finding")
-        if evidence.finding and evidence.finding.plot
-        else None,
+        "plan": data.plan,
+        "finding": finding,
+        "plot": plot_chart(finding.plot, "finding") if finding and finding.plot else None,
         "answer": compute_answer(results),
-        "guarantees": tuple(GUARANTEE_NAMES[guarantee] for guarantee in shown_guarantees(evidence)),
+        "guarantees": tuple(GUARANTEE_NAMES[guarantee] for guarantee in shown_guarantees(data)),
         "cells": cells,
         "figures": figure_table(cells),
-        "charts": draw_charts(evidence),
-        "changes": changes_view(evidence),
-        "trials": trials_by_cell(evidence),
+        "charts": draw_charts(data),
+        "changes": changes_view(data),
+        "trials": trials_by_cell(data),
         "measured": any(trial.attempted is not None for trial in results.trials),
-        "silent": tuple(_silent(evidence)),
+        "exceptions": tuple(_exceptions(results)),
         "refusals": refusal_lines(results.cells),
         "settings": settings,
         "differing": differing_settings(settings, [cell.cell for cell in run]),
-        "versions": dict(_versions(evidence)),
-        "machine": evidence.machine,
+        "versions": dict(_versions(data)),
+        "machine": data.machine,
         "glossary": GLOSSARY,
     }
 
 
-def _silent(evidence: ReportData) -> Iterator[tuple[str, str, str]]:
-    """Yield what says nothing of Kafka, or less than it seems: kind, trial and reason."""
-    results = evidence.results
+def _exceptions(results: SweepResults) -> Iterator[tuple[str, str, str]]:
+    """Yield the void, failed, late and missing trials: status, trial id and reason."""
     for trial in results.trials:
         if trial.status in {Status.VOID, Status.FAILED}:
-            yield (
-                trial.status.value,
-                trial.trial_id,
-                " ".join((trial.reason or "").split()) or "; ".join(trial.fault.evidence),
-            )
+            reason = one_line(trial.reason or "") or "; ".join(trial.fault.evidence)
+            yield trial.status.value, trial.trial_id, reason
         if trial.generator_late:
-            yield (
-                "late",
-                trial.trial_id,
-                f"the generator fell {trial.lateness_p99_ms or 0:,.0f} ms behind its schedule at its 99th percentile",
-            )
-    yield from (("not run", trial_id, "planned, and not run yet") for trial_id in results.pending)
-    yield from (
-        ("not measured", trial_id, "its ledger is whole, and the results do not hold it")
-        for trial_id in results.unmeasured
-    )
+            lateness = f"{trial.lateness_p99_ms or 0:,.0f} ms late at p99 (limit {LATE_MS:g} ms)"
+            yield "late", trial.trial_id, f"the load generator was {lateness}"
+    for trial_id in results.pending:
+        yield "not run", trial_id, "planned, not run yet"
+    for trial_id in results.unmeasured:
+        yield "not measured", trial_id, "sealed, but not in the results: run ackbench measure"
 
 
-def _versions(evidence: ReportData) -> Iterator[tuple[str, str]]:
-    """Yield the versions of what was run, all that occur."""
+def _versions(data: ReportData) -> Iterator[tuple[str, str]]:
+    """Yield the versions of Kafka, the client and the ledger; several if the trials differ."""
+    records = data.records.values()
     kafka = sorted(
-        {record.kafka_version for record in evidence.records.values()}
-        or {spec.cluster.kafka_version for spec in evidence.plan.trials}
+        {record.kafka_version for record in records}
+        or {spec.cluster.kafka_version for spec in data.plan.trials}
     )
-    clients = sorted({record.client for record in evidence.records.values()})
-    ledgers = sorted({str(record.ledger_version) for record in evidence.records.values()})
-    yield "Kafka", ", ".join(kafka) or "not known"
-    yield "client", ", ".join(clients) or "not known"
-    yield "ledger", ", ".join(ledgers) or "not known"
-
-
-# ---------- Makes the page of a sweep, anew each time: `report.html` in the sweep's folder.
-
-
-def write_report(sweep: SweepFolder, home: Home) -> Path:
-    """Write the page and return where it lies; a reader sees the old one or the new one, never half of one.
-
-    Raises:
-        UnknownName: there is no such sweep.
-        LedgerError: a trial's record or a table of `results/` cannot be read; the old page stays.
-    """
-    set_matplotlib_cache(home)
-    replace_file(sweep.report, render_page(read_report_data(sweep)))
-    return sweep.report
+    clients = sorted({record.client for record in records})
+    ledgers = sorted({str(record.ledger_version) for record in records})
+    yield "Kafka", ", ".join(kafka) or UNKNOWN_TEXT
+    yield "client", ", ".join(clients) or UNKNOWN_TEXT
+    yield "ledger", ", ".join(ledgers) or UNKNOWN_TEXT

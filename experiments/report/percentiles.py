@@ -1,4 +1,8 @@
-"""Latency by percentile, as HDR plots are drawn: the further to the right, the rarer; both axes logarithmic."""
+"""Latency by percentile, drawn like an HDR histogram plot.
+
+The x axis is logarithmic in 1 / (1 - percentile), so that rare latencies are visible; the y axis is
+logarithmic in milliseconds.
+"""
 
 from __future__ import annotations
 
@@ -26,31 +30,36 @@ _TICKS: Final = {
     0.999999: "99.9999",
 }
 _US_PER_MS: Final = 1e3
-_POINTS: Final = 160
-"""Of a curve: more are not seen."""
+_MAX_POINTS: Final = 160
+"""Points per curve; more are not visible."""
 _HEIGHT_IN: Final = 2.5
 _LEGEND_ROW_IN: Final = 0.17
 _LEFT, _RIGHT = 0.145, 0.95
-"""Parts of the width: left of it the milliseconds are written; the last percentile's name stands out to the right."""
+"""Edges of the axes as parts of the width; labels need room on both sides."""
 _BELOW_IN, _ABOVE_IN = 0.45, 0.12
 _PER_LEGEND_ROW: Final = 2
 _LONG_NAME: Final = 26
-"""Two longer ones do not stand side by side."""
+"""With a longer name, the legend has one column."""
 
 
 @dataclass(frozen=True)
 class PercentileCurve:
-    """A distribution of latencies, cumulated."""
+    """A cumulative distribution of latencies."""
 
     name: str
     rarity: npt.NDArray[np.float64]
-    """1 / (1 - quantile), from 1 up: its logarithm is the axis."""
+    """1 / (1 - quantile), from 1 up; the x axis shows its logarithm."""
     latency_ms: npt.NDArray[np.float64]
     records: int
 
 
 def percentile_curve(name: str, rows: Sequence[Row]) -> PercentileCurve | None:
-    """Return the curve of histograms put together, each value as its slot's middle; `None` without records."""
+    """Return the combined curve of several histograms; None if they have no records.
+
+    Args:
+        name: the curve's name in the legend.
+        rows: rows of the table `histogram`. A latency is the middle of its slot.
+    """
     slots: defaultdict[tuple[int, int], int] = defaultdict(int)
     for row in rows:
         slots[row["from_us"], row["to_us"]] += row["records"]
@@ -60,13 +69,13 @@ def percentile_curve(name: str, rows: Sequence[Row]) -> PercentileCurve | None:
     ordered = sorted(slots)
     counts = np.array([slots[slot] for slot in ordered], dtype=np.float64)
     middles = np.array([(low + high) / 2 for low, high in ordered]) / _US_PER_MS
-    below = (np.cumsum(counts) - counts) / records  # the share of all that is smaller than the slot
+    below = (np.cumsum(counts) - counts) / records  # share of records below the slot
     rarity = np.append(1 / (1 - below), float(records))
-    return _thinned(PercentileCurve(name, rarity, np.append(middles, middles[-1]), records))
+    return _thin_out(PercentileCurve(name, rarity, np.append(middles, middles[-1]), records))
 
 
 def percentile_chart(curves: Sequence[PercentileCurve], name: str, alt: str) -> str:
-    """Return the curves in one chart, told apart by colour and by line."""
+    """Return the curves as one chart; they differ in colour and line style."""
     columns = 1 if max(len(line.name) for line in curves) > _LONG_NAME else _PER_LEGEND_ROW
     rows = -(-sum(wrap_label(line.name).count("\n") + 1 for line in curves) // columns)
     height_in = _HEIGHT_IN + _LEGEND_ROW_IN * rows
@@ -95,7 +104,7 @@ def percentile_chart(curves: Sequence[PercentileCurve], name: str, alt: str) -> 
     _ticks(axes, curves)
     axes.grid(visible=True, axis="both")
     axes.set_axisbelow(True)
-    axes.set_xlabel("% of the records took at most so long")
+    axes.set_xlabel("percentile of the records")
     axes.set_ylabel("ms")
     drawn.legend(
         loc="upper left",
@@ -111,7 +120,7 @@ def percentile_chart(curves: Sequence[PercentileCurve], name: str, alt: str) -> 
 
 
 def _ticks(axes: Axes, curves: Sequence[PercentileCurve]) -> None:
-    """Name the percentiles; decades of milliseconds stand as plain numbers."""
+    """Label the axes with percentiles and with plain milliseconds."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     rarest = max(float(line.rarity[-1]) for line in curves)
@@ -124,12 +133,12 @@ def _ticks(axes: Axes, curves: Sequence[PercentileCurve]) -> None:
     axes.yaxis.set_minor_locator(NullLocator())
 
 
-def _thinned(whole: PercentileCurve) -> PercentileCurve:
-    """Return the curve with points that are far enough apart on its axis to be told apart."""
-    if len(whole.rarity) <= _POINTS:
-        return whole
-    wanted = np.geomspace(1, whole.rarity[-1], _POINTS)
+def _thin_out(curve: PercentileCurve) -> PercentileCurve:
+    """Return the curve without points that are too close to each other to be visible."""
+    if len(curve.rarity) <= _MAX_POINTS:
+        return curve
+    positions = np.geomspace(1, curve.rarity[-1], _MAX_POINTS)
     kept = np.unique(
-        np.append(np.searchsorted(whole.rarity, wanted, side="right") - 1, len(whole.rarity) - 1)
+        np.append(np.searchsorted(curve.rarity, positions, side="right") - 1, len(curve.rarity) - 1)
     )
-    return PercentileCurve(whole.name, whole.rarity[kept], whole.latency_ms[kept], whole.records)
+    return PercentileCurve(curve.name, curve.rarity[kept], curve.latency_ms[kept], curve.records)

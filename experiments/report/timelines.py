@@ -1,4 +1,4 @@
-"""One trial over time: sent, acknowledged and read in each tenth of a second, with the fault and the changes of leader."""
+"""The timeline of a trial: records sent, acknowledged and read, the fault, and new leaders."""
 
 from __future__ import annotations
 
@@ -25,12 +25,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _HEIGHT_IN: Final = 1.9
-_PLACE: Final = (0.145, 0.22, 0.83, 0.61)
-"""Of the axes in the figure: left, bottom, width, height."""
+_AXES_BOX: Final = (0.145, 0.22, 0.83, 0.61)
+"""Position of the axes in the figure: left, bottom, width, height."""
 _NS_PER_S: Final = 1e9
-_MOST_MARKS: Final = 12
+_MAX_LABELS: Final = 12
+"""Changes of leader with a label; later ones have a mark only."""
+_SAME_MARK_S: Final = 0.5
+"""Changes closer than this share a mark, because their labels would overlap."""
 _BURST: Final = 1.5
-"""Above so many times the load, the axis becomes logarithmic."""
+"""Above this multiple of the load, the axis is logarithmic."""
 _THOUSAND: Final = 1000
 _LINES: Final = (("sent", BLUE, "-"), ("acked", GREEN, "--"), ("read", ORANGE, ":"))
 
@@ -38,9 +41,17 @@ _LINES: Final = (("sent", BLUE, "-"), ("acked", GREEN, "--"), ("read", ORANGE, "
 def timeline_chart(
     record: TrialRecord, rows: Sequence[Row], leaders: Sequence[LeaderChange], name: str, alt: str
 ) -> str:
-    """Return the trial's chart; slots without a row held nothing."""
+    """Return the timeline of a trial.
+
+    Args:
+        record: the trial.
+        rows: its rows of the table `timeline`; a slot without a row has no records.
+        leaders: its changes of leader, ordered by time.
+        name: unique in the page.
+        alt: the chart's content in words.
+    """
     drawn, axes = new_figure(_HEIGHT_IN, constrained=False)
-    axes.set_position(_PLACE)
+    axes.set_position(_AXES_BOX)
     first, last = min(row["slot"] for row in rows), max(row["slot"] for row in rows)
     seconds = [slot * TIMELINE_SLOT_NS / _NS_PER_S for slot in range(first, last + 2)]
     by_slot = {row["slot"]: row for row in rows}
@@ -58,11 +69,11 @@ def timeline_chart(
             linewidth=1.1,
             label=what,
         )
-    _fault(axes, record)
+    _shade_fault(axes, record)
     axes.set_xlim(seconds[0], seconds[-1])
     _records_axis(axes, record.rate_records_per_s * TIMELINE_SLOT_NS / _NS_PER_S, rows)
     style_time_axis(axes)
-    _marks(axes, leaders)
+    _mark_leaders(axes, leaders)
     drawn.legend(
         loc="upper left",
         bbox_to_anchor=(0.02, 1.01),
@@ -77,23 +88,26 @@ def timeline_chart(
 
 
 def _records_axis(axes: Axes, load: float, rows: Sequence[Row]) -> None:
-    """Linear up to the load, so that a gap is seen as one; logarithmic above, where what was held up comes all at once."""
+    """Use an axis that is linear up to the load, so that a gap is visible, and logarithmic above.
+
+    Delayed records arrive in bursts of many times the load.
+    """
     most = max(load, *(row[f"{what}_records"] for row in rows for what, _, _ in _LINES))
     ticks = [0, load / 2, load]
     if most > _BURST * load:
         axes.set_yscale("symlog", linthresh=load, linscale=1.2)
         ticks += [load * 10**decade for decade in range(1, 6) if load * 10**decade <= most]
-    axes.set_yticks(ticks, [_short(tick) for tick in ticks])
+    axes.set_yticks(ticks, [_short_number(tick) for tick in ticks])
     axes.minorticks_off()
     axes.set_ylim(0, most * 1.1)
     axes.set_ylabel("records / 0.1 s")
 
 
-def _short(value: float) -> str:
+def _short_number(value: float) -> str:
     return f"{value / _THOUSAND:g}k" if value >= _THOUSAND else f"{value:g}"
 
 
-def _fault(axes: Axes, record: TrialRecord) -> None:
+def _shade_fault(axes: Axes, record: TrialRecord) -> None:
     phases = record.phases
     if phases.fault_begin_ns is None:
         return
@@ -109,18 +123,18 @@ def _fault(axes: Axes, record: TrialRecord) -> None:
         )
 
 
-def _marks(axes: Axes, leaders: Sequence[LeaderChange]) -> None:
-    """Mark changes of leader at the upper edge; of those within half a second, all partitions' as one mark."""
-    shown: list[tuple[float, list[LeaderChange]]] = []
+def _mark_leaders(axes: Axes, leaders: Sequence[LeaderChange]) -> None:
+    """Mark changes of leader at the upper edge; close ones, of any partition, share a mark."""
+    marks: list[tuple[float, list[LeaderChange]]] = []
     for change in leaders:
-        if shown and change.at_s - shown[-1][0] < 0.5:  # noqa: PLR2004 - as wide as a mark's text
-            shown[-1][1].append(change)
+        if marks and change.at_s - marks[-1][0] < _SAME_MARK_S:
+            marks[-1][1].append(change)
         else:
-            shown.append((change.at_s, [change]))
-    if shown:
+            marks.append((change.at_s, [change]))
+    if marks:
         axes.plot(
-            [at_s for at_s, _ in shown],
-            [1.0] * len(shown),
+            [at_s for at_s, _ in marks],
+            [1.0] * len(marks),
             "v",
             color=INK,
             markersize=5,
@@ -128,7 +142,7 @@ def _marks(axes: Axes, leaders: Sequence[LeaderChange]) -> None:
             clip_on=False,
             label="new leader",
         )
-    for at_s, changes in shown[:_MOST_MARKS]:
+    for at_s, changes in marks[:_MAX_LABELS]:
         nodes = dict.fromkeys(
             "none" if change.node is None else str(change.node) for change in changes
         )

@@ -1,4 +1,4 @@
-"""The page of a tour: each claim of the lessons with its answer and the one plot that shows it."""
+"""The page of a tour: each claim with its finding and the plot that shows it."""
 
 from __future__ import annotations
 
@@ -25,86 +25,86 @@ from infra.machine.home import Home
 
 @dataclass(frozen=True)
 class ClaimResult:
-    """One claim of the page."""
+    """One claim of the tour, with the result of its sweep."""
 
     stop: TourStop
     title: str
     claim: Claim
     finding: Finding | None
-    """`None`: there is no answer (yet)."""
+    """None: the claim has not been tested, or cannot be tested on this machine."""
     plot: Chart | None
     took: str | None
     trials: int
-    """Judged ones."""
+    """Number of judged trials."""
     report: str | None
-    """The sweep's own page, from where the tour's lies."""
+    """The sweep's report, relative to the tour's page."""
 
 
 def write_tour_page(folder: TourFolder, home: Home) -> Path:
-    """Write the page of a tour as far as it has come, and return where it lies.
+    """Write the page of a tour, finished or not, and return its path.
 
     Raises:
         LedgerError: a sweep's results cannot be read; the old page stays.
     """
     set_matplotlib_cache(home)
-    whole = folder.read()
-    answers = read_claim_results(folder, home)
-    counts = Counter(answer.finding.conclusion if answer.finding else None for answer in answers)
+    tour = folder.read()
+    claims = read_claim_results(folder, home)
+    counts = Counter(claim.finding.conclusion if claim.finding else None for claim in claims)
     page = load_template("tour.html").render(
-        tour=whole,
-        answers=answers,
+        tour=tour,
+        claims=claims,
         counts=[
             (conclusion.value, counts[conclusion])
             for conclusion in Conclusion
             if counts[conclusion]
         ],
-        unanswered=counts[None],
-        took=format_duration_with_units(sum(stop.seconds or 0.0 for stop in whole.stops)),
+        untested=counts[None],
+        took=format_duration_with_units(sum(stop.seconds or 0.0 for stop in tour.stops)),
     )
     replace_file(folder.page, page)
     return folder.page
 
 
 def read_claim_results(folder: TourFolder, home: Home) -> list[ClaimResult]:
-    """Return each stop with what its sweep says; drawing must have been prepared.
+    """Return each claim of the tour with its finding; call `set_matplotlib_cache` before.
 
     Raises:
         LedgerError: a sweep's results cannot be read.
     """
-    return [_answered(stop, folder, home) for stop in folder.read().stops]
+    return [_claim_result(stop, folder, home) for stop in folder.read().stops]
 
 
-def _answered(stop: TourStop, folder: TourFolder, home: Home) -> ClaimResult:
+def _claim_result(stop: TourStop, folder: TourFolder, home: Home) -> ClaimResult:
     experiment = load_experiment(stop.experiment)
     if experiment.claim is None:
-        raise AckbenchError(f"{stop.experiment} makes no claim any more")
-    bare = ClaimResult(
-        stop,
-        experiment.title,
-        experiment.claim,
-        None,
-        None,
-        format_duration_with_units(stop.seconds) if stop.seconds is not None else None,
-        0,
-        None,
-    )
+        raise AckbenchError(f"experiment {stop.experiment} no longer has a claim")
+    took = format_duration_with_units(stop.seconds) if stop.seconds is not None else None
     if stop.sweep_id is None or stop.seconds is None or stop.failed:
-        return bare
+        return ClaimResult(
+            stop=stop,
+            title=experiment.title,
+            claim=experiment.claim,
+            finding=None,
+            plot=None,
+            took=took,
+            trials=0,
+            report=None,
+        )
     sweep = find_sweep(home, stop.sweep_id)
     results = read_results(sweep)
     finding = finding_of(sweep, results)
+    plot = finding.plot if finding else None
+    # Claim and method are those of the sweep's plan; the advice is the catalogue's current one.
+    claim = (sweep.plan().claim or experiment.claim).model_copy(
+        update={"in_production": experiment.claim.in_production}
+    )
     return ClaimResult(
         stop=stop,
-        title=bare.title,
-        # What was done is told as it was; what to set is today's advice.
-        claim=(sweep.plan().claim or experiment.claim).model_copy(
-            update={"in_production": experiment.claim.in_production}
-        ),
+        title=experiment.title,
+        claim=claim,
         finding=finding,
-        plot=plot_chart(finding.plot, f"lesson-{stop.lesson}")
-        if finding and finding.plot
-        else None,
-        took=bare.took,
+        plot=plot_chart(plot, f"lesson-{stop.lesson}") if plot else None,
+        took=took,
         trials=sum(trial.judged for trial in results.trials),
         report=os.path.relpath(sweep.report, folder.root) if sweep.report.is_file() else None,
     )

@@ -1,4 +1,4 @@
-"""A measured and judged sweep, made by hand and with a seed: all that a page or a comparison reads, and no disk, Spark or broker."""
+"""A measured and judged sweep in memory, generated from a seed, as a page or a comparison reads it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ REFUSED: Cell = {
     "fault": "leader-crash-behind",
 }
 _NS = 1_000_000_000
-ASKED_OF_ALL = [guarantee for guarantee in Guarantee if guarantee not in CONDITIONAL_GUARANTEES]
+UNCONDITIONAL = [guarantee for guarantee in Guarantee if guarantee not in CONDITIONAL_GUARANTEES]
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Truth:
 
     cell: Cell
     lost: tuple[int, ...]
-    """Records lost, one a repeat."""
+    """Lost records, one value per repeat."""
     copies: tuple[int, ...]
     p99_ms: float = 3000.0
     outage_ms: float = 4000.0
@@ -108,16 +108,16 @@ def measured(
     sweep_id: str = SWEEP_ID,
     seed: int = 42,
 ) -> ReportData:
-    """Return a sweep in which that is true.
+    """Return a sweep with these outcomes.
 
     Args:
-        truths: a cell each, in the order of the results.
-        void: trials whose fault did not bite.
-        late: trials whose generator fell behind.
-        sweep_id: its name.
-        seed: the experiment's; decides the trials' seeds, and what of their figures is left to chance.
+        truths: one per cell, in the order of the results.
+        void: trials whose fault had no effect.
+        late: trials whose load generator was late.
+        sweep_id: id of the sweep.
+        seed: seed of the experiment; the trials' seeds and the scatter of their figures depend on it.
     """
-    dice = random.Random(seed)  # noqa: S311 - no secret hangs on it
+    dice = random.Random(seed)  # noqa: S311 - not used for secrets
     specs = [
         _spec(sweep_id, truth, place, repeat, seed)
         for place, truth in enumerate(truths)
@@ -170,7 +170,7 @@ def measured(
         harness=HarnessCheck(
             control_clean=True,
             positive_control_lost=True,
-            sentences=("Without a fault nothing was lost or repeated in 5 of 5 trials.",),
+            sentences=("Without a fault, no record was lost or duplicated in 5 of 5 trials.",),
         ),
     )
     return ReportData(
@@ -245,7 +245,7 @@ def _record(spec: TrialSpec, status: Status) -> TrialRecord:
         cluster_assignment=ClusterAssignment(
             cluster=f"{spec.sweep_id}.001",
             made=spec.order == 0,
-            why="it is the first" if spec.order == 0 else "it was whole again",
+            why="it is the first" if spec.order == 0 else "it was healthy again",
         ),
         status=status,
         producer_settings=spec.producer,
@@ -255,7 +255,7 @@ def _record(spec: TrialSpec, status: Status) -> TrialRecord:
             kind=spec.fault.kind,
             targets=(1,) if fault else (),
             took_effect=status is Status.SEALED,
-            evidence=("node 1 was gone after 3 ms",) if fault else (),
+            evidence=("node 1 exited after 3 ms",) if fault else (),
         ),
         phases=Phases(
             load_begin_ns=begin,
@@ -311,7 +311,7 @@ def _trial(
             kind=spec.fault.kind,
             targets=(1,),
             took_effect=status is Status.SEALED,
-            evidence=("node 1 was gone after 3 ms",),
+            evidence=("node 1 exited after 3 ms",),
         ),
         attempted=100_000,
         acked=99_980,
@@ -361,29 +361,29 @@ def _cell(truth: Truth, trials: Sequence[TrialResult]) -> CellResult:
         outage_ms=estimate(outages),
         ack_p99_ms=estimate(p99s),
         late_trials=sum(bool(trial.generator_late) for trial in judged),
-        clauses=tuple(_commitment(truth, guarantee) for guarantee in ASKED_OF_ALL),
-        judgements=tuple(_judgement(truth, judged, guarantee) for guarantee in ASKED_OF_ALL),
+        clauses=tuple(_clause(truth, guarantee) for guarantee in UNCONDITIONAL),
+        judgements=tuple(_judgement(truth, judged, guarantee) for guarantee in UNCONDITIONAL),
     )
 
 
-def _promised(truth: Truth, guarantee: Guarantee) -> bool:
+def _is_guaranteed(truth: Truth, guarantee: Guarantee) -> bool:
     return guarantee is Guarantee.AVAILABILITY or (
         truth.cell["acks"] == "all"
         and (guarantee is not Guarantee.NO_DUPLICATES or truth.cell["enable.idempotence"] is True)
     )
 
 
-def _commitment(truth: Truth, guarantee: Guarantee) -> ContractClause:
+def _clause(truth: Truth, guarantee: Guarantee) -> ContractClause:
     return ContractClause(
         guarantee=guarantee,
-        guaranteed=_promised(truth, guarantee),
+        guaranteed=_is_guaranteed(truth, guarantee),
         reason="as the documentation says",
         source="https://kafka.apache.org/documentation/#replication",
     )
 
 
 def _judgement(truth: Truth, judged: Sequence[TrialResult], guarantee: Guarantee) -> Judgement:
-    seen_in = [trial.trial_id for trial in judged if _broke(trial, guarantee)]
+    seen_in = [trial.trial_id for trial in judged if _observed(trial, guarantee)]
     if not judged:
         return Judgement(
             guarantee=guarantee,
@@ -394,7 +394,7 @@ def _judgement(truth: Truth, judged: Sequence[TrialResult], guarantee: Guarantee
         )
     verdict = (
         (Verdict.VIOLATED if seen_in else Verdict.HELD)
-        if _promised(truth, guarantee)
+        if _is_guaranteed(truth, guarantee)
         else Verdict.NOT_GUARANTEED
     )
     return Judgement(
@@ -417,7 +417,7 @@ def _judgement(truth: Truth, judged: Sequence[TrialResult], guarantee: Guarantee
     )
 
 
-def _broke(trial: TrialResult, guarantee: Guarantee) -> bool:
+def _observed(trial: TrialResult, guarantee: Guarantee) -> bool:
     return bool(guarantee is Guarantee.NO_ACKED_LOSS and trial.lost and trial.lost[0]) or bool(
         guarantee is Guarantee.NO_DUPLICATES and trial.duplicates
     )

@@ -131,7 +131,7 @@ def test_the_page_lists_impossible_failed_and_pending_lessons(
 
     for text in (
         "3 claims",
-        "3 have no answer",
+        "3 have no finding",
         "it needs &lt;root&gt;",
         "node 2 died",
         "Not run yet",

@@ -1,4 +1,4 @@
-"""The page of a sweep: it holds all there is, says what is not known, loads nothing, and is the same each time."""
+"""The report of a sweep: it is complete, marks what is unknown, loads nothing, and is reproducible."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from experiments.verdicts.judge import HarnessCheck
 from infra.machine.home import Home
 from spark_jobs.planted import PlantedAttempt, PlantedTrial
 
-VOID = {
+VOID_ELEMENTS = {
     "area",
     "base",
     "br",
@@ -37,11 +37,11 @@ VOID = {
     "track",
     "wbr",
 }
-"""Elements that HTML does not close."""
+"""Elements without an end tag."""
 
 
-class Reader(HTMLParser):
-    """Reads a page as a browser does: which elements are open, what is said, what would be fetched."""
+class ParsedPage(HTMLParser):
+    """A page as a browser parses it: open elements, visible text, and what would be fetched."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -49,143 +49,143 @@ class Reader(HTMLParser):
         self.ids: list[str] = []
         self.links: list[str] = []
         self.fetched: list[str] = []
-        self.said = ""
+        self.text = ""
         self.feed(page)
         self.close()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Open an element."""
-        told = dict(attrs)
-        self.ids += [told["id"] or ""] if "id" in told else []
-        self.links += [told["href"] or ""] if tag == "a" else []
+        """Record an opened element and its attributes."""
+        attributes = dict(attrs)
+        self.ids += [attributes["id"] or ""] if "id" in attributes else []
+        self.links += [attributes["href"] or ""] if tag == "a" else []
         self.fetched += [
             value or ""
             for name, value in attrs
             if name in {"src", "srcset", "data", "poster"}
             or (name == "href" and tag not in {"a", "use"})
         ]
-        if tag not in VOID:
+        if tag not in VOID_ELEMENTS:
             self.open.append(tag)
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Open an element that is closed at once."""
+        """Record an element that is closed at once."""
         self.handle_starttag(tag, attrs)
-        if tag not in VOID:
+        if tag not in VOID_ELEMENTS:
             self.handle_endtag(tag)
 
     def handle_endtag(self, tag: str) -> None:
-        """Close the element that was opened last."""
-        assert self.open.pop() == tag, f"</{tag}> closes something else"
+        """Check that the end tag closes the element that was opened last."""
+        assert self.open.pop() == tag, f"</{tag}> closes another element"
 
     def handle_data(self, data: str) -> None:
-        """Keep what is said, but for what is not shown."""
+        """Keep the visible text."""
         if self.open and self.open[-1] not in {"style", "script"}:
-            self.said += f" {' '.join(data.split())}"
+            self.text += f" {' '.join(data.split())}"
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _drawing(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Give matplotlib a cache of the test's own."""
+def _matplotlib_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Give matplotlib a temporary cache."""
     from experiments.report.drawing import set_matplotlib_cache
 
     set_matplotlib_cache(Home(tmp_path_factory.mktemp("home")))
 
 
 @pytest.fixture(scope="module")
-def evidence() -> ReportData:
-    """A sweep of four cells with five trials each, one void and one late."""
+def data() -> ReportData:
+    """Return a sweep of four cells with five trials each; one trial is void and one is late."""
     return measured(void=("001-000003",), late=("000-000001",))
 
 
 @pytest.fixture(scope="module")
-def page(evidence: ReportData) -> str:
-    """Its page."""
-    return render_page(evidence)
+def page(data: ReportData) -> str:
+    """Return the page of the sweep."""
+    return render_page(data)
 
 
 @pytest.fixture(scope="module")
-def read(page: str) -> Reader:
-    """Its page as a browser reads it."""
-    return Reader(page)
+def parsed(page: str) -> ParsedPage:
+    """Return the page as a browser parses it."""
+    return ParsedPage(page)
 
 
-def test_every_element_is_closed_and_no_id_stands_twice(read: Reader) -> None:
-    """A browser mends much, and shows something else."""
-    assert read.open == []
-    assert len(set(read.ids)) == len(read.ids)
+def test_every_element_is_closed_and_ids_are_unique(parsed: ParsedPage) -> None:
+    """A browser would repair invalid HTML and show something else."""
+    assert parsed.open == []
+    assert len(set(parsed.ids)) == len(parsed.ids)
 
 
-def test_nothing_is_fetched(page: str, read: Reader) -> None:
-    """The page is one file: no image, font, style or script of elsewhere, and no address that is not a link for the reader."""
-    assert read.fetched == []
+def test_nothing_is_fetched(page: str, parsed: ParsedPage) -> None:
+    """The page is one file without external images, fonts, styles or scripts; only links leave it."""
+    assert parsed.fetched == []
     assert not re.search(r"@import|url\(\s*['\"]?(?!#)|<script[^>]+src", page)
-    assert {link.split("#")[0] for link in read.links} == {
+    assert {link.split("#")[0] for link in parsed.links} == {
         "",
         "https://kafka.apache.org/documentation/",
     }
 
 
-def test_every_link_within_the_page_leads_somewhere(read: Reader) -> None:
-    """To a section or a trial."""
-    assert {link[1:] for link in read.links if link.startswith("#")} <= set(read.ids)
+def test_every_internal_link_has_a_target(parsed: ParsedPage) -> None:
+    """Targets are sections and trials."""
+    assert {link[1:] for link in parsed.links if link.startswith("#")} <= set(parsed.ids)
 
 
-def test_the_page_holds_every_cell_trial_and_verdict(evidence: ReportData, read: Reader) -> None:
-    """A reader must not wonder what was left out."""
-    assert all(f"trial-{spec.trial_id}" in read.ids for spec in evidence.plan.trials)
-    assert all(f"seed {spec.seed}" in read.said for spec in evidence.plan.trials)
-    verdicts = sum(len(cell.judgements) for cell in evidence.results.cells)
-    assert len(re.findall(r"Bounds hold", read.said)) == 1
-    assert read.said.count("as the documentation says") == verdicts
+def test_the_page_holds_every_cell_trial_and_verdict(data: ReportData, parsed: ParsedPage) -> None:
+    """Nothing is left out."""
+    assert all(f"trial-{spec.trial_id}" in parsed.ids for spec in data.plan.trials)
+    assert all(f"seed {spec.seed}" in parsed.text for spec in data.plan.trials)
+    verdicts = sum(len(cell.judgements) for cell in data.results.cells)
+    assert len(re.findall(r"Bounds have 95 % confidence", parsed.text)) == 1
+    assert parsed.text.count("as the documentation says") == verdicts
     for words in (
         "held",
-        "not promised, seen",
-        "not promised, not seen",
+        "not guaranteed: observed",
+        "not guaranteed: not observed",
         "acks=all idem=on",
         "acks=1 idem=off",
         "positive control",
         "`acks` must be set to `all`",
     ):
-        assert words in read.said
+        assert words in parsed.text
 
 
-def test_equal_evidence_gives_equal_bytes(evidence: ReportData, page: str) -> None:
-    """No time of making, no random name."""
-    assert render_page(evidence) == page
+def test_equal_data_gives_equal_bytes(data: ReportData, page: str) -> None:
+    """The page has no timestamp and no random name."""
+    assert render_page(data) == page
 
 
-def test_a_hundred_trials_stay_under_eight_megabytes(evidence: ReportData, page: str) -> None:
-    """A page that is mailed and opened on a phone; what a sweep's charts cost is shared out over its trials."""
-    assert len(page.encode()) / len(evidence.plan.trials) < 80_000
+def test_a_hundred_trials_stay_under_eight_megabytes(data: ReportData, page: str) -> None:
+    """A page is mailed and opened on phones; the size of a sweep's charts counts as part of its trials."""
+    assert len(page.encode()) / len(data.plan.trials) < 80_000
 
 
-def test_void_and_late_trials_are_shown_with_their_reasons(read: Reader) -> None:
-    """Counted, and never judged in silence."""
-    assert "void 001-000003 the leader never moved" in read.said
-    assert "the generator fell 180 ms behind its schedule" in read.said
-    assert "1 void" in read.said
+def test_void_and_late_trials_are_shown_with_their_reasons(parsed: ParsedPage) -> None:
+    """They are listed, and counted per cell."""
+    assert "void 001-000003 the leader never moved" in parsed.text
+    assert "the load generator was 180 ms late at p99 (limit 50 ms)" in parsed.text
+    assert "1 void" in parsed.text
 
 
-def test_each_trial_says_which_cluster_it_ran_on_and_why(
-    evidence: ReportData, read: Reader
+def test_each_trial_has_its_cluster_and_the_reason_for_it(
+    data: ReportData, parsed: ParsedPage
 ) -> None:
-    """One was made for a trial, the others shared it."""
-    assert read.said.count("cluster 001, made for it: it is the first") == 1
+    """The cluster was created for one trial, and shared by the others."""
+    assert parsed.text.count("cluster 001, created for this trial: it is the first") == 1
     assert (
-        read.said.count("cluster 001, shared: it was whole again") == len(evidence.plan.trials) - 1
+        parsed.text.count("cluster 001, shared: it was healthy again") == len(data.plan.trials) - 1
     )
 
 
-def test_lost_records_are_put_down_to_their_cause(read: Reader) -> None:
-    """In sentences, in the trial that lost them."""
-    assert "node 1 truncated its log to offset 88,120" in read.said
+def test_lost_records_have_their_cause(parsed: ParsedPage) -> None:
+    """The trial that lost them has the sentences."""
+    assert "node 1 truncated its log to offset 88,120" in parsed.text
 
 
-def test_causes_are_counted_by_cell_and_what_has_none_is_said(read: Reader) -> None:
-    """All of the losing cell's records are explained; a cause that is not known is one of the counts."""
+def test_causes_are_counted_by_cell_and_unknown_causes_are_included(parsed: ParsedPage) -> None:
+    """The counts include records without a known cause."""
     assert (
         "7,819 lost records: 7,819 truncated from the log of the leader that had acknowledged them."
-        in read.said
+        in parsed.text
     )
     rows = [
         {"kind": "LOST", "cause": "UNATTRIBUTED", "records": 3},
@@ -197,88 +197,84 @@ def test_causes_are_counted_by_cell_and_what_has_none_is_said(read: Reader) -> N
 
 
 def test_a_figure_stays_on_one_line_with_its_unit() -> None:
-    """And breaks where it is none: "above 36" at the end of a line and "% at 95 %" on the next."""
-    found = "above 36 % at 95 %, for 1.8 s and 12 ms, by 3 seconds"
+    """A line does not break between "36" and "%"; words that are no units may wrap."""
+    text = "above 36 % at 95 %, for 1.8 s and 12 ms, by 3 seconds"
     assert (
-        keep_units_together(found).replace("\N{NO-BREAK SPACE}", "_")
+        keep_units_together(text).replace("\N{NO-BREAK SPACE}", "_")
         == "above 36_% at 95_%, for 1.8_s and 12_ms, by 3 seconds"
     )
 
 
-def test_names_are_no_markup() -> None:
-    """Whatever a question or a setting says, it is shown as it is written."""
+def test_names_are_escaped() -> None:
+    """A question or a setting with markup is shown literally."""
     truth = replace(SAFE, cell={**SAFE.cell, "linger.ms": "<script>alert(1)</script>"})
-    evidence = measured([truth, QUIET])
-    wild = evidence.results.model_copy(update={"question": "<b>Why</b> & 'how' $x$?"})
-    page = render_page(replace(evidence, results=wild))
+    data = measured([truth, QUIET])
+    wild = data.results.model_copy(update={"question": "<b>Why</b> & 'how' $x$?"})
+    page = render_page(replace(data, results=wild))
     assert "<b>Why" not in page
     assert "<script>alert" not in page
-    assert "<b>Why</b> & 'how' $x$?" in Reader(page).said
+    assert "<b>Why</b> & 'how' $x$?" in ParsedPage(page).text
 
 
-def test_the_answer_says_what_was_broken_first() -> None:
-    """A violated promise comes before all else, with its trials and records."""
+def test_the_answer_begins_with_the_violations() -> None:
+    """A violated guarantee comes first, with its trials and records."""
     broken = replace(LOSING, cell=a_cell("all", idempotence=True), copies=(0,) * 5)
-    said = Reader(render_page(measured([broken, QUIET]))).said
-    assert "A promise was broken in 1 cell (no acked loss)" in said
-    assert "In 4 of 5 trials, 7,819 records." in said
-    assert "000-000000: producer 0, record 7;" in said
+    text = ParsedPage(render_page(measured([broken, QUIET]))).text
+    assert "A guarantee was violated in 1 cell (no acked loss)." in text
+    assert "In 4 of 5 trials, 7,819 records." in text
+    assert "000-000000: producer 0, record 7;" in text
 
 
-def test_a_page_whose_control_failed_says_so_before_the_answer() -> None:
-    """Its figures are not to be believed."""
-    evidence = measured()
+def test_a_failed_control_comes_before_the_answer() -> None:
+    """Its figures must not be trusted, and there is no conclusion."""
+    data = measured()
     dirty = HarnessCheck(
         control_clean=False,
         positive_control_lost=True,
         sentences=("3 records were lost without a fault.",),
     )
-    said = Reader(
-        render_page(
-            replace(evidence, results=evidence.results.model_copy(update={"harness": dirty}))
-        )
-    ).said
+    text = ParsedPage(
+        render_page(replace(data, results=data.results.model_copy(update={"harness": dirty})))
+    ).text
     assert (
         -1
-        < said.index("Do not believe this page")
-        < said.index("3 records were lost without a fault")
-        < said.index("The answer")
+        < text.index("Do not trust these results")
+        < text.index("3 records were lost without a fault")
+        < text.index("Answer")
     )
-    assert "Nothing can be concluded" in said
+    assert "No conclusion is possible" in text
 
 
-def test_a_positive_control_that_lost_nothing_is_as_loud() -> None:
-    """A harness that sees no loss there would see none anywhere."""
-    evidence = measured()
+def test_a_positive_control_without_loss_has_the_same_warning() -> None:
+    """If ackbench detects no loss there, it would detect none anywhere."""
+    data = measured()
     blind = HarnessCheck(control_clean=True, positive_control_lost=False)
-    said = Reader(
-        render_page(
-            replace(evidence, results=evidence.results.model_copy(update={"harness": blind}))
-        )
-    ).said
-    assert "Do not believe this page" in said
+    text = ParsedPage(
+        render_page(replace(data, results=data.results.model_copy(update={"harness": blind})))
+    ).text
+    assert "Do not trust these results" in text
 
 
-def test_a_cell_whose_trials_are_all_void_is_not_known() -> None:
-    """Never 0."""
-    evidence = measured([SAFE, QUIET], void=[f"000-{repeat:06d}" for repeat in range(5)])
-    said = Reader(render_page(evidence)).said
-    assert "no trial was sealed" in said
-    assert "4 verdicts cannot be given" in said
+def test_a_cell_with_void_trials_only_is_unknown() -> None:
+    """Its figures are not 0."""
+    data = measured([SAFE, QUIET], void=[f"000-{repeat:06d}" for repeat in range(5)])
+    text = ParsedPage(render_page(data)).text
+    assert "no trial was sealed" in text
+    assert "4 verdicts are unknown." in text
 
 
 def test_a_single_trial_has_a_page() -> None:
-    """With a bound that says how little one trial excludes."""
-    said = Reader(render_page(measured([Truth(SAFE.cell, (0,), (0,))]))).said
-    assert "0 of 1" in said
+    """The bound is as wide as one trial allows."""
+    text = ParsedPage(render_page(measured([Truth(SAFE.cell, (0,), (0,))]))).text
+    assert "0 of 1" in text
 
 
-def test_what_has_no_rows_is_said_not_to_be_known(evidence: ReportData) -> None:
-    """A sweep without reads, histograms, outages or timelines still has its page."""
-    said = Reader(
+def test_tables_without_rows_are_unknown(data: ReportData) -> None:
+    """A sweep without reads, histograms, outages or timelines has a page."""
+    text = ParsedPage(
         render_page(
             replace(
-                evidence,
+                data,
                 timeline={},
                 histogram={},
                 outages={},
@@ -287,14 +283,14 @@ def test_what_has_no_rows_is_said_not_to_be_known(evidence: ReportData) -> None:
                 machine={},
             )
         )
-    ).said
-    assert "Not known: the results hold no latencies." in said
-    assert "Not known: no outage during a fault has been measured." in said
+    ).text
+    assert "Unknown: the results have no latencies." in text
+    assert "Unknown: no outage during a fault has been measured." in text
 
 
 @pytest.mark.parametrize("name", ["latency", "outage"])
-def test_charts_say_in_words_what_they_show(page: str, name: str) -> None:
-    """For those who do not see them, and for those who do not want to read an axis."""
+def test_charts_have_a_label_and_a_caption(page: str, name: str) -> None:
+    """Both state the content in words, for readers who do not see the chart."""
     section = page[
         page.index(f'<section id="{name}">') : page.index(
             "</section>", page.index(f'<section id="{name}">')
@@ -310,33 +306,30 @@ def test_charts_say_in_words_what_they_show(page: str, name: str) -> None:
 
 
 def test_cells_that_form_a_product_are_named_by_it() -> None:
-    """Exactly those that are meant, no other."""
+    """The names denote exactly these cells."""
     cells = [a_cell(acks, partitions=partitions) for acks in (0, 1) for partitions in (1, 6)]
     assert cell_group_names(cells, ["acks", "partitions"]) == ("acks=0/1 P=1/6",)
     assert cell_group_names(cells[:3], ["acks", "partitions"]) == ("acks=0 P=1/6", "acks=1 P=1")
 
 
-def test_the_command_makes_the_page_of_an_unmeasured_sweep(
+def test_the_command_writes_the_page_of_an_unmeasured_sweep(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A sealed trial, and one that has not run: both are there, nothing is known of them, and the path is printed."""
+    """A sealed trial and one that has not run are listed as unknown; the path is printed."""
     monkeypatch.setenv("ACKBENCH_HOME", str(tmp_path))
     sweep = a_sweep_on_disk(tmp_path)
     result = ackbench("report", sweep.sweep_id)
     assert (result.exit_code, result.stdout) == (0, f"{sweep.report}\n")
-    said = Reader(sweep.report.read_text()).said
-    assert (
-        "Not known: none of the sweep's 1 cell has been judged." in said
-        or "cannot be given" in said
-    )
-    assert "not measured 000-abcdef" in said
-    assert "not run 001-abcdef" in said
+    text = ParsedPage(sweep.report.read_text()).text
+    assert "Unknown: no cell has been judged (1 cell in this sweep)." in text or "unknown." in text
+    assert "not measured 000-abcdef" in text
+    assert "not run 001-abcdef" in text
 
 
 def test_a_broken_ledger_is_one_line_and_leaves_the_old_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Exit code 2, and the file's name."""
+    """The line names the file, and the exit code is 2."""
     monkeypatch.setenv("ACKBENCH_HOME", str(tmp_path))
     sweep = a_sweep_on_disk(tmp_path)
     sweep.report.write_text("old")
@@ -348,7 +341,7 @@ def test_a_broken_ledger_is_one_line_and_leaves_the_old_page(
 
 
 def a_sweep_on_disk(home: Path) -> SweepFolder:
-    """Return a sweep of two trials, of which the first is sealed."""
+    """Return a sweep of two trials; the first is sealed."""
     sweep = SweepFolder(home / "sweeps" / "planted-20260101T000000-abcd")
     specs = tuple(
         a_spec(sweep_id=sweep.sweep_id, trial_id=f"{n:03d}-abcdef", order=n, repeat=n)
@@ -369,8 +362,8 @@ def a_sweep_on_disk(home: Path) -> SweepFolder:
     return sweep
 
 
-def test_the_planted_sweep_is_what_these_tests_say_it_is() -> None:
-    """Four cells, of which one loses and one repeats."""
+def test_the_planted_sweep_has_the_expected_truth() -> None:
+    """Of four cells one loses records and one duplicates them."""
     assert [truth.cell["acks"] for truth in TRUTHS] == ["all", "all", 1, "all"]
     assert sum(LOSING.lost) == 7819
     assert sum(TWICE.copies) == 9237

@@ -1,4 +1,4 @@
-"""The page in a real browser, read as a person reads it: each value under its own header, at each width."""
+"""The report in a real browser: each value is below its own header, at each width."""
 
 from __future__ import annotations
 
@@ -20,54 +20,54 @@ from infra.machine.home import Home
 
 @pytest.fixture(scope="module")
 def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    """A browser for all tests of this file."""
+    """Yield one browser for all tests of this file."""
     set_matplotlib_cache(Home(tmp_path_factory.mktemp("home")))
-    with browser() as found:
-        yield found
+    with browser() as chromium:
+        yield chromium
 
 
-def of_transactions(evidence: ReportData) -> ReportData:
-    """Return the sweep with a cell that is asked about its transactions, and so with one column more."""
-    asked = ContractClause(
+def with_atomicity(data: ReportData) -> ReportData:
+    """Return the sweep with a cell that has a guarantee of atomicity, and so one more column."""
+    clause = ContractClause(
         guarantee=Guarantee.ATOMICITY,
         guaranteed=False,
         reason="as the documentation says",
         source="https://kafka.apache.org/documentation/",
     )
-    first, *others = evidence.results.cells
-    cells = (first.model_copy(update={"clauses": (*first.clauses, asked)}), *others)
-    return replace(evidence, results=evidence.results.model_copy(update={"cells": cells}))
+    first, *others = data.results.cells
+    cells = (first.model_copy(update={"clauses": (*first.clauses, clause)}), *others)
+    return replace(data, results=data.results.model_copy(update={"cells": cells}))
 
 
 @pytest.fixture(
-    scope="module", params=[False, True], ids=["asked of all cells", "asked of transactions, too"]
+    scope="module", params=[False, True], ids=["unconditional guarantees", "with atomicity"]
 )
 def page(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[ReportData, Path]:
-    """A sweep and its page."""
-    evidence = of_transactions(measured()) if request.param else measured()
+    """Return a sweep and the path of its page."""
+    data = with_atomicity(measured()) if request.param else measured()
     path = tmp_path_factory.mktemp("page") / "report.html"
-    path.write_text(render_page(evidence), encoding="utf-8")
-    return evidence, path
+    path.write_text(render_page(data), encoding="utf-8")
+    return data, path
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_each_verdict_stands_under_its_own_promise(
+def test_each_verdict_is_below_its_own_guarantee(
     opened: Browser, page: tuple[ReportData, Path], width: int
 ) -> None:
-    """A verdict under another's header is a wrong answer, however right it is."""
-    evidence, path = page
+    """A verdict below another header would be read as the verdict of that guarantee."""
+    data, path = page
     opened.open(path, width)
     rows = [dict(cells) for _, cells in opened.rows("#verdicts table.verdicts")]
 
-    asked = {commitment.guarantee for cell in evidence.results.cells for commitment in cell.clauses}
+    conditional = {clause.guarantee for cell in data.results.cells for clause in cell.clauses}
     shown = [
         GUARANTEE_NAMES[guarantee]
         for guarantee in Guarantee
-        if guarantee not in CONDITIONAL_GUARANTEES or guarantee in asked
+        if guarantee not in CONDITIONAL_GUARANTEES or guarantee in conditional
     ]
-    judged = [cell for cell in evidence.results.cells if cell.refused is None]
+    judged = [cell for cell in data.results.cells if cell.refused is None]
     assert len(rows) == len(judged) == len(TRUTHS)
     assert [list(row) for row in rows] == [shown] * len(rows)
     for row, cell in zip(rows, judged, strict=True):

@@ -1,4 +1,4 @@
-"""What the page's charts are drawn from: outages taken apart by their marks, latencies put together by percentile."""
+"""The data of the report's charts: outages split by their steps, and percentile curves."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from experiments.results.outages import Outage, outages_of
 
 
 def an_outage(marks: dict[OutageStep, int | None]) -> Outage:
-    """Return the outage of a partition whose marks were seen so many milliseconds after the epoch."""
+    """Return the outage of a partition with these steps, in milliseconds after the epoch."""
     rows = [
         {
             "partition": 0,
@@ -22,13 +22,13 @@ def an_outage(marks: dict[OutageStep, int | None]) -> Outage:
         }
         for mark, at in marks.items()
     ]
-    (found,) = outages_of(a_record(), rows)
-    return found
+    (outage,) = outages_of(a_record(), rows)
+    return outage
 
 
-def test_an_outage_is_taken_apart_by_its_marks() -> None:
-    """Each part ends at its mark; together they are the outage."""
-    found = an_outage(
+def test_an_outage_is_split_by_its_steps() -> None:
+    """Each part ends at its step; the parts add up to the outage."""
+    outage = an_outage(
         {
             OutageStep.LAST_BEFORE: 100,
             OutageStep.DETECTED: 150,
@@ -37,7 +37,7 @@ def test_an_outage_is_taken_apart_by_its_marks() -> None:
             OutageStep.FIRST_AFTER: 200,
         }
     )
-    assert [(part.step, part.from_ms, part.to_ms) for part in found.parts] == [
+    assert [(part.step, part.from_ms, part.to_ms) for part in outage.parts] == [
         (OutageStep.DETECTED, 0, 50),
         (OutageStep.ELECTED, 50, 60),
         (OutageStep.LEARNED, 60, 90),
@@ -45,9 +45,9 @@ def test_an_outage_is_taken_apart_by_its_marks() -> None:
     ]
 
 
-def test_a_mark_that_was_not_seen_gives_its_time_to_the_next_one() -> None:
-    """Nobody knows where it would have been."""
-    found = an_outage(
+def test_the_time_of_an_unobserved_step_belongs_to_the_next_one() -> None:
+    """Its own time is unknown."""
+    outage = an_outage(
         {
             OutageStep.LAST_BEFORE: 100,
             OutageStep.DETECTED: None,
@@ -56,15 +56,15 @@ def test_a_mark_that_was_not_seen_gives_its_time_to_the_next_one() -> None:
             OutageStep.FIRST_AFTER: 200,
         }
     )
-    assert [(part.step, part.to_ms) for part in found.parts] == [
+    assert [(part.step, part.to_ms) for part in outage.parts] == [
         (OutageStep.ELECTED, 60),
         (OutageStep.FIRST_AFTER, 100),
     ]
 
 
-def test_a_mark_out_of_its_order_ends_no_part() -> None:
-    """Clocks of a millisecond contradict each other; nothing is sorted away, and no part is negative."""
-    found = an_outage(
+def test_a_step_out_of_order_ends_no_part() -> None:
+    """Clocks with a resolution of 1 ms may contradict each other; no part is negative."""
+    outage = an_outage(
         {
             OutageStep.LAST_BEFORE: 100,
             OutageStep.DETECTED: 161,
@@ -73,17 +73,17 @@ def test_a_mark_out_of_its_order_ends_no_part() -> None:
             OutageStep.FIRST_AFTER: 200,
         }
     )
-    assert found.out_of_order == (OutageStep.ELECTED,)
-    assert [part.step for part in found.parts] == [
+    assert outage.out_of_order == (OutageStep.ELECTED,)
+    assert [part.step for part in outage.parts] == [
         OutageStep.DETECTED,
         OutageStep.LEARNED,
         OutageStep.FIRST_AFTER,
     ]
 
 
-def test_an_outage_that_nothing_ended_lasts_until_all_was_settled() -> None:
-    """And says that nothing ended it."""
-    found = an_outage(
+def test_an_outage_without_an_end_lasts_until_the_trial_has_settled() -> None:
+    """It is marked as not answered."""
+    outage = an_outage(
         {
             OutageStep.LAST_BEFORE: 100,
             OutageStep.DETECTED: None,
@@ -92,23 +92,23 @@ def test_an_outage_that_nothing_ended_lasts_until_all_was_settled() -> None:
             OutageStep.FIRST_AFTER: None,
         }
     )
-    assert (found.answered, found.is_split, found.length_ms) == (False, False, 900)
+    assert (outage.answered, outage.is_split, outage.length_ms) == (False, False, 900)
 
 
 def test_a_percentile_curve_counts_every_record() -> None:
-    """Half of the records below the 50th percentile, a thousandth beyond the 99.9th, and the largest at the end."""
+    """The last point is the largest latency."""
     rows = [
         {"from_us": 1000, "to_us": 1000, "records": 500},
         {"from_us": 2000, "to_us": 2000, "records": 499},
         {"from_us": 9000, "to_us": 9000, "records": 1},
     ]
-    found = percentile_curve("all", rows)
-    assert found is not None
-    assert found.records == 1000
-    assert found.rarity.tolist() == pytest.approx([1, 2, 1000, 1000])
-    assert found.latency_ms.tolist() == [1, 2, 9, 9]
+    curve = percentile_curve("all", rows)
+    assert curve is not None
+    assert curve.records == 1000
+    assert curve.rarity.tolist() == pytest.approx([1, 2, 1000, 1000])
+    assert curve.latency_ms.tolist() == [1, 2, 9, 9]
 
 
 def test_no_records_are_no_curve() -> None:
-    """Not a line at 0."""
+    """It is not a line at 0."""
     assert percentile_curve("none", []) is None
