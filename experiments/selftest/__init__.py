@@ -1,1 +1,1 @@
-"""Faults of a known size planted into copies of a real trial's ledger, and looked for with the real measuring job."""
+"""The self-test: the real job must find known faults in copies of a real ledger."""

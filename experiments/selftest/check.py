@@ -1,4 +1,8 @@
-"""The self-test: copies of one real trial, a fault in each, measured in one go by the real job, and compared with the untouched copy."""
+"""Runs the self-test.
+
+Each copy of a real trial has one planted fault. The real Spark job measures all copies at once, and
+every copy is compared with the untouched one. In addition the job must refuse invalid ledgers.
+"""
 
 from __future__ import annotations
 
@@ -32,43 +36,46 @@ from experiments.selftest.plants import (
 from experiments.sweep.folder import SweepFolder
 from infra.machine.home import Home
 
-# ---------- Ledgers that must be refused: broken as a disk, a copy or a mixed-up folder breaks them, and what the refusal must tell.
-
-
 TRIAL: Final = "000-broken"
+"""The trial with the invalid ledger."""
 OTHER: Final = "001-other"
+UNTOUCHED: Final = "untouched"
+MIN_SUMMARIZED: Final = 5
+"""From this many figures with an equal change, only the first and the last are named."""
+SWEEP: Final = "selftest"
+"""The name of the sweep of copies, and of its log."""
 
 
 @dataclass(frozen=True)
 class BrokenLedger:
-    """One way to break a sealed trial."""
+    """One way to make the ledger of a sealed trial invalid, as disks and copying can."""
 
     what: str
-    harm: Callable[[Path], None]
-    told: str
-    """What the one line must hold besides the trial's id."""
+    damage: Callable[[Path], None]
+    message: str
+    """What the error message must contain in addition to the trial's id."""
 
 
-def _cut_short(trial: Path) -> None:
-    whole = (trial / "log.parquet").read_bytes()
-    (trial / "log.parquet").write_bytes(whole[: len(whole) // 2])
+def _truncate(trial: Path) -> None:
+    content = (trial / "log.parquet").read_bytes()
+    (trial / "log.parquet").write_bytes(content[: len(content) // 2])
 
 
-def _missing(trial: Path) -> None:
+def _delete(trial: Path) -> None:
     (trial / "reads.parquet").unlink()
 
 
-def _of_another_trial(trial: Path) -> None:
+def _take_from_another_trial(trial: Path) -> None:
     other = LedgerCopy.read(trial).write(trial.parents[2] / "other", OTHER)
     (other / "attempts.parquet").replace(trial / "attempts.parquet")
 
 
-def _newer(trial: Path) -> None:
+def _raise_version(trial: Path) -> None:
     record = json.loads((trial / "trial.json").read_text())
     (trial / "trial.json").write_text(json.dumps(record | {"ledger_version": LEDGER_VERSION + 1}))
 
 
-def _a_row_short(trial: Path) -> None:
+def _drop_row(trial: Path) -> None:
     ledger = LedgerCopy.read(trial)
     short = LedgerCopy(
         ledger.record, {**ledger.tables, "attempts": ledger.tables["attempts"].slice(1)}
@@ -79,66 +86,61 @@ def _a_row_short(trial: Path) -> None:
 
 
 BREAKAGES: Final = (
-    BrokenLedger("a file cut short", _cut_short, "log.parquet cannot be read"),
-    BrokenLedger("a file missing", _missing, "reads.parquet is missing"),
+    BrokenLedger("a truncated file", _truncate, "log.parquet cannot be read"),
+    BrokenLedger("a missing file", _delete, "reads.parquet is missing"),
     BrokenLedger(
         "a file of another trial",
-        _of_another_trial,
-        f"attempts.parquet is marked ackbench.trial_id={OTHER}",
+        _take_from_another_trial,
+        f"attempts.parquet has ackbench.trial_id={OTHER}",
     ),
-    BrokenLedger("a newer version", _newer, f"ledger version {LEDGER_VERSION + 1}"),
-    BrokenLedger("a row short of the schedule", _a_row_short, "attempts.parquet holds"),
+    BrokenLedger("a newer version", _raise_version, f"ledger version {LEDGER_VERSION + 1}"),
+    BrokenLedger("a missing row of the schedule", _drop_row, "attempts.parquet has"),
 )
-
-
-UNTOUCHED: Final = "untouched"
-MANY: Final = 5
-SWEEP: Final = "selftest"
-"""The name of the sweep of copies, and of its log."""
+"""Ledgers that the Spark job must refuse."""
 
 
 @dataclass(frozen=True)
 class CheckResult:
-    """What became of one planted fault."""
+    """Whether one planted fault was found."""
 
     planted: str
     expected: str
     found: str
     ok: bool
-    """Found exactly, and nothing else with it."""
+    """Whether exactly the expected figures differ."""
 
 
 def check(
-    ledger: LedgerCopy, of: UndisturbedRecords, folder: Path, home: Home, seed: int
+    ledger: LedgerCopy, undisturbed: UndisturbedRecords, folder: Path, home: Home, seed: int
 ) -> Iterator[CheckResult]:
-    """Plant, measure and compare.
+    """Plant all faults, measure the copies, and yield one result per fault.
 
     Args:
-        ledger: the trial's.
-        of: its calm records.
-        folder: an empty one, which the caller removes.
-        home: where the job's caches and logs lie.
-        seed: decides which records are hit.
+        ledger: the trial's ledger.
+        undisturbed: its undisturbed records.
+        folder: an empty folder, which the caller removes.
+        home: has the job's caches and logs.
+        seed: decides which records are affected.
 
     Raises:
-        HarnessError: the job did not end well.
-        LedgerError: it refused the untouched copy or a planted one.
+        HarnessError: the Spark job failed.
+        LedgerError: it refused the untouched copy or a copy with a planted fault.
     """
     sweep = SweepFolder(folder / SWEEP)
     ledger.write(sweep.root, UNTOUCHED)
-    without_place: dict[str, str] = {}
+    not_planted: dict[str, str] = {}
     for plant in PLANTS:
-        dice = Random(f"{seed} {plant.name}")  # noqa: S311 - no secret hangs on it
-        if reason := _plant(plant, PlantContext(ledger, of, dice), sweep):
-            without_place[plant.name] = reason
+        random = Random(f"{seed} {plant.name}")  # noqa: S311 - a sample, no secret
+        if reason := _plant(plant, PlantContext(ledger, undisturbed, random), sweep):
+            not_planted[plant.name] = reason
     measure(sweep, home)
     figures = _figures(sweep)
     for plant in PLANTS:
-        if plant.name in without_place:
+        if plant.name in not_planted:
             yield CheckResult(
                 plant.what,
-                _told(plant.expected),
-                f"not planted: {without_place[plant.name]}",
+                _changes_text(plant.expected),
+                f"not planted: {not_planted[plant.name]}",
                 ok=False,
             )
         else:
@@ -149,17 +151,17 @@ def check(
     )
 
 
-def _plant(plant: Plant, scene: PlantContext, sweep: SweepFolder) -> str:
-    """Write the copy with the fault in it; return why there is no place for it, if so."""
+def _plant(plant: Plant, context: PlantContext, sweep: SweepFolder) -> str:
+    """Write a copy with the fault; return the reason if the trial has no records for it."""
     try:
-        plant.make(scene).write(sweep.root, plant.name)
+        plant.make(context).write(sweep.root, plant.name)
     except NoPlaceToPlant as reason:
         return str(reason)
     return ""
 
 
 def _figures(sweep: SweepFolder) -> Mapping[str, Mapping[str, int | None]]:
-    """Return what was measured of each copy, under the names that `plants` uses."""
+    """Return the figures of each copy by trial, under the names that `plants` uses."""
     counts = (DUPLICATE_COPIES, REORDERED, MISSED, REDELIVERED)
     figures: dict[str, dict[str, int | None]] = {}
     for row in _rows(sweep, "trials"):
@@ -185,57 +187,62 @@ def _rows(sweep: SweepFolder, name: str) -> list[dict[str, Any]]:
 def _compared(
     plant: Plant, untouched: Mapping[str, int | None], planted: Mapping[str, int | None]
 ) -> CheckResult:
-    differ = {
-        str(name): _difference(untouched.get(name), planted.get(name)) for name in plant.compared
+    changes = {
+        str(name): _change(untouched.get(name), planted.get(name)) for name in plant.compared
     }
-    found = {name: difference for name, difference in differ.items() if difference != 0}
+    found = {name: change for name, change in changes.items() if change != 0}
     return CheckResult(
         plant.what,
-        _told(plant.expected),
-        _told(found),
+        _changes_text(plant.expected),
+        _changes_text(found),
         ok=found == {str(name): value for name, value in plant.expected.items()},
     )
 
 
-def _difference(before: int | None, after: int | None) -> int | None:
-    """Return by how much a figure changed; `None`: one of the two is not known."""
+def _change(before: int | None, after: int | None) -> int | None:
+    """Return the change of a figure; `None` if only one of the two is known."""
     if before is None or after is None:
         return 0 if before is after else None
     return after - before
 
 
-def _told(figures: Figures | Mapping[str, int | None]) -> str:
-    """Return by how much which figures differ; where many do by the same, the first and the last of them stand for all."""
+def _changes_text(figures: Figures | Mapping[str, int | None]) -> str:
+    """Return the changes as text.
+
+    If many figures have an equal change, only the first and the last are named.
+    """
     names, values = list(figures), set(figures.values())
-    if len(names) >= MANY and len(values) == 1:
-        return f"{names[0]} to {names[-1]} {_change(values.pop())} each"
-    return ", ".join(f"{name} {_change(value)}" for name, value in figures.items()) or "nothing"
+    if len(names) >= MIN_SUMMARIZED and len(values) == 1:
+        return f"{names[0]} to {names[-1]} {_change_text(values.pop())} each"
+    return (
+        ", ".join(f"{name} {_change_text(value)}" for name, value in figures.items()) or "nothing"
+    )
 
 
-def _change(value: int | None) -> str:
-    return "not known" if value is None else f"{value:+,}"
+def _change_text(value: int | None) -> str:
+    return "unknown" if value is None else f"{value:+,}"
 
 
 def _refused(breakage: BrokenLedger, ledger: LedgerCopy, folder: Path, home: Home) -> CheckResult:
-    """Break a copy, and see that the job refuses it in one line that names trial and reason."""
+    """Check that the job refuses a damaged copy in one line with the trial and the reason."""
     sweep = SweepFolder(folder / SWEEP)
-    breakage.harm(ledger.write(sweep.root, TRIAL))
-    said = _said(lambda: measure(sweep, home))
+    breakage.damage(ledger.write(sweep.root, TRIAL))
+    message = _error_message(lambda: measure(sweep, home))
     refused = (
-        said.startswith(f"trial {TRIAL}: ")
-        and breakage.told in said
-        and "\n" not in said
+        message.startswith(f"trial {TRIAL}: ")
+        and breakage.message in message
+        and "\n" not in message
         and not sweep.results.exists()
     )
-    expected = f"refused: {breakage.told}"
+    expected = f"refused: {breakage.message}"
     return CheckResult(
-        breakage.what, expected, expected if refused else said or "measured", ok=refused
+        breakage.what, expected, expected if refused else message or "measured", ok=refused
     )
 
 
-def _said(attempt: Callable[[], None]) -> str:
+def _error_message(action: Callable[[], None]) -> str:
     try:
-        attempt()
+        action()
     except LedgerError as error:
         return str(error)
     return ""

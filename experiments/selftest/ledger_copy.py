@@ -1,4 +1,4 @@
-"""A whole trial's ledger in memory, changed and written again under another name, as consistent as a real one."""
+"""A sealed trial's ledger in memory, which can be changed and sealed again under another name."""
 
 from __future__ import annotations
 
@@ -18,22 +18,23 @@ from experiments.ledger.schema import TABLES
 from experiments.ledger.seal import seal
 
 Rows = npt.NDArray[np.int64]
-"""Numbers of rows of one table."""
+"""Row numbers of one table."""
 
 
 @dataclass(frozen=True)
 class LedgerCopy:
-    """A trial's record and its tables."""
+    """The record and the tables of a trial."""
 
     record: TrialRecord
     tables: Mapping[str, pa.Table]
 
     @classmethod
     def read(cls, trial: Path) -> LedgerCopy:
-        """Read a whole trial.
+        """Read the ledger of a sealed trial.
 
         Raises:
-            pydantic.ValidationError, OSError, pyarrow.ArrowInvalid: it is not whole, or of another version.
+            pydantic.ValidationError, OSError, pyarrow.ArrowInvalid: it is incomplete, or of
+                another version.
         """
         return cls(
             read_record(trial),
@@ -44,20 +45,20 @@ class LedgerCopy:
         )
 
     def write(self, sweep: Path, trial_id: str) -> Path:
-        """Seal the copy as a trial of a sweep; return its folder."""
-        whole = sweep / "trials" / trial_id
-        partial = whole.with_name(f"{trial_id}.partial")
+        """Seal the copy as a trial of a sweep, and return the trial's folder."""
+        folder = sweep / "trials" / trial_id
+        partial = folder.with_name(f"{trial_id}.partial")
         partial.mkdir(parents=True)
         seal(
             partial,
-            whole,
+            folder,
             self.record.model_copy(update={"trial_id": trial_id, "sweep_id": sweep.name}),
             self.tables,
         )
-        return whole
+        return folder
 
     def without(self, name: str, rows: Rows) -> LedgerCopy:
-        """Return the copy with rows of a table left out."""
+        """Return the copy without some rows of a table."""
         return self._with(name, self.tables[name].filter(pa.array(~_mask(self.tables[name], rows))))
 
     def changed(self, name: str, rows: Rows, values: Mapping[str, Any]) -> LedgerCopy:
@@ -65,8 +66,8 @@ class LedgerCopy:
 
         Args:
             name: the table.
-            rows: which; ascending.
-            values: by column: one value for all of the rows (`None` is null), or an array of one for each.
+            rows: the rows to change, ascending.
+            values: by column, one value for all rows (`None` is null) or a list of one per row.
         """
         table = self.tables[name]
         for column, value in values.items():
@@ -78,15 +79,15 @@ class LedgerCopy:
         return self._with(name, table)
 
     def appended(self, name: str, rows: pa.Table) -> LedgerCopy:
-        """Return the copy with further rows at the end of a table."""
+        """Return the copy with rows appended to a table."""
         return self._with(name, pa.concat_tables([self.tables[name], rows.cast(TABLES[name])]))
 
     def logged(self, ids: pa.Table, partition: int) -> LedgerCopy:
-        """Return the copy with further records at the end of a partition's log, whose end is then so much later.
+        """Return the copy with records appended to a partition's log; its end offset grows.
 
         Args:
-            ids: producer and seq of each; null: of other origin.
-            partition: where.
+            ids: producer and seq of each record; null for a record of another origin.
+            partition: the partition to append to.
         """
         end, count = self.record.end_offsets[partition], ids.num_rows
         columns = {
@@ -114,11 +115,11 @@ class LedgerCopy:
         )
 
     def values(self, name: str, column: str) -> npt.NDArray[np.int64]:
-        """Return a column of whole numbers; null is -1."""
-        filled: npt.NDArray[np.int64] = pc.fill_null(
+        """Return a column of integers; null is -1."""
+        values: npt.NDArray[np.int64] = pc.fill_null(
             self.tables[name][column].cast(pa.int64()), -1
         ).to_numpy()
-        return filled
+        return values
 
     def _last_epoch(self, partition: int) -> int | None:
         epochs = pc.max(
@@ -139,11 +140,14 @@ def _mask(table: pa.Table, rows: Rows) -> npt.NDArray[np.bool_]:
 def _replaced(
     table: pa.Table, column: str, rows: Rows, value: int | str | bool | Sequence[int] | None
 ) -> pa.ChunkedArray:
-    """Return a column with other values in some rows; texts are taken out of their dictionary for it."""
-    held = table[column]
-    plain = held.type.value_type if pa.types.is_dictionary(held.type) else held.type
+    """Return a column with other values in some rows.
+
+    Dictionary columns are decoded for it, and encoded again.
+    """
+    original = table[column]
+    plain = original.type.value_type if pa.types.is_dictionary(original.type) else original.type
     each = value if isinstance(value, (list, np.ndarray)) else [value] * len(rows)
     changed = pc.replace_with_mask(
-        held.cast(plain).combine_chunks(), pa.array(_mask(table, rows)), pa.array(each, plain)
+        original.cast(plain).combine_chunks(), pa.array(_mask(table, rows)), pa.array(each, plain)
     )
-    return pa.chunked_array([changed]).cast(held.type)
+    return pa.chunked_array([changed]).cast(original.type)

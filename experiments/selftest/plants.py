@@ -1,4 +1,7 @@
-"""The faults that are planted: what each does to a ledger, and what must be found because of it, to the record."""
+"""The faults that the self-test plants: how each changes a ledger, and how the figures must change.
+
+Faults are planted in undisturbed records only, so that every difference is due to the plant.
+"""
 
 from __future__ import annotations
 
@@ -15,92 +18,101 @@ from experiments.ledger.result_tables import QUANTILES, Fate, Measure
 from experiments.ledger.schema import ACKED, COMMITTED, REJECTED, UNKNOWN
 from experiments.selftest.ledger_copy import LedgerCopy, Rows
 
-# ---------- Records of a trial to which nothing happened: whatever is found of them after a fault was planted, the planted fault is why.
-
-
 Flags = npt.NDArray[np.bool_]
-_IDS_OF_A_PRODUCER = 1 << 40
+_IDS_PER_PRODUCER = 1 << 40
 
 
 @dataclass(frozen=True)
 class UndisturbedRecords:
-    """Rows of the three tables that tell of the same records, in the order of the log; equal places are the same record."""
+    """Records without any anomaly, as rows of the three tables.
+
+    The arrays have equal lengths and are in the order of the log; an index is the same record in
+    all three.
+    """
 
     attempts: Rows
     log: Rows
     reads: Rows
 
-    def at(self, places: Rows) -> UndisturbedRecords:
-        """Return some of them."""
-        return UndisturbedRecords(self.attempts[places], self.log[places], self.reads[places])
+    def at(self, indices: Rows) -> UndisturbedRecords:
+        """Return the records at these indices."""
+        return UndisturbedRecords(self.attempts[indices], self.log[indices], self.reads[indices])
 
 
 def undisturbed_records(ledger: LedgerCopy) -> UndisturbedRecords:
-    """Find the records that were acknowledged, in a committed transaction or in none, lie in the log once and in order, and were read along once.
+    """Return the records without any anomaly.
 
-    What members of a consumer group read is theirs: the reader along is consumer 0.
+    They were acknowledged, in a committed transaction or in none, are in the log once and in order,
+    and the concurrent consumer (consumer 0) read them once. Reads by members of a consumer group do
+    not count.
     """
     attempted, logged = _ids(ledger, "attempts"), _ids(ledger, "log")
     read = np.where(ledger.values("reads", "consumer") > 0, -1, _ids(ledger, "reads"))
     outcome = np.asarray(
         ledger.tables["attempts"]["outcome"].cast("string").to_pylist(), dtype=object
     )
-    fit = logged[
+    undisturbed = logged[
         _once(logged) & _in_order(ledger, logged) & np.asarray(ledger.tables["log"]["intact"])
     ]
-    fit = fit[
-        (fit >= 0)
-        & np.isin(fit, attempted[(outcome == ACKED) & _committed(ledger)])
-        & np.isin(fit, read[_once(read)])
+    undisturbed = undisturbed[
+        (undisturbed >= 0)
+        & np.isin(undisturbed, attempted[(outcome == ACKED) & _committed(ledger)])
+        & np.isin(undisturbed, read[_once(read)])
     ]
-    return UndisturbedRecords(_where(attempted, fit), _where(logged, fit), _where(read, fit))
+    return UndisturbedRecords(
+        _rows_of(attempted, undisturbed), _rows_of(logged, undisturbed), _rows_of(read, undisturbed)
+    )
 
 
 def _ids(ledger: LedgerCopy, name: str) -> npt.NDArray[np.int64]:
-    """Return producer and seq as one number; below 0: no id of ours."""
+    """Return producer and seq as one number; -1 for a record of another origin."""
     producer, seq = ledger.values(name, "producer"), ledger.values(name, "seq")
-    return np.where((producer < 0) | (seq < 0), -1, producer * _IDS_OF_A_PRODUCER + seq)
+    return np.where((producer < 0) | (seq < 0), -1, producer * _IDS_PER_PRODUCER + seq)
 
 
 def _committed(ledger: LedgerCopy) -> Flags:
-    """Whether each attempt is of no transaction, or of one whose client was told that it is committed."""
-    ended = ledger.tables["transactions"]
-    told = np.asarray(ended["outcome"].cast("string").to_pylist(), dtype=object) == COMMITTED
+    """Return whether each attempt is of no transaction, or of one reported as committed."""
+    outcomes = ledger.tables["transactions"]["outcome"].cast("string").to_pylist()
+    is_committed = np.asarray(outcomes, dtype=object) == COMMITTED
     producer, transaction = (
         ledger.values("attempts", "producer"),
         ledger.values("attempts", "transaction"),
     )
-    of = (
-        ledger.values("transactions", "producer") * _IDS_OF_A_PRODUCER
+    committed = (
+        ledger.values("transactions", "producer") * _IDS_PER_PRODUCER
         + ledger.values("transactions", "transaction")
-    )[told]
-    return (transaction < 0) | np.isin(producer * _IDS_OF_A_PRODUCER + transaction, of)
+    )[is_committed]
+    return (transaction < 0) | np.isin(producer * _IDS_PER_PRODUCER + transaction, committed)
 
 
 def _once(ids: npt.NDArray[np.int64]) -> Flags:
-    _, back, counts = np.unique(ids, return_inverse=True, return_counts=True)
-    once: Flags = counts[back] == 1
+    _, inverse, counts = np.unique(ids, return_inverse=True, return_counts=True)
+    once: Flags = counts[inverse] == 1
     return once
 
 
 def _in_order(ledger: LedgerCopy, ids: npt.NDArray[np.int64]) -> Flags:
-    """Whether, of one producer and partition, all before have lower numbers, and all behind have higher ones."""
+    """Return which rows of the log are in order.
+
+    All records of the same producer before them in the partition have lower ids, and all after them
+    have higher ids.
+    """
     ordered = np.zeros(len(ids), dtype=np.bool_)
     stream = np.where(
-        ids < 0, -1, ids // _IDS_OF_A_PRODUCER * 1_000_000 + ledger.values("log", "partition")
+        ids < 0, -1, ids // _IDS_PER_PRODUCER * 1_000_000 + ledger.values("log", "partition")
     )
-    for of in np.unique(stream[stream >= 0]):
-        rows = np.flatnonzero(stream == of)
+    for one in np.unique(stream[stream >= 0]):
+        rows = np.flatnonzero(stream == one)
         rows = rows[np.argsort(ledger.values("log", "offset")[rows])]
         before = np.concatenate(([-1], np.maximum.accumulate(ids[rows])[:-1]))
-        behind = np.concatenate(
+        after = np.concatenate(
             (np.minimum.accumulate(ids[rows][::-1])[::-1][1:], [np.iinfo(np.int64).max])
         )
-        ordered[rows] = (before < ids[rows]) & (ids[rows] < behind)
+        ordered[rows] = (before < ids[rows]) & (ids[rows] < after)
     return ordered
 
 
-def _where(ids: npt.NDArray[np.int64], wanted: npt.NDArray[np.int64]) -> Rows:
+def _rows_of(ids: npt.NDArray[np.int64], wanted: npt.NDArray[np.int64]) -> Rows:
     """Return the row of each wanted id."""
     order = np.argsort(ids, kind="stable")
     rows: Rows = order[np.searchsorted(ids, wanted, sorter=order)]
@@ -108,7 +120,7 @@ def _where(ids: npt.NDArray[np.int64], wanted: npt.NDArray[np.int64]) -> Rows:
 
 
 RECORDS: Final = 7
-"""How many records each fault hits: few among thousands, and no round number."""
+"""How many records each fault affects: few among thousands, and not a round number."""
 LATER_US: Final = 5_000
 MS_NS: Final = 1_000_000
 TIMED_OUT: Final = -192
@@ -121,7 +133,7 @@ DUPLICATE_COPIES, REORDERED, MISSED, REDELIVERED = (
     "redelivered_reads",
 )
 COUNTED: Final = (*Fate, DUPLICATE_COPIES, REORDERED, MISSED, REDELIVERED)
-"""What a planted fault may change, and nothing else of it."""
+"""The figures that are compared with the untouched copy."""
 TIMED: Final = tuple(f"{measure.value}_{name}_us" for measure in Measure for name in QUANTILES)
 
 Figures = Mapping[str, int]
@@ -129,14 +141,14 @@ Figures = Mapping[str, int]
 
 @dataclass(frozen=True)
 class PlantContext:
-    """A real ledger, and some records of it to which nothing happened."""
+    """A real ledger, its undisturbed records, and a source of randomness."""
 
     ledger: LedgerCopy
     undisturbed: UndisturbedRecords
     random: Random
 
-    def victims(self, count: int = RECORDS) -> UndisturbedRecords:
-        """Draw records, in the order of the log."""
+    def sample(self, count: int = RECORDS) -> UndisturbedRecords:
+        """Return random undisturbed records, in the order of the log."""
         return self.undisturbed.at(
             np.sort(
                 np.asarray(
@@ -148,56 +160,56 @@ class PlantContext:
 
 @dataclass(frozen=True)
 class Plant:
-    """One planted fault."""
+    """A fault to plant."""
 
     name: str
-    """For a file's name."""
+    """Names the trial with the copy."""
     what: str
-    """For a person."""
+    """The description in the output."""
     make: Callable[[PlantContext], LedgerCopy]
     expected: Figures
-    """By how much which figures differ from the untouched copy's; all others of `compared` do not."""
+    """The changes of figures against the untouched copy; all others of `compared` are equal."""
     compared: tuple[str, ...] = COUNTED
 
 
-def _lost(scene: PlantContext) -> LedgerCopy:
-    return scene.ledger.without("log", scene.victims().log)
+def _lost(context: PlantContext) -> LedgerCopy:
+    return context.ledger.without("log", context.sample().log)
 
 
-def _truncated(scene: PlantContext) -> LedgerCopy:
-    """Cut the end of one partition's log, as a leader without it does, and let the end offset tell."""
-    partition, rows = _calm_end(scene.ledger, scene.undisturbed)
-    end = int(scene.ledger.values("log", "offset")[rows].min())
-    return scene.ledger.without("log", rows).with_ends({partition: end})
+def _truncated(context: PlantContext) -> LedgerCopy:
+    """Truncate one partition's log, as a leader without its end does, with a lower end offset."""
+    partition, rows = _undisturbed_tail(context.ledger, context.undisturbed)
+    end = int(context.ledger.values("log", "offset")[rows].min())
+    return context.ledger.without("log", rows).with_ends({partition: end})
 
 
-def _calm_end(ledger: LedgerCopy, of: UndisturbedRecords) -> tuple[int, Rows]:
-    """Return a partition whose last records are all calm, and their rows."""
+def _undisturbed_tail(ledger: LedgerCopy, undisturbed: UndisturbedRecords) -> tuple[int, Rows]:
+    """Return a partition whose last records are all undisturbed, and their rows."""
     partitions, offsets = ledger.values("log", "partition"), ledger.values("log", "offset")
     for partition in np.unique(partitions):
         rows = np.flatnonzero(partitions == partition)
         last = rows[np.argsort(offsets[rows])][-RECORDS:]
-        if len(last) == RECORDS and np.isin(last, of.log).all():
+        if len(last) == RECORDS and np.isin(last, undisturbed.log).all():
             return int(partition), np.sort(last)
-    raise NoPlaceToPlant("no partition's log ends in records to which nothing happened")
+    raise NoPlaceToPlant(f"no partition's log ends with {RECORDS} undisturbed records")
 
 
 class NoPlaceToPlant(Exception):
-    """The trial has no place for this fault; says why."""
+    """The trial has no records in which this fault can be planted; the message has the reason."""
 
 
-def _duplicated(scene: PlantContext) -> LedgerCopy:
-    ledger, victims = scene.ledger, scene.victims()
-    for row in victims.log:
+def _duplicated(context: PlantContext) -> LedgerCopy:
+    ledger, sample = context.ledger, context.sample()
+    for row in sample.log:
         copy = ledger.tables["log"].slice(row, 1)
         ledger = ledger.logged(copy.select(["producer", "seq"]), copy["partition"][0].as_py())
     return ledger
 
 
-def _reordered(scene: PlantContext) -> LedgerCopy:
-    """Let two records change places, with all that was told of both: the earlier one then lies behind the later."""
-    ledger = scene.ledger
-    for one, other in _neighbours(scene):
+def _reordered(context: PlantContext) -> LedgerCopy:
+    """Swap pairs of records with everything reported about them, so that they are out of order."""
+    ledger = context.ledger
+    for one, other in _adjacent_pairs(context):
         ledger = _swapped(
             ledger, "log", (one.log[0], other.log[0]), ("producer", "seq", "timestamp_ms")
         )
@@ -208,30 +220,33 @@ def _reordered(scene: PlantContext) -> LedgerCopy:
     return ledger
 
 
-def _neighbours(scene: PlantContext) -> list[tuple[UndisturbedRecords, UndisturbedRecords]]:
-    """Draw pairs of calm records that follow each other in one partition, and come from one producer; no record is in two pairs."""
-    log, every = (
-        scene.undisturbed.log,
-        {
-            name: scene.ledger.values("log", name)[scene.undisturbed.log]
-            for name in ("partition", "producer", "offset")
-        },
-    )
-    beside = (
+def _adjacent_pairs(context: PlantContext) -> list[tuple[UndisturbedRecords, UndisturbedRecords]]:
+    """Return random pairs of undisturbed records that are adjacent in the log.
+
+    They have the same partition and producer; no record is in two pairs.
+    """
+    log = context.undisturbed.log
+    columns = {
+        name: context.ledger.values("log", name)[log]
+        for name in ("partition", "producer", "offset")
+    }
+    adjacent = (
         (np.diff(log) == 1)
-        & (np.diff(every["partition"]) == 0)
-        & (np.diff(every["producer"]) == 0)
-        & (np.diff(every["offset"]) == 1)
+        & (np.diff(columns["partition"]) == 0)
+        & (np.diff(columns["producer"]) == 0)
+        & (np.diff(columns["offset"]) == 1)
     )
-    firsts = np.flatnonzero(beside & (np.arange(len(beside)) % 2 == 0))
+    firsts = np.flatnonzero(adjacent & (np.arange(len(adjacent)) % 2 == 0))
     if len(firsts) < RECORDS:
-        raise NoPlaceToPlant("no records to which nothing happened lie side by side")
+        raise NoPlaceToPlant(
+            f"fewer than {RECORDS} pairs of undisturbed records are adjacent in the log"
+        )
     return [
         (
-            scene.undisturbed.at(np.asarray([at], np.int64)),
-            scene.undisturbed.at(np.asarray([at + 1], np.int64)),
+            context.undisturbed.at(np.asarray([index], np.int64)),
+            context.undisturbed.at(np.asarray([index + 1], np.int64)),
         )
-        for at in scene.random.sample(list(firsts), RECORDS)
+        for index in context.random.sample(list(firsts), RECORDS)
     ]
 
 
@@ -246,62 +261,62 @@ def _swapped(
     return ledger.changed(name, np.asarray([low, high], np.int64), values)
 
 
-def _corrupt(scene: PlantContext) -> LedgerCopy:
-    """Let the checksum fail: then nothing that the record tells of itself is to be believed."""
-    return scene.ledger.changed(
-        "log", scene.victims().log, {"intact": False, "producer": None, "seq": None}
+def _corrupt(context: PlantContext) -> LedgerCopy:
+    """Invalidate the checksum; then producer and seq of the record are unknown."""
+    return context.ledger.changed(
+        "log", context.sample().log, {"intact": False, "producer": None, "seq": None}
     )
 
 
-def _stranger(scene: PlantContext) -> LedgerCopy:
-    return scene.ledger.logged(
+def _phantom(context: PlantContext) -> LedgerCopy:
+    return context.ledger.logged(
         pa.table({"producer": pa.nulls(RECORDS, pa.int32()), "seq": pa.nulls(RECORDS, pa.int64())}),
-        _a_partition(scene),
+        _random_partition(context),
     )
 
 
-def _a_partition(scene: PlantContext) -> int:
-    return scene.random.choice(sorted(scene.ledger.record.end_offsets))
+def _random_partition(context: PlantContext) -> int:
+    return context.random.choice(sorted(context.ledger.record.end_offsets))
 
 
-def _unknown(scene: PlantContext) -> LedgerCopy:
-    return _settled_otherwise(scene.ledger, scene.victims(), UNKNOWN, TIMED_OUT)
+def _unknown(context: PlantContext) -> LedgerCopy:
+    return _with_outcome(context.ledger, context.sample(), UNKNOWN, TIMED_OUT)
 
 
-def _unknown_absent(scene: PlantContext) -> LedgerCopy:
-    victims = scene.victims()
-    return _settled_otherwise(scene.ledger, victims, UNKNOWN, TIMED_OUT).without("log", victims.log)
+def _unknown_absent(context: PlantContext) -> LedgerCopy:
+    sample = context.sample()
+    return _with_outcome(context.ledger, sample, UNKNOWN, TIMED_OUT).without("log", sample.log)
 
 
-def _rejected_present(scene: PlantContext) -> LedgerCopy:
-    return _settled_otherwise(scene.ledger, scene.victims(), REJECTED, NOT_ENOUGH_REPLICAS)
+def _rejected_present(context: PlantContext) -> LedgerCopy:
+    return _with_outcome(context.ledger, context.sample(), REJECTED, NOT_ENOUGH_REPLICAS)
 
 
-def _rejected(scene: PlantContext) -> LedgerCopy:
-    victims = scene.victims()
-    return _settled_otherwise(scene.ledger, victims, REJECTED, NOT_ENOUGH_REPLICAS).without(
-        "log", victims.log
+def _rejected(context: PlantContext) -> LedgerCopy:
+    sample = context.sample()
+    return _with_outcome(context.ledger, sample, REJECTED, NOT_ENOUGH_REPLICAS).without(
+        "log", sample.log
     )
 
 
-def _settled_otherwise(
-    ledger: LedgerCopy, victims: UndisturbedRecords, outcome: str, error: int
+def _with_outcome(
+    ledger: LedgerCopy, sample: UndisturbedRecords, outcome: str, error: int
 ) -> LedgerCopy:
     return ledger.changed(
-        "attempts", np.sort(victims.attempts), {"outcome": outcome, "error": error, "offset": None}
+        "attempts", np.sort(sample.attempts), {"outcome": outcome, "error": error, "offset": None}
     )
 
 
-def _missed(scene: PlantContext) -> LedgerCopy:
-    return scene.ledger.without("reads", scene.victims().reads)
+def _missed(context: PlantContext) -> LedgerCopy:
+    return context.ledger.without("reads", context.sample().reads)
 
 
-def _redelivered(scene: PlantContext) -> LedgerCopy:
+def _redelivered(context: PlantContext) -> LedgerCopy:
     """Read some records again, after all others."""
-    again = scene.ledger.tables["reads"].take(pa.array(scene.victims().reads))
-    last_ns = int(scene.ledger.values("reads", "received_ns").max())
+    again = context.ledger.tables["reads"].take(pa.array(context.sample().reads))
+    last_ns = int(context.ledger.values("reads", "received_ns").max())
     later = pa.array(range(last_ns + MS_NS, last_ns + (RECORDS + 1) * MS_NS, MS_NS), pa.int64())
-    return scene.ledger.appended(
+    return context.ledger.appended(
         "reads",
         again.set_column(
             again.schema.names.index("received_ns"), again.schema.field("received_ns"), later
@@ -309,13 +324,13 @@ def _redelivered(scene: PlantContext) -> LedgerCopy:
     )
 
 
-def _slower(scene: PlantContext) -> LedgerCopy:
-    """Let every acknowledgement come later by the same."""
-    return _later(scene.ledger, "attempts", "settled_ns")
+def _slower(context: PlantContext) -> LedgerCopy:
+    """Delay every acknowledgement by the same time."""
+    return _later(context.ledger, "attempts", "settled_ns")
 
 
-def _read_later(scene: PlantContext) -> LedgerCopy:
-    return _later(scene.ledger, "reads", "received_ns")
+def _read_later(context: PlantContext) -> LedgerCopy:
+    return _later(context.ledger, "reads", "received_ns")
 
 
 def _later(ledger: LedgerCopy, name: str, column: str) -> LedgerCopy:
@@ -325,7 +340,7 @@ def _later(ledger: LedgerCopy, name: str, column: str) -> LedgerCopy:
     )
 
 
-def _all_later(measure: Measure) -> Figures:
+def _all_quantiles_later(measure: Measure) -> Figures:
     return {f"{measure.value}_{name}_us": LATER_US for name in QUANTILES}
 
 
@@ -333,13 +348,13 @@ K: Final = RECORDS
 PLANTS: Final = (
     Plant(
         "lost",
-        f"{K} acknowledged records taken out of the log",
+        f"{K} acknowledged records removed from the log",
         _lost,
         {Fate.DELIVERED_ONCE: -K, Fate.LOST: K},
     ),
     Plant(
         "truncated",
-        f"a partition's log cut short by {K} records",
+        f"a partition's log truncated by {K} records",
         _truncated,
         {Fate.DELIVERED_ONCE: -K, Fate.LOST: K},
     ),
@@ -349,35 +364,37 @@ PLANTS: Final = (
         _duplicated,
         {Fate.DELIVERED_ONCE: -K, Fate.DUPLICATED: K, DUPLICATE_COPIES: K},
     ),
-    Plant("reordered", f"{K} times two neighbours in the log swapped", _reordered, {REORDERED: K}),
+    Plant(
+        "reordered", f"{K} pairs of adjacent records in the log swapped", _reordered, {REORDERED: K}
+    ),
     Plant(
         "corrupt",
-        f"the checksum of {K} records broken",
+        f"the checksum of {K} records invalidated",
         _corrupt,
         {Fate.DELIVERED_ONCE: -K, Fate.LOST: K, Fate.CORRUPT: K},
     ),
-    Plant("phantom", f"{K} records of a stranger appended", _stranger, {Fate.PHANTOM: K}),
+    Plant("phantom", f"{K} records of another origin appended", _phantom, {Fate.PHANTOM: K}),
     Plant(
         "unknown-present",
-        f"{K} acknowledgements lost on their way",
+        f"the acknowledgements of {K} records lost",
         _unknown,
         {Fate.DELIVERED_ONCE: -K, Fate.UNKNOWN_PRESENT: K},
     ),
     Plant(
         "unknown-absent",
-        f"{K} timed out and taken out of the log",
+        f"{K} records timed out and removed from the log",
         _unknown_absent,
         {Fate.DELIVERED_ONCE: -K, Fate.UNKNOWN_ABSENT: K},
     ),
     Plant(
         "rejected-present",
-        f"{K} said to be refused, and in the log",
+        f"{K} records rejected, but in the log",
         _rejected_present,
         {Fate.DELIVERED_ONCE: -K, Fate.REJECTED_PRESENT: K},
     ),
     Plant(
         "rejected",
-        f"{K} refused, and taken out of the log",
+        f"{K} records rejected and removed from the log",
         _rejected,
         {Fate.DELIVERED_ONCE: -K, Fate.REJECTED: K},
     ),
@@ -387,14 +404,14 @@ PLANTS: Final = (
         "slower",
         f"every acknowledgement {LATER_US // 1000} ms later",
         _slower,
-        _all_later(Measure.ACK),
+        _all_quantiles_later(Measure.ACK),
         TIMED,
     ),
     Plant(
         "read-later",
         f"every read {LATER_US // 1000} ms later",
         _read_later,
-        _all_later(Measure.END_TO_END),
+        _all_quantiles_later(Measure.END_TO_END),
         TIMED,
     ),
 )

@@ -119,7 +119,7 @@ VIOLATION_TEXT: Final[Mapping[Guarantee, str]] = {
     Guarantee.ORDER: "records were stored out of order",
     Guarantee.ATOMICITY: "transactions were visible in part, or without being committed",
     Guarantee.AVAILABILITY: "partitions were unavailable until the fault was healed",
-    Guarantee.NO_MISSED_RECORDS: "records were committed, and no member of the group processed them",
+    Guarantee.NO_MISSED_RECORDS: "records were committed that no member of the group processed",
     Guarantee.NO_REPROCESSING: "the group processed records more than once",
 }
 """The violation of each guarantee, as a clause before "in 2 of 5 trials"."""

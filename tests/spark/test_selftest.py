@@ -1,4 +1,4 @@
-"""The self-test against the real job: whatever is planted into a whole trial's ledger is found, and nothing else with it."""
+"""The self-test with the real Spark job: it finds exactly the planted faults."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from spark_jobs.pipeline import measure_ledgers
 def test_each_planted_fault_is_found_exactly(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All in one go, with the job of this process instead of one of its own."""
+    """The job runs in this process instead of a separate one."""
 
     def measured(sweep: SweepFolder, _: Home) -> None:
         try:

@@ -1,4 +1,7 @@
-"""What the self-test plants, where it may plant, and what it leaves behind; that it finds all of it is `tests/spark/test_selftest.py`'s."""
+"""The self-test without Spark: what it plants, in which records, and what it leaves behind.
+
+`tests/spark/test_selftest.py` tests that every planted fault is found.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ from spark_jobs.planted import PlantedTrial
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    """Return a home of the test's own."""
+    """Return a home for this test only."""
     monkeypatch.setenv("ACKBENCH_HOME", str(tmp_path / "a home"))
     return Home(tmp_path / "a home")
 
@@ -37,24 +40,28 @@ def ledger(home: Home) -> LedgerCopy:
     return LedgerCopy.read(a_sweep_of(home, a_real_looking_trial()).trial(TRIAL))
 
 
-def scene(ledger: LedgerCopy, seed: int = 1) -> PlantContext:
-    """Return where faults are planted."""
+def context(ledger: LedgerCopy, seed: int = 1) -> PlantContext:
+    """Return the context in which faults are planted."""
     return PlantContext(ledger, undisturbed_records(ledger), Random(seed))  # noqa: S311 - a sample, no secret
 
 
-def test_records_with_any_trouble_are_not_calm(ledger: LedgerCopy) -> None:
-    """Neither what is lost nor what is there twice, and the three rows of each are of one record."""
-    of = undisturbed_records(ledger)
+def test_records_with_an_anomaly_are_not_undisturbed(ledger: LedgerCopy) -> None:
+    """Lost and duplicated records are left out; the three rows of a record belong together."""
+    records = undisturbed_records(ledger)
     ids = [
         ledger.values(name, "seq")[rows].tolist()
-        for name, rows in (("attempts", of.attempts), ("log", of.log), ("reads", of.reads))
+        for name, rows in (
+            ("attempts", records.attempts),
+            ("log", records.log),
+            ("reads", records.reads),
+        )
     ]
     assert ids[0] == ids[1] == ids[2]
     assert sorted(ids[0]) == [seq for seq in range(2_000) if seq % 100 and seq % 101]
 
 
-def test_only_what_was_committed_is_calm(ledger: LedgerCopy) -> None:
-    """Of a transaction that was not, the fate is another one."""
+def test_records_of_uncommitted_transactions_are_not_undisturbed(ledger: LedgerCopy) -> None:
+    """They have another fate."""
     rows = undisturbed_records(ledger).attempts[:4]
     ends = pa.table(
         {
@@ -77,8 +84,8 @@ def test_only_what_was_committed_is_calm(ledger: LedgerCopy) -> None:
     ) == set(rows[2:].tolist())
 
 
-def test_what_a_group_processed_makes_no_record_less_calm(ledger: LedgerCopy) -> None:
-    """Its members are no readers along: only those are counted."""
+def test_reads_of_a_group_do_not_disturb_records(ledger: LedgerCopy) -> None:
+    """Only the concurrent consumer's reads are counted."""
     reads = ledger.tables["reads"]
     at = reads.schema.names.index("consumer")
     members = reads.set_column(
@@ -90,8 +97,8 @@ def test_what_a_group_processed_makes_no_record_less_calm(ledger: LedgerCopy) ->
     )
 
 
-def test_what_lies_out_of_order_is_not_calm(ledger: LedgerCopy) -> None:
-    """Neither the record that lies behind a later one, nor the later one."""
+def test_out_of_order_records_are_not_undisturbed(ledger: LedgerCopy) -> None:
+    """Both the reordered record and the one before it are left out."""
     rows = undisturbed_records(ledger).log[4:6]
     one, other = ledger.values("log", "seq")[rows].tolist()
     swapped = undisturbed_records(ledger.changed("log", rows, {"seq": [other, one]}))
@@ -102,11 +109,9 @@ def test_what_lies_out_of_order_is_not_calm(ledger: LedgerCopy) -> None:
 
 
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.name)
-def test_a_planted_ledger_is_as_whole_as_a_real_one(
-    plant: Plant, ledger: LedgerCopy, tmp_path: Path
-) -> None:
-    """The job's own checks of the files pass, and the untouched ledger is another."""
-    planted = plant.make(scene(ledger))
+def test_a_planted_ledger_is_valid(plant: Plant, ledger: LedgerCopy, tmp_path: Path) -> None:
+    """It passes the job's checks, and differs from the untouched ledger."""
+    planted = plant.make(context(ledger))
     planted.write(tmp_path / "sweep", "000-planted")
     (opened,) = open_ledgers(str(tmp_path / "sweep")).trials
     assert (opened.log_rows, planted.tables == ledger.tables) == (
@@ -117,34 +122,34 @@ def test_a_planted_ledger_is_as_whole_as_a_real_one(
 
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.name)
 def test_equal_seeds_plant_the_same(plant: Plant, ledger: LedgerCopy) -> None:
-    """So that what was not found can be looked at again."""
-    one, same = plant.make(scene(ledger)), plant.make(scene(ledger))
+    """A fault that was not found can be reproduced."""
+    one, same = plant.make(context(ledger)), plant.make(context(ledger))
     assert all(one.tables[name].equals(same.tables[name]) for name in one.tables)
 
 
-def test_seeds_decide_which_records_are_hit(ledger: LedgerCopy) -> None:
-    """Another seed, other records; always as many."""
-    hit = [set(scene(ledger, seed).victims().log.tolist()) for seed in (1, 2)]
-    assert (hit[0] != hit[1], [len(rows) for rows in hit]) == (True, [RECORDS, RECORDS])
+def test_seeds_decide_which_records_are_affected(ledger: LedgerCopy) -> None:
+    """Another seed selects other records, and as many."""
+    samples = [set(context(ledger, seed).sample().log.tolist()) for seed in (1, 2)]
+    assert (samples[0] != samples[1], [len(rows) for rows in samples]) == (True, [RECORDS, RECORDS])
 
 
 @pytest.mark.parametrize("breakage", BREAKAGES, ids=lambda breakage: breakage.what)
-def test_what_is_broken_is_refused_in_one_line(
+def test_an_invalid_ledger_is_refused_in_one_line(
     breakage: BrokenLedger, ledger: LedgerCopy, tmp_path: Path
 ) -> None:
-    """That names the trial, and says what the self-test waits for."""
-    breakage.harm(ledger.write(tmp_path / "sweep", BROKEN))
+    """The line has the trial, and the words that the self-test expects."""
+    breakage.damage(ledger.write(tmp_path / "sweep", BROKEN))
     with pytest.raises(InvalidLedger) as refusal:
         open_ledgers(str(tmp_path / "sweep"))
     assert (
         str(refusal.value).startswith(f"trial {BROKEN}: "),
-        breakage.told in str(refusal.value),
+        breakage.message in str(refusal.value),
         "\n" in str(refusal.value),
     ) == (True, True, False)
 
 
-def test_without_a_sweep_it_says_what_to_run_first(home: Home) -> None:
-    """One line, exit code 2."""
+def test_without_a_sweep_the_message_names_the_first_command(home: Home) -> None:
+    """It is one line, with exit code 2."""
     result = ackbench("selftest")
     assert (result.exit_code, result.stderr) == (
         2,
@@ -156,48 +161,51 @@ def test_without_a_sweep_it_says_what_to_run_first(home: Home) -> None:
     "trial",
     [
         pytest.param(a_real_looking_trial(40), id="too few records"),
-        pytest.param(replace(a_real_looking_trial(), reads=()), id="nobody read"),
+        pytest.param(replace(a_real_looking_trial(), reads=()), id="no reads"),
         pytest.param(
-            replace(a_real_looking_trial(), events=()), id="nobody says that it was read to its end"
+            replace(a_real_looking_trial(), events=()), id="no evidence of a complete read"
         ),
         pytest.param(replace(a_real_looking_trial(), status=Status.VOID), id="void"),
     ],
 )
-def test_a_sweep_without_a_fit_trial_is_told(trial: PlantedTrial, home: Home) -> None:
-    """One line, exit code 2, and nothing is left behind."""
+def test_a_sweep_without_a_suitable_trial_is_refused(trial: PlantedTrial, home: Home) -> None:
+    """The message is one line, with exit code 2, and no file is left behind."""
     a_sweep_of(home, trial)
     result = ackbench("selftest")
     assert (
         result.exit_code,
         result.stderr.count("\n"),
-        "has no sealed trial that was read" in result.stderr,
+        "has no sealed trial with 700 undisturbed records that was read" in result.stderr,
     ) == (2, 1, True), result.stderr
     assert not home.cache.exists()
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, LedgerError])
-def test_whatever_ends_it_the_copies_are_removed(
+def test_the_copies_are_removed_after_an_interrupt_or_error(
     error: type[BaseException], home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On Ctrl-C as on an error; the sweep stays as it is."""
-    sweep, seen = a_sweep_of(home, a_real_looking_trial()), list[int]()
+    """The sweep is not changed."""
+    sweep, copies_per_run = a_sweep_of(home, a_real_looking_trial()), list[int]()
 
     def interrupted(copies: SweepFolder, _: Home) -> None:
-        seen.append(len(list((copies.root / "trials").iterdir())))
+        copies_per_run.append(len(list((copies.root / "trials").iterdir())))
         raise error
 
     monkeypatch.setattr("experiments.selftest.check.measure", interrupted)
     before = {path: path.stat().st_mtime_ns for path in sweep.root.rglob("*")}
     result = ackbench("selftest")
-    assert (result.exit_code, seen) == (130 if error is KeyboardInterrupt else 2, [len(PLANTS) + 1])
+    assert (result.exit_code, copies_per_run) == (
+        130 if error is KeyboardInterrupt else 2,
+        [len(PLANTS) + 1],
+    )
     assert (
         list(home.cache.iterdir()),
         {path: path.stat().st_mtime_ns for path in sweep.root.rglob("*")},
     ) == ([], before)
 
 
-def test_what_is_no_longer_known_is_found_too() -> None:
-    """A figure that was there, and is null where something else was planted, is no agreement."""
+def test_a_figure_that_becomes_unknown_counts_as_a_change() -> None:
+    """A known figure that becomes null is not equal."""
     found = _compared(
         PLANTS[0],
         {"LOST": 2, "DELIVERED_ONCE": 9, "missed_records": 0},
@@ -205,29 +213,29 @@ def test_what_is_no_longer_known_is_found_too() -> None:
     )
     assert (found.ok, found.found) == (
         False,
-        "DELIVERED_ONCE -7, LOST +7, missed_records not known",
+        "DELIVERED_ONCE -7, LOST +7, missed_records unknown",
     )
 
 
-def test_a_measuring_job_that_is_blind_fails_the_selftest(
+def test_a_job_that_finds_nothing_fails_the_selftest(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Exit code 1, and what it did not find is named."""
+    """The exit code is 1, and the message lists what was not found."""
     a_sweep_of(home, a_real_looking_trial())
     monkeypatch.setattr("experiments.selftest.check.measure", lambda *_: None)
     monkeypatch.setattr(
         "experiments.selftest.check._rows",
-        lambda sweep, name: _nothing_anywhere(sweep) if name == "trials" else [],
+        lambda sweep, name: _trials_without_anomalies(sweep) if name == "trials" else [],
     )
     result = ackbench("selftest")
     assert (
         result.exit_code,
         "planted faults were not found as planted" in result.stderr,
-        "taken out of the log" in result.stderr,
+        "removed from the log" in result.stderr,
     ) == (1, True, True)
 
 
-def _nothing_anywhere(sweep: SweepFolder) -> list[dict[str, object]]:
+def _trials_without_anomalies(sweep: SweepFolder) -> list[dict[str, object]]:
     trials = sorted(path.name for path in (sweep.root / "trials").iterdir())
     return [
         {
@@ -241,8 +249,8 @@ def _nothing_anywhere(sweep: SweepFolder) -> list[dict[str, object]]:
     ]
 
 
-def test_null_stays_null_where_nothing_was_planted(ledger: LedgerCopy) -> None:
-    """Changing some rows of a column leaves the others as they were, types included."""
+def test_changing_some_rows_keeps_the_others(ledger: LedgerCopy) -> None:
+    """Nulls and types stay."""
     changed = ledger.changed(
         "attempts", undisturbed_records(ledger).attempts[:2], {"outcome": "unknown", "offset": 5}
     )
