@@ -95,8 +95,8 @@ class OperatedCluster(MemoryCluster):
 def operate(cluster: OperatedCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let faults operate this cluster, and wait for no quota to fill."""
     desk = Desk(cluster)
-    monkeypatch.setattr(held_back, "_FILLS_S", 0.01)
-    monkeypatch.setattr(isr, "_COMES_BACK_S", 0.01)
+    monkeypatch.setattr(held_back, "_QUOTA_WINDOW_S", 0.01)
+    monkeypatch.setattr(isr, "_ISR_RETURN_S", 0.01)
     for module in (topics, admin, held_back, isr, moves, topology):
         for name in (
             "alter_configs",

@@ -1,4 +1,4 @@
-"""Faults of the network against a cluster in memory: who is cut off from whom, what is mended, and when they say that they bit."""
+"""Network faults against a cluster in memory: impairments, heal, and evidence."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from support.fakes.cluster import MemoryCluster
 from experiments.events.clock import now_ns
 from experiments.events.journal import Event, Journal
 from experiments.faults import FAULTS, FaultContext
-from experiments.faults.composition.execution import inject as strike_all
+from experiments.faults.composition.execution import inject as inject_request
 from experiments.faults.core.effects import Topology
 from experiments.faults.core.kind import TrialObservations
 from experiments.ledger.record import FaultEvidence
@@ -20,35 +20,35 @@ from experiments.trial.metadata_poller import MetadataPoller
 from infra.errors import ImpairmentConflict
 from infra.network.impairment import Impairment, PacketDrop, RelayAction, TrafficShaping
 
-FOREVER_S = 0.1
+DURATION_S = 0.1
 
 
-class Keeping(MemoryCluster):
-    """Keeps all that was ever done to its network."""
+class RecordingCluster(MemoryCluster):
+    """Records the impairments of its network."""
 
     def impair(self, name: str, impairments: Sequence[Impairment]) -> None:
-        """Do it, and keep it."""
+        """Apply the impairments and record them."""
         super().impair(name, impairments)
-        self.seen = tuple(impairments)
+        self.applied = tuple(impairments)
 
 
-class Taken(MemoryCluster):
-    """One whose relays do something else already."""
+class ConflictingCluster(MemoryCluster):
+    """A cluster whose relays already have another action."""
 
     def impair(self, name: str, impairments: Sequence[Impairment]) -> None:
-        """Refuse."""
+        """Reject the impairments."""
         raise ImpairmentConflict(
             f"{name}: the responses of node {impairments[0].node_id} are held already"
         )
 
 
-def strike(cluster: MemoryCluster, kind: str, **parameters: float | str) -> FaultEvidence:
-    """Let a fault strike a watched cluster for a moment."""
-    asked = {
+def inject_fault(cluster: MemoryCluster, kind: str, **parameters: float | str) -> FaultEvidence:
+    """Inject a fault for a moment while a metadata poller watches the cluster."""
+    values = {
         "at_s": 0.02,
-        "lasts_s": FOREVER_S,
+        "lasts_s": DURATION_S,
         **(
-            {"patience_s": FOREVER_S}
+            {"patience_s": DURATION_S}
             if "patience_s" in FAULTS[kind].parameters.model_fields
             else {}
         ),
@@ -57,11 +57,11 @@ def strike(cluster: MemoryCluster, kind: str, **parameters: float | str) -> Faul
     journal = Journal()
     with MetadataPoller(cluster, cluster.topic, journal, every_s=0.005):
         context = FaultContext(cluster, cluster.topic, now_ns(), journal, client_timeout_s=0.05)
-        (struck,) = strike_all(FaultRequest(kind=kind, parameters=asked), context)
-    return struck.evidence
+        (injected,) = inject_request(FaultRequest(kind=kind, parameters=values), context)
+    return injected.evidence
 
 
-CUTS: list[tuple[str, dict[str, float | str], tuple[Impairment, ...]]] = [
+IMPAIRMENTS: list[tuple[str, dict[str, float | str], tuple[Impairment, ...]]] = [
     ("leader-isolated", {}, (PacketDrop(2, (1, 3)),)),
     ("follower-isolated", {}, (PacketDrop(3, (1, 2)),)),
     ("controller-isolated", {}, (PacketDrop(1, (2, 3)),)),
@@ -98,37 +98,40 @@ CUTS: list[tuple[str, dict[str, float | str], tuple[Impairment, ...]]] = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "parameters", "expected"), CUTS)
-def test_each_fault_does_this_to_the_network_and_mends_it(
+@pytest.mark.parametrize(("kind", "parameters", "expected"), IMPAIRMENTS)
+def test_each_fault_impairs_the_network_and_heals_it(
     kind: str, parameters: dict[str, float | str], expected: tuple[Impairment, ...]
 ) -> None:
-    """Node 2 leads, node 1 is the active controller; at the end nothing is impaired, and the counters are in the evidence."""
-    cluster = Keeping(replicas=(2, 3, 1))
-    evidence = strike(cluster, kind, **parameters)
-    assert cluster.seen == expected
+    """Node 2 leads and node 1 is the active controller.
+
+    At the end nothing is impaired, and the evidence has the packet counters.
+    """
+    cluster = RecordingCluster(replicas=(2, 3, 1))
+    evidence = inject_fault(cluster, kind, **parameters)
+    assert cluster.applied == expected
     assert cluster.impairments == {}
     assert evidence.took_effect
     assert any("packets" in sentence for sentence in evidence.evidence)
 
 
-def test_a_cut_that_met_with_no_packet_did_not_bite() -> None:
-    """The rule was there and dropped nothing: the trial says nothing about a cut."""
-    evidence = strike(MemoryCluster(has_traffic=False), "leader-isolated")
+def test_an_isolation_that_dropped_no_packet_had_no_effect() -> None:
+    """The rule was in place and no packet matched it."""
+    evidence = inject_fault(MemoryCluster(has_traffic=False), "leader-isolated")
     assert not evidence.took_effect
     assert any("no traffic" in sentence for sentence in evidence.evidence)
 
 
-def test_a_partition_that_nobody_noticed_did_not_bite() -> None:
-    """Packets were dropped, and the cluster went on as before."""
-    evidence = strike(MemoryCluster(detects_failures=False), "leader-isolated")
+def test_an_isolation_without_a_leader_change_had_no_effect() -> None:
+    """Packets were dropped, and the cluster did not react."""
+    evidence = inject_fault(MemoryCluster(detects_failures=False), "leader-isolated")
     assert not evidence.took_effect
-    assert any("had not noticed" in sentence for sentence in evidence.evidence)
+    assert any("kept its leader (node 2)" in sentence for sentence in evidence.evidence)
 
 
-def test_the_network_is_mended_when_the_fault_fails() -> None:
-    """Whatever was raised in the middle of it."""
+def test_the_network_is_healed_when_the_fault_fails() -> None:
+    """Any exception during the fault still leads to the heal."""
 
-    class Failing(MemoryCluster):
+    class FailingCluster(MemoryCluster):
         def impairment_counts(self, name: str) -> tuple[()]:
             raise RuntimeError(name)
 
@@ -136,15 +139,15 @@ def test_the_network_is_mended_when_the_fault_fails() -> None:
             self.impairments.pop(name)
             return ()
 
-    cluster = Failing()
+    cluster = FailingCluster()
     with pytest.raises(RuntimeError):
-        strike(cluster, "leader-isolated")
+        inject_fault(cluster, "leader-isolated")
     assert cluster.impairments == {}
 
 
 @pytest.mark.parametrize("kind", ["client-isolated", "responses-dropped", "relay-held"])
-def test_a_cut_shorter_than_the_client_waits_is_not_noticed(kind: str) -> None:
-    """TCP repairs it; with acks=0 nobody waits, and what is asked is another thing."""
+def test_a_cut_shorter_than_the_request_timeout_is_rejected(kind: str) -> None:
+    """TCP retransmits in time; with acks=0 the producer does not wait, so it is accepted."""
     parameters = FAULTS[kind].parameters.model_validate({"lasts_s": 1})
     assert "allowed: a longer cut" in str(parameters.unnoticed_reason(1.0, "all"))
     assert parameters.unnoticed_reason(0.9, "all") is None
@@ -154,8 +157,8 @@ def test_a_cut_shorter_than_the_client_waits_is_not_noticed(kind: str) -> None:
 @pytest.mark.parametrize(
     "kind", ["leader-isolated", "follower-isolated", "controller-isolated", "one-way-cut"]
 )
-def test_one_node_has_nobody_to_be_cut_off_from(kind: str) -> None:
-    """It is refused at planning; so is a follower where there is none."""
+def test_a_single_node_cannot_be_isolated(kind: str) -> None:
+    """Planning rejects it; and the isolation of a follower if there is none."""
     parameters = FAULTS[kind].parameters()
     assert "allowed: 2 nodes or more" in str(
         parameters.impossible_reason(Topology(nodes=1, partitions=1, replication_factor=1))
@@ -169,8 +172,8 @@ def test_one_node_has_nobody_to_be_cut_off_from(kind: str) -> None:
     ) is (kind == "follower-isolated")
 
 
-def test_of_two_nodes_no_minority_can_be_parted() -> None:
-    """It is refused at planning."""
+def test_two_nodes_have_no_minority_to_isolate() -> None:
+    """Planning rejects the fault."""
     parameters = FAULTS["split-majority"].parameters()
     assert "allowed: 3 nodes or more" in str(
         parameters.impossible_reason(Topology(nodes=2, partitions=1, replication_factor=2))
@@ -181,18 +184,18 @@ def test_of_two_nodes_no_minority_can_be_parted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "took_effect"),
+    ("event", "took_effect"),
     [
         (("producer 0: gone", 11), True),
         (("producer 0: gone", 9), False),
         (("reader 0: gone", 11), False),
     ],
 )
-def test_a_reset_bit_when_a_producer_lost_its_connection(
-    told: tuple[str, int], took_effect: bool
+def test_a_reset_takes_effect_when_a_producer_loses_its_connection(
+    event: tuple[str, int], took_effect: bool
 ) -> None:
-    """By its own log, and after the fault began."""
-    lost = Event(told[1], "disconnected", Source.CLIENT, detail=told[0])
+    """According to the producer's own log, after the fault began."""
+    lost = Event(event[1], "disconnected", Source.CLIENT, detail=event[0])
     evidence = FaultEvidence(kind="relay-reset", took_effect=True)
     assert (
         FAULTS["relay-reset"].confirm(evidence, TrialObservations((lost,), "1", 10)).took_effect
@@ -200,8 +203,8 @@ def test_a_reset_bit_when_a_producer_lost_its_connection(
     )
 
 
-def test_traffic_that_another_fault_treats_cannot_be_treated_again() -> None:
-    """Of two relay faults at one node the second one misses; it is no failure of the harness."""
-    evidence = strike(Taken(), "relay-held")
+def test_of_two_relay_faults_at_one_node_the_second_has_no_effect() -> None:
+    """The conflict is evidence, not a failure of the harness."""
+    evidence = inject_fault(ConflictingCluster(), "relay-held")
     assert not evidence.took_effect
     assert any("are held already" in sentence for sentence in evidence.evidence)

@@ -1,4 +1,4 @@
-"""Faults of replication and topology against a cluster in memory: the order of what they do, what they put back, and when they say that they bit."""
+"""Faults of replication and topology against a cluster in memory: order, heal, evidence."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from support.fakes.operated_cluster import OperatedCluster, operate
 from experiments.events.clock import now_ns
 from experiments.events.journal import Event, Journal
 from experiments.faults import FAULTS, FaultContext
-from experiments.faults.composition.execution import inject as strike_all
+from experiments.faults.composition.execution import inject as inject_request
 from experiments.faults.core.effects import Topology
 from experiments.faults.core.kind import TrialObservations
 from experiments.faults.operations.moves import without_leader
@@ -24,62 +24,67 @@ from infra.kafka.spec import PartitionState
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> OperatedCluster:
     """Three replicas, led by node 2; node 3 is the active controller."""
-    made = OperatedCluster(replicas=(2, 3, 1), active_controller=3)
-    operate(made, monkeypatch)
-    return made
+    three_nodes = OperatedCluster(replicas=(2, 3, 1), active_controller=3)
+    operate(three_nodes, monkeypatch)
+    return three_nodes
 
 
-def strike(
+def inject_fault(
     cluster: OperatedCluster, kind: str, **parameters: float
 ) -> tuple[FaultEvidence, Journal]:
-    """Let a fault strike a watched cluster, quickly."""
+    """Inject a fault early in the load, and return its evidence and the journal."""
     journal = Journal()
     request = FaultRequest(kind=kind, parameters={"at_s": 0.02, **parameters})
     with MetadataPoller(cluster, cluster.topic, journal, every_s=0.005):
-        (struck,) = strike_all(
+        (injected,) = inject_request(
             request, FaultContext(cluster, cluster.topic, now_ns(), journal, client_timeout_s=0.05)
         )
-    return struck.evidence, journal
+    return injected.evidence, journal
 
 
 QUICK = {"alone_s": 0.05, "restart_after_s": 0.1, "patience_s": 2}
 
 
-def test_a_throttled_follower_is_put_out_of_the_isr_and_goes_on(cluster: OperatedCluster) -> None:
-    """It runs, and is out of sync until the quotas are lifted; the active controller's node is spared."""
-    evidence, _ = strike(cluster, "followers-throttled", held_s=0.1, patience_s=2)
+def test_a_throttled_follower_leaves_the_isr_and_keeps_running(cluster: OperatedCluster) -> None:
+    """It stays out of sync until the quotas are removed; the active controller is no target."""
+    evidence, _ = inject_fault(cluster, "followers-throttled", held_s=0.1, patience_s=2)
     assert cluster.signals == [("pause", 1), ("resume", 1)]
     assert (evidence.targets, evidence.took_effect) == ((1,), True)
 
 
-def test_quotas_are_taken_away_again(cluster: OperatedCluster) -> None:
-    """Of the topic and of every node, so that all are in sync at the end."""
-    strike(cluster, "followers-throttled", held_s=0.1, patience_s=2)
+def test_quotas_are_removed_at_the_heal(cluster: OperatedCluster) -> None:
+    """From the topic and every node, so that all replicas are in sync at the end."""
+    inject_fault(cluster, "followers-throttled", held_s=0.1, patience_s=2)
     assert not any(cluster.settings.values())
     assert cluster.describe().partitions[0].isr == (2, 3, 1)
 
 
-def test_a_follower_that_stays_in_the_isr_makes_it_no_fault(cluster: OperatedCluster) -> None:
-    """The trial is void, and the follower goes on."""
+def test_a_follower_that_stays_in_the_isr_makes_the_trial_void(cluster: OperatedCluster) -> None:
+    """The follower is resumed."""
     cluster.deaf = frozenset({1})
-    evidence, _ = strike(cluster, "followers-throttled", held_s=0.1, patience_s=0.1)
+    evidence, _ = inject_fault(cluster, "followers-throttled", held_s=0.1, patience_s=0.1)
     assert not evidence.took_effect
     assert cluster.states[1] == "running"
 
 
-def test_a_broker_that_takes_no_quota_makes_it_no_fault(cluster: OperatedCluster) -> None:
-    """As when another fault has it down at the same time: the trial goes on, and those that took one are rid of it."""
+def test_a_broker_that_does_not_apply_its_quota_makes_the_trial_void(
+    cluster: OperatedCluster,
+) -> None:
+    """For example one that another fault has paused.
+
+    The trial continues, and the quotas of the other brokers are removed.
+    """
     cluster.states[1] = "paused"
     threading.Timer(0.2, lambda: cluster.states.update({1: "running"})).start()
-    evidence, _ = strike(cluster, "isr-shrunk-leader-crash", **QUICK)
+    evidence, _ = inject_fault(cluster, "isr-shrunk-leader-crash", **QUICK)
     assert ("kill", 2) not in cluster.signals
     assert not evidence.took_effect
     assert not any(cluster.settings.values())
 
 
-def test_the_leader_dies_while_the_last_follower_stands_still(cluster: OperatedCluster) -> None:
-    """So nobody can catch up between the two; the active controller's node is the last, and the leader is started at the end."""
-    evidence, _ = strike(cluster, "isr-shrunk-leader-crash", **QUICK)
+def test_the_leader_crashes_while_the_last_follower_is_paused(cluster: OperatedCluster) -> None:
+    """So no follower can catch up in between. The active controller's node is paused last."""
+    evidence, _ = inject_fault(cluster, "isr-shrunk-leader-crash", **QUICK)
     assert cluster.signals == [
         ("pause", 1),
         ("resume", 1),
@@ -90,15 +95,17 @@ def test_the_leader_dies_while_the_last_follower_stands_still(cluster: OperatedC
     ]
     assert (evidence.targets, evidence.took_effect) == ((2, 1, 3), True)
     assert any(
-        "the ISR was 2 when the leader was about to die" in sentence
-        for sentence in evidence.evidence
+        "the ISR was 2 just before the leader crashed" in sentence for sentence in evidence.evidence
     )
 
 
-def test_a_follower_that_slips_back_into_the_isr_is_put_out_again(cluster: OperatedCluster) -> None:
-    """Its first fetch may have been answered before the quota held; in sync, no quota holds it back. That it had left once says nothing of now."""
+def test_a_follower_that_returns_to_the_isr_is_removed_again(cluster: OperatedCluster) -> None:
+    """Its first fetch may have been answered before the quota applied.
+
+    A quota does not throttle a replica that is in sync.
+    """
     cluster.slips_back, cluster.looks_to_leave = {1}, 20
-    evidence, _ = strike(cluster, "isr-shrunk-leader-crash", **QUICK)
+    evidence, _ = inject_fault(cluster, "isr-shrunk-leader-crash", **QUICK)
     assert cluster.signals == [
         ("pause", 1),
         ("resume", 1),
@@ -112,78 +119,83 @@ def test_a_follower_that_slips_back_into_the_isr_is_put_out_again(cluster: Opera
     assert evidence.took_effect
 
 
-def test_a_leader_that_was_not_alone_is_not_killed(cluster: OperatedCluster) -> None:
-    """Its death would be another fault."""
+def test_a_leader_that_is_not_alone_in_the_isr_is_not_killed(cluster: OperatedCluster) -> None:
+    """Its crash would be another fault."""
     cluster.deaf = frozenset({3})
-    evidence, _ = strike(cluster, "isr-shrunk-leader-crash", **{**QUICK, "patience_s": 0.1})
+    evidence, _ = inject_fault(cluster, "isr-shrunk-leader-crash", **{**QUICK, "patience_s": 0.1})
     assert ("kill", 2) not in cluster.signals
     assert not evidence.took_effect
 
 
-def test_an_unclean_election_bites_when_it_was_needed(
+def test_an_unclean_election_takes_effect_when_it_was_needed(
     cluster: OperatedCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody in sync is left, and a replica that is out of sync leads."""
+    """No in-sync replica is left, and an out-of-sync replica becomes leader."""
     monkeypatch.setattr(cluster, "catch_up", lambda: None)
-    evidence, _ = strike(cluster, "unclean-election", **QUICK)
+    evidence, _ = inject_fault(cluster, "unclean-election", **QUICK)
     assert evidence.took_effect
     assert cluster.led_by in {1, 3}
 
 
-def test_no_unclean_election_is_needed_where_somebody_leads(cluster: OperatedCluster) -> None:
-    """As with eligible leader replicas: the quotas gone, a follower is back in sync and leads; the trial is void, and says why."""
-    evidence, _ = strike(cluster, "unclean-election", **QUICK)
+def test_no_unclean_election_is_needed_if_the_partition_has_a_leader(
+    cluster: OperatedCluster,
+) -> None:
+    """For example with eligible leader replicas: a follower is in sync again and leads.
+
+    The trial is void, and the evidence has the reason.
+    """
+    evidence, _ = inject_fault(cluster, "unclean-election", **QUICK)
     assert not evidence.took_effect
     assert any("no unclean election was needed" in sentence for sentence in evidence.evidence)
 
 
 @pytest.mark.parametrize("kind", ["preferred-leader-change", "reassignment"])
-def test_what_was_moved_is_moved_back(cluster: OperatedCluster, kind: str) -> None:
-    """Another node led meanwhile; the replicas and their leader are as they were."""
-    evidence, journal = strike(cluster, kind, away_s=0.1)
+def test_a_moved_leader_or_replica_is_moved_back(cluster: OperatedCluster, kind: str) -> None:
+    """Another node led in between; then replicas and leader are as before."""
+    evidence, journal = inject_fault(cluster, kind, away_s=0.1)
     assert evidence.took_effect
     assert journal.events("fault_effective")
     assert (cluster.replicas, cluster.describe().partitions[0].leader) == ((2, 3, 1), 2)
 
 
 @pytest.mark.parametrize(("nodes", "replicas"), [((1, 2, 3), (3, 1)), ((1, 2, 3, 4, 5), (3, 1, 4))])
-def test_the_leaders_replica_goes_to_a_node_that_has_none(
+def test_the_leaders_replica_moves_to_a_node_without_one(
     nodes: tuple[int, ...], replicas: tuple[int, ...]
 ) -> None:
-    """Or away, where every node has one."""
+    """If every node has one, the leader's replica is removed."""
     assert without_leader(PartitionState("t", 0, 2, (2, 3, 1), (1, 2, 3)), nodes) == replicas
 
 
-def test_partitions_are_raised_and_stay(cluster: OperatedCluster) -> None:
+def test_added_partitions_stay(cluster: OperatedCluster) -> None:
     """There is nothing to heal."""
-    evidence, _ = strike(cluster, "partitions-raised", to=3)
+    evidence, _ = inject_fault(cluster, "partitions-raised", to=3)
     assert (cluster.partitions, evidence.took_effect) == (3, True)
 
 
 @pytest.mark.parametrize(
-    ("who", "partition", "bites"),
+    ("client", "partition", "took_effect"),
     [("producer 0", 1, True), ("producer 0", 0, False), ("reader 0", 1, False)],
 )
-def test_raised_partitions_bit_when_a_producer_learned_of_one(
-    who: str, partition: int, bites: bool
+def test_added_partitions_take_effect_when_a_producer_learns_of_one(
+    client: str, partition: int, took_effect: bool
 ) -> None:
-    """Until then it sends as before; what it knew already is no news."""
+    """Until then it sends as before; a partition that it already knew does not count."""
     events = (
         Event(50, "leader_learned", Source.CLIENT, partition=0, detail="producer 0: "),
-        Event(200, "leader_learned", Source.CLIENT, partition=partition, detail=f"{who}: "),
+        Event(200, "leader_learned", Source.CLIENT, partition=partition, detail=f"{client}: "),
     )
     evidence = FaultEvidence(kind="partitions-raised", took_effect=True)
     assert (
         FAULTS["partitions-raised"]
         .confirm(evidence, TrialObservations(events, "all", began_ns=100))
         .took_effect
-        is bites
+        is took_effect
     )
 
 
-def test_a_topic_is_made_again_as_it_was(cluster: OperatedCluster) -> None:
-    """With its partitions, replicas and settings; that it is another one its id says."""
-    evidence, journal = strike(cluster, "topic-recreated", gone_s=0.1)
+def test_a_topic_is_created_again_with_its_settings(cluster: OperatedCluster) -> None:
+    """With its partitions, replicas and settings; only its id differs."""
+    evidence, journal = inject_fault(cluster, "topic-recreated", gone_s=0.1)
     assert cluster.settings["made", "trial"] == {
         "partitions": "1",
         "replication_factor": "3",
@@ -197,7 +209,7 @@ def test_a_topic_is_made_again_as_it_was(cluster: OperatedCluster) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "parameters", "shape", "why"),
+    ("kind", "parameters", "topology", "reason"),
     [
         (
             "followers-throttled",
@@ -232,17 +244,17 @@ def test_a_topic_is_made_again_as_it_was(cluster: OperatedCluster) -> None:
         ),
     ],
 )
-def test_what_cannot_be_is_refused_with_the_reason(
-    kind: str, parameters: dict[str, int], shape: Topology, why: str
+def test_an_impossible_fault_is_rejected_with_the_reason(
+    kind: str, parameters: dict[str, int], topology: Topology, reason: str
 ) -> None:
-    """Before anything starts."""
-    reason = FAULTS[kind].parameters.model_validate(parameters).impossible_reason(shape)
-    assert reason is not None
-    assert why in reason
+    """Planning rejects it, before any trial."""
+    message = FAULTS[kind].parameters.model_validate(parameters).impossible_reason(topology)
+    assert message is not None
+    assert reason in message
 
 
 def test_reassignment_needs_no_follower() -> None:
-    """The only replica can be moved too."""
+    """A single replica can be moved too."""
     assert (
         FAULTS["reassignment"]
         .parameters()
