@@ -1,1 +1,1 @@
-"""From the ledgers of a sweep to its results."""
+"""The measuring job: from the ledgers of a sweep to its result tables, in one Spark session."""

@@ -1,4 +1,7 @@
-"""Ledgers made by hand, with the contract's own schemas and seal: what is in them is known, so what is measured can be told right or wrong."""
+"""Planted ledgers: built by hand with known content, so that measured values can be verified.
+
+They use the real schemas and the real seal.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ from experiments.ledger.seal import seal
 from spark_jobs.io.ledgers import Ledger, with_trial_id
 
 QUIET = Phases(load_begin_ns=0, load_end_ns=10**10, settled_ns=10**10, healthy_ns=10**10)
-"""Ten seconds of load in which nothing went wrong."""
+"""Ten seconds of load without a fault."""
 NO_FAULT = FaultEvidence(kind="none", took_effect=True)
 
 
@@ -133,7 +136,7 @@ class PlantedEpoch(NamedTuple):
 
 @dataclass(frozen=True)
 class PlantedTrial:
-    """A trial with a known truth."""
+    """A trial with known content."""
 
     trial_id: str
     attempts: Sequence[PlantedAttempt]
@@ -152,25 +155,25 @@ class PlantedTrial:
     sent: Sequence[PlantedSentRow] = ()
     replayed: Sequence[PlantedReplayRow] = ()
     replays: Sequence[Replay] = ()
-    """Where each of the replays began; without any there are no tables of the two before."""
+    """Where each replay began; without any, the tables `sent` and `replays` do not exist."""
     keying: KeyOptions | None = None
     output: Sequence[PlantedLogRow] | None = None
-    """What copiers wrote; `None`: there were none."""
+    """The rows that copiers wrote; `None`: the trial has no copiers."""
     begin_offsets: Mapping[int, int] = field(default_factory=dict)
-    """Of partitions whose first records had expired at the end."""
+    """The first offset of each partition whose first records had expired at the final read."""
     partitions: int | None = None
-    """That the topic had at first; `None`: those that anything is known of."""
+    """The topic's partitions when the load began; `None`: as many as the rows use."""
 
     def plant(self, sweep: Path) -> Path:
-        """Write and seal the trial below a sweep's folder; returns its own."""
-        whole = sweep / "trials" / self.trial_id
-        partial = whole.with_name(f"{self.trial_id}.partial")
+        """Write and seal the trial in a sweep's folder, and return the trial's folder."""
+        sealed = sweep / "trials" / self.trial_id
+        partial = sealed.with_name(f"{self.trial_id}.partial")
         partial.mkdir(parents=True)
-        seal(partial, whole, self.record(sweep.name), self.tables())
-        return whole
+        seal(partial, sealed, self.record(sweep.name), self.tables())
+        return sealed
 
     def tables(self) -> dict[str, pa.Table]:
-        """Return the trial's ledger."""
+        """Return the tables of the trial's ledger."""
         planted = {
             "attempts": self.attempts,
             "log": self.log,
@@ -179,15 +182,15 @@ class PlantedTrial:
             "epochs": self.epochs,
         }
         planted["transactions"] = self.transactions
-        besides: dict[str, Sequence[Any]] = {} if self.output is None else {OUTPUT: self.output}
-        besides |= {"sent": self.sent, "replays": self.replayed} if self.replays else {}
+        optional: dict[str, Sequence[Any]] = {} if self.output is None else {OUTPUT: self.output}
+        optional |= {"sent": self.sent, "replays": self.replayed} if self.replays else {}
         return {
             name: _table(rows, {**TABLES, **OPTIONAL_TABLES}[name])
-            for name, rows in (planted | besides).items()
+            for name, rows in (planted | optional).items()
         }
 
     def ledger(self) -> Ledger:
-        """Return the trial as one whose files were checked, though it lies in none."""
+        """Return the trial as if its files had been checked; it has none."""
         return Ledger(
             self.record("planted"),
             self.trial_id,
@@ -197,10 +200,14 @@ class PlantedTrial:
         )
 
     def _partitions(self) -> int:
-        """Return how many it takes for the last of which there is a record."""
-        named = [row.partition for row in self.attempts if row.partition is not None]
+        """Return the number of partitions that the rows use."""
+        partitions = [row.partition for row in self.attempts if row.partition is not None]
         return 1 + max(
-            [*named, *(row.partition for row in self.log), *(row.partition for row in self.reads)],
+            [
+                *partitions,
+                *(row.partition for row in self.log),
+                *(row.partition for row in self.reads),
+            ],
             default=0,
         )
 
@@ -253,7 +260,10 @@ class PlantedTrial:
 
 
 def combined_tables(trials: Sequence[PlantedTrial]) -> dict[str, pa.Table]:
-    """Return the ledgers of many trials, all of a kind in one table with `trial_id` as its last column: what `spark_jobs.io.frames.frames_from_tables` takes."""
+    """Return the ledgers of many trials, one table per kind with `trial_id` as the last column.
+
+    `spark_jobs.io.frames.frames_from_tables` takes them.
+    """
     by_trial = [(trial.trial_id, trial.tables()) for trial in trials]
     return {
         name: pa.concat_tables(
@@ -275,7 +285,7 @@ def _summary(producer: int, records: int) -> ProducerSummary:
 
 
 def _table(rows: Sequence[Any], schema: pa.Schema) -> pa.Table:
-    """Return named tuples as a table of the ledger, whatever order they hold their values in."""
+    """Return named tuples as a table of the ledger, with the schema's order of columns."""
     return pa.table(
         [pa.array([getattr(row, column.name) for row in rows], column.type) for column in schema],
         schema=schema,

@@ -1,4 +1,4 @@
-"""An ordinary run over a small planted sweep: what a start-up cache is trained with (JEP 514, `-XX:AOTCacheOutput`).
+"""A run of the job over a small planted sweep, to train the JVM's start-up cache (JEP 514).
 
 python -m spark_jobs.rehearse --java-options=-XX:AOTCacheOutput=<file>
 """
@@ -57,7 +57,10 @@ _EPOCHS: Final = (PlantedEpoch(2, 0, 0, 0), PlantedEpoch(2, 0, 1, _RECORDS // 2)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Plant a sweep in a temporary folder and measure it; the JVM has exited, and its cache is written, on return."""
+    """Plant a sweep in a temporary folder and measure it.
+
+    On return, the JVM has exited and has written its cache.
+    """
     parser = argparse.ArgumentParser(
         prog="spark_jobs.rehearse",
         description="Run the measuring job once over a small planted sweep.",
@@ -65,9 +68,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--java-options",
         default="",
-        help="further options of the driver's JVM, as one text quoted as for a shell",
+        help="further options of the driver's JVM, as one string quoted as for a shell",
     )
-    parser.add_argument("--log", type=Path, help="Spark's log (default: none is kept)")
+    parser.add_argument("--log", type=Path, help="the file of Spark's log (default: none is kept)")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="ackbench-rehearsal-") as folder:
         sweep = Path(folder) / "planted"
@@ -78,7 +81,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def rehearsal_trials(records: int = _RECORDS) -> Iterator[PlantedTrial]:
-    """Yield trials that take the job through all of its paths: copies, losses, unknowns, late records, reads missing and repeated, strangers, a fault."""
+    """Yield trials that use all paths of the job.
+
+    They have duplicates, losses, unknown outcomes, reordered records, missed and redelivered reads,
+    records of an external producer, and a fault.
+    """
     for number in range(4):
         attempts = tuple(_attempt(number, seq) for seq in range(records))
         kept = [row for row in attempts if row.seq % 97]
@@ -86,7 +93,7 @@ def rehearsal_trials(records: int = _RECORDS) -> Iterator[PlantedTrial]:
             *(
                 PlantedLogRow(0, row.seq, row.seq if row.seq % 89 else 2 * records + row.seq)
                 for row in kept
-            ),  # each 89th late
+            ),  # every 89th record is out of order
             *(PlantedLogRow(0, row.seq, records + row.seq) for row in kept[:100]),
             PlantedLogRow(None, None, 3 * records),
         )
@@ -108,7 +115,11 @@ def rehearsal_trials(records: int = _RECORDS) -> Iterator[PlantedTrial]:
 
 
 def _attempt(number: int, seq: int) -> PlantedAttempt:
-    outcome = REJECTED if seq % 1001 == 0 else UNKNOWN if seq % 503 == 0 else ACKED
+    outcome = ACKED
+    if seq % 1001 == 0:
+        outcome = REJECTED
+    elif seq % 503 == 0:
+        outcome = UNKNOWN
     intended_ns = seq * _SPACING_NS
     return PlantedAttempt(
         0,

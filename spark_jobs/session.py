@@ -1,4 +1,7 @@
-"""One Spark session for a whole sweep, and a JVM that keeps its chatter, its files and its sockets to itself."""
+"""One Spark session per sweep, with a JVM of its own.
+
+The JVM writes its log and its files where the caller requests it, and listens on loopback only.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 JVM_EXIT_TIMEOUT_S: Final = 120
-"""An orderly end also writes the start-up cache when one is being trained, which takes a while."""
+"""Long, because a JVM that trains a start-up cache (JEP 514) writes it at its exit."""
 
 _LOG4J: Final = """\
 status = error
@@ -34,41 +37,47 @@ _SETTINGS: Final = {
     "spark.driver.memory": "2g",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    # Nobody looks at the history of what was run, and without a page it is kept all the same.
+    # Without the UI, Spark still keeps this history.
     "spark.ui.retainedJobs": "1",
     "spark.ui.retainedStages": "1",
     "spark.ui.retainedTasks": "1",
     "spark.sql.ui.retainedExecutions": "1",
     "spark.sql.maxPlanStringLength": "1000",
-    "spark.buffer.pageSize": "1m",  # else 32 MiB for each sort, aggregate and broadcast, most of which hold a few rows
-    "spark.sql.shuffle.partitions": "4",  # what is shuffled is 64 times smaller than the ledger
-    "spark.sql.autoBroadcastJoinThreshold": "-1",  # compressed ledgers look tiny and would be broadcast whole
-    "spark.sql.adaptive.enabled": "false",  # every plan is known; planning each stage anew costs more than it finds
+    # The default is 32 MiB for each sort, aggregate and broadcast; most hold a few rows.
+    "spark.buffer.pageSize": "1m",
+    # Shuffled rows are 64 times fewer than the ledger's.
+    "spark.sql.shuffle.partitions": "4",
+    # Spark estimates a ledger by its compressed size, and would broadcast all of it.
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    # The plans are fixed: planning each stage again costs more than it gains.
+    "spark.sql.adaptive.enabled": "false",
     "spark.sql.session.timeZone": "UTC",
-    "spark.python.sql.dataFrameDebugging.enabled": "false",  # else each operation on a column asks the JVM six times where in Python it stands
+    # Otherwise each operation on a column makes six JVM calls to record its position in Python.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
 _LOOPBACK: Final = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 
 
 @dataclass(frozen=True)
 class SessionRequest:
-    """Where a session may write, and what it runs on."""
+    """Where a session writes, and on which master it runs."""
 
     work: Path
     """Spark's local files, its warehouse and its log configuration; the caller removes it."""
     log: Path
-    """What the JVM has to say."""
+    """The JVM's log and output."""
     master: str | None = None
-    """`None`: what spark-submit was told, else all cores of this machine."""
+    """`None`: the master of spark-submit, else all cores of this machine."""
     java_options: str = ""
     """Further options of the driver's JVM, quoted as for a shell."""
 
 
 @contextmanager
 def spark_session(request: SessionRequest) -> Iterator[SparkSession]:
-    """Start Spark, and end its JVM in order and for certain.
+    """Start Spark, and stop its JVM when the context ends.
 
-    Under spark-submit the JVM is there already: its options, its log and its master (unless one is named) stay as they are.
+    Under spark-submit the JVM is already running: its options, its log and (unless the request
+    names one) its master stay unchanged.
     """
     conf = _conf(request)
     gateway = _gateway(request, conf)
@@ -77,7 +86,7 @@ def spark_session(request: SessionRequest) -> Iterator[SparkSession]:
         yield spark
         spark.stop()
     finally:
-        _end(gateway)
+        _stop(gateway)
 
 
 def _submitted() -> bool:
@@ -85,7 +94,7 @@ def _submitted() -> bool:
 
 
 def _conf(request: SessionRequest) -> SparkConf:
-    """Return the settings; those that only a JVM of our own can have are left out under spark-submit."""
+    """Return the settings; under spark-submit, without those of the JVM."""
     conf = SparkConf(loadDefaults=False).setAll(list(_SETTINGS.items()))
     conf.set("spark.local.dir", str(request.work / "local")).set(
         "spark.sql.warehouse.dir", str(request.work / "warehouse")
@@ -94,7 +103,8 @@ def _conf(request: SessionRequest) -> SparkConf:
     if master:
         conf.setMaster(master)
     if not _submitted():
-        options = f'"-Dlog4j2.configurationFile={_log_configuration(request).as_uri()}" {request.java_options}'
+        logging = f'"-Dlog4j2.configurationFile={_log_configuration(request).as_uri()}"'
+        options = f"{logging} {request.java_options}"
         conf.set("spark.driver.extraJavaOptions", options.strip())
     if master and master.startswith("local"):
         conf.setAll(list(_LOOPBACK.items()))
@@ -109,16 +119,18 @@ def _log_configuration(request: SessionRequest) -> Path:
 
 
 def _gateway(request: SessionRequest, conf: SparkConf) -> JavaGateway:
-    """Start the JVM with its output in the log; it ends when this process does, because its standard input then closes."""
-    os.environ.setdefault(
-        "SPARK_HOME", str(Path(pyspark.__file__).parent)
-    )  # else the launcher asks whatever python3 is on PATH
+    """Start the JVM, with its output in the log.
+
+    It exits when this process does, because its standard input then closes.
+    """
+    # Without SPARK_HOME, the launcher calls the first python3 on PATH to find it.
+    os.environ.setdefault("SPARK_HOME", str(Path(pyspark.__file__).parent))
     with request.log.open("ab") as log:
         return launch_gateway(conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
 
 
-def _end(gateway: JavaGateway) -> None:
-    """Ask the JVM to exit, by closing its standard input, and see it gone; under spark-submit it is not ours to end."""
+def _stop(gateway: JavaGateway) -> None:
+    """Close the JVM's standard input and wait until it exits; not under spark-submit."""
     process = gateway.proc
     gateway.shutdown()
     if process is None:
@@ -127,4 +139,4 @@ def _end(gateway: JavaGateway) -> None:
     try:
         process.wait(JVM_EXIT_TIMEOUT_S)
     finally:
-        process.kill()  # no effect on one that has ended
+        process.kill()  # no effect on a process that has exited

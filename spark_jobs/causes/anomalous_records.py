@@ -18,7 +18,7 @@ from experiments.ledger.result_tables import Anomaly
 from experiments.ledger.schema import ABORTED, ACKED, REJECTED, UNKNOWN
 from spark_jobs.measures.blocks import (
     BLOCK,
-    bits,
+    bitmap_union,
     cardinality,
     contains_bit,
     difference,
@@ -78,7 +78,7 @@ def suspect_records(blocks: DataFrame, behind: DataFrame, marks: DataFrame) -> D
     return (
         suspect.unionByName(late)
         .groupBy(*BLOCK)
-        .agg(bits("wanted").alias("wanted"), bits("missed").alias("missed"))
+        .agg(bitmap_union("wanted").alias("wanted"), bitmap_union("missed").alias("missed"))
         .select(*BLOCK, "wanted", "missed")
     )
 

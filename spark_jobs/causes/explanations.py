@@ -112,13 +112,22 @@ REORDERED is missing: it has a row for each partition, and is counted once.
 # The tables.
 
 
+@dataclass(frozen=True)
+class ExplanationTables:
+    """The tables that name the cause of each anomaly and each outage."""
+
+    anomalies: pa.Table
+    attribution: pa.Table
+    outages: pa.Table
+
+
 def explanation_tables(
     screening: Screening,
     marks: DataFrame,
     ledgers: Sequence[Ledger],
     trials: pa.Table,
     gaps: pa.Table,
-) -> Mapping[str, pa.Table]:
+) -> ExplanationTables:
     """Return the three tables, as `experiments.ledger.result_tables.RESULTS` defines them.
 
     Args:
@@ -139,11 +148,7 @@ def explanation_tables(
     )
     ranges = _appended_ranges(screening.frames.log, marks, ledgers, records)
     explained = anomalies(records, ranges, evidence)
-    return {
-        "anomalies": explained,
-        "attribution": attribution(explained),
-        "outages": outages(gaps, evidence),
-    }
+    return ExplanationTables(explained, attribution(explained), outages(gaps, evidence))
 
 
 def anomalous_records(screening: Screening, ledgers: Sequence[Ledger]) -> pa.Table:

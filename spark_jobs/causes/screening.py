@@ -52,9 +52,9 @@ class Screening:
     frames: Frames
     blocks: DataFrame
     """Of `spark_jobs.measures.fates.record_blocks`."""
-    crowded: DataFrame
+    blocks_with_duplicates: DataFrame
     """The blocks in which a record may have several copies."""
-    copies: DataFrame
+    duplicates: DataFrame
     """Of `spark_jobs.measures.fates.find_duplicates`."""
     reordered: DataFrame
     """Of `spark_jobs.measures.order.reordered_rows`."""
@@ -93,21 +93,23 @@ def _screen(frames: Frames, marks: DataFrame, cache: _Cache, executor: Executor)
     longest_gaps = executor.submit(lambda: _gaps(frames, marks, cache))
     blocks = cache.always(record_blocks(frames.attempts, frames.log, frames.reads))
     counts = _count_suspect_blocks(blocks)
-    crowded_blocks, reread_blocks, blocks_without_id = (
+    blocks_with_duplicates, reread_blocks, blocks_without_id = (
         cache.if_any(blocks.where(suspicion()), count)
         for suspicion, count in zip(_SUSPICIONS, counts, strict=True)
     )
-    several = cache.if_any(find_duplicates(frames.log, crowded_blocks), _count_if_none(counts[0]))
+    duplicates = cache.if_any(
+        find_duplicates(frames.log, blocks_with_duplicates), _count_if_none(counts[0])
+    )
     repeated = cache.if_any(suspect_reads(frames.reads, reread_blocks), _count_if_none(counts[1]))
     latencies = both_latencies(
         frames.attempts, first_reads(frames.reads, reread_blocks, repeated)
     ).transform(to_microseconds, marks)
-    late = rows_behind.result().transform(reordered_rows, several)
+    late = rows_behind.result().transform(reordered_rows, duplicates)
     return Screening(
         frames=frames,
         blocks=blocks,
-        crowded=crowded_blocks,
-        copies=several,
+        blocks_with_duplicates=blocks_with_duplicates,
+        duplicates=duplicates,
         reordered=late,
         latencies=latencies,
         histogram=cache.always(latencies.transform(to_slots).transform(histogram)),

@@ -1,1 +1,1 @@
-"""Ledgers in, results out: which files are read, checked and written."""
+"""Ledgers in, results out: which files the job reads, checks and writes."""

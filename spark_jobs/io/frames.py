@@ -1,9 +1,13 @@
-"""The ledgers of many trials: one table for all trials, each row with the trial it belongs to. What has a row a record is a DataFrame."""
+"""The ledgers of many trials as one table per kind, each row with its trial.
+
+Tables with one row per record are Spark DataFrames. Tables with a few hundred rows per trial are
+Arrow tables.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -18,11 +22,13 @@ from experiments.ledger.schema import OPTIONAL_TABLES, TABLES
 from experiments.ledger.validation import optional_tables
 from spark_jobs.io.ledgers import TRIAL_ID, Ledger, Ledgers
 
+TablePlan = Callable[[], DataFrame]
+"""How to compute a table: a function that returns its DataFrame, with `trial_no` as the trial."""
 _SCHEMAS: Final = {**TABLES, **OPTIONAL_TABLES}
 _BY_RECORD: Final = ("attempts", "log", "reads")
 _BY_TRIAL: Final = ("transactions", "events", "epochs", "served")
-"""A few hundred rows a trial, which Arrow reads in the time in which Spark plans to."""
-_MARKS: Final = pa.schema(
+"""A few hundred rows per trial: Arrow reads them in the time that Spark needs to plan a read."""
+_TRIAL_INFO: Final = pa.schema(
     [
         TRIAL_ID,
         pa.field("trial_no", pa.int32(), nullable=False),
@@ -36,9 +42,10 @@ _MARKS: Final = pa.schema(
 
 @dataclass(frozen=True)
 class Frames:
-    """The tables of `experiments.ledger.schema.TABLES`; where their rows lie is nobody's business.
+    """The tables of `experiments.ledger.schema.TABLES`, wherever their rows are stored.
 
-    Those that Spark reads have `file` besides, a number for the file of a trial, and the others `trial_id`.
+    DataFrames identify the trial by `file`, a hash of the file's name, and after
+    `with_trial_numbers` by `trial_no`. Arrow tables have `trial_id`.
     """
 
     attempts: DataFrame
@@ -51,136 +58,170 @@ class Frames:
     sent: DataFrame | None = None
     replays: DataFrame | None = None
     served: pa.Table | None = None
-    """The last four are of `experiments.ledger.schema.OPTIONAL_TABLES`; `None`: no trial has one."""
+    """The last four are optional tables (`OPTIONAL_TABLES`); `None`: no trial has one."""
 
 
 def read_frames(spark: SparkSession, ledgers: Ledgers) -> Frames:
-    """Return a sweep's ledgers; the rows of records are read when something is asked of them.
+    """Return the ledgers of a sweep. Spark reads the tables of records only when they are queried.
 
     Raises:
-        UnfitLedger: a file's data cannot be read though its footer can.
+        InvalidLedger: a file's footer is valid, but its data cannot be read.
     """
-    having = {
+    ledgers_with = {
         name: replace(
             ledgers,
-            trials=tuple(one for one in ledgers.trials if name in optional_tables(one.record)),
+            trials=tuple(
+                ledger for ledger in ledgers.trials if name in optional_tables(ledger.record)
+            ),
         )
         for name in OPTIONAL_TABLES
     }
-    besides = {
-        name: those.read(name) if name in _BY_TRIAL else _scan(spark, those, name)
-        for name, those in having.items()
-        if those.trials
+    optional = {
+        name: having.read(name) if name in _BY_TRIAL else _scan(spark, having, name)
+        for name, having in ledgers_with.items()
+        if having.trials
     }
     return Frames(
         **{name: _scan(spark, ledgers, name) for name in _BY_RECORD},
         **{name: ledgers.read(name) for name in _BY_TRIAL if name in TABLES},
-        **besides,
+        **optional,
     )
 
 
 def frames_from_tables(spark: SparkSession, tables: Mapping[str, pa.Table]) -> Frames:
-    """Return ledgers that lie in no file: each table of `TABLES`, all trials' rows in one, and `trial_id` as one more column; of `OF_SOME` what there is."""
-    there = [
+    """Return ledgers that are in memory.
+
+    Args:
+        spark: the session.
+        tables: each table of `TABLES`, and any of `OPTIONAL_TABLES`; each with the rows of all
+            trials and `trial_id` as an additional column.
+    """
+    by_record = [
         name for name in (*_BY_RECORD, *OPTIONAL_TABLES) if name in tables and name not in _BY_TRIAL
     ]
     frames = {
-        name: _frame(spark, name, tables[name].cast(_plain(_SCHEMAS[name]))) for name in there
+        name: _frame(spark, name, tables[name].cast(_without_dictionaries(_SCHEMAS[name])))
+        for name in by_record
     }
     return Frames(**frames, **{name: tables[name] for name in _BY_TRIAL if name in tables})
 
 
 def _frame(spark: SparkSession, name: str, table: pa.Table) -> DataFrame:
-    """Return a table as a DataFrame: in one piece, for of small tables in many pieces Spark keeps the rows of some and drops the others without a word."""
-    return spark.createDataFrame(table.combine_chunks()).withColumn("file", _file(name))
+    """Return a table as a DataFrame.
+
+    The table is combined into one chunk: from small tables of many chunks, Spark silently drops
+    the rows of some.
+    """
+    return spark.createDataFrame(table.combine_chunks()).withColumn("file", _file_hash(name))
 
 
 def _scan(spark: SparkSession, ledgers: Ledgers, name: str) -> DataFrame:
-    """Return one table of all trials, with the number of the file that a row lies in.
+    """Return one table of all trials, each row with the hash of its file's name.
 
-    A scan a table keeps the plan as small for a thousand trials as for one.
+    One scan per table keeps the plan as small for a thousand trials as for one.
     """
-    scan = spark.read.schema(from_arrow_schema(_SCHEMAS[name])).option(
+    # With a recursive lookup, Spark takes no `name=value` in a path for a partition column.
+    reader = spark.read.schema(from_arrow_schema(_SCHEMAS[name])).option(
         "recursiveFileLookup", "true"
-    )  # no `name=value` in a path is a column
-    place = sf.substring_index("_metadata.file_path", "/", -2)
-    return scan.parquet(*ledgers.spark_paths(name)).withColumn("file", sf.xxhash64(place))
+    )
+    trial_and_file = sf.substring_index("_metadata.file_path", "/", -2)
+    return reader.parquet(*ledgers.spark_paths(name)).withColumn(
+        "file", sf.xxhash64(trial_and_file)
+    )
 
 
-def _file(name: str) -> Column:
-    """Number a trial's file as `_scan` does. Every row is asked for it, and a text would cost three times as much; were two alike, no sum would hold."""
+def _file_hash(name: str) -> Column:
+    """Hash a trial's file name as `_scan` does.
+
+    Every row carries it, and a text would cost three times as much. If two hashes were equal, the
+    sums of `spark_jobs.measures.trials.check_sums` would differ.
+    """
     return sf.xxhash64(sf.concat("trial_id", sf.lit(f"/{name}.parquet")))
 
 
-def _plain(schema: pa.Schema) -> pa.Schema:
-    """Return a table's schema with `trial_id`, its texts not as a dictionary: Spark wants them so."""
-    texts = [
+def _without_dictionaries(schema: pa.Schema) -> pa.Schema:
+    """Return a table's schema with `trial_id`, and plain strings: Spark takes no dictionaries."""
+    plain = [
         field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field
         for field in schema
     ]
-    return pa.schema([*texts, TRIAL_ID])
+    return pa.schema([*plain, TRIAL_ID])
 
 
 @dataclass(frozen=True)
 class ConsumerEnding:
-    """How the reader along ended, as its event tells."""
+    """How the concurrent consumer ended, as its `reader` event reports."""
 
     at_ns: int
     at_end: bool
-    """It came to the end of every partition."""
+    """Whether it reached the end of every partition."""
 
 
 def consumer_endings(events: pa.Table) -> dict[str, ConsumerEnding]:
-    """Return how the readers of each trial ended: the last of them, and whether all came to the end; a trial without such an event is not in it.
+    """Return how the concurrent consumer ended, by trial id.
+
+    If a trial had several, the result holds the latest end, and whether all reached the end of
+    the log. A trial without a `reader` event has no entry.
 
     Args:
-        events: trial_id, kind, at_ns, detail; that of `reader` is a JSON object with `at_end`.
+        events: trial_id, kind, at_ns, detail; the detail of `reader` is a JSON object with
+            `at_end`.
     """
-    ended: dict[str, ConsumerEnding] = {}
+    endings: dict[str, ConsumerEnding] = {}
     for row in events.filter(pc.field("kind") == "reader").to_pylist():
         this = ConsumerEnding(row["at_ns"], json.loads(row["detail"])["at_end"])
-        other = ended.get(row["trial_id"], this)
-        ended[row["trial_id"]] = ConsumerEnding(
+        other = endings.get(row["trial_id"], this)
+        endings[row["trial_id"]] = ConsumerEnding(
             max(this.at_ns, other.at_ns), this.at_end and other.at_end
         )
-    return ended
+    return endings
 
 
 def trial_info(
-    spark: SparkSession, trials: Sequence[Ledger], ended: Mapping[str, ConsumerEnding]
+    spark: SparkSession, trials: Sequence[Ledger], endings: Mapping[str, ConsumerEnding]
 ) -> DataFrame:
-    """Return a row a trial with what is known of it as a whole.
+    """Return one row per trial.
+
+    Args:
+        spark: the session.
+        trials: in the order of their numbers.
+        endings: of `consumer_endings`.
 
     Returns:
-        trial_id; trial_no, a number for it within this run; partitions, when the load began; the marks of `trial.json`; consumer_at_end (null: nobody
-        says) and consumer_due_ns, until when the reader along still had to read (null: nobody says, or it came to the end and had nothing more to read).
+        trial_id; trial_no, the trial's number within this run; partitions, of the topic when the
+        load began; the phases of `trial.json`; consumer_at_end, whether the concurrent consumer
+        reached the end (null: unknown); consumer_due_ns, until when it still had records to read
+        (null: unknown, or it reached the end).
     """
     rows = [
-        {"trial_no": number, **_marks(ledger, ended.get(ledger.record.trial_id))}
+        {"trial_no": number, **_info(ledger, endings.get(ledger.record.trial_id))}
         for number, ledger in enumerate(trials)
     ]
-    return spark.createDataFrame(pa.Table.from_pylist(rows, schema=_MARKS))
+    return spark.createDataFrame(pa.Table.from_pylist(rows, schema=_TRIAL_INFO))
 
 
-def _marks(ledger: Ledger, ending: ConsumerEnding | None) -> Mapping[str, object]:
-    read_on = (
-        {
-            "consumer_at_end": ending.at_end,
-            "consumer_due_ns": None if ending.at_end else ending.at_ns,
-        }
-        if ending
-        else {}
-    )
-    return {
+def _info(ledger: Ledger, ending: ConsumerEnding | None) -> Mapping[str, object]:
+    info = {
         "trial_id": ledger.record.trial_id,
         "partitions": ledger.record.partitions,
         **ledger.record.phases.model_dump(),
-        **read_on,
     }
+    if ending is None:
+        return info
+    due_ns = None if ending.at_end else ending.at_ns
+    return {**info, "consumer_at_end": ending.at_end, "consumer_due_ns": due_ns}
 
 
-def with_trial_numbers(frames: Frames, marks: DataFrame) -> Frames:
-    """Add `trial_no` to every table: between the ledger and the result a trial is a number, for a key of texts would cost more than all the rest."""
+def with_trial_numbers(frames: Frames, info: DataFrame) -> Frames:
+    """Replace `file` by `trial_no` in every DataFrame.
+
+    Between the ledger and the result, a trial is a number: grouping by strings would cost more
+    than all the rest.
+
+    Args:
+        frames: the ledgers' rows.
+        info: of `trial_info`.
+    """
     names = [
         name
         for name in (*_BY_RECORD, *OPTIONAL_TABLES)
@@ -189,19 +230,22 @@ def with_trial_numbers(frames: Frames, marks: DataFrame) -> Frames:
     return replace(
         frames,
         **{
-            name: getattr(frames, name).join(_numbers(marks, name), "file").drop("file")
+            name: getattr(frames, name).join(_numbers_by_file(info, name), "file").drop("file")
             for name in names
         },
     )
 
 
-def _numbers(marks: DataFrame, name: str) -> DataFrame:
-    return sf.broadcast(marks.select(_file(name).alias("file"), "trial_no"))
+def _numbers_by_file(info: DataFrame, name: str) -> DataFrame:
+    return sf.broadcast(info.select(_file_hash(name).alias("file"), "trial_no"))
 
 
-def collect_with_trial_ids(found: DataFrame, trials: Sequence[Ledger]) -> pa.Table:
-    """Compute a table, and give trials their names again: `trial_no` becomes `trial_id`. For Spark that would be one more join in every plan."""
-    table = found.toArrow()
+def collect_with_trial_ids(rows: DataFrame, trials: Sequence[Ledger]) -> pa.Table:
+    """Compute a DataFrame, and replace `trial_no` by `trial_id`.
+
+    In Spark this would be one more join in every plan.
+    """
+    table = rows.toArrow()
     ids = pa.array([ledger.record.trial_id for ledger in trials], pa.string())
     return table.set_column(
         table.column_names.index("trial_no"), TRIAL_ID, ids.take(table["trial_no"])

@@ -1,4 +1,7 @@
-"""The whole trials of a sweep, each ledger file checked against the contract before a JVM is started."""
+"""The sealed trials of a sweep.
+
+Every ledger file is checked against its schema before a JVM is started.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +21,13 @@ from experiments.ledger.validation import InvalidLedger, sealed_folders, validat
 __all__ = ["TRIAL_ID", "InvalidLedger", "Ledger", "Ledgers", "open_ledgers", "with_trial_id"]
 
 TRIAL_ID: Final = pa.field("trial_id", pa.string(), nullable=False)
-"""What tells the trials apart where their rows are in one table."""
-_GLOB: Final = str.maketrans({sign: f"\\{sign}" for sign in "{}[]*?\\"})
+"""The column that identifies the trial in a table with the rows of several."""
+_ESCAPED_GLOB: Final = str.maketrans({character: f"\\{character}" for character in "{}[]*?\\"})
 
 
 @dataclass(frozen=True)
 class Ledger:
-    """One whole trial: what it was, and how many rows its tables hold by their own footers."""
+    """One sealed trial: its record, and the row counts of its tables' footers."""
 
     record: TrialRecord
     folder: str
@@ -33,13 +36,13 @@ class Ledger:
     reads_rows: int
 
     def path(self, table: str) -> str:
-        """Return where a table lies, in the file system of its sweep."""
+        """Return the path of a table in the file system of its sweep."""
         return f"{self.folder}/{table}.parquet"
 
 
 @dataclass(frozen=True)
 class Ledgers:
-    """All whole trials of one sweep, by trial id, on any file system that Arrow and Spark both know."""
+    """The sealed trials of a sweep, by trial id, on a file system that Arrow and Spark support."""
 
     files: pafs.FileSystem
     root: str
@@ -47,14 +50,17 @@ class Ledgers:
     trials: tuple[Ledger, ...]
 
     def spark_paths(self, table: str) -> list[str]:
-        """Return a table's files as Spark wants them: Hadoop paths, whose blanks stay and whose glob signs are escaped."""
-        return [self.scheme + ledger.path(table).translate(_GLOB) for ledger in self.trials]
+        """Return a table's files for Spark, as Hadoop paths.
+
+        Blanks are not escaped, but the characters of Hadoop's glob patterns are.
+        """
+        return [self.scheme + ledger.path(table).translate(_ESCAPED_GLOB) for ledger in self.trials]
 
     def read(self, table: str) -> pa.Table:
-        """Read a table of all trials at once, with `trial_id`: one that has a few hundred rows a trial.
+        """Return a table of all trials with `trial_id`; for tables of a few hundred rows per trial.
 
         Raises:
-            UnfitLedger: a file's data cannot be read though its footer can.
+            InvalidLedger: a file's footer is valid, but its data cannot be read.
         """
         return pa.concat_tables(
             [
@@ -65,7 +71,7 @@ class Ledgers:
 
 
 def with_trial_id(trial_id: str, rows: pa.Table) -> pa.Table:
-    """Add the trial to its rows, as their last column."""
+    """Add the trial id to a table, as its last column."""
     return rows.append_column(TRIAL_ID, pa.array([trial_id] * len(rows), pa.string()))
 
 
@@ -74,43 +80,46 @@ def _rows(files: pafs.FileSystem, ledger: Ledger, table: str) -> pa.Table:
         with files.open_input_file(ledger.path(table)) as stream:
             return pq.ParquetFile(stream).read().cast({**TABLES, **OPTIONAL_TABLES}[table])
     except (pa.ArrowInvalid, OSError) as error:
-        told = f"trial {ledger.record.trial_id}: {table}.parquet cannot be read: its footer is whole, and its data are not"
-        raise InvalidLedger(told) from error
+        raise InvalidLedger(
+            f"trial {ledger.record.trial_id}: {table}.parquet cannot be read: "
+            "its footer is valid, but its data are not"
+        ) from error
 
 
 def open_ledgers(sweep: str) -> Ledgers:
-    """Find and check the whole trials of a sweep.
+    """Find and check the sealed trials of a sweep.
 
     Args:
-        sweep: the sweep's folder, as a path of this machine or as a URI that `pyarrow.fs.FileSystem.from_uri` knows.
+        sweep: the sweep's folder, as a path of this machine or as a URI that
+            `pyarrow.fs.FileSystem.from_uri` accepts.
 
     Raises:
-        UnfitLedger: there is no such sweep, or a trial's file is missing, cut short, of another version or of another trial.
+        InvalidLedger: the sweep does not exist, or a trial's file is missing, truncated, of another
+            version or of another trial.
     """
     files, root, scheme = _locate(sweep)
     if files.get_file_info(f"{root}/trials").type != pafs.FileType.Directory:
-        raise InvalidLedger(f"{sweep} is no sweep: it has no folder trials")
+        raise InvalidLedger(f"{sweep} is not a sweep: it has no folder trials")
     return Ledgers(
         files,
         root,
         scheme,
-        tuple(_checked(files, folder) for folder in sealed_folders(files, root)),
+        tuple(_check_trial(files, folder) for folder in sealed_folders(files, root)),
     )
 
 
 def _locate(sweep: str) -> tuple[pafs.FileSystem, str, str]:
-    """Return the file system, the path in it, and what Spark wants before such a path."""
+    """Return the file system, the path in it, and the prefix of such paths for Spark."""
     parts = urlsplit(sweep)
     if not parts.scheme:
         return pafs.LocalFileSystem(), str(Path(sweep).resolve()), "file://"
     files, root = pafs.FileSystem.from_uri(sweep)
-    in_root = (
-        parts.netloc and root.split("/")[0] == parts.netloc
-    )  # object stores: the bucket is part of Arrow's path
+    # For object stores, the bucket is part of Arrow's path.
+    in_root = parts.netloc and root.split("/")[0] == parts.netloc
     return files, root.rstrip("/"), f"{parts.scheme}://" + ("" if in_root else parts.netloc)
 
 
-def _checked(files: pafs.FileSystem, folder: str) -> Ledger:
-    """Return a trial's ledger, its files compared with the contract and with what `trial.json` says of them."""
+def _check_trial(files: pafs.FileSystem, folder: str) -> Ledger:
+    """Check a trial's files against their schemas and its `trial.json`, and return its ledger."""
     record, rows = validate_trial(files, folder)
     return Ledger(record, folder, rows["attempts"], rows["log"], rows["reads"])

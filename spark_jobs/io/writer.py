@@ -1,4 +1,7 @@
-"""The results as files: single ones, sorted, with nothing in them that tells when or where they were made."""
+"""The results as files: one per table, sorted, and the same bytes for the same values.
+
+Nothing in them depends on when or where they were written.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ import pyarrow.parquet as pq
 
 from experiments.ledger.result_tables import RESULTS
 
-_ORDER: Final = (
+_SORT_COLUMNS: Final = (
     "trial_id",
     "cell",
     "measure",
@@ -43,19 +46,20 @@ _ORDER: Final = (
 
 
 def write_results(files: pafs.FileSystem, sweep: str, tables: Mapping[str, pa.Table]) -> None:
-    """Write `results/<name>.parquet`, all under partial names first, so that what was there stays until all is new.
+    """Write `results/<name>.parquet`.
 
-    Equal tables give equal bytes.
+    All files are written under partial names first, so that earlier results stay until all new ones
+    are complete. Equal tables give equal bytes.
 
     Raises:
-        ValueError: a table does not fit its schema.
-        OSError: the file system refused.
+        ValueError: a table does not match its schema.
+        OSError: the file system failed.
     """
     folder = f"{sweep}/results"
     files.create_dir(folder)
     for name, schema in RESULTS.items():
         pq.write_table(
-            _in_order(tables[name].select(schema.names).cast(schema)),
+            _sorted(tables[name].select(schema.names).cast(schema)),
             f"{folder}/.{name}.partial",
             filesystem=files,
             compression="zstd",
@@ -64,7 +68,7 @@ def write_results(files: pafs.FileSystem, sweep: str, tables: Mapping[str, pa.Ta
         files.move(f"{folder}/.{name}.partial", f"{folder}/{name}.parquet")
 
 
-def _in_order(table: pa.Table) -> pa.Table:
+def _sorted(table: pa.Table) -> pa.Table:
     return table.sort_by(
-        [(name, "ascending") for name in _ORDER if name in table.column_names]
+        [(name, "ascending") for name in _SORT_COLUMNS if name in table.column_names]
     ).combine_chunks()

@@ -1,1 +1,1 @@
-"""The measures of every trial: fates, order, latency, availability, throughput. `docs/metrics.md` has the formulas."""
+"""The measures of every trial. `docs/metrics.md` has the formulas."""

@@ -1,4 +1,7 @@
-"""A cell over its repeats: sums of what was counted, medians and maxima of what was timed. Void trials are counted and not judged."""
+"""The table of cells: over a cell's trials, the sums of counts and the medians and maxima of times.
+
+Void trials are counted, but their values are not used.
+"""
 
 from __future__ import annotations
 
@@ -22,58 +25,56 @@ Row = Mapping[str, Any]
 
 
 def cell_table(trials: pa.Table, latency: pa.Table) -> pa.Table:
-    """Return the table of cells.
+    """Return the table `CELLS`.
 
     Args:
-        trials: of `spark_jobs.measures.trials`.
-        latency: of `spark_jobs.measures.latency`.
+        trials: the table `TRIALS`.
+        latency: the table `LATENCY`.
     """
-    timed = {row["trial_id"]: row for row in trials.to_pylist()}
+    rows = {row["trial_id"]: row for row in trials.to_pylist()}
     for row in latency.to_pylist():
         if row["phase"] == Phase.ALL:
-            timed[row["trial_id"]] |= {
+            rows[row["trial_id"]] |= {
                 f"{row['measure']}_{name}_us": row[f"{name}_us"] for name in QUANTILES
             }
     by_cell: dict[str, list[Row]] = {}
-    for trial in timed.values():
+    for trial in rows.values():
         by_cell.setdefault(trial["cell"], []).append(trial)
     return pa.Table.from_pylist(
-        [_cell(cell, of) for cell, of in sorted(by_cell.items())], schema=CELLS
+        [_cell(cell, trials_of) for cell, trials_of in sorted(by_cell.items())], schema=CELLS
     )
 
 
 def _cell(cell: str, trials: Sequence[Row]) -> Row:
-    judged = [trial for trial in trials if trial["status"] == Status.SEALED]
+    sealed = [trial for trial in trials if trial["status"] == Status.SEALED]
     return {
         "cell": cell,
-        "sealed_trials": len(judged),
-        "void_trials": len(trials) - len(judged),
-        "trials_with_loss": sum(trial["lost_low_records"] > 0 for trial in judged),
-        "trials_with_duplicates": sum(trial["duplicate_copies"] > 0 for trial in judged),
+        "sealed_trials": len(sealed),
+        "void_trials": len(trials) - len(sealed),
+        "trials_with_loss": sum(trial["lost_low_records"] > 0 for trial in sealed),
+        "trials_with_duplicates": sum(trial["duplicate_copies"] > 0 for trial in sealed),
         **{
-            name: _sum([trial[name] for trial in judged])
+            name: _sum([trial[name] for trial in sealed])
             for name in CELLS.names
             if name.endswith(SUMMED_SUFFIXES)
         },
         **{
-            f"{name}_{of}": value
+            f"{name}_{statistic}": value
             for name in SUMMARIZED_COLUMNS
-            for of, value in _spread([trial.get(name) for trial in judged]).items()
+            for statistic, value in _spread([trial.get(name) for trial in sealed]).items()
         },
     }
 
 
 def _sum(counts: Sequence[int | None]) -> int | None:
-    """Return the sum; where one count is not known, that is not either."""
+    """Return the sum; if any count is unknown, None."""
     known = [count for count in counts if count is not None]
     return sum(known) if len(known) == len(counts) else None
 
 
 def _spread(values: Sequence[float | None]) -> dict[str, float | None]:
-    """Return median and maximum of what there is; of nothing, neither."""
-    there = [value for value in values if value is not None]
-    return (
-        {"median": float(median(there)), "max": float(max(there))}
-        if there
-        else {"median": None, "max": None}
-    )
+    """Return the median and the maximum of the known values; None if there is none."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return {"median": None, "max": None}
+    return {"median": float(median(known)), "max": float(max(known))}

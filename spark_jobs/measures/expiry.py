@@ -1,7 +1,8 @@
-"""Logs whose first records had expired at their end: what may be said of a record that was acknowledged there.
+"""Logs whose first records had expired before the final read.
 
-The log of such a trial holds what the reader along was given of the part that is gone, so that a record which it was given counts as any other. Of one that
-nobody was given it is not known whether it was there: it is no loss for certain.
+The ledger's log contains the expired records that the concurrent consumer received, so these count
+as any other. If no consumer received an acknowledged record before it expired, its fate is
+unknown: it may have been stored.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _PLACE: Final = ("trial_no", "partition", "offset")
 
 
 def log_start_offsets(ledgers: Sequence[Ledger]) -> Mapping[str, Mapping[int, int]]:
-    """Return where partitions began at the end, of the trials in which any record had expired."""
+    """Return each partition's first offset at the final read, of trials with expired records."""
     return {
         ledger.record.trial_id: ledger.record.begin_offsets
         for ledger in ledgers
@@ -39,12 +40,14 @@ def log_start_offsets(ledgers: Sequence[Ledger]) -> Mapping[str, Mapping[int, in
 
 
 def with_expired_unknown(frames: Frames, ledgers: Sequence[Ledger]) -> Frames:
-    """Return the ledgers with nothing claimed of an acknowledged record whose place had expired and that nobody was given.
+    """Return the ledgers, with the outcome unknown for records that expired before any read.
 
-    Where another record was seen at its place, it was not there, and stays lost. Where nothing had expired in any trial, Spark computes nothing of it.
+    If another record was read at the same offset, the record was not stored there: it stays lost.
+    If no trial has expired records, Spark computes nothing.
 
     Args:
-        frames: as a `read_committed` application has them; of `spark_jobs.measures.transactions.read_committed_view`.
+        frames: as a `read_committed` application sees them; of
+            `spark_jobs.measures.transactions.read_committed_view`.
         ledgers: the trials, in the order of their numbers.
     """
     rows = [
@@ -58,25 +61,25 @@ def with_expired_unknown(frames: Frames, ledgers: Sequence[Ledger]) -> Frames:
         pa.Table.from_pylist(rows, schema=_BEGINS)
     )
     unseen = _unseen(frames.attempts, frames.log, begins).withColumn("unseen", sf.lit(True))
-    claim = sf.when(sf.col("unseen"), sf.lit(UNKNOWN)).otherwise(sf.col("outcome"))
+    outcome = sf.when(sf.col("unseen"), sf.lit(UNKNOWN)).otherwise(sf.col("outcome"))
     return replace(
         frames,
         attempts=frames.attempts.join(unseen, list(_ID), "left")
-        .withColumn("outcome", claim)
+        .withColumn("outcome", outcome)
         .drop("unseen"),
     )
 
 
 def _unseen(attempts: DataFrame, log: DataFrame, begins: DataFrame) -> DataFrame:
-    """Return the ids of acknowledged records of which neither they nor their place was seen, and whose place had expired."""
-    gone = (
+    """Return the acknowledged records at expired offsets that no consumer read."""
+    expired = (
         attempts.where(sf.col("outcome") == ACKED)
         .join(sf.broadcast(begins), ["trial_no", "partition"])
         .where("offset < begin_offset")
     )
     seen = log.where("intact").select(*_ID).where("producer IS NOT NULL")
     return (
-        gone.join(seen, list(_ID), "left_anti")
+        expired.join(seen, list(_ID), "left_anti")
         .join(log.select(*_PLACE), list(_PLACE), "left_anti")
         .select(*_ID)
     )

@@ -1,6 +1,7 @@
-"""What became of every record: attempts against the final read of the log and against what was read, by bitmaps.
+"""The fate of every record: attempts compared with the final read of the log, by bitmaps.
 
-The formulas, and where a record with two claims goes, are in `docs/metrics.md`.
+`docs/metrics.md` has the formulas, and says how a record with two outcomes is counted. Duplicates
+are found in a second pass, over the few blocks that hold more copies than records.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from experiments.ledger.schema import ABORTED, ACKED, REJECTED, UNKNOWN
 from spark_jobs.measures.blocks import (
     BLOCK,
     RECORD,
-    bits,
+    bitmap_union,
     cardinality,
     contains_bit,
     difference,
@@ -32,7 +33,7 @@ PRESENT: Final = {
     UNKNOWN: Fate.UNKNOWN_PRESENT,
     ABORTED: Fate.ABORTED_VISIBLE,
 }
-"""The fate of a record that is in the log, before copies beyond the first are looked for."""
+"""The fate of a record that is in the log, before duplicates are counted."""
 ABSENT: Final = {
     ACKED: Fate.LOST,
     REJECTED: Fate.REJECTED,
@@ -46,7 +47,7 @@ _COUNTS: Final = ("copies", "corrupt", "reads")
 
 
 def record_blocks(attempts: DataFrame, log: DataFrame, reads: DataFrame) -> DataFrame:
-    """Unite all sides of the ledger, a row a block.
+    """Unite attempts, log and reads, one row per block.
 
     Args:
         attempts: trial_no, producer, seq, outcome.
@@ -54,9 +55,10 @@ def record_blocks(attempts: DataFrame, log: DataFrame, reads: DataFrame) -> Data
         reads: trial_no, producer, seq.
 
     Returns:
-        The block's key; the bitmaps of the outcomes, `present` (intact in the log) and `read` (received by any consumer); `copies`, the
-        intact rows of the log; `corrupt`, its other rows, whose ids cannot be relied on; `reads`, what was received. Rows without an id to rely on
-        have the block null.
+        The block's key; a bitmap for each outcome, `present` (intact in the log) and `read`
+        (received by any consumer); and three counts: `copies`, the intact rows of the log,
+        `corrupt`, its other rows, whose ids are not reliable, and `reads`, the reads. In rows
+        without a reliable id, the block is null.
     """
     marks = (
         attempts.transform(_attempt_marks)
@@ -64,7 +66,7 @@ def record_blocks(attempts: DataFrame, log: DataFrame, reads: DataFrame) -> Data
         .unionByName(reads.transform(_read_marks))
     )
     aggregates = (
-        *(bits(name).alias(name) for name in _BITMAPS),
+        *(bitmap_union(name).alias(name) for name in _BITMAPS),
         *(sf.sum(name).alias(name) for name in _COUNTS),
     )
     return marks.groupBy(*BLOCK).agg(*aggregates).select(*BLOCK, *_BITMAPS, *_COUNTS)
@@ -101,19 +103,20 @@ def _read_marks(reads: DataFrame) -> DataFrame:
     )
 
 
-def _side(said: Mapping[str, Column]) -> Iterator[Column]:
-    """Yield what one side of the ledger says of a block, and nothing of what the others say."""
-    return (said.get(name, zero()).alias(name) for name in (*_BITMAPS, *_COUNTS))
+def _side(columns: Mapping[str, Column]) -> Iterator[Column]:
+    """Yield all bitmaps and counts, with 0 for those that another table of the ledger has."""
+    return (columns.get(name, zero()).alias(name) for name in (*_BITMAPS, *_COUNTS))
 
 
 def count_fates(blocks: DataFrame) -> DataFrame:
-    """Count the records of each fate as if no record had a copy beyond its first; `with_further_copies` adds those.
+    """Count the records of each fate as if no record had duplicates; `with_duplicates` adds them.
 
     Args:
         blocks: of `record_blocks`.
 
     Returns:
-        trial_no, outcome, fate, records, duplicated_records, copies: a row for every trial and fate, also where it has no record.
+        trial_no, outcome, fate, records, duplicated_records, copies; one row per trial and fate,
+        also if no record has it.
     """
     counts = _counts()
     totals = blocks.groupBy("trial_no").agg(
@@ -134,7 +137,7 @@ def count_fates(blocks: DataFrame) -> DataFrame:
 
 
 def _counts() -> dict[tuple[str | None, Fate], Column]:
-    """Return, for each outcome and fate, how many records of a block have it."""
+    """Return the number of a block's records with each outcome and fate."""
     return {
         **{
             (outcome, fate): cardinality(intersection(outcome, "present"))
@@ -152,19 +155,19 @@ def _counts() -> dict[tuple[str | None, Fate], Column]:
     }
 
 
-def count_duplicates(copies: DataFrame, crowded_blocks: DataFrame) -> DataFrame:
-    """Count the copies beyond the first by the outcome of their record.
+def count_duplicates(duplicates: DataFrame, blocks: DataFrame) -> DataFrame:
+    """Count duplicates by the outcome of their record.
 
     Args:
-        copies: of `spark_jobs.measures.fates.find_duplicates`.
-        crowded_blocks: the blocks that those were found in.
+        duplicates: of `find_duplicates`.
+        blocks: the blocks in which they were found.
 
     Returns:
-        trial_no, outcome (null: never attempted), records, copies beyond the first.
+        trial_no, outcome (null: never attempted), records, copies (without each record's first).
     """
     outcome = sf.coalesce(*(sf.when(contains_bit(name), name) for name in OUTCOMES))
     return (
-        copies.join(crowded_blocks.select(*BLOCK, *OUTCOMES), list(BLOCK))
+        duplicates.join(blocks.select(*BLOCK, *OUTCOMES), list(BLOCK))
         .groupBy("trial_no", outcome.alias("outcome"))
         .agg(
             sf.count_distinct("producer", "block", "bit").alias("records"),
@@ -174,22 +177,24 @@ def count_duplicates(copies: DataFrame, crowded_blocks: DataFrame) -> DataFrame:
     )
 
 
-def with_duplicates(counted: DataFrame, further: DataFrame) -> DataFrame:
-    """Correct the fates by the further copies: acknowledged records move to DUPLICATED, all others keep their fate.
+def with_duplicates(counted: DataFrame, duplicates: DataFrame) -> DataFrame:
+    """Correct the fates: acknowledged records with duplicates move to DUPLICATED.
+
+    Records with another outcome keep their fate.
 
     Args:
-        counted: of `fates`.
-        further: of `further_copies`.
+        counted: of `count_fates`.
+        duplicates: of `count_duplicates`.
 
     Returns:
-        What `fates` returns.
+        What `count_fates` returns.
     """
-    corrected = counted.unionByName(further.transform(_corrections)).groupBy(*_KEY)
+    corrected = counted.unionByName(duplicates.transform(_corrections)).groupBy(*_KEY)
     return corrected.agg(*(sf.sum(name).alias(name) for name in _SUMS)).select(*_KEY, *_SUMS)
 
 
-def _corrections(further: DataFrame) -> DataFrame:
-    """Return what the further copies add to and take from each fate."""
+def _corrections(duplicates: DataFrame) -> DataFrame:
+    """Return what duplicates add to and take from each fate."""
     records, copies, outcome = sf.col("records"), sf.col("copies"), sf.col("outcome")
     acked = sf.array(
         _correction(Fate.DELIVERED_ONCE, -records, zero(), -records),
@@ -201,7 +206,7 @@ def _corrections(further: DataFrame) -> DataFrame:
         chosen = chosen.when(
             outcome == name, sf.array(_correction(PRESENT[name], zero(), records, copies))
         )
-    return further.select("trial_no", "outcome", sf.inline(chosen.otherwise(phantom)))
+    return duplicates.select("trial_no", "outcome", sf.inline(chosen.otherwise(phantom)))
 
 
 def _correction(fate: Fate, records: Column, duplicated_records: Column, copies: Column) -> Column:
@@ -214,25 +219,22 @@ def _correction(fate: Fate, records: Column, duplicated_records: Column, copies:
     return sf.struct(*(column.alias(name) for name, column in columns.items()))
 
 
-# ---------- Records that are in the log more than once, place by place: a second pass over the few blocks that hold more copies than records.
-
-
-def find_duplicates(log: DataFrame, crowded_blocks: DataFrame) -> DataFrame:
-    """Find every intact copy beyond the first of a record, exactly.
+def find_duplicates(log: DataFrame, blocks: DataFrame) -> DataFrame:
+    """Find every intact copy of a record except its first, exactly.
 
     Args:
         log: trial_no, producer, seq, partition, offset, intact.
-        crowded_blocks: those of `spark_jobs.measures.fates.record_blocks` that `spark_jobs.measures.blocks.has_duplicates` picks.
+        blocks: of `record_blocks`, those that `spark_jobs.measures.blocks.has_duplicates` selects.
 
     Returns:
-        The record's key, seq, partition, offset; `copy`, from 2 by partition and offset; `repeats_there`, whether an earlier one lies in the same
-        partition.
+        The record's key, seq, partition, offset; `copy`, the copy's number from 2 on, by partition
+        and offset; `repeats_there`, whether the same partition holds an earlier copy.
     """
     in_order = Window.partitionBy(*RECORD).orderBy("partition", "offset")
     first_there = sf.min("offset").over(Window.partitionBy(*RECORD, "partition"))
     return (
         with_block(log.where("intact"))
-        .join(crowded_blocks.select(*BLOCK), list(BLOCK))
+        .join(blocks.select(*BLOCK), list(BLOCK))
         .select(
             *(*RECORD, "seq", "partition", "offset"),
             sf.row_number().over(in_order).alias("copy"),

@@ -1,9 +1,14 @@
-"""How long acknowledgement and delivery took, from the time the record was intended: exact quantiles, to the microsecond.
+"""Latency of acknowledgement and of delivery, with quantiles exact to the microsecond.
 
-Quantiles come from a histogram of whole microseconds. Cutting to microseconds never changes the order of two values, so the
-quantile of the cut values is the cut quantile of the values themselves.
+Both are measured from the record's intended time. Quantiles come from a histogram of whole
+microseconds. Truncation to microseconds keeps the order of any two values, so the quantile of the
+truncated values is the truncated quantile.
 
-Between the ledger and the result, trial, measure and phase are small numbers: a key of texts would cost more than all the rest.
+Histograms are log-linear, as an HDR histogram: slots are 1 us wide below 256 us, and above at most
+1/128 of the value. Below zero they are the mirror image: -1 is to -2 what 0 is to 1.
+
+Between the ledger and the result, trial, measure and phase are small numbers: grouping by strings
+would cost more than all the rest.
 """
 
 from __future__ import annotations
@@ -18,17 +23,15 @@ from experiments.ledger.result_tables import QUANTILES, Measure, Phase
 from experiments.ledger.schema import ACKED
 from spark_jobs.measures.blocks import BLOCK, RECORD, with_block
 
-# ---------- The slots of latency histograms, log-linear as an HDR histogram's: 1 us wide below 256 us, and from there on at most 1/128 of the value.
-#
-# Below zero they are the mirror image: -1 is to -2 what 0 is to 1.
-
-
 _EXACT_BITS: Final = 8
 _BITS: Final = 63
+_PARTS: Final = ("trial_no", "measure", "phase")
+_MEASURES: Final = tuple(Measure)
+_PHASES: Final = tuple(Phase)
 
 
 def slot(us: str) -> Column:
-    """Return the lower bound of the slot that a value lies in; both in whole microseconds."""
+    """Return the lower bound of a value's slot; both in whole microseconds."""
     width_bits = _width_bits(us)
     return sf.call_function(
         "shiftleft", sf.call_function("shiftright", sf.col(us), width_bits), width_bits
@@ -43,7 +46,10 @@ def slot_end(from_us: str) -> Column:
 
 
 def _width_bits(us: str) -> Column:
-    """The slot's width as a power of two: comparisons, because logarithms of floating-point numbers are wrong at the bounds."""
+    """Return the slot's width as a power of two.
+
+    By comparisons: logarithms of floating-point numbers are wrong at the bounds.
+    """
     magnitude = sf.when(sf.col(us) < 0, sf.bitwise_not(us)).otherwise(sf.col(us))
     steps = [(magnitude < 2**bits, bits - _EXACT_BITS) for bits in range(_EXACT_BITS, _BITS)]
     first, *others = steps
@@ -51,13 +57,8 @@ def _width_bits(us: str) -> Column:
     return chain.otherwise(_BITS - _EXACT_BITS)
 
 
-_PARTS: Final = ("trial_no", "measure", "phase")
-_MEASURES: Final = tuple(Measure)
-_PHASES: Final = tuple(Phase)
-
-
 def ack_latencies(attempts: DataFrame) -> DataFrame:
-    """Return intended_ns and end_ns of every acknowledged record that tells when, measure 0 (`ack`).
+    """Return trial_no, measure 0 (`ack`), intended_ns and end_ns of every acknowledged record.
 
     Args:
         attempts: trial_no, intended_ns, settled_ns, outcome.
@@ -72,11 +73,14 @@ def ack_latencies(attempts: DataFrame) -> DataFrame:
 
 
 def first_reads(reads: DataFrame, suspects: DataFrame, repeated: DataFrame) -> DataFrame:
-    """Return the first read of every record: as it is in blocks where nothing was read twice, the earliest in others.
+    """Return the first read of every record.
+
+    In blocks where nothing was read twice this is the only read, in the others the earliest.
 
     Args:
-        reads: trial_no, producer, seq, intended_ns, received_ns; rows without producer are not of this trial.
-        suspects: the blocks that `spark_jobs.measures.blocks.has_repeated_reads` picks.
+        reads: trial_no, producer, seq, intended_ns, received_ns; rows without a producer are not
+            of this trial.
+        suspects: the blocks that `spark_jobs.measures.blocks.has_repeated_reads` selects.
         repeated: the reads of those blocks.
 
     Returns:
@@ -99,13 +103,14 @@ def first_reads(reads: DataFrame, suspects: DataFrame, repeated: DataFrame) -> D
 
 
 def end_to_end_latencies(reads: DataFrame) -> DataFrame:
-    """Return intended_ns and end_ns of every read, measure 1 (`end_to_end`).
+    """Return trial_no, measure 1 (`end_to_end`), intended_ns and end_ns of every read.
 
     Args:
-        reads: trial_no, intended_ns, received_ns; first reads only, rows without intended_ns are not of this trial.
+        reads: trial_no, intended_ns, received_ns; first reads only. Rows without intended_ns are
+            not of this trial.
     """
-    ours = reads.where("intended_ns IS NOT NULL")
-    return ours.select(
+    of_trial = reads.where("intended_ns IS NOT NULL")
+    return of_trial.select(
         "trial_no",
         sf.lit(_MEASURES.index(Measure.END_TO_END)).alias("measure"),
         "intended_ns",
@@ -114,46 +119,48 @@ def end_to_end_latencies(reads: DataFrame) -> DataFrame:
 
 
 def both_latencies(attempts: DataFrame, reads: DataFrame) -> DataFrame:
-    """Return intended_ns and end_ns of both measures.
+    """Return trial_no, measure, intended_ns and end_ns of both measures.
 
     Args:
-        attempts: as `ack_latencies` wants them.
-        reads: as `end_to_end_latencies` wants them.
+        attempts: as for `ack_latencies`.
+        reads: as for `end_to_end_latencies`.
     """
     return ack_latencies(attempts).unionByName(end_to_end_latencies(reads))
 
 
-def to_microseconds(latencies: DataFrame, marks: DataFrame) -> DataFrame:
-    """Cut latencies to whole microseconds, downwards also below zero, and say in which phase the record was intended.
+def to_microseconds(latencies: DataFrame, trial_info: DataFrame) -> DataFrame:
+    """Round latencies down to whole microseconds, also below zero, and add the phase.
+
+    The phase is the one of the record's intended time.
 
     Args:
         latencies: trial_no, measure, intended_ns, end_ns.
-        marks: trial_no, fault_begin_ns, fault_end_ns, a row a trial.
+        trial_info: trial_no, fault_begin_ns, fault_end_ns; one row per trial.
 
     Returns:
-        trial_no, measure, phase (null: a trial without fault), us.
+        trial_no, measure, phase (null: a trial without a fault), us.
     """
     us = sf.expr("(end_ns - intended_ns - pmod(end_ns - intended_ns, 1000L)) div 1000L")
-    marked = latencies.join(
-        sf.broadcast(marks.select("trial_no", "fault_begin_ns", "fault_end_ns")), "trial_no"
+    with_fault = latencies.join(
+        sf.broadcast(trial_info.select("trial_no", "fault_begin_ns", "fault_end_ns")), "trial_no"
     )
-    return marked.select("trial_no", "measure", _phase().alias("phase"), us.alias("us"))
+    return with_fault.select("trial_no", "measure", _phase().alias("phase"), us.alias("us"))
 
 
 def to_slots(latencies: DataFrame) -> DataFrame:
-    """Cut latencies further down to slots, told by their lower bound.
+    """Round latencies down to the lower bound of their slot.
 
     Args:
-        latencies: of `whole_us`; the same columns are returned.
+        latencies: of `to_microseconds`; the same columns are returned.
     """
     return latencies.withColumn("us", slot("us"))
 
 
 def to_slots_except(latencies: DataFrame, fine_slots: DataFrame) -> DataFrame:
-    """Cut latencies down to slots, all but those in some.
+    """Round latencies down to their slot, except those in some slots.
 
     Args:
-        latencies: of `whole_us`; the same columns are returned.
+        latencies: of `to_microseconds`; the same columns are returned.
         fine_slots: trial_no, measure, slot (its lower bound, microseconds).
     """
     fine = sf.broadcast(fine_slots.withColumn("fine", sf.expr("true")))
@@ -167,7 +174,7 @@ def to_slots_except(latencies: DataFrame, fine_slots: DataFrame) -> DataFrame:
 
 
 def histogram(latencies: DataFrame) -> DataFrame:
-    """Count equal latencies, by phase and over all.
+    """Count equal latencies, by phase and over all phases.
 
     Args:
         latencies: trial_no, measure, phase (null: none), us.
@@ -176,16 +183,16 @@ def histogram(latencies: DataFrame) -> DataFrame:
         trial_no, measure, phase, us, records.
     """
     counted = latencies.groupBy(*_PARTS, "us").agg(sf.count("*").alias("records"))
-    both = sf.explode(sf.array_compact(sf.array(_phase_no(Phase.ALL), "phase"))).alias("phase")
-    by_phase = counted.select("trial_no", "measure", both, "us", "records").groupBy(*_PARTS, "us")
+    phases = sf.explode(sf.array_compact(sf.array(_phase_no(Phase.ALL), "phase"))).alias("phase")
+    by_phase = counted.select("trial_no", "measure", phases, "us", "records").groupBy(*_PARTS, "us")
     return by_phase.agg(sf.sum("records").alias("records")).select(*_PARTS, "us", "records")
 
 
 def with_slot_bounds(counted: DataFrame) -> DataFrame:
-    """Tell each slot of a histogram by both its bounds.
+    """Return a histogram with both bounds of each slot.
 
     Args:
-        counted: of `histogram`, over `coarse` latencies.
+        counted: of `histogram`, over latencies of `to_slots`.
 
     Returns:
         trial_no, measure, phase, from_us, to_us (exclusive), records.
@@ -195,21 +202,21 @@ def with_slot_bounds(counted: DataFrame) -> DataFrame:
     )
 
 
-def quantile_slots(found: DataFrame) -> DataFrame:
-    """Return the slots that quantiles lie in.
+def quantile_slots(by_slot: DataFrame) -> DataFrame:
+    """Return the slots that hold a quantile.
 
     Args:
-        found: of `quantiles`, over `coarse` latencies.
+        by_slot: of `quantiles`, over latencies of `to_slots`.
 
     Returns:
         trial_no, measure, slot; each once.
     """
     slots = sf.array(*(f"{name}_us" for name in QUANTILES))
-    return found.select("trial_no", "measure", sf.explode(slots).alias("slot")).distinct()
+    return by_slot.select("trial_no", "measure", sf.explode(slots).alias("slot")).distinct()
 
 
 def _phase() -> Column:
-    """The phase that the record was intended in; a fault that nothing ended lasts to the end."""
+    """Return the phase of the intended time; a fault without an end lasts until the trial ends."""
     intended = sf.col("intended_ns")
     before, after = intended < sf.col("fault_begin_ns"), intended >= sf.col("fault_end_ns")
     in_fault = (
@@ -225,13 +232,14 @@ def _phase_no(phase: Phase) -> Column:
 
 
 def quantiles(counted: DataFrame) -> DataFrame:
-    """Read the quantiles off a histogram.
+    """Return the quantiles of a histogram.
 
     Args:
         counted: of `histogram`.
 
     Returns:
-        trial_no, measure, phase, records, negative_records and `<quantile>_us` for each of `QUANTILES`.
+        trial_no, measure, phase, records, negative_records, and `<quantile>_us` for each of
+        `QUANTILES`.
     """
     parts = Window.partitionBy(*_PARTS)
     up_to = sf.sum("records").over(
@@ -243,7 +251,7 @@ def quantiles(counted: DataFrame) -> DataFrame:
             "us",
             "records",
             up_to.alias("up_to"),
-            sf.sum("records").over(parts).alias("of"),
+            sf.sum("records").over(parts).alias("total"),
         )
         .groupBy(*_PARTS)
         .agg(
@@ -260,18 +268,18 @@ def _negative() -> Column:
 
 
 def _quantile(thousandths: int) -> Column:
-    """Nearest rank, in whole numbers: the smallest value with up_to / of >= thousandths / 1000."""
-    return sf.min(sf.when(sf.col("up_to") * 1000 >= sf.col("of") * thousandths, sf.col("us")))
+    """Nearest rank, in integers: the smallest value with up_to / total >= thousandths / 1000."""
+    return sf.min(sf.when(sf.col("up_to") * 1000 >= sf.col("total") * thousandths, sf.col("us")))
 
 
-def with_measure_names(found: DataFrame) -> DataFrame:
-    """Give measures and phases their names again.
+def with_measure_names(rows: DataFrame) -> DataFrame:
+    """Replace the numbers of measures and phases by their names.
 
     Args:
-        found: of `quantiles` or `bounded`; the same columns are returned.
+        rows: of `quantiles` or `with_slot_bounds`; the same columns are returned.
     """
     names = {
-        name: sf.element_at(sf.array(*map(sf.lit, of)), sf.col(name) + 1)
-        for name, of in (("measure", _MEASURES), ("phase", _PHASES))
+        name: sf.element_at(sf.array(*map(sf.lit, values)), sf.col(name) + 1)
+        for name, values in (("measure", _MEASURES), ("phase", _PHASES))
     }
-    return found.withColumns(names)
+    return rows.withColumns(names)

@@ -1,4 +1,4 @@
-"""Records that lie behind later ones of the same producer, in the order of a partition's log."""
+"""Records out of order: in a partition's log, a later record of their producer precedes them."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 
 _STREAM: Final = ("trial_no", "partition", "producer")
-"""Within one there is an order: Kafka promises it of what a producer sends to a partition, and of nothing more."""
+"""Kafka guarantees an order only among the records that one producer sends to one partition."""
 
 
 def rows_out_of_order(log: DataFrame) -> DataFrame:
-    """Find the rows of the log that lie behind a record with a higher seq of the same producer in the same partition, first copies and further ones.
+    """Find the rows after a record with a higher seq of the same producer and partition.
+
+    Duplicates are included.
 
     Args:
-        log: trial_no, partition, offset, producer, seq, intact; corrupt rows and those without id are in no order.
+        log: trial_no, partition, offset, producer, seq, intact; corrupt rows and rows without an
+            id have no order.
 
     Returns:
         trial_no, partition, producer, seq, offset.
@@ -23,33 +26,35 @@ def rows_out_of_order(log: DataFrame) -> DataFrame:
     before = (
         Window.partitionBy(*_STREAM).orderBy("offset").rowsBetween(Window.unboundedPreceding, -1)
     )
-    ours = log.where("intact AND seq IS NOT NULL").select(*_STREAM, "seq", "offset")
+    rows = log.where("intact AND seq IS NOT NULL").select(*_STREAM, "seq", "offset")
     return (
-        ours.withColumn("highest_before", sf.max("seq").over(before))
+        rows.withColumn("highest_before", sf.max("seq").over(before))
         .where("highest_before > seq")
         .drop("highest_before")
     )
 
 
-def reordered_rows(rows_behind: DataFrame, copies: DataFrame) -> DataFrame:
-    """Leave of the rows behind those that are their record's first copy in their partition: a copy that comes late repeats, and reorders nothing.
+def reordered_rows(out_of_order: DataFrame, duplicates: DataFrame) -> DataFrame:
+    """Return the rows that are their record's first copy in their partition.
+
+    A later copy is a duplicate, and reorders nothing.
 
     Args:
-        rows_behind: of `behind`.
-        copies: of `spark_jobs.measures.fates.find_duplicates`.
+        out_of_order: of `rows_out_of_order`.
+        duplicates: of `spark_jobs.measures.fates.find_duplicates`.
 
     Returns:
-        What `behind` returns.
+        What `rows_out_of_order` returns.
     """
-    further = copies.where("repeats_there").select(*_STREAM, "seq", "offset")
-    return rows_behind.join(further, [*_STREAM, "seq", "offset"], "left_anti")
+    repeats = duplicates.where("repeats_there").select(*_STREAM, "seq", "offset")
+    return out_of_order.join(repeats, [*_STREAM, "seq", "offset"], "left_anti")
 
 
 def count_reordered_records(rows: DataFrame) -> DataFrame:
-    """Count the records, each once in however many partitions it lies behind.
+    """Count the reordered records, each once, in however many partitions it is out of order.
 
     Args:
-        rows: of `reordered`.
+        rows: of `reordered_rows`.
 
     Returns:
         trial_no, reordered_records; no row for a trial without any.

@@ -1,4 +1,4 @@
-"""What the consumer along made of the log: what it never received, and what it received again."""
+"""What the concurrent consumer missed, and what it received again."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ from pyspark.sql import functions as sf
 from spark_jobs.measures.blocks import BLOCK, cardinality, difference
 
 _PLACE: Final = ("trial_no", "consumer", "partition", "offset", "producer", "seq")
-"""A record at its place, as one consumer receives it."""
+"""A record at its offset, as one consumer receives it."""
 READS: Final = (*_PLACE, "intended_ns", "received_ns")
 
 
 def count_reads(blocks: DataFrame) -> DataFrame:
-    """Count what was read.
+    """Count missed records, received records and reads.
 
     Args:
         blocks: of `spark_jobs.measures.fates.record_blocks`.
 
     Returns:
-        trial_no; missed_records, in the log under an id that no consumer received; read_records, distinct ids received; reads, rows.
+        trial_no; missed_records, ids in the log that no consumer received; read_records, distinct
+        ids received; reads, rows.
     """
     counts = {
         "missed_records": cardinality(difference("present", "read")),
@@ -35,30 +36,33 @@ def count_reads(blocks: DataFrame) -> DataFrame:
 
 
 def suspect_reads(reads: DataFrame, suspects: DataFrame, also: Sequence[str] = ()) -> DataFrame:
-    """Return the reads of the blocks in which something may have been read twice, what carries no id among them.
+    """Return the reads of the blocks in which something may have been read twice.
+
+    Reads without an id are among them.
 
     Args:
         reads: trial_no, consumer, partition, offset, producer, seq, intended_ns, received_ns.
-        suspects: the blocks that `spark_jobs.measures.blocks.has_repeated_reads` picks.
-        also: further columns of the reads that are kept.
+        suspects: the blocks that `spark_jobs.measures.blocks.has_repeated_reads` selects.
+        also: further columns of the reads to keep.
     """
-    keys = suspects.select(*(sf.col(name).alias(f"of_{name}") for name in BLOCK))
-    same = (sf.col("trial_no") == sf.col("of_trial_no")) & sf.col("producer").eqNullSafe(
-        sf.col("of_producer")
+    keys = suspects.select(*(sf.col(name).alias(f"suspect_{name}") for name in BLOCK))
+    same = (sf.col("trial_no") == sf.col("suspect_trial_no")) & sf.col("producer").eqNullSafe(
+        sf.col("suspect_producer")
     )
     block = sf.shiftright("seq", 6)
-    return reads.join(keys, same & block.eqNullSafe(sf.col("of_block")), "left_semi").select(
+    return reads.join(keys, same & block.eqNullSafe(sf.col("suspect_block")), "left_semi").select(
         *READS, *also
     )
 
 
 def find_redelivered(repeated: DataFrame) -> DataFrame:
-    """Return the reads of a record at a place where the same consumer had received it before; the earliest is none.
+    """Return the reads of a record at an offset where the same consumer received it before.
 
-    An offset that a truncated log used again holds another record: to receive that is no redelivery.
+    The earliest read is no redelivery. A truncated log uses offsets again: another record at the
+    same offset is no redelivery either.
 
     Args:
-        repeated: of `repeated_reads`.
+        repeated: of `suspect_reads`.
     """
     earlier = Window.partitionBy(*_PLACE).orderBy("received_ns")
     return (
@@ -69,10 +73,10 @@ def find_redelivered(repeated: DataFrame) -> DataFrame:
 
 
 def count_redelivered_reads(rows: DataFrame) -> DataFrame:
-    """Count reads.
+    """Count redelivered reads.
 
     Args:
-        rows: of `redelivered`.
+        rows: of `find_redelivered`.
 
     Returns:
         trial_no, redelivered_reads; no row for a trial without any.

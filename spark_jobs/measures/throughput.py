@@ -1,4 +1,4 @@
-"""What was offered and what was acknowledged, a second of the load window."""
+"""The rate of attempts and acknowledgements, and counts for each tenth of a second."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ from experiments.ledger.result_tables import TIMELINE_SLOT_NS
 from experiments.ledger.schema import ACKED
 
 
-def throughput(attempts: DataFrame, marks: DataFrame) -> DataFrame:
-    """Return rates over the window from the first to the last intended time.
+def throughput(attempts: DataFrame, trial_info: DataFrame) -> DataFrame:
+    """Return the rates over the window from the first to the last intended time.
 
     Args:
         attempts: trial_no, settled_ns, outcome.
-        marks: trial_no, load_begin_ns, load_end_ns, a row a trial.
+        trial_info: trial_no, load_begin_ns, load_end_ns; one row per trial.
 
     Returns:
-        trial_no, attempted_per_s, acked_per_s (acknowledged inside the window); both null where the window has no length.
+        trial_no, attempted_per_s, acked_per_s (acknowledged inside the window); both null if the
+        window's length is 0.
     """
     in_time = (sf.col("outcome") == ACKED) & (sf.col("settled_ns") <= sf.col("load_end_ns"))
     window_s = sf.nullif(sf.col("load_end_ns") - sf.col("load_begin_ns"), sf.lit(0)) / sf.lit(1e9)
     return (
         attempts.join(
-            sf.broadcast(marks.select("trial_no", "load_begin_ns", "load_end_ns")), "trial_no"
+            sf.broadcast(trial_info.select("trial_no", "load_begin_ns", "load_end_ns")), "trial_no"
         )
         .groupBy("trial_no", window_s.alias("window_s"))
         .agg(sf.count("*").alias("attempted"), sf.count_if(in_time).alias("acked"))
@@ -37,22 +38,23 @@ def throughput(attempts: DataFrame, marks: DataFrame) -> DataFrame:
     )
 
 
-# ---------- What was sent, acknowledged and received in each tenth of a second.
-
-
 _COUNTS: Final = ("sent_records", "acked_records", "read_records")
 
 
-def timeline(attempts: DataFrame, reads: DataFrame, marks: DataFrame) -> DataFrame:
-    """Count what happened in each slot, by when it happened; slots in which nothing did have no row.
+def timeline(attempts: DataFrame, reads: DataFrame, trial_info: DataFrame) -> DataFrame:
+    """Count the records that were sent, acknowledged and received in each tenth of a second.
+
+    A slot in which nothing happened has no row.
 
     Args:
-        attempts: trial_no, sent_ns, settled_ns, outcome; a record is sent when the client took it, and acknowledged when it settled.
-        reads: trial_no, received_ns; every read counts, whatever it brought.
-        marks: trial_no, load_begin_ns, a row a trial.
+        attempts: trial_no, sent_ns, settled_ns, outcome; a record is sent when the client accepts
+            it, and acknowledged when it settles.
+        reads: trial_no, received_ns; every read counts, also of records without an id.
+        trial_info: trial_no, load_begin_ns; one row per trial.
 
     Returns:
-        trial_no, slot (since the load's begin; below 0: before it), sent_records, acked_records, read_records.
+        trial_no, slot (0 begins with the load; below 0: before it), sent_records, acked_records,
+        read_records.
     """
     sent = attempts.where("sent_ns IS NOT NULL").select(
         "trial_no", sf.col("sent_ns").alias("at_ns"), *_one("sent_records")
@@ -62,12 +64,13 @@ def timeline(attempts: DataFrame, reads: DataFrame, marks: DataFrame) -> DataFra
     )
     read = reads.select("trial_no", sf.col("received_ns").alias("at_ns"), *_one("read_records"))
     slot = sf.expr(
-        f"(at_ns - load_begin_ns - pmod(at_ns - load_begin_ns, {TIMELINE_SLOT_NS})) div {TIMELINE_SLOT_NS}"
+        f"(at_ns - load_begin_ns - pmod(at_ns - load_begin_ns, {TIMELINE_SLOT_NS}))"
+        f" div {TIMELINE_SLOT_NS}"
     )
     return (
         sent.unionByName(acked)
         .unionByName(read)
-        .join(sf.broadcast(marks.select("trial_no", "load_begin_ns")), "trial_no")
+        .join(sf.broadcast(trial_info.select("trial_no", "load_begin_ns")), "trial_no")
         .groupBy("trial_no", slot.alias("slot"))
         .agg(*(sf.sum(name).alias(name) for name in _COUNTS))
     )

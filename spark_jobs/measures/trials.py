@@ -1,10 +1,11 @@
-"""What was found of each trial as one row, and the sums that must hold before any of it is written."""
+"""The table of trials, and the sums that must hold before any result is written."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -14,41 +15,73 @@ from experiments.ledger.result_tables import TRIALS, Fate, Measure, Phase, Side
 from experiments.ledger.schema import ABORTED, ACKED, COMMITTED, REJECTED, UNKNOWN
 from spark_jobs.io.frames import ConsumerEnding
 from spark_jobs.io.ledgers import InvalidLedger, Ledger
-from spark_jobs.measures.counts import TrialCounts
 from spark_jobs.measures.transactions import NOT_COMMITTED
-from spark_jobs.workloads import copies as copied
-from spark_jobs.workloads import groups as group
+from spark_jobs.workloads import copies, groups
 from spark_jobs.workloads.groups import Groups
 
-# ---------- The sums that must hold before anything is written: what was counted record by record, by different ways, and what the files' own footers say.
-
-
+Row = Mapping[str, Any]
+"""A row of a table of `experiments.ledger.result_tables`."""
 Sums = Mapping[str, int]
-"""By trial; 0 where there is no row."""
+"""By trial id; 0 where there is no row."""
+
+
+@dataclass(frozen=True)
+class TrialCounts:
+    """What Spark counted, of all trials; every table has `trial_id`."""
+
+    fates: pa.Table
+    latency: pa.Table
+    histogram: pa.Table
+    timeline: pa.Table
+    gaps: pa.Table
+    throughput: pa.Table
+    """attempted_per_s, acked_per_s."""
+    reads: pa.Table
+    """missed_records, read_records, reads; of `spark_jobs.measures.reads.count_reads`."""
+    reordered: pa.Table
+    """reordered_records; a trial without any has no row."""
+    redelivered: pa.Table
+    """redelivered_reads; a trial without any has no row."""
+    groups: pa.Table
+    """By group; of `spark_jobs.workloads.groups.group_counts`."""
+    group_redeliveries: pa.Table
+    """group, redelivered_reads; a group without any has no row."""
+    processing_gaps: pa.Table
+    """By group and partition; of `spark_jobs.workloads.groups.processing_gaps`."""
+    copies: pa.Table
+    """Of `experiments.ledger.workload_tables.COPIES`; a trial that copied nothing has no row."""
+    hidden_copies: pa.Table
+    """hidden_copies; a trial without any has no row."""
+    torn_transactions: pa.Table
+    """torn_transactions; a trial without any has no row."""
+
+
+# Sums: what was counted record by record, in different ways, and the row counts of the footers.
 
 
 class _CheckedSum(NamedTuple):
-    """Two counts of the same, and the sentence for when they differ."""
+    """Two counts of the same quantity, and the message if they differ."""
 
-    one: int
-    other: int
-    told: str
+    first: int
+    second: int
+    message: str
 
 
-def check_sums(ledgers: Sequence[Ledger], found: TrialCounts) -> None:
-    """Compare.
+def check_sums(ledgers: Sequence[Ledger], counts: TrialCounts) -> None:
+    """Compare counts of the same quantity.
 
     Raises:
-        UnfitLedger: a sum does not hold; names the first such trial.
+        InvalidLedger: two counts differ; the message names the first such trial.
     """
-    sums = _sums(found)
+    sums = _sums(counts)
     for ledger in ledgers:
+        trial_id = ledger.record.trial_id
         for pair in _pairs(
-            ledger, {name: of.get(ledger.record.trial_id, 0) for name, of in sums.items()}
+            ledger, {name: by_trial.get(trial_id, 0) for name, by_trial in sums.items()}
         ):
-            if pair.one != pair.other:
+            if pair.first != pair.second:
                 raise InvalidLedger(
-                    f"trial {ledger.record.trial_id}: " + pair.told.format(pair.one, pair.other)
+                    f"trial {trial_id}: " + pair.message.format(pair.first, pair.second)
                 )
 
 
@@ -56,60 +89,60 @@ def _pairs(ledger: Ledger, sums: Sums) -> Iterator[_CheckedSum]:
     yield _CheckedSum(
         ledger.attempts_rows,
         sums["attempted"],
-        "attempts.parquet has {} rows, and the fates add up to {} records",
+        "attempts.parquet has {} rows, but the fates add up to {} records",
     )
     yield _CheckedSum(
         ledger.log_rows,
         sums["logged"] + sums["hidden"],
-        "log.parquet has {} rows, and copies, phantoms, corrupt and hidden ones add up to {}",
+        "log.parquet has {} rows, but copies, phantoms, corrupt and hidden rows add up to {}",
     )
     yield _CheckedSum(
         ledger.reads_rows,
         sums["reads"] + sums["processed"],
-        "reads.parquet has {} rows, and the blocks of what was read add up to {}",
+        "reads.parquet has {} rows, but the blocks of reads add up to {}",
     )
     yield _CheckedSum(
         sums["acked"],
         sums["ack_latencies"],
-        "attempts.parquet has {} acked records, of which {} tell when they settled",
+        "attempts.parquet has {} acked records, but settled_ns for {} of them",
     )
     yield _CheckedSum(
         sums["acked"],
         sums["acked_in_timeline"],
-        "attempts.parquet has {} acked records, and the timeline adds up to {}",
+        "attempts.parquet has {} acked records, but the timeline adds up to {}",
     )
     yield _CheckedSum(
         sums["reads"],
         sums["read_in_timeline"],
-        "reads.parquet has {} rows of the reader along, and the timeline adds up to {}",
+        "reads.parquet has {} rows of the concurrent consumer, but the timeline adds up to {}",
     )
     yield _CheckedSum(
         sums["read"],
         sums["end_to_end_latencies"],
-        "reads.parquet has {} records, of which {} tell when they were intended",
+        "reads.parquet has {} records, but intended_ns for {} of them",
     )
 
 
-def _sums(found: TrialCounts) -> Mapping[str, Sums]:
-    """Count everything once more, by trial."""
-    attempted = found.fates.filter(pc.field("outcome").is_valid())
-    everything = found.histogram.filter(pc.field("phase") == Phase.ALL.value)
+def _sums(counts: TrialCounts) -> Mapping[str, Sums]:
+    """Add up every table, by trial."""
+    attempted = counts.fates.filter(pc.field("outcome").is_valid())
+    all_phases = counts.histogram.filter(pc.field("phase") == Phase.ALL.value)
     return {
         "attempted": _sums_by_trial(attempted, "records"),
         "acked": _sums_by_trial(attempted.filter(pc.field("outcome") == ACKED), "records"),
-        "logged": _sums_by_trial(found.fates, "copies"),
-        "hidden": _sums_by_trial(found.hidden, "hidden_copies"),
-        "reads": _sums_by_trial(found.reading, "reads"),
-        "processed": _sums_by_trial(found.group, "reads"),
-        "read": _sums_by_trial(found.reading, "read_records"),
+        "logged": _sums_by_trial(counts.fates, "copies"),
+        "hidden": _sums_by_trial(counts.hidden_copies, "hidden_copies"),
+        "reads": _sums_by_trial(counts.reads, "reads"),
+        "processed": _sums_by_trial(counts.groups, "reads"),
+        "read": _sums_by_trial(counts.reads, "read_records"),
         "ack_latencies": _sums_by_trial(
-            everything.filter(pc.field("measure") == Measure.ACK.value), "records"
+            all_phases.filter(pc.field("measure") == Measure.ACK.value), "records"
         ),
         "end_to_end_latencies": _sums_by_trial(
-            everything.filter(pc.field("measure") == Measure.END_TO_END.value), "records"
+            all_phases.filter(pc.field("measure") == Measure.END_TO_END.value), "records"
         ),
-        "acked_in_timeline": _sums_by_trial(found.timeline, "acked_records"),
-        "read_in_timeline": _sums_by_trial(found.timeline, "read_records"),
+        "acked_in_timeline": _sums_by_trial(counts.timeline, "acked_records"),
+        "read_in_timeline": _sums_by_trial(counts.timeline, "read_records"),
     }
 
 
@@ -120,54 +153,46 @@ def _sums_by_trial(table: pa.Table, column: str) -> Sums:
     )
 
 
-Row = Mapping[str, Any]
-"""A row of a table whose schema `experiments.ledger.result_tables` has."""
+# The table.
 
 
 def trial_table(
     ledgers: Sequence[Ledger],
-    ended: Mapping[str, ConsumerEnding],
-    found: TrialCounts,
+    endings: Mapping[str, ConsumerEnding],
+    counts: TrialCounts,
     transactions: pa.Table,
-    groups: Groups,
+    trial_groups: Groups,
 ) -> pa.Table:
-    """Return the table of trials.
+    """Return the table `TRIALS`.
 
     Args:
-        ledgers: what is known of each trial.
-        ended: how the reader along ended, of each trial that tells.
-        found: what Spark found.
-        transactions: all ledgers', with trial_id.
-        groups: of `spark_jobs.workloads.groups.groups_by_trial`.
-
-    Raises:
-        UnfitLedger: a sum does not hold; names the trial.
+        ledgers: the trials, in the order of their numbers.
+        endings: how the concurrent consumer ended, by trial id.
+        counts: what Spark counted; `check_sums` has compared it.
+        transactions: of all ledgers, with trial_id.
+        trial_groups: of `spark_jobs.workloads.groups.groups_by_trial`.
     """
-    check_sums(ledgers, found)
-    fates, gaps = _by_trial(found.fates), _by_trial(found.gaps)
-    single = _one_row(
-        found.throughput,
-        found.reading,
-        found.reordered,
-        found.redelivered,
-        found.hidden,
-        found.torn,
+    fates, gaps = _by_trial(counts.fates), _by_trial(counts.gaps)
+    single = _join_single_rows(
+        counts.throughput,
+        counts.reads,
+        counts.reordered,
+        counts.redelivered,
+        counts.hidden_copies,
+        counts.torn_transactions,
     )
-    copies = {row["trial_id"]: row for row in found.copies.to_pylist()}
-    endings, counted, again = (
-        _by_trial(transactions),
-        _by_trial(found.group),
-        _by_trial(found.processed_again),
-    )
+    copied = {row["trial_id"]: row for row in counts.copies.to_pylist()}
+    ended_transactions = _by_trial(transactions)
+    by_group, redelivered = _by_trial(counts.groups), _by_trial(counts.group_redeliveries)
     rows = (
         {
             **_identity(ledger),
             **count_by_fate(fates[trial_id]),
             **_rates(single[trial_id]),
-            **_order_and_reading(ended.get(trial_id), single[trial_id]),
-            **group.trial_columns(number, groups, counted[trial_id], again[trial_id]),
-            **copied.trial_columns(copies.get(trial_id)),
-            **_transactions(endings[trial_id], single[trial_id]),
+            **_order_and_reads(endings.get(trial_id), single[trial_id]),
+            **groups.trial_columns(number, trial_groups, by_group[trial_id], redelivered[trial_id]),
+            **copies.trial_columns(copied.get(trial_id)),
+            **_transactions(ended_transactions[trial_id], single[trial_id]),
             "unavailable_ns": unavailable_ns(ledger, gaps[trial_id]),
             "consumer_unavailable_ns": max(
                 (gap["gap_ns"] for gap in gaps[trial_id] if gap["side"] == Side.CONSUMER),
@@ -187,8 +212,8 @@ def _by_trial(table: pa.Table) -> Mapping[str, list[Row]]:
     return rows
 
 
-def _one_row(*tables: pa.Table) -> Mapping[str, Row]:
-    """Join tables that have at most one row a trial."""
+def _join_single_rows(*tables: pa.Table) -> Mapping[str, Row]:
+    """Join tables that have at most one row per trial."""
     joined: defaultdict[str, dict[str, Any]] = defaultdict(dict)
     for row in (row for table in tables for row in table.to_pylist()):
         joined[row["trial_id"]] |= row
@@ -208,8 +233,11 @@ def _rates(row: Row) -> Row:
     return {name: row.get(name) for name in ("attempted_per_s", "acked_per_s")}
 
 
-def _order_and_reading(ending: ConsumerEnding | None, row: Row) -> Row:
-    """Return what the log's order and the consumer along tell; a record is only missed where the consumer came to the end of the log."""
+def _order_and_reads(ending: ConsumerEnding | None, row: Row) -> Row:
+    """Return the columns of order and reads.
+
+    A record counts as missed only if the concurrent consumer reached the end of the log.
+    """
     return {
         "reordered_records": row.get("reordered_records", 0),
         "missed_records": row.get("missed_records", 0) if ending and ending.at_end else None,
@@ -218,12 +246,12 @@ def _order_and_reading(ending: ConsumerEnding | None, row: Row) -> Row:
 
 
 def _transactions(transactions: Sequence[Row], row: Row) -> dict[str, int | None]:
-    """Return how a trial's transactions ended; null where it had none."""
-    ended = Counter(transaction["outcome"] for transaction in transactions)
+    """Return how a trial's transactions ended; null if it had none."""
+    outcomes = Counter(transaction["outcome"] for transaction in transactions)
     counts = {
-        "committed": ended[COMMITTED],
-        "aborted": sum(ended[name] for name in NOT_COMMITTED),
-        "unknown": ended[UNKNOWN],
+        "committed": outcomes[COMMITTED],
+        "aborted": sum(outcomes[name] for name in NOT_COMMITTED),
+        "unknown": outcomes[UNKNOWN],
     }
     counts["torn"] = row.get("torn_transactions", 0)
     return {
@@ -242,31 +270,34 @@ def count_by_fate(fates: Sequence[Row]) -> dict[str, int]:
         outcome: _sum(fates, "records", outcome=outcome)
         for outcome in (ACKED, REJECTED, UNKNOWN, ABORTED)
     }
-    repeated = [row for row in fates if row["outcome"] is not None and row["duplicated_records"]]
+    duplicated = [row for row in fates if row["outcome"] is not None and row["duplicated_records"]]
     return {
         "attempted_records": sum(by_outcome.values()),
         **{f"{outcome}_records": count for outcome, count in by_outcome.items()},
         "aborted_visible_records": records[Fate.ABORTED_VISIBLE],
         "lost_low_records": records[Fate.LOST],
         "lost_high_records": records[Fate.LOST] + records[Fate.UNKNOWN_ABSENT],
-        "duplicate_copies": sum(row["copies"] - row["records"] for row in repeated),
-        "duplicated_records": sum(row["duplicated_records"] for row in repeated),
+        "duplicate_copies": sum(row["copies"] - row["records"] for row in duplicated),
+        "duplicated_records": sum(row["duplicated_records"] for row in duplicated),
         "log_records": _sum(fates, "copies"),
         "phantom_copies": _sum(fates, "copies", fate=Fate.PHANTOM),
         "corrupt_copies": _sum(fates, "copies", fate=Fate.CORRUPT),
     }
 
 
-def _sum(rows: Iterable[Row], column: str, **of: str) -> int:
-    return sum(row[column] for row in rows if all(row[name] == value for name, value in of.items()))
+def _sum(rows: Iterable[Row], column: str, **values: str) -> int:
+    return sum(
+        row[column] for row in rows if all(row[name] == value for name, value in values.items())
+    )
 
 
 def unavailable_ns(ledger: Ledger, gaps: Sequence[Row]) -> int | None:
-    """Return the producers' longest gap of all partitions; of a trial in which nothing was acknowledged, its whole length; without attempts, none."""
-    phases, of_producers = (
-        ledger.record.phases,
-        [gap for gap in gaps if gap["side"] == Side.PRODUCER],
-    )
+    """Return the producers' longest gap over all partitions.
+
+    If nothing was acknowledged, the whole trial counts; without attempts, there is no gap (None).
+    """
+    phases = ledger.record.phases
+    of_producers = [gap for gap in gaps if gap["side"] == Side.PRODUCER]
     if ledger.attempts_rows and not any(gap["records"] for gap in of_producers):
         return phases.settled_ns - phases.load_begin_ns
     return max((gap["gap_ns"] for gap in of_producers), default=None)

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from experiments.ledger.workload_tables import ASSIGNMENTS, GROUPS
 from spark_jobs.io.ledgers import Ledger
-from spark_jobs.measures.counts import TrialCounts
+from spark_jobs.measures.trials import TrialCounts
 from spark_jobs.workloads.groups import GroupOffsets, Groups
 
 IDLE_NS: Final = 1_000_000_000
@@ -42,7 +42,7 @@ _COUNTED: Final = (
 _Event = Mapping[str, Any]
 
 
-class MemberProcess(NamedTuple):
+class MemberGeneration(NamedTuple):
     """One process of a member; a restarted member has the next generation."""
 
     consumer: int
@@ -71,7 +71,7 @@ class AssignmentSpan(NamedTuple):
     `until_ns` and `ended` are `None` if it owned the partition to the end of the trial.
     """
 
-    member: MemberProcess
+    member: MemberGeneration
     partition: int
     from_ns: int
     until_ns: int | None
@@ -125,7 +125,9 @@ def group_rows(
         counts: what Spark counted.
         events: of all trials, with trial_id.
     """
-    counted, redelivered = (_by_group(table) for table in (counts.group, counts.processed_again))
+    counted, redelivered = (
+        _by_group(table) for table in (counts.groups, counts.group_redeliveries)
+    )
     gaps = _longest_gaps(counts.processing_gaps)
     membership = membership_events(events)
     offset_events = events_by_trial(events, (OFFSET_RESET, OUT_OF_RANGE))
@@ -209,13 +211,13 @@ def events_by_trial(events: pa.Table, kinds: Sequence[str]) -> Mapping[str, list
 
 def member_events(
     group: GroupOffsets, events: Iterable[_Event]
-) -> Iterator[tuple[MemberProcess, str, _Event, str | None]]:
+) -> Iterator[tuple[MemberGeneration, str, _Event, str | None]]:
     """Yield the events of a group's members: member, kind, row, and the text of the detail."""
     for row in events:
         parsed = _MEMBER.match(row["detail"])
         if parsed and (not group.consumers or int(parsed[1]) in group.consumers):
             yield (
-                MemberProcess(int(parsed[1]), int(parsed[2])),
+                MemberGeneration(int(parsed[1]), int(parsed[2])),
                 row["kind"],
                 row,
                 parsed[3],
@@ -229,7 +231,7 @@ def assignment_spans(group: GroupOffsets, events: Iterable[_Event]) -> Iterator[
         group: whose members.
         events: of one trial, by time: at_ns, kind, partition, detail.
     """
-    owned: defaultdict[MemberProcess, dict[int, int]] = defaultdict(dict)
+    owned: defaultdict[MemberGeneration, dict[int, int]] = defaultdict(dict)
     for member, kind, row, detail in member_events(group, events):
         if kind == ASSIGNED and row["partition"] is not None:
             owned[member].setdefault(row["partition"], row["at_ns"])
@@ -255,12 +257,12 @@ def assignment_spans(group: GroupOffsets, events: Iterable[_Event]) -> Iterator[
 
 def membership_spans(
     group: GroupOffsets, events: Iterable[_Event], load: TimeSpan
-) -> Mapping[MemberProcess, TimeSpan]:
+) -> Mapping[MemberGeneration, TimeSpan]:
     """Return when each member belonged to the group, within the load.
 
     A member belongs to its group from its first event until it leaves or crashes.
     """
-    spans: dict[MemberProcess, TimeSpan] = {}
+    spans: dict[MemberGeneration, TimeSpan] = {}
     for member, kind, row, _ in member_events(group, events):
         if kind in {MEMBER_CRASHED, LEFT}:
             spans[member] = (
@@ -318,7 +320,7 @@ def max_partitions(assigned: Sequence[AssignmentSpan], load: TimeSpan) -> int:
 
 def idle_members(
     assigned: Sequence[AssignmentSpan],
-    present: Mapping[MemberProcess, TimeSpan],
+    present: Mapping[MemberGeneration, TimeSpan],
     load: TimeSpan,
 ) -> int:
     """Return the most members that were idle at the same time.

@@ -7,7 +7,7 @@ stored, or its transaction committed, is what Kafka reported to the copier.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -15,13 +15,10 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from experiments.ledger.workload_tables import COPIES
-from spark_jobs.io.frames import Frames
+from spark_jobs.io.frames import Frames, TablePlan
 from spark_jobs.io.ledgers import Ledger
 from spark_jobs.measures.blocks import zero
 
-EMPTY: Final = COPIES.empty_table()
-"""The table of a sweep without copiers."""
 _RECORD: Final = ("trial_no", "producer", "seq")
 _SIDES: Final = ("stored", "passed", "reported", "shown", "hidden")
 _COUNTS: Final = {
@@ -40,18 +37,15 @@ _COMMITTED: Final = pa.schema(
 )
 
 
-def tables(frames: Frames, ledgers: Sequence[Ledger]) -> Mapping[str, Callable[[], DataFrame]]:
-    """Return how to compute the table `copies`; nothing if no trial has an output.
+def plan_copies(frames: Frames, ledgers: Sequence[Ledger]) -> TablePlan | None:
+    """Return how to compute the table `copies`; `None` if no trial has an output.
 
     Args:
         frames: the ledgers' rows, with trial_no.
         ledgers: the trials in the order of their numbers.
-
-    Returns:
-        By table name, a function; its result has `trial_no` instead of `trial_id`.
     """
     output = frames.output
-    return {} if output is None else {"copies": lambda: copies(frames, output, ledgers)}
+    return None if output is None else lambda: copies(frames, output, ledgers)
 
 
 def copies(frames: Frames, output: DataFrame, ledgers: Sequence[Ledger]) -> DataFrame:

@@ -6,7 +6,8 @@ field.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
@@ -14,16 +15,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from experiments.ledger.schema import ACKED
-from experiments.ledger.workload_tables import FIELDS, REPLAY_DIFFERENCES, Field
-from spark_jobs.io.frames import Frames
+from experiments.ledger.workload_tables import Field
+from spark_jobs.io.frames import Frames, TablePlan
 from spark_jobs.io.ledgers import Ledger
 from spark_jobs.measures.blocks import zero
 
-EMPTY: Final = {
-    "fields": FIELDS.empty_table(),
-    "replays": REPLAY_DIFFERENCES.empty_table(),
-}
-"""The tables of a sweep without replays."""
 _ID: Final = ("trial_no", "producer", "seq")
 _PLACE: Final = ("trial_no", "partition", "offset")
 _DIGESTS: Final = {
@@ -40,26 +36,31 @@ _BEGINS: Final = pa.schema(
 )
 
 
-def tables(frames: Frames, ledgers: Sequence[Ledger]) -> Mapping[str, Callable[[], DataFrame]]:
-    """Return how to compute the tables `fields` and `replays`; nothing if no trial has replays.
+@dataclass(frozen=True)
+class FieldPlans:
+    """How to compute the two tables; `None` if no trial has replays."""
+
+    fields: TablePlan | None = None
+    replays: TablePlan | None = None
+
+
+def plan_fields(frames: Frames, ledgers: Sequence[Ledger]) -> FieldPlans:
+    """Return how to compute the tables `fields` and `replays`.
 
     Args:
         frames: the ledgers' rows, with trial_no.
         ledgers: the trials in the order of their numbers.
-
-    Returns:
-        By table name, a function; its result has `trial_no` instead of `trial_id`.
     """
     sent, read = frames.sent, frames.replays
     if sent is None or read is None:
-        return {}
+        return FieldPlans()
     first = read.where(sf.col("replay") == _FIRST)
-    return {
-        "fields": lambda: field_differences(sent, first).unionByName(
+    return FieldPlans(
+        fields=lambda: field_differences(sent, first).unionByName(
             offset_differences(frames.attempts, first)
         ),
-        "replays": lambda: replay_differences(read, _begins(read, ledgers)),
-    }
+        replays=lambda: replay_differences(read, _begins(read, ledgers)),
+    )
 
 
 def field_differences(sent: DataFrame, read: DataFrame) -> DataFrame:

@@ -18,7 +18,7 @@ from pyspark.sql import functions as sf
 
 from spark_jobs.measures.blocks import (
     BLOCK,
-    bits,
+    bitmap_union,
     cardinality,
     difference,
     has_repeated_reads,
@@ -134,7 +134,7 @@ def group_counts(processed: DataFrame, log: DataFrame, groups: Groups) -> DataFr
     )
     united = stored.unionByName(_read_blocks(processed)).groupBy(*_BLOCK)
     blocks = united.agg(
-        *(bits(name).alias(name) for name in _BITMAPS), sf.sum("reads").alias("reads")
+        *(bitmap_union(name).alias(name) for name in _BITMAPS), sf.sum("reads").alias("reads")
     )
     counts = {
         "shown_records": cardinality(sf.col("shown")),
@@ -168,7 +168,7 @@ def group_redeliveries(processed: DataFrame) -> DataFrame:
     blocks = (
         _read_blocks(processed)
         .groupBy(*_BLOCK)
-        .agg(bits("read").alias("read"), sf.sum("reads").alias("reads"))
+        .agg(bitmap_union("read").alias("read"), sf.sum("reads").alias("reads"))
     )
     repeated = suspect_reads(
         processed,

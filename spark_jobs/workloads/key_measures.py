@@ -5,15 +5,14 @@ Only trials that request these measures have rows; if no trial does, no Spark jo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from experiments.ledger.workload_tables import KEYS, LAGS, LOADS, ORDERS, SKEWS
-from spark_jobs.io.frames import Frames
+from experiments.ledger.workload_tables import LOADS, SKEWS
+from spark_jobs.io.frames import Frames, TablePlan
 from spark_jobs.io.ledgers import Ledger
 from spark_jobs.workloads.groups import Groups
 from spark_jobs.workloads.inversions import (
@@ -26,15 +25,24 @@ from spark_jobs.workloads.inversions import (
 from spark_jobs.workloads.keys import keyed_trials, keys
 from spark_jobs.workloads.loads import loads, records_by_second, skews
 
-_SCHEMAS: Final = {
-    "keys": KEYS,
-    "orders": ORDERS,
-    "lags": LAGS,
-    "loads": LOADS,
-    "skews": SKEWS,
-}
-_RECORDS_BY_SECOND: Final = "records_by_second"
-"""An intermediate table: `loads` adds batches and bytes."""
+
+@dataclass(frozen=True)
+class KeyPlans:
+    """How Spark computes each table; `None` if no trial requests these measures."""
+
+    keys: TablePlan | None = None
+    orders: TablePlan | None = None
+    lags: TablePlan | None = None
+    records_by_second: TablePlan | None = None
+    """An intermediate table: `KeyMeasures.load_tables` adds batches and bytes."""
+
+
+@dataclass(frozen=True)
+class LoadTables:
+    """The load on each partition, and how unevenly it is distributed."""
+
+    loads: pa.Table
+    skews: pa.Table
 
 
 @dataclass(frozen=True)
@@ -46,30 +54,32 @@ class KeyMeasures:
     ledgers: Sequence[Ledger]
     groups: Groups
 
-    def tables(self) -> Mapping[str, Callable[[], DataFrame]]:
-        """Return how to compute each table, by its name; results have `trial_no` as their id."""
-        if not self._keyed_trials(placement=False).num_rows:
-            return {}
-        return {
-            "keys": lambda: keys(self.frames.attempts, self._keyed_frame(placement=True)),
-            "orders": self._orders,
-            "lags": lambda: lags(self._reads()),
-            _RECORDS_BY_SECOND: lambda: records_by_second(
+    def plan(self) -> KeyPlans:
+        """Return how to compute the tables."""
+        if not self._is_requested():
+            return KeyPlans()
+        return KeyPlans(
+            keys=lambda: keys(self.frames.attempts, self._keyed_frame(placement=True)),
+            orders=self._orders,
+            lags=lambda: lags(self._reads()),
+            records_by_second=lambda: records_by_second(
                 self.frames.log, self._keyed_frame(placement=True)
             ),
-        }
+        )
 
-    def results(self, computed: Mapping[str, pa.Table]) -> Mapping[str, pa.Table]:
-        """Return all result tables.
+    def load_tables(self, by_second: pa.Table) -> LoadTables:
+        """Return the tables of the load on each partition.
 
         Args:
-            computed: the tables of `tables`, with trial_id; empty: all results have no rows.
+            by_second: the table `KeyPlans.records_by_second`, with trial_id.
         """
-        if not computed:
-            return {name: schema.empty_table() for name, schema in _SCHEMAS.items()}
-        by_second = loads(computed[_RECORDS_BY_SECOND], self.frames.events)
-        derived = {"loads": by_second, "skews": skews(by_second, self.ledgers)}
-        return {name: computed[name] if name in computed else derived[name] for name in _SCHEMAS}
+        if not self._is_requested():
+            return LoadTables(LOADS.empty_table(), SKEWS.empty_table())
+        load = loads(by_second, self.frames.events)
+        return LoadTables(load, skews(load, self.ledgers))
+
+    def _is_requested(self) -> bool:
+        return bool(self._keyed_trials(placement=False).num_rows)
 
     def _orders(self) -> DataFrame:
         positions, keyed = (

@@ -1,4 +1,4 @@
-"""One Spark session for all tests of this folder; a JVM start costs more than any of them."""
+"""One Spark session for all tests of this folder: starting a JVM costs more than any of them."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -17,15 +17,15 @@ from spark_jobs.pipeline import measure_ledgers
 from spark_jobs.planted import PlantedTrial
 from spark_jobs.session import SessionRequest, spark_session
 
-COMPILED_ONCE = "-XX:TieredStopAtLevel=1"
-"""Tables of a few rows are not worth a second compilation."""
+C1_ONLY = "-XX:TieredStopAtLevel=1"
+"""The JVM's second compiler (C2) does not pay off for tables of a few rows."""
 
 Measured = dict[str, pa.Table]
 
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """A session of this machine's JVM, its files in a temporary folder."""
+    """Yield a session of this machine's JVM, with its files in a temporary folder."""
     work = tmp_path_factory.mktemp("spark")
     cached = spark_startup_cache(Home.from_environment().cache, JAVA_OPTIONS).options
     with pytest.MonkeyPatch.context() as patch:
@@ -38,7 +38,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
                 work / "work",
                 work / "spark.log",
                 "local[2]",
-                quote_java_options([*JAVA_OPTIONS, COMPILED_ONCE, *cached]),
+                quote_java_options([*JAVA_OPTIONS, C1_ONLY, *cached]),
             )
         ) as session:
             yield session
@@ -46,7 +46,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture
 def measured(spark: SparkSession, tmp_path: Path) -> Callable[..., Measured]:
-    """Plants trials in a sweep of their own and measures them."""
+    """Return a function that plants trials in a new sweep and measures them."""
 
     def plant_and_measure(*trials: PlantedTrial) -> Measured:
         sweep = tmp_path / "a sweep"

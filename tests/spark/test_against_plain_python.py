@@ -1,4 +1,7 @@
-"""Generated histories by the thousand, measured by Spark and by plain loops over every record: the same comes out, to the last figure."""
+"""Thousands of generated histories, measured by Spark and by plain Python loops over every record.
+
+Both must give the same values.
+"""
 
 import os
 from collections.abc import Sequence
@@ -11,8 +14,8 @@ import pytest
 from pyspark.sql import SparkSession
 from support import tally
 from support.builders.corner_cases import CORNERS
-from support.builders.generated import histories, shrunk
-from support.builders.histories import History, played
+from support.builders.generated import histories, shrink
+from support.builders.histories import History, play
 from support.reference.results import plain
 from support.reference.spark_results import in_plain_words
 
@@ -21,28 +24,28 @@ from spark_jobs.io.frames import frames_from_tables
 from spark_jobs.pipeline import measure_frames
 from spark_jobs.planted import PlantedTrial, combined_tables
 
-IN_ALL = int(os.environ.get("ACKBENCH_HISTORIES", "2048"))
-IN_A_JOB = 512
+HISTORIES = int(os.environ.get("ACKBENCH_HISTORIES", "2048"))
+HISTORIES_PER_JOB = 512
 SEED = int(os.environ.get("ACKBENCH_HISTORIES_SEED", "20"))
 
 Tables = dict[str, pa.Table]
 
 
-@pytest.mark.parametrize("job", range(-(-IN_ALL // IN_A_JOB)))
+@pytest.mark.parametrize("job", range(-(-HISTORIES // HISTORIES_PER_JOB)))
 def test_spark_finds_what_a_loop_over_every_record_finds(spark: SparkSession, job: int) -> None:
-    """In hundreds of trials at once; a history that fails is made as short as it can be, and printed."""
+    """A job measures hundreds of trials; a history that differs is shortened and printed."""
     generated = [
         *(CORNERS if job == 0 else ()),
-        *histories(min(IN_A_JOB, IN_ALL - job * IN_A_JOB), SEED + job),
+        *histories(min(HISTORIES_PER_JOB, HISTORIES - job * HISTORIES_PER_JOB), SEED + job),
     ]
     wrong = [
         history for history, bad in zip(generated, _differ(spark, generated), strict=True) if bad
     ]
     if wrong:
         pytest.fail(
-            _told(
+            _describe_difference(
                 spark,
-                shrunk(min(wrong, key=len), lambda smaller: _differ(spark, smaller)),
+                shrink(min(wrong, key=len), lambda smaller: _differ(spark, smaller)),
                 len(wrong),
             )
         )
@@ -50,7 +53,7 @@ def test_spark_finds_what_a_loop_over_every_record_finds(spark: SparkSession, jo
 
 
 def test_the_order_of_rows_and_trials_changes_nothing(spark: SparkSession) -> None:
-    """Files hold rows in the order of the clock that wrote them; no figure may hang on it."""
+    """Files hold rows in the order of their writing; no value may depend on it."""
     trials, random = _planted(histories(128, SEED)), Random(SEED)  # noqa: S311 - a shuffle, no secret
     shuffled = [_shuffled(trial, random) for trial in random.sample(trials, len(trials))]
     one, other = _measured(spark, trials), _measured(spark, shuffled)
@@ -59,17 +62,17 @@ def test_the_order_of_rows_and_trials_changes_nothing(spark: SparkSession) -> No
     }
 
 
-def test_trials_measured_together_are_as_by_themselves(spark: SparkSession) -> None:
-    """What a sweep finds of a trial does not hang on the sweep: one by itself, and the others without it."""
+def test_trials_measured_together_are_as_measured_separately(spark: SparkSession) -> None:
+    """A trial's values do not depend on the other trials of its sweep."""
     trials = _planted(histories(48, SEED))
-    apart = [in_plain_words(_measured(spark, of)) for of in (trials[:1], trials[1:])]
+    separate = [in_plain_words(_measured(spark, part)) for part in (trials[:1], trials[1:])]
     assert in_plain_words(_measured(spark, trials)) == {
-        trial_id: found for part in apart for trial_id, found in part.items()
+        trial_id: found for part in separate for trial_id, found in part.items()
     }
 
 
-def test_every_kind_of_trouble_is_among_the_histories() -> None:
-    """Every fate, every phase, and unknown outcomes enough to tell loss only as an interval."""
+def test_the_histories_cover_every_fate_and_phase() -> None:
+    """Otherwise the comparison would not test them."""
     found = [plain(trial) for trial in _planted(histories(512, SEED))]
     fates = {fate for trial in found for fate in trial.seen}
     assert (len(fates), {phase for trial in found for _, phase in trial.latencies}) == (
@@ -78,8 +81,8 @@ def test_every_kind_of_trouble_is_among_the_histories() -> None:
     )
 
 
-def _planted(of: Sequence[History]) -> list[PlantedTrial]:
-    return [played(history, f"{number:05d}") for number, history in enumerate(of)]
+def _planted(generated: Sequence[History]) -> list[PlantedTrial]:
+    return [play(history, f"{number:05d}") for number, history in enumerate(generated)]
 
 
 def _measured(spark: SparkSession, trials: Sequence[PlantedTrial]) -> Tables:
@@ -88,24 +91,27 @@ def _measured(spark: SparkSession, trials: Sequence[PlantedTrial]) -> Tables:
     )
 
 
-def _differ(spark: SparkSession, of: Sequence[History]) -> list[bool]:
-    """Return of which histories Spark and the plain loops tell different things."""
-    trials = _planted(of)
+def _differ(spark: SparkSession, generated: Sequence[History]) -> list[bool]:
+    """Return, for each history, whether Spark and the plain loops give different values."""
+    trials = _planted(generated)
     found = in_plain_words(_measured(spark, trials))
     return [found[trial.trial_id] != plain(trial) for trial in trials]
 
 
-def _told(spark: SparkSession, history: History, wrong: int) -> str:
+def _describe_difference(spark: SparkSession, history: History, wrong: int) -> str:
     (trial,) = _planted([history])
     found = in_plain_words(_measured(spark, [trial]))[trial.trial_id]
     operations = "\n".join(f"    {operation}," for operation in history)
-    return f"{wrong} of the histories differ; the shortest is\n[\n{operations}\n]\nSpark:  {found}\nplain:  {plain(trial)}"
+    return (
+        f"{wrong} of the histories differ; the shortest is\n[\n{operations}\n]\n"
+        f"Spark:  {found}\nplain:  {plain(trial)}"
+    )
 
 
 def _shuffled(trial: PlantedTrial, random: Random) -> PlantedTrial:
     rows: dict[str, Any] = {name: list(getattr(trial, name)) for name in TABLES}
-    for of in rows.values():
-        random.shuffle(of)
+    for table in rows.values():
+        random.shuffle(table)
     return replace(trial, **rows)
 
 

@@ -1,4 +1,4 @@
-"""The job as the program runs it: a process of its own, with a JVM of its own."""
+"""The measuring job as ackbench runs it: a separate process with its own JVM."""
 
 from pathlib import Path
 
@@ -18,11 +18,11 @@ from spark_jobs.planted import PlantedAttempt, PlantedLogRow, PlantedRead, Plant
 from spark_jobs.rehearse import rehearsal_trials
 
 AWKWARD = "a sweep [0]{1} *? 100% #=1"
-"""Blanks, signs that Hadoop's globs know, and what a URI would decode or cut."""
+"""Blanks, characters of Hadoop's glob patterns, and what a URI would decode or truncate."""
 
 
 def test_measuring_again_gives_the_same_bytes(spark: SparkSession, tmp_path: Path) -> None:
-    """Every file of the results, over a sweep with copies, losses and strangers."""
+    """This holds for every result, of a sweep with duplicates, losses and external records."""
     for trial in rehearsal_trials(records=2_000):
         trial.plant(tmp_path)
     first, second = (_measured_bytes(spark, tmp_path) for _ in range(2))
@@ -36,12 +36,14 @@ def _measured_bytes(spark: SparkSession, sweep: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in (sweep / "results").iterdir()}
 
 
-def test_the_job_finds_its_way_through_an_awkward_path(tmp_path: Path) -> None:
-    """It writes results only, keeps its own files in the home folder while it runs, and removes those of a run that was killed."""
+def test_the_job_accepts_a_path_with_special_characters(tmp_path: Path) -> None:
+    """It writes results only, and removes its own files and those of a crashed run.
+
+    While it runs, its own files are in the home folder.
+    """
     sweep, home = SweepFolder(tmp_path / AWKWARD), Home(tmp_path / "a home")
-    (home.cache / ".spark-4194305-left").mkdir(
-        parents=True
-    )  # above the kernel's largest pid: its owner is dead
+    # 4194305 is above the kernel's largest pid, so its owner has exited.
+    (home.cache / ".spark-4194305-left").mkdir(parents=True)
     PlantedTrial(
         "000-planted",
         [PlantedAttempt(0, 0), PlantedAttempt(0, 1)],
@@ -54,8 +56,8 @@ def test_the_job_finds_its_way_through_an_awkward_path(tmp_path: Path) -> None:
     assert [path.name for path in home.cache.iterdir()] == ["spark-java"]
 
 
-def test_what_the_job_cannot_measure_is_a_ledger_error(tmp_path: Path) -> None:
-    """In the job's own words, and the results that were there stay."""
+def test_an_invalid_ledger_is_a_ledger_error(tmp_path: Path) -> None:
+    """The error has the job's message, and earlier results stay."""
     sweep = SweepFolder(tmp_path / "sweep")
     trial = PlantedTrial("000-planted", [PlantedAttempt(0, 0)]).plant(sweep.root)
     sweep.results.mkdir()

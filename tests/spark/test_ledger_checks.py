@@ -1,4 +1,4 @@
-"""A ledger that cannot be measured is one line and exit code 2, before any JVM is started, and changes nothing."""
+"""An invalid ledger gives one line and exit code 2 before a JVM is started, and changes nothing."""
 
 import json
 from collections.abc import Callable
@@ -19,9 +19,9 @@ def _missing(trial: Path) -> None:
     (trial / "log.parquet").unlink()
 
 
-def _cut_short(trial: Path) -> None:
-    whole = (trial / "log.parquet").read_bytes()
-    (trial / "log.parquet").write_bytes(whole[: len(whole) // 2])
+def _truncated(trial: Path) -> None:
+    content = (trial / "log.parquet").read_bytes()
+    (trial / "log.parquet").write_bytes(content[: len(content) // 2])
 
 
 def _empty(trial: Path) -> None:
@@ -38,7 +38,7 @@ def _of_another_version(trial: Path) -> None:
     (trial / "trial.json").write_text(json.dumps(record | {"ledger_version": 99}))
 
 
-def _of_another_shape(trial: Path) -> None:
+def _without_a_column(trial: Path) -> None:
     table = pq.read_table(trial / "reads.parquet")
     pq.write_table(table.drop_columns(["received_ns"]), trial / "reads.parquet")
 
@@ -60,15 +60,15 @@ def _without_record(trial: Path) -> None:
     (trial / "trial.json").unlink()
 
 
-def _no_json(trial: Path) -> None:
+def _invalid_json(trial: Path) -> None:
     (trial / "trial.json").write_text("{")
 
 
 @pytest.mark.parametrize(
-    ("damage", "told"),
+    ("damage", "message"),
     [
         (_missing, "log.parquet is missing"),
-        (_cut_short, "log.parquet cannot be read: "),
+        (_truncated, "log.parquet cannot be read: "),
         (_empty, "log.parquet cannot be read: "),
         (
             _of_another_trial,
@@ -79,7 +79,7 @@ def _no_json(trial: Path) -> None:
             f"trial.json has ledger version 99; this ackbench reads version {LEDGER_VERSION}",
         ),
         (
-            _of_another_shape,
+            _without_a_column,
             (
                 "reads.parquet has the columns consumer, generation, partition, offset, producer, "
                 "seq, intended_ns; required: "
@@ -87,38 +87,39 @@ def _no_json(trial: Path) -> None:
         ),
         (_of_other_types, "log.parquet has "),
         (_short_of_rows, "attempts.parquet has 1 records; trial.json counts 2"),
-        (_no_json, "trial.json is not a valid trial record: "),
+        (_invalid_json, "trial.json is not a valid trial record: "),
         (_without_record, "trial.json is missing"),
     ],
 )
-def test_a_damaged_ledger_is_one_line_that_names_trial_and_file(
-    damage: Callable[[Path], None], told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_a_damaged_ledger_gives_one_line_that_names_trial_and_file(
+    damage: Callable[[Path], None], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """No stack trace, exit code 2, and no results."""
+    """There is no stack trace, the exit code is 2, and no results are written."""
     trial = PlantedTrial(
         TRIAL, [PlantedAttempt(0, 0), PlantedAttempt(0, 1)], [PlantedLogRow(0, 0, 0)]
     ).plant(tmp_path)
     damage(trial)
-    code, said = main([str(tmp_path)]), capsys.readouterr().err
+    code, output = main([str(tmp_path)]), capsys.readouterr().err
     assert (
         code,
-        said.startswith(f"measure: trial {TRIAL}: {told}"),
-        said.count("\n"),
+        output.startswith(f"measure: trial {TRIAL}: {message}"),
+        output.count("\n"),
         (tmp_path / "results").exists(),
-    ) == (2, True, 1, False), said
+    ) == (2, True, 1, False), output
 
 
-def test_a_folder_that_is_no_sweep_is_told(
+def test_a_folder_that_is_not_a_sweep_is_an_error(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Nothing is made in it."""
+    """Nothing is created in it."""
     assert main([str(tmp_path)]) == 2
-    assert capsys.readouterr().err == f"measure: {tmp_path} is no sweep: it has no folder trials\n"
+    message = f"measure: {tmp_path} is not a sweep: it has no folder trials\n"
+    assert capsys.readouterr().err == message
     assert list(tmp_path.iterdir()) == []
 
 
-def test_unfinished_and_failed_trials_are_passed_over(tmp_path: Path) -> None:
-    """A sweep without a whole trial has results, and they are empty; no JVM is needed for that."""
+def test_incomplete_and_failed_trials_are_ignored(tmp_path: Path) -> None:
+    """A sweep without a sealed trial has results without rows, and needs no JVM."""
     for name in ("000-planted.partial", "001-planted.failed"):
         (tmp_path / "trials" / name).mkdir(parents=True)
     (tmp_path / "trials" / "000-planted.partial" / "trial.json").write_text("{")

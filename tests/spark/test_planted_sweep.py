@@ -1,4 +1,4 @@
-"""Whole sweeps with a known truth: what is planted is found, exactly."""
+"""Planted sweeps with known content: the job finds exactly what was planted."""
 
 import json
 from collections.abc import Callable
@@ -28,26 +28,25 @@ MS = 1_000_000
 EVERYTHING = PlantedTrial(
     "000-everything",
     attempts=(
-        *(
-            PlantedAttempt(1, seq) for seq in range(4)
-        ),  # 0 once, 1 twice, 2 lost, 3 corrupt: lost too
-        *(
-            PlantedAttempt(1, seq, "unknown", settled_ns=None) for seq in range(4, 7)
-        ),  # 4 landed, 5 did not, 6 landed three times
-        *(PlantedAttempt(1, seq, "rejected") for seq in range(7, 9)),  # 7 landed, 8 did not
+        # Acknowledged: 0 stored once, 1 twice, 2 lost, 3 corrupt, which is also lost.
+        *(PlantedAttempt(1, seq) for seq in range(4)),
+        # Unknown: 4 stored, 5 not, 6 three times.
+        *(PlantedAttempt(1, seq, "unknown", settled_ns=None) for seq in range(4, 7)),
+        # Rejected: 7 stored, 8 not.
+        *(PlantedAttempt(1, seq, "rejected") for seq in range(7, 9)),
     ),
     log=(
         *(PlantedLogRow(1, seq, offset) for offset, seq in enumerate((0, 1, 1, 4, 6, 6, 6, 7))),
         PlantedLogRow(1, 3, 8, intact=False),
-        PlantedLogRow(None, None, 9),  # of other origin
-        PlantedLogRow(1, 64, 10),  # our mark, and an id that no producer was given, twice
+        PlantedLogRow(None, None, 9),  # of an external producer
+        PlantedLogRow(1, 64, 10),  # an id that was never attempted, twice
         PlantedLogRow(1, 64, 11),
     ),
 )
 
 
 def test_every_planted_fate_is_found(measured: Measure) -> None:
-    """Records and copies of each, and both sums."""
+    """The records and copies of each fate are counted."""
     fates = {
         row["fate"]: (row["records"], row["duplicated_records"], row["copies"])
         for row in measured(EVERYTHING)["fates"].to_pylist()
@@ -67,8 +66,8 @@ def test_every_planted_fate_is_found(measured: Measure) -> None:
     }
 
 
-def test_a_trial_adds_its_fates_up(measured: Measure) -> None:
-    """Lost is an interval: the unknown and absent record may have been acknowledged."""
+def test_a_trial_adds_up_its_fates(measured: Measure) -> None:
+    """Loss is an interval: an unknown record that is absent may have been acknowledged."""
     (trial,) = measured(EVERYTHING)["trials"].to_pylist()
     counted = {
         name: value for name, value in trial.items() if name.endswith(("_records", "_copies"))
@@ -94,20 +93,20 @@ def test_a_trial_adds_its_fates_up(measured: Measure) -> None:
     }
 
 
-def test_trials_do_not_see_each_other(measured: Measure) -> None:
+def test_trials_are_measured_independently(measured: Measure) -> None:
     """Equal ids in two trials are different records."""
     lossy = PlantedTrial(
         "000-lossy", [PlantedAttempt(0, 0), PlantedAttempt(0, 1)], [PlantedLogRow(0, 0, 0)]
     )
-    whole = PlantedTrial(
-        "001-whole",
+    complete = PlantedTrial(
+        "001-complete",
         [PlantedAttempt(0, 0), PlantedAttempt(0, 1)],
         [PlantedLogRow(0, 0, 0), PlantedLogRow(0, 1, 1)],
     )
-    assert measured(lossy, whole)["trials"]["lost_low_records"].to_pylist() == [1, 0]
+    assert measured(lossy, complete)["trials"]["lost_low_records"].to_pylist() == [1, 0]
 
 
-def test_producers_do_not_see_each_other(measured: Measure) -> None:
+def test_producers_are_measured_independently(measured: Measure) -> None:
     """Equal sequence numbers of two producers are different records."""
     trial = PlantedTrial(
         "000-two",
@@ -118,8 +117,8 @@ def test_producers_do_not_see_each_other(measured: Measure) -> None:
     assert (fates["LOST"], fates["DUPLICATED"]) == (1, 1)
 
 
-def test_latencies_are_told_by_phase(measured: Measure) -> None:
-    """One record before the fault, one during, none after it."""
+def test_latencies_are_measured_by_phase(measured: Measure) -> None:
+    """Here one record is sent before the fault, one during it, and none after it."""
     phases = Phases(
         load_begin_ns=0,
         load_end_ns=9 * MS,
@@ -148,21 +147,21 @@ def test_latencies_are_told_by_phase(measured: Measure) -> None:
     }
 
 
-def test_a_trial_that_nobody_read_has_no_end_to_end_latency(measured: Measure) -> None:
-    """It is missing, not zero."""
+def test_a_trial_without_reads_has_no_end_to_end_latency(measured: Measure) -> None:
+    """It has no row, rather than 0."""
     trial = PlantedTrial("000-unread", [PlantedAttempt(0, 0)], [PlantedLogRow(0, 0, 0)])
     assert set(measured(trial)["latency"]["measure"].to_pylist()) == {"ack"}
 
 
 def test_a_trial_without_any_acknowledgement_was_unavailable_throughout(measured: Measure) -> None:
-    """Also when no record ever got a partition that could be blamed."""
+    """This holds even if no record was assigned to a partition."""
     trial = PlantedTrial(
         "000-dark", [PlantedAttempt(0, 0, "unknown", settled_ns=None, partition=None)]
     )
     assert measured(trial)["trials"]["unavailable_ns"].to_pylist() == [trial.phases.settled_ns]
 
 
-def test_a_void_trial_is_counted_and_not_judged(measured: Measure) -> None:
+def test_a_void_trial_is_counted_but_its_values_are_not_used(measured: Measure) -> None:
     """The cell's sums are those of its sealed trial."""
     sealed = PlantedTrial(
         "000-sealed", [PlantedAttempt(0, 0), PlantedAttempt(0, 1)], [PlantedLogRow(0, 0, 0)]
@@ -183,8 +182,8 @@ def test_a_void_trial_is_counted_and_not_judged(measured: Measure) -> None:
     ) == (1, 1, 2, 1, 1)
 
 
-def test_a_cell_tells_median_and_maximum_of_its_trials(measured: Measure) -> None:
-    """Over three repeats with latencies of 1, 2 and 9 ms."""
+def test_a_cell_has_median_and_maximum_of_its_trials(measured: Measure) -> None:
+    """Here over three repeats with latencies of 1, 2 and 9 ms."""
     repeats = [
         PlantedTrial(
             f"{n:03d}-repeat",
@@ -203,7 +202,7 @@ def test_a_cell_tells_median_and_maximum_of_its_trials(measured: Measure) -> Non
 
 
 def test_equal_cells_are_one_whatever_the_order_of_their_axes(measured: Measure) -> None:
-    """A union of sweeps may name the axes in another order."""
+    """A union of sweeps may list the axes in another order."""
     one = PlantedTrial(
         "000-one",
         [PlantedAttempt(0, 0)],
@@ -219,11 +218,11 @@ def test_equal_cells_are_one_whatever_the_order_of_their_axes(measured: Measure)
     assert measured(one, other)["cells"]["sealed_trials"].to_pylist() == [2]
 
 
-def test_an_id_that_was_attempted_twice_is_no_ledger(measured: Measure) -> None:
-    """The fates would not add up to the attempts: an error that names the trial, never a wrong number."""
+def test_an_id_that_was_attempted_twice_makes_the_ledger_invalid(measured: Measure) -> None:
+    """The fates do not add up to the attempts: the job fails and names the trial."""
     with pytest.raises(
         InvalidLedger,
-        match=r"^trial 000-twice: attempts.parquet has 2 rows, and the fates add up to 1 records$",
+        match=r"^trial 000-twice: attempts.parquet has 2 rows, but the fates add up to 1 records$",
     ):
         measured(
             PlantedTrial(
@@ -232,11 +231,11 @@ def test_an_id_that_was_attempted_twice_is_no_ledger(measured: Measure) -> None:
         )
 
 
-def test_an_acked_record_that_never_settled_is_no_ledger(measured: Measure) -> None:
-    """It would be missing from the latencies without a word."""
+def test_an_acked_record_that_never_settled_makes_the_ledger_invalid(measured: Measure) -> None:
+    """Otherwise it would silently be missing from the latencies."""
     with pytest.raises(
         InvalidLedger,
-        match=r"^trial 000-unsettled: .* 1 acked records, of which 0 tell when they settled$",
+        match=r"^trial 000-unsettled: .* 1 acked records, but settled_ns for 0 of them$",
     ):
         measured(
             PlantedTrial(
@@ -245,27 +244,30 @@ def test_an_acked_record_that_never_settled_is_no_ledger(measured: Measure) -> N
         )
 
 
-def test_data_that_cannot_be_read_are_told_by_trial_and_file(
+def test_unreadable_data_are_reported_by_trial_and_file(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """The footer is whole, so only reading the file shows it."""
+    """The footer is valid, so only reading the file fails."""
     trial = PlantedTrial(
         "000-broken",
         [PlantedAttempt(0, seq) for seq in range(999)],
         [PlantedLogRow(0, seq, seq) for seq in range(999)],
     ).plant(tmp_path)
-    whole = bytearray((trial / "log.parquet").read_bytes())
-    whole[4:200] = bytes(196)
-    (trial / "log.parquet").write_bytes(whole)
+    content = bytearray((trial / "log.parquet").read_bytes())
+    content[4:200] = bytes(196)
+    (trial / "log.parquet").write_bytes(content)
     with pytest.raises(
         InvalidLedger,
-        match=r"^trial 000-broken: log.parquet cannot be read: its footer is whole, and its data are not$",
+        match=(
+            r"^trial 000-broken: log.parquet cannot be read: "
+            r"its footer is valid, but its data are not$"
+        ),
     ):
         measure_ledgers(spark, open_ledgers(str(tmp_path)))
 
 
-def test_tables_have_the_schemas_of_the_contract(measured: Measure) -> None:
-    """All of them, whatever the trial has none of."""
+def test_tables_have_the_schemas_of_the_results(measured: Measure) -> None:
+    """All tables exist, also for a trial that has nothing but one attempt."""
     tables = measured(PlantedTrial("000-bare", [PlantedAttempt(0, 0, "unknown", settled_ns=None)]))
     assert {
         name: table.select(RESULTS[name].names).cast(RESULTS[name]).schema.names
@@ -273,10 +275,10 @@ def test_tables_have_the_schemas_of_the_contract(measured: Measure) -> None:
     } == {name: schema.names for name, schema in RESULTS.items()}
 
 
-def test_ledgers_that_lie_in_no_file_are_measured_alike(
+def test_ledgers_in_memory_give_the_same_results_as_files(
     spark: SparkSession, measured: Measure
 ) -> None:
-    """The same trial from its rows and from its files."""
+    """The same trial is measured from its rows and from its files."""
     unsealed = measure_frames(
         frames_from_tables(spark, combined_tables([EVERYTHING])), [EVERYTHING.ledger()]
     )
@@ -286,8 +288,8 @@ def test_ledgers_that_lie_in_no_file_are_measured_alike(
     }
 
 
-def test_what_the_consumer_missed_is_known_only_if_it_came_to_the_end(measured: Measure) -> None:
-    """Of two records it received one; nobody says how the third trial's reader ended."""
+def test_missed_records_are_known_only_if_the_consumer_reached_the_end(measured: Measure) -> None:
+    """It received one of two records; the last trial has no event of its end."""
     attempts, log, reads = (
         [PlantedAttempt(0, 0), PlantedAttempt(0, 1)],
         [PlantedLogRow(0, 0, 0), PlantedLogRow(0, 1, 1)],
@@ -300,14 +302,14 @@ def test_what_the_consumer_missed_is_known_only_if_it_came_to_the_end(measured: 
         [],
     )
     trials = [
-        PlantedTrial(f"{number:03d}-reader", attempts, log, reads, events=told)
-        for number, told in enumerate(events)
+        PlantedTrial(f"{number:03d}-reader", attempts, log, reads, events=of_consumers)
+        for number, of_consumers in enumerate(events)
     ]
     assert measured(*trials)["trials"]["missed_records"].to_pylist() == [1, None, None, None]
 
 
-def test_a_cell_does_not_know_what_one_of_its_trials_does_not_know(measured: Measure) -> None:
-    """A sum over an unknown is none."""
+def test_a_count_unknown_in_one_trial_is_unknown_in_its_cell(measured: Measure) -> None:
+    """A sum with an unknown value is null."""
     reads = [PlantedRead(0, 0, 0), PlantedRead(0, 0, 0, received_ns=3 * MS)]
     known = PlantedTrial(
         "000-known",
@@ -317,20 +319,20 @@ def test_a_cell_does_not_know_what_one_of_its_trials_does_not_know(measured: Mea
         events=[_reader(at_end=True)],
     )
     unread = PlantedTrial("001-unread", [PlantedAttempt(0, 0)], [PlantedLogRow(0, 0, 0)])
-    (alone,), (cell,) = (
+    (known_cell,), (unread_cell,) = (
         measured_cells.to_pylist()
         for measured_cells in (measured(known)["cells"], measured(unread)["cells"])
     )
     assert (
-        alone["missed_records"],
-        alone["redelivered_reads"],
-        cell["missed_records"],
-        cell["redelivered_reads"],
+        known_cell["missed_records"],
+        known_cell["redelivered_reads"],
+        unread_cell["missed_records"],
+        unread_cell["redelivered_reads"],
     ) == (0, 1, None, None)
 
 
-def test_order_and_reading_are_told_by_trial(measured: Measure) -> None:
-    """Record 0 came late, 1 was received twice, and 2 never."""
+def test_order_and_reads_are_counted_by_trial(measured: Measure) -> None:
+    """Record 0 is out of order, 1 was received twice, and 2 never."""
     attempts = [PlantedAttempt(0, seq) for seq in range(3)]
     log = [PlantedLogRow(0, seq, offset) for offset, seq in enumerate((1, 0, 2))]
     reads = [PlantedRead(0, 1, 0), PlantedRead(0, 0, 1), PlantedRead(0, 1, 0, received_ns=3 * MS)]
@@ -345,7 +347,7 @@ def test_order_and_reading_are_told_by_trial(measured: Measure) -> None:
 
 
 def test_the_timeline_and_the_histograms_add_up_to_the_trial(measured: Measure) -> None:
-    """A record each 40 ms, all acknowledged after 2 ms, every other one received."""
+    """There is a record every 40 ms; all are acknowledged after 2 ms, every other one is read."""
     attempts = [
         PlantedAttempt(0, seq, intended_ns=at, sent_ns=at, settled_ns=at + 2 * MS)
         for seq in range(9)
@@ -372,8 +374,8 @@ def test_the_timeline_and_the_histograms_add_up_to_the_trial(measured: Measure) 
     assert histogram == {("ack", "all", 2000): (2008, 9), ("end_to_end", "all", 2992): (3008, 5)}
 
 
-def test_an_outage_has_two_sides(measured: Measure) -> None:
-    """The last acknowledgement came after 5 ms, the last record after 9 ms, and the reader gave up at 30 ms."""
+def test_an_outage_is_measured_for_producers_and_for_the_consumer(measured: Measure) -> None:
+    """The last acknowledgement is at 5 ms, the last read at 9 ms; the consumer stops at 30 ms."""
     attempts = [
         PlantedAttempt(0, 0, settled_ns=5 * MS),
         PlantedAttempt(0, 1, "unknown", settled_ns=8 * MS),
@@ -395,7 +397,7 @@ def test_an_outage_has_two_sides(measured: Measure) -> None:
 
 
 def _reader(*, at_end: bool, at_ns: int = 10**10) -> PlantedEvent:
-    """The event by which a trial tells how its reader along ended."""
+    """The event that reports how the concurrent consumer ended."""
     return PlantedEvent(
         at_ns, "reader", detail=json.dumps({"records": 1, "at_end": at_end, "where": ""})
     )
