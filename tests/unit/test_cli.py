@@ -1,4 +1,7 @@
-"""The command: bad input is one line and exit code 2, nothing is started, and nothing heavy is imported before it is needed."""
+"""The command line: bad input is one line with exit code 2, and nothing is started.
+
+Large libraries are imported only when they are needed.
+"""
 
 from __future__ import annotations
 
@@ -36,12 +39,12 @@ HEAVY = (
     "psutil",
 )
 PLANNING = ("numpy", "pyarrow", "psutil", "rich")
-"""What planning an experiment, and a table, cannot do without."""
+"""Libraries that planning an experiment and printing a table need."""
 
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    """Return a home of the test's own, in a folder with a space in its name."""
+    """Return an empty home, in a folder with a space in its name."""
     folder = tmp_path / "a home"
     monkeypatch.setenv("ACKBENCH_HOME", str(folder))
     return Home(folder)
@@ -69,7 +72,7 @@ def a_sweep(home: Home) -> SweepFolder:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "message"),
     [
         (["run"], "name an experiment"),
         (["run", "quik"], "unknown experiment quik; did you mean quick?"),
@@ -131,26 +134,26 @@ def a_sweep(home: Home) -> SweepFolder:
         (["show"], "no sweep in"),
         (["show", "x"], "unknown sweep x"),
         (["measure", "x"], "unknown sweep x"),
-        (["clean", "--sweep", "x"], "no sweep has the id 'x' below"),
+        (["clean", "--sweep", "x"], "no sweep has the id 'x' in"),
         (["up", "--airflow-port", "0"], "Invalid value for '--airflow-port'"),
         (["frobnicate"], "No such command 'frobnicate'"),
     ],
 )
 def test_bad_input_is_one_line_and_starts_nothing(
-    home: Home, arguments: list[str], words: str
+    home: Home, arguments: list[str], message: str
 ) -> None:
-    """Exit code 2, one line on stderr that names what is wrong, and no sweep, cluster or log."""
+    """The exit code is 2, stderr has one line, and no sweep, cluster or log exists."""
     result = ackbench(*arguments)
 
     assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
-    assert result.stderr.startswith(f"ackbench: {words}")
+    assert result.stderr.startswith(f"ackbench: {message}")
     assert not any(folder.exists() for folder in (home.sweeps, home.clusters, home.logs))
 
 
-def test_a_home_that_cannot_be_made_is_one_line(
+def test_a_home_that_cannot_be_created_is_reported_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The line says which variable to set."""
+    """The line names the variable to set."""
     (tmp_path / "file").touch()
     monkeypatch.setenv("ACKBENCH_HOME", str(tmp_path / "file" / "home"))
     result = ackbench("run", "quick")
@@ -160,8 +163,8 @@ def test_a_home_that_cannot_be_made_is_one_line(
     assert "(Not a directory): set ACKBENCH_HOME" in result.stderr
 
 
-def test_a_broken_file_is_refused_with_its_name_and_line(tmp_path: Path, home: Home) -> None:
-    """Neither a traceback nor a folder comes of it."""
+def test_a_broken_file_is_rejected_with_its_name_and_line(tmp_path: Path, home: Home) -> None:
+    """There is no traceback, and no folder is created."""
     (tmp_path / "mine.yaml").write_text("name: mine\naxes: [")
     result = ackbench("run", str(tmp_path / "mine.yaml"))
 
@@ -173,11 +176,14 @@ def test_a_broken_file_is_refused_with_its_name_and_line(tmp_path: Path, home: H
     ("arguments", "used"),
     [(["--help"], ()), (["--version"], ()), (["run", "--help"], ()), (["list"], PLANNING)],
 )
-def test_nothing_heavy_is_imported_to_say_what_there_is(
+def test_no_large_library_is_imported_for_help_and_the_list(
     arguments: list[str], used: tuple[str, ...]
 ) -> None:
-    """Help and the list are there at once, because they wait for no library that they do not use; to tell minutes, the list plans."""
-    program = f"import sys\nfrom experiments.cli import cli\ntry:\n  cli({arguments})\nfinally:\n  print('imported', *sys.modules, file=sys.stderr)"
+    """Both appear at once. The list plans each experiment, because it shows the minutes."""
+    program = (
+        f"import sys\nfrom experiments.cli import cli\ntry:\n  cli({arguments})\n"
+        "finally:\n  print('imported', *sys.modules, file=sys.stderr)"
+    )
     ran = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
@@ -186,8 +192,8 @@ def test_nothing_heavy_is_imported_to_say_what_there_is(
     assert ran.stdout
 
 
-def test_the_list_has_each_question() -> None:
-    """The catalogue's names, what they sweep, and when they are scheduled."""
+def test_the_list_has_the_experiments_and_their_schedules() -> None:
+    """The names are those of the catalogue."""
     result = ackbench("list")
 
     assert "quick " in result.stdout
@@ -195,17 +201,17 @@ def test_the_list_has_each_question() -> None:
 
 
 def test_a_sweeps_own_file_is_an_experiment(home: Home) -> None:
-    """What was run can be run again, from its folder."""
+    """A sweep can be run again from its folder."""
     sweep = a_sweep(home)
-    again = new_sweep(home, str(sweep.experiment_yaml))
+    repeated = new_sweep(home, str(sweep.experiment_yaml))
 
-    assert [trial.cell for trial in again.plan().trials] == [
+    assert [trial.cell for trial in repeated.plan().trials] == [
         trial.cell for trial in sweep.plan().trials
     ]
 
 
-def test_show_prints_what_is_there_and_what_is_missing(home: Home) -> None:
-    """The newest sweep is shown when none is named; a trial that has not run is said to be missing, not counted as 0."""
+def test_show_prints_the_results_and_what_is_missing(home: Home) -> None:
+    """By default it shows the newest sweep; trials that have not run do not count as 0."""
     sweep = a_sweep(home)
     result = ackbench("show")
 
@@ -218,14 +224,14 @@ def test_show_prints_what_is_there_and_what_is_missing(home: Home) -> None:
 
 
 def test_an_experiments_name_means_its_newest_sweep(home: Home) -> None:
-    """As a person says it."""
+    """`show NAME` accepts the name of an experiment."""
     a_sweep(home)
     newest = a_sweep(home)
     assert json.loads(ackbench("show", "quick", "--json").stdout)["sweep_id"] == newest.sweep_id
 
 
 def test_show_as_json_is_one_object(home: Home) -> None:
-    """Its cells have the axes as the YAML names them."""
+    """Its cells have the names of the axes that the YAML has."""
     sweep = a_sweep(home)
     shown = json.loads(ackbench("show", sweep.sweep_id, "--json").stdout)
 
@@ -239,8 +245,8 @@ def test_show_as_json_is_one_object(home: Home) -> None:
     }
 
 
-def test_clean_removes_what_is_unfinished_and_keeps_what_is_sealed(home: Home) -> None:
-    """A trial that nobody will end goes; the sealed one stays; the second time there is nothing to do."""
+def test_clean_removes_unfinished_trials_and_keeps_sealed_ones(home: Home) -> None:
+    """The second `clean` finds nothing to remove."""
     sweep = a_sweep(home)
     sealed, unfinished = (trial.trial_id for trial in sweep.plan().trials)
     sweep.partial(unfinished).mkdir()
@@ -251,8 +257,8 @@ def test_clean_removes_what_is_unfinished_and_keeps_what_is_sealed(home: Home) -
     assert second.stdout == "nothing to clean\n"
 
 
-def test_clean_leaves_a_run_alone_whose_command_lives(home: Home) -> None:
-    """Neither the run nor its unfinished trial is touched."""
+def test_clean_does_not_touch_a_run_whose_command_is_running(home: Home) -> None:
+    """Its unfinished trial is kept."""
     sweep = a_sweep(home)
     unfinished = sweep.partial(sweep.plan().trials[1].trial_id)
     unfinished.mkdir()
@@ -266,8 +272,8 @@ def test_clean_leaves_a_run_alone_whose_command_lives(home: Home) -> None:
     assert unfinished.is_dir()
 
 
-def test_a_sweep_is_deleted_only_by_its_name(home: Home) -> None:
-    """Sealed trials go with the sweep that was named, and with no other."""
+def test_a_sweep_is_deleted_only_by_its_id(home: Home) -> None:
+    """Its sealed trials are deleted with it; other sweeps are kept."""
     named, other = a_sweep(home), a_sweep(home)
     ackbench("clean", "--sweep", named.sweep_id)
 
@@ -277,7 +283,7 @@ def test_a_sweep_is_deleted_only_by_its_name(home: Home) -> None:
 def test_a_folder_that_is_not_a_sweep_of_this_home_is_never_deleted(
     home: Home, tmp_path: Path
 ) -> None:
-    """Neither by its path, whatever it holds, nor through a link, nor by an experiment's name, nor under another sweep's name."""
+    """Not by a path, a link, an experiment's name, or another sweep's folder name."""
     sweep = a_sweep(home)
     elsewhere = tmp_path / "thesis"
     shutil.copytree(sweep.root, elsewhere)
@@ -287,24 +293,27 @@ def test_a_folder_that_is_not_a_sweep_of_this_home_is_never_deleted(
     empty = home.sweeps / "empty"
     empty.mkdir()
     (empty / "plan.json").write_text("{}")
-    refused = {
+    rejected = {
         name: ackbench("clean", "--sweep", name)
         for name in (f"{elsewhere}/", str(sweep.root), "quick", "..", "linked", "copied", "empty")
     }
 
     assert {
-        name: (told.exit_code, told.stderr.count("\n")) for name, told in refused.items()
-    } == dict.fromkeys(refused, (2, 1))
-    assert "is a link" in refused["linked"].stderr
-    assert f"is the plan of sweep {sweep.sweep_id}" in refused["copied"].stderr
+        name: (result.exit_code, result.stderr.count("\n")) for name, result in rejected.items()
+    } == dict.fromkeys(rejected, (2, 1))
+    assert "is a link" in rejected["linked"].stderr
+    assert f"is the plan of sweep {sweep.sweep_id}" in rejected["copied"].stderr
     assert all(
         (folder / "plan.json").is_file()
         for folder in (elsewhere, sweep.root, home.sweeps / "copied", empty)
     )
 
 
-def test_doctor_says_a_line_for_each_thing(home: Home) -> None:
-    """Each begins with its state; what is missing says what would mend it, and then the exit code is 1; what cannot be had here breaks nothing."""
+def test_doctor_prints_one_line_per_requirement(home: Home) -> None:
+    """Each line begins with the state; a missing requirement has its remedy.
+
+    The exit code is 1 if a requirement is missing, not if it is unavailable on this machine.
+    """
     result = ackbench("doctor")
     lines = result.stdout.splitlines()
 

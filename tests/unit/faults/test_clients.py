@@ -1,4 +1,7 @@
-"""Faults of clients bite when somebody tells so: a member that was thrown out says it, and where there is nobody to strike nothing was struck."""
+"""Client faults take effect when a log reports it: a removed member reports its removal.
+
+Without a running client there is no target, and nothing is injected.
+"""
 
 import pytest
 from support.fakes.cluster import MemoryCluster
@@ -11,57 +14,64 @@ from experiments.faults.core.kind import TrialObservations
 from experiments.ledger.record import FaultEvidence
 from experiments.ledger.schema import Source
 
-STRUCK = FaultEvidence(
-    kind="consumer-paused", took_effect=True, evidence=("member 1.0 stood still",)
+PAUSED = FaultEvidence(
+    kind="consumer-paused", took_effect=True, evidence=("member 1.0 was paused",)
 )
 
 
-def told(kind: str, detail: str, at_ns: int = 2_000_000_000, partition: int | None = 0) -> Event:
-    """What a member wrote."""
+def event_of(
+    kind: str, detail: str, at_ns: int = 2_000_000_000, partition: int | None = 0
+) -> Event:
+    """Return an event of a member."""
     return Event(at_ns, kind, Source.CLIENT, partition=partition, detail=detail)
 
 
 def confirmed(*events: Event) -> FaultEvidence:
-    """The pause's evidence, completed by what was logged since it began."""
+    """Return the pause's evidence after events that were logged since it began."""
     return FAULTS["consumer-paused"].confirm(
-        STRUCK, TrialObservations(events, "all", 1_000_000_000)
+        PAUSED, TrialObservations(events, "all", 1_000_000_000)
     )
 
 
 @pytest.mark.parametrize(
     "event",
-    [told("revoked", "member 1.0: lost"), told("commit_refused", "member 1.0: UNKNOWN_MEMBER_ID")],
+    [
+        event_of("revoked", "member 1.0: lost"),
+        event_of("commit_refused", "member 1.0: UNKNOWN_MEMBER_ID"),
+    ],
 )
-def test_a_paused_member_was_thrown_out_when_it_says_so(event: Event) -> None:
-    """By its own log, when it went on; who was given the partition meanwhile is told as well."""
-    evidence = confirmed(told("assigned", "member 2.0", at_ns=1_500_000_000), event)
+def test_a_paused_member_was_removed_if_its_log_reports_it(event: Event) -> None:
+    """The evidence also has the member to which the partition was assigned meanwhile."""
+    evidence = confirmed(event_of("assigned", "member 2.0", at_ns=1_500_000_000), event)
     assert evidence.took_effect
-    assert evidence.evidence[1] == "partition 0 was given to member 2.0 at +0.500 s"
-    assert "the group had thrown it out" in evidence.evidence[-1]
+    assert evidence.evidence[1] == "partition 0 was assigned to member 2.0 at +0.500 s"
+    assert "the group had removed the member" in evidence.evidence[-1]
 
 
 @pytest.mark.parametrize(
     "events",
     [
         (),
-        (told("revoked", "member 1.0: given back"),),
-        (told("revoked", "member 1.0: lost", at_ns=900_000_000),),
+        (event_of("revoked", "member 1.0: given back"),),
+        (event_of("revoked", "member 1.0: lost", at_ns=900_000_000),),
     ],
 )
-def test_a_paused_member_that_says_nothing_of_the_kind_was_not_thrown_out(
+def test_a_paused_member_without_such_a_log_line_was_not_removed(
     events: tuple[Event, ...],
 ) -> None:
-    """What it gave back by itself, or lost before, is no sign: the fault did not bite, and says why."""
+    """A partition that it gave back, or lost before the pause, does not count."""
     evidence = confirmed(*events)
     assert not evidence.took_effect
-    assert evidence.evidence[-1].startswith("the member was never told")
+    assert evidence.evidence[-1].startswith(
+        "the member lost no partition and no commit of it was refused"
+    )
 
 
 @pytest.mark.parametrize(
     "kind", [kind for kind, fault in FAULTS.items() if fault.family == "clients"]
 )
-def test_without_clients_at_hand_nothing_is_struck(kind: str) -> None:
-    """And nothing is begun that would have to be healed."""
+def test_without_clients_nothing_is_injected(kind: str) -> None:
+    """So there is nothing to heal."""
     context = FaultContext(MemoryCluster(), "trial", now_ns() - 10**10, Journal(), 1.0)
     with pytest.raises(FaultMissed):
         FAULTS[kind].inject(context, FAULTS[kind].parameters(at_s=0.001))

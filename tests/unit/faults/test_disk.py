@@ -1,4 +1,4 @@
-"""Faults of disks against a cluster in memory: in which order things are done and healed, and what counts as a bite."""
+"""Disk faults against a cluster in memory: order of injection and heal, and evidence."""
 
 from __future__ import annotations
 
@@ -21,70 +21,70 @@ from experiments.trial.metadata_poller import MetadataPoller
 QUICK = {"at_s": 0.02, "restart_after_s": 0.05, "patience_s": 0.2}
 
 
-def let(cluster: DiskCluster, kind: str, **parameters: float) -> FaultEvidence:
-    """Let a fault strike a watched cluster, quickly."""
+def inject_fault(cluster: DiskCluster, kind: str, **parameters: float) -> FaultEvidence:
+    """Inject a fault early in the load, and return its evidence."""
     journal = Journal()
     with MetadataPoller(cluster, cluster.topic, journal, every_s=0.005):
         context = FaultContext(cluster, cluster.topic, now_ns(), journal, client_timeout_s=0.05)
-        (struck,) = inject(FaultRequest(kind=kind, parameters=parameters or QUICK), context)
-    return struck.evidence
+        (injected,) = inject(FaultRequest(kind=kind, parameters=parameters or QUICK), context)
+    return injected.evidence
 
 
-def test_all_stand_still_before_any_disk_loses_power(tmp_path: Path) -> None:
-    """Nobody may acknowledge a record that a disk has lost already; and all are started again."""
+def test_all_nodes_are_paused_before_any_disk_loses_power(tmp_path: Path) -> None:
+    """No node may acknowledge a record that a disk has already lost; all are started again."""
     cluster = DiskCluster(folder=tmp_path)
-    evidence = let(cluster, "all-power-loss")
-    deeds = [deed for deed, _ in cluster.signals]
-    assert deeds == ["pause"] * 3 + ["lose power"] * 3 + ["start"] * 3
+    evidence = inject_fault(cluster, "all-power-loss")
+    actions = [action for action, _ in cluster.signals]
+    assert actions == ["pause"] * 3 + ["lose power"] * 3 + ["start"] * 3
     assert (evidence.targets, evidence.took_effect) == ((1, 2, 3), True)
 
 
-@pytest.mark.parametrize(("kind", "keeper"), [("all-power-loss", 3), ("leader-power-loss", 2)])
-def test_a_power_cut_that_lost_nothing_did_not_bite(tmp_path: Path, kind: str, keeper: int) -> None:
-    """What was written a moment before and not synced is still there: that was no power cut."""
-    evidence = let(DiskCluster(folder=tmp_path, keeps=frozenset({keeper})), kind)
+@pytest.mark.parametrize(("kind", "node"), [("all-power-loss", 3), ("leader-power-loss", 2)])
+def test_a_power_loss_without_lost_data_had_no_effect(tmp_path: Path, kind: str, node: int) -> None:
+    """Data that was written just before and not synced is still there."""
+    evidence = inject_fault(DiskCluster(folder=tmp_path, keeps=frozenset({node})), kind)
     assert not evidence.took_effect
-    assert f"node {keeper}'s disk lost nothing" in evidence.evidence
+    assert f"node {node}'s disk lost nothing" in evidence.evidence
 
 
 @pytest.mark.parametrize(
     ("kind", "failing", "healing"),
     [("disk-full", "fill", "free"), ("log-dir-gone", "take away", "bring back")],
 )
-def test_a_disk_is_put_right_before_its_node_is_started(
+def test_a_disk_is_healed_before_its_node_is_started(
     tmp_path: Path, kind: str, failing: str, healing: str
 ) -> None:
-    """Or the node would find it as it was and end again."""
+    """Otherwise the node would shut down again."""
     cluster = DiskCluster(folder=tmp_path)
-    evidence = let(cluster, kind)
+    evidence = inject_fault(cluster, kind)
     assert cluster.signals == [(failing, 2), (healing, 2), ("start", 2)]
     assert evidence.took_effect
 
 
 @pytest.mark.parametrize("kind", ["disk-full", "log-dir-gone"])
-def test_a_failing_disk_that_the_node_outlives_did_not_bite(tmp_path: Path, kind: str) -> None:
-    """Nothing says that it noticed; and it runs again at the end, on its disk."""
+def test_a_failing_disk_without_a_shutdown_had_no_effect(tmp_path: Path, kind: str) -> None:
+    """Nothing shows that the node was affected; it runs at the end, on its disk."""
     cluster = DiskCluster(folder=tmp_path, ends_over_it=False)
-    evidence = let(cluster, kind)
+    evidence = inject_fault(cluster, kind)
     assert not evidence.took_effect
     assert set(cluster.states.values()) == {"running"}
 
 
 @pytest.mark.parametrize(("slow_s", "took_effect"), [(0.5, True), (0.002, False)])
-def test_a_slow_disk_bit_when_a_synced_write_takes_its_time(
+def test_a_slow_disk_takes_effect_when_a_synced_write_is_slow(
     tmp_path: Path, slow_s: float, *, took_effect: bool
 ) -> None:
-    """The kernel may take the limit and not hold anything back; the limit goes either way."""
+    """The kernel may accept the limit without effect; the limit is removed either way."""
     cluster = DiskCluster(folder=tmp_path, probes_s=[0.001, 0.002, 0.001, slow_s])
-    assert let(cluster, "slow-disk", at_s=0.02, slow_s=0.05).took_effect is took_effect
+    assert inject_fault(cluster, "slow-disk", at_s=0.02, slow_s=0.05).took_effect is took_effect
     assert cluster.signals == [("limit", 2), ("let go", 2)]
 
 
-def test_a_flipped_bit_finds_nothing_where_there_are_no_records(tmp_path: Path) -> None:
-    """The trial is void, and says why."""
-    evidence = let(DiskCluster(folder=tmp_path), "bit-flip", at_s=0.02)
+def test_a_bit_flip_without_records_had_no_effect(tmp_path: Path) -> None:
+    """The trial is void, and the evidence has the reason."""
+    evidence = inject_fault(DiskCluster(folder=tmp_path), "bit-flip", at_s=0.02)
     assert not evidence.took_effect
-    assert "no plain batch" in evidence.evidence[-1]
+    assert "no uncompressed batch" in evidence.evidence[-1]
 
 
 @pytest.mark.parametrize(
@@ -96,24 +96,26 @@ def test_a_flipped_bit_finds_nothing_where_there_are_no_records(tmp_path: Path) 
         ("restart", True, False),
     ],
 )
-def test_a_flipped_bit_shows_where_it_should(
+def test_a_bit_flip_takes_effect_as_its_parameters_require(
     then: str, *, refused: bool, took_effect: bool
 ) -> None:
-    """Left as it is, a reader that checks is refused the batch; cut away by recovery, no reader is."""
-    struck = FaultEvidence(kind="bit-flip", parameters={"then": then}, took_effect=True)
+    """`read`: a consumer that checks CRCs rejects the batch. `restart`: recovery truncates it."""
+    evidence = FaultEvidence(kind="bit-flip", parameters={"then": then}, took_effect=True)
     events = (Event(2, CRC_FAILED, partition=0, offset=66),) if refused else ()
     assert (
-        FAULTS["bit-flip"].confirm(struck, TrialObservations(events, "all", began_ns=1)).took_effect
+        FAULTS["bit-flip"]
+        .confirm(evidence, TrialObservations(events, "all", began_ns=1))
+        .took_effect
         is took_effect
     )
 
 
-def test_a_disk_that_another_fault_took_away_cannot_be_slowed() -> None:
-    """It takes no write to be timed: that part misses, and the trial does not fail."""
+def test_a_disk_that_another_fault_removed_cannot_be_slowed() -> None:
+    """No write to it succeeds: the fault has no effect, and the trial does not fail."""
     journal, cluster = Journal(), MemoryCluster(folder=Path("/nowhere"))
     context = FaultContext(cluster, cluster.topic, now_ns(), journal, client_timeout_s=0.05)
-    (struck,) = inject(
+    (injected,) = inject(
         FaultRequest(kind="slow-disk", parameters={"at_s": 0.02, "slow_s": 0.05}), context
     )
-    assert not struck.evidence.took_effect
-    assert any("takes no write" in sentence for sentence in struck.evidence.evidence)
+    assert not injected.evidence.took_effect
+    assert any("a write to node 2's disk failed" in line for line in injected.evidence.evidence)

@@ -252,7 +252,7 @@ def test_a_clean_shutdown_takes_effect_when_each_log_reports_it(
 def test_a_pause_of_a_follower_takes_effect_when_the_cluster_reacts(
     event: Event | None, *, took_effect: bool
 ) -> None:
-    """With acks=1 no request waits for a follower: it must leave the ISR, or the controller move."""
+    """With acks=1 no request waits for a follower; the ISR or the controller must change."""
     evidence = FaultEvidence(kind="follower-pause", targets=(3,), took_effect=True)
     observed = TrialObservations((event,) if event else (), "1", began_ns=100)
     assert FAULTS["follower-pause"].confirm(evidence, observed).took_effect is took_effect
@@ -335,11 +335,10 @@ def test_a_majority_that_is_all_nodes_is_rejected(kind: str, nodes: int, possibl
         .parameters()
         .impossible_reason(Topology(nodes=nodes, partitions=1, replication_factor=1))
     )
-    assert reason == (
-        None
-        if possible
-        else f"a majority of {nodes} is all nodes; allowed: 3 nodes or more, or a fault of all nodes"
+    expected = (
+        f"a majority of {nodes} is all nodes; allowed: 3 nodes or more, or a fault of all nodes"
     )
+    assert reason == (None if possible else expected)
 
 
 def test_a_node_that_does_not_exist_is_rejected() -> None:

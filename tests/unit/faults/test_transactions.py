@@ -1,4 +1,4 @@
-"""Faults of transactions: whom they are for, which coordinator decides, and when the last stable offset is said to stand still."""
+"""Faults of transactions: requirements, the coordinator, and a stuck last stable offset."""
 
 from collections.abc import Callable, Iterator
 
@@ -19,8 +19,8 @@ Offsets = Iterator[tuple[int, int]]
 
 
 @pytest.mark.parametrize("kind", [kind.kind for kind in KINDS])
-def test_without_transactions_there_is_nothing_to_strike(kind: str) -> None:
-    """Refused at planning, with what would be right."""
+def test_without_transactions_there_is_no_target(kind: str) -> None:
+    """Planning rejects the fault, and the message names what is allowed."""
     parameters = FAULTS[kind].parameters()
     assert (
         parameters.impossible_reason(PLAIN)
@@ -30,8 +30,8 @@ def test_without_transactions_there_is_nothing_to_strike(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["producer-fenced", "transaction-abandoned"])
-def test_a_producer_that_ends_for_good_takes_no_order_with_it(kind: str) -> None:
-    """Nobody goes on in its place, so no second session begins; only its last transaction is decided on without it."""
+def test_a_producer_that_is_not_replaced_keeps_the_order(kind: str) -> None:
+    """There is no second session; only the outcome of its last transaction is open."""
     effects = FAULTS[kind].effects_of({}, TRANSACTIONAL)
     assert (
         effects.ends_transactional_producer,
@@ -54,10 +54,10 @@ def test_a_producer_that_ends_for_good_takes_no_order_with_it(kind: str) -> None
         ("polygenelubricants", -(2**31)),
     ],
 )
-def test_an_id_belongs_to_the_partition_that_javas_hash_says(
+def test_an_id_belongs_to_the_partition_of_its_java_hash(
     transactional_id: str, hash_code: int | None
 ) -> None:
-    """`String.hashCode`, its sign bit dropped: also of the one that has no positive counterpart."""
+    """`String.hashCode` without its sign bit, also for the minimum, which has no positive."""
     code = state_partition_number(transactional_id, 2**31)
     assert 0 <= state_partition_number(transactional_id, 50) < 50
     assert hash_code is None or code == hash_code & 0x7FFF_FFFF
@@ -65,79 +65,81 @@ def test_an_id_belongs_to_the_partition_that_javas_hash_says(
 
 @pytest.fixture
 def offsets(monkeypatch: pytest.MonkeyPatch) -> Callable[[Offsets], None]:
-    """Let the leader answer with these pairs of last stable offset and high watermark, the last of them for ever."""
+    """Let the leader report these last stable offsets and high watermarks; the last repeats."""
 
-    def answer_with(pairs: Offsets) -> None:
-        now: list[tuple[int, int]] = []
+    def report(pairs: Offsets) -> None:
+        current: list[tuple[int, int]] = []
 
         def end_offsets(
             _servers: str, _topic: str, *, read_committed: bool = False
         ) -> dict[int, int]:
             if read_committed:
-                now[:] = [next(pairs, now[0] if now else (0, 0))]
-            return {0: now[0][0 if read_committed else 1]}
+                current[:] = [next(pairs, current[0] if current else (0, 0))]
+            return {0: current[0][0 if read_committed else 1]}
 
         monkeypatch.setattr("experiments.clients.librdkafka.topics.end_offsets", end_offsets)
-        monkeypatch.setattr(producers, "STANDS_S", 0.2)
-        monkeypatch.setattr(producers, "FOUND_WITHIN_S", 0.6)
+        monkeypatch.setattr(producers, "STUCK_AFTER_S", 0.2)
+        monkeypatch.setattr(producers, "STUCK_TIMEOUT_S", 0.6)
 
-    return answer_with
+    return report
 
 
 @pytest.fixture
 def context() -> FaultContext:
-    """One that struck."""
-    made = FaultContext(MemoryCluster(), "trial", now_ns(), Journal(), client_timeout_s=1)
-    made.begins_ns.append(now_ns())
-    return made
+    """A context whose fault has begun."""
+    begun = FaultContext(MemoryCluster(), "trial", now_ns(), Journal(), client_timeout_s=1)
+    begun.begins_ns.append(now_ns())
+    return begun
 
 
-def test_an_offset_that_stays_behind_the_high_watermark_stands_still(
+def test_an_offset_that_stays_below_the_high_watermark_is_stuck(
     context: FaultContext, offsets: Callable[[Offsets], None]
 ) -> None:
-    """However far the watermark goes on meanwhile."""
+    """The high watermark may advance meanwhile."""
     offsets(iter([(5, 9), (7, 12), *((7, 12 + more) for more in range(100))]))
-    found = wait_for_stuck_offset(context)
-    assert found is not None
+    stuck = wait_for_stuck_offset(context)
+    assert stuck is not None
     assert (
-        found.stable_offset,
+        stuck.stable_offset,
         [event.offset for event in context.journal.events("last_stable_offset_stuck")],
     ) == (7, [7])
 
 
-def test_offsets_that_go_on_stand_nowhere(
+def test_an_advancing_offset_is_not_stuck(
     context: FaultContext, offsets: Callable[[Offsets], None]
 ) -> None:
-    """Transactions are open all the time under load, and end."""
+    """Under load, transactions begin and end all the time."""
     offsets(iter([(at, at + 5) for at in range(1000)]))
     assert wait_for_stuck_offset(context) is None
-    assert "never stood still" in context.evidence[-1]
+    assert "was never stuck" in context.evidence[-1]
 
 
-def test_an_offset_at_the_high_watermark_waits_for_nothing(
+def test_an_offset_at_the_high_watermark_is_not_stuck(
     context: FaultContext, offsets: Callable[[Offsets], None]
 ) -> None:
-    """With no transaction open and no load both stay where they are."""
+    """Without an open transaction and without load, neither advances."""
     offsets(iter([(9, 9)]))
     assert wait_for_stuck_offset(context) is None
 
 
-def test_it_is_said_how_long_it_stood_once_it_moves_on(
+def test_the_evidence_has_how_long_the_offset_was_stuck(
     context: FaultContext, offsets: Callable[[Offsets], None]
 ) -> None:
-    """And how much of the log came after it meanwhile."""
-    was = StuckOffset(7, 12, now_ns())
+    """It also has how far the high watermark was ahead."""
+    stuck = StuckOffset(7, 12, now_ns())
     offsets(iter([(7, 40), (41, 50)]))
-    assert advanced(context, was) is None
-    assert str(advanced(context, was)).endswith("when the log had gone on for 43 offsets behind it")
+    assert advanced(context, stuck) is None
+    assert str(advanced(context, stuck)).endswith(
+        "when it was 43 offsets behind the high watermark"
+    )
     assert [event.offset for event in context.journal.events("last_stable_offset_advanced")] == [41]
 
 
-def test_a_moment_in_which_nobody_answers_says_nothing_of_where_it_stands(
+def test_a_request_without_a_response_does_not_reset_a_stuck_offset(
     context: FaultContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On a busy machine a question is given up now and then; the offset stood still all the same."""
-    answers = iter(
+    """On a busy machine, requests time out now and then; the offset is stuck all the same."""
+    responses = iter(
         [
             None,
             StuckOffset(7, 12, 0),
@@ -147,7 +149,7 @@ def test_a_moment_in_which_nobody_answers_says_nothing_of_where_it_stands(
             StuckOffset(7, 14, 2 * 10**9),
         ]
     )
-    monkeypatch.setattr(producers, "_look", lambda _scene: next(answers))
-    found = wait_for_stuck_offset(context)
-    assert found is not None
-    assert found.stable_offset == 7
+    monkeypatch.setattr(producers, "_offsets_now", lambda _context: next(responses))
+    stuck = wait_for_stuck_offset(context)
+    assert stuck is not None
+    assert stuck.stable_offset == 7

@@ -162,7 +162,7 @@ def test_trial_ids_are_unique_and_sort_in_the_order_of_the_trials() -> None:
 
 
 def test_settings_are_text_in_kafkas_spelling() -> None:
-    """Booleans, whole numbers and whole floats are spelled as Kafka expects them."""
+    """Booleans, integers and integral floats are spelled as Kafka expects them."""
     made = planned(
         axes={"enable.idempotence": True},
         topic={"retention.ms": 1e4, "preallocate": True},

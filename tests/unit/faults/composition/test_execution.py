@@ -1,4 +1,4 @@
-"""Several faults of one trial against a cluster in memory: their order, their evidence, and that none undoes another."""
+"""Several faults of one trial against a cluster in memory: order, evidence, independence."""
 
 from __future__ import annotations
 
@@ -18,26 +18,28 @@ from experiments.trial.metadata_poller import MetadataPoller
 NEVER_NS = 2**62
 
 
-def crash(whom: str, at_s: float, restart_after_s: float = 0.1) -> FaultRequest:
-    """Return a crash that is over soon."""
+def crash(selector: str, at_s: float, restart_after_s: float = 0.1) -> FaultRequest:
+    """Return a short crash."""
     return FaultRequest(
-        kind=f"{whom}-crash",
+        kind=f"{selector}-crash",
         parameters={"at_s": at_s, "restart_after_s": restart_after_s, "patience_s": 0.3},
     )
 
 
 def pause(at_s: float, pause_s: float) -> FaultRequest:
-    """Return a pause of the leader that is over soon."""
+    """Return a short pause of the leader."""
     return FaultRequest(kind="leader-pause", parameters={"at_s": at_s, "pause_s": pause_s})
 
 
-def joined(how: Composition, *parts: FaultRequest) -> FaultRequest:
-    """Return several faults as one."""
+def combined(how: Composition, *parts: FaultRequest) -> FaultRequest:
+    """Return several faults as one request."""
     return FaultRequest(kind=f" {how} ".join(part.kind for part in parts), joined=how, parts=parts)
 
 
-def let(cluster: MemoryCluster, request: FaultRequest) -> tuple[tuple[InjectedFault, ...], Journal]:
-    """Let them strike a watched cluster."""
+def inject_polled(
+    cluster: MemoryCluster, request: FaultRequest
+) -> tuple[tuple[InjectedFault, ...], Journal]:
+    """Inject the faults while a metadata poller watches the cluster."""
     journal = Journal()
     with MetadataPoller(cluster, cluster.topic, journal, every_s=0.005):
         return inject(
@@ -45,20 +47,22 @@ def let(cluster: MemoryCluster, request: FaultRequest) -> tuple[tuple[InjectedFa
         ), journal
 
 
-def told(
+def combined_evidence(
     request: FaultRequest,
-    struck: tuple[InjectedFault, ...],
+    injected: tuple[InjectedFault, ...],
     *events: Event,
     load_end_ns: int = NEVER_NS,
 ) -> FaultEvidence:
-    """Return the evidence of the whole."""
-    return evidence_of(request, struck, events, "all", load_end_ns)
+    """Return the evidence of all parts."""
+    return evidence_of(request, injected, events, "all", load_end_ns)
 
 
-def test_in_turn_the_second_strikes_after_the_heal_of_the_first() -> None:
-    """Its time counts from that heal: both ask for 0.02 s, and the first takes longer than that."""
+def test_in_sequence_the_second_fault_begins_after_the_heal_of_the_first() -> None:
+    """Its `at_s` counts from that heal: both have 0.02 s, and the first takes longer."""
     cluster = MemoryCluster(replicas=(2, 3, 1))
-    _, journal = let(cluster, joined(">>", crash("leader", 0.02), crash("follower", 0.02)))
+    _, journal = inject_polled(
+        cluster, combined(">>", crash("leader", 0.02), crash("follower", 0.02))
+    )
     assert cluster.signals == [("kill", 2), ("start", 2), ("kill", 3), ("start", 3)]
     first_end, second_begin = (
         journal.events(kind)[place].at_ns for kind, place in (("fault_end", 0), ("fault_begin", 1))
@@ -66,16 +70,18 @@ def test_in_turn_the_second_strikes_after_the_heal_of_the_first() -> None:
     assert second_begin - first_end >= 0.015e9
 
 
-def test_at_the_same_time_both_nodes_are_down() -> None:
+def test_in_parallel_both_nodes_are_down() -> None:
     """Each is killed at its own time, before the other is started again."""
     cluster = MemoryCluster(replicas=(2, 3, 1))
-    let(cluster, joined("&", crash("leader", 0.02, 0.3), crash("controller", 0.1, 0.1)))
+    inject_polled(cluster, combined("&", crash("leader", 0.02, 0.3), crash("controller", 0.1, 0.1)))
     assert [signal for signal, _ in cluster.signals] == ["kill", "kill", "start", "start"]
 
 
-def test_an_event_says_which_of_several_faults_it_is_of() -> None:
-    """By its number in the order in which they are written, and its kind."""
-    _, journal = let(MemoryCluster(), joined("&", crash("leader", 0.02), crash("controller", 0.02)))
+def test_an_event_names_its_fault() -> None:
+    """By its place in the notation, and its kind."""
+    _, journal = inject_polled(
+        MemoryCluster(), combined("&", crash("leader", 0.02), crash("controller", 0.02))
+    )
     begins = sorted(event.detail for event in journal.events("fault_begin"))
     assert [detail.partition(":")[0] for detail in begins] == [
         "1.leader-crash",
@@ -84,85 +90,90 @@ def test_an_event_says_which_of_several_faults_it_is_of() -> None:
 
 
 def test_each_part_has_its_own_evidence_and_parameters() -> None:
-    """All sentences of the one name its node only, and each begins with whose it is."""
-    request = joined(">>", crash("leader", 0.02), crash("follower", 0.03))
-    struck, _ = let(MemoryCluster(replicas=(2, 3, 1)), request)
-    whole = told(request, struck)
-    assert (whole.took_effect, whole.targets) == (True, (2, 3))
-    assert whole.parameters["2.follower-crash.at_s"] == 0.03
-    assert [sentence.partition(":")[0] for sentence in whole.evidence] == ["1.leader-crash"] * 2 + [
-        "2.follower-crash"
-    ] * 2
+    """Each sentence begins with the part that it belongs to."""
+    request = combined(">>", crash("leader", 0.02), crash("follower", 0.03))
+    injected, _ = inject_polled(MemoryCluster(replicas=(2, 3, 1)), request)
+    evidence = combined_evidence(request, injected)
+    assert (evidence.took_effect, evidence.targets) == (True, (2, 3))
+    assert evidence.parameters["2.follower-crash.at_s"] == 0.03
+    assert [sentence.partition(":")[0] for sentence in evidence.evidence] == [
+        "1.leader-crash"
+    ] * 2 + ["2.follower-crash"] * 2
 
 
-def test_one_part_that_did_not_bite_makes_the_whole_void() -> None:
-    """And it is named first."""
-    request = joined(">>", crash("leader", 0.02), crash("follower", 0.02))
-    struck, _ = let(MemoryCluster(replicas=(2,)), request)
-    whole = told(request, struck)
-    assert (whole.took_effect, whole.evidence[0]) == (False, "2.follower-crash did not bite")
+def test_one_part_without_effect_makes_the_trial_void() -> None:
+    """The evidence names this part first."""
+    request = combined(">>", crash("leader", 0.02), crash("follower", 0.02))
+    injected, _ = inject_polled(MemoryCluster(replicas=(2,)), request)
+    evidence = combined_evidence(request, injected)
+    assert (evidence.took_effect, evidence.evidence[0]) == (False, "2.follower-crash had no effect")
 
 
-def test_what_strikes_after_the_load_strikes_nothing() -> None:
+def test_a_part_that_begins_after_the_load_had_no_effect() -> None:
     """The heal of the one before may take long, and there are no more records to lose."""
-    request = joined(">>", crash("leader", 0.02), crash("follower", 0.02))
-    struck, journal = let(MemoryCluster(), request)
-    whole = told(request, struck, load_end_ns=journal.events("fault_begin")[1].at_ns)
-    assert (whole.took_effect, whole.evidence[0]) == (False, "2.follower-crash did not bite")
+    request = combined(">>", crash("leader", 0.02), crash("follower", 0.02))
+    injected, journal = inject_polled(MemoryCluster(), request)
+    evidence = combined_evidence(
+        request, injected, load_end_ns=journal.events("fault_begin")[1].at_ns
+    )
+    assert (evidence.took_effect, evidence.evidence[0]) == (False, "2.follower-crash had no effect")
 
 
-def test_only_timeouts_since_a_pause_began_are_its_own() -> None:
-    """A request that timed out in the crash before says nothing about the pause."""
-    request = joined(">>", crash("leader", 0.02), pause(0.02, 0.1))
-    struck, journal = let(MemoryCluster(), request)
+def test_only_timeouts_since_the_begin_of_a_pause_count_for_it() -> None:
+    """A request that timed out in the crash before is no evidence of the pause."""
+    request = combined(">>", crash("leader", 0.02), pause(0.02, 0.1))
+    injected, journal = inject_polled(MemoryCluster(), request)
     begins = [event.at_ns for event in journal.events("fault_begin")]
     line = "producer 0: [thrd:x]: 127.0.0.1:1/1: Timed out 2 in-flight, 0 retry-queued"
     late, early = (
         Event(at_ns + 1, "timed_out", Source.CLIENT, detail=line) for at_ns in reversed(begins)
     )
     assert (
-        told(request, struck, early).took_effect,
-        told(request, struck, early, late).took_effect,
+        combined_evidence(request, injected, early).took_effect,
+        combined_evidence(request, injected, early, late).took_effect,
     ) == (False, True)
 
 
-def test_a_node_that_two_keep_still_goes_on_when_both_let_go() -> None:
+def test_a_node_with_two_pauses_is_resumed_when_both_have_ended() -> None:
     """The shorter pause ends first, and must not end the longer one."""
     cluster = MemoryCluster()
-    let(cluster, joined("&", pause(0.02, 0.1), pause(0.05, 0.3)))
+    inject_polled(cluster, combined("&", pause(0.02, 0.1), pause(0.05, 0.3)))
     assert [signal for signal, _ in cluster.signals] == ["pause", "pause", "resume"]
 
 
 def test_a_node_that_was_killed_is_not_resumed() -> None:
-    """It was stopped when it was killed; the crash starts it again."""
+    """It was paused when it was killed; the heal of the crash starts it again."""
     cluster = MemoryCluster()
-    let(cluster, joined("&", pause(0.02, 0.2), crash("leader", 0.08, 0.3)))
+    inject_polled(cluster, combined("&", pause(0.02, 0.2), crash("leader", 0.08, 0.3)))
     assert cluster.signals == [("pause", 2), ("kill", 2), ("start", 2)]
 
 
-def test_a_node_that_is_down_already_cannot_be_struck() -> None:
-    """That part says so and did not bite; the other is not disturbed."""
+def test_a_node_that_is_already_down_is_no_target() -> None:
+    """That part had no effect, as its evidence states; the other part is not disturbed."""
     cluster = MemoryCluster(replicas=(1,), active_controller=1, detects_failures=False)
-    struck, _ = let(
-        cluster, joined("&", crash("leader", 0.02, 0.3), crash("controller", 0.1, 0.05))
+    injected, _ = inject_polled(
+        cluster, combined("&", crash("leader", 0.02, 0.3), crash("controller", 0.1, 0.05))
     )
     assert cluster.signals == [("kill", 1), ("start", 1)]
-    assert struck[1].evidence.evidence == (
+    assert injected[1].evidence.evidence == (
         "node 1 was down already",
-        "none of its nodes ran: nothing was done",
+        "none of the target nodes ran: the fault had no effect",
     )
 
 
-def test_a_part_that_cannot_be_healed_does_not_keep_the_others_from_it() -> None:
-    """The paused leader goes on, though the killed controller does not start; the error names fault and node."""
+def test_a_part_that_cannot_be_healed_does_not_prevent_the_heal_of_others() -> None:
+    """The paused leader is resumed although the killed controller does not start.
+
+    The error names the node.
+    """
     cluster = MemoryCluster(replicas=(2, 3, 1), active_controller=1, refuses_start=True)
     with pytest.raises(HealFailed, match=r"node 1 does not start"):
-        let(cluster, joined("&", pause(0.02, 0.4), crash("controller", 0.02, 0.05)))
+        inject_polled(cluster, combined("&", pause(0.02, 0.4), crash("controller", 0.02, 0.05)))
     assert cluster.states == {1: "stopped", 2: "running", 3: "running"}
 
 
-def test_what_was_never_healed_by_its_part_is_put_right_in_the_end() -> None:
-    """A fault that forgot its heal would leave the cluster broken for the next trial."""
+def test_nodes_that_no_part_has_healed_are_restored_at_the_end() -> None:
+    """A fault without its heal would leave the cluster broken for the next trial."""
     cluster = MemoryCluster()
     context = FaultContext(cluster, cluster.topic, now_ns(), Journal(), client_timeout_s=1)
     context.kill(2)

@@ -1,4 +1,4 @@
-"""Faults as one value: what it reads as, the one way in which it is written, and what is wrong with it, in one line that names the place."""
+"""The notation of faults: parsing, its canonical form, and errors that name the place."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from experiments.sweep.plan import Plan
 
 
 @pytest.mark.parametrize(
-    ("text", "one_way"),
+    ("text", "canonical"),
     [
         ("leader-crash", "leader-crash"),
         (" ( leader-crash ) ", "leader-crash"),
@@ -41,14 +41,14 @@ from experiments.sweep.plan import Plan
         ),
     ],
 )
-def test_a_fault_is_written_in_one_way(text: str, one_way: str) -> None:
-    """Spaces and needless brackets make no other fault, so no other cell; what was written reads back."""
-    assert format_fault(parse_fault(text)) == one_way
-    assert parse_fault(one_way) == parse_fault(text)
+def test_a_fault_has_one_canonical_form(text: str, canonical: str) -> None:
+    """Spaces and redundant parentheses make no other fault, and so no other cell."""
+    assert format_fault(parse_fault(text)) == canonical
+    assert parse_fault(canonical) == parse_fault(text)
 
 
-def test_and_binds_tighter_than_then() -> None:
-    """As multiplication does than addition: two at once, then a third."""
+def test_parallel_binds_tighter_than_sequence() -> None:
+    """As multiplication binds tighter than addition: two in parallel, then a third."""
     request = parse_fault("leader-crash & follower-crash >> leader-pause")
     assert (request.joined, [part.kind for part in request.parts]) == (
         ">>",
@@ -57,7 +57,7 @@ def test_and_binds_tighter_than_then() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "message"),
     [
         ("", "a fault without a name"),
         ("leader-crush", "unknown fault leader-crush; did you mean leader-crash"),
@@ -65,45 +65,48 @@ def test_and_binds_tighter_than_then() -> None:
             "leader-crash & folower-crash",
             "unknown fault folower-crash at character 16; did you mean follower-crash",
         ),
-        ("leader-crash &", "where the name of a fault is due, it ends"),
+        ("leader-crash &", "expected the name of a fault, found the end"),
         (
             "leader-crash > leader-pause",
-            "where `&`, `>>` or the end is due, there is `>` at character 14",
+            "expected `&`, `>>` or the end, found `>` at character 14",
         ),
         (
             "leader-crash leader-pause",
-            "where `&`, `>>` or the end is due, there is `leader-pause` at character 14",
+            "expected `&`, `>>` or the end, found `leader-pause` at character 14",
         ),
         (
             "leader-crash(at_s=1",
-            "where `)` is due, it ends; in a list in square brackets, quote a fault that holds a comma",
+            (
+                "expected `)`, found the end; "
+                "in a list in square brackets, quote a fault that contains a comma"
+            ),
         ),
         (
             "leader-crash()",
-            "where a parameter of leader-crash is due, there is `)` at character 14",
+            "expected a parameter of leader-crash, found `)` at character 14",
         ),
         (
             "leader-crash(at=1)",
-            "at is no parameter of leader-crash at character 14; did you mean at_s?",
+            "at is not a parameter of leader-crash at character 14; did you mean at_s?",
         ),
-        ("leader-crash(at_s=1, at_s=2)", "at_s stands twice at character 22"),
-        ("leader-crash >> none", "none at character 17 stands alone, or not at all"),
+        ("leader-crash(at_s=1, at_s=2)", "at_s is given twice at character 22"),
+        ("leader-crash >> none", "none at character 17 must be the only fault"),
         ("(" * 60, "allowed: 1000 and 50 at most"),
         (" & ".join(["leader-crash"] * 17), "17 faults joined; allowed: 16 at most"),
     ],
 )
-def test_what_is_wrong_is_said_in_one_line_that_names_the_place(text: str, words: str) -> None:
+def test_an_error_is_one_line_that_names_the_place(text: str, message: str) -> None:
     """Characters are counted from 1."""
     with pytest.raises(ExperimentError) as raised:
         parse_fault(text)
-    assert words in str(raised.value)
+    assert message in str(raised.value)
 
 
-JOINED = "leader-crash(at_s=1, restart_after_s=4) >> follower-crash & leader-pause(pause_s=3)"
+COMBINED = "leader-crash(at_s=1, restart_after_s=4) >> follower-crash & leader-pause(pause_s=3)"
 
 
 def planned(text: str, **changes: object) -> Plan:
-    """Return the plan of an experiment with that fault, written in YAML."""
+    """Return the plan of an experiment with a fault, which is written in YAML."""
     data = parse_yaml(
         f"name: joined\ntitle: t\nquestion: q\naxes:\n  acks: [all]\n  fault:\n    - {text}\n",
         "joined.yaml",
@@ -117,9 +120,9 @@ def planned(text: str, **changes: object) -> Plan:
     return plan(parse_experiment(data, "joined.yaml"), "joined-1", RULES)
 
 
-def test_it_reads_the_same_in_a_file_and_on_the_command_line() -> None:
-    """And so in the trigger form, whose fields are read as the command line's."""
-    in_file = planned(JOINED)
+def test_the_notation_is_the_same_in_a_file_and_on_the_command_line() -> None:
+    """And in the trigger form, whose fields are parsed like the command line."""
+    in_file = planned(COMBINED)
     data = {
         "name": "joined",
         "title": "t",
@@ -129,30 +132,34 @@ def test_it_reads_the_same_in_a_file_and_on_the_command_line() -> None:
         "workload": {"duration_s": 60},
     }
     overrides = Overrides(
-        dict([parse_override(f"fault={JOINED}"), parse_override("producer.socket.timeout.ms=1000")])
+        dict(
+            [parse_override(f"fault={COMBINED}"), parse_override("producer.socket.timeout.ms=1000")]
+        )
     )
-    on_line = plan(
+    on_command_line = plan(
         apply_overrides(parse_experiment(data, "joined.yaml"), overrides, RULES), "joined-1", RULES
     )
-    assert [trial.fault for trial in on_line.trials] == [trial.fault for trial in in_file.trials]
+    assert [trial.fault for trial in on_command_line.trials] == [
+        trial.fault for trial in in_file.trials
+    ]
 
 
-def test_each_part_gets_its_parameters_from_its_brackets_then_the_axis_then_the_section() -> None:
-    """What stands nearest to the fault counts."""
-    made = planned(
-        JOINED,
-        axes={"fault": [JOINED], "fault.at_s": [7]},
+def test_parameters_come_from_the_parentheses_then_the_axis_then_the_section() -> None:
+    """The value nearest to the fault counts."""
+    sweep_plan = planned(
+        COMBINED,
+        axes={"fault": [COMBINED], "fault.at_s": [7]},
         faults={"follower-crash": {"restart_after_s": 9, "at_s": 8}},
     )
-    crash, follower, pause = made.trials[0].fault.leaves()
+    crash, follower, pause = sweep_plan.trials[0].fault.leaves()
     assert (crash.parameters["at_s"], crash.parameters["restart_after_s"]) == (1, 4)
     assert (follower.parameters["at_s"], follower.parameters["restart_after_s"]) == (7, 9)
     assert (pause.parameters["at_s"], pause.parameters["pause_s"]) == (7, 3)
 
 
-def test_an_axis_that_every_fault_fixes_in_its_brackets_makes_no_cells() -> None:
-    """Two cells that differ in nothing would be one measured twice."""
-    made = planned(
+def test_an_axis_that_a_fault_sets_in_its_parentheses_adds_no_cells() -> None:
+    """Two equal cells would be one cell, measured twice."""
+    sweep_plan = planned(
         "x",
         axes={
             "acks": [1],
@@ -160,7 +167,7 @@ def test_an_axis_that_every_fault_fixes_in_its_brackets_makes_no_cells() -> None
             "fault.at_s": [1, 2],
         },
     )
-    assert sorted(str(trial.cell["fault"]) for trial in made.trials) == [
+    assert sorted(str(trial.cell["fault"]) for trial in sweep_plan.trials) == [
         "leader-crash(at_s=1)",
         "leader-pause",
         "leader-pause",
@@ -169,7 +176,7 @@ def test_an_axis_that_every_fault_fixes_in_its_brackets_makes_no_cells() -> None
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "message"),
     [
         (
             "leader-crash(at_s=20) >> leader-crash(at_s=20) >> leader-crash(at_s=20)",
@@ -182,8 +189,8 @@ def test_an_axis_that_every_fault_fixes_in_its_brackets_makes_no_cells() -> None
         ("leader-crash(at_s=soon)", "faults.leader-crash.at_s is 'soon'; allowed: a number"),
     ],
 )
-def test_joined_faults_that_cannot_be_are_refused_at_planning(text: str, words: str) -> None:
-    """In turn, times add up; a part that nobody could notice is named."""
+def test_impossible_combinations_are_rejected_by_planning(text: str, message: str) -> None:
+    """In sequence, times add up; a part that would go unnoticed is named."""
     with pytest.raises(ExperimentError) as raised:
         planned(text)
-    assert words in str(raised.value)
+    assert message in str(raised.value)

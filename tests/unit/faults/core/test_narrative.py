@@ -1,4 +1,4 @@
-"""A fault's course in sentences: each figure is an event's, and what nobody told is not said."""
+"""The narrative of a fault: each figure comes from an event; without an event, no sentence."""
 
 from __future__ import annotations
 
@@ -9,29 +9,32 @@ from experiments.ledger.schema import Source
 BEGIN = 1_000_000_000_000
 
 
-def at(after_s: float, kind: str, **told: object) -> Event:
-    """An event so many seconds after the fault began."""
-    return Event(BEGIN + round(after_s * 1e9), kind, **told)  # type: ignore[arg-type]  # a test's shorthand
+def at(after_s: float, kind: str, **fields: object) -> Event:
+    """Return an event, given the seconds since the fault began."""
+    return Event(BEGIN + round(after_s * 1e9), kind, **fields)  # type: ignore[arg-type]
 
 
 BEGUN = at(0, "fault_begin")
 LED = at(-5, "became_leader", node=3, partition=0, leader_epoch=0, offset=0)
 
 
-def test_without_a_fault_there_is_no_course() -> None:
-    """A control's leaders are nobody's doing."""
+def test_without_a_fault_there_is_no_narrative() -> None:
+    """A control's leaders are not the effect of a fault."""
     assert narrative_of((LED,)) == ()
 
 
-def test_the_election_is_told_with_both_leaders_epochs_and_the_offset() -> None:
-    """By the brokers' own lines; the leader before the fault is no news."""
+def test_a_leader_change_has_both_leaders_epochs_and_the_offset() -> None:
+    """From the brokers' logs; the leader before the fault has no sentence."""
     moved = at(5.25, "became_leader", node=1, partition=0, leader_epoch=1, offset=13802)
     assert narrative_of((LED, BEGUN, moved)) == (
-        "partition 0 moved from leader 3 to 1, epoch 0 -> 1, which starts at offset 13802, at +5.250 s",
+        (
+            "partition 0 moved from leader 3 to 1, epoch 0 -> 1, "
+            "which starts at offset 13802, at +5.250 s"
+        ),
     )
 
 
-def test_partitions_beside_the_observed_one_are_counted() -> None:
+def test_leader_changes_of_other_partitions_are_counted() -> None:
     """Six sentences for six partitions would hide the first."""
     others = [
         at(-5, "became_leader", node=3, partition=number, leader_epoch=0, offset=0)
@@ -43,8 +46,8 @@ def test_partitions_beside_the_observed_one_are_counted() -> None:
     )
 
 
-def test_who_leads_a_topic_that_was_made_again_moved_from_nobody() -> None:
-    """Its epochs begin anew."""
+def test_the_first_leader_of_a_recreated_topic_is_no_leader_change() -> None:
+    """Its leader epochs begin at 0 again."""
     assert (
         narrative_of(
             (
@@ -58,8 +61,8 @@ def test_who_leads_a_topic_that_was_made_again_moved_from_nobody() -> None:
     )
 
 
-def test_sentences_stand_by_time() -> None:
-    """The controller noticed, the leader was cut back, the ISR was full."""
+def test_sentences_are_ordered_by_time() -> None:
+    """The controller fenced the node, the leader truncated its log, the ISR was full."""
     isr = [
         at(when, "isr", partition=0, detail=detail)
         for when, detail in ((-1, "1,2,3"), (4.2, "1,2"), (9, "1,2,3"))
@@ -73,20 +76,23 @@ def test_sentences_stand_by_time() -> None:
         isr[2],
     )
     assert narrative_of(events) == (
-        "heartbeat missed: the active controller fenced node 3 at +4.100 s",
-        "the ISR of partition 0 went from 1,2,3 to 1,2, as seen at +4.200 s",
-        "node 3 cut its log of partition 0 to offset 77 at +8.500 s",
-        "the ISR of partition 0 was full again, as seen at +9.000 s",
+        "the active controller fenced node 3 (missed heartbeats) at +4.100 s",
+        "the ISR of partition 0 went from 1,2,3 to 1,2, observed at +4.200 s",
+        "node 3 truncated its log of partition 0 to offset 77 at +8.500 s",
+        "the ISR of partition 0 was full again, observed at +9.000 s",
     )
 
 
 def test_requests_that_timed_out_are_summed_over_the_producers() -> None:
-    """The reader's own are another matter."""
-    line = "[thrd:x]: 127.0.0.1:1/1: Timed out 4 in-flight, 0 retry-queued, 0 out-queue, 0 partially-sent requests"
+    """Those of the concurrent consumer do not count."""
+    line = (
+        "[thrd:x]: 127.0.0.1:1/1: Timed out 4 in-flight, 0 retry-queued, 0 out-queue, "
+        "0 partially-sent requests"
+    )
     events = [
-        at(1, "timed_out", source=Source.CLIENT, detail=f"{who}: {line}")
-        for who in ("producer 0", "producer 1", "reader 0")
+        at(1, "timed_out", source=Source.CLIENT, detail=f"{client}: {line}")
+        for client in ("producer 0", "producer 1", "reader 0")
     ]
     assert narrative_of((BEGUN, *events)) == (
-        "8 requests timed out at the client, the first of them at +1.000 s",
+        "8 requests timed out at the producers, the first of them at +1.000 s",
     )
