@@ -1,4 +1,4 @@
-"""The plot of a finding as data: one plot per finding, drawn by `experiments.report.finding_plots`."""
+"""The plot of a finding as data; `experiments.report.finding_plots` draws it."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -23,7 +23,7 @@ from experiments.report.drawing import (
     to_svg,
     write_label,
 )
-from experiments.results.outages import PART_NAMES, Outage
+from experiments.results.outages import Outage
 from experiments.verdicts.statistics import Share
 
 if TYPE_CHECKING:
@@ -128,8 +128,17 @@ def write_row_title(axes: Axes, row: float, name: str, value: str = "") -> None:
 
 # Outages
 
+_MAX_COLUMN_CHARACTERS: Final = 30
+"""Characters of a label in a legend with two columns."""
 _OUTAGE_ROW_IN: Final = 0.2
 _OUTAGE_FRAME_IN: Final = 0.85
+STEP_LABELS: Final = {
+    OutageStep.DETECTED: "broker fenced",
+    OutageStep.ELECTED: "new leader elected",
+    OutageStep.LEARNED: "client knows the leader",
+    OutageStep.FIRST_AFTER: "records flow again",
+}
+"""The step that ends each part; two labels fit side by side into the legend."""
 _STEP_COLOURS: Final = {
     OutageStep.DETECTED: ORANGE,
     OutageStep.ELECTED: BLUE,
@@ -171,11 +180,17 @@ def outages_chart(rows: Sequence[tuple[str, Outage | str]], name: str, alt: str)
     axes.set_yticks([])
     style_time_axis(axes, "ms after the last record before the outage")
     steps = {part.step for outage in outages if outage.is_split for part in outage.parts}
-    entries = {PART_NAMES[step]: _STEP_COLOURS[step] for step in PART_NAMES if step in steps}
+    entries = {label: _STEP_COLOURS[step] for step, label in STEP_LABELS.items() if step in steps}
     if not all(outage.is_split for outage in outages):
         entries["not split"] = FAINT
     write_legend(drawn, entries)
     return to_svg(drawn, name, alt)
+
+
+def legend_columns(labels: Collection[str]) -> int:
+    """Return the number of columns of a legend: one if two labels do not fit side by side."""
+    longest = max(map(len, labels), default=0)
+    return 1 if longest > _MAX_COLUMN_CHARACTERS else 2
 
 
 def write_legend(drawn: Figure, entries: Mapping[str, str]) -> None:
@@ -190,7 +205,7 @@ def write_legend(drawn: Figure, entries: Mapping[str, str]) -> None:
     drawn.legend(
         handles=[Patch(facecolor=colour, label=label) for label, colour in entries.items()],
         loc="outside upper left",
-        ncols=2,
+        ncols=legend_columns(entries),
         frameon=False,
         fontsize=9,
         handlelength=1.4,

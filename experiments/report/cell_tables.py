@@ -184,7 +184,7 @@ _TRANSACTION_HEADS: Final = {
     "aborted": "transactions aborted",
     "unknown": "transactions unknown",
     "torn": "transactions partly visible",
-    "aborted_visible": "aborted, but visible",
+    "aborted_visible": "aborted but visible",
 }
 _COPY_HEADS: Final = {
     "copied": "copied",
@@ -215,7 +215,7 @@ def _figures(data: ReportData, cell: CellResult) -> Iterator[tuple[str, str]]:
     if any(one.transactions for one in all_cells):
         yield from _counts(_TRANSACTION_HEADS, cell.transactions)
     rejected_present = sum(fate.rejected_present for fate in fates) if fates else None
-    yield "rejected, in the log", count_text(rejected_present)
+    yield "rejected but in the log", count_text(rejected_present)
     yield "ack p99", estimate_text(cell.ack_p99_ms)
     yield "longest gap", estimate_text(cell.outage_ms)
 

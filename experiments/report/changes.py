@@ -223,10 +223,10 @@ def _notes(changes: Sequence[_Change]) -> Iterator[str]:
     """Yield the limits of the comparisons."""
     unmeasured = sum(not change.is_measured for change in changes)
     if unmeasured:
-        verb = "is" if unmeasured == 1 else "are"
+        is_or_are = "is" if unmeasured == 1 else "are"
         yield (
             f"{format_count(unmeasured, 'pair')} of cells without measured trials of the same "
-            f"repeat {verb} not shown."
+            f"repeat {is_or_are} not shown."
         )
     differences = [
         change.compared.difference_in(measure)

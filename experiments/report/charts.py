@@ -10,9 +10,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from experiments.ledger.result_tables import Measure, OutageStep, Phase, Side
+from experiments.ledger.result_tables import Measure, Phase, Side
 from experiments.messages.phrases import format_count
 from experiments.report.bar_charts import (
+    STEP_LABELS,
     CountBar,
     ShareBar,
     counts_chart,
@@ -23,7 +24,7 @@ from experiments.report.data import ReportData
 from experiments.report.percentiles import PercentileCurve, percentile_chart, percentile_curve
 from experiments.results.cells import judged_trials
 from experiments.results.models import CellResult, TrialResult
-from experiments.results.outages import PART_NAMES, Outage, outages_of
+from experiments.results.outages import Outage, outages_of
 from experiments.results.rows import Row
 from experiments.results.wording import bounds_text, milliseconds_text, share_text
 from experiments.sweep.cell_names import cell_name, differing_axes, fault_name
@@ -36,12 +37,6 @@ MAX_BARS: Final = 36
 """Bars per outage chart, and names of cells between them."""
 MAX_CURVES: Final = 6
 _LATENCY_ENDS: Final = {Measure.ACK: "acknowledgement", Measure.END_TO_END: "receipt"}
-_STEP_NAMES: Final = {
-    OutageStep.DETECTED: "fenced",
-    OutageStep.ELECTED: "elected",
-    OutageStep.LEARNED: "learned by the client",
-    OutageStep.FIRST_AFTER: "first record after",
-}
 
 
 @dataclass(frozen=True)
@@ -204,8 +199,8 @@ def _count_caption(noun: str, fault: str, rows: Sequence[CountBar], unaffected: 
     )
     if not unaffected:
         return caption
-    verb = "is" if unaffected == 1 else "are"
-    return f"{caption} {format_count(unaffected, 'cell')} without any {verb} not shown."
+    is_or_are = "is" if unaffected == 1 else "are"
+    return f"{caption} {format_count(unaffected, 'cell')} without any {is_or_are} not shown."
 
 
 # Latency
@@ -318,9 +313,13 @@ def _outage_caption(fault: str, side: Side, outages: Sequence[Outage]) -> str:
 
 
 def _resolutions(outages: Sequence[Outage]) -> list[str]:
-    """Return the coarsest resolution of each step's time: `elected 5 ms`."""
+    """Return the coarsest resolution of each step's time: `broker fenced 5 ms`."""
     coarsest = {
         step: max((outage.resolutions_ms.get(step, 0.0) for outage in outages), default=0.0)
-        for step in PART_NAMES
+        for step in STEP_LABELS
     }
-    return [f"{_STEP_NAMES[step]} {value:,.0f} ms" for step, value in coarsest.items() if value]
+    return [
+        f"{STEP_LABELS[step]} {f'{value:,.0f}' if value >= 1 else 'below 1'} ms"
+        for step, value in coarsest.items()
+        if value
+    ]

@@ -173,12 +173,11 @@ def _format_change(
 ) -> str:
     if value is None:
         return UNKNOWN_TEXT
-    bounds = (
-        f" ({100 * (interval.low - no_difference):+.1f} to {100 * (interval.high - no_difference):+.1f})"
-        if interval
-        else " (no interval: too few trials)"
-    )
-    return f"{100 * (value - no_difference):+.1f} {unit}{bounds}"
+    bounds = "(no interval: too few trials)"
+    if interval:
+        low, high = 100 * (interval.low - no_difference), 100 * (interval.high - no_difference)
+        bounds = f"({low:+.1f} to {high:+.1f})"
+    return f"{100 * (value - no_difference):+.1f} {unit} {bounds}"
 
 
 def _charts(comparison: Comparison, place: int) -> Iterator[Chart]:

@@ -9,6 +9,7 @@ from experiments.report.bar_charts import (
     LINEAR_TO,
     SPREAD,
     ShareBar,
+    legend_columns,
     shares_chart,
     write_legend,
     write_row_title,
@@ -118,7 +119,7 @@ def _bars(plot: BarsPlot, name: str) -> str:
     drawn, axes = new_figure(
         _FRAME_IN
         + _BAR_ROW * row_height_in(row.name for row in plot.rows) * len(plot.rows)
-        + _LEGEND_ROW_IN * -(-len(parts) // 2)
+        + _LEGEND_ROW_IN * -(-len(parts) // legend_columns(parts))
     )
     for place, row in enumerate(plot.rows):
         left = 0.0

@@ -49,8 +49,8 @@ GLOSSARY: Final[tuple[tuple[str, str], ...]] = (
     (
         "acked",
         (
-            "Acknowledged: the client reported success. With acks=0 this means only that the record "
-            "was handed to the socket."
+            "Acknowledged: the client reported success. With acks=0 this means only that the "
+            "record was handed to the socket."
         ),
     ),
     (
@@ -69,7 +69,7 @@ GLOSSARY: Final[tuple[tuple[str, str], ...]] = (
         ),
     ),
     (
-        "rejected, in the log",
+        "rejected but in the log",
         "The client reported that the record was not written, but it is in the log.",
     ),
     (
@@ -86,7 +86,7 @@ GLOSSARY: Final[tuple[tuple[str, str], ...]] = (
     (
         "held",
         (
-            "Kafka's documentation guarantees it for these settings, and no violation was observed. "
+            "Kafka's documentation guarantees it for these settings, and no trial violated it. "
             "The bound is the highest true rate of violations that is consistent with the trials."
         ),
     ),
@@ -102,8 +102,8 @@ GLOSSARY: Final[tuple[tuple[str, str], ...]] = (
     (
         "void",
         (
-            "The fault had no observable effect. A void trial is counted and shown, but no verdict or "
-            "statistic includes it."
+            "The fault had no observable effect. A void trial is counted and shown, but no "
+            "verdict or statistic includes it."
         ),
     ),
     (
@@ -116,15 +116,15 @@ GLOSSARY: Final[tuple[tuple[str, str], ...]] = (
     (
         "control, positive control",
         (
-            "The control has no fault, and must not lose or duplicate a record. The positive control "
-            "must lose records; if it does not, ackbench cannot detect loss."
+            "The control has no fault, and must not lose or duplicate a record. The positive "
+            "control must lose records; if it does not, ackbench cannot detect loss."
         ),
     ),
     (
         "latency",
         (
-            "Measured from the intended send time, so that an outage delays later records as it would "
-            "delay real ones (no coordinated omission)."
+            "Measured from the intended send time, so that an outage delays later records as it "
+            "would delay real ones (no coordinated omission)."
         ),
     ),
     (

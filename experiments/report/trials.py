@@ -135,7 +135,9 @@ def _caption(result: TrialResult | None) -> str:
         f"longest gap without an acknowledgement {milliseconds_text(result.unavailable_ms)}."
     )
     if result.status is Status.VOID:
-        return f"{caption} Void: the fault had no observable effect; no verdict includes it."
+        return (
+            f"{caption} Void: the fault had no observable effect; no verdict includes this trial."
+        )
     return caption
 
 
@@ -178,16 +180,16 @@ def _anomaly_counts(result: TrialResult) -> dict[str, int | None]:
         "redelivered": result.redelivered,
         "missed by the group": result.group_missed,
         "reprocessed by the group": result.group_repeated,
-        "rejected, in the log": fates.rejected_present if fates else None,
-        "unknown, in the log": fates.unknown_present if fates else None,
-        "unknown, not in the log": fates.unknown_absent if fates else None,
+        "rejected but in the log": fates.rejected_present if fates else None,
+        "unknown but in the log": fates.unknown_present if fates else None,
+        "unknown and not in the log": fates.unknown_absent if fates else None,
     }
     if copies:
         counts["lost from the output"] = copies.output_lost
         counts["copies not visible"] = copies.hidden
     if transactions:
         counts["transactions partly visible"] = transactions.torn
-        counts["aborted, but visible"] = transactions.aborted_visible
+        counts["aborted but visible"] = transactions.aborted_visible
     counts["phantom"] = fates.phantom if fates else None
     counts["corrupt"] = fates.corrupt if fates else None
     return counts

@@ -33,11 +33,11 @@ _NAMES: Final = {
 }
 _REMARK_BY_CONCLUSION: Final = {
     Conclusion.SUPPORTED: (
-        "Each delivery missed and repeated records as the lesson says, and each is slower than "
+        "Each delivery missed and repeated records as claimed, and each is slower than "
         "the one before."
     ),
     Conclusion.PARTLY_SUPPORTED: (
-        "Each delivery missed and repeated records as the lesson says; the figures do not show "
+        "Each delivery missed and repeated records as claimed; the figures do not show "
         "that they become slower in this order."
     ),
     Conclusion.REFUTED: "The lesson does not hold here.",

@@ -1,4 +1,4 @@
-"""A measured and judged sweep in memory, generated from a seed, as a page or a comparison reads it."""
+"""A measured and judged sweep in memory, generated from a seed, for reports and comparisons."""
 
 from __future__ import annotations
 
@@ -115,12 +115,12 @@ def measured(
         void: trials whose fault had no effect.
         late: trials whose load generator was late.
         sweep_id: id of the sweep.
-        seed: seed of the experiment; the trials' seeds and the scatter of their figures depend on it.
+        seed: seed of the experiment; decides the trials' seeds and the scatter of their figures.
     """
-    dice = random.Random(seed)  # noqa: S311 - not used for secrets
+    rng = random.Random(seed)  # noqa: S311 - not used for secrets
     specs = [
-        _spec(sweep_id, truth, place, repeat, seed)
-        for place, truth in enumerate(truths)
+        _spec(sweep_id, truth, index, repeat, seed)
+        for index, truth in enumerate(truths)
         for repeat in range(len(truth.lost))
     ]
     by_id = {
@@ -132,7 +132,7 @@ def measured(
     }
     records = {spec.trial_id: _record(spec, status[spec.trial_id]) for spec in specs}
     trials = [
-        _trial(spec, by_id[spec.trial_id], status[spec.trial_id], dice, late=spec.trial_id in late)
+        _trial(spec, by_id[spec.trial_id], status[spec.trial_id], rng, late=spec.trial_id in late)
         for spec in specs
     ]
     refused = RefusedCell(
@@ -185,8 +185,8 @@ def measured(
         ),
         results=results,
         records=records,
-        timeline={trial_id: timeline_rows(record, dice) for trial_id, record in records.items()},
-        histogram={trial.trial_id: histogram_rows(trial, dice) for trial in trials},
+        timeline={trial_id: timeline_rows(record, rng) for trial_id, record in records.items()},
+        histogram={trial.trial_id: histogram_rows(trial, rng) for trial in trials},
         outages={trial.trial_id: outage_rows(trial) for trial in trials if has_fault(trial.cell)},
         attribution={
             trial.trial_id: attribution_rows(trial)
@@ -202,15 +202,15 @@ def measured(
     )
 
 
-def _spec(sweep_id: str, truth: Truth, place: int, repeat: int, seed: int) -> TrialSpec:
+def _spec(sweep_id: str, truth: Truth, index: int, repeat: int, seed: int) -> TrialSpec:
     return a_spec(
         sweep_id=sweep_id,
-        trial_id=f"{place:03d}-{repeat:06d}",
+        trial_id=f"{index:03d}-{repeat:06d}",
         cell=truth.cell,
         label=" ".join(f"{axis}={value}" for axis, value in truth.cell.items()),
         role=truth.role,
         repeat=repeat,
-        order=place * 100 + repeat,
+        order=index * 100 + repeat,
         seed=seed * 1000 + repeat,
         partitions=truth.cell["partitions"],
         producer={
@@ -270,12 +270,12 @@ def _record(spec: TrialSpec, status: Status) -> TrialRecord:
 
 
 def _trial(
-    spec: TrialSpec, truth: Truth, status: Status, dice: random.Random, *, late: bool
+    spec: TrialSpec, truth: Truth, status: Status, rng: random.Random, *, late: bool
 ) -> TrialResult:
     lost, copies, p99 = (
         truth.lost[spec.repeat],
         truth.copies[spec.repeat],
-        truth.p99_ms * dice.uniform(0.9, 1.1),
+        truth.p99_ms * rng.uniform(0.9, 1.1),
     )
     ack = Quantiles(
         records=99_000,
@@ -324,18 +324,16 @@ def _trial(
         generator_late=late,
         lateness_p99_ms=180.0 if late else 1.5,
         latency_ms=Latencies(ack=ack),
-        unavailable_ms=truth.outage_ms * dice.uniform(0.9, 1.1),
-        throughput_records_per_s=9_900.0 * dice.uniform(0.99, 1.01),
+        unavailable_ms=truth.outage_ms * rng.uniform(0.9, 1.1),
+        throughput_records_per_s=9_900.0 * rng.uniform(0.99, 1.01),
         fates=fates,
     )
 
 
 def _cell(truth: Truth, trials: Sequence[TrialResult]) -> CellResult:
     judged = [trial for trial in trials if trial.status is Status.SEALED]
-    lost, copies = (
-        [trial.lost or (0, 0) for trial in judged],
-        [trial.duplicates or 0 for trial in judged],
-    )
+    lost = [trial.lost or (0, 0) for trial in judged]
+    copies = [trial.duplicates or 0 for trial in judged]
     outages = [trial.unavailable_ms or 0.0 for trial in judged]
     p99s = [trial.latency_ms.ack.p99 for trial in judged if trial.latency_ms.ack]
     return CellResult(
@@ -356,7 +354,7 @@ def _cell(truth: Truth, trials: Sequence[TrialResult]) -> CellResult:
         if judged
         else None,
         loss=share(sum(low > 0 for low, _ in lost), len(judged)),
-        duplication=share(sum(further > 0 for further in copies), len(judged)),
+        duplication=share(sum(count > 0 for count in copies), len(judged)),
         reordering=share(0, len(judged)),
         outage_ms=estimate(outages),
         ack_p99_ms=estimate(p99s),
@@ -392,11 +390,10 @@ def _judgement(truth: Truth, judged: Sequence[TrialResult], guarantee: Guarantee
             share=None,
             reasons=("no trial was sealed",),
         )
-    verdict = (
-        (Verdict.VIOLATED if seen_in else Verdict.HELD)
-        if _is_guaranteed(truth, guarantee)
-        else Verdict.NOT_GUARANTEED
-    )
+    if not _is_guaranteed(truth, guarantee):
+        verdict = Verdict.NOT_GUARANTEED
+    else:
+        verdict = Verdict.VIOLATED if seen_in else Verdict.HELD
     return Judgement(
         guarantee=guarantee,
         verdict=verdict,
@@ -408,13 +405,15 @@ def _judgement(truth: Truth, judged: Sequence[TrialResult], guarantee: Guarantee
             NamedRecord(trial_id=trial_id, producer=0, seq=7) for trial_id in seen_in[:5]
         ),
         records_total=sum(
-            (trial.lost or (0, 0))[0]
-            if guarantee is Guarantee.NO_ACKED_LOSS
-            else trial.duplicates or 0
-            for trial in judged
-            if trial.trial_id in seen_in
+            _violations(trial, guarantee) for trial in judged if trial.trial_id in seen_in
         ),
     )
+
+
+def _violations(trial: TrialResult, guarantee: Guarantee) -> int:
+    if guarantee is Guarantee.NO_ACKED_LOSS:
+        return (trial.lost or (0, 0))[0]
+    return trial.duplicates or 0
 
 
 def _observed(trial: TrialResult, guarantee: Guarantee) -> bool:

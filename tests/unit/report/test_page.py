@@ -1,4 +1,4 @@
-"""The report of a sweep: it is complete, marks what is unknown, loads nothing, and is reproducible."""
+"""The report of a sweep: complete, self-contained and reproducible, with unknown values marked."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_every_element_is_closed_and_ids_are_unique(parsed: ParsedPage) -> None:
 
 
 def test_nothing_is_fetched(page: str, parsed: ParsedPage) -> None:
-    """The page is one file without external images, fonts, styles or scripts; only links leave it."""
+    """The page has no external images, fonts, styles or scripts; only links leave it."""
     assert parsed.fetched == []
     assert not re.search(r"@import|url\(\s*['\"]?(?!#)|<script[^>]+src", page)
     assert {link.split("#")[0] for link in parsed.links} == {
@@ -155,7 +155,7 @@ def test_equal_data_gives_equal_bytes(data: ReportData, page: str) -> None:
 
 
 def test_a_hundred_trials_stay_under_eight_megabytes(data: ReportData, page: str) -> None:
-    """A page is mailed and opened on phones; the size of a sweep's charts counts as part of its trials."""
+    """The limit is per trial, and includes the charts of the sweep."""
     assert len(page.encode()) / len(data.plan.trials) < 80_000
 
 
@@ -192,7 +192,10 @@ def test_causes_are_counted_by_cell_and_unknown_causes_are_included(parsed: Pars
         {"kind": "LOST", "cause": "TRUNCATED", "records": 1200},
     ]
     assert list(cause_summaries(rows)) == [
-        "1,203 lost records: 1,200 truncated from the log of the leader that had acknowledged them and 3 of unknown cause."
+        (
+            "1,203 lost records: 1,200 truncated from the log of the leader that had acknowledged them "
+            "and 3 of unknown cause."
+        )
     ]
 
 

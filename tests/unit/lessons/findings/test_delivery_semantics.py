@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from support.builders.trial_results import a_trial, finding_input_of
+from support.builders.findings import a_trial, finding_input_of
 
 from experiments.ledger.record import Cell
 from experiments.lessons.finding import Conclusion, Finding
@@ -66,7 +66,7 @@ def test_what_the_lesson_states_supports_the_claim() -> None:
 
 
 def test_another_order_of_latency_supports_the_claim_in_part() -> None:
-    """The guarantees hold; their cost is not as the lesson says."""
+    """The guarantees hold; their cost is not as claimed."""
     assert _found(p50_ms={**RISING, "at-most-once": 20.0}).conclusion is Conclusion.PARTLY_SUPPORTED
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from support.builders.trial_results import a_trial, finding_input_of, gap, outage
+from support.builders.findings import a_trial, finding_input_of, gap, outage
 
 from experiments.ledger.record import Cell
 from experiments.ledger.result_tables import OutageStep

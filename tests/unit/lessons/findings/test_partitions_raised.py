@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from support.builders.trial_results import a_trial, finding_input_of
+from support.builders.findings import a_trial, finding_input_of
 
 from experiments.ledger.record import Cell
 from experiments.lessons.finding import Conclusion, Finding

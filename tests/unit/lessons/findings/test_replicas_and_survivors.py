@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
-from support.builders.trial_results import a_trial, finding_input_of, outage
+from support.builders.findings import a_trial, finding_input_of, outage
 
 from experiments.ledger.record import Cell
 from experiments.lessons.finding import Conclusion, Finding

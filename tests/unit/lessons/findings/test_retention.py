@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from support.builders.findings import a_trial, finding_input_of
 from support.builders.records import a_spec
-from support.builders.trial_results import a_trial, finding_input_of
 
 from experiments.ledger.record import Cell
 from experiments.lessons.finding import Conclusion, Finding
@@ -73,7 +73,7 @@ def _row(shown: int, processed: int, reset: str) -> dict[str, Any]:
 
 
 def test_a_loss_of_slow_consumers_only_supports_the_claim() -> None:
-    """The plot has the expected loss; the sentences say which clients return an error."""
+    """The plot has the expected loss; the sentences name the clients that return an error."""
     finding = _found()
     assert finding.conclusion is Conclusion.SUPPORTED
     assert "A consumer that keeps up received every record in each of 3 trials." in finding.sentence

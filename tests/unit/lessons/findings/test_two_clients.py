@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from support.builders.trial_results import a_trial, finding_input_of
+from support.builders.findings import a_trial, finding_input_of
 
 from experiments.ledger.record import Cell
 from experiments.lessons.finding import Conclusion, Finding
