@@ -1,4 +1,4 @@
-"""The planted cases of test files, called one by one in this process: a judge that takes milliseconds."""
+"""Test files as a judge of mutants: their tests are called in this process, in milliseconds."""
 
 from __future__ import annotations
 
@@ -12,37 +12,43 @@ from typing import Any
 
 import pytest
 from mutations.mutator import Mutant
-from mutations.running import in_place
+from mutations.running import mutant_in_place
 
 
-def a_case_fails(mutant: Mutant, files: Sequence[Path], given: Mapping[str, Any]) -> bool:
-    """Tell whether a mutant makes a test of some files fail, or breaks before there is one."""
+def is_caught_by_cases(mutant: Mutant, files: Sequence[Path], fixtures: Mapping[str, Any]) -> bool:
+    """Return whether a test of the given files fails with a mutant, or cannot be imported.
+
+    Args:
+        mutant: replaces its module meanwhile.
+        files: the test files.
+        fixtures: the fixtures of their tests, by name.
+    """
     try:
-        with in_place(mutant):
-            run(files, given)
-    except (Exception, pytest.fail.Exception):  # noqa: BLE001 - whatever a mistake leads to, it was noticed
+        with mutant_in_place(mutant):
+            run_cases(files, fixtures)
+    except (Exception, pytest.fail.Exception):  # noqa: BLE001 - any error means that the mutant was caught
         return True
     return False
 
 
-def run(files: Sequence[Path], given: Mapping[str, Any]) -> None:
-    """Call every test of some files, but for those that ask for fixtures which are not given."""
+def run_cases(files: Sequence[Path], fixtures: Mapping[str, Any]) -> None:
+    """Call every test of the given files, except those that need other fixtures."""
     for file in files:
-        for case in _cases(file, given):
+        for case in _cases(file, fixtures):
             case()
 
 
-def _cases(file: Path, given: Mapping[str, Any]) -> Iterator[Callable[[], None]]:
-    """Yield every test of a file, which is imported anew, with each of its parameters."""
-    for name, test in _imported(file).items():
-        wants = signature(test).parameters if name.startswith("test_") else ()
-        for arguments in _parameters(test) if name.startswith("test_") else ():
-            known = {**given, **arguments}
-            if known.keys() >= set(wants):
-                yield partial(test, **{wanted: known[wanted] for wanted in wants})
+def _cases(file: Path, fixtures: Mapping[str, Any]) -> Iterator[Callable[[], None]]:
+    """Import a file again, and yield each of its tests with each of its parameters."""
+    for test_name, test in _import(file).items():
+        needed = signature(test).parameters if test_name.startswith("test_") else ()
+        for arguments in _parameters(test) if test_name.startswith("test_") else ():
+            arguments_by_name = {**fixtures, **arguments}
+            if arguments_by_name.keys() >= set(needed):
+                yield partial(test, **{name: arguments_by_name[name] for name in needed})
 
 
-def _imported(file: Path) -> Mapping[str, Any]:
+def _import(file: Path) -> Mapping[str, Any]:
     spec = spec_from_file_location(file.stem, file)
     if spec is None or spec.loader is None:
         raise ImportError(file)
@@ -52,7 +58,7 @@ def _imported(file: Path) -> Mapping[str, Any]:
 
 
 def _parameters(test: Any) -> Iterator[dict[str, Any]]:
-    """Yield all combinations of what the test is parametrized with."""
+    """Yield all combinations of the test's parameters."""
     marks = [mark for mark in getattr(test, "pytestmark", ()) if mark.name == "parametrize"]
     for combination in product(*(list(_rows(*mark.args)) for mark in marks)):
         yield {name: value for row in combination for name, value in row.items()}

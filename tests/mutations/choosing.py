@@ -1,4 +1,4 @@
-"""Which mistakes are tried, and which of them are known to be none."""
+"""The selection of mutants: which are tried, and which are known to be equivalent."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Final
 from mutations.mutator import Mutant, mutants_of
 from support import tally
 
-JOB: Final = Path(__file__).parents[2] / "spark_jobs"
-BY_HISTORIES: Final = (
+JOB_FOLDER: Final = Path(__file__).parents[2] / "spark_jobs"
+JUDGED_BY_HISTORIES: Final = (
     *(
         f"measures.{name}"
         for name in (
@@ -29,45 +29,45 @@ BY_HISTORIES: Final = (
     ),
     *("causes.screening", "io.frames", "pipeline"),
 )
-"""Modules whose mistakes generated histories must tell."""
-BY_BOTH: Final = ("causes.anomalous_records", "causes.explanations")
-"""Modules of whose results the plain loops know a part; what they do not know, the modules' own planted cases must tell."""
-BY_CASES: Final = ("causes.evidence", "causes.rules", "causes.outages")
-"""Modules of which no history tells, and which need no Spark: their own planted cases must."""
-OF_FILES: Final = frozenset({"io.frames._scan", "io.frames.read_frames"})
-"""What finds the ledgers' files is not run here; `test_job.py` sees whether it does."""
-ASKED: Final = os.environ.get("ACKBENCH_MUTANTS", "")
-"""How many are tried, drawn by a seed, or `all`; or those whose names begin with one of some words, between commas."""
+"""Modules whose mutants must fail on generated histories."""
+JUDGED_BY_BOTH: Final = ("causes.anomalous_records", "causes.explanations")
+"""Modules that the plain loops judge in part; for the rest, their own planted cases must fail."""
+JUDGED_BY_CASES: Final = ("causes.evidence", "causes.rules", "causes.outages")
+"""Modules without Spark that no history judges: their own planted cases must fail."""
+NOT_MUTATED: Final = frozenset({"io.frames._scan", "io.frames.read_frames"})
+"""Functions that read the ledgers' files, which are not used here; `test_job.py` covers them."""
+REQUESTED: Final = os.environ.get("ACKBENCH_MUTANTS", "")
+"""Which mutants are tried: a number (drawn by `SEED`), `all`, or comma-separated name prefixes."""
 SEED: Final = 20
 EQUIVALENT: Final = Path(__file__).with_name("equivalent.txt")
 
 
 def mutants_in(modules: Sequence[str]) -> list[Mutant]:
-    """Return every mistake in some modules."""
+    """Return all mutants of the given modules of `spark_jobs`."""
     every = (
         mutant
         for name in modules
-        for mutant in mutants_of(f"spark_jobs.{name}", JOB / f"{name.replace('.', '/')}.py")
+        for mutant in mutants_of(f"spark_jobs.{name}", JOB_FOLDER / f"{name.replace('.', '/')}.py")
     )
-    return [mutant for mutant in every if mutant.name.partition(":")[0] not in OF_FILES]
+    return [mutant for mutant in every if mutant.name.partition(":")[0] not in NOT_MUTATED]
 
 
-def drawn(mutants: Sequence[Mutant], unless_asked: str) -> Sequence[Mutant]:
-    """Return those that are tried."""
-    asked = ASKED or unless_asked
-    if not asked.isdigit():
+def select_mutants(mutants: Sequence[Mutant], default: str) -> Sequence[Mutant]:
+    """Return the mutants to try: as `REQUESTED`, or else as `default` in the same notation."""
+    requested = REQUESTED or default
+    if not requested.isdigit():
         return [
             mutant
             for mutant in mutants
-            if asked == "all" or mutant.name.startswith(tuple(asked.split(",")))
+            if requested == "all" or mutant.name.startswith(tuple(requested.split(",")))
         ]
     return sorted(mutants, key=lambda mutant: sha256(f"{SEED} {mutant.name}".encode()).digest())[
-        : int(asked)
-    ]  # new code leaves the others drawn
+        : int(requested)
+    ]  # by hash, so that the selection is stable when code is added
 
 
-def equivalents() -> Mapping[str, str]:
-    """Return name and reason of the mutants that change nothing."""
+def equivalent_mutants() -> Mapping[str, str]:
+    """Return the mutants that are equivalent to the original: the reason by name."""
     lines = [
         line.rsplit(" | ", 1)
         for line in EQUIVALENT.read_text().splitlines()
@@ -76,21 +76,23 @@ def equivalents() -> Mapping[str, str]:
     return {line[0]: line[1] for line in lines}
 
 
-def tried(mutants: Sequence[Mutant], is_noticed: Callable[[Mutant], bool]) -> None:
-    """See that every mistake is noticed, but for those that are listed as none, and of those none."""
-    noticed = {mutant.name: is_noticed(mutant) for mutant in mutants}
-    tally.count("mistakes planted in the code that judges", len(noticed))
-    tally.count("of them noticed", sum(noticed.values()))
-    wrong = list(_wrong(noticed, equivalents()))
+def assert_caught(mutants: Sequence[Mutant], is_caught: Callable[[Mutant], bool]) -> None:
+    """Assert that all mutants are caught, except the listed equivalent ones, and none of those."""
+    caught = {mutant.name: is_caught(mutant) for mutant in mutants}
+    tally.count("mutants of the measuring code", len(caught))
+    tally.count("of them caught", sum(caught.values()))
+    wrong = list(_wrong(caught, equivalent_mutants()))
     assert not wrong, "\n".join(wrong)
 
 
-def _wrong(noticed: Mapping[str, bool], same: Mapping[str, str]) -> Iterator[str]:
+def _wrong(caught: Mapping[str, bool], equivalent: Mapping[str, str]) -> Iterator[str]:
     yield from (
-        f"nobody noticed: {name}" for name, was in noticed.items() if not was and name not in same
+        f"mutant not caught: {name}"
+        for name, was in caught.items()
+        if not was and name not in equivalent
     )
     yield from (
-        f"listed as no mistake, and noticed: {name}"
-        for name, was in noticed.items()
-        if was and name in same
+        f"listed as equivalent, but caught: {name}"
+        for name, was in caught.items()
+        if was and name in equivalent
     )

@@ -1,7 +1,7 @@
-"""What a tired hand could have written instead: every small mistake that can be made in one place of a module.
+"""Mutants of a module: every small, plausible mistake in one place.
 
-Each mutant differs from the module in one expression. A mistake that is only another way to write the same is not made
-(`a & b` for `b & a`), nor one in a text for people, in an annotation or in an import.
+Each mutant differs from the module in one expression. Changes that only rewrite an expression
+(`a & b` to `b & a`) are not made, nor changes in docstrings, messages, annotations and imports.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ REPLACED: Final[dict[type[ast.operator], type[ast.operator]]] = {
     ast.FloorDiv: ast.Mult,
 }
 DROPPED: Final = frozenset({"where", "otherwise", "when", "distinct", "dropDuplicates"})
-"""Methods of which the receiver alone is left."""
+"""Methods whose call is replaced by its receiver."""
 IN_SQL: Final = {
     " > ": " >= ",
     " >= ": " > ",
@@ -65,19 +65,19 @@ class Mutant:
 
     module: str
     where: str
-    """The function or the module's name that it is in."""
+    """The function, method or constant that contains the mistake."""
     mistake: str
-    """What became of which expression; the same text a second time in one function has a number."""
-    right: ast.Module
+    """Old and new expression; equal texts of one function are numbered."""
+    original: ast.Module
     old: ast.AST
     new: ast.AST
 
     def tree(self) -> ast.Module:
-        """Return the module with the mistake in it."""
+        """Return the module with the mistake."""
         new = copy.deepcopy(self.new)
         return ast.fix_missing_locations(
             copy.deepcopy(
-                self.right,
+                self.original,
                 {
                     id(self.old): ast.copy_location(new, self.old)
                     if hasattr(self.old, "lineno")
@@ -88,7 +88,7 @@ class Mutant:
 
     @property
     def name(self) -> str:
-        """The same for as long as the code is."""
+        """A name that changes only with the code."""
         return f"{self.module.removeprefix('spark_jobs.')}.{self.where}: {self.mistake}"
 
 
@@ -98,7 +98,7 @@ def mutants_of(module: str, path: Path) -> Iterator[Mutant]:
     seen: Counter[tuple[str, str]] = Counter()
     for where, statement in _named(tree):
         for node in _expressions(statement):
-            for other in _instead(node):
+            for other in _alternatives(node):
                 mistake = f"{_short(node)} -> {_short(other)}"
                 seen[where, mistake] += 1
                 number = seen[where, mistake]
@@ -113,7 +113,7 @@ def mutants_of(module: str, path: Path) -> Iterator[Mutant]:
 
 
 def _named(tree: ast.Module) -> Iterator[tuple[str, ast.stmt]]:
-    """Yield what can be wrong: functions, methods, and constants of the module."""
+    """Yield the module's functions, methods and constants, by name."""
     for statement in tree.body:
         if isinstance(statement, ast.ClassDef):
             yield from (
@@ -129,7 +129,7 @@ def _named(tree: ast.Module) -> Iterator[tuple[str, ast.stmt]]:
 
 
 def _expressions(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield all below a node that is run: no annotation, no docstring, no text of an error."""
+    """Yield all executed nodes below a node: no annotations, docstrings or error messages."""
     for name, value in ast.iter_fields(node):
         if name in {"annotation", "returns", "decorator_list"}:
             continue
@@ -148,8 +148,8 @@ def _is_text(node: ast.AST) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
-def _instead(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield what could stand in a node's place."""
+def _alternatives(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes that replace a node."""
     if isinstance(node, ast.Compare):
         yield from (
             ast.Compare(node.left, [other(), *node.ops[1:]], node.comparators)
@@ -172,7 +172,7 @@ def _instead(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _other_word(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield what a call, a name or a value could have been."""
+    """Yield the replacements of a call, a name or a constant."""
     if isinstance(node, ast.Call):
         yield from _other_call(node)
     elif (
@@ -194,7 +194,11 @@ def _other_word(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _other_call(node: ast.Call) -> Iterator[ast.AST]:
-    """Yield a call's receiver for a method whose call is left out; and the value of a condition that is taken to hold always."""
+    """Yield a call's receiver, as if the call were missing.
+
+    For `sf.when`, yield the value, as if its condition always held; for `sf.coalesce`, each
+    argument alone.
+    """
     if not isinstance(node.func, ast.Attribute):
         return
     if ast.unparse(node.func) == "sf.when" and len(node.args) > 1:
@@ -210,7 +214,7 @@ def _other_call(node: ast.Call) -> Iterator[ast.AST]:
 
 
 def _other_sql(text: str) -> Iterator[str]:
-    """Yield a text of SQL with one sign the other way round."""
+    """Yield an SQL text with one operator or number changed."""
     for sign, other in (IN_SQL | IN_SQL_WORDS).items():
         if sign in text:
             yield text.replace(sign, other, 1)

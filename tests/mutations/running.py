@@ -1,4 +1,4 @@
-"""A mutant put in its module's place, in this process, and the job run over planted trials: who notices?"""
+"""Run the job with a mutant in place of its module, on planted trials, in this process."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ import pyarrow as pa
 import pytest
 from mutations.mutator import Mutant
 from pyspark.sql import DataFrame, SparkSession
-from support.reference.results import PlainTrial, plain
-from support.reference.spark_results import in_plain_words
+from support.reference.results import PlainTrial, plain_result
+from support.reference.spark_results import to_plain_trials
 
 from spark_jobs.io.frames import Frames, frames_from_tables
 from spark_jobs.planted import PlantedTrial, combined_tables
 
-STAYS: Final = frozenset(
+NOT_RELOADED: Final = frozenset(
     {"spark_jobs.io.frames", "spark_jobs.io.ledgers", "spark_jobs.planted", "spark_jobs.session"}
 )
-"""Modules that the test itself holds objects of."""
-SMALL: Final = {
+"""Modules of which the test itself holds objects."""
+SMALL_PLANS: Final = {
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.debug.maxToStringFields": "10000",
 }
-"""A few hundred rows, and each plan new: what is compiled for them would be used once."""
+"""For many different plans over a few hundred rows: compiled code would be used only once."""
 
 
 @dataclass(frozen=True)
 class Planted:
-    """Trials in memory, and the truth of each."""
+    """Planted trials in memory, and the results of the plain reference by trial id."""
 
     frames: Frames
     trials: Sequence[PlantedTrial]
@@ -45,63 +45,69 @@ class Planted:
 
     @classmethod
     def of(cls, spark: SparkSession, trials: Sequence[PlantedTrial]) -> Planted:
-        """Put trials into memory."""
+        """Load trials into memory, and compute their reference results."""
         return cls(
             frames_from_tables(spark, combined_tables(trials)),
             trials,
-            {trial.trial_id: plain(trial) for trial in trials},
+            {trial.trial_id: plain_result(trial) for trial in trials},
         )
 
 
 def how_caught(mutant: Mutant, planted: Planted) -> str | None:
-    """Return how a mutant is noticed: the job refuses or breaks, or finds something else than the plain loops; `None`: not at all."""
+    """Return how a mutant is caught: by an error, or by a difference from the reference.
+
+    `None`: it is not caught.
+    """
     try:
-        with in_place(mutant):
+        with mutant_in_place(mutant):
             found = importlib.import_module("spark_jobs.pipeline").measure_frames(
                 planted.frames, [trial.ledger() for trial in planted.trials]
             )
-            return None if in_plain_words(found) == planted.truth else "found something else"
-    except Exception as error:  # noqa: BLE001 - whatever a mistake leads to, it was noticed
+            return None if to_plain_trials(found) == planted.truth else "different results"
+    except Exception as error:  # noqa: BLE001 - any error means that the mutant was caught
         return f"{type(error).__name__}: {error}".split("\n", maxsplit=1)[0][:160]
     finally:
         planted.frames.attempts.sparkSession.catalog.clearCache()
 
 
-def measured_in_memory(spark: SparkSession, *trials: PlantedTrial) -> dict[str, pa.Table]:
-    """Return what the job, with whatever is in place of its modules, finds of trials in memory."""
+def measure_in_memory(spark: SparkSession, *trials: PlantedTrial) -> dict[str, pa.Table]:
+    """Return the job's results of trials in memory, with the modules that are now in place."""
     found: dict[str, pa.Table] = importlib.import_module("spark_jobs.pipeline").measure_frames(
-        frames_from_tables(spark, combined_tables(trials)), [of.ledger() for of in trials]
+        frames_from_tables(spark, combined_tables(trials)), [trial.ledger() for trial in trials]
     )
     return found
 
 
 @contextmanager
-def in_place(mutant: Mutant) -> Iterator[None]:
-    """Let what is imported within the context find the mutant, and not its module."""
-    before = _present()
+def mutant_in_place(mutant: Mutant) -> Iterator[None]:
+    """Replace a module by its mutant for all imports within the context."""
+    before = _loaded_modules()
     try:
-        _forget(set(before) - (STAYS - {mutant.module}))
+        _forget(set(before) - (NOT_RELOADED - {mutant.module}))
         module = ModuleType(mutant.module)
-        _put(module)
-        exec(compile(mutant.tree(), mutant.module, "exec"), module.__dict__)  # noqa: S102 - our own code, changed in one place
+        _register(module)
+        exec(compile(mutant.tree(), mutant.module, "exec"), module.__dict__)  # noqa: S102 - this project's code, changed in one place
         yield
     finally:
-        _forget(set(_present()))
+        _forget(set(_loaded_modules()))
         for module in before.values():
-            _put(module)
+            _register(module)
 
 
-def _present() -> dict[str, ModuleType]:
-    """Return the job's modules, and the tests' own that may hold objects of theirs."""
+def _loaded_modules() -> dict[str, ModuleType]:
+    """Return the job's modules, and those of the tests that may hold objects of them.
+
+    Packages are not among them: they hold no code, and a module is registered in its package.
+    """
     return {
         name: module
         for name, module in sys.modules.items()
-        if name.startswith(("spark_jobs.", "support."))
+        if name.startswith(("spark_jobs.", "support.")) and not hasattr(module, "__path__")
     }
 
 
-def _put(module: ModuleType) -> None:
-    """Let both ways to import find the module: by its name, and as a part of its package."""
+def _register(module: ModuleType) -> None:
+    """Register a module by its name and as an attribute of its package, for both import forms."""
     sys.modules[module.__name__] = module
     package, _, name = module.__name__.rpartition(".")
     setattr(sys.modules[package], name, module)
@@ -115,62 +121,65 @@ def _forget(names: AbstractSet[str]) -> None:
 
 
 @dataclass
-class Remembered:
-    """What Spark answered to a plan; a mutant leaves most plans as they are, and what they give need not be computed again."""
+class PlanCache:
+    """A cache of Spark's results by plan.
 
-    answers: dict[tuple[str, ...], Any] = field(default_factory=dict)
-    given: list[str] = field(default_factory=list)
-    """What tables were handed to Spark meanwhile: a plan does not tell what is in them."""
+    A mutant leaves most plans unchanged, so most results need not be computed again.
+    """
+
+    results: dict[tuple[str, ...], Any] = field(default_factory=dict)
+    inputs: list[str] = field(default_factory=list)
+    """The tables passed to Spark so far: a plan does not contain their rows."""
 
     @contextmanager
-    def in_use(self) -> Iterator[None]:
-        """Answer from memory within the context, where the same was asked before of the same tables."""
+    def active(self) -> Iterator[None]:
+        """Use the cache within the context, for equal plans over equal tables."""
         from pyspark.sql.classic.dataframe import DataFrame as Classic
 
-        self.given.clear()
+        self.inputs.clear()
         with pytest.MonkeyPatch.context() as patch:
-            for asked in ("toArrow", "count"):
-                patch.setattr(Classic, asked, self._asked(asked, getattr(Classic, asked)))
+            for action in ("toArrow", "count"):
+                patch.setattr(Classic, action, self._cached(action, getattr(Classic, action)))
             patch.setattr(
-                SparkSession, "createDataFrame", self._noted(SparkSession.createDataFrame)
+                SparkSession, "createDataFrame", self._recorded(SparkSession.createDataFrame)
             )
             yield
 
-    def _asked(self, name: str, compute: Callable[[DataFrame], Any]) -> Callable[[DataFrame], Any]:
-        def answer(frame: DataFrame) -> Any:
+    def _cached(self, name: str, compute: Callable[[DataFrame], Any]) -> Callable[[DataFrame], Any]:
+        def cached(frame: DataFrame) -> Any:
             key = (
                 name,
                 *frame.columns,
                 frame._jdf.queryExecution().analyzed().canonicalized().toString(),
-                *self.given,
+                *self.inputs,
             )
-            if key not in self.answers:
-                self.answers[key] = compute(frame)
-            return self.answers[key]
+            if key not in self.results:
+                self.results[key] = compute(frame)
+            return self.results[key]
 
-        return answer
+        return cached
 
-    def _noted(self, make: Callable[..., DataFrame]) -> Callable[..., DataFrame]:
-        def made(spark: SparkSession, rows: Any, *schema: Any) -> DataFrame:
-            self.given.append(repr(rows.to_pylist() if isinstance(rows, pa.Table) else rows))
+    def _recorded(self, make: Callable[..., DataFrame]) -> Callable[..., DataFrame]:
+        def recorded(spark: SparkSession, rows: Any, *schema: Any) -> DataFrame:
+            self.inputs.append(repr(rows.to_pylist() if isinstance(rows, pa.Table) else rows))
             return make(spark, rows, *schema)
 
-        return made
+        return recorded
 
 
 @contextmanager
 def small_plans(spark: SparkSession) -> Iterator[None]:
-    """Set the session to many small plans, and back."""
-    before = {name: spark.conf.get(name, None) for name in SMALL}
-    for name, value in SMALL.items():
+    """Configure the session for many small plans within the context."""
+    before = {name: spark.conf.get(name, None) for name in SMALL_PLANS}
+    for name, value in SMALL_PLANS.items():
         spark.conf.set(name, value)
-    logging.disable(logging.CRITICAL)  # a plan that a mutant made impossible is a page of text
+    logging.disable(logging.CRITICAL)  # an invalid plan of a mutant logs a page of text
     try:
         yield
     finally:
         logging.disable(logging.NOTSET)
-        for name, was in before.items():
-            if was is None:
+        for name, value_before in before.items():
+            if value_before is None:
                 spark.conf.unset(name)
             else:
-                spark.conf.set(name, was)
+                spark.conf.set(name, value_before)

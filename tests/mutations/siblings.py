@@ -1,4 +1,4 @@
-"""Words of the job that are taken for each other by mistake: columns of one kind, functions of one shape, members of one enum."""
+"""Words of the job that are easily confused: similar columns, functions and enum members."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FAMILIES: Final = (
     ("currentRow", "unboundedPreceding"),
     ("asc", "desc"),
 )
-"""Each word is taken for the next one of its family."""
+"""A mutant replaces each word by the next one of its family."""
 OTHER_NAME: Final = {
     "ACKED": "REJECTED",
     "REJECTED": "UNKNOWN",
@@ -46,7 +46,7 @@ OTHER_NAME: Final = {
 
 
 def siblings_of(word: str) -> Iterator[str]:
-    """Yield what a word is taken for."""
+    """Yield the words that replace a word."""
     for family in FAMILIES:
         if word in family:
             yield family[(family.index(word) + 1) % len(family)]

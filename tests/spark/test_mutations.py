@@ -6,22 +6,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mutations.cases import a_case_fails, run
+from mutations.cases import is_caught_by_cases, run_cases
 from mutations.choosing import (
-    BY_BOTH,
-    BY_CASES,
-    BY_HISTORIES,
-    drawn,
-    equivalents,
+    JUDGED_BY_BOTH,
+    JUDGED_BY_CASES,
+    JUDGED_BY_HISTORIES,
+    assert_caught,
+    equivalent_mutants,
     mutants_in,
-    tried,
+    select_mutants,
 )
 from mutations.mutator import Mutant
-from mutations.running import Planted, Remembered, how_caught, measured_in_memory, small_plans
+from mutations.running import PlanCache, Planted, how_caught, measure_in_memory, small_plans
 from pyspark.sql import SparkSession
 from support.builders.corner_cases import CORNERS
 from support.builders.generated import histories
-from support.builders.histories import played
+from support.builders.histories import play
 
 from experiments.ledger.schema import TABLES
 from spark_jobs.planted import PlantedTrial
@@ -41,32 +41,40 @@ SECONDS = 3600
 def test_every_mistake_is_noticed(spark: SparkSession) -> None:
     """But for those that are listed as no mistakes, and of those none."""
     trials = [
-        played(history, f"{number:05d}")
+        play(history, f"{number:05d}")
         for number, history in enumerate([*CORNERS, *histories(HISTORIES, SEED)])
     ]
-    planted, memory = Planted.of(spark, [backwards(trial) for trial in trials]), Remembered()
+    planted, memory = Planted.of(spark, [backwards(trial) for trial in trials]), PlanCache()
 
     def noticed(mutant: Mutant) -> bool:
-        with memory.in_use():
-            return how_caught(mutant, planted) is not None or a_case_fails(
+        with memory.active():
+            return how_caught(mutant, planted) is not None or is_caught_by_cases(
                 mutant, CASES.get(mutant.module, []), _given(spark)
             )
 
     with small_plans(spark):
-        tried(drawn(mutants_in([*BY_HISTORIES, *BY_BOTH]), unless_asked="16"), noticed)
+        assert_caught(
+            select_mutants(mutants_in([*JUDGED_BY_HISTORIES, *JUDGED_BY_BOTH]), default="16"),
+            noticed,
+        )
 
 
-@pytest.mark.parametrize("module", BY_BOTH)
+@pytest.mark.parametrize("module", JUDGED_BY_BOTH)
 def test_the_cases_hold_without_a_mistake(spark: SparkSession, module: str) -> None:
     """Or else every mistake would seem to be noticed."""
-    run(CASES[f"spark_jobs.{module}"], _given(spark))
+    run_cases(CASES[f"spark_jobs.{module}"], _given(spark))
 
 
 def test_what_is_listed_as_no_mistake_can_be_made() -> None:
     """The list holds no name of code that is gone, and each has its reason."""
-    names = {mutant.name for mutant in mutants_in([*BY_HISTORIES, *BY_BOTH, *BY_CASES])}
+    names = {
+        mutant.name
+        for mutant in mutants_in([*JUDGED_BY_HISTORIES, *JUDGED_BY_BOTH, *JUDGED_BY_CASES])
+    }
     assert [
-        name for name, reason in equivalents().items() if name not in names or not reason.strip()
+        name
+        for name, reason in equivalent_mutants().items()
+        if name not in names or not reason.strip()
     ] == []
 
 
@@ -77,4 +85,4 @@ def backwards(trial: PlantedTrial) -> PlantedTrial:
 
 
 def _given(spark: SparkSession) -> dict[str, Any]:
-    return {"spark": spark, "measured": partial(measured_in_memory, spark)}
+    return {"spark": spark, "measured": partial(measure_in_memory, spark)}

@@ -1,4 +1,4 @@
-"""Which records are found to be anomalous, on a planted ledger with one of each kind."""
+"""Anomalous records are found in a planted ledger with one of each kind."""
 
 from __future__ import annotations
 
@@ -27,31 +27,30 @@ EVERYTHING = PlantedTrial(
         ),  # three copies, one in another partition
         PlantedAttempt(1, 2, settled_ns=12, sent_ns=3, offset=77),  # lost
         PlantedAttempt(1, 3, settled_ns=13, sent_ns=4),  # corrupt: lost too
-        PlantedAttempt(1, 4, "unknown", settled_ns=None, sent_ns=5),  # landed twice
+        PlantedAttempt(1, 4, "unknown", settled_ns=None, sent_ns=5),  # in the log twice
         PlantedAttempt(
             1, 5, "unknown", settled_ns=None, sent_ns=None, partition=None
-        ),  # did not land
-        PlantedAttempt(1, 6, "rejected", settled_ns=16, sent_ns=7),  # landed
+        ),  # not in the log
+        PlantedAttempt(1, 6, "rejected", settled_ns=16, sent_ns=7),  # in the log
         PlantedAttempt(1, 7, "rejected", settled_ns=17, sent_ns=8),
-        PlantedAttempt(
-            2, 130, settled_ns=18, sent_ns=9, offset=12
-        ),  # nothing is wrong in its block
+        PlantedAttempt(2, 130, settled_ns=18, sent_ns=9, offset=12),  # no anomaly in its block
     ),
     log=(
         *(PlantedLogRow(1, seq, offset) for offset, seq in enumerate((0, 1, 4, 1, 4, 6))),
         PlantedLogRow(1, 1, 3, partition=1),
         PlantedLogRow(1, 3, 6, intact=False),
         PlantedLogRow(None, None, 7),
-        PlantedLogRow(1, 64, 8),  # our mark, and an id that nobody was given, twice
+        PlantedLogRow(1, 64, 8),  # never attempted, twice
         PlantedLogRow(1, 64, 9),
         PlantedLogRow(2, 130, 12),
     ),
 )
 NAMES = ("producer", "seq", "kind", "partition", "offset", "at_ns", "sent_ns", "first_offset")
 LOST = (1, 2, "LOST", 0, 77, 12, 3, None)
-
-
-BLOCKS = "trial_no string, producer int, block bigint, acked bigint, rejected bigint, unknown bigint, present bigint, copies bigint, read bigint"
+BLOCKS = (
+    "trial_no string, producer int, block bigint, acked bigint, rejected bigint, unknown bigint, "
+    "present bigint, copies bigint, read bigint"
+)
 OF_EVERYTHING = [
     ("t", 1, 0, 0b1111, 0b11000000, 0b110000, 0b1010011, 6, 0b1010011),
     ("t", 1, 1, 0, 0, 0, 1, 2, 1),
@@ -62,7 +61,7 @@ BEHIND = "trial_no string, partition int, producer int, seq bigint, offset bigin
 
 
 def planted(spark: SparkSession, *trials: PlantedTrial) -> tuple[DataFrame, DataFrame]:
-    """Return attempts and log of trials that lie in no file."""
+    """Return the attempts and the log of trials in memory."""
     frames = frames_from_tables(spark, combined_tables(trials))
     attempts, log = (
         frame.withColumnRenamed("trial_id", "trial_no") for frame in (frames.attempts, frames.log)
@@ -70,14 +69,21 @@ def planted(spark: SparkSession, *trials: PlantedTrial) -> tuple[DataFrame, Data
     return attempts, log
 
 
-def looked_up(
+def suspect(
     spark: SparkSession,
     blocks: Sequence[tuple[Any, ...]],
     behind: Sequence[tuple[Any, ...]] = (),
     *,
     at_end: bool | None = True,
 ) -> DataFrame:
-    """Return the records that are to be looked up, of trials without transactions whose readers came to the end or did not."""
+    """Return the suspect records of trials without transactions.
+
+    Args:
+        spark: the session.
+        blocks: of the schema `BLOCKS`.
+        behind: of the schema `BEHIND`.
+        at_end: whether the concurrent consumer reached the end; `None`: unknown.
+    """
     marks = spark.createDataFrame(
         [("t", at_end), ("u", at_end)], "trial_no string, consumer_at_end boolean"
     )
@@ -92,7 +98,7 @@ def found_in(
     blocks: DataFrame,
     behind: Sequence[tuple[Any, ...]] = (),
 ) -> list[tuple[Any, ...]]:
-    """Return what is wrong with a planted trial."""
+    """Return the anomalies of a planted trial, sorted."""
     attempts, log = planted(spark, trial)
     rows = find_anomalies(
         attempts, log, spark.createDataFrame(list(behind), BEHIND), blocks
@@ -101,8 +107,8 @@ def found_in(
 
 
 def test_every_planted_anomaly_is_found_and_nothing_else(spark: SparkSession) -> None:
-    """With where it is, when it was settled, and where the first copy is."""
-    assert found_in(spark, EVERYTHING, looked_up(spark, OF_EVERYTHING)) == sorted(
+    """Each has its place, when it was settled, and the offset of the first copy."""
+    assert found_in(spark, EVERYTHING, suspect(spark, OF_EVERYTHING)) == sorted(
         [
             (1, 1, "DUPLICATED", 0, 3, 11, 2, 1),
             (1, 1, "DUPLICATED", 1, 3, 11, 2, None),
@@ -118,8 +124,8 @@ def test_every_planted_anomaly_is_found_and_nothing_else(spark: SparkSession) ->
     )
 
 
-def test_rows_without_an_id_are_found_by_their_place(spark: SparkSession) -> None:
-    """What a corrupt row says of itself is not relied on."""
+def test_rows_without_a_reliable_id_are_reported_by_their_offset(spark: SparkSession) -> None:
+    """The id in a corrupt row is ignored."""
     rows = find_without_id(planted(spark, EVERYTHING)[1]).collect()
     assert sorted(tuple(row[name] for name in NAMES) for row in rows) == [
         (None, None, "CORRUPT", 0, 6, None, None, None),
@@ -127,9 +133,9 @@ def test_rows_without_an_id_are_found_by_their_place(spark: SparkSession) -> Non
     ]
 
 
-def test_only_records_that_something_may_be_wrong_with_are_looked_up(spark: SparkSession) -> None:
-    """Of a block with more copies than records all that are there; of one in which all is well nothing; and what carries no id cannot be."""
-    rows = looked_up(
+def test_only_suspect_records_are_selected(spark: SparkSession) -> None:
+    """All present ones of a block with duplicates; none of a clean block, or without an id."""
+    rows = suspect(
         spark, [*OF_EVERYTHING, ("u", 1, 0, 0b111, 0b1000, 0b10000, 0b10101, 3, 0b10101)]
     ).collect()
     assert sorted(tuple(row) for row in rows) == [
@@ -139,14 +145,14 @@ def test_only_records_that_something_may_be_wrong_with_are_looked_up(spark: Spar
     ]
 
 
-def test_trials_do_not_see_each_other(spark: SparkSession) -> None:
-    """Equal ids of two trials are different records."""
+def test_equal_ids_of_two_trials_are_different_records(spark: SparkSession) -> None:
+    """The record that one trial lost is present in the other."""
     attempts, log = planted(
         spark,
         PlantedTrial("t", [PlantedAttempt(1, 2)]),
         PlantedTrial("u", [PlantedAttempt(1, 2)], [PlantedLogRow(1, 2, 0)]),
     )
-    blocks = looked_up(spark, [("t", 1, 0, 0b100, 0, 0, 0, 0, 0)])
+    blocks = suspect(spark, [("t", 1, 0, 0b100, 0, 0, 0, 0, 0)])
     assert [
         (row.trial_no, row.kind)
         for row in find_anomalies(
@@ -156,11 +162,11 @@ def test_trials_do_not_see_each_other(spark: SparkSession) -> None:
 
 
 @pytest.mark.parametrize(("at_end", "kinds"), [(True, ["MISSED"]), (False, []), (None, [])])
-def test_what_was_missed_is_told_where_the_reader_came_to_the_end(
+def test_missed_records_are_reported_only_if_the_consumer_reached_the_end(
     spark: SparkSession, at_end: bool | None, kinds: list[str]
 ) -> None:
-    """Of a reader that did not, nobody can say what it would have received."""
-    blocks = looked_up(spark, [("t", 0, 0, 0b11, 0, 0, 0b11, 2, 0b10)], at_end=at_end)
+    """Otherwise it is unknown what the consumer would have received."""
+    blocks = suspect(spark, [("t", 0, 0, 0b11, 0, 0, 0b11, 2, 0b10)], at_end=at_end)
     trial = PlantedTrial(
         "t",
         [PlantedAttempt(0, 0, settled_ns=10, sent_ns=1), PlantedAttempt(0, 1)],
@@ -169,24 +175,24 @@ def test_what_was_missed_is_told_where_the_reader_came_to_the_end(
     assert found_in(spark, trial, blocks) == [(0, 0, kind, 0, 4, 10, 1, None) for kind in kinds]
 
 
-def test_a_record_behind_later_ones_is_told_with_its_attempt(spark: SparkSession) -> None:
-    """Once for each partition in which it is."""
+def test_a_reordered_record_has_the_times_of_its_attempt(spark: SparkSession) -> None:
+    """It is reported once for each partition."""
     late = [("t", 0, 0, 0, 9), ("t", 1, 0, 0, 7)]
     trial = PlantedTrial(
         "t", [PlantedAttempt(0, 0, settled_ns=10, sent_ns=1)], [PlantedLogRow(0, 0, 9)]
     )
-    assert found_in(spark, trial, looked_up(spark, [], late), late) == [
+    assert found_in(spark, trial, suspect(spark, [], late), late) == [
         (0, 0, "REORDERED", 0, 9, 10, 1, None),
         (0, 0, "REORDERED", 1, 7, 10, 1, None),
     ]
 
 
 def test_a_record_can_have_several_anomalies(spark: SparkSession) -> None:
-    """Refused, there twice, and never received."""
+    """This one was rejected, is in the log twice, and was never received."""
     trial = PlantedTrial(
         "t", [PlantedAttempt(0, 0, "rejected")], [PlantedLogRow(0, 0, 3), PlantedLogRow(0, 0, 4)]
     )
-    blocks = looked_up(spark, [("t", 0, 0, 0, 1, 0, 1, 2, 0)])
+    blocks = suspect(spark, [("t", 0, 0, 0, 1, 0, 1, 2, 0)])
     assert [row[2:4] + row[4:5] for row in found_in(spark, trial, blocks)] == [
         ("DUPLICATED", 0, 4),
         ("MISSED", 0, 3),
@@ -194,18 +200,19 @@ def test_a_record_can_have_several_anomalies(spark: SparkSession) -> None:
     ]
 
 
-def test_a_read_that_repeats_is_told_by_when_it_came_again(spark: SparkSession) -> None:
-    """There is no attempt to be settled."""
+def test_a_redelivery_has_the_time_of_its_repeated_receipt(spark: SparkSession) -> None:
+    """It has no attempt, and so no time of sending."""
     reads = [("t", 0, 0, 5, 1, 2, 0, 99)]
-    columns = "trial_no string, consumer int, partition int, offset bigint, producer int, seq bigint, intended_ns bigint, received_ns bigint"
+    columns = (
+        "trial_no string, consumer int, partition int, offset bigint, producer int, seq bigint, "
+        "intended_ns bigint, received_ns bigint"
+    )
     (row,) = find_redelivered(spark.createDataFrame(reads, columns)).collect()
     assert tuple(row[name] for name in NAMES) == (1, 2, "REDELIVERED", 0, 5, 99, None, None)
 
 
-def test_the_reach_of_an_epoch_is_the_first_and_the_last_that_it_appended(
-    spark: SparkSession,
-) -> None:
-    """Corrupt rows and strangers reach nowhere."""
+def test_an_appended_range_is_an_epochs_first_and_last_seq(spark: SparkSession) -> None:
+    """Corrupt and foreign rows do not count."""
     rows = (
         *(PlantedLogRow(0, seq, seq, leader_epoch=5) for seq in (0, 1, 2)),
         *(PlantedLogRow(0, seq, seq, leader_epoch=6) for seq in (7, 9)),
@@ -213,10 +220,10 @@ def test_the_reach_of_an_epoch_is_the_first_and_the_last_that_it_appended(
         PlantedLogRow(None, None, 11, leader_epoch=6),
         PlantedLogRow(0, 4, 4, partition=1, leader_epoch=None),
     )
-    found_reaches = appended_ranges(
+    ranges = appended_ranges(
         planted(spark, PlantedTrial("t", [PlantedAttempt(0, 0)], rows))[1]
     ).collect()
-    assert sorted((tuple(row) for row in found_reaches), key=str) == [
+    assert sorted((tuple(row) for row in ranges), key=str) == [
         ("t", 0, 0, 5, 0, 2),
         ("t", 0, 0, 6, 7, 9),
         ("t", 1, 0, None, 4, 4),

@@ -1,19 +1,19 @@
-"""To what lost, doubled, late or refused records are tied, and how they are counted, on a few planted ones."""
+"""Planted anomalies get their phase, leader, ISR and cause, and are counted by them."""
 
 from __future__ import annotations
 
 from itertools import product
 
 import pytest
-from support.builders.crash import CRASH, LINEAGE, MS, PHASES, Bad, tied, tied_table
+from support.builders.crash import CRASH, LINEAGE, MS, PHASES, Bad, explained, explained_table
 
 from experiments.ledger.result_tables import ANOMALIES, ATTRIBUTION, Anomaly
 from spark_jobs.causes.explanations import attribution
 
 
-def test_a_lost_record_is_tied_to_all_that_was_so_when_it_was_acknowledged() -> None:
-    """Acked by leader 2 in epoch 5 while the fault lasted, and cut with its log when it rejoined."""
-    (row,) = tied(Bad(offset=80))
+def test_a_lost_record_has_the_state_at_its_acknowledgement() -> None:
+    """Leader 2 acknowledged it in epoch 5 during the fault, and truncated it on its return."""
+    (row,) = explained(Bad(offset=80))
     assert {name: row[name] for name in ATTRIBUTION.names if name in ANOMALIES.names} == {
         "trial_id": "t",
         "kind": "LOST",
@@ -29,8 +29,8 @@ def test_a_lost_record_is_tied_to_all_that_was_so_when_it_was_acknowledged() -> 
 
 
 def test_phases_end_where_the_next_one_begins() -> None:
-    """During from the fault's begin on, after from its end on; a record of no known time has none."""
-    rows = tied(
+    """A record whose time is unknown has no phase."""
+    rows = explained(
         *(
             Bad(seq=seq, at_ns=at)
             for seq, at in enumerate((100 * MS - 1, 100 * MS, 500 * MS - 1, 500 * MS, None))
@@ -39,9 +39,9 @@ def test_phases_end_where_the_next_one_begins() -> None:
     assert [row["phase"] for row in rows] == ["before", "during", "during", "after", None]
 
 
-def test_a_fault_that_nothing_ended_lasts_to_the_end() -> None:
-    """And a record that was told without partition has its phase like any other."""
-    rows = tied(
+def test_a_fault_that_never_ended_lasts_to_the_end_of_the_trial() -> None:
+    """A record without a partition has a phase like any other."""
+    rows = explained(
         Bad(at_ns=99 * MS),
         Bad(),
         Bad(at_ns=899 * MS),
@@ -57,18 +57,18 @@ def test_a_fault_that_nothing_ended_lasts_to_the_end() -> None:
 
 
 @pytest.mark.parametrize("kind", Anomaly)
-def test_what_is_in_the_log_is_told_by_its_place_there(kind: Anomaly) -> None:
-    """And what is not, by the time: epoch 5 led at 150 ms, and offset 90 is in epoch 6."""
+def test_the_leader_of_a_record_in_the_log_follows_from_its_offset(kind: Anomaly) -> None:
+    """For others it follows from the time: epoch 5 led at 150 ms; offset 90 is in epoch 6."""
     there = kind not in {Anomaly.LOST, Anomaly.UNKNOWN_ABSENT}
     assert [
         row["leader_epoch"]
-        for row in tied(Bad(kind.value, offset=90), epochs=LINEAGE[2:], events=CRASH[:2])
+        for row in explained(Bad(kind.value, offset=90), epochs=LINEAGE[2:], events=CRASH[:2])
     ] == [6 if there else 5]
 
 
-def test_what_nobody_told_is_null() -> None:
-    """A record without partition, and a trial without events."""
-    (row,) = tied(Bad("UNKNOWN_ABSENT", partition=None), events=(), epochs=())
+def test_unknown_values_are_null() -> None:
+    """This record has no partition, and its trial has no events."""
+    (row,) = explained(Bad("UNKNOWN_ABSENT", partition=None), events=(), epochs=())
     assert (row["cause"], row["leader"], row["leader_epoch"], row["isr"], row["truncated_to"]) == (
         "UNATTRIBUTED",
         None,
@@ -78,15 +78,15 @@ def test_what_nobody_told_is_null() -> None:
     )
 
 
-def test_nothing_found_is_an_empty_table() -> None:
-    """With the contract's columns."""
-    assert tied_table().schema.equals(ANOMALIES)
+def test_without_anomalies_the_table_is_empty() -> None:
+    """It has the columns of its schema."""
+    assert explained_table().schema.equals(ANOMALIES)
 
 
-def test_attribution_counts_what_has_all_in_common() -> None:
-    """Three cut records, one of which was acknowledged before the fault, and one whose cause is not known."""
+def test_attribution_counts_anomalies_with_everything_in_common() -> None:
+    """Three truncated records, one acknowledged before the fault, and one of unknown cause."""
     table = attribution(
-        tied_table(
+        explained_table(
             Bad(seq=1, offset=81, at_ns=160 * MS),
             Bad(seq=2, offset=90),
             Bad(seq=3, offset=80, at_ns=99 * MS),
@@ -111,22 +111,22 @@ def test_attribution_counts_what_has_all_in_common() -> None:
 
 
 def test_attribution_adds_up_to_the_anomalies() -> None:
-    """Nulls are a group like any other."""
+    """Rows with nulls are a group like any other."""
     rows = [
         Bad(kind, seq=seq, offset=offset)
         for kind in ("LOST", "UNKNOWN_ABSENT", "PHANTOM")
         for seq, offset in enumerate((None, 5, 85))
     ]
-    assert sum(attribution(tied_table(*rows))["records"].to_pylist()) == len(rows)
+    assert sum(attribution(explained_table(*rows))["records"].to_pylist()) == len(rows)
 
 
 def test_equal_anomalies_give_equal_tables_whatever_their_order() -> None:
-    """The finder promises none."""
+    """Spark guarantees no order of the anomalies."""
     places, others = ((3, 80, 1), (1, 85, 0), (2, None, None), (0, 3, 0)), product((0, 1), (1, 2))
     rows = [
-        Bad(seq=seq, offset=offset, partition=partition, producer=who, at_ns=at)
-        for who, at in others
+        Bad(seq=seq, offset=offset, partition=partition, producer=producer, at_ns=at)
+        for producer, at in others
         for seq, offset, partition in places
     ]
     rows += [Bad(seq=seq, offset=offset) for seq in (7, 8) for offset in (5, 6)]
-    assert tied_table(*rows).equals(tied_table(*reversed(rows)))
+    assert explained_table(*rows).equals(explained_table(*reversed(rows)))

@@ -1,4 +1,4 @@
-"""From ledger to cause: a planted crash, of which every lost, doubled and late record is told by the whole job."""
+"""From the ledger to the cause: the job explains each lost and duplicated record of a crash."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ COUNTS = (
 
 
 def acked(seq: int, at_ms: int, offset: int | None, producer: int = 0) -> PlantedAttempt:
-    """Sent a millisecond before."""
+    """Return an acknowledged attempt that was sent one millisecond earlier."""
     return PlantedAttempt(
         producer,
         seq,
@@ -57,11 +57,11 @@ CRASH = PlantedTrial(
     "000-crash",
     attempts=(
         acked(0, 50, 0),
-        acked(1, 110, 2),  # the old leader alone had it
+        acked(1, 110, 2),  # only on the old leader
         acked(2, 310, 2),
-        acked(3, 320, 3),  # sent again: the first answer did not come
+        acked(3, 320, 3),  # resent: its first request timed out
         acked(0, 60, None, producer=1),
-        acked(1, 120, None, producer=1),  # nobody said where
+        acked(1, 120, None, producer=1),  # acknowledged without offset
         acked(2, 330, None, producer=1),
     ),
     log=(
@@ -125,8 +125,8 @@ CRASH = PlantedTrial(
 QUIET = PlantedTrial("001-quiet", [PlantedAttempt(0, 0)], [PlantedLogRow(0, 0, 0)])
 
 
-def test_the_whole_job_tells_of_each_record_why(measured: Measure) -> None:
-    """A trial beside it in which nothing is wrong is in none of the three tables."""
+def test_the_job_explains_each_anomalous_record(measured: Measure) -> None:
+    """A second trial without anomalies has no rows in the three tables."""
     tables = measured(CRASH, QUIET)
     named = (
         "trial_id",
@@ -178,10 +178,11 @@ def test_the_whole_job_tells_of_each_record_why(measured: Measure) -> None:
         "REDELIVERED",
     ],
 )
-def test_a_record_that_was_counted_and_not_found_is_no_result(kind: str) -> None:
-    """An error that names the trial, never a table that is short."""
+def test_counts_that_differ_from_the_records_found_are_an_error(kind: str) -> None:
+    """The error names the trial; an incomplete table is never written."""
     found = pa.table({"trial_id": ["t"], "kind": [kind]})
-    with pytest.raises(
-        InvalidLedger, match=rf"^trial t: 0 times {kind} was counted, and 1 were found$"
-    ):
+    message = (
+        f"trial t: 0 {kind} records or copies were counted, but 1 were found; the two must be equal"
+    )
+    with pytest.raises(InvalidLedger, match=rf"^{message}$"):
         _check_counts(pa.Table.from_pylist([{"trial_id": "t", **dict.fromkeys(COUNTS, 0)}]), found)

@@ -1,4 +1,4 @@
-"""An outage taken apart, with every mark planted."""
+"""The steps of a planted outage are found."""
 
 from __future__ import annotations
 
@@ -94,16 +94,16 @@ def found(
     )
 
 
-def seen_ms(
+def observed_ms(
     *events: PlantedEvent, phases: Phases = PHASES, targets: tuple[int, ...] = (2, 3), **gap: Any
 ) -> dict[str, float | None]:
-    """Return when each mark was seen, milliseconds."""
+    """Return when each step was observed, in milliseconds; `None`: not observed."""
     rows = found(*events, phases=phases, targets=targets, **gap).to_pylist()
     return {row["mark"]: None if row["at_ns"] is None else row["at_ns"] / MS for row in rows}
 
 
-def test_every_planted_mark_is_found_with_its_source_and_resolution() -> None:
-    """In the order in which they are due."""
+def test_every_planted_step_is_found_with_its_source_and_resolution() -> None:
+    """Steps have the order in which they are due."""
     table = found(*CRASH)
     assert table.schema.equals(OUTAGES)
     assert {tuple(row.values())[:3] for row in table.to_pylist()} == {("t", 0, "producer")}
@@ -116,27 +116,27 @@ def test_every_planted_mark_is_found_with_its_source_and_resolution() -> None:
     ]
 
 
-def test_the_watcher_tells_of_the_election_where_no_broker_does() -> None:
-    """With its own resolution."""
+def test_without_a_brokers_log_the_election_is_the_metadata_pollers() -> None:
+    """It has the poller's resolution."""
     (row,) = (row for row in found(LED, FENCED, SEEN).to_pylist() if row["mark"] == "elected")
     assert (row["at_ns"], row["source"], row["resolution_ns"]) == (270 * MS, "metadata", 10 * MS)
 
 
-def test_what_a_broker_tells_of_the_election_counts_before_what_others_saw_earlier() -> None:
-    """And what the watcher saw before what a client learned: the client is no witness of the election."""
+def test_a_brokers_log_of_the_election_precedes_earlier_observations() -> None:
+    """The poller's observation precedes what a client learned, which is no evidence of it."""
     learned = LEARNED._replace(at_ns=255 * MS)
-    assert seen_ms(LED, SEEN._replace(at_ns=257 * MS), LEADS, learned)["elected"] == 260
-    assert seen_ms(LED, SEEN, learned)["elected"] == 270
+    assert observed_ms(LED, SEEN._replace(at_ns=257 * MS), LEADS, learned)["elected"] == 260
+    assert observed_ms(LED, SEEN, learned)["elected"] == 270
 
 
-def test_a_fault_that_nothing_healed_has_its_outage() -> None:
-    """It lasts to the end."""
+def test_a_fault_that_never_ended_has_an_outage() -> None:
+    """It lasts to the end of the trial."""
     assert len(found(*CRASH, phases=PHASES.model_copy(update={"fault_end_ns": None}))) == 5
 
 
-def test_a_pause_without_change_of_leader_has_two_marks() -> None:
-    """Nobody was taken for dead, nobody was elected, and the client had nothing to learn."""
-    assert seen_ms(LED) == {
+def test_a_pause_without_change_of_leader_has_two_steps() -> None:
+    """No broker was fenced or elected, and the client had nothing to learn."""
+    assert observed_ms(LED) == {
         "last_before": 99,
         "detected": None,
         "elected": None,
@@ -145,17 +145,17 @@ def test_a_pause_without_change_of_leader_has_two_marks() -> None:
     }
 
 
-def test_each_side_learns_by_itself() -> None:
-    """What the producer was told is no news to the reader."""
-    assert seen_ms(*CRASH, side="consumer")["learned"] is None
-    told = LEARNED._replace(at_ns=290 * MS, detail="reader 0: leader 1")
-    assert seen_ms(*CRASH, told, side="consumer")["learned"] == 290
+def test_each_side_learns_on_its_own() -> None:
+    """The producer's knowledge is not the consumer's."""
+    assert observed_ms(*CRASH, side="consumer")["learned"] is None
+    learned = LEARNED._replace(at_ns=290 * MS, detail="reader 0: leader 1")
+    assert observed_ms(*CRASH, learned, side="consumer")["learned"] == 290
 
 
-def test_what_lies_outside_the_gap_is_no_part_of_it() -> None:
-    """The election for the sake of the restarted leader, after the first acknowledgement."""
+def test_events_after_the_gap_are_not_part_of_it() -> None:
+    """The restarted leader is elected again after the first acknowledgement."""
     later = [event._replace(at_ns=event.at_ns + 200 * MS) for event in (FENCED, LEADS, LEARNED)]
-    assert seen_ms(LED, *later) == {
+    assert observed_ms(LED, *later) == {
         "last_before": 99,
         "detected": None,
         "elected": None,
@@ -165,20 +165,20 @@ def test_what_lies_outside_the_gap_is_no_part_of_it() -> None:
 
 
 @pytest.mark.parametrize(("late_ns", "elected"), [(0, 300 * MS), (1, None)])
-def test_a_mark_of_a_moment_that_is_known_lies_within_the_gap(
+def test_a_step_without_resolution_must_lie_within_the_gap(
     late_ns: int, elected: int | None
 ) -> None:
-    """Without a resolution, that is the moment itself."""
+    """Its time is exact."""
     marks = found(LED, LEADS._replace(at_ns=300 * MS + late_ns, resolution_ns=None)).to_pylist()
     assert [row["at_ns"] for row in marks if row["mark"] == "elected"] == [elected]
 
 
 def test_the_first_moment_of_a_gap_is_part_of_it() -> None:
-    """The leader that it begins with led by then; the fence, and another partition's leader, change nothing of that."""
+    """The leader before the gap led by then; another partition's leader does not matter."""
     at_once = [
         event._replace(at_ns=99 * MS) for event in (FENCED, LED, LEADS._replace(partition=1))
     ]
-    assert seen_ms(*at_once, LEADS) == {
+    assert observed_ms(*at_once, LEADS) == {
         "last_before": 99,
         "detected": 99,
         "elected": 260,
@@ -188,58 +188,60 @@ def test_the_first_moment_of_a_gap_is_part_of_it() -> None:
 
 
 def test_of_several_leaders_before_the_gap_the_last_one_counts() -> None:
-    """The one before it is none that was elected since."""
+    """Its epoch is not a new one, and its fencing is the detection."""
     earlier = LED._replace(node=3, leader_epoch=4)
     assert (
-        seen_ms(earlier, LED._replace(at_ns=MS), LEADS._replace(leader_epoch=5), FENCED)["elected"]
+        observed_ms(earlier, LED._replace(at_ns=MS), LEADS._replace(leader_epoch=5), FENCED)[
+            "elected"
+        ]
         is None
     )
     assert (
-        seen_ms(earlier, LED._replace(at_ns=MS), FENCED._replace(node=3, at_ns=240 * MS), FENCED)[
-            "detected"
-        ]
+        observed_ms(
+            earlier, LED._replace(at_ns=MS), FENCED._replace(node=3, at_ns=240 * MS), FENCED
+        )["detected"]
         == 250
     )
 
 
-def test_a_partition_without_leader_has_elected_none() -> None:
-    """Nor is anybody known to be new where nobody was known before."""
-    assert seen_ms(LED, SEEN._replace(node=None))["elected"] is None
-    assert seen_ms(SEEN)["elected"] is None
+def test_without_a_leader_no_election_is_reported() -> None:
+    """Nor is a leader known to be new if the one before it is unknown."""
+    assert observed_ms(LED, SEEN._replace(node=None))["elected"] is None
+    assert observed_ms(SEEN)["elected"] is None
 
 
 @pytest.mark.parametrize(("late_ms", "expected"), [(1, 301), (2, None)])
-def test_a_mark_may_lie_behind_the_gap_by_as_much_as_its_clock_is_coarse(
-    late_ms: int, expected: int | None
-) -> None:
-    """The log tells milliseconds; what was seen is kept, not moved into order."""
+def test_a_step_may_follow_the_gap_by_its_resolution(late_ms: int, expected: int | None) -> None:
+    """Log lines have milliseconds; the observed time is kept as it is."""
     assert (
-        seen_ms(LED, FENCED, LEADS, LEARNED._replace(at_ns=(300 + late_ms) * MS))["learned"]
+        observed_ms(LED, FENCED, LEADS, LEARNED._replace(at_ns=(300 + late_ms) * MS))["learned"]
         == expected
     )
 
 
-def test_the_fence_of_the_leader_counts_before_that_of_another_target() -> None:
-    """Node 3 was fenced earlier, and did not lead."""
-    assert seen_ms(LED, FENCED._replace(node=3, at_ns=240 * MS), FENCED, LEADS)["detected"] == 250
+def test_fencing_the_leader_precedes_fencing_another_target() -> None:
+    """Node 3 was fenced earlier, but did not lead."""
+    assert (
+        observed_ms(LED, FENCED._replace(node=3, at_ns=240 * MS), FENCED, LEADS)["detected"] == 250
+    )
 
 
 @pytest.mark.parametrize("targets", [(2, 3), (3,)])
-def test_the_fence_of_a_follower_counts_where_the_leader_was_not_fenced(
+def test_fencing_a_follower_counts_if_the_leader_was_not_fenced(
     targets: tuple[int, ...],
 ) -> None:
-    """With acks=all, and for the consumer, a partition waits for a follower that is gone until it is fenced."""
-    assert seen_ms(LED, FENCED._replace(node=3), targets=targets)["detected"] == 250
+    """With acks=all and for consumers, the partition waits until a lost follower is fenced."""
+    assert observed_ms(LED, FENCED._replace(node=3), targets=targets)["detected"] == 250
 
 
-def test_the_fence_of_a_broker_that_nobody_struck_is_none_of_the_faults() -> None:
-    """It was busy, perhaps."""
-    assert seen_ms(LED, FENCED._replace(node=3), targets=(2,))["detected"] is None
+def test_fencing_a_broker_that_is_no_target_does_not_count() -> None:
+    """The fault did not cause it."""
+    assert observed_ms(LED, FENCED._replace(node=3), targets=(2,))["detected"] is None
 
 
-def test_a_leader_that_comes_back_in_a_new_epoch_is_elected() -> None:
-    """Replication factor 1: the same node again."""
-    assert seen_ms(LED, FENCED, LEADS._replace(node=2), LEARNED._replace(node=2)) == {
+def test_a_leader_that_returns_in_a_new_epoch_is_elected() -> None:
+    """With replication factor 1 the new leader is the same node."""
+    assert observed_ms(LED, FENCED, LEADS._replace(node=2), LEARNED._replace(node=2)) == {
         "last_before": 99,
         "detected": 250,
         "elected": 260,
@@ -248,24 +250,24 @@ def test_a_leader_that_comes_back_in_a_new_epoch_is_elected() -> None:
     }
 
 
-def test_a_client_that_is_told_the_old_leader_again_has_learned_nothing() -> None:
-    """A broker that does not know better."""
+def test_stale_metadata_with_the_old_leader_is_not_learning() -> None:
+    """A broker that does not know the new leader yet can answer so."""
     stale = LEARNED._replace(at_ns=200 * MS, node=2, leader_epoch=5)
-    assert seen_ms(*CRASH, stale)["learned"] == 280
+    assert observed_ms(*CRASH, stale)["learned"] == 280
 
 
 def test_without_epochs_a_new_leader_is_another_node() -> None:
-    """The client's log does not always say the epoch."""
+    """The client's log does not always have the epoch."""
     learned = [
         LEARNED._replace(leader_epoch=None, at_ns=at, node=node)
         for at, node in ((200 * MS, 2), (285 * MS, 1))
     ]
-    assert seen_ms(LED, FENCED, LEADS, *learned)["learned"] == 285
+    assert observed_ms(LED, FENCED, LEADS, *learned)["learned"] == 285
 
 
-def test_a_gap_without_an_edge_has_no_mark_there() -> None:
-    """Nothing was acknowledged before, and nothing afterwards."""
-    marks = seen_ms(*CRASH, began_ns=0, gap_ns=900 * MS, answered=False)
+def test_a_gap_without_an_edge_has_no_step_there() -> None:
+    """Nothing was acknowledged before it, and nothing after it."""
+    marks = observed_ms(*CRASH, began_ns=0, gap_ns=900 * MS, answered=False)
     assert (marks["last_before"], marks["first_after"]) == (None, None)
 
 
@@ -273,14 +275,14 @@ def test_a_gap_without_an_edge_has_no_mark_there() -> None:
     ("began_ms", "gap_ms", "rows"),
     [(0, 99, 0), (0, 100, 5), (899, 10, 5), (900, 10, 5), (901, 10, 0)],
 )
-def test_only_gaps_within_the_faults_time_are_outages(
+def test_only_gaps_that_overlap_the_fault_are_outages(
     began_ms: int, gap_ms: int, rows: int
 ) -> None:
-    """From the fault's begin at 100 ms to the full ISR at 900 ms."""
+    """The fault begins at 100 ms, and the ISR is complete at 900 ms."""
     assert len(found(*CRASH, began_ns=began_ms * MS, gap_ns=gap_ms * MS)) == rows
 
 
 def test_a_trial_without_fault_has_no_outages() -> None:
-    """A gap there is the load's, or the harness's."""
+    """Its gaps have another origin: the load or the harness."""
     quiet = PHASES.model_copy(update={"fault_begin_ns": None, "fault_end_ns": None})
     assert len(found(*CRASH, phases=quiet)) == 0

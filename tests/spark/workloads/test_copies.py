@@ -1,4 +1,4 @@
-"""What copiers pass over, repeat and lose, planted and found exactly; which leg it was on is told apart."""
+"""Records that copiers miss or repeat, and copies that the output loses, are counted exactly."""
 
 import json
 import random
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pyarrow as pa
-from support.reference.copies import copy_counts
+from support.reference.groups import copy_counts
 
 from spark_jobs.planted import (
     PlantedAttempt,
@@ -25,12 +25,15 @@ EVERY = range(RECORDS)
 def trial(
     trial_id: str,
     output: list[PlantedLogRow],
-    told: list[PlantedRead],
+    reported: list[PlantedRead],
     log: list[PlantedLogRow] | None = None,
     committed: int = RECORDS,
 ) -> PlantedTrial:
-    """Everything stored once unless said otherwise; the reader along received what the output shows."""
-    along = [PlantedRead(row.producer, row.seq, row.offset) for row in output if row.visible]
+    """Return a trial whose log has each record once, unless `log` is given.
+
+    The concurrent consumer received everything visible in the output.
+    """
+    concurrent = [PlantedRead(row.producer, row.seq, row.offset) for row in output if row.visible]
     events = [
         PlantedEvent(1, "reader", detail=json.dumps({"at_end": True})),
         PlantedEvent(1, "group", detail=json.dumps({"committed": {0: committed}})),
@@ -39,50 +42,52 @@ def trial(
         trial_id,
         [PlantedAttempt(0, seq) for seq in EVERY],
         log or STORED,
-        [*along, *told],
+        [*concurrent, *reported],
         events=events,
         output=output,
     )
 
 
 def written(*seqs: int, first_offset: int = 0, visible: bool = True) -> list[PlantedLogRow]:
-    """Copies, one behind the other."""
+    """Return copies at consecutive offsets of the output."""
     return [
         PlantedLogRow(0, seq, first_offset + place, visible=visible)
         for place, seq in enumerate(seqs)
     ]
 
 
-def told(*seqs: int, by: int = 1) -> list[PlantedRead]:
-    """What a copier was told is stored."""
+def reported(*seqs: int, by: int = 1) -> list[PlantedRead]:
+    """Return records whose copies were reported to a copier as stored."""
     return [PlantedRead(0, seq, seq, consumer=by) for seq in seqs]
 
 
 PLANTED = (
-    trial("000-once", written(*EVERY), told(*EVERY)),
+    trial("000-once", written(*EVERY), reported(*EVERY)),
     trial(
-        "001-at-most-once", written(*range(70), *range(77, 200)), told(*range(70), *range(77, 200))
+        "001-at-most-once",
+        written(*range(70), *range(77, 200)),
+        reported(*range(70), *range(77, 200)),
     ),
-    trial("002-at-least-once", written(*EVERY, *range(60, 80)), told(*EVERY, *range(60, 80))),
+    trial("002-at-least-once", written(*EVERY, *range(60, 80)), reported(*EVERY, *range(60, 80))),
     trial(
         "003-a-transaction-was-aborted",
         written(*range(50), visible=False) + written(*EVERY, first_offset=50),
-        told(*EVERY),
+        reported(*EVERY),
     ),
-    trial("004-the-output-lost-what-was-acknowledged", written(*range(190)), told(*EVERY)),
-    trial("005-killed-before-it-noted-what-is-there", written(*EVERY), told(*range(190))),
-    trial("006-not-come-to-the-end", written(*range(100)), told(*range(100)), committed=100),
+    trial("004-the-output-lost-what-was-acknowledged", written(*range(190)), reported(*EVERY)),
+    trial("005-crashed-before-it-recorded-the-report", written(*EVERY), reported(*range(190))),
+    trial("006-did-not-reach-the-end", written(*range(100)), reported(*range(100)), committed=100),
     trial(
         "007-both-copies-in-the-log-are-copied",
         written(*EVERY, 3),
-        told(*EVERY, 3),
+        reported(*EVERY, 3),
         log=[*STORED, PlantedLogRow(0, 3, 200)],
         committed=201,
     ),
     trial(
         "008-the-log-lost-what-is-copied",
         written(*EVERY),
-        told(*EVERY),
+        reported(*EVERY),
         log=STORED[:150],
         committed=150,
     ),
@@ -94,16 +99,16 @@ FOUND = {
     "002-at-least-once": (200, 0, 0, 20, 0),
     "003-a-transaction-was-aborted": (200, 0, 0, 0, 50),
     "004-the-output-lost-what-was-acknowledged": (190, 0, 10, 0, 0),
-    "005-killed-before-it-noted-what-is-there": (200, 0, 0, 0, 0),
-    "006-not-come-to-the-end": (100, 0, 0, 0, 0),
+    "005-crashed-before-it-recorded-the-report": (200, 0, 0, 0, 0),
+    "006-did-not-reach-the-end": (100, 0, 0, 0, 0),
     "007-both-copies-in-the-log-are-copied": (200, 0, 0, 0, 0),
     "008-the-log-lost-what-is-copied": (200, 0, 0, 0, 0),
 }
-"""Copied, missed, lost by the output, repeated, hidden."""
+"""By trial: copied, missed, lost by the output, repeated, hidden."""
 
 
-def test_what_copiers_made_of_the_log_is_found_exactly(measured: Measure) -> None:
-    """By hand, and as the plain reference has it; a trial's columns of its group tell what the application missed and repeated."""
+def test_the_planted_counts_are_found(measured: Measure) -> None:
+    """The plain reference agrees, and so do the group columns of `trials`."""
     tables = measured(*PLANTED)
     found = {row.pop("trial_id"): row for row in tables["copies"].to_pylist()}
     assert {trial_id: tuple(row.values()) for trial_id, row in found.items()} == FOUND
@@ -120,10 +125,12 @@ def test_what_copiers_made_of_the_log_is_found_exactly(measured: Measure) -> Non
     }
 
 
-def test_what_the_log_lost_is_lost_by_kafka_and_missed_by_no_copier(measured: Measure) -> None:
-    """Each leg has its own count, and the reader along tells of both together."""
+def test_a_record_that_the_log_lost_is_missed_by_no_copier(measured: Measure) -> None:
+    """Losses before and after the copier have separate counts; `missed_records` has both."""
     (lost, missed) = measured(
-        trial("000-lost", written(*range(150)), told(*range(150)), log=STORED[:150], committed=150),
+        trial(
+            "000-lost", written(*range(150)), reported(*range(150)), log=STORED[:150], committed=150
+        ),
         PLANTED[1],
     )["trials"].to_pylist()
     assert (lost["lost_low_records"], lost["group_missed_records"], lost["missed_records"]) == (
@@ -138,8 +145,12 @@ def test_what_the_log_lost_is_lost_by_kafka_and_missed_by_no_copier(measured: Me
     ) == (0, 7, 7)
 
 
-def by_chance(seed: int) -> PlantedTrial:
-    """Two partitions; copies and damaged rows on both sides, hidden ones in the output; copiers that skip, repeat and are told what is not so."""
+def random_trial(seed: int) -> PlantedTrial:
+    """Return a random trial with two partitions.
+
+    Both logs have copies and corrupt rows, the output also rows of aborted transactions; copiers
+    skip and repeat records, and some of their reports are wrong.
+    """
     chance = random.Random(seed)  # noqa: S311 - not for secrets
 
     def log(ids: range, hidden: float) -> list[PlantedLogRow]:
@@ -160,7 +171,7 @@ def by_chance(seed: int) -> PlantedTrial:
             for offset, seq in enumerate(seqs)
         ]
 
-    told_so = [
+    reports = [
         PlantedRead(0, seq, 0, consumer=chance.randrange(1, 3))
         for seq in chance.choices(range(300), k=chance.randrange(0, 200))
     ]
@@ -168,18 +179,18 @@ def by_chance(seed: int) -> PlantedTrial:
     events = [PlantedEvent(1, "group", detail=json.dumps({"committed": committed}))]
     stored, output = log(range(300), 0), log(range(300), 0.1)
     return PlantedTrial(
-        f"{seed:03d}-by-chance",
+        f"{seed:03d}-random",
         [PlantedAttempt(0, seq) for seq in range(300)],
         stored,
-        told_so,
+        reports,
         events=events,
         output=output,
     )
 
 
-def test_copies_by_chance_are_counted_as_the_plain_reference_does(measured: Measure) -> None:
-    """A record at a time, in plain Python."""
-    trials = [by_chance(seed) for seed in range(12)]
+def test_random_copies_are_counted_as_by_the_reference(measured: Measure) -> None:
+    """The reference is plain Python, one record at a time."""
+    trials = [random_trial(seed) for seed in range(12)]
     found = {row.pop("trial_id"): row for row in measured(*trials)["copies"].to_pylist()}
     assert found == {planted.trial_id: copy_counts(planted) for planted in trials}
     assert all(

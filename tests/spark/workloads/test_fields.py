@@ -1,4 +1,4 @@
-"""Fields that changed on their way, and replays that are not alike, are planted and found exactly; a plain count has the same."""
+"""Planted differences of fields and between replays are counted as by the plain reference."""
 
 from __future__ import annotations
 
@@ -31,10 +31,15 @@ def trial(
     sent: list[PlantedSentRow],
     replayed: list[PlantedReplayRow],
     replays: list[Replay],
-    told: dict[int, int] | None = None,
+    acked_offsets: dict[int, int] | None = None,
 ) -> PlantedTrial:
-    """Every record acknowledged, where said at another offset than its number, and stored."""
-    attempts = [PlantedAttempt(0, seq, offset=(told or {}).get(seq, seq)) for seq in range(RECORDS)]
+    """Return a trial whose records are all acknowledged and stored.
+
+    A record's offset is its seq; `acked_offsets` has the acknowledged offsets that differ.
+    """
+    attempts = [
+        PlantedAttempt(0, seq, offset=(acked_offsets or {}).get(seq, seq)) for seq in range(RECORDS)
+    ]
     return PlantedTrial(
         trial_id,
         attempts,
@@ -45,8 +50,8 @@ def trial(
     )
 
 
-def by_chance(seed: int) -> PlantedTrial:
-    """Digests that differ here and there, records that a replay lacks, and one that was asked for by timestamp."""
+def random_trial(seed: int) -> PlantedTrial:
+    """Return a random trial: some digests differ, replays lack records, one is by timestamp."""
     chance = random.Random(seed)  # noqa: S311 - not for secrets
     sent = [PlantedSentRow(0, seq, seq) for seq in range(RECORDS) if chance.random() > 0.05]
     first = [
@@ -65,30 +70,32 @@ def by_chance(seed: int) -> PlantedTrial:
     late = [
         row._replace(replay=3) for row in first if row.offset >= at_ms and chance.random() > 0.1
     ]
-    told = {seq: seq + 1 for seq in range(RECORDS) if chance.random() < 0.1}
+    acked_offsets = {seq: seq + 1 for seq in range(RECORDS) if chance.random() < 0.1}
     replays = [
         Replay(number=1, begin_offsets={0: 0}),
         Replay(number=2, begin_offsets={0: 10}),
         Replay(number=3, begin_offsets={0: at_ms}, at_ms=at_ms),
     ]
-    return trial(f"{seed:03d}-by-chance", sent, first + again + late, replays, told)
+    return trial(f"{seed:03d}-random", sent, first + again + late, replays, acked_offsets)
 
 
 def plain_fields(planted: PlantedTrial) -> dict[str, tuple[int, int]]:
-    """A record at a time."""
+    """Return compared and differing records by field, counted one record at a time."""
     sent = {row.seq: row for row in planted.sent}
     first = [row for row in planted.replayed if row.replay == 1]
     known = [(row, sent[row.seq]) for row in first if row.seq in sent]
-    told = {row.seq: row.offset for row in planted.attempts}
+    acked = {row.seq: row.offset for row in planted.attempts}
     counts = {
         field: (len(known), sum(getattr(read, name) != getattr(was, name) for read, was in known))
         for field, name in FIELDS.items()
     }
-    return counts | {"offset": (len(first), sum(told[row.seq or 0] != row.offset for row in first))}
+    return counts | {
+        "offset": (len(first), sum(acked[row.seq or 0] != row.offset for row in first))
+    }
 
 
 def plain_replays(planted: PlantedTrial) -> dict[int, tuple[int, int, int]]:
-    """A place at a time."""
+    """Return the counts of each replay: records, differing, absent; one offset at a time."""
     by_replay = {
         replay.number: {
             row.offset: row._replace(replay=0)
@@ -117,13 +124,13 @@ def plain_replays(planted: PlantedTrial) -> dict[int, tuple[int, int, int]]:
     return found
 
 
-def test_fields_and_replays_by_chance_are_counted_as_the_plain_reference_does(
+def test_random_fields_and_replays_are_counted_as_by_the_reference(
     measured: Measure,
 ) -> None:
-    """And a trial of which nobody asks has no rows."""
-    trials = [by_chance(seed) for seed in range(8)]
+    """A trial without replays has no rows."""
+    trials = [random_trial(seed) for seed in range(8)]
     tables = measured(
-        *trials, PlantedTrial("900-unasked", [PlantedAttempt(0, 0)], [PlantedLogRow(0, 0, 0)])
+        *trials, PlantedTrial("900-no-replays", [PlantedAttempt(0, 0)], [PlantedLogRow(0, 0, 0)])
     )
     for planted in trials:
         of_trial = [
@@ -141,7 +148,7 @@ def test_fields_and_replays_by_chance_are_counted_as_the_plain_reference_does(
         }
         assert found == plain_replays(planted)
     assert sum(count for planted in trials for _, count, _ in plain_replays(planted).values()) > 10
-    assert "900-unasked" not in {
+    assert "900-no-replays" not in {
         *tables["fields"]["trial_id"].to_pylist(),
         *tables["replays"]["trial_id"].to_pylist(),
     }

@@ -1,4 +1,7 @@
-"""A consumer group's misses and repeats, planted and found exactly; the reader along is none of its members."""
+"""Records that a consumer group misses or processes again are counted exactly.
+
+The concurrent consumer is not a member.
+"""
 
 import json
 import random
@@ -19,7 +22,7 @@ from spark_jobs.planted import (
 Measure = Callable[..., dict[str, pa.Table]]
 RECORDS = 200
 STORED = [PlantedLogRow(0, seq, seq) for seq in range(RECORDS)]
-ALONG = [PlantedRead(0, seq, seq) for seq in range(RECORDS)]
+CONCURRENT = [PlantedRead(0, seq, seq) for seq in range(RECORDS)]
 
 
 def trial(
@@ -28,7 +31,14 @@ def trial(
     committed: dict[int, int] | None,
     log: list[PlantedLogRow] | None = None,
 ) -> PlantedTrial:
-    """Everything stored once and read along, and what a group is to have done."""
+    """Return a trial whose log has each record once, read by the concurrent consumer.
+
+    Args:
+        trial_id: its id.
+        members: what the group's members processed.
+        committed: the group's committed offsets by partition; `None`: the trial has no group.
+        log: instead of each record once.
+    """
     events = [PlantedEvent(1, "reader", detail=json.dumps({"at_end": True}))]
     if committed is not None:
         events.append(
@@ -38,22 +48,22 @@ def trial(
         trial_id,
         [PlantedAttempt(0, seq) for seq in range(RECORDS)],
         log or STORED,
-        [*ALONG, *members],
+        [*CONCURRENT, *members],
         events=events,
     )
 
 
 def processed(*seqs: int, by: int = 1, at_ns: int = 3_000_000) -> list[PlantedRead]:
-    """What a member wrote down."""
+    """Return the records that a member processed."""
     return [PlantedRead(0, seq, seq, received_ns=at_ns + seq, consumer=by) for seq in seqs]
 
 
 PLANTED = (
     trial("000-all-once", processed(*range(100)) + processed(*range(100, 200), by=2), {0: 200}),
     trial("001-missed", processed(*range(70), *range(77, 200)), {0: 200}),
-    trial("002-missed-and-not-yet-read", processed(*range(70), *range(75, 100)), {0: 100}),
+    trial("002-missed-and-not-yet-committed", processed(*range(70), *range(75, 100)), {0: 100}),
     trial(
-        "003-repeated-by-another-and-by-itself",
+        "003-repeated-by-another-member-and-the-same",
         processed(*range(200))
         + processed(*range(60, 80), by=2, at_ns=9_000_000)
         + processed(5, at_ns=9_500_000),
@@ -75,8 +85,8 @@ PLANTED = (
 )
 
 
-def test_what_a_group_missed_and_repeated_is_found_exactly(measured: Measure) -> None:
-    """By hand, and as the plain reference has it; what was not committed past is not missed."""
+def test_the_planted_counts_are_found(measured: Measure) -> None:
+    """The plain reference agrees; records past the committed offset are not missed."""
     found = {
         row["trial_id"]: (row["group_missed_records"], row["group_redelivered_reads"])
         for row in measured(*PLANTED)["trials"].to_pylist()
@@ -94,14 +104,14 @@ def test_what_a_group_missed_and_repeated_is_found_exactly(measured: Measure) ->
     assert found == {planted.trial_id: tuple(group_counts(planted).values()) for planted in PLANTED}
 
 
-def test_the_reader_along_is_told_apart_from_the_members(measured: Measure) -> None:
-    """What it missed or received again is its own, whatever the members did."""
+def test_the_concurrent_consumer_has_its_own_counts(measured: Measure) -> None:
+    """They do not depend on what the members did."""
     rows = measured(*PLANTED)["trials"].to_pylist()
     assert {(row["missed_records"], row["redelivered_reads"]) for row in rows} == {(0, 0)}
 
 
-def by_chance(seed: int) -> PlantedTrial:
-    """Two partitions with copies and damaged rows; members that skip, repeat and take over; commits anywhere."""
+def random_trial(seed: int) -> PlantedTrial:
+    """Return a random trial of two partitions with copies, corrupt rows, reads and commits."""
     chance = random.Random(seed)  # noqa: S311 - not for secrets
     log = [
         PlantedLogRow(0, seq, offset, partition, intact=chance.random() > 0.05)
@@ -127,7 +137,7 @@ def by_chance(seed: int) -> PlantedTrial:
     committed = {partition: chance.randrange(0, 210) for partition in (0, 1)}
     events = [PlantedEvent(1, "group", detail=json.dumps({"committed": committed, "at_end": True}))]
     return PlantedTrial(
-        f"{seed:03d}-by-chance",
+        f"{seed:03d}-random",
         [PlantedAttempt(0, seq) for seq in range(300)],
         log,
         members,
@@ -135,9 +145,9 @@ def by_chance(seed: int) -> PlantedTrial:
     )
 
 
-def test_groups_by_chance_are_counted_as_the_plain_reference_does(measured: Measure) -> None:
-    """A record at a time, in plain Python."""
-    trials = [by_chance(seed) for seed in range(20)]
+def test_random_groups_are_counted_as_by_the_reference(measured: Measure) -> None:
+    """The reference is plain Python, one record at a time."""
+    trials = [random_trial(seed) for seed in range(20)]
     found = {
         row["trial_id"]: (row["group_missed_records"], row["group_redelivered_reads"])
         for row in measured(*trials)["trials"].to_pylist()
@@ -153,7 +163,7 @@ TWO = PlantedTrial(
     [PlantedAttempt(0, seq) for seq in range(RECORDS)],
     STORED,
     [
-        *ALONG,
+        *CONCURRENT,
         *processed(*range(200)),
         *processed(*range(50), *range(57, 150), by=2),
         *processed(3, 4, by=3, at_ns=9_000_000),
@@ -177,8 +187,8 @@ TWO = PlantedTrial(
 )
 
 
-def test_several_groups_are_told_apart(measured: Measure) -> None:
-    """What one processed is nothing that another did, and none of it is the reader's along."""
+def test_several_groups_are_counted_separately(measured: Measure) -> None:
+    """Neither group's reads count for the other, nor for the concurrent consumer."""
     tables = measured(TWO)
     found = {row["group"]: row for row in tables["groups"].to_pylist()}
     names = ("shown_records", "processed_records", "missed_records", "redelivered_reads")
@@ -192,11 +202,11 @@ def test_several_groups_are_told_apart(measured: Measure) -> None:
     )
 
 
-def test_several_groups_by_chance_are_counted_as_the_plain_reference_does(
+def test_several_random_groups_are_counted_as_by_the_reference(
     measured: Measure,
 ) -> None:
-    """The same members, shared out to groups, and each group with commits of its own."""
-    trials = [replace(by_chance(seed), events=_shared_out(seed)) for seed in range(10)]
+    """The members are split into groups, and each group has its own commits."""
+    trials = [replace(random_trial(seed), events=_split_into_groups(seed)) for seed in range(10)]
     found = {
         (row["trial_id"], row["group"]): row for row in measured(*trials)["groups"].to_pylist()
     }
@@ -209,13 +219,13 @@ def test_several_groups_by_chance_are_counted_as_the_plain_reference_does(
     assert sum(row["missed_records"] > 0 for row in expected.values()) > 8
 
 
-def _shared_out(seed: int) -> list[PlantedEvent]:
+def _split_into_groups(seed: int) -> list[PlantedEvent]:
     chance = random.Random(1000 + seed)  # noqa: S311 - not for secrets
-    told = [
+    groups = [
         {"group": group, "consumers": of, "committed": {of: chance.randrange(210) for of in (0, 1)}}
         for group, of in ((1, [1]), (2, [2, 3]))
     ]
     return [
         PlantedEvent(1, "reader", detail=json.dumps({"at_end": True})),
-        *(PlantedEvent(1, "group", detail=json.dumps(one)) for one in told),
+        *(PlantedEvent(1, "group", detail=json.dumps(one)) for one in groups),
     ]

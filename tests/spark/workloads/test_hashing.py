@@ -1,4 +1,4 @@
-"""The two clients' formulas, as Spark has them: beside plain Python, and that beside Kafka's own vectors."""
+"""The partitioning formulas in Spark equal plain Python, and that equals Kafka's test vectors."""
 
 import random
 
@@ -17,22 +17,22 @@ KAFKA_VECTORS = {
     b"lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8": -58897971,
     b"abc": 479470107,
 }
-"""`UtilsTest.testMurmur2` of Kafka's own tests."""
+"""From `UtilsTest.testMurmur2` in Kafka's tests."""
 
 
 @pytest.mark.parametrize("data", KAFKA_VECTORS)
-def test_the_plain_murmur2_is_kafkas_own(data: bytes) -> None:
-    """By the vectors that Kafka tests itself with."""
+def test_the_plain_murmur2_is_kafkas(data: bytes) -> None:
+    """It reproduces the vectors of Kafka's own tests."""
     assert murmur2(data) == KAFKA_VECTORS[data]
 
 
-def test_the_plain_crc32_is_the_one_of_the_standard() -> None:
-    """The check value of CRC-32/ISO-HDLC; librdkafka's `rd_crc32` is that one."""
+def test_the_plain_crc32_is_the_standard_one() -> None:
+    """It reproduces the check value of CRC-32/ISO-HDLC, which librdkafka's `rd_crc32` computes."""
     assert crc32_partition(b"123456789", 1 << 32) == 0xCBF43926
 
 
-def test_spark_puts_each_key_where_the_plain_formulas_do(spark: SparkSession) -> None:
-    """As text of one to ten digits, and as eight bytes; over any number of partitions."""
+def test_spark_computes_the_partitions_of_the_plain_formulas(spark: SparkSession) -> None:
+    """Keys are text of one to ten digits or eight bytes, over any number of partitions."""
     chance = random.Random(42)  # noqa: S311 - not for secrets
     keys = [chance.randrange(10**digits) for digits in range(1, 10) for _ in range(60)] + [
         0,

@@ -1,4 +1,4 @@
-"""Where keys went and what came behind a later one: planted, and found exactly, beside plain Python that looks at a record at a time."""
+"""Key placement and inversions are counted exactly, and as by the plain reference."""
 
 import json
 import random
@@ -44,7 +44,10 @@ COUNTS = (
 def expanded(
     trial_id: str, before: int, after: int, *, text: bool, keys: int = 600
 ) -> PlantedTrial:
-    """Every key once before and once after more partitions were added, each where the client's formula says."""
+    """Return a trial with each key once before and once after partitions are added.
+
+    Each record is in the partition of the client's formula.
+    """
     formula = murmur2_partition if text else crc32_partition
     sent = [(seq, seq % keys, before if seq < keys else after) for seq in range(2 * keys)]
     where = [(seq, key, formula(bytes_of(key, text=text), count)) for seq, key, count in sent]
@@ -64,12 +67,13 @@ def expanded(
 
 
 @pytest.mark.parametrize("text", [True, False])
-def test_a_formula_foretells_every_key_and_the_share_that_stays_is_the_theorys(
+def test_the_formula_predicts_each_key_and_the_share_that_does_not_move(
     measured: Measure, text: bool
 ) -> None:
-    """All keys of one client by its own formula, before and after; gcd / max of them stay, to within chance.
+    """All keys match their client's formula before and after; about gcd / max of them do not move.
 
-    What was sent after the change, and before the first record that shows it, belongs to neither count.
+    Records sent after the change, but before the first one to an added partition, belong to neither
+    era.
     """
     grown = ((3, 4), (6, 12), (4, 5))
     tables = measured(
@@ -94,18 +98,18 @@ def test_a_formula_foretells_every_key_and_the_share_that_stays_is_the_theorys(
 @pytest.mark.parametrize(
     ("before", "after"), [(3, 4), (6, 12), (4, 5), (4, 6), (12, 6), (5, 5), (1, 7)]
 )
-def test_the_theory_is_what_counting_gives(before: int, after: int) -> None:
-    """A hash stays where it is the same by both counts: of each lcm in a row, as many as the smaller count; and gcd / max is the same share."""
+def test_the_predicted_share_is_what_counting_gives(before: int, after: int) -> None:
+    """Of lcm consecutive hashes, min(before, after) do not move: a share of gcd / max."""
     lcm = before * after // gcd(before, after)
     stays = sum(number % before == number % after for number in range(lcm))
     assert stays == min(before, after)
     assert stays / lcm == pytest.approx(gcd(before, after) / max(before, after))
 
 
-def test_a_key_in_two_partitions_is_not_settled_and_what_was_refused_says_nothing(
+def test_keys_in_two_partitions_and_rejected_records_do_not_count(
     measured: Measure,
 ) -> None:
-    """Key 0 lies in two; key 1 in one, where a formula says or not; key 2 was refused."""
+    """Key 0 is in two partitions, key 1 in one, and the record of key 2 was rejected."""
     attempts = [
         PlantedAttempt(0, 0, partition=0, key=0),
         PlantedAttempt(0, 1, partition=1, key=0),
@@ -127,9 +131,16 @@ def pairs(
     reads: list[tuple[int, int, int, int]],
     apart: int = 1,
 ) -> PlantedTrial:
-    """Log: seq, partition, offset. Reads: seq, partition, when, by whom."""
+    """Return a trial with pairs.
+
+    Args:
+        trial_id: its id.
+        log: seq, partition, offset.
+        reads: seq, partition, received_ns, consumer.
+        apart: how many records after the first record of a pair the second one is.
+    """
     attempts = [PlantedAttempt(0, seq, key=seq // 2) for seq in range(8)]
-    told = [PlantedEvent(1, "group", detail=json.dumps({"committed": {}, "at_end": True}))]
+    events = [PlantedEvent(1, "group", detail=json.dumps({"committed": {}, "at_end": True}))]
     received = [
         PlantedRead(0, seq, 0, partition=partition, received_ns=at, consumer=by)
         for seq, partition, at, by in reads
@@ -140,14 +151,14 @@ def pairs(
         attempts,
         logged,
         received,
-        events=told,
+        events=events,
         keying=KeyOptions(keys=4, pairs="common", pair_apart_records=apart),
         partitions=2,
     )
 
 
-def test_pairs_the_wrong_way_round_are_found(measured: Measure) -> None:
-    """In the log only those in one partition have an order; to consumers all have; what the reader along received says nothing where there is a group."""
+def test_inverted_pairs_are_counted(measured: Measure) -> None:
+    """Only pairs in one partition have an order in the log; only members' reads count."""
     log = [(0, 0, 0), (1, 0, 1), (3, 0, 2), (2, 0, 3), (4, 0, 4), (5, 1, 0)]
     reads = [
         (0, 0, 10, 1),
@@ -160,17 +171,17 @@ def test_pairs_the_wrong_way_round_are_found(measured: Measure) -> None:
         (6, 0, 20, 1),
         (7, 0, 1, 0),
     ]
-    found = of_orders(measured(pairs("000-x", log, reads)))["000-x"]
+    found = order_counts(measured(pairs("000-x", log, reads)))["000-x"]
     assert found["pair", "log"] == (2, 1, 1)
     assert found["pair", "consumers"] == (3, 2, 1)
     assert found["key", "log"] == (6, 1, 0)
     assert found["key", "consumers"] == (7, 2, 0)
 
 
-def of_orders(
+def order_counts(
     tables: dict[str, pa.Table],
 ) -> dict[str, dict[tuple[str, str], tuple[int, int, int]]]:
-    """By trial, and by what there is an order within and who saw it."""
+    """Return compared, inverted and apart, by trial, and by scope and observer."""
     found: dict[str, dict[tuple[str, str], tuple[int, int, int]]] = {}
     for row in tables["orders"].to_pylist():
         found.setdefault(row["trial_id"], {})[row["within"], row["observer"]] = (
@@ -181,8 +192,12 @@ def of_orders(
     return found
 
 
-def by_chance(seed: int) -> PlantedTrial:
-    """Records of two producers with keys, pairs or neither; partitions that grow or not; copies, losses, and several consumers that read in any order."""
+def random_trial(seed: int) -> PlantedTrial:
+    """Return a random trial of two producers.
+
+    Records have keys, pairs or neither; partitions are added or not; there are copies, losses, and
+    several consumers that receive in any order.
+    """
     chance = random.Random(seed)  # noqa: S311 - not for secrets
     before, after = chance.choice([(2, 2), (2, 3), (3, 4)])
     keying = KeyOptions(
@@ -243,11 +258,11 @@ def by_chance(seed: int) -> PlantedTrial:
     )
 
 
-def test_keys_and_orders_by_chance_are_counted_as_the_plain_reference_does(
+def test_random_keys_and_orders_are_counted_as_by_the_reference(
     measured: Measure,
 ) -> None:
-    """Thirty trials; and of a trial that asks nothing there is nothing."""
-    trials = [by_chance(seed) for seed in range(30)]
+    """A trial that requests no key measures has no rows."""
+    trials = [random_trial(seed) for seed in range(30)]
     tables = measured(
         *trials, PlantedTrial("999-x", [PlantedAttempt(0, 0, key=1)], [PlantedLogRow(0, 0, 0)])
     )
@@ -255,23 +270,23 @@ def test_keys_and_orders_by_chance_are_counted_as_the_plain_reference_does(
     for row in tables["keys"].to_pylist():
         found.setdefault(row["trial_id"], {})[row["era"]] = {name: row[name] for name in COUNTS}
     assert found == {trial.trial_id: key_counts(trial) for trial in trials}
-    assert of_orders(tables) == {trial.trial_id: inversions(trial) for trial in trials}
+    assert order_counts(tables) == {trial.trial_id: inversions(trial) for trial in trials}
 
 
-def test_how_far_behind_each_consumer_was_is_told(measured: Measure) -> None:
-    """From the intended time; of three the one in the middle."""
+def test_the_lag_of_each_consumer_is_measured(measured: Measure) -> None:
+    """It counts from the intended time; the median of three is the middle one."""
     reads = [
         PlantedRead(0, seq, seq, intended_ns=100, received_ns=100 + lag, consumer=by)
         for seq, (lag, by) in enumerate([(5, 1), (9, 1), (6, 1), (70, 2)])
     ]
-    told = [PlantedEvent(1, "group", detail=json.dumps({"committed": {}, "at_end": True}))]
+    events = [PlantedEvent(1, "group", detail=json.dumps({"committed": {}, "at_end": True}))]
     attempts = [PlantedAttempt(0, seq, intended_ns=100) for seq in range(4)]
     trial = PlantedTrial(
         "000-x",
         attempts,
         [PlantedLogRow(0, seq, seq) for seq in range(4)],
         reads,
-        events=told,
+        events=events,
         keying=KeyOptions(pairs="own"),
     )
     found = {

@@ -1,4 +1,4 @@
-"""How the load was spread over the partitions: planted, and found exactly; the Gini coefficient beside its definition."""
+"""The distribution of the load is measured exactly; the Gini coefficient equals its definition."""
 
 import json
 from collections.abc import Callable
@@ -29,7 +29,14 @@ def spread(
     batches: dict[int, dict[int, int]] | None,
     partitions: int = 3,
 ) -> PlantedTrial:
-    """Records by partition and second; batches of 100 bytes each by partition and second, where somebody looked."""
+    """Return a trial with a planted load.
+
+    Args:
+        trial_id: its id.
+        counts: records by partition and second.
+        batches: by partition and second, of 100 bytes each; `None`: the files were not read.
+        partitions: of the topic.
+    """
     made_ms = BEGIN_NS // 1_000_000
     log, offset = [], 0
     for (partition, second), count in counts.items():
@@ -45,13 +52,13 @@ def spread(
             )
             offset += 1
     log += [PlantedLogRow(None, None, 10_000, partition) for partition in range(partitions)]
-    told = {
+    stored = {
         partition: {"batches": of, "bytes": {second: 100 * count for second, count in of.items()}}
         for partition, of in (batches or {}).items()
     }
     events = [
         PlantedEvent(1, "stored", partition=partition, detail=json.dumps(of))
-        for partition, of in told.items()
+        for partition, of in stored.items()
     ]
     return PlantedTrial(
         trial_id,
@@ -64,8 +71,8 @@ def spread(
     )
 
 
-def test_records_batches_and_bytes_are_told_by_partition_and_second(measured: Measure) -> None:
-    """A partition without any is one of those that it could have been spread over."""
+def test_records_batches_and_bytes_are_counted_by_partition_and_second(measured: Measure) -> None:
+    """A partition without records counts in the skew."""
     counts = {(0, 0): 30, (1, 0): 10, (0, 1): 20}
     tables = measured(
         spread("000-x", counts, {0: {0: 3, 1: 1}, 1: {0: 4}, 2: {}}),
@@ -105,7 +112,7 @@ def test_records_batches_and_bytes_are_told_by_partition_and_second(measured: Me
 
 
 def gini(counts: list[int]) -> float:
-    """The definition: the mean difference between any two, over twice the mean."""
+    """Return the coefficient by definition: the mean difference of any two over twice the mean."""
     mean = sum(counts) / len(counts)
     return (
         sum(abs(one - other) for one in counts for other in counts) / len(counts) ** 2 / (2 * mean)
@@ -113,8 +120,8 @@ def gini(counts: list[int]) -> float:
 
 
 @given(counts=st.lists(st.integers(0, 10_000), min_size=1, max_size=40))
-def test_the_gini_coefficient_is_the_one_of_its_definition(counts: list[int]) -> None:
-    """And nothing spread has none."""
+def test_the_gini_coefficient_is_that_of_its_definition(counts: list[int]) -> None:
+    """Counts that are all 0 have none."""
     found = skew_of(counts)
     if not sum(counts):
         assert found is None

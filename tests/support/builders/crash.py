@@ -1,4 +1,7 @@
-"""Anomalies tied to the evidence of a planted crash: leader 2 acknowledges in epoch 5, leader 1 takes over at offset 80, and leader 2 cuts its log."""
+"""A planted crash, and the explanations of planted anomalies by its evidence.
+
+Leader 2 acknowledges in epoch 5, leader 1 takes over at offset 80, and leader 2 truncates its log.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,7 @@ LED_BY_1 = PlantedEvent(
 )
 IN_SYNC = PlantedEvent(0, "isr", partition=0, leader_epoch=5, source="metadata", detail="1,2")
 SHRUNK = PlantedEvent(310 * MS, "isr", partition=0, leader_epoch=6, source="metadata", detail="1")
-CUT_BY_2 = PlantedEvent(
+TRUNCATED_BY_2 = PlantedEvent(
     600 * MS,
     "truncated",
     node=2,
@@ -52,7 +55,7 @@ CUT_BY_2 = PlantedEvent(
     resolution_ns=MS,
     detail="node 2: Truncating to offset 80",
 )
-CRASH = (LED_BY_2, LED_BY_1, IN_SYNC, SHRUNK, CUT_BY_2)
+CRASH = (LED_BY_2, LED_BY_1, IN_SYNC, SHRUNK, TRUNCATED_BY_2)
 QUIET = PlantedTrial("u", (), events=[LED_BY_2._replace(node=3)])
 LINEAGE = (
     PlantedEpoch(1, 0, 5, 0),
@@ -63,7 +66,7 @@ LINEAGE = (
 
 
 class Bad(NamedTuple):
-    """One row of what the finder tells."""
+    """One anomalous record, as Spark reports it."""
 
     kind: str = "LOST"
     seq: int | None = 0
@@ -77,7 +80,7 @@ class Bad(NamedTuple):
 
 
 class Appended(NamedTuple):
-    """Which sequence numbers of producer 0 an epoch appended."""
+    """The sequence numbers that a leader epoch appended, of one producer."""
 
     leader_epoch: int | None
     first_seq: int
@@ -87,19 +90,19 @@ class Appended(NamedTuple):
     producer: int = 0
 
 
-def tied(*bad: Bad, **to: Any) -> list[dict[str, Any]]:
-    """Return the rows of the table of anomalies."""
-    return tied_table(*bad, **to).to_pylist()  # type: ignore[no-any-return]
+def explained(*bad: Bad, **to: Any) -> list[dict[str, Any]]:
+    """Return the rows of the table `anomalies`, as `explained_table` does."""
+    return explained_table(*bad, **to).to_pylist()  # type: ignore[no-any-return]
 
 
-def tied_table(
+def explained_table(
     *bad: Bad,
     events: tuple[PlantedEvent, ...] = CRASH,
     epochs: tuple[PlantedEpoch, ...] = LINEAGE,
     appended: tuple[Appended, ...] = (),
     phases: Phases = PHASES,
 ) -> pa.Table:
-    """Tie planted anomalies to a planted trial's evidence."""
+    """Return the table `anomalies` of planted records and a planted trial's evidence."""
     trial = PlantedTrial(
         "t",
         (),
@@ -121,5 +124,5 @@ def tied_table(
 
 
 def causes(*bad: Bad, **to: Any) -> list[str]:
-    """Return their causes, by kind and sequence number."""
-    return [row["cause"] for row in tied(*bad, **to)]
+    """Return the causes of planted records, by kind and sequence number."""
+    return [row["cause"] for row in explained(*bad, **to)]

@@ -1,10 +1,16 @@
-"""Mistakes planted in the code that says why: its own planted cases must tell each from the right one."""
+"""Mutants of the code that attributes causes are caught by its planted cases."""
 
 from pathlib import Path
 
 import pytest
-from mutations.cases import a_case_fails, run
-from mutations.choosing import BY_CASES, drawn, mutants_in, tried
+from mutations.cases import is_caught_by_cases, run_cases
+from mutations.choosing import (
+    JUDGED_BY_CASES,
+    assert_caught,
+    equivalent_mutants,
+    mutants_in,
+    select_mutants,
+)
 
 CASES = [
     Path(__file__).parents[2] / "spark" / "causes" / name
@@ -13,15 +19,22 @@ CASES = [
 SECONDS = 1800
 
 
-def test_the_cases_hold_without_a_mistake() -> None:
-    """Or else every mistake would seem to be noticed."""
-    run(CASES, given={})
+def test_the_cases_pass_without_a_mutant() -> None:
+    """If they failed, every mutant would seem to be caught."""
+    run_cases(CASES, fixtures={})
+
+
+def test_an_equivalent_mutant_is_not_caught() -> None:
+    """If it were, an error in the replacement of modules could seem to catch every mutant."""
+    mutants = [m for m in mutants_in(JUDGED_BY_CASES) if m.name in equivalent_mutants()]
+    assert mutants
+    assert not any(is_caught_by_cases(mutant, CASES, fixtures={}) for mutant in mutants)
 
 
 @pytest.mark.timeout(SECONDS)
-def test_every_mistake_is_noticed() -> None:
-    """But for those that are listed as no mistakes, and of those none."""
-    tried(
-        drawn(mutants_in(BY_CASES), unless_asked="60"),
-        lambda mutant: a_case_fails(mutant, CASES, given={}),
+def test_every_mutant_is_caught() -> None:
+    """The exceptions are the listed equivalent mutants, and none of those is caught."""
+    assert_caught(
+        select_mutants(mutants_in(JUDGED_BY_CASES), default="60"),
+        lambda mutant: is_caught_by_cases(mutant, CASES, fixtures={}),
     )
