@@ -14,10 +14,10 @@ import pytest
 from pyspark.sql import SparkSession
 from support import tally
 from support.builders.corner_cases import CORNERS
-from support.builders.generated import histories, shrink
+from support.builders.generated import generate_histories, shrink
 from support.builders.histories import History, play
-from support.reference.results import plain
-from support.reference.spark_results import in_plain_words
+from support.reference.results import plain_result
+from support.reference.spark_results import to_plain_trials
 
 from experiments.ledger.schema import TABLES
 from spark_jobs.io.frames import frames_from_tables
@@ -36,7 +36,7 @@ def test_spark_finds_what_a_loop_over_every_record_finds(spark: SparkSession, jo
     """A job measures hundreds of trials; a history that differs is shortened and printed."""
     generated = [
         *(CORNERS if job == 0 else ()),
-        *histories(min(HISTORIES_PER_JOB, HISTORIES - job * HISTORIES_PER_JOB), SEED + job),
+        *generate_histories(min(HISTORIES_PER_JOB, HISTORIES - job * HISTORIES_PER_JOB), SEED + job),
     ]
     wrong = [
         history for history, bad in zip(generated, _differ(spark, generated), strict=True) if bad
@@ -54,7 +54,7 @@ def test_spark_finds_what_a_loop_over_every_record_finds(spark: SparkSession, jo
 
 def test_the_order_of_rows_and_trials_changes_nothing(spark: SparkSession) -> None:
     """Files hold rows in the order of their writing; no value may depend on it."""
-    trials, random = _planted(histories(128, SEED)), Random(SEED)  # noqa: S311 - a shuffle, no secret
+    trials, random = _planted(generate_histories(128, SEED)), Random(SEED)  # noqa: S311 - a shuffle, no secret
     shuffled = [_shuffled(trial, random) for trial in random.sample(trials, len(trials))]
     one, other = _measured(spark, trials), _measured(spark, shuffled)
     assert {name: _as_a_set(table) for name, table in one.items()} == {
@@ -64,16 +64,16 @@ def test_the_order_of_rows_and_trials_changes_nothing(spark: SparkSession) -> No
 
 def test_trials_measured_together_are_as_measured_separately(spark: SparkSession) -> None:
     """A trial's values do not depend on the other trials of its sweep."""
-    trials = _planted(histories(48, SEED))
-    separate = [in_plain_words(_measured(spark, part)) for part in (trials[:1], trials[1:])]
-    assert in_plain_words(_measured(spark, trials)) == {
+    trials = _planted(generate_histories(48, SEED))
+    separate = [to_plain_trials(_measured(spark, part)) for part in (trials[:1], trials[1:])]
+    assert to_plain_trials(_measured(spark, trials)) == {
         trial_id: found for part in separate for trial_id, found in part.items()
     }
 
 
 def test_the_histories_cover_every_fate_and_phase() -> None:
     """Otherwise the comparison would not test them."""
-    found = [plain(trial) for trial in _planted(histories(512, SEED))]
+    found = [plain_result(trial) for trial in _planted(generate_histories(512, SEED))]
     fates = {fate for trial in found for fate in trial.seen}
     assert (len(fates), {phase for trial in found for _, phase in trial.latencies}) == (
         11,
@@ -94,17 +94,17 @@ def _measured(spark: SparkSession, trials: Sequence[PlantedTrial]) -> Tables:
 def _differ(spark: SparkSession, generated: Sequence[History]) -> list[bool]:
     """Return, for each history, whether Spark and the plain loops give different values."""
     trials = _planted(generated)
-    found = in_plain_words(_measured(spark, trials))
-    return [found[trial.trial_id] != plain(trial) for trial in trials]
+    found = to_plain_trials(_measured(spark, trials))
+    return [found[trial.trial_id] != plain_result(trial) for trial in trials]
 
 
 def _describe_difference(spark: SparkSession, history: History, wrong: int) -> str:
     (trial,) = _planted([history])
-    found = in_plain_words(_measured(spark, [trial]))[trial.trial_id]
+    found = to_plain_trials(_measured(spark, [trial]))[trial.trial_id]
     operations = "\n".join(f"    {operation}," for operation in history)
     return (
         f"{wrong} of the histories differ; the shortest is\n[\n{operations}\n]\n"
-        f"Spark:  {found}\nplain:  {plain(trial)}"
+        f"Spark:  {found}\nplain:  {plain_result(trial)}"
     )
 
 

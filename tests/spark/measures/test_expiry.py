@@ -1,4 +1,7 @@
-"""What had expired is no loss by itself: it counts as it was seen while it was there, and where nobody saw it, nobody knows."""
+"""Expired records: one that was read before it expired counts as any other.
+
+The fate of one that no consumer read is unknown.
+"""
 
 import json
 from collections.abc import Callable
@@ -18,8 +21,12 @@ BEGIN = 6
 """Offsets below this had expired."""
 
 
-def test_an_expired_record_counts_as_it_was_seen(measured: Measure) -> None:
-    """Seen: delivered. Another one in its place: lost. Nobody saw anything there: not known. Above the log's begin nothing is forgiven."""
+def test_an_expired_record_counts_as_it_was_read(measured: Measure) -> None:
+    """A record that was read is delivered, and one whose offset holds another record is lost.
+
+    If no consumer read the offset, the fate is unknown. Offsets that have not expired count as
+    usual.
+    """
     attempts = [
         PlantedAttempt(0, seq, offset=offset)
         for seq, offset in ((0, 0), (1, 1), (2, 2), (3, 1), (4, 6), (5, 7), (6, None))
@@ -28,17 +35,18 @@ def test_an_expired_record_counts_as_it_was_seen(measured: Measure) -> None:
         PlantedLogRow(0, 0, 0),
         PlantedLogRow(0, 1, 1),
         PlantedLogRow(0, 4, 6),
-    ]  # seq 2 expired unseen; seq 3 lost its place to seq 1; seq 5 is gone though its place is not
+    ]
+    # seq 2 expired unread; seq 1 is at the offset of seq 3; seq 5 is lost at a retained offset.
     trial = PlantedTrial("000-expired", attempts, log, begin_offsets={0: BEGIN})
     without = PlantedTrial("001-nothing-expired", attempts, log)
-    found, plainly = (_counts(row) for row in measured(trial, without)["trials"].to_pylist())
-    assert found == {
+    expired, retained = (_counts(row) for row in measured(trial, without)["trials"].to_pylist())
+    assert expired == {
         "acked_records": 6,
         "unknown_records": 1,
         "lost_low_records": 3,
         "lost_high_records": 4,
     }
-    assert plainly == {
+    assert retained == {
         "acked_records": 7,
         "unknown_records": 0,
         "lost_low_records": 4,
@@ -53,10 +61,8 @@ def _counts(row: dict[str, int]) -> dict[str, int]:
     }
 
 
-def test_what_a_group_passed_over_is_told_apart_by_whether_it_had_expired(
-    measured: Measure,
-) -> None:
-    """It committed to 10 and never processed 3, 4, 5 and 8: three of them had expired by the end."""
+def test_records_that_a_group_missed_are_split_by_expiry(measured: Measure) -> None:
+    """It committed up to 10 and did not process 3, 4, 5 and 8; three of them had expired."""
     stored = [PlantedLogRow(0, seq, seq) for seq in range(12)]
     reads = [PlantedRead(0, seq, seq, consumer=1) for seq in (0, 1, 2, 6, 7, 9)]
     events = [

@@ -1,4 +1,4 @@
-"""Fates by bitmaps, on ledgers of a few rows."""
+"""Fates from bitmaps, on ledgers of a few rows."""
 
 from collections.abc import Sequence
 
@@ -20,13 +20,19 @@ READS = "trial_no int, producer int, seq bigint"
 BITMAPS = (
     "acked bigint, rejected bigint, unknown bigint, aborted bigint, present bigint, read bigint"
 )
-BLOCKS = f"trial_no int, producer int, block bigint, {BITMAPS}, copies bigint, corrupt bigint, reads bigint"
-FATES = "trial_no int, outcome string, fate string, records bigint, duplicated_records bigint, copies bigint"
-FURTHER = "trial_no int, outcome string, records bigint, copies bigint"
+BLOCKS = (
+    f"trial_no int, producer int, block bigint, {BITMAPS}, copies bigint, corrupt bigint, "
+    "reads bigint"
+)
+FATES = (
+    "trial_no int, outcome string, fate string, records bigint, duplicated_records bigint, "
+    "copies bigint"
+)
+DUPLICATES = "trial_no int, outcome string, records bigint, copies bigint"
 
 
-def test_records_of_a_block_become_bits_of_it(spark: SparkSession) -> None:
-    """64 sequence numbers share a row; the last of them is the sign bit."""
+def test_the_records_of_a_block_are_its_bits(spark: SparkSession) -> None:
+    """64 sequence numbers share a row; the last one is the sign bit."""
     attempts = spark.createDataFrame(
         [(7, 1, 0, "acked"), (7, 1, 63, "rejected"), (7, 1, 64, "unknown"), (7, 1, 65, "aborted")],
         ATTEMPTS,
@@ -44,8 +50,8 @@ def test_records_of_a_block_become_bits_of_it(spark: SparkSession) -> None:
     )
 
 
-def test_rows_whose_id_cannot_be_relied_on_have_no_block(spark: SparkSession) -> None:
-    """A stranger's record and a corrupt one are counted, and are no copy of any record; to receive a stranger's is to receive none."""
+def test_rows_without_a_reliable_id_have_no_block(spark: SparkSession) -> None:
+    """External and corrupt records are counted, but are no copy of any record."""
     attempts = spark.createDataFrame([(7, 1, 0, "acked")], ATTEMPTS)
     log = _log(spark, [(7, None, None, True), (7, 1, 0, False)])
     reads = spark.createDataFrame([(7, None, None)], READS)
@@ -58,13 +64,13 @@ def test_rows_whose_id_cannot_be_relied_on_have_no_block(spark: SparkSession) ->
 
 
 def test_each_pair_of_outcome_and_presence_is_a_fate(spark: SparkSession) -> None:
-    """Bits 0 to 7: acked, rejected, unknown and aborted, each in the log and not; bit 8 is in the log and nobody's."""
+    """Bits 0 to 7 are the outcomes, each in the log and not; bit 8 was never attempted."""
     full = (7, 1, 0, 0b11, 0b1100, 0b110000, 0b11000000, 0b101010101, 0, 5, 0, 0)
     blocks = spark.createDataFrame([full, (7, None, None, 0, 0, 0, 0, 0, 0, 2, 3, 0)], BLOCKS)
-    found = {
+    counts = {
         (row.outcome, row.fate): (row.records, row.copies) for row in count_fates(blocks).collect()
     }
-    assert found == {
+    assert counts == {
         ("acked", "DELIVERED_ONCE"): (1, 1),
         ("acked", "DUPLICATED"): (0, 0),
         ("acked", "LOST"): (1, 0),
@@ -79,19 +85,21 @@ def test_each_pair_of_outcome_and_presence_is_a_fate(spark: SparkSession) -> Non
     }
 
 
-def test_only_blocks_with_more_copies_than_records_are_crowded(spark: SparkSession) -> None:
-    """Strangers are many rows without any record, and no crowd."""
-    full, crowd, strangers = (
+def test_only_blocks_with_more_copies_than_records_have_duplicates(spark: SparkSession) -> None:
+    """External records are many rows without an id, and no duplicates."""
+    distinct, duplicated, external = (
         (7, 1, 0, 3, 0, 0, 0, 3, 0, 2, 0, 0),
         (7, 1, 1, 3, 0, 0, 0, 3, 0, 3, 0, 0),
         (7, None, None, 0, 0, 0, 0, 0, 0, 9, 0, 0),
     )
-    blocks = spark.createDataFrame([full, crowd, strangers], BLOCKS)
-    assertDataFrameEqual(blocks.where(has_duplicates()), spark.createDataFrame([crowd], BLOCKS))
+    blocks = spark.createDataFrame([distinct, duplicated, external], BLOCKS)
+    assertDataFrameEqual(
+        blocks.where(has_duplicates()), spark.createDataFrame([duplicated], BLOCKS)
+    )
 
 
-def test_further_copies_are_counted_by_outcome(spark: SparkSession) -> None:
-    """Record 0 three times, 1 once and once corrupt, 2 twice, and 3, which nobody attempted, twice; 4 is of an aborted transaction, twice."""
+def test_duplicates_are_counted_by_outcome(spark: SparkSession) -> None:
+    """Here of an acknowledged, an unknown, an aborted record and one that was never attempted."""
     blocks = spark.createDataFrame(
         [(7, 1, 0, 0b011, 0, 0b100, 0b10000, 0b11111, 0, 10, 0, 0)], BLOCKS
     )
@@ -101,21 +109,21 @@ def test_further_copies_are_counted_by_outcome(spark: SparkSession) -> None:
     expected = [(7, "acked", 1, 2), (7, "unknown", 1, 1), (7, "aborted", 1, 1), (7, None, 1, 1)]
     assertDataFrameEqual(
         count_duplicates(find_duplicates(log, blocks), blocks),
-        spark.createDataFrame(expected, FURTHER),
+        spark.createDataFrame(expected, DUPLICATES),
         ignoreNullable=True,
     )
 
 
 def test_only_acked_records_move_to_duplicated(spark: SparkSession) -> None:
-    """Others keep their fate and tell of their copies; a phantom's copies are phantoms."""
+    """Others keep their fate, with the number of their copies; copies of a phantom are phantoms."""
     counted = [
         ("acked", "DELIVERED_ONCE", 5, 0, 5),
         ("acked", "DUPLICATED", 0, 0, 0),
         ("unknown", "UNKNOWN_PRESENT", 2, 0, 2),
         (None, "PHANTOM", 1, 0, 1),
     ]
-    further = spark.createDataFrame(
-        [(7, "acked", 2, 3), (7, "unknown", 1, 4), (7, None, 1, 1)], FURTHER
+    duplicates = spark.createDataFrame(
+        [(7, "acked", 2, 3), (7, "unknown", 1, 4), (7, None, 1, 1)], DUPLICATES
     )
     expected = [
         ("acked", "DELIVERED_ONCE", 3, 0, 3),
@@ -123,14 +131,14 @@ def test_only_acked_records_move_to_duplicated(spark: SparkSession) -> None:
         ("unknown", "UNKNOWN_PRESENT", 2, 1, 6),
         (None, "PHANTOM", 2, 0, 2),
     ]
-    corrected = with_duplicates(_fates(spark, counted), further)
+    corrected = with_duplicates(_fates(spark, counted), duplicates)
     assertDataFrameEqual(corrected, _fates(spark, expected), ignoreNullable=True)
 
 
 def _log(
     spark: SparkSession, rows: Sequence[tuple[int, int | None, int | None, bool]]
 ) -> DataFrame:
-    """Each at the next offset of partition 0."""
+    """Return a log with each row at the next offset of partition 0."""
     return spark.createDataFrame([(*row, 0, offset) for offset, row in enumerate(rows)], LOG)
 
 

@@ -21,22 +21,26 @@ from spark_jobs.measures.reads import suspect_reads
 
 ATTEMPTS = "trial_no int, intended_ns bigint, settled_ns bigint, outcome string"
 LATENCIES = "trial_no int, measure int, intended_ns bigint, end_ns bigint"
-MARKS = "trial_no int, fault_begin_ns bigint, fault_end_ns bigint"
+TRIAL_INFO = "trial_no int, fault_begin_ns bigint, fault_end_ns bigint"
 WHOLE = "trial_no int, measure int, phase int, us bigint"
 ACK, END_TO_END = 0, 1
 ALL, BEFORE, DURING, AFTER = 0, 1, 2, 3
 BOUNDED = "trial_no int, measure int, phase int, from_us bigint, to_us bigint, records bigint"
 COUNTED = f"{WHOLE}, records bigint"
-READS = "trial_no int, consumer int, partition int, offset bigint, producer int, seq bigint, intended_ns bigint, received_ns bigint"
+READS = (
+    "trial_no int, consumer int, partition int, offset bigint, producer int, seq bigint, "
+    "intended_ns bigint, received_ns bigint"
+)
 SUSPECTS = "trial_no int, producer int, block bigint"
 FIRST = "trial_no int, intended_ns bigint, received_ns bigint"
-VALUES = f"records bigint, negative_records bigint, {', '.join(f'{name}_us bigint' for name in QUANTILES)}"
-FOUND = f"trial_no int, measure int, phase int, {VALUES}"
+_QUANTILES = ", ".join(f"{name}_us bigint" for name in QUANTILES)
+VALUES = f"records bigint, negative_records bigint, {_QUANTILES}"
+QUANTILE_ROWS = f"trial_no int, measure int, phase int, {VALUES}"
 SLOTS = "trial_no int, measure int, slot bigint"
 
 
 def test_only_acked_records_have_an_ack_latency(spark: SparkSession) -> None:
-    """It counts from the intended time."""
+    """It is measured from the intended time."""
     attempts = spark.createDataFrame(
         [(7, 10, 30, "acked"), (7, 20, 90, "rejected"), (7, 30, None, "unknown")], ATTEMPTS
     )
@@ -46,7 +50,7 @@ def test_only_acked_records_have_an_ack_latency(spark: SparkSession) -> None:
 
 
 def test_a_record_read_twice_counts_by_its_first_read(spark: SparkSession) -> None:
-    """Where nothing of the block was read twice, the read counts as it is; a stranger's read never counts."""
+    """In a block without repeated reads, the read itself counts; external records do not count."""
     rows = [
         (7, 0, 0, 0, 1, 0, 5, 90),
         (7, 0, 0, 0, 1, 0, 5, 70),
@@ -63,7 +67,7 @@ def test_a_record_read_twice_counts_by_its_first_read(spark: SparkSession) -> No
     )
 
 
-def test_reads_of_strangers_have_no_latency(spark: SparkSession) -> None:
+def test_reads_of_external_records_have_no_latency(spark: SparkSession) -> None:
     """Their intended time is null."""
     reads = spark.createDataFrame([(7, 5, 70), (7, None, 80)], FIRST)
     assertDataFrameEqual(
@@ -71,45 +75,45 @@ def test_reads_of_strangers_have_no_latency(spark: SparkSession) -> None:
     )
 
 
-def test_latencies_are_cut_downwards_also_below_zero(spark: SparkSession) -> None:
+def test_latencies_are_rounded_down_also_below_zero(spark: SparkSession) -> None:
     """-1 ns is in the microsecond that begins at -1 us."""
     latencies = spark.createDataFrame(
         [(7, ACK, 10_000, 11_999), (7, ACK, 10_000, 9_999)], LATENCIES
     )
-    marks = spark.createDataFrame([(7, None, None)], MARKS)
+    info = spark.createDataFrame([(7, None, None)], TRIAL_INFO)
     assertDataFrameEqual(
-        to_microseconds(latencies, marks),
+        to_microseconds(latencies, info),
         spark.createDataFrame([(7, ACK, None, 1), (7, ACK, None, -1)], WHOLE),
     )
 
 
 def test_the_phase_is_that_of_the_intended_time(spark: SparkSession) -> None:
-    """The fault's begin belongs to the fault, its end to what follows."""
+    """The begin of the fault is part of it; its end is part of the next phase."""
     latencies = spark.createDataFrame([(7, ACK, at, at) for at in (99, 100, 199, 200)], LATENCIES)
-    marks = spark.createDataFrame([(7, 100, 200)], MARKS)
+    info = spark.createDataFrame([(7, 100, 200)], TRIAL_INFO)
     expected = [(7, ACK, phase, 0) for phase in (BEFORE, DURING, DURING, AFTER)]
     assertDataFrameEqual(
-        to_microseconds(latencies, marks),
+        to_microseconds(latencies, info),
         spark.createDataFrame(expected, WHOLE),
         ignoreNullable=True,
     )
 
 
-def test_a_fault_that_nothing_ended_lasts_to_the_end(spark: SparkSession) -> None:
+def test_a_fault_without_an_end_lasts_until_the_trial_ends(spark: SparkSession) -> None:
     """There is no phase after it."""
-    latencies, marks = (
+    latencies, info = (
         spark.createDataFrame([(7, ACK, 10**9, 10**9)], LATENCIES),
-        spark.createDataFrame([(7, 100, None)], MARKS),
+        spark.createDataFrame([(7, 100, None)], TRIAL_INFO),
     )
     assertDataFrameEqual(
-        to_microseconds(latencies, marks),
+        to_microseconds(latencies, info),
         spark.createDataFrame([(7, ACK, DURING, 0)], WHOLE),
         ignoreNullable=True,
     )
 
 
 def test_equal_latencies_are_counted_together(spark: SparkSession) -> None:
-    """By trial and measure."""
+    """They are counted by trial and measure."""
     latencies = spark.createDataFrame(
         [(7, ACK, None, 7), (7, ACK, None, 7), (7, END_TO_END, None, 7)], WHOLE
     )
@@ -119,8 +123,8 @@ def test_equal_latencies_are_counted_together(spark: SparkSession) -> None:
     )
 
 
-def test_all_is_over_the_phases_together(spark: SparkSession) -> None:
-    """Each phase has its own counts besides."""
+def test_the_phase_all_counts_the_records_of_every_phase(spark: SparkSession) -> None:
+    """Each phase also has its own counts."""
     latencies = spark.createDataFrame(
         [(7, ACK, BEFORE, 7), (7, ACK, DURING, 7), (7, ACK, DURING, 9)], WHOLE
     )
@@ -137,28 +141,28 @@ def test_all_is_over_the_phases_together(spark: SparkSession) -> None:
 
 
 def test_a_quantile_is_the_nearest_rank(spark: SparkSession) -> None:
-    """Of 1 to 1000, the p50 is the 500th value and the p99.9 the 999th: no value is invented between two."""
+    """Of 1 to 1000, the p50 is the 500th value and the p99.9 the 999th, without interpolation."""
     counted = spark.createDataFrame([(7, ACK, ALL, us, 1) for us in range(1, 1001)], COUNTED)
     assertDataFrameEqual(
         quantiles(counted),
-        spark.createDataFrame([(7, ACK, ALL, 1000, 0, 500, 900, 990, 999, 1000)], FOUND),
+        spark.createDataFrame([(7, ACK, ALL, 1000, 0, 500, 900, 990, 999, 1000)], QUANTILE_ROWS),
         ignoreNullable=True,
     )
 
 
 def test_each_phase_has_quantiles_of_its_own(spark: SparkSession) -> None:
-    """What is below zero is counted."""
+    """Records with a negative latency are counted."""
     counted = spark.createDataFrame([(7, ACK, BEFORE, -1, 3), (7, ACK, DURING, 5, 2)], COUNTED)
     expected = [(BEFORE, 3, 3, -1, -1, -1, -1, -1), (DURING, 2, 0, 5, 5, 5, 5, 5)]
     assertDataFrameEqual(
         quantiles(counted),
-        spark.createDataFrame([(7, ACK, *row) for row in expected], FOUND),
+        spark.createDataFrame([(7, ACK, *row) for row in expected], QUANTILE_ROWS),
         ignoreNullable=True,
     )
 
 
-def test_a_slot_is_told_by_its_lower_bound(spark: SparkSession) -> None:
-    """Of 1030 us, which is in a slot of 8, and of -1030 us, which is in its mirror image."""
+def test_a_latency_is_rounded_to_the_lower_bound_of_its_slot(spark: SparkSession) -> None:
+    """1030 us is in a slot of 8 us, and -1030 us in its mirror image."""
     latencies = spark.createDataFrame([(7, ACK, None, us) for us in (1030, -1030)], WHOLE)
     assertDataFrameEqual(
         to_slots(latencies),
@@ -167,8 +171,8 @@ def test_a_slot_is_told_by_its_lower_bound(spark: SparkSession) -> None:
     )
 
 
-def test_a_histogram_tells_both_bounds(spark: SparkSession) -> None:
-    """The upper one is the next slot's lower one."""
+def test_a_histogram_has_both_bounds_of_each_slot(spark: SparkSession) -> None:
+    """The upper bound is the next slot's lower bound."""
     counted = spark.createDataFrame(
         [(7, ACK, ALL, 255, 1), (7, ACK, ALL, 1024, 2), (7, ACK, ALL, -1032, 3)], COUNTED
     )
@@ -183,7 +187,7 @@ def test_a_histogram_tells_both_bounds(spark: SparkSession) -> None:
 
 
 def test_slots_that_hold_a_quantile_stay_fine(spark: SparkSession) -> None:
-    """All others are lumped together, which moves no quantile."""
+    """All others are rounded to their slot, which changes no quantile."""
     latencies = spark.createDataFrame([(7, ACK, None, us) for us in (1030, 2050)], WHOLE)
     fine = spark.createDataFrame([(7, ACK, 2048)], SLOTS)
     assertDataFrameEqual(
@@ -193,22 +197,22 @@ def test_slots_that_hold_a_quantile_stay_fine(spark: SparkSession) -> None:
     )
 
 
-def test_every_slot_with_a_quantile_of_any_phase_is_told_once(spark: SparkSession) -> None:
-    """The p50 of one phase and the maximum of another may share theirs."""
+def test_every_slot_with_a_quantile_is_returned_once(spark: SparkSession) -> None:
+    """The p50 of one phase and the maximum of another may share a slot."""
     found = spark.createDataFrame(
         [
             (7, ACK, ALL, 9, 0, 0, 0, 1024, 1024, 1024),
             (7, ACK, DURING, 2, 0, 1024, 1024, 1024, 1024, 1024),
         ],
-        FOUND,
+        QUANTILE_ROWS,
     )
     slots = spark.createDataFrame([(7, ACK, 0), (7, ACK, 1024)], SLOTS)
     assertDataFrameEqual(quantile_slots(found), slots, ignoreNullable=True)
 
 
-def test_names_come_back_at_the_end(spark: SparkSession) -> None:
-    """Numbers are for the way only."""
-    found = spark.createDataFrame([(7, END_TO_END, AFTER, 1, 0, 5, 5, 5, 5, 5)], FOUND)
+def test_numbers_are_replaced_by_names(spark: SparkSession) -> None:
+    """Measures and phases are numbers only while Spark computes."""
+    found = spark.createDataFrame([(7, END_TO_END, AFTER, 1, 0, 5, 5, 5, 5, 5)], QUANTILE_ROWS)
     expected = spark.createDataFrame(
         [(7, "end_to_end", "after", 1, 0, 5, 5, 5, 5, 5)],
         f"trial_no int, measure string, phase string, {VALUES}",

@@ -1,4 +1,4 @@
-"""The slots of histograms, on single values."""
+"""The slots of latency histograms, on single values."""
 
 from itertools import pairwise
 
@@ -25,13 +25,13 @@ from spark_jobs.measures.latency import slot, slot_end
         (-(2**62) - 1, (-(2**62) - 2**55, -(2**62))),
     ],
 )
-def test_a_value_lies_in_its_slot(spark: SparkSession, us: int, bounds: tuple[int, int]) -> None:
-    """The lower bound belongs to it, the upper one does not."""
+def test_a_value_is_within_its_slot(spark: SparkSession, us: int, bounds: tuple[int, int]) -> None:
+    """The lower bound is inclusive, the upper bound exclusive."""
     assert _slots(spark, [us]) == [bounds]
 
 
-def test_slots_follow_each_other_and_are_narrow(spark: SparkSession) -> None:
-    """Around every power of two: no hole, no overlap, and never wider than 1/128 of what is in them."""
+def test_slots_are_contiguous_and_narrow(spark: SparkSession) -> None:
+    """Around every power of two, no slot is wider than 1/128 of its values, and none overlap."""
     values = [
         value + near
         for bits in range(3, 62)

@@ -1,4 +1,4 @@
-"""Records behind later ones, on logs of a few rows."""
+"""Records out of order, on logs of a few rows."""
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.testing import assertDataFrameEqual
@@ -7,17 +7,19 @@ from spark_jobs.measures.fates import find_duplicates
 from spark_jobs.measures.order import count_reordered_records, reordered_rows, rows_out_of_order
 
 LOG = "trial_no int, partition int, offset bigint, producer int, seq bigint, intact boolean"
-BEHIND = "trial_no int, partition int, producer int, seq bigint, offset bigint"
+ROWS = "trial_no int, partition int, producer int, seq bigint, offset bigint"
 BLOCKS = "trial_no int, producer int, block bigint"
 
 
-def test_a_record_behind_a_later_one_is_behind(spark: SparkSession) -> None:
-    """However far ahead the later one is: 3 came first, so 1 and 2 are late, and 4 is not."""
-    _is_behind(_log(spark, [(0, 3), (0, 1), (0, 2), (0, 4)]), (7, 0, 0, 1, 1), (7, 0, 0, 2, 2))
+def test_a_record_after_a_later_one_is_out_of_order(spark: SparkSession) -> None:
+    """3 is first in the log, so 1 and 2 are out of order, and 4 is not."""
+    _assert_out_of_order(
+        _log(spark, [(0, 3), (0, 1), (0, 2), (0, 4)]), (7, 0, 0, 1, 1), (7, 0, 0, 2, 2)
+    )
 
 
 def test_there_is_no_order_between_producers_or_partitions(spark: SparkSession) -> None:
-    """Kafka promises none."""
+    """Kafka does not guarantee one."""
     log = spark.createDataFrame(
         [
             (7, 0, 0, 0, 5, True),
@@ -27,12 +29,12 @@ def test_there_is_no_order_between_producers_or_partitions(spark: SparkSession) 
         ],
         LOG,
     )
-    _is_behind(log)
+    _assert_out_of_order(log)
 
 
-def test_rows_without_an_id_to_rely_on_are_in_no_order(spark: SparkSession) -> None:
-    """A corrupt row is behind nothing, and nothing is behind it; the same of a stranger's."""
-    _is_behind(
+def test_rows_without_a_reliable_id_have_no_order(spark: SparkSession) -> None:
+    """This holds for corrupt rows and for external records."""
+    _assert_out_of_order(
         spark.createDataFrame(
             [
                 (7, 0, 0, 0, 9, False),
@@ -45,20 +47,20 @@ def test_rows_without_an_id_to_rely_on_are_in_no_order(spark: SparkSession) -> N
     )
 
 
-def test_a_further_copy_reorders_nothing(spark: SparkSession) -> None:
-    """0, 1 and 0 again is a duplicate in good order; of 2, which comes late and twice, only the first copy is out of order."""
+def test_a_duplicate_is_not_reordered(spark: SparkSession) -> None:
+    """0, 1, 0 has a duplicate, but is in order; of 2, late and twice, only one counts."""
     log = _log(spark, [(0, 0), (0, 1), (0, 0), (0, 3), (0, 2), (0, 2)])
-    _are(_reordered(log), (7, 0, 0, 2, 4))
+    _assert_rows(_reordered(log), (7, 0, 0, 2, 4))
 
 
 def test_a_copy_in_another_partition_is_the_first_one_there(spark: SparkSession) -> None:
-    """1 is in good order in partition 0, and late in partition 1."""
-    _are(_reordered(_log(spark, [(0, 1), (1, 2), (1, 1)])), (7, 1, 0, 1, 2))
+    """1 is in order in partition 0, and out of order in partition 1."""
+    _assert_rows(_reordered(_log(spark, [(0, 1), (1, 2), (1, 1)])), (7, 1, 0, 1, 2))
 
 
-def test_a_record_that_is_late_in_two_partitions_counts_once(spark: SparkSession) -> None:
-    """It is one record."""
-    rows = spark.createDataFrame([(7, 0, 0, 1, 5), (7, 1, 0, 1, 6), (7, 0, 0, 2, 7)], BEHIND)
+def test_a_record_out_of_order_in_two_partitions_counts_once(spark: SparkSession) -> None:
+    """Records are counted, not rows."""
+    rows = spark.createDataFrame([(7, 0, 0, 1, 5), (7, 1, 0, 1, 6), (7, 0, 0, 2, 7)], ROWS)
     assertDataFrameEqual(
         count_reordered_records(rows),
         spark.createDataFrame([(7, 2)], "trial_no int, reordered_records bigint"),
@@ -67,7 +69,7 @@ def test_a_record_that_is_late_in_two_partitions_counts_once(spark: SparkSession
 
 
 def _log(spark: SparkSession, rows: list[tuple[int, int]]) -> DataFrame:
-    """Partition and seq, each at the next offset; all of one producer."""
+    """Return a log of one producer: partition and seq, each row at the next offset."""
     return spark.createDataFrame(
         [(7, partition, offset, 0, seq, True) for offset, (partition, seq) in enumerate(rows)], LOG
     )
@@ -80,11 +82,11 @@ def _reordered(log: DataFrame) -> DataFrame:
     )
 
 
-def _is_behind(log: DataFrame, *expected: tuple[int, ...]) -> None:
-    _are(rows_out_of_order(log), *expected)
+def _assert_out_of_order(log: DataFrame, *expected: tuple[int, ...]) -> None:
+    _assert_rows(rows_out_of_order(log), *expected)
 
 
-def _are(found: DataFrame, *expected: tuple[int, ...]) -> None:
+def _assert_rows(found: DataFrame, *expected: tuple[int, ...]) -> None:
     assertDataFrameEqual(
-        found, found.sparkSession.createDataFrame(list(expected), BEHIND), ignoreNullable=True
+        found, found.sparkSession.createDataFrame(list(expected), ROWS), ignoreNullable=True
     )

@@ -1,4 +1,4 @@
-"""Transactions with a known truth: what may be claimed of each record, and which transactions are shown in part."""
+"""Planted transactions: the outcome of each record, and which transactions are visible in part."""
 
 from typing import Any
 
@@ -30,7 +30,14 @@ COUNTS = (
 
 
 def trial(name: str, *ends: tuple[str, str], records: int = 3) -> PlantedTrial:
-    """Transactions of so many records each; every one's outcome, and for each record whether it is shown (+), hidden (-) or not there (.)."""
+    """Return a trial with transactions of `records` records each.
+
+    Args:
+        name: the trial's id.
+        ends: of each transaction, its outcome, and for each record whether it is visible (+),
+            hidden (-) or absent (.).
+        records: per transaction.
+    """
     attempts = [
         PlantedAttempt(0, number * records + at, transaction=number)
         for number in range(len(ends))
@@ -67,15 +74,15 @@ PLANTED = (
         for ending in ("aborted", "fenced", "abandoned")
     ),
     *(
-        trial(f"{ending} and shown", (ending, "+++"))
+        trial(f"{ending} and visible", (ending, "+++"))
         for ending in ("aborted", "fenced", "abandoned")
     ),
-    trial("aborted and shown in part", ("aborted", "-+-")),
+    trial("aborted and visible in part", ("aborted", "-+-")),
     trial("committed in part", ("committed", "+-.")),
-    trial("unknown and whole", ("unknown", "+++"), ("unknown", "---")),
+    trial("unknown and complete", ("unknown", "+++"), ("unknown", "---")),
     trial("unknown and torn", ("unknown", "++-")),
     trial(
-        "over the edge of a block",
+        "across two blocks",
         ("unknown", "+" * 64 + "." * 6),
         ("unknown", "+" * 70),
         records=70,
@@ -87,7 +94,7 @@ PLANTED = (
         transactions=[PlantedTransaction(0, 0), PlantedTransaction(1, 0, "aborted")],
     ),
     PlantedTrial(
-        "refused inside",
+        "rejected inside",
         [
             PlantedAttempt(0, 0, transaction=0),
             PlantedAttempt(0, 1, "rejected", transaction=0),
@@ -100,7 +107,7 @@ PLANTED = (
 
 
 def measured(spark: SparkSession, *trials: PlantedTrial) -> Tables:
-    """What the job finds of trials that lie in no file."""
+    """Return the results of trials in memory."""
     return measure_frames(
         frames_from_tables(spark, combined_tables(trials)), [of.ledger() for of in trials]
     )
@@ -108,23 +115,23 @@ def measured(spark: SparkSession, *trials: PlantedTrial) -> Tables:
 
 @pytest.fixture(scope="module")
 def found(spark: SparkSession) -> Tables:
-    """Of all planted trials, measured together."""
+    """Return the results of all planted trials, measured together."""
     return measured(spark, *PLANTED)
 
 
 def row(found: Tables, name: str) -> dict[str, Any]:
-    """A trial's row."""
+    """Return a trial's row."""
     (of,) = (row for row in found["trials"].to_pylist() if row["trial_id"] == name)
     return dict(of)
 
 
 def counts(found: Tables, name: str) -> dict[str, Any]:
-    """The counts of a trial that only transactions have, where they are not 0."""
+    """Return a trial's counts of transactions, except those that are 0."""
     return {count: row(found, name)[count] for count in COUNTS if row(found, name)[count] != 0}
 
 
 def fates(found: Tables, name: str) -> dict[str, int]:
-    """How many records of each fate."""
+    """Return the number of records of each fate."""
     return {
         of["fate"]: of["records"]
         for of in found["fates"].to_pylist()
@@ -132,27 +139,27 @@ def fates(found: Tables, name: str) -> dict[str, int]:
     }
 
 
-def test_a_trial_without_transactions_has_no_count_of_them(found: Tables) -> None:
-    """Null, and not 0: there was nothing that could be torn."""
+def test_a_trial_without_transactions_has_no_counts_of_them(found: Tables) -> None:
+    """The counts are null, not 0."""
     assert counts(found, "plain") == dict.fromkeys(COUNTS[:4])
 
 
 @pytest.mark.parametrize("ending", ["aborted", "fenced", "abandoned"])
-def test_what_was_not_committed_must_not_be_shown(found: Tables, ending: str) -> None:
-    """It is in the log, and that is no loss; once it is shown, each record of it is a violation."""
-    assert (fates(found, f"{ending} and hidden"), fates(found, f"{ending} and shown")) == (
+def test_records_that_were_not_committed_must_not_be_visible(found: Tables, ending: str) -> None:
+    """Hidden in the log, they are no loss; each visible one is a violation."""
+    assert (fates(found, f"{ending} and hidden"), fates(found, f"{ending} and visible")) == (
         {"ABORTED": 3},
         {"ABORTED_VISIBLE": 3},
     )
     assert counts(found, f"{ending} and hidden") == {"aborted_transactions": 1, "hidden_copies": 3}
-    assert counts(found, f"{ending} and shown") == {
+    assert counts(found, f"{ending} and visible") == {
         "aborted_transactions": 1,
         "aborted_visible_records": 3,
     }
 
 
-def test_what_was_committed_is_lost_where_it_is_not_shown(found: Tables) -> None:
-    """Whether the log holds it or not: the client was told that it is committed."""
+def test_a_committed_record_that_is_not_visible_is_lost(found: Tables) -> None:
+    """It does not matter whether the log holds it: the client received the commit."""
     assert fates(found, "committed in part") == {"DELIVERED_ONCE": 1, "LOST": 2}
     assert counts(found, "committed in part") == {
         "committed_transactions": 1,
@@ -161,10 +168,10 @@ def test_what_was_committed_is_lost_where_it_is_not_shown(found: Tables) -> None
     }
 
 
-def test_an_unknown_transaction_may_be_shown_whole_or_not_at_all(found: Tables) -> None:
-    """Its records are of unknown fate, whatever their own acknowledgements said; in part it may not be shown."""
-    assert fates(found, "unknown and whole") == {"UNKNOWN_PRESENT": 3, "UNKNOWN_ABSENT": 3}
-    assert counts(found, "unknown and whole") == {"unknown_transactions": 2, "hidden_copies": 3}
+def test_an_unknown_transaction_may_be_visible_completely_or_not_at_all(found: Tables) -> None:
+    """Its records have an unknown outcome, even if they were acknowledged."""
+    assert fates(found, "unknown and complete") == {"UNKNOWN_PRESENT": 3, "UNKNOWN_ABSENT": 3}
+    assert counts(found, "unknown and complete") == {"unknown_transactions": 2, "hidden_copies": 3}
     assert counts(found, "unknown and torn") == {
         "unknown_transactions": 1,
         "torn_transactions": 1,
@@ -172,36 +179,36 @@ def test_an_unknown_transaction_may_be_shown_whole_or_not_at_all(found: Tables) 
     }
 
 
-def test_a_transaction_over_the_edge_of_a_block_is_one(found: Tables) -> None:
-    """Its 70 records lie in two bitmaps: whole in one and absent from the other is in part."""
-    assert counts(found, "over the edge of a block") == {
+def test_a_transaction_across_two_blocks_is_one(found: Tables) -> None:
+    """Visible in one bitmap and absent from the other is visible in part."""
+    assert counts(found, "across two blocks") == {
         "unknown_transactions": 2,
         "torn_transactions": 1,
     }
 
 
-def test_a_record_that_the_client_refused_tears_no_transaction(found: Tables) -> None:
-    """It never was in it."""
-    assert counts(found, "refused inside") == {"committed_transactions": 1}
-    assert fates(found, "refused inside") == {"DELIVERED_ONCE": 1, "REJECTED": 2}
+def test_a_rejected_record_tears_no_transaction(found: Tables) -> None:
+    """It was never part of the transaction."""
+    assert counts(found, "rejected inside") == {"committed_transactions": 1}
+    assert fates(found, "rejected inside") == {"DELIVERED_ONCE": 1, "REJECTED": 2}
 
 
-def test_records_that_may_not_be_shown_are_named(found: Tables) -> None:
-    """One by one, with where they are."""
+def test_records_that_must_not_be_visible_are_anomalies(found: Tables) -> None:
+    """Each has a row with its offset."""
     named = [
         (of["kind"], of["seq"], of["offset"])
         for of in found["anomalies"].to_pylist()
-        if of["trial_id"] == "aborted and shown in part"
+        if of["trial_id"] == "aborted and visible in part"
     ]
     assert named == [("ABORTED_VISIBLE", 1, 1)]
 
 
-def test_two_producers_have_transactions_of_the_same_number(found: Tables) -> None:
-    """Each one's is its own."""
+def test_producers_number_their_transactions_independently(found: Tables) -> None:
+    """Two producers have a transaction of the same number."""
     assert fates(found, "two producers") == {"DELIVERED_ONCE": 1, "ABORTED_VISIBLE": 1}
 
 
-def test_a_partition_that_takes_records_is_available_whatever_becomes_of_them(
+def test_a_partition_that_stores_records_of_aborted_transactions_is_available(
     found: Tables,
 ) -> None:
     """The brokers acknowledged the appends, though no transaction was committed."""
@@ -209,16 +216,18 @@ def test_a_partition_that_takes_records_is_available_whatever_becomes_of_them(
     assert (of["acked_records"], of["unavailable_ns"]) == (0, 1_000_000)
 
 
-def test_how_long_the_reader_stood_still_is_told(found: Tables) -> None:
-    """Its longest wait; null where nobody read."""
+def test_the_longest_gap_of_the_concurrent_consumer_is_measured(found: Tables) -> None:
+    """It is null if there were no reads."""
     assert [row(found, name)["consumer_unavailable_ns"] for name in ("plain", "two producers")] == [
         7_000_000,
         None,
     ]
 
 
-def test_hidden_rows_of_a_log_without_transactions_are_no_ledger(spark: SparkSession) -> None:
-    """Nothing but a transaction hides a record."""
+def test_hidden_rows_in_a_log_without_transactions_make_the_ledger_invalid(
+    spark: SparkSession,
+) -> None:
+    """Only a transaction can hide a record."""
     with pytest.raises(InvalidLedger, match="hidden"):
         measured(
             spark,
