@@ -1,4 +1,8 @@
-"""The command `ackbench`. What each command does stands in `experiments.commands`; nothing heavy is imported before it is needed."""
+"""The command `ackbench`: its subcommands, their options and exit codes.
+
+`experiments.commands` has one module per subcommand. Each is imported when it is needed, so that
+`ackbench --help` is fast.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +17,17 @@ from infra.machine.home import Home
 
 INTERRUPTED: Final = 130
 """128 + SIGINT, as shells report it."""
-FAIL_ON: Final = "End with exit code 3 on: violated (a promise was broken), unknown (a verdict cannot be given). May be repeated."
+FAIL_ON: Final = (
+    "Exit with code 3 on: violated (a guarantee was violated), unknown (no verdict is possible). "
+    "May be repeated."
+)
 
 
 class OneLineErrors(click.Group):
-    """A group whose errors are one line on stderr and an exit code: 2 for what the user can mend, 1 for the harness, never a traceback."""
+    """A group whose errors are one line on stderr and an exit code, never a traceback.
+
+    Exit code 2: the user can fix it. 1: the harness failed.
+    """
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run a command and end the process with its exit code."""
@@ -25,17 +35,18 @@ class OneLineErrors(click.Group):
         try:
             code = super().main(*args, **kwargs)
         except click.UsageError as error:
-            sys.exit(_said(_usage(error), error.exit_code))
+            sys.exit(_print_error(_usage(error), error.exit_code))
         except click.ClickException as error:
-            sys.exit(_said(error.format_message(), error.exit_code))
+            sys.exit(_print_error(error.format_message(), error.exit_code))
         except (click.Abort, KeyboardInterrupt):
-            sys.exit(_said("interrupted; nothing was started", INTERRUPTED))
+            sys.exit(_print_error("interrupted; nothing was started", INTERRUPTED))
         except AckbenchError as error:
-            sys.exit(_said(str(error), error.exit_code))
+            sys.exit(_print_error(str(error), error.exit_code))
         sys.exit(code if isinstance(code, int) else 0)
 
 
-def _said(text: str, code: int) -> int:
+def _print_error(text: str, code: int) -> int:
+    """Print the error; return the exit code."""
     line = text if code == HarnessError.exit_code else " ".join(text.split())
     click.echo(f"ackbench: {line}", err=True)
     return code
@@ -49,15 +60,15 @@ def _usage(error: click.UsageError) -> str:
 EXAMPLES = """
 \b
 Examples:
-  ackbench explain acks-levels                    what is claimed, what is done, what would refute it
-  ackbench run quick                              which settings lose or duplicate?
-  ackbench run quick --set acks=1,all --repeats 5 a part of it, more often
-  ackbench run mine.yaml                          a question of your own
-  ackbench show --json                            the newest sweep, as data
-  ackbench report                                 its page
+  ackbench explain acks-levels                    its claim, its method, what would refute it
+  ackbench run quick                              which settings lose or duplicate records?
+  ackbench run quick --set acks=1,all --repeats 5 a part of it, with more trials
+  ackbench run mine.yaml                          your own experiment
+  ackbench show --json                            the newest sweep as JSON
+  ackbench report                                 its report
   ackbench compare A B                            two sweeps side by side
   ackbench compare A --by acks                    the cells of one
-  ackbench faults                                 what can go wrong, and what of it this machine can do
+  ackbench faults                                 the faults, and which are available here
 """
 
 
@@ -66,9 +77,10 @@ Examples:
 )
 @click.version_option(package_name="ackbench", message="%(prog)s %(version)s")
 def cli() -> None:
-    """What do Kafka's settings lose, what arrives twice, and how long are we down?
+    """Which records do Kafka's settings lose or duplicate, and how long is a partition unavailable?
 
-    Each experiment runs real brokers under induced failure, keeps every record's fate, and answers one question.
+    Each experiment injects faults into a real cluster, records the fate of every record, and
+    answers one question.
     """
 
 
@@ -131,8 +143,8 @@ def run(
 ) -> int:
     """Run EXPERIMENT, a name from `ackbench list` or a YAML file, and print its results.
 
-    Exit code 0: every trial ended, whatever Kafka lost. 1: the harness failed. 2: invalid request.
-    3: --fail-on.
+    Exit code 0: every trial ended, whether or not Kafka lost records. 1: the harness failed.
+    2: invalid request. 3: --fail-on.
     """
     from experiments.commands import run as command
     from experiments.comparing.gate import Gate
@@ -148,10 +160,10 @@ def run(
         raise click.UsageError(
             "name an experiment: `ackbench list` shows them; a file's name ends in .yaml"
         )
-    asked = Overrides(
+    changes = Overrides(
         command.axes_of(overrides), repeats, seed, controls=False if no_controls else None
     )
-    return command.run_new(home, experiment, asked, limits, gate)
+    return command.run_new(home, experiment, changes, limits, gate)
 
 
 @cli.command(
@@ -247,9 +259,7 @@ Examples:
 """
 )
 @click.argument("sweep", required=False)
-@click.option(
-    "--json", "as_json", is_flag=True, help="One object, as docs/show-json.md describes it."
-)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/show-json.md).")
 def show(sweep: str | None, as_json: bool) -> int:
     """Show the results of SWEEP: an id, a folder, or an experiment (its newest sweep).
 
@@ -308,7 +318,7 @@ Examples:
     metavar="AXIS",
     help="Compare the cells of one sweep: the first value of AXIS with each other value.",
 )
-@click.option("--json", "as_json", is_flag=True, help="One object, as docs/report.md describes it.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/compare.md).")
 @click.option(
     "--html",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -321,7 +331,7 @@ Examples:
     multiple=True,
     metavar="WHAT",
     help=f"{FAIL_ON} Also worse:MEASURE>N%: B is worse than A by more than N % (shares: points), "
-    "with the whole 95 % interval. "
+    "and so is its whole 95 % interval. "
     "MEASURE: loss, duplicates, latency_p99, outage, throughput.",
 )
 def compare(
@@ -373,13 +383,13 @@ def matrix(sweeps: tuple[str, ...], markdown: bool) -> int:
     "--airflow-port",
     type=click.IntRange(1, 65535),
     metavar="PORT",
-    help="Where Airflow's page listens.",
+    help="Port of Airflow's page.",
 )
 @click.option(
     "--mlflow-port",
     type=click.IntRange(1, 65535),
     metavar="PORT",
-    help="Where MLflow's page listens.",
+    help="Port of MLflow's page.",
 )
 def up(airflow_port: int | None, mlflow_port: int | None) -> int:
     """Start Airflow's scheduler and page and MLflow's page on this machine; Ctrl-C stops them."""
@@ -452,7 +462,7 @@ def env() -> int:
 
 
 def main() -> None:
-    """Run the command of this process's arguments."""
+    """Run the command with this process's arguments."""
     cli(prog_name=Path(sys.argv[0]).name)
 
 

@@ -1,1 +1,1 @@
-"""What the commands do, one file each; `experiments.cli` says what they are called."""
+"""The subcommands of `ackbench`, one module each; `experiments.cli` defines names and options."""

@@ -201,7 +201,8 @@ def _room(home: Home) -> str:
         this_machine(home.root),
     )
     found = (
-        f"{format_gib(machine.memory_bytes)} of memory and {format_gib(machine.disk_bytes)} of disk "
+        f"{format_gib(machine.memory_bytes)} of memory and "
+        f"{format_gib(machine.disk_bytes)} of disk "
         f"are free; `{USUAL_SWEEP}` needs up to {format_gib(needs.memory_bytes)} "
         f"and {format_gib(needs.disk_bytes)}"
     )

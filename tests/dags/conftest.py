@@ -1,4 +1,4 @@
-"""Airflow on a database of its own, and a world without brokers, Spark and MLflow for the DAG to run in."""
+"""Airflow with a test database; fakes for brokers, Spark and MLflow."""
 
 from __future__ import annotations
 
@@ -7,16 +7,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.fakes.surroundings import FakeSurroundings
+from support.fakes.infrastructure import FakeSurroundings
 
 from experiments.orchestration import steps
-from experiments.orchestration.environment import DAGS_FOLDER, airflow_environment, embedded_database
+from experiments.orchestration.environment import (
+    DAGS_FOLDER,
+    airflow_environment,
+    embedded_database,
+)
 from infra.machine.home import Home
 
 
 @pytest.fixture(scope="session")
 def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
-    """Make Airflow's environment before anything imports it: it reads its settings then, and never again."""
+    """Set Airflow's environment before its first import: it reads its settings only then."""
     home = Home(tmp_path_factory.mktemp("air flow"))
     with pytest.MonkeyPatch.context() as patch, embedded_database(home) as database:
         patch.setenv("ACKBENCH_HOME", str(home.root))
@@ -27,7 +31,7 @@ def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
 
 @pytest.fixture(scope="session")
 def dags(airflow: Home) -> Any:
-    """All DAGs, parsed as a scheduler does."""
+    """Return all DAGs, parsed as a scheduler does."""
     del airflow
     from airflow.dag_processing.dagbag import DagBag
 
@@ -36,7 +40,7 @@ def dags(airflow: Home) -> Any:
 
 @pytest.fixture
 def world(airflow: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeSurroundings:
-    """A home of the test's own, and stand-ins for all that is heavy."""
+    """Return fakes of brokers, Spark and MLflow, in a home of the test's own."""
     del airflow
     monkeypatch.setenv("ACKBENCH_HOME", str(tmp_path))
     monkeypatch.setenv(steps.EMBEDDED, "1")

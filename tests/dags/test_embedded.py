@@ -1,4 +1,4 @@
-"""The process that `ackbench run` starts: how it ends, and what it says last."""
+"""The process that `ackbench run` starts: its exit code and the last line of its output."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from experiments.orchestration.environment import embedded_database
 from infra.machine.home import Home
 from infra.process.waiting import wait_until
 
-STAND_IN = Path(__file__).parents[1] / "support" / "fakes" / "embedded_run.py"
+FAKE_RUN = Path(__file__).parents[1] / "support" / "fakes" / "embedded_run.py"
 
 
 def start(home: Path, mode: str) -> subprocess.Popen[str]:
-    """Start a run of three trials, in a home whose database is there already."""
+    """Start a run of three trials."""
     environment = {**os.environ, "ACKBENCH_HOME": str(home)}
     return subprocess.Popen(
-        [sys.executable, str(STAND_IN), mode],
+        [sys.executable, str(FAKE_RUN), mode],
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -31,57 +31,57 @@ def start(home: Path, mode: str) -> subprocess.Popen[str]:
 
 @pytest.fixture
 def home(airflow: Home, tmp_path: Path) -> Path:
-    """A home that another one's empty database was copied to: making it takes seconds."""
+    """Return a home with a copy of the session's empty database: creating one takes seconds."""
     (tmp_path / "airflow").mkdir()
     for empty in airflow.airflow.glob("empty-*.db"):
         (tmp_path / "airflow" / empty.name).write_bytes(empty.read_bytes())
     return tmp_path
 
 
-def did(home: Path) -> list[str]:
-    """Return what was done in the run's world, in order."""
+def executed_steps(home: Path) -> list[str]:
+    """Return the steps that the run executed, in order."""
     return (home / "did").read_text().splitlines()
 
 
-def test_a_run_that_succeeds_ends_with_0_and_leaves_no_database(home: Path) -> None:
-    """A database that stays would be somebody's to clean."""
-    run = start(home, "ends")
+def test_a_successful_run_exits_with_0_and_leaves_no_database(home: Path) -> None:
+    """The embedded database is deleted with the run."""
+    run = start(home, "completes")
     run.communicate(timeout=120)
     assert run.returncode == 0
     assert not (home / "airflow" / "embedded").exists()
 
 
-def test_a_run_that_fails_ends_with_1_and_says_last_what_failed_first(home: Path) -> None:
-    """What failed later followed from it."""
+def test_a_failed_run_exits_with_1_and_prints_the_first_failure_last(home: Path) -> None:
+    """The later failures followed from it."""
     run = start(home, "fails")
-    said, _ = run.communicate(timeout=120)
+    output, _ = run.communicate(timeout=120)
     assert run.returncode == 1
-    assert said.splitlines()[-1] == "trial: trial 001-abcdef (acks=1 number=1): node 3 died"
+    assert output.splitlines()[-1] == "trial: trial 001-abcdef (acks=1 number=1): node 3 died"
 
 
-@pytest.mark.parametrize("asked", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_ends_the_trial_under_way_begins_nothing_and_tears_down(
-    home: Path, asked: signal.Signals
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_interrupts_the_trial_and_runs_only_the_teardown(
+    home: Path, number: signal.Signals
 ) -> None:
-    """Airflow swallows SIGTERM, and would begin the next trial after SIGINT."""
+    """Airflow swallows SIGTERM, and would start the next trial after SIGINT."""
     run = start(home, "hangs")
     wait_until((home / "under-way").exists, awaiting="the second trial", timeout_s=120)
-    run.send_signal(asked)
-    said, _ = run.communicate(timeout=120)
-    assert (run.returncode, said.splitlines()[-1]) == (1, "interrupted")
-    assert [step for step in did(home) if step != "destroy"] == [
+    run.send_signal(number)
+    output, _ = run.communicate(timeout=120)
+    assert (run.returncode, output.splitlines()[-1]) == (1, "interrupted")
+    assert [step for step in executed_steps(home) if step != "destroy"] == [
         "provision",
         "trial 000-abcdef",
         "trial 001-abcdef",
     ]
-    assert did(home)[-1] == "destroy"
+    assert executed_steps(home)[-1] == "destroy"
 
 
-def test_what_a_killed_run_left_is_gone_at_the_next(home: Path) -> None:
-    """A killed run's database does not stay, and is not gone on with."""
-    left = home / "airflow" / "embedded" / "airflow.db-wal"
-    left.parent.mkdir()
-    left.touch()
+def test_the_database_of_a_killed_run_is_deleted_by_the_next_run(home: Path) -> None:
+    """It is neither kept nor reused."""
+    remains = home / "airflow" / "embedded" / "airflow.db-wal"
+    remains.parent.mkdir()
+    remains.touch()
     with embedded_database(Home(home)) as database:
         assert database.is_file()
-        assert not left.exists()
+        assert not remains.exists()

@@ -1,4 +1,4 @@
-"""The command as a user runs it, in a home of its own."""
+"""The command as a user runs it, in a home of the test's own."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ COMMAND = Path(sys.executable).with_name("ackbench")
 
 @dataclass(frozen=True)
 class Bench:
-    """A home, and the command that works in it."""
+    """The command with its own home."""
 
     home: Home
 
     @property
     def environment(self) -> dict[str, str]:
-        """Name the home; a killed run's processes are found by it."""
+        """Return the environment with the home, by which a killed run's processes are found."""
         return {**os.environ, "ACKBENCH_HOME": str(self.home.root)}
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run the command to its end."""
+        """Run the command and wait for its exit."""
         return subprocess.run(
             [COMMAND, *arguments],
             env=self.environment,
@@ -51,19 +51,19 @@ class Bench:
             start_new_session=True,
         )
 
-    def shown(self) -> dict[str, Any]:
-        """Return what `show --json` prints of the newest sweep."""
-        shown = self.run("show", "--json")
-        assert shown.returncode == 0, shown.stderr
-        found: dict[str, Any] = json.loads(shown.stdout)
-        return found
+    def show(self) -> dict[str, Any]:
+        """Return the output of `show --json` for the newest sweep."""
+        process = self.run("show", "--json")
+        assert process.returncode == 0, process.stderr
+        results: dict[str, Any] = json.loads(process.stdout)
+        return results
 
     def processes(self) -> list[str]:
-        """Return the commands of every living process that was started for this home."""
+        """Return the commands of all running processes that were started for this home."""
         return sorted(processes_of(self.home.root))
 
-    def diary(self) -> list[str]:
-        """Return the kinds of events that the trial under way has noted."""
+    def event_kinds(self) -> list[str]:
+        """Return the kinds of the events in the running trial's journal."""
         lines = [
             line
             for path in self.home.sweeps.glob(f"*/trials/*.partial/{JOURNAL_FILE}")

@@ -1,4 +1,4 @@
-"""The whole path, as a user walks it: real brokers, the real DAG, Spark, MLflow; and what is left when it is cut short."""
+"""A sweep from start to finish, with real brokers, Airflow, Spark and MLflow; and interrupted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from infra.process.waiting import wait_until
 pytestmark = pytest.mark.cluster
 
 
-def whole_trials(bench: Bench) -> list[Path]:
+def complete_trials(bench: Bench) -> list[Path]:
     """Return the trials that are sealed or void."""
     return [
         path.parent
@@ -23,20 +23,20 @@ def whole_trials(bench: Bench) -> list[Path]:
     ]
 
 
-def under_way(bench: Bench) -> bool:
-    """Whether one trial is whole and another one has its clients up."""
-    return bool(whole_trials(bench)) and any(
+def second_trial_runs(bench: Bench) -> bool:
+    """Return whether one trial is complete and the clients of another one run."""
+    return bool(complete_trials(bench)) and any(
         bench.home.sweeps.glob("*/trials/*.partial/clients/producer-0.attempts")
     )
 
 
-def test_a_calm_sweep_loses_and_repeats_nothing(
+def test_without_a_fault_no_record_is_lost_or_duplicated(
     bench: Bench, experiment: Callable[..., str]
 ) -> None:
-    """Every record of the schedule was acknowledged, is in the log once, and was read; MLflow holds the trials."""
+    """Every record was acknowledged, is in the log once, and was read; MLflow has the trials."""
     ran = bench.run("run", experiment("none"))
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    trials = bench.shown()["trials"]
+    trials = bench.show()["trials"]
     assert [trial["status"] for trial in trials] == ["sealed", "sealed"]
     for trial in trials:
         assert (trial["attempted"], trial["acked"], trial["lost"], trial["duplicates"]) == (
@@ -49,23 +49,26 @@ def test_a_calm_sweep_loses_and_repeats_nothing(
     assert tracked(bench) == {trial["trial_id"] for trial in trials}
 
 
-def test_a_sweeps_own_controls_say_that_its_figures_can_be_believed(
+def test_the_controls_of_a_sweep_validate_its_results(
     bench: Bench, experiment: Callable[..., str]
 ) -> None:
-    """The calm one is clean, the one that must lose does; what was promised to the cell in between has its verdict, with the bound of one trial."""
+    """The control loses nothing, the positive control loses, and the cell has a verdict."""
     ran = bench.run("run", experiment("none", acks="1", controls=True))
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    shown = bench.shown()
-    assert (shown["harness"]["control_clean"], shown["harness"]["positive_control_lost"]) == (
+    results_json = bench.show()
+    assert (
+        results_json["harness"]["control_clean"],
+        results_json["harness"]["positive_control_lost"],
+    ) == (
         True,
         True,
     )
-    assert sorted(cell["role"] for cell in shown["cells"]) == [
+    assert sorted(cell["role"] for cell in results_json["cells"]) == [
         "cell",
         "control",
         "positive-control",
     ]
-    own = next(cell for cell in shown["cells"] if not cell["added"])
+    own = next(cell for cell in results_json["cells"] if not cell["added"])
     loss = own["judgements"][0]
     assert (loss["guarantee"], loss["verdict"], loss["share"]["seen"], loss["share"]["of"]) == (
         "no-acked-loss",
@@ -76,49 +79,49 @@ def test_a_sweeps_own_controls_say_that_its_figures_can_be_believed(
 
 
 def test_measuring_again_gives_the_same_bytes(bench: Bench, experiment: Callable[..., str]) -> None:
-    """Results are a function of the ledgers alone."""
+    """The results depend only on the ledgers."""
     assert bench.run("run", experiment("none", acks="[1]", duration_s=2)).returncode == 0
     before = results(bench)
     assert bench.run("measure", next(bench.home.sweeps.iterdir()).name).returncode == 0
     assert results(bench) == before
 
 
-def test_ctrl_c_leaves_no_process_and_says_how_to_go_on(
+def test_ctrl_c_leaves_no_process_and_names_the_command_to_resume(
     bench: Bench, experiment: Callable[..., str]
 ) -> None:
-    """The sealed trial is kept, and going on runs only what is missing."""
+    """The sealed trial is kept, and resuming runs only the missing one."""
     command = bench.start("run", experiment("none"))
-    wait_until(lambda: under_way(bench), awaiting="the second trial", timeout_s=180)
-    sealed = {path: (path / "trial.json").read_bytes() for path in whole_trials(bench)}
+    wait_until(lambda: second_trial_runs(bench), awaiting="the second trial", timeout_s=180)
+    sealed = {path: (path / "trial.json").read_bytes() for path in complete_trials(bench)}
     command.send_signal(signal.SIGINT)
-    _, said = command.communicate(timeout=60)
+    _, errors = command.communicate(timeout=60)
     assert command.returncode == 128 + signal.SIGINT
-    assert "resume with: ackbench run --resume" in said
+    assert "resume with: ackbench run --resume" in errors
     assert bench.processes() == []
-    went_on = bench.run("run", "--resume", next(bench.home.sweeps.iterdir()).name)
-    assert went_on.returncode == 0, went_on.stdout + went_on.stderr
+    resumed = bench.run("run", "--resume", next(bench.home.sweeps.iterdir()).name)
+    assert resumed.returncode == 0, resumed.stdout + resumed.stderr
     assert {path: (path / "trial.json").read_bytes() for path in sealed} == sealed
-    assert len(whole_trials(bench)) == 2
+    assert len(complete_trials(bench)) == 2
 
 
 def test_kill_9_in_mid_trial_leaves_nothing_after_clean(
     bench: Bench, experiment: Callable[..., str]
 ) -> None:
-    """No process is left, and what was sealed measures as before."""
+    """No process is left, and the sealed trials can be measured."""
     command = bench.start("run", experiment("leader-crash", duration_s=9))
-    wait_until(lambda: under_way(bench), awaiting="the second trial", timeout_s=180)
+    wait_until(lambda: second_trial_runs(bench), awaiting="the second trial", timeout_s=180)
     command.kill()
     command.communicate(timeout=60)
     assert bench.run("clean").returncode == 0
     assert bench.processes() == []
     assert bench.run("measure", next(bench.home.sweeps.iterdir()).name).returncode == 0
-    assert [trial["lost"] for trial in bench.shown()["trials"] if trial["status"] == "sealed"] == [
+    assert [trial["lost"] for trial in bench.show()["trials"] if trial["status"] == "sealed"] == [
         [0, 0]
     ]
 
 
 def results(bench: Bench) -> dict[str, bytes]:
-    """Return the bytes of every result of the only sweep."""
+    """Return the bytes of each result file of the only sweep."""
     return {
         path.name: path.read_bytes()
         for path in sorted(bench.home.sweeps.glob("*/results/*.parquet"))
@@ -126,7 +129,7 @@ def results(bench: Bench) -> dict[str, bytes]:
 
 
 def tracked(bench: Bench) -> set[str]:
-    """Return the trials that MLflow's embedded store holds."""
+    """Return the ids of the trials in MLflow's embedded store."""
     from mlflow import MlflowClient
 
     client = MlflowClient(f"sqlite:///{bench.home.mlflow / 'mlflow.db'}")

@@ -1,4 +1,4 @@
-"""A run that is killed with -9 while a fault has hold of the machine: `ackbench clean` leaves it as it was."""
+"""After SIGKILL during a fault, `ackbench clean` restores the machine's state."""
 
 from __future__ import annotations
 
@@ -14,16 +14,20 @@ from experiments.faults import FAULTS
 
 pytestmark = pytest.mark.cluster
 
-FAULTS_THAT_HOLD = ("leader-isolated", "leader-power-loss")
-"""One of each family that makes more than processes: namespaces, bridges and rules; images, mounts and loop devices. `make soak` has all families."""
+FAULTS_WITH_KERNEL_STATE = ("leader-isolated", "leader-power-loss")
+"""One of each family with state beyond its processes; `make soak` has all families.
+
+The network family: namespaces, bridges and packet rules. The disk family: images, mounts and loop
+devices.
+"""
 
 
 @pytest.mark.root
-@pytest.mark.parametrize("kind", FAULTS_THAT_HOLD)
-def test_kill_9_during_a_fault_leaves_the_machine_as_it_was(
+@pytest.mark.parametrize("kind", FAULTS_WITH_KERNEL_STATE)
+def test_cleaning_after_kill_9_during_a_fault_restores_the_machine(
     bench: Bench, experiment: Callable[..., str], kind: str
 ) -> None:
-    """The command, what carries out its run and the cluster's supervisor are killed at once, so nobody is left to tidy up."""
+    """The command, its run and the supervisor are killed at once, so no process cleans up."""
     if missing_capabilities_of(FAULTS[kind]):
         pytest.skip(f"{kind}: {missing_capabilities_of(FAULTS[kind])[0].reason}")
     before = machine_state(bench.home.root)

@@ -1,4 +1,4 @@
-"""`make perf`: measure on one cluster, in one run, and print ratios first. Run it on a machine that does nothing else."""
+"""`make perf`: measure throughput and start times on one cluster, on an idle machine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from perf.generator import FinalRead, Rates, compare, final_read, lateness
 from perf.spark_job import SparkRate, spark_rate
-from perf.starting import Starts, cluster_starts
+from perf.cluster_start import Starts, cluster_starts
 
 from experiments.ledger.record import ProducerSummary
 from experiments.results.spark_job import ensure_spark_ready
@@ -26,59 +26,59 @@ from infra.kafka.spec import ClusterSpec
 from infra.machine.home import Home
 
 
-def rates_table(found: tuple[Rates, ...]) -> Table:
-    """Show the generators, each beside ours."""
-    ours = found[0]
+def rates_table(rates: tuple[Rates, ...]) -> Table:
+    """Return the table of the generators, each compared to ackbench's."""
+    own = rates[0]
     table = Table(
         "generator",
-        "ours / it",
+        "ackbench / it",
         "records/s, median",
         "records/s, each round",
-        title="How fast: RF 3, acks=all, idempotent, 6 partitions, 100 B",
+        title="Throughput: RF 3, acks=all, idempotent, 6 partitions, 100 B",
     )
-    for rates in found:
-        rounds = "  ".join(f"{rate:,.0f}" for rate in rates.records_per_s)
-        table.add_row(rates.generator, f"{ours.times(rates):.2f}", f"{rates.median:,.0f}", rounds)
+    for other in rates:
+        rounds = "  ".join(f"{rate:,.0f}" for rate in other.records_per_s)
+        table.add_row(other.generator, f"{own.ratio_to(other):.2f}", f"{other.median:,.0f}", rounds)
     return table
 
 
-def lateness_table(found: tuple[tuple[int, ProducerSummary], ...]) -> Table:
-    """Show how far the generator fell behind its schedule."""
-    table = Table("records/s", "p50 ms", "p99 ms", "max ms", title="How late against the schedule")
-    for rate, summary in found:
+def lateness_table(summaries: tuple[tuple[int, ProducerSummary], ...]) -> Table:
+    """Return the table of how far the generator fell behind its schedule."""
+    table = Table("records/s", "p50 ms", "p99 ms", "max ms", title="Lateness of the generator")
+    for rate, summary in summaries:
         late_us = (summary.lateness_us_p50, summary.lateness_us_p99, summary.lateness_us_max)
         table.add_row(
             f"{rate:,}",
-            *("not known" if value is None else f"{value / 1000:,.2f}" for value in late_us),
+            *("unknown" if value is None else f"{value / 1000:,.2f}" for value in late_us),
         )
     return table
 
 
-def final_read_table(found: FinalRead) -> Table:
-    """Show the final read."""
+def final_read_table(read: FinalRead) -> Table:
+    """Return the table of the final read."""
     table = Table(
         "records", "records/s, median", "seconds, each round", title="The final read of a log"
     )
     table.add_row(
-        f"{found.records:,}",
-        f"{found.records_per_s:,.0f}",
-        "  ".join(f"{seconds:.2f}" for seconds in found.seconds),
+        f"{read.records:,}",
+        f"{read.records_per_s:,.0f}",
+        "  ".join(f"{seconds:.2f}" for seconds in read.seconds),
     )
     return table
 
 
-def starts_table(found: Starts) -> Table:
-    """Show what the start-up caches are worth."""
+def starts_table(starts: Starts) -> Table:
+    """Return the table of the start times with and without caches."""
     table = Table(
         "start-up caches",
         "without / with",
         "seconds, median",
         "seconds, each round",
-        title="From nothing to a whole cluster of three nodes",
+        title="Start of a healthy cluster of three nodes",
     )
     for name, ratio, seconds in (
-        ("with", "1.00", found.with_caches_s),
-        ("without", f"{found.ratio:.2f}", found.without_s),
+        ("with", "1.00", starts.with_caches_s),
+        ("without", f"{starts.ratio:.2f}", starts.without_s),
     ):
         table.add_row(
             name, ratio, f"{median(seconds):.2f}", "  ".join(f"{second:.2f}" for second in seconds)
@@ -86,18 +86,18 @@ def starts_table(found: Starts) -> Table:
     return table
 
 
-def spark_table(found: SparkRate) -> Table:
-    """Show what the Spark job measures, and what its start alone costs."""
+def spark_table(rate: SparkRate) -> Table:
+    """Return the table of the Spark job's throughput and start time."""
     table = Table(
         "records",
-        "seconds / of them start",
+        "seconds / of these, start",
         "records/s",
         title="The Spark job: 20 trials, its own start included",
     )
     table.add_row(
-        f"{found.records:,}",
-        f"{found.seconds:.1f} / {found.start_seconds:.1f}",
-        f"{found.records_per_s:,.0f}",
+        f"{rate.records:,}",
+        f"{rate.seconds:.1f} / {rate.start_seconds:.1f}",
+        f"{rate.records_per_s:,.0f}",
     )
     return table
 
@@ -107,11 +107,11 @@ SECTIONS: tuple[Callable[[Cluster], Table], ...] = (
     lambda cluster: lateness_table(lateness(cluster)),
     lambda cluster: final_read_table(final_read(cluster)),
 )
-"""What is measured on the cluster, in turn."""
+"""The measurements on the cluster, in order."""
 
 
 def main() -> int:
-    """Measure and print."""
+    """Run the measurements and print their tables."""
     console, home = Console(), Home.from_environment()
     home.ensure_writable()
     ensure_kafka_ready(home.cache, ClusterSpec(), console.print)

@@ -1,7 +1,8 @@
-"""How fast the generator is beside Kafka's own, how late against its schedule, and how fast a log is read; on one cluster, in one run.
+"""The load generator's throughput and lateness, and the throughput of the final read.
 
-Rates are each tool's own count, from its first record to its last acknowledgement: what a JVM or an interpreter needs to
-start is in none of them. Settings are the same for all: RF 3, acks=all, idempotent, 6 partitions, values of 100 bytes.
+The throughput is compared to Kafka's own tools on one cluster, in one run. Each tool counts from
+its first record to its last acknowledgement, so the start of a JVM or an interpreter is excluded.
+All use the same settings: RF 3, acks=all, idempotent, 6 partitions, values of 100 bytes.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ SAME_SETTINGS: Final[dict[str, str]] = {
     "compression.type": "none",
 }
 VERIFIABLE_SHARE: Final = 5
-"""VerifiableProducer writes a line a record and is several times slower: it gets one record in so many."""
+"""VerifiableProducer gets 1/5 of the records: it prints a line per record and is far slower."""
 LATENESS_S: Final = 10.0
 LATENESS_RATES: Final = (10_000, 50_000, 100_000)
 _TIMEOUT_S: Final = 300.0
@@ -56,61 +57,65 @@ _TIMEOUT_S: Final = 300.0
 
 @dataclass(frozen=True)
 class Rates:
-    """One generator's rounds."""
+    """One generator's throughput per round."""
 
     generator: str
     records_per_s: tuple[float, ...]
 
     @property
     def median(self) -> float:
-        """The middle round."""
+        """The median of the rounds."""
         return statistics.median(self.records_per_s)
 
-    def times(self, other: Rates) -> float:
-        """How many times as fast as another: the middle one of the rounds' ratios, for a round's weather is the same for both."""
+    def ratio_to(self, other: Rates) -> float:
+        """Return the median of the rounds' ratios; other load affects both in one round."""
         return statistics.median(
-            own / theirs
-            for own, theirs in zip(self.records_per_s, other.records_per_s, strict=True)
+            own / others
+            for own, others in zip(self.records_per_s, other.records_per_s, strict=True)
         )
 
 
 @dataclass(frozen=True)
 class FinalRead:
-    """Reading a whole log."""
+    """The times of the final read of one log, per round."""
 
     records: int
     seconds: tuple[float, ...]
 
     @property
     def records_per_s(self) -> float:
-        """Of the middle round."""
+        """Of the median round."""
         return self.records / statistics.median(self.seconds)
 
 
 def compare(cluster: Cluster, rounds: int = 5, records: int = 1_000_000) -> tuple[Rates, ...]:
-    """Return the generators' rates, ours first; every one of them runs in each round, and each begins a round in its turn."""
+    """Return the generators' rates, ackbench's first.
+
+    Each generator runs in every round, and the rounds start with different ones.
+    """
     generators: dict[str, Callable[[Cluster, int], float]] = {
         "ackbench, full ledger": ackbench_rate,
         "ProducerPerformance": producer_performance_rate,
         "VerifiableProducer": verifiable_producer_rate,
     }
-    found: dict[str, list[float]] = {name: [] for name in generators}
+    rates: dict[str, list[float]] = {name: [] for name in generators}
     for number in range(rounds):
-        turn = number % len(generators)
-        for name in [*generators][turn:] + [*generators][:turn]:
-            found[name].append(generators[name](cluster, records))
-    return tuple(Rates(name, tuple(rates)) for name, rates in found.items())
+        first = number % len(generators)
+        for name in [*generators][first:] + [*generators][:first]:
+            rates[name].append(generators[name](cluster, records))
+    return tuple(Rates(name, tuple(rounds)) for name, rounds in rates.items())
 
 
 def ackbench_rate(cluster: Cluster, records: int) -> float:
-    """Return records/s from the first record sent to the last acknowledgement, by the ledger."""
+    """Return records/s from the first sent record to the last acknowledgement, from the ledger."""
     with _fresh_topic(cluster) as topic, tempfile.TemporaryDirectory() as folder:
         job = _job(cluster, topic, Path(folder), records, 0)
         _run(job)
         attempts = attempts_table(job)
         if pc.sum(pc.equal(attempts["outcome"], "acked")).as_py() != records:
             raise RuntimeError(
-                f"not all of {records} records were acknowledged: {attempts['outcome'].value_counts()}"
+                f"not all of {records} records were acknowledged: "
+                f"{attempts['outcome'].value_counts()}"
             )
         took_ns: int = pc.max(attempts["settled_ns"]).as_py() - pc.min(attempts["sent_ns"]).as_py()
         return records / (took_ns / 1e9)
@@ -119,12 +124,12 @@ def ackbench_rate(cluster: Cluster, records: int) -> float:
 def lateness(
     cluster: Cluster, rates: Sequence[int] = LATENESS_RATES, seconds: float = LATENESS_S
 ) -> tuple[tuple[int, ProducerSummary], ...]:
-    """Return, for each rate in records/s, how far the generator was behind its schedule."""
+    """Return, for each rate in records/s, how far the generator fell behind its schedule."""
     return tuple((rate, _lateness(cluster, rate, seconds)) for rate in rates)
 
 
 def final_read(cluster: Cluster, records: int = 1_000_000, rounds: int = 3) -> FinalRead:
-    """Return how long it takes to read a log whole, to its end; the first read, which loads compiled code, is not counted."""
+    """Return the times of final reads; the first read loads compiled code and is not counted."""
     with _fresh_topic(cluster) as topic, tempfile.TemporaryDirectory() as folder:
         _run(_job(cluster, topic, Path(folder), records, 0))
         ends = topics.end_offsets(cluster.bootstrap_servers, topic)
@@ -133,7 +138,7 @@ def final_read(cluster: Cluster, records: int = 1_000_000, rounds: int = 3) -> F
 
 
 def producer_performance_rate(cluster: Cluster, records: int) -> float:
-    """Return what `org.apache.kafka.tools.ProducerPerformance` says of itself, records/s."""
+    """Return the records/s that `org.apache.kafka.tools.ProducerPerformance` reports."""
     with _fresh_topic(cluster) as topic, tempfile.TemporaryDirectory() as folder:
         settings = [
             f"{name}={value}"
@@ -150,25 +155,26 @@ def producer_performance_rate(cluster: Cluster, records: int) -> float:
             "--throughput",
             "-1",
         ]
-        said = _tool(
+        output = _tool(
             cluster,
             "ProducerPerformance",
             ["--topic", topic, *size, "--command-property", *settings],
             Path(folder),
         )
-        found = re.findall(rf"^{records} records sent, ([0-9.]+) records/sec", said, re.MULTILINE)
-        return float(found[-1])
+        rates = re.findall(rf"^{records} records sent, ([0-9.]+) records/sec", output, re.MULTILINE)
+        return float(rates[-1])
 
 
 def verifiable_producer_rate(cluster: Cluster, records: int) -> float:
-    """Return what `org.apache.kafka.tools.VerifiableProducer` says of itself, records/s; for a share of the records."""
+    """Return the records/s that `org.apache.kafka.tools.VerifiableProducer` reports.
+
+    It sends 1 / `VERIFIABLE_SHARE` of the records.
+    """
     with _fresh_topic(cluster) as topic, tempfile.TemporaryDirectory() as folder:
         config = Path(folder) / "producer.properties"
-        retrying = {
-            **SAME_SETTINGS,
-            "retries": "2147483647",
-        }  # the tool sets 0, with which no producer is idempotent
-        config.write_text("".join(f"{name}={value}\n" for name, value in retrying.items()))
+        # The tool's default is retries=0, which an idempotent producer does not allow.
+        settings = {**SAME_SETTINGS, "retries": "2147483647"}
+        config.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
         size = [
             "--max-messages",
             str(records // VERIFIABLE_SHARE),
@@ -199,9 +205,9 @@ def _lateness(cluster: Cluster, rate: int, seconds: float) -> ProducerSummary:
 
 
 def _seconds_to_read(cluster: Cluster, topic: str, ends: dict[int, int]) -> float:
-    began_s = time.perf_counter()
+    begin_s = time.perf_counter()
     read_log(cluster.bootstrap_servers, topic, ends, TOKEN, consumer_settings({}), _TIMEOUT_S)
-    return time.perf_counter() - began_s
+    return time.perf_counter() - begin_s
 
 
 def _job(
@@ -243,7 +249,7 @@ def _fresh_topic(cluster: Cluster) -> Iterator[str]:
 
 
 def _tool(cluster: Cluster, tool: str, arguments: Sequence[str], folder: Path) -> str:
-    """Run one of Kafka's own tools; return what it said."""
+    """Run one of Kafka's own tools; return its output."""
     jars = kafka_jars(Home.from_environment().cache, cluster.spec.kafka_version)
     command = [
         str(java_binary()),
@@ -253,17 +259,18 @@ def _tool(cluster: Cluster, tool: str, arguments: Sequence[str], folder: Path) -
         f"org.apache.kafka.tools.{tool}",
         *arguments,
     ]
-    with (folder / "said").open("w+") as said, (folder / "errors").open("w+") as errors:
-        ended = subprocess.run(
+    with (folder / "output").open("w+") as output, (folder / "errors").open("w+") as errors:
+        process = subprocess.run(
             command,
-            stdout=said,
+            stdout=output,
             stderr=errors,
             env=java_environment(),
             timeout=_TIMEOUT_S,
             check=False,
         )
-        if ended.returncode != 0:
+        if process.returncode != 0:
             raise RuntimeError(
-                f"{tool} ended with {ended.returncode}: {(folder / 'errors').read_text()[-2000:]}"
+                f"{tool} exited with status {process.returncode}: "
+                f"{(folder / 'errors').read_text()[-2000:]}"
             )
-    return (folder / "said").read_text()
+    return (folder / "output").read_text()

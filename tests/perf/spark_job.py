@@ -1,4 +1,4 @@
-"""How many records a second the Spark job measures: a sweep of many records beside one of a few, which is the price of starting."""
+"""The throughput of the Spark job, and its start-up cost: a large sweep and a small one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FEW: Final = 1_000
 
 @dataclass(frozen=True)
 class SparkRate:
-    """One large sweep, and one small one."""
+    """The times of a large sweep and of a small one, which is nearly all start-up."""
 
     records: int
     seconds: float
@@ -35,16 +35,17 @@ class SparkRate:
 
     @property
     def records_per_s(self) -> float:
-        """Records attempted, by the whole time, the start included."""
+        """Attempted records, divided by the time including the start."""
         return self.records / self.seconds
 
 
-def spark_rate(home: Home, records_a_trial: int = 100_000) -> SparkRate:
-    """Measure a planted sweep of 20 trials, after a small one."""
+def spark_rate(home: Home, records_per_trial: int = 100_000) -> SparkRate:
+    """Measure a small sweep, then one of 20 trials; both are generated."""
     small, large = (
-        _seconds(home, trials, records) for trials, records in ((1, FEW), (TRIALS, records_a_trial))
+        _seconds(home, trials, records)
+        for trials, records in ((1, FEW), (TRIALS, records_per_trial))
     )
-    return SparkRate(TRIALS * records_a_trial, large, small)
+    return SparkRate(TRIALS * records_per_trial, large, small)
 
 
 def _seconds(home: Home, trials: int, records: int) -> float:
@@ -63,15 +64,15 @@ def _seconds(home: Home, trials: int, records: int) -> float:
     try:
         for number in range(trials):
             _plant(sweep, f"{number:03d}-perf00", number, records)
-        began = time.monotonic()
+        begin = time.monotonic()
         measure(sweep, home)
-        return time.monotonic() - began
+        return time.monotonic() - begin
     finally:
         shutil.rmtree(sweep.root)
 
 
 def _plant(sweep: SweepFolder, trial_id: str, number: int, records: int) -> None:
-    """Write a trial in which every record was acknowledged, kept and read, with latencies of some milliseconds."""
+    """Write a trial in which all records are acknowledged, stored and read within milliseconds."""
     seq = np.arange(records, dtype=np.int64)
     intended = seq * SPACING_NS
     latency = np.random.default_rng(number).gamma(2, 3_000_000, records).astype(np.int64)

@@ -157,4 +157,4 @@ def kill_during_the_fault(bench: Bench, experiment: str) -> None:
 
 
 def _fault_has_begun(bench: Bench) -> bool:
-    return "fault_begin" in bench.diary()
+    return "fault_begin" in bench.event_kinds()

@@ -1,4 +1,4 @@
-"""`ackbench compare` and the gate at the command line: what is printed, what is written, and the exit codes."""
+"""`ackbench compare` and the gate `--fail-on`: output, files and exit codes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support.builders.records import a_spec
 from support.builders.result_tables import some_lost
-from support.builders.sweep_folder import swept
+from support.builders.sweep_folders import swept
 from support.command_line import ackbench
 
 from experiments.comparing.within import AxisComparison
@@ -18,7 +18,10 @@ from infra.machine.home import Home
 
 
 def one_cell(home: Path, name: str, lost: int) -> SweepFolder:
-    """Return a measured sweep of two trials with all that Kafka promises and no fault, of which each lost so many records."""
+    """Return a measured sweep of two trials without a fault, with acks=all and idempotence.
+
+    Each trial lost `lost` records.
+    """
     producer = {"acks": "all", "enable.idempotence": "true"}
     cell = {
         "acks": "all",
@@ -37,7 +40,7 @@ def one_cell(home: Path, name: str, lost: int) -> SweepFolder:
 
 
 def both_acks(home: Path) -> SweepFolder:
-    """Return a measured sweep of two trials a cell, without fault; with acks=all each lost three records."""
+    """Return a measured sweep of two trials per cell; each lost three records with acks=all."""
     cells: list[Cell] = [
         {
             "acks": acks,
@@ -71,7 +74,7 @@ def both_acks(home: Path) -> SweepFolder:
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home with a sweep that keeps its promises, one that breaks one, and one whose two cells differ in acks."""
+    """Return a home with three sweeps: without loss, with loss, and with two values of acks."""
     monkeypatch.setenv("ACKBENCH_HOME", str(tmp_path))
     one_cell(tmp_path, "kept", 0)
     one_cell(tmp_path, "broken", 3)
@@ -79,7 +82,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-KEPT, BROKEN, SPLIT = (
+KEPT, BROKEN, TWO_CELLS = (
     "kept-20260101T000000-abcd",
     "broken-20260101T000000-abcd",
     "cells-20260101T000000-abcd",
@@ -105,7 +108,7 @@ KEPT, BROKEN, SPLIT = (
     ],
 )
 def test_the_gates_exit_codes(arguments: tuple[str, ...], code: int) -> None:
-    """3 for what Kafka did, 2 for what was asked, 0 without a gate; each reason is a line on stderr."""
+    """3: the gate failed. 2: invalid request. 0: no gate. Each reason is one line on stderr."""
     result = ackbench(*arguments)
     assert result.exit_code == code
     assert all(line.startswith("ackbench: ") for line in result.stderr.splitlines())
@@ -113,26 +116,26 @@ def test_the_gates_exit_codes(arguments: tuple[str, ...], code: int) -> None:
 
 
 def test_the_gate_names_trials_and_cell(home: Path) -> None:
-    """So that who reads the build's log knows where to look."""
+    """The reader of a CI log finds them from the one line."""
     del home
-    said = ackbench("report", BROKEN, "--fail-on", "violated").stderr
-    assert said.startswith(f"ackbench: violated: {BROKEN}: no-acked-loss with ")
-    assert "(000-abcdef, 001-abcdef)" in said
+    errors = ackbench("report", BROKEN, "--fail-on", "violated").stderr
+    assert errors.startswith(f"ackbench: violated: {BROKEN}: no-acked-loss with ")
+    assert "(000-abcdef, 001-abcdef)" in errors
 
 
-def test_a_comparison_is_printed_as_a_table_as_data_and_as_a_page(home: Path) -> None:
-    """The same figures in each."""
+def test_a_comparison_is_a_table_json_and_a_page(home: Path) -> None:
+    """All three show the same figures."""
     page = home / "ab.html"
     printed = ackbench("compare", KEPT, BROKEN, "--html", str(page)).stdout
-    shown = json.loads(ackbench("compare", KEPT, BROKEN, "--json").stdout)
+    data = json.loads(ackbench("compare", KEPT, BROKEN, "--json").stdout)
     assert "trials with loss" in printed
-    assert shown["cells"][0]["differences"][0]["difference"] == 1
+    assert data["cells"][0]["differences"][0]["difference"] == 1
     assert "no-acked-loss: HELD became VIOLATED" in printed
     assert "no-acked-loss: HELD became VIOLATED" in page.read_text()
 
 
-def test_a_page_that_cannot_be_written_is_one_line(home: Path) -> None:
-    """With the reason that the system gives."""
+def test_an_unwritable_page_is_a_one_line_error(home: Path) -> None:
+    """The line has the reason from the operating system."""
     result = ackbench("compare", KEPT, BROKEN, "--html", str(home / "nowhere" / "ab.html"))
     assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
     assert "cannot be written (No such file or directory)" in result.stderr
@@ -140,7 +143,7 @@ def test_a_page_that_cannot_be_written_is_one_line(home: Path) -> None:
 
 @pytest.mark.usefixtures("home")
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "code", "message"),
     [
         (("--by", "acks"), 0, ""),
         (("--by", "acks", "--fail-on", "violated"), 3, "violated: cells-"),
@@ -149,32 +152,38 @@ def test_a_page_that_cannot_be_written_is_one_line(home: Path) -> None:
             3,
             "unknown: throughput with acks=all none",
         ),
-        (("--by", "acks", "--fail-on", "worse:loss>1"), 2, "invalid value for --fail-on: 'worse:loss>1'"),
+        (
+            ("--by", "acks", "--fail-on", "worse:loss>1"),
+            2,
+            "invalid value for --fail-on: 'worse:loss>1'",
+        ),
         (("--by", "ack"), 2, "did you mean acks?"),
         (("--by", "partitions"), 2, "only one value of it, 1"),
         ((), 2, "give either a second sweep or --by AXIS (`ackbench compare --help`)"),
-        ((SPLIT, "--by", "acks"), 2, "give only one of a second sweep and --by AXIS"),
+        ((TWO_CELLS, "--by", "acks"), 2, "give only one of a second sweep and --by AXIS"),
         (("--by", "acks", "--html", "nowhere/at/all.html"), 2, "cannot be written"),
     ],
 )
-def test_the_exit_codes_of_a_split(arguments: tuple[str, ...], code: int, said: str) -> None:
-    """The same gate as with two sweeps; what cannot be asked for is one line."""
-    result = ackbench("compare", SPLIT, *arguments)
+def test_the_exit_codes_of_a_comparison_within_a_sweep(
+    arguments: tuple[str, ...], code: int, message: str
+) -> None:
+    """The gate is the same as with two sweeps; an invalid request is one line."""
+    result = ackbench("compare", TWO_CELLS, *arguments)
     assert result.exit_code == code
-    assert said in result.stderr
+    assert message in result.stderr
     assert bool(result.stderr) is (code != 0)
     assert code != 2 or (result.stdout, result.stderr.count("\n")) == ("", 1)
 
 
-def test_a_split_is_printed_as_a_table_as_data_and_as_a_page(home: Path) -> None:
-    """The same figures in each; the first value is acks=1, though acks=all ran first."""
+def test_a_comparison_within_a_sweep_is_a_table_json_and_a_page(home: Path) -> None:
+    """All three show the same figures; acks=1 is the first value, though acks=all ran first."""
     page = home / "cells.html"
-    printed = ackbench("compare", SPLIT, "--by", "acks", "--html", str(page)).stdout
-    shown = AxisComparison.model_validate_json(
-        ackbench("compare", SPLIT, "--by", "acks", "--json").stdout
+    printed = ackbench("compare", TWO_CELLS, "--by", "acks", "--html", str(page)).stdout
+    data = AxisComparison.model_validate_json(
+        ackbench("compare", TWO_CELLS, "--by", "acks", "--json").stdout
     )
     assert (
-        json.loads(shown.to_json())["comparisons"][0]["cells"][0]["differences"][0]["difference"]
+        json.loads(data.to_json())["comparisons"][0]["cells"][0]["differences"][0]["difference"]
         == 1
     )
     assert "A: acks=1\nB: acks=all" in printed

@@ -1,4 +1,4 @@
-"""`ackbench faults` and what `doctor` says of them: each is offered and explained; one that this machine cannot do says why, and what would enable it."""
+"""`ackbench faults` lists and explains every fault, and why one is unavailable here."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ NO_ROOT = MissingCapability("not root", "run as root")
 
 
 @pytest.fixture
-def nothing_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine that has none of the means that some fault needs."""
-    monkeypatch.setattr(faults, "missing_capability", lambda _means: NO_ROOT)
+def no_capabilities(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Simulate a machine that lacks every capability that a fault needs."""
+    monkeypatch.setattr(faults, "missing_capability", lambda _capability: NO_ROOT)
 
 
-def said(*arguments: str) -> str:
-    """Return what the command prints."""
+def output_of(*arguments: str) -> str:
+    """Return the output of the command."""
     return CliRunner().invoke(cli, [*arguments], standalone_mode=False).output
 
 
-def test_every_fault_of_the_registry_is_listed_with_what_it_does() -> None:
-    """Under its family's name."""
-    listed = said("faults")
+def test_every_fault_of_the_registry_is_listed_with_its_summary() -> None:
+    """The faults are grouped by family."""
+    listed = output_of("faults")
     assert [
         kind.kind
         for kind in FAULTS.values()
@@ -35,15 +35,15 @@ def test_every_fault_of_the_registry_is_listed_with_what_it_does() -> None:
 
 
 def test_a_faults_parameters_are_explained_with_their_defaults() -> None:
-    """As a user writes them into an experiment."""
-    assert "at_s = 2.0: when it strikes, seconds after the load began" in said(
+    """The syntax is that of an experiment's YAML file."""
+    assert "at_s = 2.0: when the fault is injected, seconds after the load began" in output_of(
         "faults", "leader-crash"
     )
 
 
 @pytest.mark.parametrize("kind", [kind.kind for kind in FAULTS.values() if kind.kind != "none"])
-def test_every_parameter_says_what_it_is(kind: str) -> None:
-    """A name alone explains nothing."""
+def test_every_parameter_has_a_description(kind: str) -> None:
+    """A name alone does not explain a parameter."""
     assert [
         name
         for name, field in FAULTS[kind].parameters.model_fields.items()
@@ -51,11 +51,11 @@ def test_every_parameter_says_what_it_is(kind: str) -> None:
     ] == []
 
 
-def test_what_this_machine_cannot_do_is_listed_all_the_same_with_the_reason(
-    nothing_here: None,
+def test_an_unavailable_fault_is_listed_with_the_reason_and_a_remedy(
+    no_capabilities: None,
 ) -> None:
-    """And with what would enable it, as often as there are faults that need something."""
-    del nothing_here
-    assert said("faults").count("not available on this machine: not root -> run as root") == sum(
-        len(kind.required_capabilities) for kind in FAULTS.values()
-    )
+    """There is one such line per required capability."""
+    del no_capabilities
+    assert output_of("faults").count(
+        "not available on this machine: not root -> run as root"
+    ) == sum(len(kind.required_capabilities) for kind in FAULTS.values())

@@ -1,4 +1,4 @@
-"""`--until`: more trials for the width of an interval, never for where it lies, and no more than is allowed."""
+"""`--until` adds trials for the width of an interval, not for its position, up to the limits."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from experiments.verdicts.statistics import share
 
 
 def a_cell(acks: int | str, seen: int, of: int, **changes: Any) -> CellResult:
-    """Return a cell of which so many trials lost, and none repeated."""
+    """Return a cell with loss in `seen` of `of` trials, and without duplicates."""
     cell: Cell = {"acks": acks, "fault": "leader-crash"}
     row = CellResult(
         cell=cell,
@@ -35,7 +35,7 @@ def a_cell(acks: int | str, seen: int, of: int, **changes: Any) -> CellResult:
 
 
 def more(*cells: CellResult, width: float = 0.3, max_repeats: int = 1000) -> list[int]:
-    """Return how many repeats the cells are given, those with none left out."""
+    """Return the repeats that are added to each cell, without cells that get none."""
     return list(repeats_needed(cells, RepeatLimits(width=width, max_repeats=max_repeats)).values())
 
 
@@ -43,13 +43,13 @@ def more(*cells: CellResult, width: float = 0.3, max_repeats: int = 1000) -> lis
     ("text", "width"), [("ci<0.1", 0.1), ("ci < 10%", 0.1), (" ci<.25 ", 0.25)]
 )
 def test_a_width_is_a_share_or_a_percentage(text: str, width: float) -> None:
-    """However it is spaced."""
+    """Spaces do not matter."""
     assert RepeatLimits.of(text).width == width
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("30m", 1800), ("1.5h", 5400)])
 def test_a_budget_has_its_unit(text: str, seconds: float) -> None:
-    """A bare number would be anybody's guess."""
+    """Seconds, minutes or hours."""
     assert RepeatLimits.of("ci<0.1", text).budget_s == seconds
 
 
@@ -57,23 +57,23 @@ def test_a_budget_has_its_unit(text: str, seconds: float) -> None:
     "text", ["ci<0", "ci<1", "ci<100%", "ci<", "ci>0.1", "0.1", "ci<0.1<0.2", "ci<1e-1"]
 )
 def test_any_other_goal_is_refused(text: str) -> None:
-    """With what is allowed."""
+    """The message names what is allowed."""
     with pytest.raises(ExperimentError, match=r"--until is .*; allowed: ci<WIDTH"):
         RepeatLimits.of(text)
 
 
-def test_at_first_a_cell_is_given_what_the_width_takes_at_least() -> None:
-    """Below 0.3 lie 0 of 11 and 11 of 11, and no share of fewer trials."""
+def test_a_cell_first_gets_the_minimum_for_the_width() -> None:
+    """0 of 11 and 11 of 11 have intervals below 0.3; no share of fewer trials has."""
     assert more(a_cell(1, 0, 1), a_cell("all", 1, 1)) == [10, 10]
 
 
-def test_a_cell_that_is_narrow_enough_is_given_none() -> None:
-    """However much was lost in it."""
+def test_a_cell_that_is_narrow_enough_gets_no_repeats() -> None:
+    """The share itself does not matter."""
     assert more(a_cell(1, 11, 11), a_cell("all", 0, 11)) == []
 
 
-def test_then_as_many_as_the_share_that_was_seen_asks_for_but_no_more_than_there_are() -> None:
-    """Half of 12 would take 48 for 0.3 if half it is; that is an estimate of twelve trials."""
+def test_a_cell_then_gets_the_repeats_that_its_share_needs_but_at_most_doubles() -> None:
+    """6 of 12 would need 48 trials for 0.3, but that is an estimate from twelve trials."""
     given = more(a_cell(1, 6, 12), a_cell("all", 20, 40))
 
     assert given[0] == 12
@@ -83,8 +83,8 @@ def test_then_as_many_as_the_share_that_was_seen_asks_for_but_no_more_than_there
 @pytest.mark.parametrize(
     ("seen", "of"), [(seen, of) for of in (1, 2, 5, 12, 30) for seen in range(of + 1)]
 )
-def test_what_is_asked_for_is_reached_at_last(seen: int, of: int) -> None:
-    """Trials that go on as they began make every interval narrow enough in a few rounds."""
+def test_every_interval_becomes_narrow_enough_in_a_few_rounds(seen: int, of: int) -> None:
+    """Given that the share stays the same."""
     part = seen / of
     rounds = 0
     while too_wide([cell := a_cell(1, round(part * of), of)], 0.2):
@@ -93,20 +93,20 @@ def test_what_is_asked_for_is_reached_at_last(seen: int, of: int) -> None:
     assert rounds <= 6
 
 
-def test_duplicates_count_as_losses_do() -> None:
+def test_duplicates_count_like_losses() -> None:
     """The wider of both intervals decides."""
     assert more(a_cell(1, 0, 20, duplication=share(10, 20))) == more(a_cell(1, 10, 20))
 
 
-def test_no_cell_goes_beyond_the_most_repeats() -> None:
-    """Void and failed trials were planned too."""
+def test_no_cell_exceeds_the_maximum_of_repeats() -> None:
+    """Void and failed trials count as planned."""
     assert more(
         a_cell(1, 0, 1, planned_trials=4), a_cell("all", 0, 6, planned_trials=6), max_repeats=6
     ) == [2]
 
 
-def test_controls_refused_cells_and_cells_that_are_always_void_are_given_none() -> None:
-    """The first say nothing of the question, the second cannot be run, the third would go on for ever."""
+def test_controls_refused_cells_and_always_void_cells_get_no_repeats() -> None:
+    """Controls do not answer the question; always void cells would never end."""
     nothing: dict[str, Any] = {"sealed_trials": 0, "loss": None, "duplication": None}
     assert (
         more(
@@ -118,22 +118,22 @@ def test_controls_refused_cells_and_cells_that_are_always_void_are_given_none() 
     )
 
 
-def test_a_cell_whose_only_trial_was_void_is_given_another() -> None:
-    """One, until it is known what its trials show."""
+def test_a_cell_whose_only_trial_was_void_gets_another() -> None:
+    """It gets one until a trial is sealed."""
     assert more(a_cell(0, 0, 1, sealed_trials=0, void_trials=1, loss=None, duplication=None)) == [1]
 
 
-def test_a_cut_is_shared_out_a_repeat_at_a_time() -> None:
-    """No cell is ahead of another by more than it asked for."""
-    overrides = {"a": 3, "b": 1, "c": 2}
+def test_a_limit_is_distributed_one_repeat_at_a_time() -> None:
+    """Cells get their repeats in turn."""
+    needed = {"a": 3, "b": 1, "c": 2}
 
-    assert limited(overrides, 4) == {"a": 2, "b": 1, "c": 1}
-    assert limited(overrides, 100) == overrides
-    assert limited(overrides, -1) == {}
+    assert limited(needed, 4) == {"a": 2, "b": 1, "c": 1}
+    assert limited(needed, 100) == needed
+    assert limited(needed, -1) == {}
 
 
 def a_plan(**changes: Any) -> Plan:
-    """Return a plan of three cells and one that is refused."""
+    """Return a plan of three cells and a refused one."""
     axes = [
         {"acks": [0, 1, "all"], "fault": "leader-crash"},
         {"acks": 1, "enable.idempotence": True},
@@ -148,23 +148,23 @@ def a_plan(**changes: Any) -> Plan:
     return plan(parse_experiment(small | changes, "small.yaml"), "small-1", RULES)
 
 
-def without_place(trials: Sequence[TrialSpec]) -> dict[int, TrialSpec]:
-    """Return the trials by repeat, rid of what only their place in the plan decides."""
+def without_position(trials: Sequence[TrialSpec]) -> dict[int, TrialSpec]:
+    """Return the trials by repeat, without the fields that depend on their position."""
     return {trial.repeat: trial.model_copy(update={"trial_id": "", "order": 0}) for trial in trials}
 
 
-def test_added_repeats_are_what_the_plan_would_have_held() -> None:
-    """The same cells, seeds and settings as if they had been asked for at once; only place and number differ."""
+def test_added_repeats_equal_those_of_a_larger_plan() -> None:
+    """Cells, seeds and settings are equal; only position and id differ."""
     few, many = a_plan(repeats=2), a_plan(repeats=5)
     key = cell_key(few.trials[0].cell)
     added = extend_plan(few, {key: 3}).trials[len(few.trials) :]
-    wanted = [trial for trial in many.trials if cell_key(trial.cell) == key and trial.repeat >= 2]
+    expected = [trial for trial in many.trials if cell_key(trial.cell) == key and trial.repeat >= 2]
 
-    assert without_place(added) == without_place(wanted)
+    assert without_position(added) == without_position(expected)
 
 
-def test_added_repeats_stand_behind_all_that_was_planned() -> None:
-    """No id is given twice, to refused cells neither, and orders go on; also when it is done twice."""
+def test_added_repeats_follow_all_planned_trials() -> None:
+    """Ids, also those of refused cells, and orders stay unique, also after two extensions."""
     few = a_plan()
     key = cell_key(few.trials[0].cell)
     twice = extend_plan(extend_plan(few, {key: 2}), {key: 1, cell_key(few.trials[1].cell): 4})
@@ -179,8 +179,8 @@ def test_added_repeats_stand_behind_all_that_was_planned() -> None:
     )
 
 
-def test_added_repeats_keep_to_their_cluster() -> None:
-    """A cluster a group, not a cluster a trial."""
+def test_added_repeats_are_grouped_by_cluster() -> None:
+    """The cluster changes once per group, not once per trial."""
     few = a_plan(
         axes={
             "acks": [0, 1, "all"],

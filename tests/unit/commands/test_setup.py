@@ -1,4 +1,4 @@
-"""Set-up: what it makes is complete when it says so."""
+"""Set-up writes its marker only after the work is complete."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.fakes.surroundings import FakeSurroundings
+from support.fakes.infrastructure import FakeSurroundings
 
 from experiments.errors import HealFailed
 from experiments.orchestration import services, steps
@@ -119,7 +119,7 @@ def test_the_machine_lock_is_reentrant(tmp_path: Path) -> None:
 def test_airflow_writes_below_the_home_and_ignores_another_installations_settings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Home, database and logs are below ackbench's home; inherited AIRFLOW variables are removed."""
+    """Database and logs are below ackbench's home; inherited AIRFLOW variables are removed."""
     monkeypatch.setenv("AIRFLOW__CORE__EXECUTOR", "CeleryExecutor")
     monkeypatch.setenv("AIRFLOW__CELERY__BROKER_URL", "redis://elsewhere")
     environment = airflow_environment(Home(tmp_path))

@@ -1,4 +1,4 @@
-"""The summary run's metrics."""
+"""The metrics of the summary run."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from support.builders.findings import finding_input, truth
 
 from experiments.tracking.runs import verdict_metrics
 
-MLFLOW_TAKES = 250
+MLFLOW_NAME_LIMIT = 250
 
 
-def test_cells_with_long_names_have_metrics_of_their_own_that_mlflow_takes() -> None:
-    """Names that differ behind the cut are told apart."""
+def test_long_cell_names_are_cut_to_unique_names_within_mlflows_limit() -> None:
+    """Names that differ only after the cut stay distinct."""
     results = finding_input(truth({"acks": 1}), truth({"acks": "all"})).results
     cells = [
         cell.model_copy(
@@ -25,4 +25,4 @@ def test_cells_with_long_names_have_metrics_of_their_own_that_mlflow_takes() -> 
     ]
 
     assert len(set(names)) == len(names) == sum(cell.loss is not None for cell in cells) > 1
-    assert max(map(len, names)) <= MLFLOW_TAKES
+    assert max(map(len, names)) <= MLFLOW_NAME_LIMIT

@@ -1,4 +1,4 @@
-"""What MLflow is told, against a real SQLite store of the test's own."""
+"""The runs that MLflow holds, in a real SQLite store."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SWEEP_ID = "planted-20260101T000000-abcd"
 
 
 def a_sweep(home: Home, sweep_id: str = SWEEP_ID) -> SweepFolder:
-    """Plan three trials and a refused cell; seal the first, fail the second, leave the third."""
+    """Plan three trials and a refused cell; seal the first, fail the second, skip the third."""
     specs = tuple(
         a_spec(sweep_id=sweep_id, trial_id=f"{n:03d}-abcdef", label=f"acks=1 number={n}", order=n)
         for n in range(3)
@@ -53,13 +53,13 @@ def a_sweep(home: Home, sweep_id: str = SWEEP_ID) -> SweepFolder:
             refused=(refused,),
         )
     )
-    sealed(sweep, specs[0])
+    seal_empty(sweep, specs[0])
     sweep.failed("001-abcdef").mkdir()
     (sweep.failed("001-abcdef") / "reason.txt").write_text("NodeFailed: node 2 died\n")
     return sweep
 
 
-def sealed(sweep: SweepFolder, spec: TrialSpec) -> None:
+def seal_empty(sweep: SweepFolder, spec: TrialSpec) -> None:
     """Seal an empty ledger."""
     partial = sweep.partial(spec.trial_id)
     partial.mkdir()
@@ -77,7 +77,7 @@ def sealed(sweep: SweepFolder, spec: TrialSpec) -> None:
 def tracked(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> tuple[Home, SweepFolder, store.TrackedSweep]:
-    """A sweep, tracked once in a home whose path needs quoting."""
+    """Track a sweep once, in a home whose path needs quoting."""
     home = Home(tmp_path_factory.mktemp("a home, 50% full"))
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("MLFLOW_TRACKING_URI", raising=False)
@@ -87,14 +87,15 @@ def tracked(
 
 
 def runs(home: Home, sweep_id: str = SWEEP_ID) -> list[Any]:
-    """Return the sweep's runs, as MLflow has them."""
+    """Return the sweep's runs from MLflow."""
     from mlflow.tracking import MlflowClient
 
     client = MlflowClient(store.embedded_uri(home))
     experiments = client.search_experiments(filter_string="name = 'ackbench/planted'")
     return list(
         client.search_runs(
-            [found.experiment_id for found in experiments], f"tags.sweep_id = '{sweep_id}'"
+            [experiment.experiment_id for experiment in experiments],
+            f"tags.sweep_id = '{sweep_id}'",
         )
     )
 
@@ -104,10 +105,10 @@ def run_of(home: Home, trial_id: str) -> Any:
     return next(run for run in runs(home) if run.data.tags["trial_id"] == trial_id)
 
 
-def test_there_is_one_flat_run_a_trial_and_a_summary(
+def test_there_is_one_run_per_trial_and_a_summary_and_none_is_nested(
     tracked: tuple[Home, SweepFolder, store.TrackedSweep],
 ) -> None:
-    """A trial that never ran has none; a nested run would collapse in MLflow's list."""
+    """A trial that never ran has no run. MLflow's list would collapse nested runs."""
     found = runs(tracked[0])
     assert sorted(run.data.tags["trial_id"] for run in found) == [
         "000-abcdef",
@@ -117,7 +118,7 @@ def test_there_is_one_flat_run_a_trial_and_a_summary(
     assert not any("mlflow.parentRunId" in run.data.tags for run in found)
 
 
-def test_a_run_is_tagged_with_all_it_is_found_by(
+def test_a_run_has_tags_to_search_for(
     tracked: tuple[Home, SweepFolder, store.TrackedSweep],
 ) -> None:
     """Sweep, cell, experiment, status and fault."""
@@ -136,18 +137,20 @@ def test_a_run_is_tagged_with_all_it_is_found_by(
     }
 
 
-def test_params_are_kafkas_own_names(tracked: tuple[Home, SweepFolder, store.TrackedSweep]) -> None:
-    """And the workload's."""
+def test_params_have_kafkas_own_names(
+    tracked: tuple[Home, SweepFolder, store.TrackedSweep],
+) -> None:
+    """The workload's have a prefix."""
     params = run_of(tracked[0], "000-abcdef").data.params
     assert params["acks"] == "1"
     assert params["socket.timeout.ms"] == "1000"
     assert params["workload.rate_records_per_s"] == "1000.0"
 
 
-def test_a_failed_trial_is_a_failed_run_with_its_reason_and_no_figures(
+def test_a_failed_trial_is_a_failed_run_with_its_reason_and_no_results(
     tracked: tuple[Home, SweepFolder, store.TrackedSweep],
 ) -> None:
-    """Zeros would be read as results."""
+    """Zeros would look like results."""
     run = run_of(tracked[0], "001-abcdef")
     assert (run.info.status, run.data.tags["reason"]) == ("FAILED", "NodeFailed: node 2 died")
     assert not any(
@@ -155,23 +158,23 @@ def test_a_failed_trial_is_a_failed_run_with_its_reason_and_no_figures(
     )
 
 
-def test_the_summary_lists_refused_cells_and_holds_the_table(
+def test_the_summary_lists_refused_cells_and_has_the_table(
     tracked: tuple[Home, SweepFolder, store.TrackedSweep],
 ) -> None:
-    """With the client's own reason; the table is on the run's page and beside it as a file."""
+    """The client's message is the reason; the table is in the description and an artifact."""
     home, _, _ = tracked
     summary = run_of(home, "summary")
     assert summary.data.tags["refused_cells"] == "acks=0 idem=on: acks must be all"
     assert "acks must be all" in summary.data.tags["mlflow.note.content"]
     assert summary.data.metrics["sweep/sealed_trials"] == 1
-    kept = {path.name for path in (home.mlflow / "artifacts").rglob("*") if path.is_file()}
-    assert kept == {"results.json", "table.txt", "report.html"}
+    artifacts = {path.name for path in (home.mlflow / "artifacts").rglob("*") if path.is_file()}
+    assert artifacts == {"results.json", "table.txt", "report.html"}
 
 
-def test_the_summary_holds_the_verdicts_and_what_the_controls_showed(
+def test_the_summary_has_the_verdicts_and_the_results_of_the_controls(
     tracked: tuple[Home, SweepFolder, store.TrackedSweep],
 ) -> None:
-    """One tag a promise, to be searched for; before anything is measured nothing is held."""
+    """There is one tag per guarantee; no verdict is HELD before the measurement."""
     summary = run_of(tracked[0], "summary")
     assert {
         name: value for name, value in summary.data.tags.items() if name.startswith("verdict/")
@@ -186,7 +189,7 @@ def test_the_summary_holds_the_verdicts_and_what_the_controls_showed(
 
 
 def test_shares_and_their_bounds_are_metrics_of_the_summary() -> None:
-    """Under names that MLflow takes, a chart for each kind."""
+    """Their names contain only characters that MLflow allows; each kind has a chart."""
     cell = CellResult(
         cell={"acks": 1},
         label="acks=1 RF=3 a/b",
@@ -213,8 +216,8 @@ def test_shares_and_their_bounds_are_metrics_of_the_summary() -> None:
     }
 
 
-def test_a_second_time_adds_nothing(tracked: tuple[Home, SweepFolder, store.TrackedSweep]) -> None:
-    """The same runs, with the same single value of each metric."""
+def test_tracking_again_adds_nothing(tracked: tuple[Home, SweepFolder, store.TrackedSweep]) -> None:
+    """The runs stay the same, and each metric keeps its single value."""
     home, sweep, first = tracked
     assert store.track(sweep, home) == first
     assert len(runs(home)) == 3
@@ -226,17 +229,17 @@ def test_a_second_time_adds_nothing(tracked: tuple[Home, SweepFolder, store.Trac
     assert [metric.value for metric in history] == [1.5]
 
 
-def test_a_trial_that_was_run_after_all_replaces_its_failed_run(
+def test_a_resumed_trial_replaces_its_failed_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Going on with a sweep leaves no run behind that says otherwise."""
+    """No run of the earlier attempt is left."""
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     home = Home(tmp_path)
     sweep = a_sweep(home)
     store.track(sweep, home)
     (sweep.failed("001-abcdef") / "reason.txt").unlink()
     sweep.failed("001-abcdef").rmdir()
-    sealed(sweep, sweep.plan().trial("001-abcdef"))
+    seal_empty(sweep, sweep.plan().trial("001-abcdef"))
     store.track(sweep, home)
     run = run_of(home, "001-abcdef")
     assert (run.info.status, run.data.tags["status"], "reason" in run.data.tags) == (
@@ -247,35 +250,36 @@ def test_a_trial_that_was_run_after_all_replaces_its_failed_run(
     assert len(runs(home)) == 3
 
 
-def test_links_open_the_comparison_and_say_what_serves_it(
+def test_links_open_the_comparison_and_name_the_command_that_serves_it(
     tracked: tuple[Home, SweepFolder, store.TrackedSweep],
 ) -> None:
-    """The charts of this sweep alone, not MLflow's landing page."""
-    home, sweep, made = tracked
-    charts, together, summary, note = store.links(sweep, home)
+    """They show the charts of this sweep only."""
+    home, sweep, ids = tracked
+    charts, comparison, summary, note = store.links(sweep, home)
     assert charts.startswith(
-        f"http://127.0.0.1:5000/#/experiments/{made.experiment_id}/runs?workflowType=machine_learning&compareRunsMode=CHART"
+        f"http://127.0.0.1:5000/#/experiments/{ids.experiment_id}/runs"
+        "?workflowType=machine_learning&compareRunsMode=CHART"
     )
     assert SWEEP_ID in charts
-    assert all(run_id in together for run_id in made.trial_run_ids)
-    assert summary.endswith(made.summary_run_id)
+    assert all(run_id in comparison for run_id in ids.trial_run_ids)
+    assert summary.endswith(ids.summary_run_id)
     assert "ackbench up" in note
 
 
-def test_links_of_a_sweep_that_was_never_tracked_are_none(tmp_path: Path) -> None:
-    """Rather than links to nothing."""
+def test_a_sweep_that_was_never_tracked_has_no_links(tmp_path: Path) -> None:
+    """A link would open an empty page."""
     assert store.links(SweepFolder(tmp_path), Home(tmp_path)) == ()
 
 
-def test_a_password_in_the_servers_address_is_not_kept(tmp_path: Path) -> None:
-    """What is written down is shown to people."""
-    made = store.TrackedSweep(
+def test_the_password_in_the_servers_address_is_not_recorded(tmp_path: Path) -> None:
+    """Links show the address."""
+    ids = store.TrackedSweep(
         tracking_uri=store.without_credentials("https://me:secret@mlflow.example"),
         experiment_id="7",
         summary_run_id="s",
         trial_run_ids=("a",),
     )
-    (tmp_path / "mlflow.json").write_text(made.model_dump_json())
+    (tmp_path / "mlflow.json").write_text(ids.model_dump_json())
     assert (
         store.links(SweepFolder(tmp_path), Home(tmp_path))[-1]
         == "https://mlflow.example/#/experiments/7/runs/s"
@@ -286,9 +290,9 @@ LATENCY = Quantiles(records=9, negative_records=0, p50=1.0, p90=2.0, p99=3.0, p9
 NO_FATES = dict.fromkeys(Fates.model_fields, 0)
 
 
-def content(**changes: Any) -> RunContent:
+def run_of_trial(**changes: Any) -> RunContent:
     """Return the run of a measured trial, with some values changed."""
-    return content_of(
+    return run_of_spec(
         a_spec(
             topic={"min.insync.replicas": "2", "acks": "x"},
             consumer={"isolation.level": "read_uncommitted"},
@@ -297,8 +301,8 @@ def content(**changes: Any) -> RunContent:
     )
 
 
-def content_of(spec: TrialSpec, **changes: Any) -> RunContent:
-    """Return the run of a measured trial that was planned so."""
+def run_of_spec(spec: TrialSpec, **changes: Any) -> RunContent:
+    """Return the run of a measured trial with this plan."""
     measured: dict[str, Any] = {
         "trial_id": spec.trial_id,
         "cell": spec.cell,
@@ -330,9 +334,9 @@ def content_of(spec: TrialSpec, **changes: Any) -> RunContent:
     return trial_run(TrialResult(**{**measured, **changes}), spec, record)
 
 
-def test_metrics_are_named_group_slash_name_and_unit() -> None:
-    """MLflow groups its charts by what stands before the slash."""
-    metrics = content(reordered=4, missed=5, redelivered=6, generator_late=True).metrics
+def test_metric_names_are_group_slash_name_and_unit() -> None:
+    """MLflow groups its charts by the text before the slash."""
+    metrics = run_of_trial(reordered=4, missed=5, redelivered=6, generator_late=True).metrics
     expected: dict[str, float] = {
         "loss/lost_low_records": 3,
         "loss/lost_high_records": 7,
@@ -354,22 +358,24 @@ def test_metrics_are_named_group_slash_name_and_unit() -> None:
     assert {name: metrics[name] for name in expected} == expected
 
 
-def test_a_value_that_a_trial_does_not_have_is_no_metric() -> None:
-    """Nothing was read end to end, so there is no latency of it, not one of 0."""
-    metrics = content(lost=None, unavailable_ms=None).metrics
-    assert not any(name.startswith(("latency/end_to_end", "loss/", "availability/")) for name in metrics)
+def test_a_value_that_was_not_measured_is_no_metric() -> None:
+    """Without reads there is no end-to-end latency; 0 would be wrong."""
+    metrics = run_of_trial(lost=None, unavailable_ms=None).metrics
+    assert not any(
+        name.startswith(("latency/end_to_end", "loss/", "availability/")) for name in metrics
+    )
 
 
-def test_a_name_that_two_scopes_share_is_told_apart() -> None:
-    """The producer's stands bare, the others say whose they are."""
-    params = content().params
+def test_a_param_name_that_two_scopes_share_gets_a_prefix() -> None:
+    """The producer's has none; the others have their scope."""
+    params = run_of_trial().params
     assert (params["acks"], params["topic.acks"], params["min.insync.replicas"]) == ("1", "x", "2")
     assert params["broker.broker.session.timeout.ms"] == "4000"
     assert params["consumer.isolation.level"] == "read_uncommitted"
 
 
-def test_params_say_what_the_cluster_is_made_of() -> None:
-    """Who holds the metadata, on how many nodes, at which levels of features, under the names that a file has."""
+def test_params_describe_the_cluster() -> None:
+    """Metadata store, its nodes and feature levels, under the names of an experiment's file."""
     spec = a_spec()
     kraft = spec.model_copy(
         update={
@@ -385,16 +391,20 @@ def test_params_say_what_the_cluster_is_made_of() -> None:
             )
         }
     )
-    kept, held = content_of(kraft).params, content_of(zookeeper).params
+    kraft_params, zookeeper_params = run_of_spec(kraft).params, run_of_spec(zookeeper).params
 
     assert (
-        kept["coordination"],
-        kept["controllers"],
-        kept["eligible.leader.replicas.version"],
+        kraft_params["coordination"],
+        kraft_params["controllers"],
+        kraft_params["eligible.leader.replicas.version"],
     ) == ("kraft", "3", "1")
-    assert (held["coordination"], held["zookeeper.nodes"], "controllers" in held) == (
+    assert (
+        zookeeper_params["coordination"],
+        zookeeper_params["zookeeper.nodes"],
+        "controllers" in zookeeper_params,
+    ) == (
         "zookeeper",
         "3",
         False,
     )
-    assert kept["client.defaults"] == "false"
+    assert kraft_params["client.defaults"] == "false"

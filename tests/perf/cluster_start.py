@@ -1,4 +1,7 @@
-"""How long a cluster takes to start, with start-up caches and without, by turns: the machine's weather is the same for both."""
+"""The start time of a cluster with and without start-up caches.
+
+Both alternate, so that the machine's other load affects both.
+"""
 
 from __future__ import annotations
 
@@ -15,33 +18,35 @@ from infra.machine.home import Home
 
 @dataclass(frozen=True)
 class Starts:
-    """Seconds from nothing to a whole cluster of three nodes, each round."""
+    """Seconds to a healthy cluster of three nodes, per round."""
 
     with_caches_s: tuple[float, ...]
     without_s: tuple[float, ...]
 
     @property
     def ratio(self) -> float:
-        """How many times longer it takes without."""
+        """Time without caches, divided by the time with them."""
         return median(self.without_s) / median(self.with_caches_s)
 
 
 def cluster_starts(home: Home, rounds: int = 3) -> Starts:
-    """Provision and destroy clusters, by turns with and without."""
+    """Provision and destroy clusters, alternately with and without caches."""
     launch = launch_spec(home.cache, ClusterSpec())
-    cold = replace(
+    without_caches = replace(
         launch,
         command=tuple(word for word in launch.command if not word.startswith("-XX:AOTCache")),
     )
-    pairs = [(_seconds(home, launch), _seconds(home, cold)) for _ in range(rounds)]
-    return Starts(tuple(warm for warm, _ in pairs), tuple(without for _, without in pairs))
+    pairs = [(_seconds(home, launch), _seconds(home, without_caches)) for _ in range(rounds)]
+    return Starts(
+        tuple(with_caches for with_caches, _ in pairs), tuple(without for _, without in pairs)
+    )
 
 
 def _seconds(home: Home, launch: LaunchSpec) -> float:
-    began = time.monotonic()
+    begin = time.monotonic()
     cluster = provision_with(
         home.clusters, f"perf-start-{uuid.uuid4().hex[:6]}", ClusterSpec(), launch
     )
-    taken_s = time.monotonic() - began
+    taken_s = time.monotonic() - begin
     cluster.destroy()
     return taken_s
