@@ -37,7 +37,7 @@ _SIDES: Final = {"attempt": _ATTEMPT, "copy": _PLACE, "behind": _PLACE, "missed"
 """What the attempts, the log, the log's order and the reads contribute to a record, by column."""
 
 
-def suspect_records(blocks: DataFrame, behind: DataFrame, marks: DataFrame) -> DataFrame:
+def suspect_records(blocks: DataFrame, behind: DataFrame, trial_info: DataFrame) -> DataFrame:
     """Return which records to look up.
 
     These are records that are absent although they were not rejected; present although they were
@@ -46,7 +46,7 @@ def suspect_records(blocks: DataFrame, behind: DataFrame, marks: DataFrame) -> D
     Args:
         blocks: of `spark_jobs.measures.fates.record_blocks`.
         behind: of `spark_jobs.measures.order.reordered_rows`.
-        marks: trial_no, consumer_at_end; one row per trial. If the concurrent consumer did not
+        trial_info: trial_no, consumer_at_end; one row per trial. If the concurrent consumer did not
             reach the end, it is unknown what it missed.
 
     Returns:
@@ -68,7 +68,7 @@ def suspect_records(blocks: DataFrame, behind: DataFrame, marks: DataFrame) -> D
     missed = sf.when(sf.col("consumer_at_end"), difference("present", "read")).otherwise(zero())
     suspect = (
         blocks.where("block IS NOT NULL")
-        .join(sf.broadcast(marks.select("trial_no", "consumer_at_end")), "trial_no")
+        .join(sf.broadcast(trial_info.select("trial_no", "consumer_at_end")), "trial_no")
         .select(
             *BLOCK, reduce(Column.bitwiseOR, [*odd, missed]).alias("wanted"), missed.alias("missed")
         )

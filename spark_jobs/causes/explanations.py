@@ -123,7 +123,7 @@ class ExplanationTables:
 
 def explanation_tables(
     screening: Screening,
-    marks: DataFrame,
+    trial_info: DataFrame,
     ledgers: Sequence[Ledger],
     trials: pa.Table,
     gaps: pa.Table,
@@ -132,7 +132,7 @@ def explanation_tables(
 
     Args:
         screening: of `spark_jobs.causes.screening.screen`.
-        marks: trial_id, trial_no; one row per trial.
+        trial_info: trial_id, trial_no; one row per trial.
         ledgers: of the trials, in the order of their numbers.
         trials: the table `trials`.
         gaps: the table `gaps`.
@@ -146,7 +146,7 @@ def explanation_tables(
     evidence = evidence_by_trial(
         [ledger.record for ledger in ledgers], screening.frames.events, screening.frames.epochs
     )
-    ranges = _appended_ranges(screening.frames.log, marks, ledgers, records)
+    ranges = _appended_ranges(screening.frames.log, trial_info, ledgers, records)
     explained = anomalies(records, ranges, evidence)
     return ExplanationTables(explained, attribution(explained), outages(gaps, evidence))
 
@@ -239,7 +239,7 @@ def _check_counts(trials: pa.Table, records: pa.Table) -> None:
 
 
 def _appended_ranges(
-    log: DataFrame, marks: DataFrame, ledgers: Sequence[Ledger], records: pa.Table
+    log: DataFrame, trial_info: DataFrame, ledgers: Sequence[Ledger], records: pa.Table
 ) -> pa.Table:
     """Return what each leader epoch appended, of trials that lost a record without an offset.
 
@@ -251,7 +251,7 @@ def _appended_ranges(
     trials = sorted(set(without_offset["trial_id"].to_pylist()))
     if not trials:
         return APPENDED_RANGES.empty_table()
-    numbers = marks.where(marks["trial_id"].isin(trials)).select("trial_no")
+    numbers = trial_info.where(trial_info["trial_id"].isin(trials)).select("trial_no")
     ranges = appended_ranges(log.join(numbers, "trial_no", "left_semi"))
     return collect_with_trial_ids(ranges, ledgers).select(APPENDED_RANGES.names)
 

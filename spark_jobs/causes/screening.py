@@ -73,24 +73,24 @@ class Screening:
 
 
 @contextmanager
-def screen(frames: Frames, marks: DataFrame, executor: Executor) -> Iterator[Screening]:
+def screen(frames: Frames, trial_info: DataFrame, executor: Executor) -> Iterator[Screening]:
     """Screen the records, and keep the results in memory until the context ends.
 
     Args:
         frames: the ledgers' rows, with trial_no.
-        marks: of `spark_jobs.io.frames.trial_info`.
+        trial_info: of `spark_jobs.io.frames.trial_info`.
         executor: threads that query Spark in parallel with this one.
     """
     cache = _Cache([])
     try:
-        yield _screen(frames, marks, cache, executor)
+        yield _screen(frames, trial_info, cache, executor)
     finally:
         cache.free()
 
 
-def _screen(frames: Frames, marks: DataFrame, cache: _Cache, executor: Executor) -> Screening:
+def _screen(frames: Frames, trial_info: DataFrame, cache: _Cache, executor: Executor) -> Screening:
     rows_behind = executor.submit(lambda: cache.if_any(rows_out_of_order(frames.log)))
-    longest_gaps = executor.submit(lambda: _gaps(frames, marks, cache))
+    longest_gaps = executor.submit(lambda: _gaps(frames, trial_info, cache))
     blocks = cache.always(record_blocks(frames.attempts, frames.log, frames.reads))
     counts = _count_suspect_blocks(blocks)
     blocks_with_duplicates, reread_blocks, blocks_without_id = (
@@ -103,7 +103,7 @@ def _screen(frames: Frames, marks: DataFrame, cache: _Cache, executor: Executor)
     repeated = cache.if_any(suspect_reads(frames.reads, reread_blocks), _count_if_none(counts[1]))
     latencies = both_latencies(
         frames.attempts, first_reads(frames.reads, reread_blocks, repeated)
-    ).transform(to_microseconds, marks)
+    ).transform(to_microseconds, trial_info)
     late = rows_behind.result().transform(reordered_rows, duplicates)
     return Screening(
         frames=frames,
@@ -114,22 +114,24 @@ def _screen(frames: Frames, marks: DataFrame, cache: _Cache, executor: Executor)
         latencies=latencies,
         histogram=cache.always(latencies.transform(to_slots).transform(histogram)),
         redelivered=repeated.transform(find_redelivered),
-        suspect_records=cache.if_any(blocks.transform(suspect_records, late, marks)),
+        suspect_records=cache.if_any(blocks.transform(suspect_records, late, trial_info)),
         gaps=longest_gaps,
         trials_with_rows_without_id=blocks_without_id.select("trial_no"),
     )
 
 
-def _gaps(frames: Frames, marks: DataFrame, cache: _Cache) -> DataFrame:
+def _gaps(frames: Frames, trial_info: DataFrame, cache: _Cache) -> DataFrame:
     """Return the longest gaps: by wide slots and, where they are too short for those, by narrow."""
     # A partition that stores records is available, whatever becomes of their transactions: the
     # delivery report counts.
     delivered = frames.attempts.withColumn("outcome", sf.col("reported_outcome"))
-    due = due_acknowledgements(delivered, marks).unionByName(due_deliveries(frames.reads, marks))
-    coarse = cache.always(longest_gaps(due, marks, COARSE_SLOT_NS))
+    due = due_acknowledgements(delivered, trial_info).unionByName(
+        due_deliveries(frames.reads, trial_info)
+    )
+    coarse = cache.always(longest_gaps(due, trial_info, COARSE_SLOT_NS))
     short = cache.if_any(coarse.where(sf.col("gap_ns") < COARSE_SLOT_NS).select(*PARTITION_SIDE))
     return coarse.where(sf.col("gap_ns") >= COARSE_SLOT_NS).unionByName(
-        longest_gaps(due.join(short, list(PARTITION_SIDE), "left_semi"), marks)
+        longest_gaps(due.join(short, list(PARTITION_SIDE), "left_semi"), trial_info)
     )
 
 

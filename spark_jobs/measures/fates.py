@@ -60,19 +60,19 @@ def record_blocks(attempts: DataFrame, log: DataFrame, reads: DataFrame) -> Data
         `corrupt`, its other rows, whose ids are not reliable, and `reads`, the reads. In rows
         without a reliable id, the block is null.
     """
-    marks = (
-        attempts.transform(_attempt_marks)
-        .unionByName(log.transform(_log_marks))
-        .unionByName(reads.transform(_read_marks))
+    rows = (
+        attempts.transform(_attempt_bits)
+        .unionByName(log.transform(_log_bits))
+        .unionByName(reads.transform(_read_bits))
     )
     aggregates = (
         *(bitmap_union(name).alias(name) for name in _BITMAPS),
         *(sf.sum(name).alias(name) for name in _COUNTS),
     )
-    return marks.groupBy(*BLOCK).agg(*aggregates).select(*BLOCK, *_BITMAPS, *_COUNTS)
+    return rows.groupBy(*BLOCK).agg(*aggregates).select(*BLOCK, *_BITMAPS, *_COUNTS)
 
 
-def _attempt_marks(attempts: DataFrame) -> DataFrame:
+def _attempt_bits(attempts: DataFrame) -> DataFrame:
     return with_block(attempts).select(
         *BLOCK,
         *_side(
@@ -81,7 +81,7 @@ def _attempt_marks(attempts: DataFrame) -> DataFrame:
     )
 
 
-def _log_marks(log: DataFrame) -> DataFrame:
+def _log_bits(log: DataFrame) -> DataFrame:
     intact = sf.col("intact")
     key = (sf.when(intact, sf.col(name)).alias(name) for name in ("producer", "block"))
     return with_block(log).select(
@@ -97,7 +97,7 @@ def _log_marks(log: DataFrame) -> DataFrame:
     )
 
 
-def _read_marks(reads: DataFrame) -> DataFrame:
+def _read_bits(reads: DataFrame) -> DataFrame:
     return with_block(reads).select(
         *BLOCK, *_side({"read": sf.col("bit"), "reads": sf.lit(1).cast("long")})
     )

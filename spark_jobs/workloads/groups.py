@@ -183,19 +183,19 @@ def group_redeliveries(processed: DataFrame) -> DataFrame:
     return again.groupBy("trial_no", "group").agg(sf.count("*").alias("redelivered_reads"))
 
 
-def processing_gaps(processed: DataFrame, marks: DataFrame) -> DataFrame:
+def processing_gaps(processed: DataFrame, trial_info: DataFrame) -> DataFrame:
     """Return the longest time during the load in which a group processed nothing of a partition.
 
     Args:
         processed: of `member_reads`.
-        marks: of `spark_jobs.io.frames.trial_info`.
+        trial_info: of `spark_jobs.io.frames.trial_info`.
 
     Returns:
         trial_no, group, partition, processing_gap_ns; no row for a partition of which the group
         processed nothing.
     """
     timed = processed.join(
-        sf.broadcast(marks.select("trial_no", "load_begin_ns", "load_end_ns")),
+        sf.broadcast(trial_info.select("trial_no", "load_begin_ns", "load_end_ns")),
         "trial_no",
     )
     at = sf.least(sf.greatest("received_ns", "load_begin_ns"), "load_end_ns")

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 from support import tally
-from support.builders.corner_cases import CORNERS
+from support.builders.corner_cases import CORNER_CASES
 from support.builders.generated import generate_histories, shrink
 from support.builders.histories import History, play
 from support.reference.results import plain_result
@@ -35,8 +35,10 @@ Tables = dict[str, pa.Table]
 def test_spark_finds_what_a_loop_over_every_record_finds(spark: SparkSession, job: int) -> None:
     """A job measures hundreds of trials; a history that differs is shortened and printed."""
     generated = [
-        *(CORNERS if job == 0 else ()),
-        *generate_histories(min(HISTORIES_PER_JOB, HISTORIES - job * HISTORIES_PER_JOB), SEED + job),
+        *(CORNER_CASES if job == 0 else ()),
+        *generate_histories(
+            min(HISTORIES_PER_JOB, HISTORIES - job * HISTORIES_PER_JOB), SEED + job
+        ),
     ]
     wrong = [
         history for history, bad in zip(generated, _differ(spark, generated), strict=True) if bad
