@@ -5,6 +5,8 @@ The project's `docs/lessons` is written by this module.
 
 from __future__ import annotations
 
+import re
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -20,6 +22,18 @@ from infra.machine.files import replace_file
 from infra.machine.home import Home
 
 INDEX: Final = "README.md"
+_LINE_CHARACTERS: Final = 100
+_UNBROKEN: Final = ("#", "|", "![")
+"""Beginnings of headings, rows of tables and images, which Markdown keeps on one line."""
+_INDENTS: Final = {"> ": "> ", "- ": "  "}
+"""What the further lines of a quotation or of a list item begin with."""
+_UNBREAKABLE: Final = re.compile(
+    r" (?:[-+*>]|#{1,6}|[0-9]+[.)])(?= |$)"  # would begin a list item, a quotation or a heading
+    r"|(?<=[0-9]) (?:%|ms|s)(?![a-z])"  # a figure and its unit
+    r"|`[^`]+`"  # a command
+)
+"""Text with spaces at which a line must not be broken."""
+_NO_BREAK_SPACE: Final = "\N{NO-BREAK SPACE}"
 
 
 def write_chapters(folder: TourFolder, home: Home, target: Path) -> Path:
@@ -40,12 +54,43 @@ def write_chapters(folder: TourFolder, home: Home, target: Path) -> Path:
     for result in results:
         if result.finding:
             plan = find_sweep(home, str(result.stop.sweep_id)).plan()
-            text = "\n".join(chapter_lines(result, result.finding, plan)) + "\n"
-            replace_file(target / f"{_stem(result)}.md", text)
+            text = "\n".join(chapter_lines(result, result.finding, plan))
+            replace_file(target / f"{_stem(result)}.md", f"{wrap_markdown(text)}\n")
             if result.plot:
                 replace_file(target / f"{_stem(result)}.svg", standalone_svg(result.plot.svg))
-    replace_file(target / INDEX, "\n".join(_index_lines(results)) + "\n")
+    index = "\n".join(_index_lines(results))
+    replace_file(target / INDEX, f"{wrap_markdown(index)}\n")
     return target / INDEX
+
+
+def wrap_markdown(text: str) -> str:
+    """Return Markdown with its prose wrapped at 100 columns.
+
+    Headings, tables, images and code blocks keep their lines.
+
+    Args:
+        text: Markdown in which each paragraph, quotation and list item is one line.
+    """
+    lines: list[str] = []
+    in_code = False
+    for line in text.split("\n"):
+        in_code ^= line.startswith("```")
+        if in_code or len(line) <= _LINE_CHARACTERS or line.startswith(_UNBROKEN):
+            lines.append(line)
+        else:
+            lines += _wrap_line(line)
+    return "\n".join(lines)
+
+
+def _wrap_line(line: str) -> Iterator[str]:
+    wrapped = textwrap.wrap(
+        _UNBREAKABLE.sub(lambda found: found[0].replace(" ", _NO_BREAK_SPACE), line),
+        _LINE_CHARACTERS,
+        subsequent_indent=_INDENTS.get(line[:2], ""),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    yield from (part.replace(_NO_BREAK_SPACE, " ") for part in wrapped)
 
 
 def _stem(result: ClaimResult) -> str:
@@ -58,6 +103,7 @@ def _index_lines(results: list[ClaimResult]) -> Iterator[str]:
         "Each chapter has the claim, how Kafka works, the experiment, its results, and settings "
         "for production."
     )
+    yield ""
     yield (
         "`ackbench tour` tests all claims and writes one page with the findings; `ackbench tour "
         "--resume newest --chapters FOLDER` writes these chapters."
@@ -73,7 +119,7 @@ def _index_lines(results: list[ClaimResult]) -> Iterator[str]:
 
 
 def chapter_lines(result: ClaimResult, finding: Finding, plan: Plan) -> Iterator[str]:
-    """Yield the lines of a chapter.
+    """Yield the lines of a chapter; each paragraph is one line.
 
     Args:
         result: the claim and what its sweep measured.
