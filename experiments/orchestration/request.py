@@ -7,7 +7,7 @@ Importing this module does not import Airflow, which takes about 3 s of CPU time
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -16,6 +16,7 @@ from experiments.ledger.record import Scalar
 from experiments.messages.validation import describe_validation_error
 from experiments.planning.overrides import Overrides, parse_override
 from experiments.planning.yaml_reader import parse_values
+from experiments.sweep.plan import ClientKind
 from infra.errors import InputError
 
 if TYPE_CHECKING:
@@ -151,7 +152,7 @@ def trigger_form(
             "description": f"Axis; choose one or more. {_IF_EMPTY} Combined faults and parameters "
             "go below: `fault=leader-crash(at_s=1) >> follower-pause`.",
         },
-        "client": _choices("client", ("librdkafka", "java")),
+        "client": _choices("client", get_args(ClientKind)),
         "client_defaults": _choices("client.defaults", ("false", "true")),
         "rate_records_per_s": _number(
             "Rate", "Records per second, of all producers together.", 10_000_000
