@@ -24,7 +24,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     from support import tally
 
     if hasattr(session.config, "workeroutput"):
-        session.config.workeroutput["counted"] = tally.counted()
+        session.config.workeroutput["counted"] = tally.counts()
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -40,5 +40,5 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Print the counts."""
     from support import tally
 
-    for line in tally.lines():
+    for line in tally.summary_lines():
         terminalreporter.write_line(line)

@@ -25,7 +25,7 @@ from infra.kafka.spec import ClusterSpec
 from infra.machine.home import Home
 
 pytestmark = pytest.mark.cluster
-IMPATIENT = {
+SHORT_SESSION = {
     "session.timeout.ms": "2000",
     "heartbeat.interval.ms": "300",
     "max.poll.interval.ms": "2000",
@@ -48,7 +48,7 @@ def run(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
         trial_id: str,
         fault: str,
         commit: str,
-        consumer: dict[str, str] = IMPATIENT,
+        consumer: dict[str, str] = SHORT_SESSION,
         **load: float,
     ) -> tuple[TrialRecord, Path]:
         workload = Workload(

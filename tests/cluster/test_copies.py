@@ -35,7 +35,7 @@ LOAD = Workload(
     copiers=2,
     delivery="exactly-once",
 )
-IMPATIENT = {
+SHORT_SESSION = {
     "session.timeout.ms": "2000",
     "heartbeat.interval.ms": "300",
     "max.poll.interval.ms": "2000",
@@ -58,7 +58,7 @@ def test_pending_records_of_a_killed_and_a_removed_copier_are_visible_once(
             partitions=1,
             replication_factor=1,
             producer=producer_settings({"enable.idempotence": "true"}),
-            consumer=consumer_settings(IMPATIENT),
+            consumer=consumer_settings(SHORT_SESSION),
             topic={"min.insync.replicas": "1"},
             workload=LOAD,
             fault=parse_fault(FAULT).with_leaves(

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.fakes.infrastructure import FakeSurroundings
+from support.fakes.infrastructure import FakeInfrastructure
 
 from experiments.orchestration import steps
 from experiments.orchestration.environment import (
@@ -39,12 +39,12 @@ def dags(airflow: Home) -> Any:
 
 
 @pytest.fixture
-def world(airflow: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeSurroundings:
+def world(airflow: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeInfrastructure:
     """Return fakes of brokers, Spark and MLflow, in a home of the test's own."""
     del airflow
     monkeypatch.setenv("ACKBENCH_HOME", str(tmp_path))
     monkeypatch.setenv(steps.EMBEDDED, "1")
     monkeypatch.setattr(steps, "RUN_STATE", steps.RunState())
-    world = FakeSurroundings(Home(tmp_path))
-    world.take_the_place_of(monkeypatch.setattr)
+    world = FakeInfrastructure(Home(tmp_path))
+    world.install(monkeypatch.setattr)
     return world

@@ -40,7 +40,7 @@ def home(airflow: Home, tmp_path: Path) -> Path:
 
 def executed_steps(home: Path) -> list[str]:
     """Return the steps that the run executed, in order."""
-    return (home / "did").read_text().splitlines()
+    return (home / "steps").read_text().splitlines()
 
 
 def test_a_successful_run_exits_with_0_and_leaves_no_database(home: Path) -> None:

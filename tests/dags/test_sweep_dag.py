@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from support.fakes.infrastructure import FakeSurroundings
+from support.fakes.infrastructure import FakeInfrastructure
 
 from experiments.orchestration import steps
 from experiments.sweep.folder import SweepFolder
@@ -25,25 +25,25 @@ def task_states(dag_run: Any) -> dict[str, set[str]]:
     return states
 
 
-def test_trials_run_in_the_plans_order(dags: Any, world: FakeSurroundings) -> None:
+def test_trials_run_in_the_plans_order(dags: Any, world: FakeInfrastructure) -> None:
     """The shuffled order is part of the experiment; Airflow iterates over a set of mapped tasks."""
     sweep = world.sweep(8)
     dag_run = run(dags, sweep)
     assert dag_run.state == "success"
-    assert world.ran() == [trial.trial_id for trial in sweep.plan().trials]
+    assert world.started_trials() == [trial.trial_id for trial in sweep.plan().trials]
 
 
 def test_every_step_runs_once_and_the_cluster_is_destroyed_independently_of_spark(
-    dags: Any, world: FakeSurroundings
+    dags: Any, world: FakeInfrastructure
 ) -> None:
     """Provision comes first, then the trials."""
     run(dags, world.sweep(1))
-    assert sorted(world.did) == ["destroy", "measure", "provision", "track", "trial 000-abcdef"]
-    assert world.did[:2] == ["provision", "trial 000-abcdef"]
+    assert sorted(world.steps) == ["destroy", "measure", "provision", "track", "trial 000-abcdef"]
+    assert world.steps[:2] == ["provision", "trial 000-abcdef"]
 
 
 def test_the_sweep_has_a_report_and_a_record_of_its_machine(
-    dags: Any, world: FakeSurroundings
+    dags: Any, world: FakeInfrastructure
 ) -> None:
     """The report shows that a trial was not measured."""
     sweep = world.sweep(1)
@@ -52,7 +52,7 @@ def test_the_sweep_has_a_report_and_a_record_of_its_machine(
     assert "cores" in json.loads((sweep.root / "machine.json").read_text())
 
 
-def test_a_mapped_task_is_named_after_its_trial(dags: Any, world: FakeSurroundings) -> None:
+def test_a_mapped_task_is_named_after_its_trial(dags: Any, world: FakeInfrastructure) -> None:
     """Airflow's page shows the cell and the trial id instead of an index."""
     dag_run = run(dags, world.sweep(2))
     names = {
@@ -64,65 +64,65 @@ def test_a_mapped_task_is_named_after_its_trial(dags: Any, world: FakeSurroundin
 
 
 def test_a_failed_trial_is_not_repeated_and_the_others_still_run(
-    dags: Any, world: FakeSurroundings
+    dags: Any, world: FakeInfrastructure
 ) -> None:
     """Repeating a trial until it passes is survivorship bias."""
     world.fails = frozenset({"001-abcdef"})
     run(dags, world.sweep(3))
-    assert world.ran() == ["000-abcdef", "001-abcdef", "002-abcdef"]
+    assert world.started_trials() == ["000-abcdef", "001-abcdef", "002-abcdef"]
 
 
-def test_verify_fails_and_names_the_missing_trial(dags: Any, world: FakeSurroundings) -> None:
+def test_verify_fails_and_names_the_missing_trial(dags: Any, world: FakeInfrastructure) -> None:
     """The sealed trials are measured and tracked, and the DAG run fails."""
     world.fails = frozenset({"001-abcdef"})
     dag_run = run(dags, world.sweep(3))
     assert dag_run.state == "failed"
-    assert {"measure", "track", "destroy"} <= set(world.did)
+    assert {"measure", "track", "destroy"} <= set(world.steps)
     assert (
         steps.RUN_STATE.failures[-1]
         == "verify: 1 of 3 trials are missing: 001-abcdef (NodeFailed: node 3 died)"
     )
 
 
-def test_resuming_runs_only_the_missing_trials(dags: Any, world: FakeSurroundings) -> None:
+def test_resuming_runs_only_the_missing_trials(dags: Any, world: FakeInfrastructure) -> None:
     """A sealed trial is never repeated; a failed one is, when the sweep is resumed."""
     world.fails = frozenset({"001-abcdef"})
     sweep = world.sweep(3)
     run(dags, sweep)
-    world.fails, world.did = frozenset(), []
+    world.fails, world.steps = frozenset(), []
     assert run(dags, sweep).state == "success"
-    assert world.ran() == ["001-abcdef"]
+    assert world.started_trials() == ["001-abcdef"]
     assert not sweep.failed("001-abcdef").exists()
 
 
 def test_with_nothing_to_run_the_sweep_is_measured_and_tracked_again(
-    dags: Any, world: FakeSurroundings
+    dags: Any, world: FakeInfrastructure
 ) -> None:
     """Airflow skips an empty mapped task; the tasks after it run, and no cluster is started."""
     sweep = world.sweep(2)
     run(dags, sweep)
-    world.did = []
+    world.steps = []
     dag_run = run(dags, sweep)
     assert dag_run.state == "success"
-    assert sorted(world.did) == ["destroy", "measure", "track"]
+    assert sorted(world.steps) == ["destroy", "measure", "track"]
     assert task_states(dag_run)["trial"] == {"skipped"}
 
 
-def test_without_a_cluster_no_trial_starts(dags: Any, world: FakeSurroundings) -> None:
+def test_without_a_cluster_no_trial_starts(dags: Any, world: FakeInfrastructure) -> None:
     """The first failure is that of provision."""
     world.no_cluster = True
     dag_run = run(dags, world.sweep(2))
     assert dag_run.state == "failed"
-    assert world.ran() == []
+    assert world.started_trials() == []
     assert steps.RUN_STATE.failures[0] == "provision: node 2 did not start"
 
 
-def test_after_an_interrupt_only_the_teardown_runs(dags: Any, world: FakeSurroundings) -> None:
+def test_after_an_interrupt_only_the_teardown_runs(dags: Any, world: FakeInfrastructure) -> None:
     """Airflow turns Ctrl-C into a failed task and would start the next trial."""
     world.interrupted_at = "001-abcdef"
     dag_run = run(dags, world.sweep(6))
     assert dag_run.state == "failed"
-    assert world.did == ["provision", "trial 000-abcdef", "trial 001-abcdef", "destroy"]
+    assert world.steps == ["provision", "trial 000-abcdef", "trial 001-abcdef", "destroy"]
 
 
 @pytest.mark.parametrize(
@@ -130,12 +130,12 @@ def test_after_an_interrupt_only_the_teardown_runs(dags: Any, world: FakeSurroun
     [{"sweep_id": "nowhere-20260101T000000-0000"}, {"experiment": "quikc"}, {"expriment": "quick"}],
 )
 def test_an_invalid_request_is_refused_before_anything_starts(
-    dags: Any, world: FakeSurroundings, unknown: dict[str, str]
+    dags: Any, world: FakeInfrastructure, unknown: dict[str, str]
 ) -> None:
     """Unknown sweeps, experiments and fields; Airflow itself accepts unknown fields."""
     dag_run = dags.get_dag("ackbench_sweep").test(run_conf=unknown)
     assert dag_run.state == "failed"
-    assert world.did in ([], ["destroy"])
+    assert world.steps in ([], ["destroy"])
     assert (
         "quick" in steps.RUN_STATE.failures[0]
         or "sweep" in steps.RUN_STATE.failures[0]

@@ -34,4 +34,4 @@ def test_cleaning_after_kill_9_during_a_fault_restores_the_machine(
     kill_during_the_fault(bench, experiment(kind, acks="[1]", duration_s=12))
     cleaned = bench.run("clean", "--force")
     assert cleaned.returncode == 0, cleaned.stderr
-    assert machine_state(bench.home.root).left_since(before) == []
+    assert machine_state(bench.home.root).added_since(before) == []

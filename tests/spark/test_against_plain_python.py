@@ -76,7 +76,7 @@ def test_trials_measured_together_are_as_measured_separately(spark: SparkSession
 def test_the_histories_cover_every_fate_and_phase() -> None:
     """Otherwise the comparison would not test them."""
     found = [plain_result(trial) for trial in _planted(generate_histories(512, SEED))]
-    fates = {fate for trial in found for fate in trial.seen}
+    fates = {fate for trial in found for fate in trial.observed_fates}
     assert (len(fates), {phase for trial in found for _, phase in trial.latencies}) == (
         11,
         {"all", "before", "during", "after"},

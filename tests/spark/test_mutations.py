@@ -19,8 +19,8 @@ from mutations.choosing import (
 from mutations.mutator import Mutant
 from mutations.running import PlanCache, Planted, how_caught, measure_in_memory, small_plans
 from pyspark.sql import SparkSession
-from support.builders.corner_cases import CORNERS
-from support.builders.generated import histories
+from support.builders.corner_cases import CORNER_CASES
+from support.builders.generated import generate_histories
 from support.builders.histories import play
 
 from experiments.ledger.schema import TABLES
@@ -42,7 +42,7 @@ def test_every_mistake_is_noticed(spark: SparkSession) -> None:
     """But for those that are listed as no mistakes, and of those none."""
     trials = [
         play(history, f"{number:05d}")
-        for number, history in enumerate([*CORNERS, *histories(HISTORIES, SEED)])
+        for number, history in enumerate([*CORNER_CASES, *generate_histories(HISTORIES, SEED)])
     ]
     planted, memory = Planted.of(spark, [backwards(trial) for trial in trials]), PlanCache()
 

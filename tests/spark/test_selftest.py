@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from support.builders.sweep_folders import TRIAL, a_real_looking_trial, a_sweep_of
+from support.builders.sweep_folders import TRIAL, plant_sweep, realistic_trial
 
 from experiments.errors import LedgerError
 from experiments.selftest.check import BREAKAGES, check
@@ -31,7 +31,7 @@ def test_each_planted_fault_is_found_exactly(
 
     monkeypatch.setattr("experiments.selftest.check.measure", measured)
     home = Home(tmp_path / "a home")
-    ledger = LedgerCopy.read(a_sweep_of(home, a_real_looking_trial()).trial(TRIAL))
+    ledger = LedgerCopy.read(plant_sweep(home, realistic_trial()).trial(TRIAL))
     results = list(check(ledger, undisturbed_records(ledger), tmp_path, home, seed=3))
     assert ([result for result in results if not result.ok], len(results)) == (
         [],

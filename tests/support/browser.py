@@ -1,4 +1,4 @@
-"""A page as its reader sees it: laid out by headless Chromium (Debian's packages chromium and chromium-driver)."""
+"""Renders pages in headless Chromium (Debian's packages chromium and chromium-driver)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from selenium.webdriver import Chrome, ChromeOptions
 from selenium.webdriver.chrome.service import Service
 
-NEEDED = ("chromium", "chromedriver")
+REQUIRED_PROGRAMS = ("chromium", "chromedriver")
 WIDTHS = (1280, 768, 400)
 """A desktop, a tablet and a phone, CSS pixels."""
 _FLAGS = (
@@ -36,8 +36,11 @@ const above = cell => {
   const head = heads.find(one => box(one).left <= middle && middle <= box(one).right);
   return head ? head.innerText : "";
 };
-const rows = [...table.tBodies].flatMap(body => [...body.rows]).filter(row => !row.classList.contains("heading"));
-return rows.map(row => [row.cells[0].innerText, [...row.cells].slice(1).map(cell => [above(cell), cell.innerText])]);
+const rows = [...table.tBodies]
+  .flatMap(body => [...body.rows])
+  .filter(row => !row.classList.contains("heading"));
+const entry = cell => [above(cell), cell.innerText];
+return rows.map(row => [row.cells[0].innerText, [...row.cells].slice(1).map(entry)]);
 """
 
 
@@ -48,38 +51,39 @@ class Browser:
         self._chrome = chrome
 
     def open(self, page: Path, width: int) -> None:
-        """Lay out a page at a width, in CSS pixels."""
+        """Open a page at a width in CSS pixels."""
         self._chrome.execute_cdp_cmd(
             "Emulation.setDeviceMetricsOverride",
             {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False},
         )
         self._chrome.get(page.as_uri())
 
-    def picture(self, path: Path) -> None:
-        """Write what is seen first as a PNG."""
+    def screenshot(self, path: Path) -> None:
+        """Write the visible part of the page as a PNG."""
         self._chrome.save_screenshot(str(path))
 
     def rows(self, table: str) -> list[tuple[str, list[tuple[str, str]]]]:
-        """Return the rows of a table as they are read.
+        """Return the rows of a table as a reader sees them.
 
         Args:
             table: its CSS selector.
 
         Returns:
-            A row each: the text of its first cell, and of each further cell the header that stands above it, or before it where the
-            layout is too narrow for a header, and its text.
+            For each row, the text of its first cell, and header and text of each further cell.
+            In a narrow layout the header is the label in front of the cell's text.
         """
-        found: list[Any] = self._chrome.execute_script(_ROWS, table)
-        return [(first, [(head, text) for head, text in cells]) for first, cells in found]
+        rows: list[Any] = self._chrome.execute_script(_ROWS, table)
+        return [(first, [(head, text) for head, text in cells]) for first, cells in rows]
 
 
 @contextmanager
 def browser() -> Iterator[Browser]:
-    """Start a browser; skip the test aloud where there is none."""
-    missing = [program for program in NEEDED if shutil.which(program) is None]
+    """Start a browser; skip the test with a reason if none is installed."""
+    missing = [program for program in REQUIRED_PROGRAMS if shutil.which(program) is None]
     if missing:
         pytest.skip(
-            f"no {' and no '.join(missing)} on PATH: Debian has them as chromium and chromium-driver"
+            f"no {' and no '.join(missing)} on PATH; "
+            "install them with: apt install chromium chromium-driver"
         )
     options = ChromeOptions()
     options.binary_location = str(shutil.which("chromium"))

@@ -1,4 +1,4 @@
-"""The command, run in the test's own process."""
+"""Runs the command line in the test's process."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from experiments.cli import cli
 
 
 def ackbench(*arguments: str) -> Result:
-    """Run the command in this process."""
+    """Run `ackbench` with these arguments, and return its output and exit code."""
     return CliRunner().invoke(cli, arguments, prog_name="ackbench")

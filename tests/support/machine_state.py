@@ -1,4 +1,4 @@
-"""What a machine holds that clusters and faults make beside files: compared before and after, so that nothing is left behind unseen."""
+"""System resources of clusters and faults, compared before and after a test to detect leaks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import psutil
 
 @dataclass(frozen=True)
 class MachineState:
-    """Each a set of lines for a person."""
+    """The resources of a machine, as readable lines by kind."""
 
     namespaces: frozenset[str]
     links: frozenset[str]
@@ -24,10 +24,10 @@ class MachineState:
     loop_devices: frozenset[str]
     control_groups: frozenset[str]
     processes: frozenset[str]
-    """Those that were started for the home."""
+    """The processes that were started for the home."""
 
-    def left_since(self, before: MachineState) -> list[str]:
-        """Return what is here that was not, a line each with its kind."""
+    def added_since(self, before: MachineState) -> list[str]:
+        """Return the resources that did not exist before, one line each with the kind."""
         return [
             f"{field.name}: {line}"
             for field in fields(self)
@@ -36,12 +36,12 @@ class MachineState:
 
 
 def machine_state(home: Path) -> MachineState:
-    """Return what there is now; what cannot be asked without root is empty both before and after."""
+    """Return the current resources; those that only root can list are empty for other users."""
     return MachineState(
         namespaces=frozenset(_names(Path("/run/netns"))),
         links=frozenset(_names(Path("/sys/class/net"))),
-        rules=frozenset(_said("nft", "list", "ruleset")),
-        queues=frozenset(_said("tc", "qdisc", "show")),
+        rules=frozenset(_output_lines("nft", "list", "ruleset")),
+        queues=frozenset(_output_lines("tc", "qdisc", "show")),
         mounts=frozenset(
             line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()
         ),
@@ -60,19 +60,17 @@ def _names(folder: Path) -> list[str]:
     return [path.name for path in folder.iterdir()] if folder.is_dir() else []
 
 
-def _said(program: str, *arguments: str) -> list[str]:
-    found = shutil.which(program, path=os.environ.get("PATH", "") + os.pathsep + "/usr/sbin:/sbin")
-    return (
-        subprocess.run(
-            [found, *arguments], capture_output=True, text=True, check=False
-        ).stdout.splitlines()
-        if found
-        else []
-    )
+def _output_lines(program: str, *arguments: str) -> list[str]:
+    path = os.environ.get("PATH", "") + os.pathsep + "/usr/sbin:/sbin"
+    executable = shutil.which(program, path=path)
+    if not executable:
+        return []
+    command = [executable, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.splitlines()
 
 
 def processes_of(home: Path) -> Iterator[str]:
-    """Yield the pid and command of every living process that was started for a home."""
+    """Yield pid and command of every running process that was started for a home."""
     for process in psutil.process_iter():
         try:
             if (
@@ -82,4 +80,4 @@ def processes_of(home: Path) -> Iterator[str]:
             ):
                 yield f"{process.pid} {' '.join(process.cmdline())[:200]}"
         except psutil.Error:
-            continue  # it ended meanwhile, or is another user's
+            continue  # it has exited, or belongs to another user

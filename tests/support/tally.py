@@ -1,22 +1,25 @@
-"""What the tests counted, for the end of pytest's output: a checker that ran over nothing would be green too."""
+"""Counts of checked cases for the end of pytest's output.
+
+A test that checks no case would pass too.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 
-_COUNTED: Counter[str] = Counter()
+_COUNTS: Counter[str] = Counter()
 
 
-def count(what: str, number: int) -> None:
-    """Add to a count."""
-    _COUNTED[what] += number
+def count(name: str, number: int) -> None:
+    """Add to the count with this name."""
+    _COUNTS[name] += number
 
 
-def counted() -> dict[str, int]:
+def counts() -> dict[str, int]:
     """Return all counts."""
-    return dict(_COUNTED)
+    return dict(_COUNTS)
 
 
-def lines() -> list[str]:
-    """Return a line a count."""
-    return [f"{number:,} {what}" for what, number in _COUNTED.items()]
+def summary_lines() -> list[str]:
+    """Return one line per count."""
+    return [f"{number:,} {name}" for name, number in _COUNTS.items()]

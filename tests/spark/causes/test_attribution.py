@@ -5,7 +5,15 @@ from __future__ import annotations
 from itertools import product
 
 import pytest
-from support.builders.crash import CRASH, LINEAGE, MS, PHASES, Bad, explained, explained_table
+from support.builders.crash import (
+    CRASH,
+    LINEAGE,
+    MS,
+    PHASES,
+    AnomalousRecord,
+    anomalies_table,
+    attributed,
+)
 
 from experiments.ledger.result_tables import ANOMALIES, ATTRIBUTION, Anomaly
 from spark_jobs.causes.explanations import attribution
@@ -13,7 +21,7 @@ from spark_jobs.causes.explanations import attribution
 
 def test_a_lost_record_has_the_state_at_its_acknowledgement() -> None:
     """Leader 2 acknowledged it in epoch 5 during the fault, and truncated it on its return."""
-    (row,) = explained(Bad(offset=80))
+    (row,) = attributed(AnomalousRecord(offset=80))
     assert {name: row[name] for name in ATTRIBUTION.names if name in ANOMALIES.names} == {
         "trial_id": "t",
         "kind": "LOST",
@@ -30,9 +38,9 @@ def test_a_lost_record_has_the_state_at_its_acknowledgement() -> None:
 
 def test_phases_end_where_the_next_one_begins() -> None:
     """A record whose time is unknown has no phase."""
-    rows = explained(
+    rows = attributed(
         *(
-            Bad(seq=seq, at_ns=at)
+            AnomalousRecord(seq=seq, at_ns=at)
             for seq, at in enumerate((100 * MS - 1, 100 * MS, 500 * MS - 1, 500 * MS, None))
         )
     )
@@ -41,11 +49,11 @@ def test_phases_end_where_the_next_one_begins() -> None:
 
 def test_a_fault_that_never_ended_lasts_to_the_end_of_the_trial() -> None:
     """A record without a partition has a phase like any other."""
-    rows = explained(
-        Bad(at_ns=99 * MS),
-        Bad(),
-        Bad(at_ns=899 * MS),
-        Bad(partition=None),
+    rows = attributed(
+        AnomalousRecord(at_ns=99 * MS),
+        AnomalousRecord(),
+        AnomalousRecord(at_ns=899 * MS),
+        AnomalousRecord(partition=None),
         phases=PHASES.model_copy(update={"fault_end_ns": None}),
     )
     assert [(row["phase"], row["leader"]) for row in rows] == [
@@ -62,13 +70,15 @@ def test_the_leader_of_a_record_in_the_log_follows_from_its_offset(kind: Anomaly
     there = kind not in {Anomaly.LOST, Anomaly.UNKNOWN_ABSENT}
     assert [
         row["leader_epoch"]
-        for row in explained(Bad(kind.value, offset=90), epochs=LINEAGE[2:], events=CRASH[:2])
+        for row in attributed(
+            AnomalousRecord(kind.value, offset=90), epochs=LINEAGE[2:], events=CRASH[:2]
+        )
     ] == [6 if there else 5]
 
 
 def test_unknown_values_are_null() -> None:
     """This record has no partition, and its trial has no events."""
-    (row,) = explained(Bad("UNKNOWN_ABSENT", partition=None), events=(), epochs=())
+    (row,) = attributed(AnomalousRecord("UNKNOWN_ABSENT", partition=None), events=(), epochs=())
     assert (row["cause"], row["leader"], row["leader_epoch"], row["isr"], row["truncated_to"]) == (
         "UNATTRIBUTED",
         None,
@@ -80,17 +90,17 @@ def test_unknown_values_are_null() -> None:
 
 def test_without_anomalies_the_table_is_empty() -> None:
     """It has the columns of its schema."""
-    assert explained_table().schema.equals(ANOMALIES)
+    assert anomalies_table().schema.equals(ANOMALIES)
 
 
 def test_attribution_counts_anomalies_with_everything_in_common() -> None:
     """Three truncated records, one acknowledged before the fault, and one of unknown cause."""
     table = attribution(
-        explained_table(
-            Bad(seq=1, offset=81, at_ns=160 * MS),
-            Bad(seq=2, offset=90),
-            Bad(seq=3, offset=80, at_ns=99 * MS),
-            Bad(seq=4, offset=3),
+        anomalies_table(
+            AnomalousRecord(seq=1, offset=81, at_ns=160 * MS),
+            AnomalousRecord(seq=2, offset=90),
+            AnomalousRecord(seq=3, offset=80, at_ns=99 * MS),
+            AnomalousRecord(seq=4, offset=3),
         )
     )
     named = (
@@ -113,20 +123,20 @@ def test_attribution_counts_anomalies_with_everything_in_common() -> None:
 def test_attribution_adds_up_to_the_anomalies() -> None:
     """Rows with nulls are a group like any other."""
     rows = [
-        Bad(kind, seq=seq, offset=offset)
+        AnomalousRecord(kind, seq=seq, offset=offset)
         for kind in ("LOST", "UNKNOWN_ABSENT", "PHANTOM")
         for seq, offset in enumerate((None, 5, 85))
     ]
-    assert sum(attribution(explained_table(*rows))["records"].to_pylist()) == len(rows)
+    assert sum(attribution(anomalies_table(*rows))["records"].to_pylist()) == len(rows)
 
 
 def test_equal_anomalies_give_equal_tables_whatever_their_order() -> None:
     """Spark guarantees no order of the anomalies."""
     places, others = ((3, 80, 1), (1, 85, 0), (2, None, None), (0, 3, 0)), product((0, 1), (1, 2))
     rows = [
-        Bad(seq=seq, offset=offset, partition=partition, producer=producer, at_ns=at)
+        AnomalousRecord(seq=seq, offset=offset, partition=partition, producer=producer, at_ns=at)
         for producer, at in others
         for seq, offset, partition in places
     ]
-    rows += [Bad(seq=seq, offset=offset) for seq in (7, 8) for offset in (5, 6)]
-    assert explained_table(*rows).equals(explained_table(*reversed(rows)))
+    rows += [AnomalousRecord(seq=seq, offset=offset) for seq in (7, 8) for offset in (5, 6)]
+    assert anomalies_table(*rows).equals(anomalies_table(*reversed(rows)))

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 from support.builders.crash import (
     CRASH,
-    LED_BY_1,
-    LED_BY_2,
+    LEADER_1,
+    LEADER_2,
     LINEAGE,
     MS,
     TRUNCATED_BY_2,
+    AnomalousRecord,
     Appended,
-    Bad,
+    attributed,
     causes,
-    explained,
 )
 
 from spark_jobs.planted import PlantedEpoch, PlantedEvent
@@ -24,21 +24,23 @@ from spark_jobs.planted import PlantedEpoch, PlantedEvent
 )
 def test_a_truncation_explains_losses_from_its_offset_on(offset: int, cause: str) -> None:
     """A record below it was not truncated: the cause of its loss is unknown."""
-    assert causes(Bad(offset=offset)) == [cause]
+    assert causes(AnomalousRecord(offset=offset)) == [cause]
 
 
 def test_all_events_may_have_the_same_time() -> None:
     """Clocks are coarse, so the bounds of a time are inclusive."""
-    led, truncation = LED_BY_2._replace(at_ns=150 * MS), TRUNCATED_BY_2._replace(at_ns=150 * MS)
+    led, truncation = LEADER_2._replace(at_ns=150 * MS), TRUNCATED_BY_2._replace(at_ns=150 * MS)
     assert causes(
-        Bad(offset=80, at_ns=150 * MS, sent_ns=150 * MS), events=(led, truncation), epochs=()
+        AnomalousRecord(offset=80, at_ns=150 * MS, sent_ns=150 * MS),
+        events=(led, truncation),
+        epochs=(),
     ) == ["TRUNCATED"]
 
 
 def test_a_log_can_be_truncated_to_offset_0() -> None:
     """This holds even if the start offset of the leader is unknown."""
-    led, truncation = LED_BY_2._replace(offset=None), TRUNCATED_BY_2._replace(offset=0)
-    assert causes(Bad(offset=0), events=(led, truncation), epochs=()) == ["TRUNCATED"]
+    led, truncation = LEADER_2._replace(offset=None), TRUNCATED_BY_2._replace(offset=0)
+    assert causes(AnomalousRecord(offset=0), events=(led, truncation), epochs=()) == ["TRUNCATED"]
 
 
 @pytest.mark.parametrize(
@@ -58,8 +60,8 @@ def test_a_deleted_topic_explains_losses_acknowledged_before_its_recreation(
     deleted = PlantedEvent(200 * MS, "topic_deleted")
     recreated = PlantedEvent(300 * MS, "topic_recreated")
     assert causes(
-        Bad(offset=offset, at_ns=at_ms * MS, sent_ns=190 * MS),
-        events=(LED_BY_2, deleted, recreated),
+        AnomalousRecord(offset=offset, at_ns=at_ms * MS, sent_ns=190 * MS),
+        events=(LEADER_2, deleted, recreated),
         epochs=(),
     ) == [cause]
 
@@ -69,24 +71,26 @@ def test_a_deleted_topic_explains_no_other_kind(kind: str) -> None:
     """Only a loss is explained, although the time would fit."""
     deleted = PlantedEvent(200 * MS, "topic_deleted")
     recreated = PlantedEvent(300 * MS, "topic_recreated")
-    assert causes(Bad(kind, offset=5), events=(LED_BY_2, deleted, recreated), epochs=()) == [
-        "UNATTRIBUTED"
-    ]
+    assert causes(
+        AnomalousRecord(kind, offset=5), events=(LEADER_2, deleted, recreated), epochs=()
+    ) == ["UNATTRIBUTED"]
 
 
 def test_a_deletion_without_recreation_explains_nothing() -> None:
     """It is unknown until when the old topic could acknowledge records."""
     deleted = PlantedEvent(200 * MS, "topic_deleted")
-    assert causes(Bad(offset=5), events=(LED_BY_2, deleted), epochs=()) == ["UNATTRIBUTED"]
+    assert causes(AnomalousRecord(offset=5), events=(LEADER_2, deleted), epochs=()) == [
+        "UNATTRIBUTED"
+    ]
 
 
 def test_another_partition_or_trial_explains_nothing() -> None:
     """Each has its own leaders, epochs and truncations."""
-    rows = explained(
-        Bad(offset=80, partition=1),
-        Bad(offset=80, trial_id="u"),
-        Bad(offset=80, trial_id="u", partition=1),
-        Bad(offset=80),
+    rows = attributed(
+        AnomalousRecord(offset=80, partition=1),
+        AnomalousRecord(offset=80, trial_id="u"),
+        AnomalousRecord(offset=80, trial_id="u", partition=1),
+        AnomalousRecord(offset=80),
     )
     context = [
         (row["trial_id"], row["partition"], row["phase"], row["leader"], row["isr"], row["cause"])
@@ -103,19 +107,21 @@ def test_another_partition_or_trial_explains_nothing() -> None:
 def test_a_truncation_before_the_record_was_sent_explains_nothing() -> None:
     """It belongs to an earlier fault."""
     earlier = TRUNCATED_BY_2._replace(at_ns=130 * MS)
-    assert causes(Bad(offset=80), events=(LED_BY_2, earlier), epochs=()) == ["UNATTRIBUTED"]
+    assert causes(AnomalousRecord(offset=80), events=(LEADER_2, earlier), epochs=()) == [
+        "UNATTRIBUTED"
+    ]
 
 
 def test_a_followers_truncation_explains_nothing() -> None:
     """It removes no record that only the leader had acknowledged."""
     assert causes(
-        Bad(offset=80), events=(LED_BY_2, TRUNCATED_BY_2._replace(node=3)), epochs=()
+        AnomalousRecord(offset=80), events=(LEADER_2, TRUNCATED_BY_2._replace(node=3)), epochs=()
     ) == ["UNATTRIBUTED"]
 
 
 def test_a_replaced_leader_that_does_not_know_it_can_acknowledge() -> None:
     """Leader 2 is partitioned from the others, and truncates its log once it learns of leader 1."""
-    (row,) = explained(Bad(offset=95, at_ns=400 * MS, sent_ns=390 * MS))
+    (row,) = attributed(AnomalousRecord(offset=95, at_ns=400 * MS, sent_ns=390 * MS))
     assert (row["cause"], row["leader"], row["leader_epoch"], row["truncated_by"]) == (
         "TRUNCATED",
         2,
@@ -126,7 +132,7 @@ def test_a_replaced_leader_that_does_not_know_it_can_acknowledge() -> None:
 
 def test_surviving_epochs_prove_a_truncation_that_no_log_reports() -> None:
     """Epoch 5 ends at offset 80, and leader 2 acknowledged offset 85 in it."""
-    (row,) = explained(Bad(offset=85), events=(LED_BY_2, LED_BY_1))
+    (row,) = attributed(AnomalousRecord(offset=85), events=(LEADER_2, LEADER_1))
     assert (row["cause"], row["leader_epoch"], row["truncated_to"], row["truncated_by"]) == (
         "TRUNCATED",
         5,
@@ -139,11 +145,13 @@ def test_surviving_epochs_prove_a_truncation_that_no_log_reports() -> None:
 def test_at_equal_times_higher_epochs_and_lower_truncations_are_later(way: int) -> None:
     """The order of the rows in the file does not matter."""
     truncations = (TRUNCATED_BY_2, TRUNCATED_BY_2._replace(offset=60))
-    (row,) = explained(Bad("UNKNOWN_ABSENT"), events=(LED_BY_2, LED_BY_1._replace(at_ns=0))[::way])
-    lost = explained(
-        Bad(seq=1, offset=70),
-        Bad(seq=2, offset=90),
-        events=(LED_BY_2, *truncations[::way]),
+    (row,) = attributed(
+        AnomalousRecord("UNKNOWN_ABSENT"), events=(LEADER_2, LEADER_1._replace(at_ns=0))[::way]
+    )
+    lost = attributed(
+        AnomalousRecord(seq=1, offset=70),
+        AnomalousRecord(seq=2, offset=90),
+        events=(LEADER_2, *truncations[::way]),
         epochs=(),
     )
     assert (row["leader_epoch"], [row["truncated_to"] for row in lost]) == (6, [60, 80])
@@ -155,7 +163,9 @@ def test_events_without_an_order_get_a_reproducible_one(way: int) -> None:
     seen = [PlantedEvent(0, "leader", node=node, partition=0, source="metadata") for node in (1, 2)]
     assert [
         row["leader"]
-        for row in explained(Bad("UNKNOWN_ABSENT"), events=tuple(seen[::way]), epochs=())
+        for row in attributed(
+            AnomalousRecord("UNKNOWN_ABSENT"), events=tuple(seen[::way]), epochs=()
+        )
     ] == [2]
 
 
@@ -163,16 +173,18 @@ def test_events_without_an_order_get_a_reproducible_one(way: int) -> None:
 def test_epochs_on_which_the_replicas_disagree_prove_nothing(offset: int) -> None:
     """Two checkpoints have different ends of epoch 5."""
     apart = (*LINEAGE[:3], PlantedEpoch(2, 0, 6, 85))
-    assert causes(Bad(offset=offset), events=(LED_BY_2, LED_BY_1), epochs=apart) == ["UNATTRIBUTED"]
+    assert causes(AnomalousRecord(offset=offset), events=(LEADER_2, LEADER_1), epochs=apart) == [
+        "UNATTRIBUTED"
+    ]
 
 
 def test_the_metadata_poller_replaces_logs_that_cannot_be_read() -> None:
     """For an external cluster, leaders and epochs come from metadata alone."""
     seen = tuple(
         event._replace(kind="leader", source="metadata", offset=None, resolution_ns=10 * MS)
-        for event in (LED_BY_2, LED_BY_1)
+        for event in (LEADER_2, LEADER_1)
     )
-    (row,) = explained(Bad(offset=85), events=seen)
+    (row,) = attributed(AnomalousRecord(offset=85), events=seen)
     assert (row["cause"], row["leader"], row["leader_epoch"]) == ("TRUNCATED", 2, 5)
 
 
@@ -181,12 +193,12 @@ def test_an_observation_without_an_epoch_hides_no_broker_event() -> None:
     seen = PlantedEvent(
         10 * MS, "leader", node=2, partition=0, source="metadata", resolution_ns=10 * MS
     )
-    assert explained(Bad(offset=80), events=(*CRASH, seen))[0]["leader_epoch"] == 5
+    assert attributed(AnomalousRecord(offset=80), events=(*CRASH, seen))[0]["leader_epoch"] == 5
 
 
 def test_a_record_without_offset_is_lost_between_two_leader_epochs() -> None:
     """acks=0: epoch 5 appended up to 10, epoch 6 from 15; 11 to 14 were in transit, 7 was not."""
-    lost = [Bad(seq=seq) for seq in (7, 11, 14)]
+    lost = [AnomalousRecord(seq=seq) for seq in (7, 11, 14)]
     assert causes(*lost, appended=(Appended(5, 0, 10), Appended(6, 15, 99))) == [
         "UNATTRIBUTED",
         "NEVER_APPENDED",
@@ -208,8 +220,8 @@ def test_an_unacknowledged_record_was_sent_to_the_leader_known_to_its_producer()
     )
     first = learned._replace(at_ns=10 * MS, node=2, leader_epoch=5, detail="producer 0: leader 2")
     other_producers = learned._replace(at_ns=20 * MS, node=3, detail="producer 1: leader 3")
-    lost = [Bad(seq=seq, at_ns=at) for seq, at in ((11, 400 * MS), (12, 460 * MS))]
-    rows = explained(
+    lost = [AnomalousRecord(seq=seq, at_ns=at) for seq, at in ((11, 400 * MS), (12, 460 * MS))]
+    rows = attributed(
         *lost,
         events=(*CRASH, first, learned, other_producers),
         appended=(Appended(5, 0, 10), Appended(6, 15, 99)),
@@ -222,7 +234,11 @@ def test_an_unacknowledged_record_was_sent_to_the_leader_known_to_its_producer()
 
 def test_an_epoch_boundary_ends_at_the_first_record_of_the_next_epoch() -> None:
     """Epoch 6 appended 12, so records after 12 were lost in epoch 6."""
-    assert causes(Bad(seq=11), Bad(seq=13), appended=(Appended(5, 0, 10), Appended(6, 12, 99))) == [
+    assert causes(
+        AnomalousRecord(seq=11),
+        AnomalousRecord(seq=13),
+        appended=(Appended(5, 0, 10), Appended(6, 12, 99)),
+    ) == [
         "NEVER_APPENDED",
         "UNATTRIBUTED",
     ]
@@ -230,12 +246,14 @@ def test_an_epoch_boundary_ends_at_the_first_record_of_the_next_epoch() -> None:
 
 def test_the_last_leader_may_have_appended_nothing() -> None:
     """All records after 10 were lost, and epoch 6 is known to have begun."""
-    assert causes(Bad(seq=11), appended=(Appended(5, 0, 10),)) == ["NEVER_APPENDED"]
+    assert causes(AnomalousRecord(seq=11), appended=(Appended(5, 0, 10),)) == ["NEVER_APPENDED"]
 
 
 def test_the_first_leader_may_have_appended_nothing() -> None:
     """All records before 15 were lost, and epoch 5 is known to have existed."""
-    assert causes(Bad(seq=14), Bad(seq=16), appended=(Appended(6, 15, 99),)) == [
+    assert causes(
+        AnomalousRecord(seq=14), AnomalousRecord(seq=16), appended=(Appended(6, 15, 99),)
+    ) == [
         "NEVER_APPENDED",
         "UNATTRIBUTED",
     ]
@@ -244,7 +262,9 @@ def test_the_first_leader_may_have_appended_nothing() -> None:
 def test_boundaries_are_between_all_earlier_and_all_later_epochs() -> None:
     """Epoch 6 appended 30, so only 31 to 39 are between it and epoch 7."""
     appended = (Appended(7, 40, 50), Appended(6, 15, 30), Appended(5, 0, 10))
-    assert causes(*(Bad(seq=seq) for seq in (12, 25, 35, 45, 51)), appended=appended) == [
+    assert causes(
+        *(AnomalousRecord(seq=seq) for seq in (12, 25, 35, 45, 51)), appended=appended
+    ) == [
         *["NEVER_APPENDED", "UNATTRIBUTED"] * 2,
         "UNATTRIBUTED",
     ]
@@ -255,7 +275,7 @@ def test_boundaries_are_between_all_earlier_and_all_later_epochs() -> None:
     [
         (CRASH, (), "NEVER_APPENDED"),  # the brokers' logs alone
         ((), LINEAGE, "NEVER_APPENDED"),  # the checkpoints alone
-        ((LED_BY_2._replace(kind="leader", leader_epoch=None),), LINEAGE, "NEVER_APPENDED"),
+        ((LEADER_2._replace(kind="leader", leader_epoch=None),), LINEAGE, "NEVER_APPENDED"),
         ((), (), "UNATTRIBUTED"),
     ],
 )
@@ -263,9 +283,9 @@ def test_each_source_of_two_epochs_proves_a_boundary(
     events: tuple[PlantedEvent, ...], epochs: tuple[PlantedEpoch, ...], cause: str
 ) -> None:
     """Without any source there is none."""
-    assert causes(Bad(seq=11), events=events, epochs=epochs, appended=(Appended(5, 0, 10),)) == [
-        cause
-    ]
+    assert causes(
+        AnomalousRecord(seq=11), events=events, epochs=epochs, appended=(Appended(5, 0, 10),)
+    ) == [cause]
 
 
 def test_each_producer_has_its_own_boundaries() -> None:
@@ -276,7 +296,9 @@ def test_each_producer_has_its_own_boundaries() -> None:
         Appended(5, 0, 20, producer=1),
         Appended(6, 25, 99, producer=1),
     )
-    assert causes(Bad(seq=12), Bad(seq=12, producer=1), appended=appended) == [
+    assert causes(
+        AnomalousRecord(seq=12), AnomalousRecord(seq=12, producer=1), appended=appended
+    ) == [
         "NEVER_APPENDED",
         "UNATTRIBUTED",
     ]
@@ -291,11 +313,11 @@ def test_a_leader_acknowledges_nothing_before_its_epoch_starts(
         700 * MS, "truncated", node=1, partition=0, offset=60, source="broker", resolution_ns=MS
     )
     rows = [
-        Bad(seq=1000 + offset, offset=offset, at_ns=400 * MS, sent_ns=390 * MS)
+        AnomalousRecord(seq=1000 + offset, offset=offset, at_ns=400 * MS, sent_ns=390 * MS)
         for offset in (70, 80)
     ]
     assert causes(
-        *rows, events=(LED_BY_2, LED_BY_1._replace(offset=start_offset), truncation), epochs=epochs
+        *rows, events=(LEADER_2, LEADER_1._replace(offset=start_offset), truncation), epochs=epochs
     ) == [
         "UNATTRIBUTED",
         "TRUNCATED",
@@ -305,9 +327,9 @@ def test_a_leader_acknowledges_nothing_before_its_epoch_starts(
 @pytest.mark.parametrize(("offset", "ends"), [(79, None), (80, 80), (250, 80)])
 def test_an_epoch_ends_where_the_next_one_starts(offset: int, ends: int | None) -> None:
     """The start of a later epoch does not count."""
-    (row,) = explained(
-        Bad(seq=1000, offset=offset),
-        events=(LED_BY_2, LED_BY_1),
+    (row,) = attributed(
+        AnomalousRecord(seq=1000, offset=offset),
+        events=(LEADER_2, LEADER_1),
         epochs=(*LINEAGE, PlantedEpoch(1, 0, 7, 200), PlantedEpoch(2, 0, 7, 200)),
     )
     assert row["truncated_to"] == ends
@@ -316,8 +338,8 @@ def test_an_epoch_ends_where_the_next_one_starts(offset: int, ends: int | None) 
 def test_without_a_change_of_leader_there_is_no_boundary() -> None:
     """The last appended record proves nothing."""
     assert causes(
-        Bad(seq=11),
-        events=(LED_BY_2,),
+        AnomalousRecord(seq=11),
+        events=(LEADER_2,),
         epochs=(PlantedEpoch(2, 0, 5, 0),),
         appended=(Appended(5, 0, 10),),
     ) == ["UNATTRIBUTED"]
@@ -326,13 +348,14 @@ def test_without_a_change_of_leader_there_is_no_boundary() -> None:
 def test_a_log_with_unknown_epochs_has_no_boundaries() -> None:
     """Records of an unknown epoch may belong to any."""
     assert causes(
-        Bad(seq=11), appended=(Appended(5, 0, 10), Appended(None, 12, 13), Appended(6, 15, 99))
+        AnomalousRecord(seq=11),
+        appended=(Appended(5, 0, 10), Appended(None, 12, 13), Appended(6, 15, 99)),
     ) == ["UNATTRIBUTED"]
 
 
 def test_copies_in_two_epochs_were_sent_to_two_leaders() -> None:
     """The first copy is at 70 in epoch 5, the duplicate at 90 in epoch 6."""
-    (row,) = explained(Bad("DUPLICATED", offset=90, first_offset=70))
+    (row,) = attributed(AnomalousRecord("DUPLICATED", offset=90, first_offset=70))
     assert (row["cause"], row["leader"], row["leader_epoch"]) == ("RESENT", 1, 6)
 
 
@@ -341,7 +364,9 @@ def test_copies_in_one_epoch_or_with_an_unknown_offset_prove_nothing(
     offset: int | None, first_offset: int | None
 ) -> None:
     """A copy without offset may be in another partition."""
-    assert causes(Bad("DUPLICATED", offset=offset, first_offset=first_offset)) == ["UNATTRIBUTED"]
+    assert causes(AnomalousRecord("DUPLICATED", offset=offset, first_offset=first_offset)) == [
+        "UNATTRIBUTED"
+    ]
 
 
 TIMED_OUT = PlantedEvent(
@@ -376,10 +401,10 @@ def test_a_failed_request_explains_a_resent_record(
     kind: str, event: PlantedEvent, cause: str
 ) -> None:
     """Sent at 140 ms, acknowledged at 150 ms, and both copies are in one epoch."""
-    elected = LED_BY_1._replace(at_ns=145 * MS, node=4)
+    elected = LEADER_1._replace(at_ns=145 * MS, node=4)
     assert causes(
-        Bad(kind, offset=20, first_offset=10),
-        events=(LED_BY_2, elected, LED_BY_1, event),
+        AnomalousRecord(kind, offset=20, first_offset=10),
+        events=(LEADER_2, elected, LEADER_1, event),
         epochs=(),
     ) == [cause]
 
@@ -389,15 +414,17 @@ def test_a_failed_request_explains_a_resent_record(
 )
 def test_a_failed_request_explains_no_other_kind(kind: str) -> None:
     """Nor does it explain a record that the client had not accepted by then."""
-    assert causes(Bad(kind, offset=20, sent_ns=None), events=(LED_BY_2, TIMED_OUT)) == [
+    assert causes(AnomalousRecord(kind, offset=20, sent_ns=None), events=(LEADER_2, TIMED_OUT)) == [
         "UNATTRIBUTED"
     ]
-    assert (causes(Bad(kind, offset=20), events=(LED_BY_2, TIMED_OUT)) == ["UNATTRIBUTED"]) == (
-        kind != "UNKNOWN_ABSENT"
-    )
+    assert (
+        causes(AnomalousRecord(kind, offset=20), events=(LEADER_2, TIMED_OUT)) == ["UNATTRIBUTED"]
+    ) == (kind != "UNKNOWN_ABSENT")
 
 
 def test_an_absent_record_of_unknown_outcome_was_unanswered() -> None:
     """It never settled, and the client lost its connection."""
     broke = TIMED_OUT._replace(kind="disconnected", at_ns=800 * MS)
-    assert causes(Bad("UNKNOWN_ABSENT", at_ns=None), events=(LED_BY_2, broke)) == ["UNANSWERED"]
+    assert causes(AnomalousRecord("UNKNOWN_ABSENT", at_ns=None), events=(LEADER_2, broke)) == [
+        "UNANSWERED"
+    ]

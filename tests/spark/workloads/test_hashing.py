@@ -5,7 +5,7 @@ import random
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
-from support.reference.hashing import bytes_of, crc32_partition, murmur2, murmur2_partition
+from support.reference.hashing import crc32_partition, key_bytes, murmur2, murmur2_partition
 
 from spark_jobs.workloads import keys as hashing
 
@@ -55,7 +55,7 @@ def test_spark_computes_the_partitions_of_the_plain_formulas(spark: SparkSession
     )
     expected = {
         (key, text, n): (
-            murmur2_partition(data := bytes_of(key, text=text), n),
+            murmur2_partition(data := key_bytes(key, text=text), n),
             crc32_partition(data, n),
         )
         for key, text, n in rows

@@ -7,7 +7,7 @@ from math import gcd
 
 import pyarrow as pa
 import pytest
-from support.reference.hashing import bytes_of, crc32_partition, murmur2_partition
+from support.reference.hashing import crc32_partition, key_bytes, murmur2_partition
 from support.reference.keys import inversions, key_counts
 
 from experiments.ledger.record import KeyOptions, Phases
@@ -50,7 +50,7 @@ def expanded(
     """
     formula = murmur2_partition if text else crc32_partition
     sent = [(seq, seq % keys, before if seq < keys else after) for seq in range(2 * keys)]
-    where = [(seq, key, formula(bytes_of(key, text=text), count)) for seq, key, count in sent]
+    where = [(seq, key, formula(key_bytes(key, text=text), count)) for seq, key, count in sent]
     attempts = [
         PlantedAttempt(0, seq, partition=at, key=key, sent_ns=0 if seq < keys else CHANGED_NS + 1)
         for seq, key, at in where

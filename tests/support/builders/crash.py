@@ -23,7 +23,7 @@ PHASES = Phases(
     settled_ns=900 * MS,
     healthy_ns=900 * MS,
 )
-LED_BY_2 = PlantedEvent(
+LEADER_2 = PlantedEvent(
     0,
     "became_leader",
     node=2,
@@ -33,7 +33,7 @@ LED_BY_2 = PlantedEvent(
     source="broker",
     resolution_ns=MS,
 )
-LED_BY_1 = PlantedEvent(
+LEADER_1 = PlantedEvent(
     300 * MS,
     "became_leader",
     node=1,
@@ -55,8 +55,8 @@ TRUNCATED_BY_2 = PlantedEvent(
     resolution_ns=MS,
     detail="node 2: Truncating to offset 80",
 )
-CRASH = (LED_BY_2, LED_BY_1, IN_SYNC, SHRUNK, TRUNCATED_BY_2)
-QUIET = PlantedTrial("u", (), events=[LED_BY_2._replace(node=3)])
+CRASH = (LEADER_2, LEADER_1, IN_SYNC, SHRUNK, TRUNCATED_BY_2)
+WITHOUT_ANOMALIES = PlantedTrial("u", (), events=[LEADER_2._replace(node=3)])
 LINEAGE = (
     PlantedEpoch(1, 0, 5, 0),
     PlantedEpoch(1, 0, 6, 80),
@@ -65,7 +65,7 @@ LINEAGE = (
 )
 
 
-class Bad(NamedTuple):
+class AnomalousRecord(NamedTuple):
     """One anomalous record, as Spark reports it."""
 
     kind: str = "LOST"
@@ -90,13 +90,13 @@ class Appended(NamedTuple):
     producer: int = 0
 
 
-def explained(*bad: Bad, **to: Any) -> list[dict[str, Any]]:
-    """Return the rows of the table `anomalies`, as `explained_table` does."""
-    return explained_table(*bad, **to).to_pylist()  # type: ignore[no-any-return]
+def attributed(*records: AnomalousRecord, **changes: Any) -> list[dict[str, Any]]:
+    """Return the rows of the table `anomalies`, with the arguments of `anomalies_table`."""
+    return anomalies_table(*records, **changes).to_pylist()  # type: ignore[no-any-return]
 
 
-def explained_table(
-    *bad: Bad,
+def anomalies_table(
+    *records: AnomalousRecord,
     events: tuple[PlantedEvent, ...] = CRASH,
     epochs: tuple[PlantedEpoch, ...] = LINEAGE,
     appended: tuple[Appended, ...] = (),
@@ -111,18 +111,20 @@ def explained_table(
         phases=phases,
         fault=FaultEvidence(kind="leader-crash-behind", targets=(2, 1), took_effect=True),
     )
-    tables = combined_tables([trial, QUIET])
+    tables = combined_tables([trial, WITHOUT_ANOMALIES])
     evidence = evidence_by_trial(
-        [trial.record("planted"), QUIET.record("planted")], tables["events"], tables["epochs"]
+        [trial.record("planted"), WITHOUT_ANOMALIES.record("planted")],
+        tables["events"],
+        tables["epochs"],
     )
-    found = pa.Table.from_pylist([row._asdict() for row in bad], schema=ANOMALOUS_RECORDS)
+    anomalous = pa.Table.from_pylist([row._asdict() for row in records], schema=ANOMALOUS_RECORDS)
     return anomalies(
-        found,
+        anomalous,
         pa.Table.from_pylist([row._asdict() for row in appended], schema=APPENDED_RANGES),
         evidence,
     )
 
 
-def causes(*bad: Bad, **to: Any) -> list[str]:
+def causes(*records: AnomalousRecord, **changes: Any) -> list[str]:
     """Return the causes of planted records, by kind and sequence number."""
-    return [row["cause"] for row in explained(*bad, **to)]
+    return [row["cause"] for row in attributed(*records, **changes)]

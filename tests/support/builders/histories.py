@@ -1,7 +1,8 @@
-"""Trials as what happened in them: operations on a cluster of a few lines, played into the ledger that they leave behind.
+"""Histories: sequences of operations on a simple cluster, from which a trial's ledger is made.
 
-A ledger of random rows has few of the traps of a real one. Here a log is cut and its offsets are used again, a record lands
-behind later ones, a reader goes back, because an operation does just that.
+Random rows would rarely have the difficulties of a real ledger. Here an operation causes each of
+them: a log is truncated and its offsets are used again, a record is appended out of order, a
+consumer seeks back.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from support.builders.world import MS, InFlight, World
+from support.builders.simulation import MS, InFlight, Simulation
 
 from experiments.ledger.record import Cell
 from experiments.ledger.schema import ABANDONED, ACKED
@@ -25,206 +26,216 @@ from spark_jobs.planted import (
     PlantedTrial,
 )
 
-AT_FIRST = 2
-"""Partitions of the topic when the load begins; a third one is added under load."""
+INITIAL_PARTITIONS = 2
+"""Partitions of the topic when the load begins; operations can add a third one."""
 
 
 class Operation(Protocol):
-    """Something that happens."""
+    """One event of a history."""
 
-    def happen(self, world: World) -> None:
-        """Do it."""
+    def apply(self, simulation: Simulation) -> None:
+        """Apply the operation to the state."""
 
 
 @dataclass(frozen=True)
 class Send:
-    """A producer sends records, one after the other, all with the same luck."""
+    """A producer sends records one after the other, all with the same outcome."""
 
     producer: int
     partition: int | None
-    """`None`: the client never chose one, and nothing can land."""
+    """`None`: the client never chose one, so no copy is appended."""
     outcome: str = ACKED
     count: int = 1
     copies: int = 1
-    """How many land; 0 of an acked record is a loss."""
+    """How many copies of each record are appended; 0 of an acked record is a loss."""
     late: int = 0
-    """After so many further operations: behind records that were sent later."""
+    """Copies are appended after this many further operations, out of order."""
     settle_us: int | None = 1000
-    """After the intended time; below zero where two clocks differ; `None`: never (an acked record always settles)."""
-    offsets_told: bool = True
-    """False: as with acks=0."""
+    """When the attempt settles, after the intended time.
 
-    def happen(self, world: World) -> None:
-        """Attempt the records, and let their copies land now or put them on their way."""
+    Negative if two clocks differ; `None`: never (an acked record always settles).
+    """
+    reports_offsets: bool = True
+    """Whether acknowledgements have an offset; with acks=0 they do not."""
+
+    def apply(self, simulation: Simulation) -> None:
+        """Add the attempts, and append their copies now or schedule them."""
         for _ in range(self.count):
-            seq = len(world.sent[self.producer])
-            end = len(world.logs[self.partition]) if self.partition is not None else 0
+            seq = len(simulation.intended_times_ns[self.producer])
+            end = len(simulation.logs[self.partition]) if self.partition is not None else 0
             offset = (
                 end
-                if self.offsets_told and self.outcome == ACKED and self.copies and not self.late
+                if self.reports_offsets and self.outcome == ACKED and self.copies and not self.late
                 else None
             )
             settle_us = 1000 if self.settle_us is None and self.outcome == ACKED else self.settle_us
-            settled_ns = None if settle_us is None else world.now_ns + settle_us * 1000 + 321
-            sent_ns = None if self.partition is None else world.now_ns + 123_456
-            world.sent[self.producer].append(world.now_ns)
-            sent = PlantedAttempt(
+            settled_ns = None if settle_us is None else simulation.now_ns + settle_us * 1000 + 321
+            sent_ns = None if self.partition is None else simulation.now_ns + 123_456
+            simulation.intended_times_ns[self.producer].append(simulation.now_ns)
+            attempt = PlantedAttempt(
                 self.producer,
                 seq,
                 self.outcome,
-                world.now_ns,
+                simulation.now_ns,
                 settled_ns,
                 self.partition,
                 None,
                 sent_ns,
                 0,
                 offset,
-                world.open.get(self.producer),
+                simulation.open_transactions.get(self.producer),
             )
-            world.attempts.append(sent)
+            simulation.attempts.append(attempt)
             if self.partition is not None:
-                world.in_flight += [
-                    InFlight(world.done + self.late, self.partition, (self.producer, seq))
+                simulation.in_flight += [
+                    InFlight(
+                        simulation.operations_done + self.late, self.partition, (self.producer, seq)
+                    )
                 ] * self.copies
-            world.land()
-            world.now_ns += 300_007
+            simulation.append_due()
+            simulation.now_ns += 300_007
 
 
 @dataclass(frozen=True)
 class Resend:
-    """A copy of a record that was attempted a while ago lands, in its own partition or elsewhere."""
+    """A copy of an earlier record is appended to its own partition or to another one."""
 
     producer: int
     back: int
+    """How many records before the producer's latest one."""
     partition: int
 
-    def happen(self, world: World) -> None:
-        """Append it, if there is such a record."""
-        seq = len(world.sent[self.producer]) - 1 - self.back
+    def apply(self, simulation: Simulation) -> None:
+        """Append the copy, if there is such a record."""
+        seq = len(simulation.intended_times_ns[self.producer]) - 1 - self.back
         if seq >= 0:
-            world.append(self.partition, self.producer, seq)
+            simulation.append(self.partition, self.producer, seq)
 
 
 @dataclass(frozen=True)
 class Truncate:
-    """A new leader has a shorter log: the end is cut off, and its offsets are used again."""
+    """A new leader has a shorter log: the end is truncated, and its offsets are used again."""
 
     partition: int
     records: int
 
-    def happen(self, world: World) -> None:
-        """Cut, and begin a new epoch there."""
-        log = world.logs[self.partition]
+    def apply(self, simulation: Simulation) -> None:
+        """Truncate the log, and begin a leader epoch at its end."""
+        log = simulation.logs[self.partition]
         del log[max(0, len(log) - self.records) :]
-        world.tell("truncated", self.partition, node=1, offset=len(log))
-        world.new_epoch(self.partition)
+        simulation.log_event("truncated", self.partition, node=1, offset=len(log))
+        simulation.new_epoch(self.partition)
 
 
 @dataclass(frozen=True)
 class Elect:
-    """Another leader with all of the log."""
+    """Another replica with the complete log becomes the leader."""
 
     partition: int
 
-    def happen(self, world: World) -> None:
-        """Begin a new epoch."""
-        world.new_epoch(self.partition)
+    def apply(self, simulation: Simulation) -> None:
+        """Begin a leader epoch."""
+        simulation.new_epoch(self.partition)
 
 
 @dataclass(frozen=True)
 class Corrupt:
-    """A record of the log no longer fits its checksum."""
+    """A record of the log has an invalid checksum."""
 
     partition: int
     back: int
-    named: bool
-    """Whether the row still tells the id, which is not to be believed."""
+    """How many offsets before the last one."""
+    keeps_id: bool
+    """Whether the row still has its id, which is not reliable."""
 
-    def happen(self, world: World) -> None:
-        """Spoil the record, if it is there."""
-        log = world.logs[self.partition]
+    def apply(self, simulation: Simulation) -> None:
+        """Corrupt the record, if there is one."""
+        log = simulation.logs[self.partition]
         logged = log[-1 - self.back] if self.back < len(log) else None
         if logged is not None:
             log[logged.offset] = (
                 logged._replace(intact=False)
-                if self.named
+                if self.keeps_id
                 else logged._replace(intact=False, producer=None, seq=None)
             )
 
 
 @dataclass(frozen=True)
-class Stranger:
-    """A record in the log that was never attempted: without our mark, or under an id that no producer was given."""
+class Phantom:
+    """A record is appended that was never attempted.
+
+    It has no id of the trial, or one that no producer used.
+    """
 
     partition: int
     producer: int | None
     seq: int | None
 
-    def happen(self, world: World) -> None:
-        """Append it."""
-        world.append(self.partition, self.producer, self.seq)
+    def apply(self, simulation: Simulation) -> None:
+        """Append the record."""
+        simulation.append(self.partition, self.producer, self.seq)
 
 
 @dataclass(frozen=True)
-class Hole:
-    """An offset that holds no record, as a transaction's marker does."""
+class OffsetGap:
+    """An offset without a record, such as that of a transaction marker."""
 
     partition: int
 
-    def happen(self, world: World) -> None:
-        """Use the offset up."""
-        world.logs[self.partition].append(None)
+    def apply(self, simulation: Simulation) -> None:
+        """Skip the offset."""
+        simulation.logs[self.partition].append(None)
 
 
 @dataclass(frozen=True)
 class Poll:
-    """A consumer reads on from where it is."""
+    """A consumer reads from its position."""
 
     consumer: int
     partition: int
     records: int
 
-    def happen(self, world: World) -> None:
-        """Receive what is there."""
-        at, log = (self.consumer, self.partition), world.logs[self.partition]
-        for logged in log[world.positions[at] : world.positions[at] + self.records]:
-            world.now_ns += 50_021
-            world.positions[at] += 1
+    def apply(self, simulation: Simulation) -> None:
+        """Add the reads, and move the position."""
+        at, log = (self.consumer, self.partition), simulation.logs[self.partition]
+        for logged in log[simulation.positions[at] : simulation.positions[at] + self.records]:
+            simulation.now_ns += 50_021
+            simulation.positions[at] += 1
             if logged is not None:
-                world.reads.append(_received(world, logged, self.consumer))
+                simulation.reads.append(_received(simulation, logged, self.consumer))
 
 
-def _received(world: World, logged: PlantedLogRow, consumer: int) -> PlantedRead:
-    """What carries no mark of ours, or one that cannot be believed, is received as a stranger's."""
+def _received(simulation: Simulation, logged: PlantedLogRow, consumer: int) -> PlantedRead:
+    """Return a read; without an id if the record has none or is corrupt."""
     read = PlantedRead(
         logged.producer,
         logged.seq,
         logged.offset,
-        world.intended_ns(logged),
-        world.now_ns,
+        simulation.intended_ns(logged),
+        simulation.now_ns,
         logged.partition,
         consumer,
-        world.generations[consumer],
+        simulation.generations[consumer],
     )
-    ours = logged.intact and logged.producer is not None
-    return read if ours else read._replace(producer=None, seq=None, intended_ns=None)
+    is_known = logged.intact and logged.producer is not None
+    return read if is_known else read._replace(producer=None, seq=None, intended_ns=None)
 
 
 @dataclass(frozen=True)
 class Seek:
-    """A consumer goes elsewhere: back, and it receives again; ahead, and it misses."""
+    """A consumer seeks: back to receive records again, or ahead to miss some."""
 
     consumer: int
     partition: int
     by: int
 
-    def happen(self, world: World) -> None:
-        """Move, and be another generation from then on."""
+    def apply(self, simulation: Simulation) -> None:
+        """Move the position, and begin another generation."""
         at = (self.consumer, self.partition)
-        world.positions[at] = min(
-            max(0, world.positions[at] + self.by), len(world.logs[self.partition])
+        simulation.positions[at] = min(
+            max(0, simulation.positions[at] + self.by), len(simulation.logs[self.partition])
         )
-        world.generations[self.consumer] += 1
+        simulation.generations[self.consumer] += 1
 
 
 @dataclass(frozen=True)
@@ -233,135 +244,151 @@ class Wait:
 
     ms: int
 
-    def happen(self, world: World) -> None:
-        """Put the clock forward."""
-        world.now_ns += self.ms * MS
+    def apply(self, simulation: Simulation) -> None:
+        """Advance the clock."""
+        simulation.now_ns += self.ms * MS
 
 
 @dataclass(frozen=True)
 class FaultBegins:
-    """The fault; only the first one counts."""
+    """The fault begins; only the first fault counts."""
 
-    def happen(self, world: World) -> None:
-        """Note when."""
-        world.fault_begin_ns = world.fault_begin_ns or world.now_ns
+    def apply(self, simulation: Simulation) -> None:
+        """Record the time."""
+        simulation.fault_begin_ns = simulation.fault_begin_ns or simulation.now_ns
 
 
 @dataclass(frozen=True)
 class FaultEnds:
-    """The heal, where there is something to heal."""
+    """The fault is healed, if it has begun."""
 
-    def happen(self, world: World) -> None:
-        """Note when."""
-        if world.fault_begin_ns is not None:
-            world.fault_end_ns = world.fault_end_ns or world.now_ns
+    def apply(self, simulation: Simulation) -> None:
+        """Record the time."""
+        if simulation.fault_begin_ns is not None:
+            simulation.fault_end_ns = simulation.fault_end_ns or simulation.now_ns
 
 
 @dataclass(frozen=True)
-class ReaderEnds:
-    """The reader along tells how far it came; where it never does, what it missed is not known."""
+class ConsumerEnds:
+    """The concurrent consumer reports whether it reached the end.
+
+    Without this report it is unknown which records it missed.
+    """
 
     at_end: bool
 
-    def happen(self, world: World) -> None:
-        """Note it as the trial does."""
+    def apply(self, simulation: Simulation) -> None:
+        """Add the event that a trial records."""
         detail = json.dumps(
             {
-                "records": len(world.reads),
+                "records": len(simulation.reads),
                 "at_end": self.at_end,
                 "where": "" if self.at_end else "partition 0 at 0",
             }
         )
-        world.events.append(PlantedEvent(world.now_ns, "reader", detail=detail))
+        simulation.events.append(PlantedEvent(simulation.now_ns, "reader", detail=detail))
 
 
 @dataclass(frozen=True)
-class Begin:
-    """A producer begins a transaction; what it sends until it ends is in it."""
+class BeginTransaction:
+    """A producer begins a transaction; what it sends until the end is part of it."""
 
     producer: int
 
-    def happen(self, world: World) -> None:
-        """Begin, unless one is open."""
-        world.open.setdefault(
-            self.producer, sum(row.producer == self.producer for row in world.transactions)
+    def apply(self, simulation: Simulation) -> None:
+        """Begin a transaction, unless one is open."""
+        simulation.open_transactions.setdefault(
+            self.producer, sum(row.producer == self.producer for row in simulation.transactions)
         )
 
 
 @dataclass(frozen=True)
-class End:
+class EndTransaction:
     """A producer's transaction ends."""
 
     producer: int
     outcome: str
-    """As its client tells."""
+    """As the client reports it."""
     shown: str
-    """What a read_committed reader is shown of it: `all`, `none`, or `some`, every other record."""
+    """Which of its records read_committed can see: `all`, `none`, or `some` (every other)."""
 
-    def happen(self, world: World) -> None:
-        """End it, if one is open."""
-        number = world.open.pop(self.producer, None)
+    def apply(self, simulation: Simulation) -> None:
+        """End the transaction, if one is open."""
+        number = simulation.open_transactions.pop(self.producer, None)
         if number is not None:
-            of = [
+            seqs = [
                 row.seq
-                for row in world.attempts
+                for row in simulation.attempts
                 if (row.producer, row.transaction) == (self.producer, number)
             ]
-            world.transactions.append(
+            simulation.transactions.append(
                 PlantedTransaction(
-                    self.producer, number, self.outcome, len(of), world.now_ns, world.now_ns
+                    self.producer,
+                    number,
+                    self.outcome,
+                    len(seqs),
+                    simulation.now_ns,
+                    simulation.now_ns,
                 )
             )
-            hidden = of if self.shown == "none" else of[::2] if self.shown == "some" else []
-            world.hidden |= {(self.producer, seq) for seq in hidden}
+            hidden = {"all": [], "some": seqs[::2], "none": seqs}[self.shown]
+            simulation.hidden |= {(self.producer, seq) for seq in hidden}
 
 
 @dataclass(frozen=True)
-class Transact:
-    """A whole transaction, with nothing between its records."""
+class Transaction:
+    """A complete transaction, with no other operation between its records."""
 
     sends: tuple[Operation, ...]
-    begin: Begin
-    end: End
+    begin: BeginTransaction
+    end: EndTransaction
 
-    def happen(self, world: World) -> None:
-        """Begin, send and end."""
+    def apply(self, simulation: Simulation) -> None:
+        """Begin the transaction, send its records, and end it."""
         for operation in (self.begin, *self.sends, self.end):
-            operation.happen(world)
+            operation.apply(simulation)
 
 
 History = Sequence[Operation]
 
 
-def played(history: History, trial_id: str = "000-history") -> PlantedTrial:
-    """Let a history happen; return the ledger of it."""
-    world = World()
+def play(history: History, trial_id: str = "000-history") -> PlantedTrial:
+    """Return the ledger of a history."""
+    simulation = Simulation()
     for operation in history:
-        operation.happen(world)
-        world.done += 1
-        world.land()
-    for producer in sorted(world.open):
-        End(producer, ABANDONED, "none").happen(world)
-    world.done += 1_000_000
-    world.land()
+        operation.apply(simulation)
+        simulation.operations_done += 1
+        simulation.append_due()
+    for producer in sorted(simulation.open_transactions):
+        EndTransaction(producer, ABANDONED, "none").apply(simulation)
+    simulation.operations_done += 1_000_000
+    simulation.append_due()
     stored = [
         logged
-        for partition in sorted(world.logs)
-        for logged in world.logs[partition]
+        for partition in sorted(simulation.logs)
+        for logged in simulation.logs[partition]
         if logged is not None
     ]
     log = [
-        logged._replace(visible=(logged.producer, logged.seq) not in world.hidden)
+        logged._replace(visible=(logged.producer, logged.seq) not in simulation.hidden)
         for logged in stored
     ]
     epochs = [
         PlantedEpoch(node, partition, *epoch)
         for node in (1, 2)
-        for partition in sorted(world.logs)
-        for epoch in world.epochs[partition]
+        for partition in sorted(simulation.logs)
+        for epoch in simulation.epochs[partition]
     ]
     cell: Cell = {"fault": "none", "acks": "all"}
     trial = PlantedTrial(
-        trial_id, world.attempts, log, world.reads, world.phases(), cell=cell, partitions=AT_FIRST
+        trial_id,
+        simulation.attempts,
+        log,
+        simulation.reads,
+        simulation.phases(),
+        cell=cell,
+        partitions=INITIAL_PARTITIONS,
     )
-    return replace(trial, events=world.events, epochs=epochs, transactions=world.transactions)
+    return replace(
+        trial, events=simulation.events, epochs=epochs, transactions=simulation.transactions
+    )

@@ -1,4 +1,8 @@
-"""A sweep's `results/` without Spark: all tables by their schemas, with a few counts that a test cares about; the rest is 0, or null where it may be."""
+"""A sweep's `results/` without Spark.
+
+All tables have their schemas and the values that a test sets. Other values are null, or 0 if the
+column is required.
+"""
 
 from __future__ import annotations
 
@@ -19,28 +23,28 @@ Counts = Mapping[str, int]
 
 def write_results(
     sweep: SweepFolder,
-    seen: Mapping[str, Counts],
-    others: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
-    **spreads: float,
+    counts: Mapping[str, Counts],
+    tables: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
+    **cell_values: float,
 ) -> None:
-    """Write the results of some whole trials of a sweep, over what was there.
+    """Write the results of some complete trials of a sweep, and replace existing results.
 
     Args:
-        sweep: whose.
-        seen: what else than 0 a trial's columns hold, by its id; a trial that is not named was not measured.
-        others: rows of the other tables, by the table's name; they too need no column that is 0 or null.
-        spreads: columns of `CELLS` that no sum is, the same in every cell.
+        sweep: the sweep.
+        counts: by trial id: the columns of `TRIALS` that are not 0; other trials are not measured.
+        tables: rows of the other tables by table name; columns that are 0 or null can be omitted.
+        cell_values: columns of `CELLS` that are not sums, equal in every cell.
     """
     trials = [
-        _trial(record, seen[record.trial_id])
+        _trial(record, counts[record.trial_id])
         for record in sweep.complete_trials()
-        if record.trial_id in seen
+        if record.trial_id in counts
     ]
     rows = {
         **dict.fromkeys(RESULTS, ()),
-        **(others or {}),
+        **(tables or {}),
         "trials": trials,
-        "cells": [{**cell, **spreads} for cell in _cells(trials)],
+        "cells": [{**cell, **cell_values} for cell in _cells(trials)],
     }
     sweep.results.mkdir(exist_ok=True)
     for name, schema in RESULTS.items():
@@ -50,8 +54,8 @@ def write_results(
         )
 
 
-def some_lost(acked: int, lost: int) -> Counts:
-    """Return what a trial counts of which all records were acknowledged, and so many of them lost."""
+def loss_counts(acked: int, lost: int) -> Counts:
+    """Return the counts of a trial whose records were all acknowledged and partly lost."""
     return {
         "attempted_records": acked,
         "acked_records": acked,
@@ -60,15 +64,15 @@ def some_lost(acked: int, lost: int) -> Counts:
     }
 
 
-def text_of(cell: Cell) -> str:
-    """Return the text that Spark knows a cell by."""
+def cell_text(cell: Cell) -> str:
+    """Return the text that identifies a cell in the tables."""
     return json.dumps(cell, sort_keys=True)
 
 
 def _trial(record: TrialRecord, counts: Counts) -> dict[str, Any]:
     return {
         "trial_id": record.trial_id,
-        "cell": text_of(record.cell),
+        "cell": cell_text(record.cell),
         "status": record.status.value,
         **counts,
     }
@@ -93,14 +97,10 @@ def _cells(trials: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def _filled(row: Mapping[str, Any], schema: pa.Schema) -> dict[str, Any]:
-    return {field.name: row.get(field.name, _nothing(field)) for field in schema}
+    return {field.name: row.get(field.name, _default(field)) for field in schema}
 
 
-def _nothing(field: pa.Field) -> Any:
-    return (
-        None
-        if field.nullable
-        else ""
-        if pa.types.is_string(field.type)
-        else pa.scalar(0).cast(field.type).as_py()
-    )
+def _default(field: pa.Field) -> Any:
+    if field.nullable:
+        return None
+    return "" if pa.types.is_string(field.type) else pa.scalar(0).cast(field.type).as_py()

@@ -1,4 +1,4 @@
-"""Rows of the tables that a page draws, for a trial that was made by hand."""
+"""Rows of the tables that the report draws, for a trial of a test."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from experiments.ledger.result_tables import Measure, OutageStep, Phase, Side
 from experiments.results.models import TrialResult
 
 LOAD_S = 10.0
-BEGIN_S, HEAL_S = 2.0, 6.0
+FAULT_BEGIN_S, FAULT_END_S = 2.0, 6.0
 _NS = 1_000_000_000
 _MS = 1_000_000
 
 
 def has_fault(cell: Cell) -> bool:
-    """Say whether a cell's trials have one."""
+    """Return whether a cell's trials have a fault."""
     return cell["fault"] != "none"
 
 
-def timeline_rows(record: TrialRecord, dice: random.Random) -> list[dict[str, Any]]:
-    """Return what flowed in each slot; nothing while the fault lasted, and then three times as much."""
+def timeline_rows(record: TrialRecord, rng: random.Random) -> list[dict[str, Any]]:
+    """Return the timeline: no records during the fault, and three times as many after it."""
     down = range(25, 55) if has_fault(record.cell) else range(0)
     rows = []
     for slot in range(110):
         sent = 1000 if slot < 100 else 0
-        flowing = (
-            0 if slot in down else dice.randint(960, 1040) * (3 if 55 <= slot < 65 and down else 1)
-        )
+        flowing = 0
+        if slot not in down:
+            flowing = rng.randint(960, 1040) * (3 if 55 <= slot < 65 and down else 1)
         rows.append(
             {
                 "trial_id": record.trial_id,
@@ -41,8 +41,8 @@ def timeline_rows(record: TrialRecord, dice: random.Random) -> list[dict[str, An
     return rows
 
 
-def histogram_rows(trial: TrialResult, dice: random.Random) -> list[dict[str, Any]]:
-    """Return latencies by measure and phase; slow ones only while the fault lasted."""
+def histogram_rows(trial: TrialResult, rng: random.Random) -> list[dict[str, Any]]:
+    """Return latencies by measure and phase; they are slow only during the fault."""
     phases = (
         [Phase.ALL, Phase.BEFORE, Phase.DURING, Phase.AFTER]
         if has_fault(trial.cell)
@@ -53,11 +53,11 @@ def histogram_rows(trial: TrialResult, dice: random.Random) -> list[dict[str, An
     for measure in Measure:
         for phase in phases:
             slow = phase in {Phase.ALL, Phase.DURING}
-            slots = sorted({int(1000 * 1.09**step * dice.uniform(1, 1.05)) for step in range(120)})
+            slots = sorted({int(1000 * 1.09**step * rng.uniform(1, 1.05)) for step in range(120)})
             kept = [slot for slot in slots if slot < (p99_us * 1.2 if slow else 20_000)]
             rows += [
-                _slot(trial.trial_id, measure, phase, low, max(1, int(40_000 * 0.9**place)))
-                for place, low in enumerate(kept)
+                _slot(trial.trial_id, measure, phase, low, max(1, int(40_000 * 0.9**index)))
+                for index, low in enumerate(kept)
             ]
     return rows
 
@@ -74,10 +74,10 @@ def _slot(trial_id: str, measure: Measure, phase: Phase, low: int, records: int)
 
 
 def outage_rows(trial: TrialResult) -> list[dict[str, Any]]:
-    """Return the marks of the one outage, on both sides; a pause has none within."""
-    healthy_ns = int((trial.unavailable_ms or 0) * _MS)
-    begin_ns = int((1_700_000_000 + BEGIN_S) * _NS)
-    apart = trial.cell["fault"] != "leader-pause"
+    """Return the steps of one outage on both sides; in a pause no inner step is observed."""
+    outage_ns = int((trial.unavailable_ms or 0) * _MS)
+    begin_ns = int((1_700_000_000 + FAULT_BEGIN_S) * _NS)
+    is_split = trial.cell["fault"] != "leader-pause"
     shares = {
         OutageStep.LAST_BEFORE: 0.0,
         OutageStep.DETECTED: 0.6,
@@ -87,15 +87,15 @@ def outage_rows(trial: TrialResult) -> list[dict[str, Any]]:
     }
     rows = []
     for side in Side:
-        for mark, part in shares.items():
-            inner = mark not in {OutageStep.LAST_BEFORE, OutageStep.FIRST_AFTER}
-            at_ns = begin_ns + int(healthy_ns * part) if apart or not inner else None
+        for step, share in shares.items():
+            inner = step not in {OutageStep.LAST_BEFORE, OutageStep.FIRST_AFTER}
+            at_ns = begin_ns + int(outage_ns * share) if is_split or not inner else None
             rows.append(
                 {
                     "trial_id": trial.trial_id,
                     "partition": 0,
                     "side": side.value,
-                    "mark": mark.value,
+                    "mark": step.value,
                     "at_ns": at_ns,
                     "source": "broker" if inner else "ledger",
                     "resolution_ns": _MS if inner else 1000,
@@ -105,9 +105,9 @@ def outage_rows(trial: TrialResult) -> list[dict[str, Any]]:
 
 
 def attribution_rows(trial: TrialResult) -> list[dict[str, Any]]:
-    """Return what the loss is put down to."""
+    """Return the cause of the loss."""
     records = trial.lost[0] if trial.lost else 0
-    scene = {
+    context = {
         "phase": "during",
         "leader": 1,
         "leader_epoch": 5,
@@ -127,7 +127,7 @@ def attribution_rows(trial: TrialResult) -> list[dict[str, Any]]:
             "trial_id": trial.trial_id,
             "kind": "LOST",
             "partition": 0,
-            **scene,
+            **context,
             "records": records,
             **at,
         }

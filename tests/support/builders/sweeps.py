@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from support.builders.records import a_record, a_spec
 from support.builders.sweep_rows import (
-    BEGIN_S,
-    HEAL_S,
+    FAULT_BEGIN_S,
+    FAULT_END_S,
     LOAD_S,
     attribution_rows,
     has_fault,
@@ -87,9 +87,9 @@ def a_cell(
 
 
 SAFE = Truth(a_cell("all", idempotence=True), (0,) * 5, (0,) * 5)
-TWICE = Truth(a_cell("all"), (0,) * 5, (56, 0, 9162, 12, 7))
+DUPLICATING = Truth(a_cell("all"), (0,) * 5, (56, 0, 9162, 12, 7))
 LOSING = Truth(a_cell(1), (4448, 2451, 0, 17, 903), (0, 0, 3, 0, 0), role=Role.POSITIVE_CONTROL)
-QUIET = Truth(
+WITHOUT_FAULT = Truth(
     a_cell("all", idempotence=True, fault="none"),
     (0,) * 5,
     (0,) * 5,
@@ -97,10 +97,10 @@ QUIET = Truth(
     outage_ms=12.0,
     role=Role.CONTROL,
 )
-TRUTHS = (SAFE, TWICE, LOSING, QUIET)
+TRUTHS = (SAFE, DUPLICATING, LOSING, WITHOUT_FAULT)
 
 
-def measured(
+def measured_sweep(
     truths: Sequence[Truth] = TRUTHS,
     *,
     void: Sequence[str] = (),
@@ -194,7 +194,10 @@ def measured(
             if trial.lost and trial.lost[1]
         },
         leaders={
-            trial.trial_id: (LeaderChange(BEGIN_S + 1.6, 0, 2), LeaderChange(HEAL_S + 1, 0, 1))
+            trial.trial_id: (
+                LeaderChange(FAULT_BEGIN_S + 1.6, 0, 2),
+                LeaderChange(FAULT_END_S + 1, 0, 1),
+            )
             for trial in trials
             if has_fault(trial.cell)
         },
@@ -260,9 +263,9 @@ def _record(spec: TrialSpec, status: Status) -> TrialRecord:
         phases=Phases(
             load_begin_ns=begin,
             load_end_ns=begin + int(LOAD_S * _NS),
-            fault_begin_ns=begin + int(BEGIN_S * _NS) if fault else None,
-            fault_effective_ns=begin + int((BEGIN_S + 0.5) * _NS) if fault else None,
-            fault_end_ns=begin + int(HEAL_S * _NS) if fault else None,
+            fault_begin_ns=begin + int(FAULT_BEGIN_S * _NS) if fault else None,
+            fault_effective_ns=begin + int((FAULT_BEGIN_S + 0.5) * _NS) if fault else None,
+            fault_end_ns=begin + int(FAULT_END_S * _NS) if fault else None,
             settled_ns=begin + int((LOAD_S + 1) * _NS),
             healthy_ns=begin + int((LOAD_S + 2) * _NS),
         ),

@@ -1,4 +1,4 @@
-"""A client's rules without a client, for tests of planning."""
+"""Fake client rules for tests of planning; no client library is loaded."""
 
 from collections.abc import Mapping
 
@@ -27,7 +27,7 @@ CONSUMER = {
 
 
 def refuse(settings: Mapping[str, str]) -> str | None:
-    """Refuse as librdkafka does: idempotence wants acks=all."""
+    """Refuse as librdkafka does: idempotence requires acks=all."""
     if settings.get("enable.idempotence") == "true" and settings.get("acks", "all") != "all":
         return "`acks` must be set to `all`"
     return "Invalid value" if settings.get("partitioner") == "nonsense" else None

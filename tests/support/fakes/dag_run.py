@@ -1,7 +1,12 @@
-"""Stands in for the process that runs the DAG: `dag_run.py <mode> <sweep id>`. It has a child, as the real one has many.
+"""A fake of the process that runs the DAG: `dag_run.py <mode> <sweep id>`.
 
-Modes: `ends` seals every trial and ends well; `fails` fails the first trial; `hangs` runs the first trial until SIGINT, which it obeys;
-`deaf` does not obey SIGINT; `waits` is `hangs` before the first trial; `measures` is `ends`, and then every second repeat lost with acks=1.
+It has one child process, where the real one has many. Modes:
+- `completes` seals every trial.
+- `measures` does the same and writes results, with losses in every second repeat with acks=1.
+- `fails` fails the second trial.
+- `hangs` runs the second trial until SIGINT.
+- `ignores-sigint` does the same and ignores SIGINT.
+- `waits` waits for SIGINT before the first trial.
 """
 
 import shutil
@@ -23,57 +28,57 @@ from infra.process.processes import spawn_dying_with_parent
 
 
 def main() -> int:
-    """Do as the mode says."""
+    """Run in the mode of the arguments."""
     mode, sweep_id = sys.argv[1:]
     home = Home.from_environment()
-    sweep, asked = SweepFolder(home.sweeps / sweep_id), threading.Event()
-    signal.signal(signal.SIGINT, lambda *_: asked.set() if mode != "deaf" else None)
+    sweep, interrupted = SweepFolder(home.sweeps / sweep_id), threading.Event()
+    signal.signal(signal.SIGINT, lambda *_: interrupted.set() if mode != "ignores-sigint" else None)
     child = spawn_dying_with_parent(["sleep", "600"])
     (home.root / "child.pid").write_text(str(child.pid))
     try:
-        return run(mode, sweep, asked)
+        return run(mode, sweep, interrupted)
     finally:
         child.kill()
         child.wait()
         (home.root / "torn-down").touch()
 
 
-def run(mode: str, sweep: SweepFolder, asked: threading.Event) -> int:
-    """Go through the trials; return the exit code."""
+def run(mode: str, sweep: SweepFolder, interrupted: threading.Event) -> int:
+    """Run the trials, and return the exit code."""
     if mode == "waits":
         sweep.report_activity("provision", "starting the cluster")
         (sweep.root / "under-way").touch()
-        asked.wait(60)
+        interrupted.wait(60)
         return 1
     for number, spec in enumerate(sweep.plan().trials):
         sweep.report_activity("trial", "load", spec.trial_id)
-        if mode in {"hangs", "deaf"} and number == 1:
+        if mode in {"hangs", "ignores-sigint"} and number == 1:
             sweep.partial(spec.trial_id).mkdir()
             (sweep.root / "under-way").touch()
-            asked.wait(60)
+            interrupted.wait(60)
             shutil.rmtree(sweep.partial(spec.trial_id))
             return 1
         if mode == "fails" and number == 1:
             sweep.failed(spec.trial_id).mkdir()
             (sweep.failed(spec.trial_id) / "reason.txt").write_text("NodeFailed: node 2 died\n")
-            print("trial: node 2 died", flush=True)  # noqa: T201 - the last word of a run
+            print("trial: node 2 died", flush=True)  # noqa: T201 - the last line of a run
             return 1
         if not sweep.trial(spec.trial_id).exists():
-            seal_one(sweep, spec)
+            seal_trial(sweep, spec)
     if mode == "measures":
-        write_results(sweep, {spec.trial_id: seen_of(spec) for spec in sweep.plan().trials})
+        write_results(sweep, {spec.trial_id: counts_of(spec) for spec in sweep.plan().trials})
     sweep.report_activity("done")
     return 0
 
 
-def seen_of(spec: TrialSpec) -> dict[str, int]:
-    """Return what was lost in a trial."""
+def counts_of(spec: TrialSpec) -> dict[str, int]:
+    """Return the counts of a trial's losses."""
     lost = 5 if spec.producer["acks"] == "1" and spec.repeat % 2 else 0
     return {"lost_low_records": lost, "lost_high_records": lost}
 
 
-def seal_one(sweep: SweepFolder, spec: TrialSpec) -> None:
-    """Seal an empty ledger."""
+def seal_trial(sweep: SweepFolder, spec: TrialSpec) -> None:
+    """Seal a trial with an empty ledger."""
     partial = sweep.partial(spec.trial_id)
     partial.mkdir()
     record = a_record(

@@ -1,4 +1,4 @@
-"""Disks of a cluster in memory: what is done to them stands among the cluster's signals, and the nodes end as a test says."""
+"""Fake disks of a cluster in memory; actions on them are recorded among the cluster's signals."""
 
 from __future__ import annotations
 
@@ -17,70 +17,70 @@ from infra.cluster.supervisor_protocol import SupervisorReply
 class DiskCluster(MemoryCluster):
     """A cluster in memory whose nodes have disks."""
 
-    keeps: frozenset[int] = frozenset()
-    """Whose disks lose nothing at a power cut."""
-    ends_over_it: bool = True
-    """Whether a node whose disk fails ends."""
-    probes_s: list[float] = field(default_factory=lambda: [0.001, 0.001, 0.001, 0.5])
-    """How long synced writes take, one after the other."""
+    durable_nodes: frozenset[int] = frozenset()
+    """Nodes whose disks lose nothing in a power loss."""
+    exits_on_disk_failure: bool = True
+    """Whether a node exits when its disk fails."""
+    synced_writes_s: list[float] = field(default_factory=lambda: [0.001, 0.001, 0.001, 0.5])
+    """How long the next synced writes take, seconds."""
 
     def __post_init__(self) -> None:
-        """Give every node a log of its own, for what it says."""
+        """Create an empty log for every node."""
         for node in self.states:
             node_folder(self.folder, node).mkdir(parents=True)
             (node_folder(self.folder, node) / NODE_LOG).touch()
 
     @property
     def disks(self) -> Disks:
-        """Theirs."""
+        """The fake disks of the nodes."""
         return MemoryDisks(
             lambda node_id: Path(node_folder(self.folder, node_id)),
             lambda _request: SupervisorReply(),
             self,
         )
 
-    def fails(self, deed: str, node_id: int) -> None:
-        """A disk fails its node."""
-        self.signals.append((deed, node_id))
-        if self.ends_over_it:
+    def fail_disk(self, action: str, node_id: int) -> None:
+        """Record an action that makes a node's disk fail."""
+        self.signals.append((action, node_id))
+        if self.exits_on_disk_failure:
             self.states[node_id] = "stopped"
 
 
 @dataclass(frozen=True)
 class MemoryDisks(Disks):
-    """Does nothing but say so."""
+    """Records each action and changes nothing on disk."""
 
     cluster: DiskCluster
 
     def lose_power(self, node_ids: Sequence[int]) -> frozenset[int]:
-        """The nodes stop."""
+        """Stop the nodes, and return those that lost data."""
         for node_id in node_ids:
             self.cluster.signals.append(("lose power", node_id))
             self.cluster.states[node_id] = "stopped"
-        return frozenset(node_ids) - self.cluster.keeps
+        return frozenset(node_ids) - self.cluster.durable_nodes
 
     def shut_down(self, node_id: int) -> None:
-        """The node ends, if it is one that does."""
-        self.cluster.fails("take away", node_id)
+        """Make the disk fail."""
+        self.cluster.fail_disk("shut down", node_id)
 
     def bring_back(self, node_id: int) -> None:
-        """Said."""
+        """Record it."""
         self.cluster.signals.append(("bring back", node_id))
 
     def fill(self, node_id: int) -> int:
-        """The node ends, if it is one that does."""
-        self.cluster.fails("fill", node_id)
+        """Make the disk fail."""
+        self.cluster.fail_disk("fill", node_id)
         return 0
 
     def free(self, node_id: int) -> None:
-        """Said."""
+        """Record it."""
         self.cluster.signals.append(("free", node_id))
 
     def limit(self, node_id: int, write_bytes_per_s: int | None) -> None:
-        """Said."""
-        self.cluster.signals.append(("limit" if write_bytes_per_s else "let go", node_id))
+        """Record it."""
+        self.cluster.signals.append(("limit" if write_bytes_per_s else "unlimit", node_id))
 
     def synced_write_s(self, node_id: int) -> float:
-        """As long as the test says."""
+        """Return the next of `synced_writes_s`."""
         del node_id
-        return self.cluster.probes_s.pop(0)
+        return self.cluster.synced_writes_s.pop(0)

@@ -1,4 +1,7 @@
-"""Runs the DAG as `ackbench run` does, in a world without brokers: `embedded_run.py <mode>`; the second of three trials hangs, fails or ends."""
+"""Run the DAG as `ackbench run` does, but with fakes for brokers, Spark and MLflow.
+
+`embedded_run.py <mode>`: the second of three trials hangs, fails or ends.
+"""
 
 import sys
 from pathlib import Path
@@ -6,7 +9,7 @@ from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from support.fakes.surroundings import FakeSurroundings
+from support.fakes.infrastructure import FakeInfrastructure
 
 from experiments.orchestration import embedded
 from infra.machine.home import Home
@@ -14,12 +17,12 @@ from infra.machine.home import Home
 MODE = sys.argv[1]
 SECOND = "001-abcdef"
 
-world = FakeSurroundings(
+infrastructure = FakeInfrastructure(
     Home.from_environment(),
     hangs_at=SECOND if MODE == "hangs" else "",
     fails=frozenset({SECOND} if MODE == "fails" else ()),
 )
-world.take_the_place_of(lambda name, value: mock.patch(name, value).start())
-code = embedded.main([world.sweep(3).sweep_id])
-(world.home.root / "did").write_text("\n".join(world.did))
+infrastructure.install(lambda name, value: mock.patch(name, value).start())
+code = embedded.main([infrastructure.sweep(3).sweep_id])
+(infrastructure.home.root / "steps").write_text("\n".join(infrastructure.steps))
 sys.exit(code)

@@ -1,4 +1,7 @@
-"""librdkafka's own mock brokers, in the test's process: good for what clients do, never for what Kafka keeps."""
+"""librdkafka's mock brokers in the test's process.
+
+They suit tests of clients, not tests of what Kafka stores.
+"""
 
 from __future__ import annotations
 
@@ -12,24 +15,25 @@ from support.reference.values import ValueFields, encode
 from experiments.clients.librdkafka.client import Client
 from experiments.clients.librdkafka.library import PRODUCER, library
 
-IMPATIENT = {"session.timeout.ms": "4000", "heartbeat.interval.ms": "200"}
-"""For a member of a group that is killed."""
-PATIENT = {"session.timeout.ms": "15000", "heartbeat.interval.ms": "200"}
-"""For others: they are not thrown out where the machine is busy. Where one comes late the mock lets nobody in until a session is nearly over."""
+SHORT_SESSION = {"session.timeout.ms": "4000", "heartbeat.interval.ms": "200"}
+"""For a group member that is killed."""
+LONG_SESSION = {"session.timeout.ms": "15000", "heartbeat.interval.ms": "200"}
+"""For other members: they stay in the group on a busy machine.
+
+After a member is late, the mock coordinator admits no member until a session has nearly expired.
+"""
 
 
 class MockBrokers:
-    """A context manager: so many brokers on loopback, each topic made on request."""
+    """A context manager: a number of brokers on loopback; topics are created on request."""
 
     def __init__(self, brokers: int = 3) -> None:
-        make, servers = (
-            library().rd_kafka_mock_cluster_new,
-            library().rd_kafka_mock_cluster_bootstraps,
-        )
-        make.restype, make.argtypes = ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_int]
+        create = library().rd_kafka_mock_cluster_new
+        servers = library().rd_kafka_mock_cluster_bootstraps
+        create.restype, create.argtypes = ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_int]
         servers.restype, servers.argtypes = ctypes.c_char_p, [ctypes.c_void_p]
         self._owner = Client(PRODUCER, {})
-        self._address = make(self._owner.address, brokers)
+        self._address = create(self._owner.address, brokers)
         self.bootstrap_servers: str = servers(self._address).decode()
 
     def __enter__(self) -> Self:
@@ -42,12 +46,12 @@ class MockBrokers:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """End them."""
+        """Destroy the brokers."""
         library().rd_kafka_mock_cluster_destroy(ctypes.c_void_p(self._address))
         self._owner.__exit__(kind, error, trace)
 
     def create_topic(self, topic: str, partitions: int) -> None:
-        """Make a topic."""
+        """Create a topic."""
         assert (
             library().rd_kafka_mock_topic_create(
                 ctypes.c_void_p(self._address), topic.encode(), partitions, 1
@@ -56,7 +60,7 @@ class MockBrokers:
         )
 
     def write(self, topic: str, partitions: int, records: int, token: int) -> None:
-        """Write records of producer 1 to a topic's partitions in turn; return when all are acknowledged."""
+        """Write records of producer 1 round-robin, and return when all are acknowledged."""
         producer = Producer({"bootstrap.servers": self.bootstrap_servers, "log_level": 0})
         for seq in range(records):
             producer.produce(
@@ -67,13 +71,13 @@ class MockBrokers:
         assert producer.flush(10) == 0
 
     def set_topic_error(self, topic: str, error: int) -> None:
-        """Have the brokers report this error for a topic in their metadata; 0: none."""
+        """Let the brokers report this error for a topic in their metadata; 0: none."""
         library().rd_kafka_mock_topic_set_error(
             ctypes.c_void_p(self._address), topic.encode(), error
         )
 
-    def round_trip_ms(self, broker: int, milliseconds: int) -> None:
-        """Let a broker answer this late."""
+    def set_round_trip_ms(self, broker: int, milliseconds: int) -> None:
+        """Delay the responses of a broker."""
         assert (
             library().rd_kafka_mock_broker_set_rtt(
                 ctypes.c_void_p(self._address), broker, milliseconds
@@ -81,8 +85,8 @@ class MockBrokers:
             == 0
         )
 
-    def answer_with(self, api: int, *errors: int) -> None:
-        """Let the next requests of a kind (Produce is 0) fail with these errors, one each."""
+    def fail_next_requests(self, api: int, *errors: int) -> None:
+        """Let the next requests of an API (Produce is 0) fail with these errors, one each."""
         codes = (ctypes.c_int * len(errors))(*errors)
         library().rd_kafka_mock_push_request_errors_array(
             ctypes.c_void_p(self._address), ctypes.c_int16(api), ctypes.c_size_t(len(errors)), codes

@@ -1,4 +1,7 @@
-"""A cluster in memory that can be operated: quotas, elections, moved replicas, more partitions, a topic made again."""
+"""A cluster in memory with admin operations.
+
+Quotas, leader elections, reassignments, additional partitions and recreated topics.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,6 @@ from support.fakes.cluster import MemoryCluster
 from experiments.clients.librdkafka import admin, topics
 from experiments.faults.operations import moves, topology
 from experiments.faults.replication import isr
-from experiments.faults.replication import isr as held_back
 from infra.errors import HarnessError
 from infra.kafka.spec import ClusterState, NodeStatus, PartitionState
 from infra.kafka.wire import LeaderCandidates
@@ -20,70 +22,75 @@ from infra.kafka.wire import LeaderCandidates
 
 @dataclass
 class OperatedCluster(MemoryCluster):
-    """A node that stands still leaves the ISR at once, and comes back when it goes on, unless quotas hold the topic's followers back."""
+    """A cluster in memory in which paused nodes leave the ISR.
+
+    They return to it when they are resumed, unless a quota throttles the followers of the topic.
+    """
 
     settings: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
-    """What was set, by kind and name."""
-    out: set[int] = field(default_factory=set)
-    """Who is out of sync."""
+    """Dynamic configurations, by kind and name."""
+    out_of_sync: set[int] = field(default_factory=set)
+    """Nodes outside the ISR."""
     eligible: tuple[int, ...] = ()
-    """Who may lead all the same."""
-    led_by: int | None = None
-    """Whom an election made the leader."""
+    """Eligible leader replicas outside the ISR."""
+    elected_leader: int | None = None
+    """The leader by an explicit election; `None`: the first replica in the ISR."""
     topic_id: str | None = "first"
-    """`None`: there is no topic."""
-    deaf: frozenset[int] = frozenset()
-    """Nodes that stay in the ISR whatever is done to them."""
-    looks_to_leave: int = 0
-    """How often the cluster is asked before it says that who stands still has left the ISR."""
+    """`None`: the topic does not exist."""
+    always_in_sync: frozenset[int] = frozenset()
+    """Nodes that stay in the ISR while they are paused."""
+    polls_until_out_of_sync: int = 0
+    """How many calls of `describe` a paused node stays in the ISR."""
     leaving: dict[int, int] = field(default_factory=dict)
-    """Of whom stands still and has not left yet, how often more it is asked."""
-    slips_back: set[int] = field(default_factory=set)
-    """Nodes that come back into sync once, with what they had been sent before the quota held."""
+    """For paused nodes in the ISR: how many further calls of `describe` they stay in it."""
+    rejoins_once: set[int] = field(default_factory=set)
+    """Nodes that rejoin the ISR once despite the quota, with data fetched before it applied."""
 
     def describe(self, topics: Sequence[str] | None = None, timeout_s: float = 5.0) -> ClusterState:
-        """As in memory, without those that are out of sync."""
-        self.leaving = {node: looks - 1 for node, looks in self.leaving.items()}
-        self.out |= {node for node, looks in self.leaving.items() if looks < 0}
-        self.leaving = {node: looks for node, looks in self.leaving.items() if looks >= 0}
+        """Return the state, without nodes that are out of sync in the ISRs."""
+        self.leaving = {node: polls - 1 for node, polls in self.leaving.items()}
+        self.out_of_sync |= {node for node, polls in self.leaving.items() if polls < 0}
+        self.leaving = {node: polls for node, polls in self.leaving.items() if polls >= 0}
         state = super().describe(topics, timeout_s)
         states = (
-            tuple(self._seen(one) for one in state.partitions) if self.topic_id is not None else ()
+            tuple(self._with_isr(one) for one in state.partitions)
+            if self.topic_id is not None
+            else ()
         )
         return replace(state, partitions=states)
 
     def pause(self, node_id: int) -> None:
-        """It falls out of sync."""
+        """Pause a node, which then leaves the ISR."""
         super().pause(node_id)
-        self.leaving |= {} if node_id in self.deaf else {node_id: self.looks_to_leave}
+        if node_id not in self.always_in_sync:
+            self.leaving[node_id] = self.polls_until_out_of_sync
 
     def resume(self, node_id: int) -> None:
-        """It catches up, where it may."""
+        """Resume a node, which then catches up."""
         super().resume(node_id)
         self.leaving.pop(node_id, None)
         self.catch_up()
-        if node_id in self.slips_back:
-            self.slips_back.remove(node_id)
-            self.out.discard(node_id)
+        if node_id in self.rejoins_once:
+            self.rejoins_once.remove(node_id)
+            self.out_of_sync.discard(node_id)
 
     def start(self, node_id: int) -> NodeStatus:
-        """It catches up, where it may."""
-        told = super().start(node_id)
+        """Start a node, which then catches up."""
+        status = super().start(node_id)
         self.catch_up()
-        return told
+        return status
 
     def catch_up(self) -> None:
-        """Let those catch up that run and are not held back."""
+        """Return running nodes to the ISR, unless a quota throttles them."""
         if not self.settings.get(("topic", self.topic)):
-            self.out = {node for node in self.out if self.states[node] != "running"}
+            self.out_of_sync = {node for node in self.out_of_sync if self.states[node] != "running"}
 
-    def _seen(self, partition: PartitionState) -> PartitionState:
-        isr = tuple(node for node in partition.isr if node not in self.out)
-        leader = (
-            self.led_by
-            if self.led_by in {*isr, *self.out} and self.states.get(self.led_by or 0) == "running"
-            else next(iter(isr), None)
-        )
+    def _with_isr(self, partition: PartitionState) -> PartitionState:
+        isr = tuple(node for node in partition.isr if node not in self.out_of_sync)
+        leader = next(iter(isr), None)
+        elected = self.elected_leader
+        if elected in {*isr, *self.out_of_sync} and self.states.get(elected or 0) == "running":
+            leader = elected
         return replace(
             partition,
             isr=isr if leader is None or leader in isr else (leader,),
@@ -93,11 +100,11 @@ class OperatedCluster(MemoryCluster):
 
 
 def operate(cluster: OperatedCluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let faults operate this cluster, and wait for no quota to fill."""
-    desk = Desk(cluster)
-    monkeypatch.setattr(held_back, "_QUOTA_WINDOW_S", 0.01)
+    """Replace the admin functions with those of this cluster, and shorten waits for quotas."""
+    admin_functions = AdminFunctions(cluster)
+    monkeypatch.setattr(isr, "_QUOTA_WINDOW_S", 0.01)
     monkeypatch.setattr(isr, "_ISR_RETURN_S", 0.01)
-    for module in (topics, admin, held_back, isr, moves, topology):
+    for module in (topics, admin, isr, moves, topology):
         for name in (
             "alter_configs",
             "leader_candidates",
@@ -109,12 +116,12 @@ def operate(cluster: OperatedCluster, monkeypatch: pytest.MonkeyPatch) -> None:
             "delete_topic",
         ):
             if hasattr(module, name):
-                monkeypatch.setattr(module, name, getattr(desk, name))
+                monkeypatch.setattr(module, name, getattr(admin_functions, name))
 
 
 @dataclass
-class Desk:
-    """What an operator can ask for, with the signatures of the real functions."""
+class AdminFunctions:
+    """Admin operations on a cluster in memory, with the signatures of the real functions."""
 
     cluster: OperatedCluster
 
@@ -126,7 +133,7 @@ class Desk:
         settings: Mapping[str, str | None],
         **_timeouts: float,
     ) -> None:
-        """Set, and take away."""
+        """Set configurations; `None` deletes one."""
         if kind == "broker" and self.cluster.states[int(name)] != "running":
             raise HarnessError(f"broker {name} does not answer")
         kept = self.cluster.settings.get((kind, name), {}) | {
@@ -138,7 +145,7 @@ class Desk:
         self.cluster.catch_up()
 
     def leader_candidates(self, _nodes: object, _topic: str) -> tuple[LeaderCandidates, ...]:
-        """As the test says."""
+        """Return the candidates that the test has set."""
         return (LeaderCandidates(0, None, (), self.cluster.eligible),)
 
     def elect_leader(
@@ -150,13 +157,13 @@ class Desk:
         unclean: bool = False,
         **_timeouts: float,
     ) -> str | None:
-        """The first replica that runs; unclean, also where it is out of sync."""
+        """Elect the first running replica; an unclean election includes those out of sync."""
         leader = self.cluster.describe().partitions[0].leader
         if unclean and leader is not None:
             return "leader election not needed"
         if not unclean and leader == self.cluster.replicas[0]:
             return "leader election not needed"
-        self.cluster.led_by = next(
+        self.cluster.elected_leader = next(
             node for node in self.cluster.replicas if self.cluster.states[node] == "running"
         )
         return None
@@ -168,26 +175,28 @@ class Desk:
         replicas: Mapping[int, Sequence[int]],
         _timeout_s: float = 0,
     ) -> None:
-        """At once."""
+        """Reassign the replicas immediately."""
         leader = self.cluster.describe().partitions[0].leader
         self.cluster.replicas = tuple(replicas[0])
-        self.cluster.led_by = leader if leader in self.cluster.replicas else None
+        self.cluster.elected_leader = leader if leader in self.cluster.replicas else None
 
     def add_partitions(
         self, _servers: str, _topic: str, partitions: int, **_timeouts: float
     ) -> None:
-        """At once."""
+        """Add the partitions immediately."""
         self.cluster.partitions = partitions
 
     def topic_overrides(self, _servers: str, _topic: str, **_timeouts: float) -> dict[str, str]:
-        """One."""
+        """Return one override."""
         return {"min.insync.replicas": "2"}
 
     def delete_topic(self, _servers: str, _topic: str, **_timeouts: float) -> None:
-        """At once."""
+        """Delete the topic immediately."""
         self.cluster.topic_id = None
 
-    def create_topic(self, _servers: str, topic: str, **made_of: Any) -> None:
-        """At once, under another id."""
+    def create_topic(self, _servers: str, topic: str, **settings: Any) -> None:
+        """Create the topic immediately, with another id."""
         self.cluster.topic_id = "second"
-        self.cluster.settings["made", topic] = {name: str(value) for name, value in made_of.items()}
+        self.cluster.settings["made", topic] = {
+            name: str(value) for name, value in settings.items()
+        }

@@ -1,4 +1,4 @@
-"""Runs `ackbench` with another process in place of the DAG: `run_beside.py <stand-in's mode> <arguments of ackbench>...`."""
+"""Runs `ackbench` with the fake DAG run: `run_command.py <mode of dag_run.py> <arguments>...`."""
 
 import sys
 from pathlib import Path
@@ -8,10 +8,10 @@ from experiments import cli
 from experiments.commands import run
 
 MODE, *ARGUMENTS = sys.argv[1:]
-STAND_IN = Path(__file__).with_name("dag_run.py")
+FAKE_RUN = Path(__file__).with_name("dag_run.py")
 
 sys.argv = ["ackbench", *ARGUMENTS]
 with mock.patch.object(
-    run, "embedded_command", lambda sweep_id: (sys.executable, str(STAND_IN), MODE, sweep_id)
+    run, "embedded_command", lambda sweep_id: (sys.executable, str(FAKE_RUN), MODE, sweep_id)
 ):
     cli.main()

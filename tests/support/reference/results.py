@@ -1,4 +1,7 @@
-"""The measuring job once more, in plain Python and a record at a time: slow, and too simple to be wrong in the same way."""
+"""The reference for the Spark job: the same measures in plain Python, record by record.
+
+It is slow, and too simple to have the same mistakes as the job.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,16 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil
 
-from support.reference.anomalies import Id, Wrong, anomalies, endings, missed, reordered
+from support.reference.anomalies import (
+    FoundAnomaly,
+    RecordId,
+    anomalies,
+    consumer_endings,
+    missed_ids,
+    reordered_rows,
+)
 from support.reference.groups import group_counts
-from support.reference.transactions import of_transactions, shown
+from support.reference.transactions import as_read_committed, transaction_counts
 
 from spark_jobs.planted import PlantedTrial
 
@@ -53,40 +63,43 @@ COUNTS = (
 
 @dataclass(frozen=True)
 class PlainTrial:
-    """One trial's truth."""
+    """The true results of a trial."""
 
     fates: dict[str, tuple[str | None, int, int, int]]
-    """Outcome, records, those of them with several copies, copies; all fates, but of a trial in which nothing happened none."""
+    """By fate: outcome, records, those of them with several copies, and copies.
+
+    All fates are present, except that an empty trial has none.
+    """
     counts: dict[str, Count | str]
     latencies: dict[tuple[str, str], tuple[int, ...]]
-    """By measure and phase: records, negative ones, p50, p90, p99, p99.9 and max in microseconds."""
+    """By measure and phase: records, negative ones; p50, p90, p99, p99.9 and max in us."""
     histogram: dict[tuple[str, str, int, int], int]
-    """By measure, phase and a slot's bounds in microseconds: records."""
+    """By measure, phase and a bucket's bounds in microseconds: records."""
     timeline: dict[int, tuple[int, int, int]]
     """By tenth of a second: sent, acknowledged, read."""
     gaps: dict[tuple[int, str], tuple[int, int, int, bool]]
-    """By partition and side: answers, length and begin in nanoseconds, and whether an answer ended it."""
-    anomalies: Counter[Wrong]
+    """By partition and side: records, length and begin in ns, whether a record ended the gap."""
+    anomalies: Counter[FoundAnomaly]
 
     @property
-    def seen(self) -> set[str]:
-        """The fates that some record has."""
+    def observed_fates(self) -> set[str]:
+        """The fates that at least one record has."""
         return {fate for fate, (_, records, _, _) in self.fates.items() if records}
 
 
-def plain(stored: PlantedTrial) -> PlainTrial:
-    """Measure a trial by looking at every record."""
-    trial = shown(stored)
+def plain_result(stored: PlantedTrial) -> PlainTrial:
+    """Measure a trial record by record."""
+    trial = as_read_committed(stored)
     latencies = {
         **_by_phase(trial, "ack", _acks(trial)),
         **_by_phase(trial, "end_to_end", _first_reads(trial)),
     }
     return PlainTrial(
         fates=_fates(trial),
-        counts={**_counts(trial), **of_transactions(stored), **_conclude(stored)},
+        counts={**_counts(trial), **transaction_counts(stored), **_unavailability(stored)},
         latencies={part: _figures(sorted(values)) for part, values in latencies.items()},
         histogram=dict(
-            Counter((*part, *_slot(us)) for part, values in latencies.items() for us in values)
+            Counter((*part, *_bucket(us)) for part, values in latencies.items() for us in values)
         ),
         timeline=_timeline(trial),
         gaps=_gaps(stored),
@@ -94,20 +107,23 @@ def plain(stored: PlantedTrial) -> PlainTrial:
     )
 
 
-def fate_of_every_record(trial: PlantedTrial) -> list[tuple[Id, str, int]]:
-    """The naive checker: every attempt's id, its fate, and its copies; then what nobody attempted."""
+def fate_of_every_record(trial: PlantedTrial) -> list[tuple[RecordId, str, int]]:
+    """Return id, fate and number of copies of every attempt, then of phantom and corrupt copies."""
     copies = Counter((row.producer, row.seq) for row in trial.log if row.intact)
-    fates: list[tuple[Id, str, int]] = []
+    fates: list[tuple[RecordId, str, int]] = []
     for attempt in trial.attempts:
         there = copies.pop((attempt.producer, attempt.seq), 0)
-        acked = "LOST" if there == 0 else "DELIVERED_ONCE" if there == 1 else "DUPLICATED"
-        other = f"{attempt.outcome.upper()}_PRESENT" if there else ABSENT.get(attempt.outcome, "")
-        other = "ABORTED_VISIBLE" if attempt.outcome == "aborted" and there else other
-        fates.append(
-            ((attempt.producer, attempt.seq), acked if attempt.outcome == "acked" else other, there)
-        )
-    fates += [(stranger, "PHANTOM", 1) for stranger in copies.elements()]
+        fates.append(((attempt.producer, attempt.seq), _fate(attempt.outcome, there), there))
+    fates += [(phantom, "PHANTOM", 1) for phantom in copies.elements()]
     return fates + [((row.producer, row.seq), "CORRUPT", 1) for row in trial.log if not row.intact]
+
+
+def _fate(outcome: str, copies: int) -> str:
+    if outcome == "acked":
+        return ("LOST", "DELIVERED_ONCE", "DUPLICATED")[min(copies, 2)]
+    if not copies:
+        return ABSENT.get(outcome, "")
+    return "ABORTED_VISIBLE" if outcome == "aborted" else f"{outcome.upper()}_PRESENT"
 
 
 ABSENT = {"rejected": "REJECTED", "unknown": "UNKNOWN_ABSENT", "aborted": "ABORTED"}
@@ -124,8 +140,8 @@ OUTCOME_OF = {
 }
 
 
-def _with_fates(trial: PlantedTrial) -> dict[str, list[int]]:
-    """Return each fate's records as their numbers of copies."""
+def _copies_by_fate(trial: PlantedTrial) -> dict[str, list[int]]:
+    """Return the numbers of copies of each fate's records."""
     by_fate: dict[str, list[int]] = {}
     for _, fate, copies in fate_of_every_record(trial):
         by_fate.setdefault(fate, []).append(copies)
@@ -133,24 +149,24 @@ def _with_fates(trial: PlantedTrial) -> dict[str, list[int]]:
 
 
 def _fates(trial: PlantedTrial) -> dict[str, tuple[str | None, int, int, int]]:
-    by_fate = _with_fates(trial)
-    named = (
+    by_fate = _copies_by_fate(trial)
+    fates = (
         (*OUTCOME_OF, "PHANTOM", "CORRUPT") if trial.attempts or trial.log or trial.reads else ()
     )
-    return {fate: _of_fate(fate, by_fate.get(fate, [])) for fate in named}
+    return {fate: _fate_counts(fate, by_fate.get(fate, [])) for fate in fates}
 
 
-def _of_fate(fate: str, copies: list[int]) -> tuple[str | None, int, int, int]:
+def _fate_counts(fate: str, copies: list[int]) -> tuple[str | None, int, int, int]:
     return OUTCOME_OF.get(fate), len(copies), sum(number > 1 for number in copies), sum(copies)
 
 
 def _counts(trial: PlantedTrial) -> dict[str, Count | str]:
-    by_fate = _with_fates(trial)
+    by_fate = _copies_by_fate(trial)
     outcomes = Counter(row.outcome for row in trial.attempts)
-    of_attempts = [
+    attempted_copies = [
         copies for fate, numbers in by_fate.items() if fate in OUTCOME_OF for copies in numbers
     ]
-    lost, perhaps = len(by_fate.get("LOST", [])), len(by_fate.get("UNKNOWN_ABSENT", []))
+    lost, possibly_lost = len(by_fate.get("LOST", [])), len(by_fate.get("UNKNOWN_ABSENT", []))
     return {
         "cell": json.dumps(dict(sorted(trial.cell.items()))),
         "status": trial.status.value,
@@ -161,15 +177,17 @@ def _counts(trial: PlantedTrial) -> dict[str, Count | str]:
         },
         "aborted_visible_records": len(by_fate.get("ABORTED_VISIBLE", [])),
         "lost_low_records": lost,
-        "lost_high_records": lost + perhaps,
-        "duplicate_copies": sum(max(copies - 1, 0) for copies in of_attempts),
-        "duplicated_records": sum(copies > 1 for copies in of_attempts),
+        "lost_high_records": lost + possibly_lost,
+        "duplicate_copies": sum(max(copies - 1, 0) for copies in attempted_copies),
+        "duplicated_records": sum(copies > 1 for copies in attempted_copies),
         "log_records": len(trial.log),
         "phantom_copies": len(by_fate.get("PHANTOM", [])),
         "corrupt_copies": len(by_fate.get("CORRUPT", [])),
-        "reordered_records": len({(row.producer, row.seq) for row in reordered(trial)}),
-        "missed_records": None if (ids := missed(trial)) is None else len(ids),
-        "redelivered_reads": sum(wrong[0] == "REDELIVERED" for wrong in anomalies(trial).elements())
+        "reordered_records": len({(row.producer, row.seq) for row in reordered_rows(trial)}),
+        "missed_records": None if (ids := missed_ids(trial)) is None else len(ids),
+        "redelivered_reads": sum(
+            anomaly[0] == "REDELIVERED" for anomaly in anomalies(trial).elements()
+        )
         if trial.reads
         else None,
         **group_counts(trial),
@@ -177,19 +195,19 @@ def _counts(trial: PlantedTrial) -> dict[str, Count | str]:
     }
 
 
-def _conclude(stored: PlantedTrial) -> dict[str, Count]:
-    """How long each side waited, whatever became of the records' transactions."""
-    waited = [
+def _unavailability(stored: PlantedTrial) -> dict[str, Count]:
+    """Return the longest gap of each side, regardless of the outcome of transactions."""
+    gaps_ns = [
         length for (_, side), (_, length, _, _) in _gaps(stored).items() if side == "consumer"
     ]
     return {
         "unavailable_ns": _unavailable_ns(stored),
-        "consumer_unavailable_ns": max(waited, default=None),
+        "consumer_unavailable_ns": max(gaps_ns, default=None),
     }
 
 
 def _rates(trial: PlantedTrial) -> dict[str, Count]:
-    """Rates in the window of the load; a trial without attempts, or without a window, has none."""
+    """Return the rates within the load window; null without attempts or without a window."""
     window_s = (trial.phases.load_end_ns - trial.phases.load_begin_ns) / 1e9
     in_time = sum(
         row.outcome == "acked"
@@ -197,10 +215,10 @@ def _rates(trial: PlantedTrial) -> dict[str, Count]:
         and row.settled_ns <= trial.phases.load_end_ns
         for row in trial.attempts
     )
-    there = bool(trial.attempts) and window_s > 0
+    has_rate = bool(trial.attempts) and window_s > 0
     return {
-        "attempted_per_s": len(trial.attempts) / window_s if there else None,
-        "acked_per_s": in_time / window_s if there else None,
+        "attempted_per_s": len(trial.attempts) / window_s if has_rate else None,
+        "acked_per_s": in_time / window_s if has_rate else None,
     }
 
 
@@ -222,7 +240,7 @@ def _acks(trial: PlantedTrial) -> list[tuple[int, int]]:
 
 
 def _first_reads(trial: PlantedTrial) -> Iterable[tuple[int, int]]:
-    first: dict[Id, tuple[int, int]] = {}
+    first: dict[RecordId, tuple[int, int]] = {}
     for row in sorted(trial.reads, key=lambda row: row.received_ns):
         if row.producer is not None and row.intended_ns is not None:
             first.setdefault((row.producer, row.seq), (row.intended_ns, row.received_ns))
@@ -239,10 +257,13 @@ def _by_phase(
     return by_phase
 
 
-def _slot(us: int) -> tuple[int, int]:
-    """Return a slot's bounds: a power of two wide, such that 128 or more of them make the value; below zero the mirror image."""
+def _bucket(us: int) -> tuple[int, int]:
+    """Return the bounds of a latency's bucket, in microseconds.
+
+    Its width is a power of two, at most 1/128 of the value; negative values are mirrored.
+    """
     if us < 0:
-        low, high = _slot(-us - 1)
+        low, high = _bucket(-us - 1)
         return -high, -low
     width = 1
     while us // width >= 256:
@@ -259,24 +280,20 @@ def _phase(trial: PlantedTrial, intended_ns: int) -> str:
     begin, end = trial.phases.fault_begin_ns, trial.phases.fault_end_ns
     if begin is None:
         return ""
-    return (
-        "before"
-        if intended_ns < begin
-        else "after"
-        if end is not None and intended_ns >= end
-        else "during"
-    )
+    if intended_ns < begin:
+        return "before"
+    return "after" if end is not None and intended_ns >= end else "during"
 
 
 def _timeline(trial: PlantedTrial) -> dict[int, tuple[int, int, int]]:
-    happened: list[tuple[int, tuple[int, int, int]]] = [
+    events: list[tuple[int, tuple[int, int, int]]] = [
         (row.sent_ns, (1, 0, 0)) for row in trial.attempts if row.sent_ns is not None
     ]
-    happened += [(settled_ns, (0, 1, 0)) for _, settled_ns in _acks(trial)] + [
+    events += [(settled_ns, (0, 1, 0)) for _, settled_ns in _acks(trial)] + [
         (row.received_ns, (0, 0, 1)) for row in trial.reads
     ]
     slots: dict[int, tuple[int, int, int]] = {}
-    for at_ns, one in happened:
+    for at_ns, one in events:
         slot = (at_ns - trial.phases.load_begin_ns) // (100 * MS)
         sent, acked, read = slots.get(slot, (0, 0, 0))
         slots[slot] = (sent + one[0], acked + one[1], read + one[2])
@@ -284,12 +301,10 @@ def _timeline(trial: PlantedTrial) -> dict[int, tuple[int, int, int]]:
 
 
 def _gaps(trial: PlantedTrial) -> dict[tuple[int, str], tuple[int, int, int, bool]]:
-    gave_up_ns = (
-        max((at_ns for at_ns, _ in endings(trial)), default=0)
-        if not all(at_end for _, at_end in endings(trial))
-        else 0
-    )
-    found = {}
+    gave_up_ns = 0
+    if not all(at_end for _, at_end in consumer_endings(trial)):
+        gave_up_ns = max((at_ns for at_ns, _ in consumer_endings(trial)), default=0)
+    gaps = {}
     for partition in {row.partition for row in trial.attempts if row.partition is not None}:
         rows = [row for row in trial.attempts if row.partition == partition]
         due = [
@@ -298,34 +313,36 @@ def _gaps(trial: PlantedTrial) -> dict[tuple[int, str], tuple[int, int, int, boo
         acked = [
             row.settled_ns for row in rows if row.outcome == "acked" and row.settled_ns is not None
         ]
-        found[partition, "producer"] = _longest(
-            _since(trial, partition, acked or due), acked, max(due)
+        gaps[partition, "producer"] = _longest(
+            _available_since(trial, partition, acked or due), acked, max(due)
         )
     for partition in {row.partition for row in trial.reads}:
         received = [row.received_ns for row in trial.reads if row.partition == partition]
-        found[partition, "consumer"] = _longest(
-            _since(trial, partition, received), received, max(*received, gave_up_ns, 0)
+        gaps[partition, "consumer"] = _longest(
+            _available_since(trial, partition, received), received, max(*received, gave_up_ns, 0)
         )
-    return found
+    return gaps
 
 
-def _since(trial: PlantedTrial, partition: int, known: list[int]) -> int:
-    """Return from when on a partition was there: one that was added, from the first that is known of it."""
+def _available_since(trial: PlantedTrial, partition: int, known: list[int]) -> int:
+    """Return when a partition became available: for an added one, its first known record."""
     return (
         trial.phases.load_begin_ns if partition < trial.record("plain").partitions else min(known)
     )
 
 
 def _longest(begin: int, answers: list[int], due_until: int) -> tuple[int, int, int, bool]:
-    """Return the longest time without an answer; answers of one millisecond are one."""
-    at = sorted(answers)
+    """Return the longest time without a record; records of the same millisecond count as one."""
+    times = sorted(answers)
     between = [
-        (before, after, True) for before, after in pairwise(at) if before // MS != after // MS
+        (before, after, True) for before, after in pairwise(times) if before // MS != after // MS
     ]
     edges = (
-        [(begin, at[0], True), (at[-1], due_until, False)] if at else [(begin, due_until, False)]
+        [(begin, times[0], True), (times[-1], due_until, False)]
+        if times
+        else [(begin, due_until, False)]
     )
     length, minus_began, answered = max(
         (after - before, -before, answered) for before, after, answered in [*edges, *between]
     )
-    return len(at), length, -minus_began, answered
+    return len(times), length, -minus_began, answered

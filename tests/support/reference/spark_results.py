@@ -1,4 +1,4 @@
-"""What Spark found, in the words of the plain loops: equal where both are right."""
+"""The Spark job's results in the form of the reference, so that both can be compared."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from experiments.ledger.result_tables import QUANTILES
 Row = Mapping[str, Any]
 
 
-def in_plain_words(found: Mapping[str, pa.Table]) -> dict[str, PlainTrial]:
-    """Return what was found of each trial.
+def to_plain_trials(tables: Mapping[str, pa.Table]) -> dict[str, PlainTrial]:
+    """Return the results by trial.
 
     Args:
-        found: tables of `experiments.ledger.result_tables.RESULTS`.
+        tables: tables of `experiments.ledger.result_tables.RESULTS`.
     """
-    rows = {name: _by_trial(table) for name, table in found.items() if name != "cells"}
+    rows = {name: _by_trial(table) for name, table in tables.items() if name != "cells"}
     return {
-        trial_id: _trial({name: of[trial_id] for name, of in rows.items()})
+        trial_id: _trial({name: by_trial[trial_id] for name, by_trial in rows.items()})
         for trial_id in rows["trials"]
     }
 
@@ -34,22 +34,22 @@ def _by_trial(table: pa.Table) -> Mapping[str, Sequence[Row]]:
     return rows
 
 
-def _trial(of: Mapping[str, Sequence[Row]]) -> PlainTrial:
-    (counted,) = of["trials"]
+def _trial(rows: Mapping[str, Sequence[Row]]) -> PlainTrial:
+    (counts,) = rows["trials"]
     return PlainTrial(
         fates={
             row["fate"]: (row["outcome"], row["records"], row["duplicated_records"], row["copies"])
-            for row in of["fates"]
+            for row in rows["fates"]
         },
-        counts={name: counted[name] for name in COUNTS},
-        latencies={(row["measure"], row["phase"]): _figures(row) for row in of["latency"]},
+        counts={name: counts[name] for name in COUNTS},
+        latencies={(row["measure"], row["phase"]): _figures(row) for row in rows["latency"]},
         histogram={
             (row["measure"], row["phase"], row["from_us"], row["to_us"]): row["records"]
-            for row in of["histogram"]
+            for row in rows["histogram"]
         },
         timeline={
             row["slot"]: (row["sent_records"], row["acked_records"], row["read_records"])
-            for row in of["timeline"]
+            for row in rows["timeline"]
         },
         gaps={
             (row["partition"], row["side"]): (
@@ -58,11 +58,11 @@ def _trial(of: Mapping[str, Sequence[Row]]) -> PlainTrial:
                 row["began_ns"],
                 row["answered"],
             )
-            for row in of["gaps"]
+            for row in rows["gaps"]
         },
         anomalies=Counter(
             tuple(row[name] for name in ("kind", "producer", "seq", "partition", "offset", "at_ns"))
-            for row in of["anomalies"]
+            for row in rows["anomalies"]
         ),
     )
 

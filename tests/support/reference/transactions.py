@@ -1,4 +1,4 @@
-"""What transactions make of a ledger, record by record in plain Python."""
+"""The reference for transactions, record by record in plain Python."""
 
 from __future__ import annotations
 
@@ -10,26 +10,29 @@ from spark_jobs.planted import PlantedTrial
 ENDED_WITHOUT_COMMIT = {"aborted", "fenced", "abandoned"}
 
 
-def shown(trial: PlantedTrial) -> PlantedTrial:
-    """Return the trial as a read_committed application has it: what may be claimed of each record, and the log that it is shown."""
+def as_read_committed(trial: PlantedTrial) -> PlantedTrial:
+    """Return the trial as a read_committed application sees it.
+
+    The outcome of each attempt is that of its transaction, and the log has visible records only.
+    """
     ends: dict[tuple[int, int | None], str] = {
         (row.producer, row.transaction): row.outcome for row in trial.transactions
     }
     attempts = [
-        row._replace(outcome=_claim(row.outcome, ends.get((row.producer, row.transaction))))
+        row._replace(outcome=_outcome(row.outcome, ends.get((row.producer, row.transaction))))
         for row in trial.attempts
     ]
     return replace(trial, attempts=attempts, log=[row for row in trial.log if row.visible])
 
 
-def _claim(outcome: str, end: str | None) -> str:
+def _outcome(outcome: str, end: str | None) -> str:
     if end in ENDED_WITHOUT_COMMIT:
         return "aborted"
     return "unknown" if end == "unknown" and outcome != "rejected" else outcome
 
 
-def of_transactions(trial: PlantedTrial) -> dict[str, int | None]:
-    """Return the counts that only transactions have."""
+def transaction_counts(trial: PlantedTrial) -> dict[str, int | None]:
+    """Return the counts of transactions and of hidden copies; null without transactions."""
     ends = Counter(row.outcome for row in trial.transactions)
     counts = {
         "committed": ends["committed"],
@@ -45,11 +48,11 @@ def of_transactions(trial: PlantedTrial) -> dict[str, int | None]:
 
 
 def _torn(trial: PlantedTrial) -> int:
-    there = {(row.producer, row.seq) for row in trial.log if row.visible and row.intact}
+    present = {(row.producer, row.seq) for row in trial.log if row.visible and row.intact}
     parts: dict[tuple[int, int], set[bool]] = {}
     for row in trial.attempts:
         if row.transaction is not None and row.outcome != "rejected":
             parts.setdefault((row.producer, row.transaction), set()).add(
-                (row.producer, row.seq) in there
+                (row.producer, row.seq) in present
             )
     return sum(len(seen) > 1 for seen in parts.values())

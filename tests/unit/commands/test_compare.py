@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from support.builders.records import a_spec
-from support.builders.result_tables import some_lost
-from support.builders.sweep_folders import swept
+from support.builders.result_tables import loss_counts
+from support.builders.sweep_folders import measured_sweep_folder
 from support.command_line import ackbench
 
 from experiments.comparing.within import AxisComparison
@@ -36,7 +36,7 @@ def one_cell(home: Path, name: str, lost: int) -> SweepFolder:
         )
         for n in range(2)
     ]
-    return swept(Home(home), name, specs, lambda _: some_lost(100, lost))
+    return measured_sweep_folder(Home(home), name, specs, lambda _: loss_counts(100, lost))
 
 
 def both_acks(home: Path) -> SweepFolder:
@@ -64,11 +64,11 @@ def both_acks(home: Path) -> SweepFolder:
         for n, cell in enumerate(cells)
         for repeat in range(2)
     ]
-    return swept(
+    return measured_sweep_folder(
         Home(home),
         "cells",
         specs,
-        lambda spec: some_lost(9, 3 if spec.cell["acks"] == "all" else 0),
+        lambda spec: loss_counts(9, 3 if spec.cell["acks"] == "all" else 0),
     )
 
 

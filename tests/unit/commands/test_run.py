@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from support.fakes.infrastructure import FakeSurroundings
+from support.fakes.infrastructure import FakeInfrastructure
 
 from experiments.commands import run as running
 from experiments.commands.run_process import RunOutcome
@@ -186,7 +186,7 @@ def test_an_interrupt_between_two_rounds_ends_the_run(
 ) -> None:
     """The complete trials are kept, and the reason is recorded."""
     home = Home(tmp_path)
-    sweep = FakeSurroundings(home).sweep(1)
+    sweep = FakeInfrastructure(home).sweep(1)
     sweep.trial("000-abcdef").mkdir()
     monkeypatch.setattr(
         running, "run_dag", lambda *_: RunOutcome(code=0, interrupted=0, killed=False)
@@ -204,7 +204,7 @@ def test_resuming_fetches_missing_jars_first_and_prints_it(
 ) -> None:
     """They may have been deleted since; a run that fetches without output looks hung."""
     home = Home(tmp_path)
-    sweep = FakeSurroundings(home).sweep(1)
+    sweep = FakeInfrastructure(home).sweep(1)
     plan = sweep.plan()
     older = plan.trials[0].model_copy(
         update={"cluster": plan.trials[0].cluster.model_copy(update={"kafka_version": "3.9.2"})}

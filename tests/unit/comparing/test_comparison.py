@@ -6,7 +6,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.builders.sweeps import LOSING, QUIET, SAFE, TRUTHS, TWICE, Truth, a_cell, measured
+from support.builders.sweeps import (
+    DUPLICATING,
+    LOSING,
+    SAFE,
+    TRUTHS,
+    WITHOUT_FAULT,
+    Truth,
+    a_cell,
+    measured_sweep,
+)
 
 from experiments.comparing.comparison import ComparedSweep, Comparison, compare
 from experiments.comparing.differences import ComparedMeasure, Difference
@@ -27,7 +36,7 @@ LOSES = replace(FAST, lost=(7,) * MANY)
 
 def a_sweep(*truths: Truth, sweep_id: str = "a", seed: int = 42) -> ComparedSweep:
     """Return a measured sweep of these cells."""
-    evidence = measured(truths, sweep_id=sweep_id, seed=seed)
+    evidence = measured_sweep(truths, sweep_id=sweep_id, seed=seed)
     return ComparedSweep(evidence.plan, evidence.results)
 
 
@@ -96,7 +105,7 @@ def test_trials_with_other_seeds_are_compared_unpaired() -> None:
 
 def test_void_trials_are_in_no_pair() -> None:
     """They show nothing about the fault."""
-    b = measured([SLOW], sweep_id="b", void=("000-000000", "000-000004"))
+    b = measured_sweep([SLOW], sweep_id="b", void=("000-000000", "000-000004"))
     assert (
         difference_in(
             compare(a_sweep(FAST), ComparedSweep(b.plan, b.results)), ComparedMeasure.OUTAGE
@@ -131,7 +140,9 @@ def test_an_axis_with_one_value_per_sweep_is_compared() -> None:
 
 def test_cells_without_a_partner_are_listed() -> None:
     """No cell is dropped silently."""
-    comparison = compare(a_sweep(SAFE, TWICE), a_sweep(SAFE, LOSING, QUIET, sweep_id="b"))
+    comparison = compare(
+        a_sweep(SAFE, DUPLICATING), a_sweep(SAFE, LOSING, WITHOUT_FAULT, sweep_id="b")
+    )
     assert (len(comparison.cells), len(comparison.only_a), len(comparison.only_b)) == (1, 1, 2)
 
 
@@ -155,7 +166,7 @@ def with_another_load(sweep: ComparedSweep) -> ComparedSweep:
 @pytest.mark.parametrize(
     ("b", "words"),
     [
-        (a_sweep(LOSING, QUIET, sweep_id="b"), "a and b have no cell in common"),
+        (a_sweep(LOSING, WITHOUT_FAULT, sweep_id="b"), "a and b have no cell in common"),
         (
             without_results(a_sweep(FAST, sweep_id="b")),
             "b has no sealed trial that was measured; measure its trials with: ackbench measure b",
@@ -169,7 +180,7 @@ def with_another_load(sweep: ComparedSweep) -> ComparedSweep:
 def test_incomparable_sweeps_are_refused(b: ComparedSweep, words: str) -> None:
     """The figures of one show nothing about the other."""
     with pytest.raises(NotComparable, match=words):
-        compare(a_sweep(FAST, TWICE), b)
+        compare(a_sweep(FAST, DUPLICATING), b)
 
 
 def test_a_remark_names_a_sweep_whose_controls_failed() -> None:
@@ -188,7 +199,9 @@ def test_the_page_shows_every_cell_and_is_deterministic(tmp_path: Path) -> None:
     """Names are escaped."""
     set_matplotlib_cache(Home(tmp_path))
     unescaped = replace(FAST, cell={**FAST.cell, "linger.ms": "<i>5</i>"})
-    comparison = compare(a_sweep(unescaped, TWICE), a_sweep(unescaped, TWICE, sweep_id="b"))
+    comparison = compare(
+        a_sweep(unescaped, DUPLICATING), a_sweep(unescaped, DUPLICATING, sweep_id="b")
+    )
     page = render_comparison(comparison)
     assert page == render_comparison(comparison)
     assert "<i>5" not in page

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from support.builders.sweeps import Truth, a_cell, measured
+from support.builders.sweeps import Truth, a_cell, measured_sweep
 
 from experiments.comparing.matrix import (
     Matrix,
@@ -29,7 +29,7 @@ PAUSE = [
 
 def matrix(*truths: Truth, void: tuple[str, ...] = ()) -> Matrix:
     """Return the table of a sweep with these true results."""
-    return matrix_of([measured(truths, void=void).results])
+    return matrix_of([measured_sweep(truths, void=void).results])
 
 
 def test_rows_are_faults_and_columns_are_client_settings() -> None:
@@ -72,8 +72,8 @@ def test_rows_state_only_settings_that_distinguish_them() -> None:
 def test_of_equal_cells_of_several_sweeps_the_last_counts() -> None:
     """A cell that ran again replaces the older one."""
     older, newer = (
-        measured(CRASH[:1]).results,
-        measured(
+        measured_sweep(CRASH[:1]).results,
+        measured_sweep(
             [Truth(a_cell(1), (0, 0), (0, 0)), *PAUSE], sweep_id="newer-20260101T000000-abcd"
         ).results,
     )
@@ -84,7 +84,7 @@ def test_of_equal_cells_of_several_sweeps_the_last_counts() -> None:
 
 def test_a_violation_is_listed_with_its_sweep() -> None:
     """It is listed below the table."""
-    results = measured(CRASH[:1]).results
+    results = measured_sweep(CRASH[:1]).results
     judged = [
         cell.model_copy(update={"judgements": (_violated(cell),)}) if cell.refused is None else cell
         for cell in results.cells

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.builders.sweeps import Truth, a_cell, measured
+from support.builders.sweeps import Truth, a_cell, measured_sweep
 
 from experiments.comparing.comparison import ComparedSweep, Comparison, compare
 from experiments.comparing.differences import (
@@ -45,7 +45,7 @@ def a_sweep(
     *truths: Truth, added: tuple[int, ...] = (), void: tuple[str, ...] = ()
 ) -> ComparedSweep:
     """Return a measured sweep of these cells; `added` are the indices of added controls."""
-    evidence = measured(truths, sweep_id="a", void=void)
+    evidence = measured_sweep(truths, sweep_id="a", void=void)
     cells = tuple(
         cell.model_copy(update={"added": index in added})
         for index, cell in enumerate(evidence.results.cells)
@@ -270,7 +270,7 @@ def test_changes_are_shown_for_every_pair_of_values() -> None:
     There are three pairs of values of acks per number of partitions, and one pair of partitions per
     value of acks.
     """
-    view = changes_view(measured(ACKS))
+    view = changes_view(measured_sweep(ACKS))
     acks, partitions = view.axes
     rows = [*acks.shown, *acks.folded]
     assert (acks.axis, len(acks.shown), len(rows)) == ("acks", MAX_SHOWN, 6)
@@ -294,7 +294,7 @@ def test_changes_are_shown_for_every_pair_of_values() -> None:
 
 def test_a_slower_setting_is_marked_with_its_interval() -> None:
     """The p99 triples, and no trial lost a record."""
-    view = changes_view(measured([truth(a_cell(1)), truth(a_cell("all"), p99_ms=3000)]))
+    view = changes_view(measured_sweep([truth(a_cell(1)), truth(a_cell("all"), p99_ms=3000)]))
     changes = {change.measure: change for change in view.axes[0].shown[0].changes}
     assert (changes["trials with loss"].kind, changes["trials with loss"].text) == (
         "same",
@@ -319,7 +319,7 @@ def test_a_slower_setting_is_marked_with_its_interval() -> None:
 def test_a_note_states_that_pairs_are_too_few(trials: int, few: str) -> None:
     """It has the required number."""
     notes = changes_view(
-        measured([truth(a_cell(1), trials=trials), truth(a_cell("all"), trials=trials)])
+        measured_sweep([truth(a_cell(1), trials=trials), truth(a_cell("all"), trials=trials)])
     ).notes
     assert any(note.startswith("Too few trials") for note in notes) is bool(few)
     assert few in " ".join(notes)
@@ -328,7 +328,7 @@ def test_a_note_states_that_pairs_are_too_few(trials: int, few: str) -> None:
 def test_pairs_without_known_values_are_left_out() -> None:
     """All trials of one side are void; a note counts the pair."""
     view = changes_view(
-        measured(
+        measured_sweep(
             [truth(a_cell(1)), truth(a_cell("all"))],
             void=[f"001-{repeat:06d}" for repeat in range(MANY)],
         )
@@ -343,7 +343,7 @@ def test_the_page_of_a_sweep_shows_the_changes_by_setting(tmp_path: Path) -> Non
     """It shows four pairs per axis and folds the others; a sweep of one cell has none."""
     set_matplotlib_cache(Home(tmp_path))
     few = [replace(cell, lost=cell.lost[:2], copies=cell.copies[:2]) for cell in ACKS]
-    page = render_page(measured(few))
+    page = render_page(measured_sweep(few))
     section = page[
         page.index('<section id="changes">') : page.index(
             "</section>", page.index('<section id="changes">')
@@ -352,5 +352,5 @@ def test_the_page_of_a_sweep_shows_the_changes_by_setting(tmp_path: Path) -> Non
     assert "2 more pairs of cells that differ in acks" in section
     assert section.count('<th scope="row">') == 9
     assert "Unknown: no two measured cells differ in one setting only." in render_page(
-        measured(few[:1])
+        measured_sweep(few[:1])
     )

@@ -42,14 +42,14 @@ def test_all_nodes_are_paused_before_any_disk_loses_power(tmp_path: Path) -> Non
 @pytest.mark.parametrize(("kind", "node"), [("all-power-loss", 3), ("leader-power-loss", 2)])
 def test_a_power_loss_without_lost_data_had_no_effect(tmp_path: Path, kind: str, node: int) -> None:
     """Data that was written just before and not synced is still there."""
-    evidence = inject_fault(DiskCluster(folder=tmp_path, keeps=frozenset({node})), kind)
+    evidence = inject_fault(DiskCluster(folder=tmp_path, durable_nodes=frozenset({node})), kind)
     assert not evidence.took_effect
     assert f"node {node}'s disk lost nothing" in evidence.evidence
 
 
 @pytest.mark.parametrize(
     ("kind", "failing", "healing"),
-    [("disk-full", "fill", "free"), ("log-dir-gone", "take away", "bring back")],
+    [("disk-full", "fill", "free"), ("log-dir-gone", "shut down", "bring back")],
 )
 def test_a_disk_is_healed_before_its_node_is_started(
     tmp_path: Path, kind: str, failing: str, healing: str
@@ -64,7 +64,7 @@ def test_a_disk_is_healed_before_its_node_is_started(
 @pytest.mark.parametrize("kind", ["disk-full", "log-dir-gone"])
 def test_a_failing_disk_without_a_shutdown_had_no_effect(tmp_path: Path, kind: str) -> None:
     """Nothing shows that the node was affected; it runs at the end, on its disk."""
-    cluster = DiskCluster(folder=tmp_path, ends_over_it=False)
+    cluster = DiskCluster(folder=tmp_path, exits_on_disk_failure=False)
     evidence = inject_fault(cluster, kind)
     assert not evidence.took_effect
     assert set(cluster.states.values()) == {"running"}
@@ -75,9 +75,9 @@ def test_a_slow_disk_takes_effect_when_a_synced_write_is_slow(
     tmp_path: Path, slow_s: float, *, took_effect: bool
 ) -> None:
     """The kernel may accept the limit without effect; the limit is removed either way."""
-    cluster = DiskCluster(folder=tmp_path, probes_s=[0.001, 0.002, 0.001, slow_s])
+    cluster = DiskCluster(folder=tmp_path, synced_writes_s=[0.001, 0.002, 0.001, slow_s])
     assert inject_fault(cluster, "slow-disk", at_s=0.02, slow_s=0.05).took_effect is took_effect
-    assert cluster.signals == [("limit", 2), ("let go", 2)]
+    assert cluster.signals == [("limit", 2), ("unlimit", 2)]
 
 
 def test_a_bit_flip_without_records_had_no_effect(tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ def test_quotas_are_removed_at_the_heal(cluster: OperatedCluster) -> None:
 
 def test_a_follower_that_stays_in_the_isr_makes_the_trial_void(cluster: OperatedCluster) -> None:
     """The follower is resumed."""
-    cluster.deaf = frozenset({1})
+    cluster.always_in_sync = frozenset({1})
     evidence, _ = inject_fault(cluster, "followers-throttled", held_s=0.1, patience_s=0.1)
     assert not evidence.took_effect
     assert cluster.states[1] == "running"
@@ -104,7 +104,7 @@ def test_a_follower_that_returns_to_the_isr_is_removed_again(cluster: OperatedCl
 
     A quota does not throttle a replica that is in sync.
     """
-    cluster.slips_back, cluster.looks_to_leave = {1}, 20
+    cluster.rejoins_once, cluster.polls_until_out_of_sync = {1}, 20
     evidence, _ = inject_fault(cluster, "isr-shrunk-leader-crash", **QUICK)
     assert cluster.signals == [
         ("pause", 1),
@@ -121,7 +121,7 @@ def test_a_follower_that_returns_to_the_isr_is_removed_again(cluster: OperatedCl
 
 def test_a_leader_that_is_not_alone_in_the_isr_is_not_killed(cluster: OperatedCluster) -> None:
     """Its crash would be another fault."""
-    cluster.deaf = frozenset({3})
+    cluster.always_in_sync = frozenset({3})
     evidence, _ = inject_fault(cluster, "isr-shrunk-leader-crash", **{**QUICK, "patience_s": 0.1})
     assert ("kill", 2) not in cluster.signals
     assert not evidence.took_effect
@@ -134,7 +134,7 @@ def test_an_unclean_election_takes_effect_when_it_was_needed(
     monkeypatch.setattr(cluster, "catch_up", lambda: None)
     evidence, _ = inject_fault(cluster, "unclean-election", **QUICK)
     assert evidence.took_effect
-    assert cluster.led_by in {1, 3}
+    assert cluster.elected_leader in {1, 3}
 
 
 def test_no_unclean_election_is_needed_if_the_partition_has_a_leader(

@@ -6,7 +6,7 @@ Also the text of a finding, and the format of its figures.
 from __future__ import annotations
 
 import pytest
-from support.builders.findings import change_trials, finding_input, truth
+from support.builders.findings import change_trials, finding_input, planted_truth
 
 from experiments.ledger.record import Cell
 from experiments.lessons.finding import Conclusion, Finding, format_percent
@@ -32,12 +32,12 @@ def acks(
     """
     behind = {"fault": "leader-crash-behind"}
     levels = [
-        truth({"acks": level, **behind}, [lost] * repeats)
+        planted_truth({"acks": level, **behind}, [lost] * repeats)
         for level, lost in ((0, zero), (1, one), ("all", every))
     ]
     return find_acks_levels(
         finding_input(
-            *levels, truth({"acks": "all", "fault": "unclean-election"}, [alone] * repeats)
+            *levels, planted_truth({"acks": "all", "fault": "unclean-election"}, [alone] * repeats)
         )
     )
 
@@ -134,11 +134,13 @@ def retries(
     """
     fault: Cell = {"fault": "relay-dropped", "fault.direction": "responses", IN_FLIGHT: 5}
     with_fault = [
-        truth({"enable.idempotence": value, **fault}, [0] * 6, [copies] * 6)
+        planted_truth({"enable.idempotence": value, **fault}, [0] * 6, [copies] * 6)
         for value, (copies, _) in ((False, off), (True, on))
     ]
     without_fault = [
-        truth({"enable.idempotence": value, "fault": "none", IN_FLIGHT: 5, RATE: 2000.0}, [0] * 6)
+        planted_truth(
+            {"enable.idempotence": value, "fault": "none", IN_FLIGHT: 5, RATE: 2000.0}, [0] * 6
+        )
         for value in (False, True)
     ]
     found = change_trials(
@@ -208,7 +210,7 @@ def test_a_load_within_capacity_does_not_show_the_throughput() -> None:
 
 def nodes(one: bool, three: bool, repeats: int = 3) -> Finding:
     """Return the finding on one node and three, by whether writes resumed before the heal."""
-    found = finding_input(*(truth({"nodes": count}, [0] * repeats) for count in (1, 3)))
+    found = finding_input(*(planted_truth({"nodes": count}, [0] * repeats) for count in (1, 3)))
     return find_one_node_or_three(
         change_trials(
             change_trials(found, {"recovered_before_heal": one}, nodes=1),

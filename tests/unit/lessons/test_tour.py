@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.builders.findings import finding_input, truth
+from support.builders.findings import finding_input, planted_truth
 from support.command_line import ackbench
 
 from experiments.commands.tour import fetch_ahead
@@ -168,7 +168,10 @@ def test_a_chapter_has_claim_experiment_finding_and_advice() -> None:
     """They come in the order in which they are read."""
     found = find(
         finding_input(
-            *(truth({"acks": level, "fault": "leader-crash-behind"}) for level in (0, 1, "all"))
+            *(
+                planted_truth({"acks": level, "fault": "leader-crash-behind"})
+                for level in (0, 1, "all")
+            )
         )
     )
     experiment = claims_by_lesson()[5]
@@ -244,7 +247,10 @@ def test_a_finding_survives_json() -> None:
     """So does its plot, of any kind."""
     found = find(
         finding_input(
-            *(truth({"acks": level, "fault": "leader-crash-behind"}) for level in (0, 1, "all"))
+            *(
+                planted_truth({"acks": level, "fault": "leader-crash-behind"})
+                for level in (0, 1, "all")
+            )
         )
     )
     assert type(found).model_validate_json(found.model_dump_json()) == found

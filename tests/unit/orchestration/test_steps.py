@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.fakes.infrastructure import FakeSurroundings
+from support.fakes.infrastructure import FakeInfrastructure
 
 from experiments.errors import HealFailed
 from experiments.orchestration import services, steps
@@ -46,7 +46,7 @@ input()
 
 def test_trials_run_in_the_plans_order_and_failed_ones_last(tmp_path: Path) -> None:
     """Among the failed ones, the earliest failure comes first."""
-    sweep = FakeSurroundings(Home(tmp_path)).sweep(4)
+    sweep = FakeInfrastructure(Home(tmp_path)).sweep(4)
     for trial_id, failed_at_ns in (("000-abcdef", 2_000), ("002-abcdef", 1_000)):
         sweep.failed(trial_id).mkdir()
         os.utime(sweep.failed(trial_id), ns=(failed_at_ns, failed_at_ns))
@@ -58,7 +58,7 @@ def test_trials_run_in_the_plans_order_and_failed_ones_last(tmp_path: Path) -> N
 
 
 def test_a_fault_that_cannot_be_healed_stops_the_sweep_until_it_is_resumed(
-    world: FakeSurroundings,
+    world: FakeInfrastructure,
 ) -> None:
     """Later trials would be invalid; the user who resumes has checked the machine."""
     sweep = world.sweep(3)
@@ -68,17 +68,17 @@ def test_a_fault_that_cannot_be_healed_stops_the_sweep_until_it_is_resumed(
         steps.run_next_trial(sweep.sweep_id, lambda _: None)
     with pytest.raises(steps.Interrupted, match="rules of node 2"):
         steps.run_next_trial(sweep.sweep_id, lambda _: None)
-    assert world.ran() == ["000-abcdef", "001-abcdef"]
+    assert world.started_trials() == ["000-abcdef", "001-abcdef"]
     steps.plan_sweep({"experiment": "quick", "sweep_id": sweep.sweep_id})
     steps.run_next_trial(sweep.sweep_id, lambda _: None)
-    assert world.ran()[-1] == "002-abcdef"
+    assert world.started_trials()[-1] == "002-abcdef"
 
 
 @pytest.fixture
-def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeSurroundings:
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeInfrastructure:
     """Return a sweep's surroundings in memory, and make its home the steps' home."""
-    surroundings = FakeSurroundings(Home(tmp_path))
-    surroundings.take_the_place_of(monkeypatch.setattr)
+    surroundings = FakeInfrastructure(Home(tmp_path))
+    surroundings.install(monkeypatch.setattr)
     monkeypatch.setenv("ACKBENCH_HOME", str(tmp_path))
     monkeypatch.setattr(steps, "RUN_STATE", steps.RunState())
     return surroundings

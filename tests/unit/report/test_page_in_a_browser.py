@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.browser import WIDTHS, Browser, browser
-from support.builders.sweeps import TRUTHS, measured
+from support.builders.sweeps import TRUTHS, measured_sweep
 
 from experiments.report.data import ReportData
 from experiments.report.drawing import set_matplotlib_cache
@@ -46,7 +46,7 @@ def page(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[ReportData, Path]:
     """Return a sweep and the path of its page."""
-    data = with_atomicity(measured()) if request.param else measured()
+    data = with_atomicity(measured_sweep()) if request.param else measured_sweep()
     path = tmp_path_factory.mktemp("page") / "report.html"
     path.write_text(render_page(data), encoding="utf-8")
     return data, path

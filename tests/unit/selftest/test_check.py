@@ -12,7 +12,7 @@ from random import Random
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from support.builders.sealed_sweep import TRIAL, a_real_looking_trial, a_sweep_of
+from support.builders.sweep_folders import TRIAL, plant_sweep, realistic_trial
 from support.command_line import ackbench
 
 from experiments.errors import LedgerError
@@ -37,7 +37,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
 @pytest.fixture
 def ledger(home: Home) -> LedgerCopy:
     """Return a trial's ledger as the self-test reads it."""
-    return LedgerCopy.read(a_sweep_of(home, a_real_looking_trial()).trial(TRIAL))
+    return LedgerCopy.read(plant_sweep(home, realistic_trial()).trial(TRIAL))
 
 
 def context(ledger: LedgerCopy, seed: int = 1) -> PlantContext:
@@ -160,17 +160,15 @@ def test_without_a_sweep_the_message_names_the_first_command(home: Home) -> None
 @pytest.mark.parametrize(
     "trial",
     [
-        pytest.param(a_real_looking_trial(40), id="too few records"),
-        pytest.param(replace(a_real_looking_trial(), reads=()), id="no reads"),
-        pytest.param(
-            replace(a_real_looking_trial(), events=()), id="no evidence of a complete read"
-        ),
-        pytest.param(replace(a_real_looking_trial(), status=Status.VOID), id="void"),
+        pytest.param(realistic_trial(40), id="too few records"),
+        pytest.param(replace(realistic_trial(), reads=()), id="no reads"),
+        pytest.param(replace(realistic_trial(), events=()), id="no evidence of a complete read"),
+        pytest.param(replace(realistic_trial(), status=Status.VOID), id="void"),
     ],
 )
 def test_a_sweep_without_a_suitable_trial_is_refused(trial: PlantedTrial, home: Home) -> None:
     """The message is one line, with exit code 2, and no file is left behind."""
-    a_sweep_of(home, trial)
+    plant_sweep(home, trial)
     result = ackbench("selftest")
     assert (
         result.exit_code,
@@ -185,7 +183,7 @@ def test_the_copies_are_removed_after_an_interrupt_or_error(
     error: type[BaseException], home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The sweep is not changed."""
-    sweep, copies_per_run = a_sweep_of(home, a_real_looking_trial()), list[int]()
+    sweep, copies_per_run = plant_sweep(home, realistic_trial()), list[int]()
 
     def interrupted(copies: SweepFolder, _: Home) -> None:
         copies_per_run.append(len(list((copies.root / "trials").iterdir())))
@@ -221,7 +219,7 @@ def test_a_job_that_finds_nothing_fails_the_selftest(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The exit code is 1, and the message lists what was not found."""
-    a_sweep_of(home, a_real_looking_trial())
+    plant_sweep(home, realistic_trial())
     monkeypatch.setattr("experiments.selftest.check.measure", lambda *_: None)
     monkeypatch.setattr(
         "experiments.selftest.check._rows",

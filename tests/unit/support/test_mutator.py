@@ -1,4 +1,4 @@
-"""The mistakes that are planted in the code that judges: which there are, and that each is in one place."""
+"""The mutants of the measuring code: which kinds there are, one change each."""
 
 import ast
 from pathlib import Path
@@ -7,8 +7,8 @@ import pytest
 from mutations.mutator import mutants_of
 
 
-def mistakes(code: str, folder: Path) -> dict[str, str]:
-    """Return the mutants of some code: what was changed, and the whole."""
+def mutants(code: str, folder: Path) -> dict[str, str]:
+    """Return the mutants of some code by name, each as source text."""
     (folder / "some.py").write_text(code)
     return {
         mutant.name: ast.unparse(mutant.tree())
@@ -34,21 +34,25 @@ def mistakes(code: str, folder: Path) -> dict[str, str]:
         ("a if b else c", ["a", "c"]),
     ],
 )
-def test_each_kind_of_mistake_is_made(line: str, wrong: list[str], tmp_path: Path) -> None:
-    """And no other, in one line of code."""
-    made = mistakes(f"def judge():\n    return {line}\n", tmp_path)
+def test_each_kind_of_mutant_is_made(line: str, wrong: list[str], tmp_path: Path) -> None:
+    """One line of code has exactly these."""
+    made = mutants(f"def judge():\n    return {line}\n", tmp_path)
     assert sorted(made.values()) == sorted(f"def judge():\n    return {other}" for other in wrong)
 
 
-def test_words_for_people_are_left_alone(tmp_path: Path) -> None:
-    """Docstrings, annotations, imports and the texts of errors are no code that judges."""
-    code = 'from a import seq\n\ndef judge(a: int = None) -> "seq":\n    """seq > 0"""\n    raise UnfitLedger(f"seq {a} > 0")\n'
-    assert mistakes(code, tmp_path) == {}
+def test_prose_is_not_mutated(tmp_path: Path) -> None:
+    """Docstrings, annotations, imports and error messages are not mutated."""
+    code = (
+        "from a import seq\n\n"
+        'def judge(a: int = None) -> "seq":\n    """seq > 0"""\n'
+        '    raise UnfitLedger(f"seq {a} > 0")\n'
+    )
+    assert mutants(code, tmp_path) == {}
 
 
-def test_equal_mistakes_of_one_function_have_names_of_their_own(tmp_path: Path) -> None:
-    """So that one can be listed as none, and the other not."""
-    assert list(mistakes("def judge():\n    return ~a, ~a\n", tmp_path)) == [
+def test_equal_mutants_of_one_function_have_distinct_names(tmp_path: Path) -> None:
+    """One of them can be listed as equivalent without the other."""
+    assert list(mutants("def judge():\n    return ~a, ~a\n", tmp_path)) == [
         "some.judge: ~a -> a",
         "some.judge: ~a -> a (2)",
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from support.builders.findings import finding_input, truth
+from support.builders.findings import finding_input, planted_truth
 
 from experiments.tracking.runs import verdict_metrics
 
@@ -11,7 +11,7 @@ MLFLOW_NAME_LIMIT = 250
 
 def test_long_cell_names_are_cut_to_unique_names_within_mlflows_limit() -> None:
     """Names that differ only after the cut stay distinct."""
-    results = finding_input(truth({"acks": 1}), truth({"acks": "all"})).results
+    results = finding_input(planted_truth({"acks": 1}), planted_truth({"acks": "all"})).results
     cells = [
         cell.model_copy(
             update={"label": f"{'controller.quorum.fetch.timeout.ms=1500 ' * 9}{place}"}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
-from support.fakes.mock_brokers import IMPATIENT, PATIENT, MockBrokers
+from support.fakes.mock_brokers import LONG_SESSION, SHORT_SESSION, MockBrokers
 
 from experiments.clients.consumer.final_read import read_log
 from experiments.clients.group.groups import ConsumerGroup, GroupJob
@@ -49,7 +49,7 @@ def job(brokers: MockBrokers, tmp_path: Path) -> Callable[[Commit, int], GroupJo
             bootstrap_servers=brokers.bootstrap_servers,
             topic="input",
             partitions=2,
-            settings=consumer_settings(PATIENT),
+            settings=consumer_settings(LONG_SESSION),
             token=TOKEN,
             folder=tmp_path,
             output=CopyTarget(
@@ -135,7 +135,7 @@ def test_a_copier_killed_between_copy_and_commit_misses_or_repeats_pending_recor
 ) -> None:
     """At-most-once misses them, at-least-once repeats them: counted in the output topic."""
     brokers.write("input", 2, RECORDS, TOKEN)
-    impatient = job(commit, 1).model_copy(update={"settings": consumer_settings(IMPATIENT)})
+    impatient = job(commit, 1).model_copy(update={"settings": consumer_settings(SHORT_SESSION)})
     with ConsumerGroup.running(impatient) as group:
         held = group.members[0].hold_at(point)
         group.members[0].kill()

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from support.fakes.mock_brokers import IMPATIENT, PATIENT, MockBrokers
+from support.fakes.mock_brokers import LONG_SESSION, SHORT_SESSION, MockBrokers
 
 from experiments.clients.group.groups import ConsumerGroup, GroupJob
 from experiments.clients.group.member import Breakpoint
@@ -43,7 +43,7 @@ def job(brokers: MockBrokers, tmp_path: Path) -> Callable[[Commit, int], GroupJo
             bootstrap_servers=brokers.bootstrap_servers,
             topic="trial",
             partitions=2,
-            settings=consumer_settings(PATIENT),
+            settings=consumer_settings(LONG_SESSION),
             token=TOKEN,
             folder=tmp_path,
         )
@@ -90,7 +90,7 @@ def test_a_member_killed_between_processing_and_commit_misses_or_repeats_pending
 ) -> None:
     """At-most-once misses them, at-least-once repeats them."""
     brokers.write("trial", 2, RECORDS, TOKEN)
-    impatient = job(commit, 1).model_copy(update={"settings": consumer_settings(IMPATIENT)})
+    impatient = job(commit, 1).model_copy(update={"settings": consumer_settings(SHORT_SESSION)})
     with ConsumerGroup.running(impatient) as group:
         member = group.members[0]
         held = member.hold_at(point)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.reference.digests import digest, headers_digest, signed
+from support.reference.hashing import digest, headers_digest, signed
 
 from experiments.clients.librdkafka.interceptor_tables import ABSENT
 from experiments.clients.librdkafka.interceptors import digest_bytes

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from support.fakes.mock_brokers import MockBrokers
-from support.reference.hashing import bytes_of, crc32_partition, murmur2_partition
+from support.reference.hashing import crc32_partition, key_bytes, murmur2_partition
 
 from experiments.clients.producer.job import ProducerJob
 from experiments.clients.producer.process import ProducerProcess, attempts_table
@@ -67,7 +67,7 @@ def test_each_key_goes_to_the_partition_of_the_partitioners_formula(
         pairs="common",
         pair_apart_records=7,
     )
-    expected = [formula(bytes_of(key, text=False), PARTITIONS) for key in table["key"].to_pylist()]
+    expected = [formula(key_bytes(key, text=False), PARTITIONS) for key in table["key"].to_pylist()]
     assert table["partition"].to_pylist() == expected
     assert set(table["key"].to_pylist()) == set(range(1_000))
 

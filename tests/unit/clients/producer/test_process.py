@@ -120,7 +120,7 @@ def test_records_that_time_out_are_unknown_if_sent_and_rejected_if_not(
     with ProducerProcess(job) as producer:
         producer.wait_ready()
         for broker in (1, 2, 3):
-            brokers.round_trip_ms(broker, 20_000)
+            brokers.set_round_trip_ms(broker, 20_000)
         producer.begin(now_ns())
         producer.wait_done(60)
     table = attempts_table(job)
@@ -137,7 +137,7 @@ def test_a_refusal_by_the_broker_is_a_rejection(brokers: MockBrokers, tmp_path: 
     job = job_for(brokers, tmp_path, records=10, rate_records_per_s=1_000, linger_ms="0")
     with ProducerProcess(job) as producer:
         producer.wait_ready()
-        brokers.answer_with(PRODUCE_API, MSG_SIZE_TOO_LARGE)
+        brokers.fail_next_requests(PRODUCE_API, MSG_SIZE_TOO_LARGE)
         producer.begin(now_ns())
         producer.wait_done(60)
     table = attempts_table(job)

@@ -53,7 +53,7 @@ def test_unsettled_records_are_resent_or_stay_unknown(
     job = job_for(brokers, tmp_path)
     with ProducerProcess(job) as producer:
         producer.wait_ready()
-        brokers.round_trip_ms(1, 60_000)
+        brokers.set_round_trip_ms(1, 60_000)
         producer.begin(now_ns())
         wait_until(
             lambda: producer.unsettled_records() > RECORDS // 10,
@@ -62,7 +62,7 @@ def test_unsettled_records_are_resent_or_stay_unknown(
         )
         producer.kill()
         unsettled = producer.unsettled_records()
-        brokers.round_trip_ms(1, 0)
+        brokers.set_round_trip_ms(1, 0)
         producer.restart(resend=resend)
         summary = producer.wait_done(60)
     table = attempts_table(job)

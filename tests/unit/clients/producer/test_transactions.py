@@ -110,7 +110,9 @@ def test_a_commit_is_retried_until_the_coordinator_is_available(
     job = job_for(brokers, tmp_path)
     with ProducerProcess(job) as producer:
         producer.wait_ready()
-        brokers.answer_with(END_TXN_API, COORDINATOR_NOT_AVAILABLE, COORDINATOR_NOT_AVAILABLE)
+        brokers.fail_next_requests(
+            END_TXN_API, COORDINATOR_NOT_AVAILABLE, COORDINATOR_NOT_AVAILABLE
+        )
         producer.begin(now_ns())
         producer.wait_done(60)
     assert outcomes(job) == [("committed", 0)] * 3
@@ -123,7 +125,7 @@ def test_a_producer_fenced_at_its_commit_records_an_unknown_outcome(
     job = job_for(brokers, tmp_path)
     with ProducerProcess(job) as producer:
         producer.wait_ready()
-        brokers.answer_with(END_TXN_API, PRODUCER_FENCED)
+        brokers.fail_next_requests(END_TXN_API, PRODUCER_FENCED)
         producer.begin(now_ns())
         producer.wait_done(60)
     assert outcomes(job) == [("unknown", FENCED)]

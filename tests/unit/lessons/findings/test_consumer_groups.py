@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from support.builders.findings import a_trial, finding_input_of
+from support.builders.findings import a_trial, finding_input_of_trials
 
 from experiments.ledger.record import Cell
 from experiments.lessons.finding import Conclusion, Finding
@@ -39,7 +39,9 @@ def _found(repeats: int = 3, missed: int | None = 0, **first: int) -> Finding:
     ]
     groups = {place: _groups(str(cell["fault"]), first) for place, cell in enumerate(cells)}
     return find(
-        finding_input_of([a_trial(cell, missed=missed) for cell in cells], {"groups": groups})
+        finding_input_of_trials(
+            [a_trial(cell, missed=missed) for cell in cells], {"groups": groups}
+        )
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from support.builders.findings import a_trial, finding_input_of
+from support.builders.findings import a_trial, finding_input_of_trials
 
 from experiments.ledger.record import Cell
 from experiments.lessons.finding import Conclusion, Finding
@@ -45,7 +45,9 @@ def _found(
         (NEWER, {"unavailable_ms": 2400.0, "recovered_before_heal": True}),
     ]
     return find(
-        finding_input_of([a_trial(cell, **seen) for cell, seen in cells for _ in range(repeats)])
+        finding_input_of_trials(
+            [a_trial(cell, **seen) for cell, seen in cells for _ in range(repeats)]
+        )
     )
 
 
@@ -78,7 +80,7 @@ def test_one_slow_failover_of_kraft_is_inconclusive() -> None:
         a_trial(cell, unavailable_ms=2300.0, recovered_before_heal=back)
         for cell, back in (*cells, (ZOOKEEPER, True), (ZOOKEEPER, True))
     ]
-    assert find(finding_input_of(trials)).conclusion is Conclusion.INCONCLUSIVE
+    assert find(finding_input_of_trials(trials)).conclusion is Conclusion.INCONCLUSIVE
 
 
 def test_a_loss_under_kraft_refutes_the_claim() -> None:

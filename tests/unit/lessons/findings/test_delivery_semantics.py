@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from support.builders.findings import a_trial, finding_input_of
+from support.builders.findings import a_trial, finding_input_of_trials
 
 from experiments.ledger.record import Cell
 from experiments.lessons.finding import Conclusion, Finding
@@ -43,7 +43,7 @@ def _found(
         for _ in range(repeats)
     ]
     return find(
-        finding_input_of(
+        finding_input_of_trials(
             [
                 *crashed,
                 *(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from support.builders.findings import a_trial, finding_input_of, gap, outage
+from support.builders.findings import a_trial, finding_input_of_trials, gap_row, outage_rows
 
 from experiments.ledger.record import Cell
 from experiments.ledger.result_tables import OutageStep
@@ -29,18 +29,18 @@ def found(
     lasted = [*crashed_ms, *stopped_ms]
     outages: dict[int, list[dict[str, Any]]] = {
         place: [
-            *outage(0, detected=ms - 100, elected=ms - 90, learned=ms - 50, first_after=ms),
-            *outage(1, detected=followed_ms - 5, first_after=followed_ms),
+            *outage_rows(0, detected=ms - 100, elected=ms - 90, learned=ms - 50, first_after=ms),
+            *outage_rows(1, detected=followed_ms - 5, first_after=followed_ms),
         ]
         if place < len(crashed_ms)
-        else outage(0, elected=ms / 2, first_after=ms)
+        else outage_rows(0, elected=ms / 2, first_after=ms)
         for place, ms in enumerate(lasted)
     }
     gaps = {
-        place: [gap(0, ms), gap(1, followed_ms if place < len(crashed_ms) else 8)]
+        place: [gap_row(0, ms), gap_row(1, followed_ms if place < len(crashed_ms) else 8)]
         for place, ms in enumerate(lasted)
     }
-    return find(finding_input_of(trials, {"outages": outages, "gaps": gaps}))
+    return find(finding_input_of_trials(trials, {"outages": outages, "gaps": gaps}))
 
 
 def test_a_slow_crash_and_a_fast_shutdown_support_the_claim_in_part() -> None:

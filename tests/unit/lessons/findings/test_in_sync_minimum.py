@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from support.builders.findings import a_trial, finding_input_of
+from support.builders.findings import a_trial, finding_input_of_trials
 
 from experiments.ledger.record import Cell
 from experiments.lessons.finding import Conclusion, Finding
@@ -54,7 +54,7 @@ def found(
         for minimum, ms, back in ((1, 1500.0, True), (2, 4700.0, False), (3, 7100.0, False))
         for _ in range(repeats)
     ]
-    return find(finding_input_of([*waited, *crashed]))
+    return find(finding_input_of_trials([*waited, *crashed]))
 
 
 def test_waits_as_long_as_the_lag_refute_the_claim() -> None:

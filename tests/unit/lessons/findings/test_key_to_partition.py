@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from support.builders.findings import a_trial, finding_input_of
+from support.builders.findings import a_trial, finding_input_of_trials
 
 from experiments.ledger.record import Cell
 from experiments.lessons.finding import Conclusion, Finding
@@ -60,7 +60,7 @@ def _found(
     }
     keys = {place: [_keys(*expected, settled)] for place, (_, expected) in enumerate(of)}
     return find(
-        finding_input_of(
+        finding_input_of_trials(
             [a_trial(cell) for cell, _ in of],
             {"keys": keys, "orders": {place: [order] for place in keys}},
         )
@@ -107,4 +107,4 @@ def test_a_key_in_two_partitions_refutes_the_claim() -> None:
 def test_two_trials_or_none_are_inconclusive() -> None:
     """A sweep that was not measured has a finding too."""
     assert _found(repeats=2).conclusion is Conclusion.INCONCLUSIVE
-    assert find(finding_input_of([a_trial(JAVA)])).conclusion is Conclusion.INCONCLUSIVE
+    assert find(finding_input_of_trials([a_trial(JAVA)])).conclusion is Conclusion.INCONCLUSIVE

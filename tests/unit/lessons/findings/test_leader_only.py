@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from support.builders.findings import a_trial, finding_input_of
+from support.builders.findings import a_trial, finding_input_of_trials
 
 from experiments.ledger.record import Cell
 from experiments.lessons.finding import Conclusion, Finding
@@ -66,7 +66,7 @@ def _found(
         place: racked if cell["consumer.client.rack"] else plain for place, cell in enumerate(cells)
     }
     return find(
-        finding_input_of(
+        finding_input_of_trials(
             [a_trial(cell) for cell in cells],
             {"serving": rows, "brokers": {place: _counters(2) for place in rows}},
         )

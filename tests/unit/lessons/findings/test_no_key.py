@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from support.builders.findings import a_trial, finding_input_of
+from support.builders.findings import a_trial, finding_input_of_trials
 
 from experiments.ledger.record import Cell
 from experiments.lessons.finding import Conclusion, Finding
@@ -54,7 +54,7 @@ def _found(
             **({"batches": 500, "bytes": 2_500_000} if has_batches else {}),
         }
         rows[place] = [{"of": of, "total": number, **columns} for of, number in totals.items()]
-    return find(finding_input_of(trials, {"skews": rows}))
+    return find(finding_input_of_trials(trials, {"skews": rows}))
 
 
 def test_an_overload_within_seconds_only_supports_the_claim_in_part() -> None:
@@ -97,5 +97,5 @@ def test_an_even_load_refutes_the_claim() -> None:
 def test_two_trials_or_none_are_inconclusive() -> None:
     """Without counted batches the sentences have no batch size."""
     assert _found(repeats=2).conclusion is Conclusion.INCONCLUSIVE
-    assert find(finding_input_of([a_trial(JAVA)])).conclusion is Conclusion.INCONCLUSIVE
+    assert find(finding_input_of_trials([a_trial(JAVA)])).conclusion is Conclusion.INCONCLUSIVE
     assert "batch" not in _found(has_batches=False).sentence

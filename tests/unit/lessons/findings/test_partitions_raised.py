@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from support.builders.findings import a_trial, finding_input_of
+from support.builders.findings import a_trial, finding_input_of_trials
 
 from experiments.ledger.record import Cell
 from experiments.lessons.finding import Conclusion, Finding
@@ -63,7 +63,9 @@ def _found(inverted: int = 300, expected: int = KEYS, repeats: int = 3) -> Findi
         ]
         for place in keys
     }
-    return find(finding_input_of(trials, {"keys": keys, "orders": pairs, "assignments": held}))
+    return find(
+        finding_input_of_trials(trials, {"keys": keys, "orders": pairs, "assignments": held})
+    )
 
 
 def test_moved_keys_and_inverted_pairs_support_the_claim() -> None:
@@ -98,7 +100,7 @@ def test_two_trials_or_none_are_inconclusive() -> None:
     assert _found(repeats=2).conclusion is Conclusion.INCONCLUSIVE
     assert (
         find(
-            finding_input_of(
+            finding_input_of_trials(
                 [a_trial({"partitions": 3, "fault": "partitions-raised", "fault.to": 4})]
             )
         ).conclusion

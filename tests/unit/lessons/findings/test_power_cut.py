@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.builders.findings import a_trial, finding_input_of
+from support.builders.findings import a_trial, finding_input_of_trials
 
 from experiments.ledger.record import Cell
 from experiments.lessons.finding import Conclusion, Finding
@@ -34,7 +34,7 @@ def _found(
         ({"acks": "all", "fault": f"all-{kind}", "flush.messages": 1}, synced),
     ]
     return find(
-        finding_input_of(
+        finding_input_of_trials(
             [a_trial(cell, lost=(lost, lost)) for cell, lost in cells for _ in range(repeats)]
         )
     )

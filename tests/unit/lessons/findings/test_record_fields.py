@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from support.builders.findings import a_trial, finding_input_of
+from support.builders.findings import a_trial, finding_input_of_trials
 
 from experiments.ledger.record import Cell
 from experiments.ledger.workload_tables import Field
@@ -43,7 +43,9 @@ def _found(
         ]
     replays = {place: [_replay(1), _replay(2), _replay(3, *replay)] for place in fields}
     return find(
-        finding_input_of([a_trial(cell) for cell in cells], {"fields": fields, "replays": replays})
+        finding_input_of_trials(
+            [a_trial(cell) for cell in cells], {"fields": fields, "replays": replays}
+        )
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
-from support.builders.findings import a_trial, finding_input_of, outage
+from support.builders.findings import a_trial, finding_input_of_trials, outage_rows
 
 from experiments.ledger.record import Cell
 from experiments.lessons.finding import Conclusion, Finding
@@ -45,14 +45,14 @@ def _three(
         )
         yield (
             trial,
-            outage(0, elected=2000 if survived else 5000, first_after=2100 if wrote else 5100),
+            outage_rows(0, elected=2000 if survived else 5000, first_after=2100 if wrote else 5100),
         )
 
 
 def _found(rows: Iterable[Row]) -> Finding:
     made = list(rows)
     return find(
-        finding_input_of(
+        finding_input_of_trials(
             [trial for trial, _ in made], {"outages": dict(enumerate(marks for _, marks in made))}
         )
     )

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from support.builders.findings import a_trial, finding_input_of
+from support.builders.findings import a_trial, finding_input_of_trials
 from support.builders.records import a_spec
 
 from experiments.ledger.record import Cell
@@ -46,7 +46,7 @@ def _found(
         place: [_row(18_000, 18_000 - unread[place], str(cell["workload.auto_offset_reset"]))]
         for place, cell in enumerate(cells)
     }
-    data = finding_input_of([a_trial(cell) for cell in cells], {"groups": rows})
+    data = finding_input_of_trials([a_trial(cell) for cell in cells], {"groups": rows})
     specs = [
         a_spec(
             trial_id=f"{place:03d}",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from support.builders.findings import a_trial, finding_input_of
+from support.builders.findings import a_trial, finding_input_of_trials
 
 from experiments.ledger.record import Cell
 from experiments.lessons.finding import Conclusion, Finding
@@ -42,7 +42,7 @@ def _found(inverted: Mapping[tuple[str, int], int], repeats: int = 3) -> Finding
         ]
         for place in range(len(trials))
     }
-    return find(finding_input_of(trials, {"orders": orders, "lags": lags}))
+    return find(finding_input_of_trials(trials, {"orders": orders, "lags": lags}))
 
 
 def test_inversions_only_with_two_keys_support_the_claim() -> None:
@@ -66,4 +66,4 @@ def test_no_inversion_is_inconclusive() -> None:
     """No consumer was far enough behind; two trials or none do not decide either."""
     assert _found({}).conclusion is Conclusion.INCONCLUSIVE
     assert _found({("own", 1000): 2_400}, repeats=2).conclusion is Conclusion.INCONCLUSIVE
-    assert find(finding_input_of([])).conclusion is Conclusion.INCONCLUSIVE
+    assert find(finding_input_of_trials([])).conclusion is Conclusion.INCONCLUSIVE

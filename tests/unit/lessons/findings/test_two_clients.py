@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from support.builders.findings import a_trial, finding_input_of
+from support.builders.findings import a_trial, finding_input_of_trials
 
 from experiments.ledger.record import Cell
 from experiments.lessons.finding import Conclusion, Finding
@@ -41,7 +41,9 @@ def _found(
         ),
     ]
     return find(
-        finding_input_of([a_trial(cell, **seen) for cell, seen in cells for _ in range(repeats)])
+        finding_input_of_trials(
+            [a_trial(cell, **seen) for cell, seen in cells for _ in range(repeats)]
+        )
     )
 
 

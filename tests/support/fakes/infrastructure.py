@@ -1,4 +1,4 @@
-"""A sweep's surroundings in memory: clusters are names, trials are sealed at once, and all that was done is kept in order."""
+"""Fakes of clusters, trials, Spark and MLflow for the DAG; they record the executed steps."""
 
 from __future__ import annotations
 
@@ -24,23 +24,24 @@ from infra.machine.home import Home
 
 
 @dataclass
-class FakeSurroundings:
-    """Stands where clusters, trials, Spark and MLflow do."""
+class FakeInfrastructure:
+    """Replaces clusters, trials, Spark and MLflow, and records what the DAG calls."""
 
     home: Home
     fails: frozenset[str] = frozenset()
-    """Trials that the harness fails."""
+    """Trials that fail."""
     interrupted_at: str = ""
-    """A trial in which somebody asks for the end."""
+    """A trial that is interrupted."""
     hangs_at: str = ""
-    """A trial that goes on until somebody asks for the end; `under-way` in the home tells that it has begun."""
+    """A trial that runs until it is interrupted; it creates `under-way` in the home first."""
     unhealed_at: str = ""
-    """A trial whose fault cannot be undone."""
+    """A trial whose fault cannot be healed."""
     no_cluster: bool = False
-    did: list[str] = field(default_factory=list)
+    steps: list[str] = field(default_factory=list)
+    """The steps that the DAG has executed, in order."""
 
     def sweep(self, trials: int, sweep_id: str = "planted-20260101T000000-abcd") -> SweepFolder:
-        """Plan a sweep of so many trials."""
+        """Plan a sweep with this number of trials."""
         specs = tuple(
             a_spec(
                 sweep_id=sweep_id, trial_id=f"{n:03d}-abcdef", label=f"acks=1 number={n}", order=n
@@ -61,32 +62,34 @@ class FakeSurroundings:
         )
         return sweep
 
-    def ran(self) -> list[str]:
-        """The trials that were begun, in order."""
-        return [step.removeprefix("trial ") for step in self.did if step.startswith("trial ")]
+    def started_trials(self) -> list[str]:
+        """Return the ids of the started trials, in order."""
+        return [step.removeprefix("trial ") for step in self.steps if step.startswith("trial ")]
 
     def provision(
         self, home: Home, sweep_id: str, need: ClusterNeed, holder_grace_s: float
     ) -> Cluster:
-        """Provision nothing."""
+        """Return a cluster in memory, or fail."""
         del home, need, holder_grace_s
-        self.did.append("provision")
+        self.steps.append("provision")
         if self.no_cluster:
             raise NodeFailed("node 2 did not start")
         return MemoryCluster(folder=Path("/nowhere", sweep_id))
 
-    def assign_cluster(self, home: Home, trial: TrialSpec, holder_grace_s: float) -> AssignedCluster:
-        """Find the cluster as it was."""
+    def assign_cluster(
+        self, home: Home, trial: TrialSpec, holder_grace_s: float
+    ) -> AssignedCluster:
+        """Assign the only cluster."""
         del home, holder_grace_s
         return AssignedCluster(
             MemoryCluster(folder=Path("/nowhere", trial.sweep_id)),
-            ClusterAssignment(cluster="001", made=False, why="there is but one"),
+            ClusterAssignment(cluster="001", made=False, why="it is the only cluster"),
         )
 
     def destroy_all(self, home: Home, sweep_id: str) -> None:
-        """Destroy nothing."""
+        """Record the call."""
         del home, sweep_id
-        self.did.append("destroy")
+        self.steps.append("destroy")
 
     def run_trial(
         self,
@@ -96,9 +99,9 @@ class FakeSurroundings:
         home: Home,
         cluster_assignment: ClusterAssignment,
     ) -> TrialRecord:
-        """Seal an empty ledger, or fail as it was told to."""
+        """Seal an empty ledger, or fail as configured."""
         del cluster, home, cluster_assignment
-        self.did.append(f"trial {spec.trial_id}")
+        self.steps.append(f"trial {spec.trial_id}")
         if spec.trial_id == self.interrupted_at:
             os.kill(os.getpid(), signal.SIGINT)
         if spec.trial_id == self.hangs_at:
@@ -127,17 +130,17 @@ class FakeSurroundings:
         return record
 
     def measure(self, sweep: SweepFolder, home: Home) -> None:
-        """Measure nothing."""
+        """Record the call."""
         del sweep, home
-        self.did.append("measure")
+        self.steps.append("measure")
 
     def track(self, sweep: SweepFolder, home: Home) -> None:
-        """Track nothing."""
+        """Record the call."""
         del sweep, home
-        self.did.append("track")
+        self.steps.append("track")
 
-    def take_the_place_of(self, setattr_: Callable[[str, object], object]) -> None:
-        """Stand in, by way of a `monkeypatch.setattr`."""
+    def install(self, setattr_: Callable[[str, object], object]) -> None:
+        """Replace the real functions, with a function such as `monkeypatch.setattr`."""
         for name in ("provision", "assign_cluster", "destroy_all"):
             setattr_(f"experiments.orchestration.clusters.{name}", getattr(self, name))
         setattr_("experiments.trial.run.run_trial", self.run_trial)
