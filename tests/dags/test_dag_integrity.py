@@ -47,13 +47,13 @@ def test_every_dag_has_the_same_tasks(dags: Any, dag_id: str) -> None:
     """A scheduled sweep runs like a requested one."""
     assert sorted(dags.get_dag(dag_id).task_ids) == [
         "destroy",
+        "list_trials",
         "measure",
         "plan",
         "provision",
         "report",
         "track",
         "trial",
-        "list_trials",
         "verify",
     ]
 
