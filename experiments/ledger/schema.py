@@ -23,9 +23,9 @@ UNKNOWN: Final = "unknown"
 
 # Outcomes of a transaction; UNKNOWN too.
 COMMITTED: Final = "committed"
-"""The client was told that the transaction is committed."""
+"""The client received the confirmation that the transaction is committed."""
 ABORTED: Final = "aborted"
-"""The client was told that the transaction is aborted."""
+"""The client received the confirmation that the transaction is aborted."""
 FENCED: Final = "fenced"
 """The coordinator fenced the producer before it asked to commit.
 
@@ -100,10 +100,10 @@ TRANSACTIONS: Final = pa.schema(
         required("producer", pa.int32()),
         count("transaction"),  # dense from 0 per producer
         count("begin_ns"),
-        # When the client was told the outcome, or gave up; null: never.
+        # When the client learned the outcome, or gave up; null: never.
         nullable("end_ns", pa.int64()),
         count("records"),  # how many records of the schedule were attempted in it
-        # Unknown: the producer asked to commit and was never told the outcome.
+        # Unknown: the producer asked to commit and never got a response.
         required("outcome", _OUTCOME),
         required("error", pa.int32()),  # rd_kafka_resp_err_t; 0: none
     ]

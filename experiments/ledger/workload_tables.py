@@ -61,10 +61,10 @@ COPIES: Final = pa.schema(
     [
         text("trial_id"),
         count("copied_records"),  # distinct visible ids in the output
-        # In the log, below a committed offset, not in the output, and no copier was told that its
-        # copy is stored.
+        # In the log, below a committed offset, not in the output, and no copier got an
+        # acknowledgement of the copy.
         count("missed_records"),
-        # A copier was told that the copy is stored, and it is not in the output.
+        # A copier got the acknowledgement of the copy, and it is not in the output.
         count("output_lost_records"),
         count("repeated_copies"),  # visible in the output, beyond as many as the log has
         count("hidden_copies"),  # in the output and not visible: of uncommitted transactions

@@ -79,7 +79,7 @@ def plan(experiment: Experiment, sweep_id: str, librdkafka: ClientRules | None =
     )
 
 
-# ---------- Cells
+# Cells
 
 
 def _resolve_cells(experiment: Experiment, librdkafka: ClientRules) -> tuple[ResolvedCell, ...]:
@@ -153,7 +153,7 @@ def _refused_cell(seed: int, cell: ResolvedCell, number: int) -> RefusedCell:
     )
 
 
-# ---------- Trials
+# Trials
 
 
 def _trials(
@@ -262,7 +262,7 @@ def _digest(seed: int, text: str, repeat: int) -> str:
     return hashlib.blake2b(f"{seed}/{repeat}/{text}".encode(), digest_size=16).hexdigest()
 
 
-# ---------- More repeats
+# More repeats
 
 
 def extend_plan(planned: Plan, repeats: Mapping[str, int]) -> Plan:

@@ -39,7 +39,7 @@ def refuse_invalid_workload(
         raise ExperimentError(problem)
 
 
-# ---------- Transactions
+# Transactions
 
 
 TRANSACTIONAL_ID: Final = "ackbench"
@@ -73,7 +73,7 @@ def remove_transactions(
     )
 
 
-# ---------- Consume-process-produce
+# Consume-process-produce
 
 
 _DEFAULT_DELIVERY: Final = Workload.model_fields["delivery"].default
@@ -112,7 +112,7 @@ def _copier_problems(client: ClientChoice, workload: Workload) -> Iterator[str]:
             )
 
 
-# ---------- Consumer groups
+# Consumer groups
 
 
 _KIP_848_SINCE: Final = (4, 0)
@@ -178,7 +178,7 @@ def _kip_848_problems(consumer: Mapping[str, str], cluster: ClusterNeed) -> Iter
         yield f"{protocol} and group.version is 0; allowed: 1, or {PROTOCOL} {CLASSIC}"
 
 
-# ---------- Keys and partitions
+# Keys and partitions
 
 
 _MIN_KEYS: Final = 2
@@ -211,7 +211,7 @@ def _key_problems(client: ClientChoice, workload: Workload) -> Iterator[str]:
             )
 
 
-# ---------- Java's clients
+# Java's clients
 
 
 def workload_of_client(client: ClientChoice, workload: Workload, *, sweeps_size: bool) -> Workload:

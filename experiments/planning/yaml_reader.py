@@ -88,7 +88,7 @@ def dump_yaml(data: Any) -> str:
     return yaml.dump(data, Dumper=_PlainDumper, sort_keys=False, allow_unicode=True, width=160)
 
 
-# ---------- PyYAML with other resolvers
+# PyYAML with other resolvers
 
 
 _BOOLEAN: Final = re.compile(r"^(?:true|false|yes|no|on|off)$", re.IGNORECASE)

@@ -1,4 +1,4 @@
-"""Mistakes planted in the code that judges: generated histories must tell each from the right one."""
+"""Mutants of the code that judges: the generated histories must detect each of them."""
 
 from dataclasses import replace
 from functools import partial
@@ -79,7 +79,10 @@ def test_what_is_listed_as_no_mistake_can_be_made() -> None:
 
 
 def backwards(trial: PlantedTrial) -> PlantedTrial:
-    """Return a trial with its rows in the opposite order: what forgets to ask for an order must not find it in the files."""
+    """Return a trial with its rows in reverse order.
+
+    Code that forgets to sort must not find the right order in the files.
+    """
     rows: dict[str, Any] = {name: getattr(trial, name)[::-1] for name in TABLES}
     return replace(trial, **rows)
 

@@ -1,4 +1,4 @@
-"""The house rules of CONTRIBUTING.md: where code stands, how long a line is, which words are used."""
+"""The house rules of CONTRIBUTING.md: where code is, how long a line is, which words are used."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ BreakpointChoice = Callable[[MemberProcess], Breakpoint]
 _NO_COPIERS: Final = "workload.kind is produce; allowed: copy, with a copier or more"
 
 
-# ---------- Parameters
+# Parameters
 
 
 class MemberParameters(FaultParameters):
@@ -101,7 +101,7 @@ class CopierPausedParameters(MemberPausedParameters):
         return super().impossible_reason(topology) if topology.copy_workload else _NO_COPIERS
 
 
-# ---------- The faults
+# The faults
 
 
 def crash_member_before_commit(
@@ -148,7 +148,7 @@ def _between_steps(member: MemberProcess) -> Breakpoint:
     return Breakpoint.AFTER_COMMIT if member.job.commit == "before" else Breakpoint.BEFORE_COMMIT
 
 
-# ---------- Injection
+# Injection
 
 
 def _crash(
@@ -245,7 +245,7 @@ def _describe(member: MemberProcess, batch: PendingBatch) -> str:
     return f"with a batch of {batch.records} records, {state}"
 
 
-# ---------- Confirmation from the members' own logs, after the trial
+# Confirmation from the members' own logs, after the trial
 
 
 def add_reassignment(evidence: FaultEvidence, observations: TrialObservations) -> FaultEvidence:

@@ -28,7 +28,7 @@ def heals_at_s(fault: FaultRequest) -> float:
     return (sum if fault.joined == ">>" else max)(map(heals_at_s, fault.parts))
 
 
-# ---------- Requirements
+# Requirements
 
 
 def impossible_reason(fault: FaultRequest, topology: Topology) -> str | None:
@@ -95,7 +95,7 @@ def require_fault_capabilities(fault: FaultRequest) -> None:
         require_capabilities(kind)
 
 
-# ---------- Effects
+# Effects
 
 
 def effects_of(fault: FaultRequest, topology: Topology) -> FaultEffects:

@@ -101,7 +101,7 @@ class FaultContext:
     cancelled: threading.Event = field(default_factory=threading.Event)
     """Set when all faults of the trial must stop and heal."""
 
-    # ---------- Parts of joined faults
+    # Parts of joined faults
 
     def for_part(self, name: str, label: str) -> Self:
         """Return the context of one of several faults."""
@@ -111,7 +111,7 @@ class FaultContext:
         """Return the context with times that count from now."""
         return replace(self, origin_s=self.load_elapsed_s())
 
-    # ---------- The cluster
+    # The cluster
 
     def cluster_state(self) -> ClusterState:
         """Return brokers, controller and the topic's partitions as the cluster reports them now.
@@ -169,7 +169,7 @@ class FaultContext:
         """Return the state of a node's process, as the supervisor reports it."""
         return next(status.state for status in self.cluster.status() if status.node_id == node)
 
-    # ---------- Time
+    # Time
 
     @property
     def began_ns(self) -> int:
@@ -247,7 +247,7 @@ class FaultContext:
             probe_unless_cancelled, awaiting=awaiting, timeout_s=timeout_s, every_s=every_s
         )
 
-    # ---------- Evidence
+    # Evidence
 
     def add_evidence(self, sentence: str) -> None:
         """Append a sentence to the evidence."""
@@ -287,7 +287,7 @@ class FaultContext:
             return False
         return True
 
-    # ---------- Signals
+    # Signals
 
     def kill(self, node: int) -> None:
         """Send SIGKILL to a node and wait until its process has ended. It stays down until `start`.
@@ -370,7 +370,7 @@ class FaultContext:
         if self.process_state(node) == "stopped":
             raise FaultMissed(f"node {node} was down already")
 
-    # ---------- Healing
+    # Healing
 
     @contextmanager
     def injected(self, *targets: int) -> Iterator[ExitStack]:

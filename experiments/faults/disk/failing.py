@@ -31,7 +31,7 @@ from infra.cluster.disks import SYNCED_BYTES
 _REQUIRED: Final = frozenset({Capability.DISK_IMAGES})
 
 
-# ---------- A disk that is full or removed: the broker shuts down
+# A disk that is full or removed: the broker shuts down
 
 _DISK_FULL: Final = "No space left on device"
 _DISK_REMOVED: Final = "IOException"
@@ -125,7 +125,7 @@ def _bring_disk_back(context: FaultContext, node: int) -> None:
     context.cluster.disks.bring_back(node)
 
 
-# ---------- A slow disk
+# A slow disk
 
 _MIN_SLOWDOWN: Final = 10
 """A synced write must take this many times as long, or the kernel did not throttle the disk."""
@@ -178,7 +178,7 @@ def _synced_write_s(context: FaultContext, node: int) -> float:
         raise FaultMissed(f"a write to node {node}'s disk failed: {error.strerror}") from error
 
 
-# ---------- A bit flipped in a stored record, under the running leader
+# A bit flipped in a stored record, under the running leader
 #
 # Each batch has a CRC of its bytes (https://kafka.apache.org/documentation/#recordbatch). The
 # broker checks it when a batch arrives and when it recovers a log after an unclean shutdown, and at

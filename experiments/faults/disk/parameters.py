@@ -67,7 +67,7 @@ class BitFlipParameters(CrashParameters):
         return super().heals_at_s() if self.then == "restart" else self.at_s
 
 
-# ---------- Effects
+# Effects
 
 
 def power_loss_effects(kind: str, parameters: CrashParameters, _topology: Topology) -> FaultEffects:

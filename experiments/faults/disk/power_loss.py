@@ -37,7 +37,7 @@ TakeDown = Callable[[FaultContext, Sequence[int]], bool]
 """Takes nodes down with the loss of data; returns whether each of them lost data."""
 
 
-# ---------- Common to both sections
+# Common to both sections
 
 
 class NodeLogTail:
@@ -172,7 +172,7 @@ def _losses(before: Sequence[ReplicaLog], after: Sequence[ReplicaLog]) -> Iterat
         )
 
 
-# ---------- Power loss: the file systems of the nodes' images are shut down
+# Power loss: the file systems of the nodes' images are shut down
 
 _POWER_LOSS: Final = "power lost"
 _LOADING_TIMEOUT_S: Final = 60.0
@@ -250,7 +250,7 @@ def _lose_power(context: FaultContext, nodes: Sequence[int]) -> bool:
     return _pause_and_take_down(context, nodes, _POWER_LOSS, take_down)
 
 
-# ---------- Logs truncated to the recovery point: the worst case of a power loss, without root
+# Logs truncated to the recovery point: the worst case of a power loss, without root
 #
 # Nodes crash, and each of their logs is truncated to `recovery-point-offset-checkpoint`. Kafka
 # writes this file once a minute, so for a topic of a short trial it is the start of the log. A real

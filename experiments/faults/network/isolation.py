@@ -36,7 +36,7 @@ REQUIRED: Final = frozenset({Capability.NAMESPACES})
 _MIN_NODES_WITH_MINORITY: Final = 3
 
 
-# ---------- Nodes isolated from nodes; the clients reach all of them, unless parameters change that
+# Nodes isolated from nodes; the clients reach all of them, unless parameters change that
 
 
 class SplitParameters(PartitionParameters):
@@ -227,7 +227,7 @@ def _split_effects(kind: str, parameters: SplitParameters, topology: Topology) -
     )
 
 
-# ---------- Clients isolated from nodes: packets of the client listeners are dropped
+# Clients isolated from nodes: packets of the client listeners are dropped
 
 
 class SilenceParameters(ImpairmentParameters):

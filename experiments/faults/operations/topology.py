@@ -30,7 +30,7 @@ def _partitions(context: FaultContext) -> tuple[PartitionState, ...]:
     return context.cluster.describe([context.topic]).of(context.topic)
 
 
-# ---------- More partitions
+# More partitions
 
 
 class RaisedParameters(FaultParameters):
@@ -112,7 +112,7 @@ def _raised_effects(kind: str, _parameters: RaisedParameters, _topology: Topolog
     return FaultEffects(kind=kind)
 
 
-# ---------- A recreated topic
+# A recreated topic
 
 
 class RecreatedParameters(FaultParameters):
@@ -220,7 +220,7 @@ def _recreated_effects(
     )
 
 
-# ---------- A replaced node
+# A replaced node
 
 
 class ReplacedParameters(FaultParameters):

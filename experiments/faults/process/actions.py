@@ -72,7 +72,7 @@ class Action:
         return self.special_parameters.get(selector.name, self.default_parameters)
 
 
-# ---------- Injection
+# Injection
 
 
 def _crash(
@@ -181,7 +181,7 @@ def _for_each(
     return results
 
 
-# ---------- Effects on one node
+# Effects on one node
 
 
 def crash_effects(kind: str, parameters: CrashParameters, _topology: Topology) -> FaultEffects:
@@ -220,7 +220,7 @@ def _pause_effects(kind: str, parameters: PauseParameters, _topology: Topology) 
     )
 
 
-# ---------- Confirmation from the logs, after the trial
+# Confirmation from the logs, after the trial
 
 
 def require_clean_shutdown(
@@ -281,7 +281,7 @@ def _confirmation(
     return accept_evidence
 
 
-# ---------- The kinds: each target selector times each action
+# The kinds: each target selector times each action
 
 CRASH: Final = Action(
     "crash",
@@ -350,7 +350,7 @@ def _kind(selector: TargetSelector, action: Action) -> FaultKind:
     )
 
 
-# ---------- The leader crashes while its followers are behind
+# The leader crashes while its followers are behind
 #
 # What only the leader had is lost: KIP-101 (an old leader truncates its log to the leader epoch
 # when it rejoins) and KIP-966 (eligible leader replicas).

@@ -21,7 +21,7 @@ _RECOVERY_POLL_S: Final = 0.005
 """The recovery of a small log takes about 20 ms."""
 
 
-# ---------- Rolling restarts
+# Rolling restarts
 
 
 class RollingParameters(FaultParameters):
@@ -152,7 +152,7 @@ def _rolling_effects(kind: str, parameters: RollingParameters, topology: Topolog
     )
 
 
-# ---------- The same node again and again
+# The same node again and again
 
 
 class StormParameters(CrashParameters):
@@ -210,7 +210,7 @@ def _storm_effects(kind: str, parameters: StormParameters, topology: Topology) -
     return _repeated(crash_effects(kind, parameters, topology), parameters, parameters.times)
 
 
-# ---------- A crash during log recovery
+# A crash during log recovery
 
 
 class InRecoveryParameters(CrashParameters):

@@ -85,7 +85,7 @@ class TargetSelector:
             ) from error
 
 
-# ---------- Selection
+# Selection
 
 
 def _leader(now: Targets, _parameters: object) -> tuple[int, ...]:
@@ -115,7 +115,7 @@ def _all(now: Targets, _parameters: object) -> tuple[int, ...]:
     return now.before.brokers
 
 
-# ---------- Reaction of the cluster
+# Reaction of the cluster
 
 
 def _leader_reaction(context: FaultContext, targets: Targets) -> str | None:
@@ -193,7 +193,7 @@ def _no_change(_targets: Targets) -> str:
     return "neither leader nor ISR nor controller changed"
 
 
-# ---------- Selectors
+# Selectors
 
 
 def _one(_topology: Topology) -> int:

@@ -35,7 +35,7 @@ FAMILY: Final = "replication"
 _NO_FOLLOWER: Final = "replication.factor 1 has no follower"
 
 
-# ---------- Parameters
+# Parameters
 
 
 class ThrottledParameters(FaultParameters):
@@ -98,7 +98,7 @@ class ShrunkParameters(FaultParameters):
         return _NO_FOLLOWER if topology.replication_factor == 1 else None
 
 
-# ---------- The faults
+# The faults
 
 
 def throttle_followers(context: FaultContext, parameters: ThrottledParameters) -> FaultEvidence:
@@ -255,7 +255,7 @@ def _stayed_alone(context: FaultContext, leader: int, alone_s: float) -> bool:
     return isr == (leader,)
 
 
-# ---------- Followers taken out of the ISR
+# Followers taken out of the ISR
 
 _ISR_RETURN_S: Final = 1.5
 """A follower that rejoins the ISR does so with its first fetch requests, within this time."""
@@ -372,7 +372,7 @@ def _followers(context: FaultContext, partition: PartitionState) -> tuple[int, .
     return tuple(sorted(followers, key=lambda node: node == controller))
 
 
-# ---------- Replication quotas
+# Replication quotas
 
 _RATES: Final = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 _REPLICAS: Final = (
@@ -468,7 +468,7 @@ def _remove_configs(context: FaultContext, kind: str, name: str, configs: tuple[
     )
 
 
-# ---------- Evidence and effects
+# Evidence and effects
 
 
 def _ids(nodes: Sequence[int]) -> str:

@@ -27,7 +27,7 @@ from infra.errors import HarnessError, WaitTimeout
 FAMILY: Final = "transactions"
 
 
-# ---------- The target: producer 0
+# The target: producer 0
 
 
 def no_transactions_reason(topology: Topology) -> str | None:
@@ -84,7 +84,7 @@ class AbandonedParameters(FaultParameters):
         return no_transactions_reason(topology)
 
 
-# ---------- A fenced producer
+# A fenced producer
 
 
 def fence_producer(context: FaultContext, parameters: FencedParameters) -> FaultEvidence:
@@ -137,7 +137,7 @@ def _fencing_error(context: FaultContext, producer: ProducerProcess) -> str | No
     return f"producer 0 got {error_text(code)} {context.elapsed_s():.2f} s after the fault began"
 
 
-# ---------- An abandoned transaction
+# An abandoned transaction
 
 _IN_TRANSACTION_TIMEOUT_S: Final = 10.0
 """A producer that follows its schedule is in a transaction most of the time."""
@@ -187,7 +187,7 @@ def _crash_in_transaction(context: FaultContext, producer: ProducerProcess) -> i
     return producer.acked_in_open_transaction()
 
 
-# ---------- The last stable offset
+# The last stable offset
 #
 # `read_committed` consumers read up to it. While a transaction is open it does not advance beyond
 # the transaction's first record. The leader reports it (ListOffsets, KIP-98).

@@ -202,8 +202,8 @@ def test_causes_are_counted_by_cell_and_unknown_causes_are_included(parsed: Pars
     ]
     assert list(cause_summaries(rows)) == [
         (
-            "1,203 lost records: 1,200 truncated from the log of the leader that had acknowledged them "
-            "and 3 of unknown cause."
+            "1,203 lost records: 1,200 truncated from the log of the leader that had acknowledged"
+            " them and 3 of unknown cause."
         )
     ]
 
