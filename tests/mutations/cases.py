@@ -26,7 +26,7 @@ def is_caught_by_cases(mutant: Mutant, files: Sequence[Path], fixtures: Mapping[
     try:
         with mutant_in_place(mutant):
             run_cases(files, fixtures)
-    except (Exception, pytest.fail.Exception):  # noqa: BLE001 - any error means that the mutant was caught
+    except (Exception, pytest.fail.Exception):  # noqa: BLE001 - any error: it was caught
         return True
     return False
 

@@ -86,7 +86,8 @@ def mutant_in_place(mutant: Mutant) -> Iterator[None]:
         _forget(set(before) - (NOT_RELOADED - {mutant.module}))
         module = ModuleType(mutant.module)
         _register(module)
-        exec(compile(mutant.tree(), mutant.module, "exec"), module.__dict__)  # noqa: S102 - this project's code, changed in one place
+        # This project's own code, changed in one place.
+        exec(compile(mutant.tree(), mutant.module, "exec"), module.__dict__)  # noqa: S102
         yield
     finally:
         _forget(set(_loaded_modules()))
