@@ -229,7 +229,8 @@ def _resampled(a: Sequence[float], b: Sequence[float], *, ratio: bool) -> Interv
     from scipy.stats import bootstrap
 
     def change(first: object, second: object, axis: int = -1) -> object:
-        before, after = np.median(first, axis=axis), np.median(second, axis=axis)  # type: ignore[call-overload]
+        before = np.median(first, axis=axis)  # type: ignore[call-overload]
+        after = np.median(second, axis=axis)  # type: ignore[call-overload]
         return after / before if ratio else after - before
 
     result = bootstrap(

@@ -29,7 +29,7 @@ class AxisComparison(Frozen):
     sweep: str
     axis: str
     values: tuple[Scalar, ...]
-    """In the order of `axis_values`; null: not set, so Kafka's or the client's default holds."""
+    """In the order of `axis_values`; null: not set, so the default of Kafka or the client holds."""
     comparisons: tuple[Comparison, ...]
     """One for each value except the first, if it has a cell with a partner."""
     left_out: tuple[str, ...]

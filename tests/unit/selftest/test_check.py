@@ -42,7 +42,8 @@ def ledger(home: Home) -> LedgerCopy:
 
 def context(ledger: LedgerCopy, seed: int = 1) -> PlantContext:
     """Return the context in which faults are planted."""
-    return PlantContext(ledger, undisturbed_records(ledger), Random(seed))  # noqa: S311 - a sample, no secret
+    random = Random(seed)  # noqa: S311 - a sample, no secret
+    return PlantContext(ledger, undisturbed_records(ledger), random)
 
 
 def test_records_with_an_anomaly_are_not_undisturbed(ledger: LedgerCopy) -> None:
