@@ -13,9 +13,9 @@ from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from perf.cluster_start import Starts, cluster_starts
 from perf.generator import FinalRead, Rates, compare, final_read, lateness
 from perf.spark_job import SparkRate, spark_rate
-from perf.cluster_start import Starts, cluster_starts
 
 from experiments.ledger.record import ProducerSummary
 from experiments.results.spark_job import ensure_spark_ready

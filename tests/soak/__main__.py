@@ -51,7 +51,7 @@ def main() -> int:
         else []
     )
     failures += kill_in_each(arguments.families, console)
-    left = machine_state(home.root).left_since(before)
+    left = machine_state(home.root).added_since(before)
     for line in (*failures, *(f"left behind: {line}" for line in left)):
         console.print(line, style="bold red")
     console.print(f"{len(failures)} failures, {len(left)} leftovers")

@@ -126,7 +126,7 @@ def left_by_kill(experiment: str) -> list[str]:
         path.write_text(experiment)
         kill_during_the_fault(bench, str(path))
         bench.run("clean", "--force")
-        return machine_state(bench.home.root).left_since(before)
+        return machine_state(bench.home.root).added_since(before)
 
 
 def kill_during_the_fault(bench: Bench, experiment: str) -> None:
