@@ -4,7 +4,7 @@ BIN := .venv/bin
 FAULTS := $(basename $(notdir $(wildcard experiments/catalog/faults-*.yaml)))
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
-.PHONY: help setup bench test check tour faults soak perf mutants lock clean powerloss
+.PHONY: help setup bench test check tour faults soak perf pictures mutants lock clean powerloss
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -34,6 +34,9 @@ soak: setup ## 100 random schedules of faults in a row, and kill -9 in a fault o
 
 perf: setup ## the generator against Kafka's own, lateness, the final read, Spark, cluster start
 	@$(BIN)/python tests/perf
+
+pictures: setup ## the README's table and the pictures of docs/, from the newest quick sweep (chromium, chromium-driver)
+	@$(BIN)/python tests/pictures
 
 mutants: setup ## every small mistake in the code that judges, one by one: does a test notice?
 	@ACKBENCH_MUTANTS=all $(BIN)/pytest tests/spark/test_mutations.py tests/unit/support/test_mutations_of_attribution.py

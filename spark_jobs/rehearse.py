@@ -51,7 +51,7 @@ _EVENTS: Final = (
     PlantedEvent(
         12 * 10**8, "truncated", node=1, partition=0, offset=_RECORDS // 2, source=Source.BROKER
     ),
-    PlantedEvent(4 * 10**9, "reader", detail='{"at_end": true}'),
+    PlantedEvent(4 * 10**9, "consumer_end", detail='{"at_end": true}'),
 )
 _EPOCHS: Final = (PlantedEpoch(2, 0, 0, 0), PlantedEpoch(2, 0, 1, _RECORDS // 2))
 

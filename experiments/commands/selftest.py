@@ -93,7 +93,7 @@ def _was_read_to_end(ledger: LedgerCopy) -> bool:
     endings = [
         json.loads(event["detail"])
         for event in ledger.tables["events"].to_pylist()
-        if event["kind"] == "reader"
+        if event["kind"] == "consumer_end"
     ]
     return bool(endings) and all(ending["at_end"] for ending in endings)
 

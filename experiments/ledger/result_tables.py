@@ -259,7 +259,7 @@ OUTAGES: Final = pa.schema(
         text("trial_id"),
         required("partition", pa.int32()),
         text("side"),  # `Side`
-        text("mark"),  # `OutageStep`
+        text("step"),  # `OutageStep`
         nullable("at_ns", pa.int64()),  # null: not observed
         nullable("source", pa.string()),  # `experiments.ledger.schema.Source`, or `ledger`
         nullable("resolution_ns", pa.int64()),

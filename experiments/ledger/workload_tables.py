@@ -48,8 +48,8 @@ ASSIGNMENTS: Final = pa.schema(
         count("partition"),
         count("from_ns"),
         nullable("until_ns", pa.int64()),  # null: the member owned it to the end
-        # `given back` (revoked), `lost` (the group had taken it away before) or `gone` (the member
-        # crashed); null: the member owned it to the end.
+        # `released` (revoked), `lost` (the group had taken it away before) or `member_exited` (the
+        # member left or crashed); null: the member owned it to the end.
         nullable("ended", pa.string()),
     ]
 )

@@ -93,7 +93,7 @@ def steps_by_partition(rows: Sequence[Row]) -> dict[tuple[int, Side], StepRows]:
     """Return the steps of each partition and side; a step that was not observed has no time."""
     steps: dict[tuple[int, Side], dict[OutageStep, Row]] = {}
     for row in rows:
-        steps.setdefault((row["partition"], Side(row["side"])), {})[OutageStep(row["mark"])] = row
+        steps.setdefault((row["partition"], Side(row["side"])), {})[OutageStep(row["step"])] = row
     return dict(steps)
 
 

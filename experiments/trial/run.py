@@ -108,7 +108,7 @@ def run_trial(
                     spec, cluster, clients.topic, load_begin_ns
                 ):
                     journal.note(STORED, batches.model_dump_json(), partition=partition)
-            with stages("hear", "reading the logs of brokers and clients"):
+            with stages("logs", "reading the logs of brokers and clients"):
                 journal.add(*logs.broker_events(), *clients.events())
                 evidence = _complete_evidence(spec, faults, journal, phases)
             with stages("write", "writing the ledger"):
@@ -195,7 +195,7 @@ def _note_broker_counters(
 
 def _note_results(results: ClientResults, journal: Journal) -> None:
     """Note how far the concurrent consumer and the groups came, and batches with a wrong CRC."""
-    journal.note("reader", results.consumer.model_dump_json())
+    journal.note("consumer_end", results.consumer.model_dump_json())
     for group in results.groups:
         journal.note("group", group.model_dump_json())
     for partition, offset in results.crc_failed_offsets.items():

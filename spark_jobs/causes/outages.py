@@ -26,7 +26,7 @@ from spark_jobs.causes.evidence import (
 LEDGER: Final = "ledger"
 """The source of the two steps that follow from attempts and reads, to the nanosecond."""
 FENCED: Final = "fenced"
-_CLIENT: Final = {Side.PRODUCER: "producer", Side.CONSUMER: "reader"}
+_CLIENT: Final = {Side.PRODUCER: "producer", Side.CONSUMER: "consumer"}
 """How the detail of a client's event begins, by side."""
 
 Row = Mapping[str, Any]
@@ -68,7 +68,7 @@ def outages(gaps: pa.Table, evidence: Mapping[str, TrialEvidence]) -> pa.Table:
             "trial_id": row["trial_id"],
             "partition": gap.partition,
             "side": gap.side,
-            "mark": step,
+            "step": step,
             **_observation_columns(observed),
         }
         for row in gaps.sort_by(

@@ -150,7 +150,7 @@ def _without_dictionaries(schema: pa.Schema) -> pa.Schema:
 
 @dataclass(frozen=True)
 class ConsumerEnding:
-    """How the concurrent consumer ended, as its `reader` event reports."""
+    """How the concurrent consumer ended, as its `consumer_end` event reports."""
 
     at_ns: int
     at_end: bool
@@ -161,14 +161,14 @@ def consumer_endings(events: pa.Table) -> dict[str, ConsumerEnding]:
     """Return how the concurrent consumer ended, by trial id.
 
     If a trial had several, the result holds the latest end, and whether all reached the end of
-    the log. A trial without a `reader` event has no entry.
+    the log. A trial without a `consumer_end` event has no entry.
 
     Args:
-        events: trial_id, kind, at_ns, detail; the detail of `reader` is a JSON object with
+        events: trial_id, kind, at_ns, detail; the detail of `consumer_end` is a JSON object with
             `at_end`.
     """
     endings: dict[str, ConsumerEnding] = {}
-    for row in events.filter(pc.field("kind") == "reader").to_pylist():
+    for row in events.filter(pc.field("kind") == "consumer_end").to_pylist():
         this = ConsumerEnding(row["at_ns"], json.loads(row["detail"])["at_end"])
         other = endings.get(row["trial_id"], this)
         endings[row["trial_id"]] = ConsumerEnding(

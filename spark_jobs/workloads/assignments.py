@@ -245,7 +245,7 @@ def assignment_spans(group: GroupOffsets, events: Iterable[_Event]) -> Iterator[
             )
         elif kind in {MEMBER_CRASHED, LEFT}:
             yield from (
-                AssignmentSpan(member, partition, from_ns, row["at_ns"], "gone")
+                AssignmentSpan(member, partition, from_ns, row["at_ns"], "member_exited")
                 for partition, from_ns in owned.pop(member, {}).items()
             )
     yield from (

@@ -19,7 +19,7 @@ COMMAND = Path(sys.executable).with_name("ackbench")
 
 
 @dataclass(frozen=True)
-class Bench:
+class AckbenchCommand:
     """The command with its own home."""
 
     home: Home

@@ -6,21 +6,21 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from e2e.command import Bench
+from e2e.command import AckbenchCommand
 
 from experiments.commands.setup import make_ready
 from infra.machine.home import Home
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
+def bench(tmp_path: Path) -> Iterator[AckbenchCommand]:
     """Return the command with a new home; processes of a failed test are ended afterwards."""
     repository_home = Home.from_environment()
     make_ready(repository_home, print)
     home = Home(tmp_path / "a home")
     home.root.mkdir()
     home.cache.symlink_to(repository_home.cache)
-    bench = Bench(home)
+    bench = AckbenchCommand(home)
     yield bench
     bench.run("clean", "--force")
 

@@ -7,14 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from e2e.command import Bench
+from e2e.command import AckbenchCommand
 
 from infra.process.waiting import wait_until
 
 pytestmark = pytest.mark.cluster
 
 
-def complete_trials(bench: Bench) -> list[Path]:
+def complete_trials(bench: AckbenchCommand) -> list[Path]:
     """Return the trials that are sealed or void."""
     return [
         path.parent
@@ -23,7 +23,7 @@ def complete_trials(bench: Bench) -> list[Path]:
     ]
 
 
-def second_trial_runs(bench: Bench) -> bool:
+def second_trial_runs(bench: AckbenchCommand) -> bool:
     """Return whether one trial is complete and the clients of another one run."""
     return bool(complete_trials(bench)) and any(
         bench.home.sweeps.glob("*/trials/*.partial/clients/producer-0.attempts")
@@ -31,7 +31,7 @@ def second_trial_runs(bench: Bench) -> bool:
 
 
 def test_without_a_fault_no_record_is_lost_or_duplicated(
-    bench: Bench, experiment: Callable[..., str]
+    bench: AckbenchCommand, experiment: Callable[..., str]
 ) -> None:
     """Every record was acknowledged, is in the log once, and was read; MLflow has the trials."""
     ran = bench.run("run", experiment("none"))
@@ -50,7 +50,7 @@ def test_without_a_fault_no_record_is_lost_or_duplicated(
 
 
 def test_the_controls_of_a_sweep_validate_its_results(
-    bench: Bench, experiment: Callable[..., str]
+    bench: AckbenchCommand, experiment: Callable[..., str]
 ) -> None:
     """The control loses nothing, the positive control loses, and the cell has a verdict."""
     ran = bench.run("run", experiment("none", acks="1", controls=True))
@@ -78,7 +78,9 @@ def test_the_controls_of_a_sweep_validate_its_results(
     )
 
 
-def test_measuring_again_gives_the_same_bytes(bench: Bench, experiment: Callable[..., str]) -> None:
+def test_measuring_again_gives_the_same_bytes(
+    bench: AckbenchCommand, experiment: Callable[..., str]
+) -> None:
     """The results depend only on the ledgers."""
     assert bench.run("run", experiment("none", acks="[1]", duration_s=2)).returncode == 0
     before = results(bench)
@@ -87,7 +89,7 @@ def test_measuring_again_gives_the_same_bytes(bench: Bench, experiment: Callable
 
 
 def test_ctrl_c_leaves_no_process_and_names_the_command_to_resume(
-    bench: Bench, experiment: Callable[..., str]
+    bench: AckbenchCommand, experiment: Callable[..., str]
 ) -> None:
     """The sealed trial is kept, and resuming runs only the missing one."""
     command = bench.start("run", experiment("none"))
@@ -105,7 +107,7 @@ def test_ctrl_c_leaves_no_process_and_names_the_command_to_resume(
 
 
 def test_kill_9_in_mid_trial_leaves_nothing_after_clean(
-    bench: Bench, experiment: Callable[..., str]
+    bench: AckbenchCommand, experiment: Callable[..., str]
 ) -> None:
     """No process is left, and the sealed trials can be measured."""
     command = bench.start("run", experiment("leader-crash", duration_s=9))
@@ -120,7 +122,7 @@ def test_kill_9_in_mid_trial_leaves_nothing_after_clean(
     ]
 
 
-def results(bench: Bench) -> dict[str, bytes]:
+def results(bench: AckbenchCommand) -> dict[str, bytes]:
     """Return the bytes of each result file of the only sweep."""
     return {
         path.name: path.read_bytes()
@@ -128,7 +130,7 @@ def results(bench: Bench) -> dict[str, bytes]:
     }
 
 
-def tracked(bench: Bench) -> set[str]:
+def tracked(bench: AckbenchCommand) -> set[str]:
     """Return the ids of the trials in MLflow's embedded store."""
     from mlflow import MlflowClient
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from e2e.command import Bench
+from e2e.command import AckbenchCommand
 from soak.killing import kill_during_the_fault
 from support.machine_state import machine_state
 
@@ -25,7 +25,7 @@ devices.
 @pytest.mark.root
 @pytest.mark.parametrize("kind", FAULTS_WITH_KERNEL_STATE)
 def test_cleaning_after_kill_9_during_a_fault_restores_the_machine(
-    bench: Bench, experiment: Callable[..., str], kind: str
+    bench: AckbenchCommand, experiment: Callable[..., str], kind: str
 ) -> None:
     """The command, its run and the supervisor are killed at once, so no process cleans up."""
     if missing_capabilities_of(FAULTS[kind]):

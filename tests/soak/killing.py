@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
-from e2e.command import Bench
+from e2e.command import AckbenchCommand
 from rich.console import Console
 from support.machine_state import machine_state
 
@@ -118,7 +118,7 @@ def left_by_kill(experiment: str) -> list[str]:
     """Kill a run during its fault, and return what is left after `clean`."""
     clone = Home.from_environment()
     with tempfile.TemporaryDirectory() as folder:
-        bench = Bench(Home(Path(folder) / "a home"))
+        bench = AckbenchCommand(Home(Path(folder) / "a home"))
         bench.home.root.mkdir()
         bench.home.cache.symlink_to(clone.cache)
         before = machine_state(bench.home.root)
@@ -129,7 +129,7 @@ def left_by_kill(experiment: str) -> list[str]:
         return machine_state(bench.home.root).added_since(before)
 
 
-def kill_during_the_fault(bench: Bench, experiment: str) -> None:
+def kill_during_the_fault(bench: AckbenchCommand, experiment: str) -> None:
     """Start a run and, once its fault has begun, send SIGKILL to all processes that would clean up.
 
     These are the command, the process that runs the sweep, and the cluster's supervisor.
@@ -156,5 +156,5 @@ def kill_during_the_fault(bench: Bench, experiment: str) -> None:
         raise HarnessError(f"the run ended before its fault began: {output.strip()}")
 
 
-def _fault_has_begun(bench: Bench) -> bool:
+def _fault_has_begun(bench: AckbenchCommand) -> bool:
     return "fault_begin" in bench.event_kinds()

@@ -399,5 +399,5 @@ def test_an_outage_is_measured_for_producers_and_for_the_consumer(measured: Meas
 def _reader(*, at_end: bool, at_ns: int = 10**10) -> PlantedEvent:
     """The event that reports how the concurrent consumer ended."""
     return PlantedEvent(
-        at_ns, "reader", detail=json.dumps({"records": 1, "at_end": at_end, "where": ""})
+        at_ns, "consumer_end", detail=json.dumps({"records": 1, "at_end": at_end, "where": ""})
     )

@@ -62,22 +62,22 @@ class ConsumerJob(Frozen):
     @property
     def effective(self) -> Path:
         """The client's effective settings, as JSON."""
-        return self.folder / f"reader-{self.consumer}.effective.json"
+        return self.folder / f"consumer-{self.consumer}.effective.json"
 
     @property
     def reads(self) -> Path:
         """The mapped file with the received records (`consumer.reads`)."""
-        return self.folder / f"reader-{self.consumer}.reads"
+        return self.folder / f"consumer-{self.consumer}.reads"
 
     @property
     def serving(self) -> Path:
         """The mapped file with the brokers that records were fetched from, if recorded."""
-        return self.folder / f"reader-{self.consumer}.serving"
+        return self.folder / f"consumer-{self.consumer}.serving"
 
     @property
     def log(self) -> Path:
         """The log of librdkafka."""
-        return self.folder / f"reader-{self.consumer}.log"
+        return self.folder / f"consumer-{self.consumer}.log"
 
 
 class FinishRequest(Frozen):
@@ -107,12 +107,12 @@ class ConsumerProcess(ClientProcess):
         self.job = job
         if job.record_serving_brokers:
             reserve(job.serving, ServedCell, CELLS)
-        path = job.folder / f"reader-{job.consumer}.json"
+        path = job.folder / f"consumer-{job.consumer}.json"
         path.write_text(job.model_dump_json())
         super().__init__(
-            f"reader {job.consumer}",
+            f"consumer {job.consumer}",
             SpawnRequest(role="consumer", job=path),
-            job.folder / f"reader-{job.consumer}.errors",
+            job.folder / f"consumer-{job.consumer}.errors",
         )
 
     def finish(self, end_offsets: Mapping[int, int], timeout_s: float) -> ConsumerResult:

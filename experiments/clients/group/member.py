@@ -49,7 +49,7 @@ MEMBER_CRASHED: Final = "member_crashed"
 # Details of the event `revoked`.
 LOST: Final = "lost"
 """The group had taken the partition away before: other members may read it already."""
-GIVEN_BACK: Final = "given back"
+RELEASED: Final = "released"
 
 # Messages between the parent and the member's process.
 HOLD: Final = "hold"

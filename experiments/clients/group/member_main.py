@@ -25,7 +25,6 @@ from experiments.clients.group.member import (
     ASSIGNED,
     COMMIT_REFUSED,
     COPY_FAILED,
-    GIVEN_BACK,
     HELD,
     HOLD,
     JOINED,
@@ -33,6 +32,7 @@ from experiments.clients.group.member import (
     LOST,
     OUT_OF_RANGE,
     RELEASE,
+    RELEASED,
     REVOKED,
     UNTHROTTLE,
     Breakpoint,
@@ -193,7 +193,7 @@ class MemberLoop:
         """Complete the pending records before other members go on, as an application has to."""
         self._complete_pending(rebalancing=True)
         for partition in partitions:
-            self.log.write(REVOKED, LOST if lost else GIVEN_BACK, partition=partition)
+            self.log.write(REVOKED, LOST if lost else RELEASED, partition=partition)
 
     def _complete_pending(self, *, rebalancing: bool) -> None:
         """Process and commit the pending records, in the job's order.

@@ -39,7 +39,7 @@ class JavaConsumer(JavaProgram):
         self._next_offset: dict[int, int] = {}
         command = [*client_command(cache, version, "VerifiableConsumer"), *_arguments(job)]
         super().__init__(
-            f"reader {job.consumer}",
+            f"consumer {job.consumer}",
             command,
             config_option(version, "VerifiableConsumer"),
             job.passed_settings,

@@ -113,7 +113,7 @@ CRASH = PlantedTrial(
         PlantedEvent(
             600 * MS, "truncated", node=2, partition=0, offset=2, source="broker", resolution_ns=MS
         ),
-        PlantedEvent(950 * MS, "reader", detail='{"records":2,"at_end":true,"where":""}'),
+        PlantedEvent(950 * MS, "consumer_end", detail='{"records":2,"at_end":true,"where":""}'),
     ),
     epochs=(
         PlantedEpoch(1, 0, 5, 0),
@@ -153,7 +153,7 @@ def test_the_job_explains_each_anomalous_record(measured: Measure) -> None:
     ]
     assert sum(tables["attribution"]["records"].to_pylist()) == 7
     marks = {
-        (row["side"], row["mark"]): row["at_ns"]
+        (row["side"], row["step"]): row["at_ns"]
         for row in tables["outages"].to_pylist()
         if row["side"] == "producer"
     }

@@ -99,7 +99,7 @@ def observed_ms(
 ) -> dict[str, float | None]:
     """Return when each step was observed, in milliseconds; `None`: not observed."""
     rows = found(*events, phases=phases, targets=targets, **gap).to_pylist()
-    return {row["mark"]: None if row["at_ns"] is None else row["at_ns"] / MS for row in rows}
+    return {row["step"]: None if row["at_ns"] is None else row["at_ns"] / MS for row in rows}
 
 
 def test_every_planted_step_is_found_with_its_source_and_resolution() -> None:
@@ -118,7 +118,7 @@ def test_every_planted_step_is_found_with_its_source_and_resolution() -> None:
 
 def test_without_a_brokers_log_the_election_is_the_metadata_pollers() -> None:
     """It has the poller's resolution."""
-    (row,) = (row for row in found(LED, FENCED, SEEN).to_pylist() if row["mark"] == "elected")
+    (row,) = (row for row in found(LED, FENCED, SEEN).to_pylist() if row["step"] == "elected")
     assert (row["at_ns"], row["source"], row["resolution_ns"]) == (270 * MS, "metadata", 10 * MS)
 
 
@@ -148,7 +148,7 @@ def test_a_pause_without_change_of_leader_has_two_steps() -> None:
 def test_each_side_learns_on_its_own() -> None:
     """The producer's knowledge is not the consumer's."""
     assert observed_ms(*CRASH, side="consumer")["learned"] is None
-    learned = LEARNED._replace(at_ns=290 * MS, detail="reader 0: leader 1")
+    learned = LEARNED._replace(at_ns=290 * MS, detail="consumer 0: leader 1")
     assert observed_ms(*CRASH, learned, side="consumer")["learned"] == 290
 
 
@@ -170,7 +170,7 @@ def test_a_step_without_resolution_must_lie_within_the_gap(
 ) -> None:
     """Its time is exact."""
     marks = found(LED, LEADS._replace(at_ns=300 * MS + late_ns, resolution_ns=None)).to_pylist()
-    assert [row["at_ns"] for row in marks if row["mark"] == "elected"] == [elected]
+    assert [row["at_ns"] for row in marks if row["step"] == "elected"] == [elected]
 
 
 def test_the_first_moment_of_a_gap_is_part_of_it() -> None:

@@ -35,7 +35,7 @@ def trial(
     """
     concurrent = [PlantedRead(row.producer, row.seq, row.offset) for row in output if row.visible]
     events = [
-        PlantedEvent(1, "reader", detail=json.dumps({"at_end": True})),
+        PlantedEvent(1, "consumer_end", detail=json.dumps({"at_end": True})),
         PlantedEvent(1, "group", detail=json.dumps({"committed": {0: committed}})),
     ]
     return PlantedTrial(

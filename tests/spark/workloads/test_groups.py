@@ -39,7 +39,7 @@ def trial(
         committed: the group's committed offsets by partition; `None`: the trial has no group.
         log: instead of each record once.
     """
-    events = [PlantedEvent(1, "reader", detail=json.dumps({"at_end": True}))]
+    events = [PlantedEvent(1, "consumer_end", detail=json.dumps({"at_end": True}))]
     if committed is not None:
         events.append(
             PlantedEvent(1, "group", detail=json.dumps({"committed": committed, "at_end": True}))
@@ -226,6 +226,6 @@ def _split_into_groups(seed: int) -> list[PlantedEvent]:
         for group, of in ((1, [1]), (2, [2, 3]))
     ]
     return [
-        PlantedEvent(1, "reader", detail=json.dumps({"at_end": True})),
+        PlantedEvent(1, "consumer_end", detail=json.dumps({"at_end": True})),
         *(PlantedEvent(1, "group", detail=json.dumps(one)) for one in groups),
     ]

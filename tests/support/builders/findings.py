@@ -206,7 +206,7 @@ def outage_rows(partition: int, **after_ms: float | None) -> list[dict[str, Any]
         {
             "partition": partition,
             "side": Side.PRODUCER.value,
-            "mark": step.value,
+            "step": step.value,
             "at_ns": None
             if (ms := at_ms.get(step.value)) is None
             else _BEGIN_NS + int(ms * _NS_PER_MS),

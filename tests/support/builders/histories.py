@@ -286,7 +286,7 @@ class ConsumerEnds:
                 "where": "" if self.at_end else "partition 0 at 0",
             }
         )
-        simulation.events.append(PlantedEvent(simulation.now_ns, "reader", detail=detail))
+        simulation.events.append(PlantedEvent(simulation.now_ns, "consumer_end", detail=detail))
 
 
 @dataclass(frozen=True)

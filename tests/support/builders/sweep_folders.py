@@ -81,7 +81,7 @@ def realistic_trial(records: int = 2_000) -> PlantedTrial:
     ]
     ended = PlantedEvent(
         11 * 10**9,
-        "reader",
+        "consumer_end",
         detail=json.dumps({"records": len(reads), "at_end": True, "where": ""}),
     )
     return PlantedTrial(TRIAL, attempts, log, reads, events=[ended])

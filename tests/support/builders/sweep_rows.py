@@ -95,7 +95,7 @@ def outage_rows(trial: TrialResult) -> list[dict[str, Any]]:
                     "trial_id": trial.trial_id,
                     "partition": 0,
                     "side": side.value,
-                    "mark": step.value,
+                    "step": step.value,
                     "at_ns": at_ns,
                     "source": "broker" if inner else "ledger",
                     "resolution_ns": _MS if inner else 1000,

@@ -130,5 +130,5 @@ def consumer_endings(trial: PlantedTrial) -> list[tuple[int, bool]]:
     return [
         (event.at_ns, json.loads(event.detail)["at_end"])
         for event in trial.events
-        if event.kind == "reader"
+        if event.kind == "consumer_end"
     ]

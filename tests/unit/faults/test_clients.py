@@ -52,7 +52,7 @@ def test_a_paused_member_was_removed_if_its_log_reports_it(event: Event) -> None
     "events",
     [
         (),
-        (event_of("revoked", "member 1.0: given back"),),
+        (event_of("revoked", "member 1.0: released"),),
         (event_of("revoked", "member 1.0: lost", at_ns=900_000_000),),
     ],
 )

@@ -188,7 +188,7 @@ def test_two_nodes_have_no_minority_to_isolate() -> None:
     [
         (("producer 0: gone", 11), True),
         (("producer 0: gone", 9), False),
-        (("reader 0: gone", 11), False),
+        (("consumer 0: gone", 11), False),
     ],
 )
 def test_a_reset_takes_effect_when_a_producer_loses_its_connection(

@@ -174,7 +174,7 @@ def test_added_partitions_stay(cluster: OperatedCluster) -> None:
 
 @pytest.mark.parametrize(
     ("client", "partition", "took_effect"),
-    [("producer 0", 1, True), ("producer 0", 0, False), ("reader 0", 1, False)],
+    [("producer 0", 1, True), ("producer 0", 0, False), ("consumer 0", 1, False)],
 )
 def test_added_partitions_take_effect_when_a_producer_learns_of_one(
     client: str, partition: int, took_effect: bool

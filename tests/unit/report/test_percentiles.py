@@ -16,7 +16,7 @@ def an_outage(marks: dict[OutageStep, int | None]) -> Outage:
         {
             "partition": 0,
             "side": "producer",
-            "mark": mark,
+            "step": mark,
             "at_ns": None if at is None else at * 10**6,
             "resolution_ns": None,
         }

@@ -91,7 +91,7 @@ def test_requests_that_timed_out_are_summed_over_the_producers() -> None:
     )
     events = [
         at(1, "timed_out", source=Source.CLIENT, detail=f"{client}: {line}")
-        for client in ("producer 0", "producer 1", "reader 0")
+        for client in ("producer 0", "producer 1", "consumer 0")
     ]
     assert narrative_of((BEGUN, *events)) == (
         "8 requests timed out at the producers, the first of them at +1.000 s",

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_jobs.workloads import assignments
-from spark_jobs.workloads.assignments import AssignmentSpan, MemberProcess, TimeSpan
+from spark_jobs.workloads.assignments import AssignmentSpan, MemberGeneration, TimeSpan
 from spark_jobs.workloads.groups import GroupOffsets
 
 S = 1_000_000_000
@@ -33,7 +33,7 @@ HISTORY = [
     event(1, "assigned", "member 1.0", 1),
     event(2, "assigned", "member 2.0", None, "none"),
     event(3, "assigned", "member 9.0", 0),  # of another group
-    event(12, "revoked", "member 1.0", 1, "given back"),
+    event(12, "revoked", "member 1.0", 1, "released"),
     event(12.5, "assigned", "member 2.0", 1),
     event(14, "member_crashed", "member 1.0"),
     event(16, "assigned", "member 2.0", 0),
@@ -52,11 +52,11 @@ def test_assignments_follow_from_the_members_events() -> None:
     """A crash ends a member's assignments; one that is never revoked lasts to the end."""
     assigned = set(assignments.assignment_spans(GROUP, history()))
     assert assigned == {
-        AssignmentSpan(MemberProcess(1, 0), 0, 1 * S, 14 * S, "gone"),
-        AssignmentSpan(MemberProcess(1, 0), 1, 1 * S, 12 * S, "given back"),
-        AssignmentSpan(MemberProcess(2, 0), 0, 16 * S, 17 * S, "lost"),
-        AssignmentSpan(MemberProcess(2, 0), 1, round(12.5 * S), None, None),
-        AssignmentSpan(MemberProcess(1, 1), 0, round(16.9 * S), None, None),
+        AssignmentSpan(MemberGeneration(1, 0), 0, 1 * S, 14 * S, "member_exited"),
+        AssignmentSpan(MemberGeneration(1, 0), 1, 1 * S, 12 * S, "released"),
+        AssignmentSpan(MemberGeneration(2, 0), 0, 16 * S, 17 * S, "lost"),
+        AssignmentSpan(MemberGeneration(2, 0), 1, round(12.5 * S), None, None),
+        AssignmentSpan(MemberGeneration(1, 1), 0, round(16.9 * S), None, None),
     }
 
 
@@ -72,9 +72,9 @@ def test_overlap_gaps_and_idleness_are_measured_under_load() -> None:
     assert assignments.max_partitions(assigned, LOAD) == 2
     assert assignments.idle_members(assigned, present, LOAD) == 1
     assert present == {
-        MemberProcess(1, 0): TimeSpan(10 * S, 14 * S),
-        MemberProcess(2, 0): LOAD,
-        MemberProcess(1, 1): TimeSpan(round(16.5 * S), 20 * S),
+        MemberGeneration(1, 0): TimeSpan(10 * S, 14 * S),
+        MemberGeneration(2, 0): LOAD,
+        MemberGeneration(1, 1): TimeSpan(round(16.5 * S), 20 * S),
     }
 
 
@@ -93,7 +93,9 @@ def test_random_assignments_are_measured_as_a_count_of_every_moment(
     """The reference finds the owners of each partition at each moment."""
     load = TimeSpan(5, 25)
     assigned = [
-        AssignmentSpan(MemberProcess(member, 0), partition, begin, None if open_end else end, None)
+        AssignmentSpan(
+            MemberGeneration(member, 0), partition, begin, None if open_end else end, None
+        )
         for member, partition, (begin, end), open_end in chosen
     ]
     owners = [
@@ -110,7 +112,7 @@ def test_random_assignments_are_measured_as_a_count_of_every_moment(
         _longest(not moment[of] for moment in owners) for of in range(3)
     )
     counts = [
-        [n for at in moment for n in at if assigned[n].member == MemberProcess(member, 0)]
+        [n for at in moment for n in at if assigned[n].member == MemberGeneration(member, 0)]
         for moment in owners
         for member in (1, 2, 3)
     ]
