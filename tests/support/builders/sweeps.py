@@ -58,12 +58,13 @@ UNCONDITIONAL = [guarantee for guarantee in Guarantee if guarantee not in CONDIT
 
 @dataclass(frozen=True)
 class Truth:
-    """What happens in one cell."""
+    """The planted losses and duplicates of one cell."""
 
     cell: Cell
     lost: tuple[int, ...]
     """Lost records, one value per repeat."""
     copies: tuple[int, ...]
+    """Duplicates, one value per repeat."""
     p99_ms: float = 3000.0
     outage_ms: float = 4000.0
     role: Role = Role.CELL

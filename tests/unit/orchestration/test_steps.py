@@ -76,12 +76,12 @@ def test_a_fault_that_cannot_be_healed_stops_the_sweep_until_it_is_resumed(
 
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeInfrastructure:
-    """Return a sweep's surroundings in memory, and make its home the steps' home."""
-    surroundings = FakeInfrastructure(Home(tmp_path))
-    surroundings.install(monkeypatch.setattr)
+    """Return fakes of clusters, trials, Spark and MLflow, installed for the steps."""
+    infrastructure = FakeInfrastructure(Home(tmp_path))
+    infrastructure.install(monkeypatch.setattr)
     monkeypatch.setenv("ACKBENCH_HOME", str(tmp_path))
     monkeypatch.setattr(steps, "RUN_STATE", steps.RunState())
-    return surroundings
+    return infrastructure
 
 
 def test_a_run_that_waits_for_the_machine_lock_learns_its_holder(tmp_path: Path) -> None:
