@@ -15,8 +15,8 @@
 | throughput | rates, and what happened in each tenth of a second | `measures.throughput` |
 | transactions | hidden records; transactions that are visible in part | `measures.transactions` |
 | groups, copies, keys, fields | of the trials that request them | `workloads` |
-| check | compare sums that were counted in different ways | `measures.trials` |
-| trials | one row per trial | `measures.trials` |
+| check | compare sums that were counted in different ways | `trial_table` |
+| trials | one row per trial | `trial_table` |
 | explain | the cause of each anomaly and outage | `causes.explanations` |
 | tables | everything that `experiments.ledger.result_tables.RESULTS` lists | here |
 
@@ -70,7 +70,7 @@ from spark_jobs.measures.transactions import (
     count_torn_transactions,
     read_committed_view,
 )
-from spark_jobs.measures.trials import TrialCounts, check_sums, trial_table
+from spark_jobs.trial_table import TrialCounts, check_sums, trial_table
 from spark_jobs.workloads.assignments import assignment_rows, group_rows
 from spark_jobs.workloads.copies import plan_copies
 from spark_jobs.workloads.fields import plan_fields
@@ -426,7 +426,14 @@ def result_tables(
         "anomalies": explained.anomalies,
         "attribution": explained.attribution,
         "outages": explained.outages,
-        "groups": group_rows(ledgers, groups, counts, events),
+        "groups": group_rows(
+            ledgers,
+            groups,
+            events,
+            counts=counts.groups,
+            redeliveries=counts.group_redeliveries,
+            processing_gaps=counts.processing_gaps,
+        ),
         "assignments": assignment_rows(events, ledgers, groups),
         "copies": counts.copies,
         "keys": requested.keys,

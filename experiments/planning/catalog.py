@@ -1,6 +1,7 @@
 """The catalogue of experiments: one YAML file per experiment in `experiments/catalog/`.
 
-An experiment is found by its name in the catalogue, or as any YAML file by its path.
+An experiment is found by its name in the catalogue, or as any YAML file by its path. The finding of
+its claim is a module of `experiments.lessons.findings`, known here by its name only.
 """
 
 from __future__ import annotations
@@ -8,12 +9,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from experiments.errors import UnknownName
+from experiments.errors import ExperimentError, UnknownName
 from experiments.messages.phrases import did_you_mean
 from experiments.planning.experiment import Experiment, parse_experiment
 from experiments.planning.yaml_reader import read_yaml
 
 CATALOG: Final = Path(__file__).parents[1] / "catalog"
+FINDINGS: Final = Path(__file__).parents[1] / "lessons" / "findings"
 
 
 def catalog_experiments() -> tuple[Experiment, ...]:
@@ -58,3 +60,22 @@ def read_experiment(path: Path) -> Experiment:
         ExperimentError: the file cannot be read, is not YAML or not a valid experiment.
     """
     return parse_experiment(read_yaml(path), str(path))
+
+
+def finding_names() -> tuple[str, ...]:
+    """Return the names that `claim.finding` may have, sorted."""
+    return tuple(sorted(path.stem for path in FINDINGS.glob("*.py") if path.stem != "__init__"))
+
+
+def check_finding(name: str) -> None:
+    """Check that a finding exists, without loading it.
+
+    Raises:
+        ExperimentError: `experiments.lessons.findings` has no module of that name.
+    """
+    names = finding_names()
+    if name not in names:
+        raise ExperimentError(
+            f"claim.finding is {name}, which is no module of experiments.lessons.findings"
+            f"{did_you_mean(name, names)}"
+        )

@@ -14,7 +14,6 @@ from typing import Final
 
 from experiments.errors import ExperimentError
 from experiments.ledger.record import Cell, Role, Scalar
-from experiments.lessons.findings import check_finding
 from experiments.planning.axes import (
     PROPERTY_SCOPES,
     KnownNames,
@@ -23,6 +22,7 @@ from experiments.planning.axes import (
     known_names,
     resolve_name,
 )
+from experiments.planning.catalog import check_finding
 from experiments.planning.cells import axis_places, cell_key, expand_cells
 from experiments.planning.client_rules import ClientRules, librdkafka_rules
 from experiments.planning.client_settings import client_settings

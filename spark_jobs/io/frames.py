@@ -134,7 +134,7 @@ def _file_hash(name: str) -> Column:
     """Hash a trial's file name as `_scan` does.
 
     Every row carries it, and a text would cost three times as much. If two hashes were equal, the
-    sums of `spark_jobs.measures.trials.check_sums` would differ.
+    sums of `spark_jobs.trial_table.check_sums` would differ.
     """
     return sf.xxhash64(sf.concat("trial_id", sf.lit(f"/{name}.parquet")))
 

@@ -19,7 +19,6 @@ import pyarrow.compute as pc
 
 from experiments.ledger.workload_tables import ASSIGNMENTS, GROUPS
 from spark_jobs.io.ledgers import Ledger
-from spark_jobs.measures.trials import TrialCounts
 from spark_jobs.workloads.groups import GroupOffsets, Groups
 
 IDLE_NS: Final = 1_000_000_000
@@ -115,20 +114,26 @@ def assignment_rows(events: pa.Table, ledgers: Sequence[Ledger], groups: Groups)
 
 
 def group_rows(
-    ledgers: Sequence[Ledger], groups: Groups, counts: TrialCounts, events: pa.Table
+    ledgers: Sequence[Ledger],
+    groups: Groups,
+    events: pa.Table,
+    *,
+    counts: pa.Table,
+    redeliveries: pa.Table,
+    processing_gaps: pa.Table,
 ) -> pa.Table:
     """Return the table `GROUPS`.
 
     Args:
         ledgers: the trials, in the order of their numbers.
         groups: of `spark_jobs.workloads.groups.groups_by_trial`.
-        counts: what Spark counted.
         events: of all trials, with trial_id.
+        counts: of `spark_jobs.workloads.groups.group_counts`.
+        redeliveries: of `spark_jobs.workloads.groups.group_redeliveries`.
+        processing_gaps: of `spark_jobs.workloads.groups.processing_gaps`.
     """
-    counted, redelivered = (
-        _by_group(table) for table in (counts.groups, counts.group_redeliveries)
-    )
-    gaps = _longest_gaps(counts.processing_gaps)
+    counted, redelivered = _by_group(counts), _by_group(redeliveries)
+    gaps = _longest_gaps(processing_gaps)
     membership = membership_events(events)
     offset_events = events_by_trial(events, (OFFSET_RESET, OUT_OF_RANGE))
     rows = [

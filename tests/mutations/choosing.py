@@ -23,11 +23,10 @@ JUDGED_BY_HISTORIES: Final = (
             "latency",
             "throughput",
             "availability",
-            "trials",
             "transactions",
         )
     ),
-    *("causes.screening", "io.frames", "pipeline"),
+    *("causes.screening", "io.frames", "trial_table", "pipeline"),
 )
 """Modules whose mutants must fail on generated histories."""
 JUDGED_BY_BOTH: Final = ("causes.anomalous_records", "causes.explanations")

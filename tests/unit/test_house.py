@@ -7,6 +7,7 @@ import re
 import subprocess
 from collections import defaultdict
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Final
 
@@ -84,6 +85,29 @@ def test_every_package_states_what_belongs_there() -> None:
     silent = [str(folder) for folder in folders if not docstring(folder / "__init__.py")]
     assert folders
     assert silent == []
+
+
+def test_packages_do_not_import_each_other_in_a_circle() -> None:
+    """`graphlib` names the circle; import-linter holds the order of the top-level packages."""
+    imports = package_imports()
+    assert len(imports) > len(PACKAGES)
+    TopologicalSorter(imports).prepare()
+
+
+def package_imports() -> dict[str, set[str]]:
+    """Return the packages that each package imports, such as `experiments.sweep`."""
+    names = {".".join(path.relative_to(ROOT).with_suffix("").parts) for path in modules()}
+    names |= {name.removesuffix(".__init__") for name in names}
+    imports: dict[str, set[str]] = defaultdict(set)
+    for path in modules():
+        package = ".".join(path.relative_to(ROOT).with_suffix("").parts[:2])
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                for name in {node.module, *(f"{node.module}.{each.name}" for each in node.names)}:
+                    imported = ".".join(name.split(".")[:2])
+                    if name in names and "." in imported and imported != package:
+                        imports[package].add(imported)
+    return dict(imports)
 
 
 def docstring(path: Path) -> str | None:

@@ -8,33 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from pkgutil import iter_modules
 from typing import TYPE_CHECKING, cast
 
-from experiments.errors import ExperimentError
-from experiments.messages.phrases import did_you_mean
+from experiments.planning.catalog import check_finding
 
 if TYPE_CHECKING:
     from experiments.lessons.finding import Finding, FindingInput
-
-
-def finding_names() -> tuple[str, ...]:
-    """Return the names that `claim.finding` may have: the modules of this package."""
-    return tuple(sorted(module.name for module in iter_modules(__path__)))
-
-
-def check_finding(name: str) -> None:
-    """Check that a finding exists, without loading it.
-
-    Raises:
-        ExperimentError: no module of this package has that name.
-    """
-    names = finding_names()
-    if name not in names:
-        raise ExperimentError(
-            f"claim.finding is {name}, which is no module of experiments.lessons.findings"
-            f"{did_you_mean(name, names)}"
-        )
 
 
 def load_finding(name: str) -> Callable[[FindingInput], Finding]:

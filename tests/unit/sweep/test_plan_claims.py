@@ -12,8 +12,8 @@ from support.command_line import ackbench
 
 from experiments.errors import ExperimentError
 from experiments.ledger.record import Cell
-from experiments.lessons.findings import finding_names, load_finding
-from experiments.planning.catalog import catalog_experiments
+from experiments.lessons.findings import load_finding
+from experiments.planning.catalog import catalog_experiments, finding_names
 from experiments.planning.experiment import Experiment
 from experiments.planning.planner import plan
 from experiments.sweep.plan import Claim, check_claim
