@@ -91,8 +91,8 @@ def test_the_evidence_of_a_killed_producer_and_member_bounds_what_is_repeated_an
     acknowledgement for is sent again.
     """
     fault = (
-        "producer-killed(at_s=1.5, restart_after_s=0.5, resend=true)"
-        " & consumer-killed-after-commit(at_s=2, restart_after_s=0.5)"
+        "producer-crash(at_s=1.5, restart_after_s=0.5, resend=true)"
+        " & consumer-crash-after-commit(at_s=2, restart_after_s=0.5)"
     )
     record, ledger = run("000-killed", fault, "before")
     assert record.fault.took_effect
@@ -124,7 +124,7 @@ def test_the_batch_of_a_paused_and_removed_member_is_processed_again(
     run: Run,
 ) -> None:
     """By the member itself when it is resumed, and by the new owner of its partition."""
-    record, ledger = run("001-paused", "consumer-paused(at_s=1, pause_s=3.5)", "after")
+    record, ledger = run("001-paused", "consumer-pause(at_s=1, pause_s=3.5)", "after")
     assert record.fault.took_effect
     assert "the group had removed the member" in " ".join(record.fault.evidence)
     members = pq.read_table(ledger / "reads.parquet")

@@ -40,7 +40,7 @@ SHORT_SESSION = {
     "heartbeat.interval.ms": "300",
     "max.poll.interval.ms": "2000",
 }
-FAULT = "copier-killed(at_s=1, restart_after_s=0.5) >> copier-paused(at_s=2, pause_s=3)"
+FAULT = "copier-crash(at_s=1, restart_after_s=0.5) >> copier-pause(at_s=2, pause_s=3)"
 
 
 def test_pending_records_of_a_killed_and_a_removed_copier_are_visible_once(

@@ -45,7 +45,7 @@ class MemberParameters(FaultParameters):
         return "workload.consumers is 0; allowed: a consumer group of 1 member or more"
 
 
-class MemberKilledParameters(MemberParameters):
+class MemberCrashParameters(MemberParameters):
     """The member crashes, and another process joins in its place."""
 
     restart_after_s: float = Field(
@@ -60,7 +60,7 @@ class MemberKilledParameters(MemberParameters):
         return self.at_s + self.restart_after_s
 
 
-class MemberPausedParameters(MemberParameters):
+class MemberPauseParameters(MemberParameters):
     """The member is paused until the group has removed it."""
 
     pause_s: float = Field(
@@ -82,7 +82,7 @@ class MemberPausedParameters(MemberParameters):
         return super().impossible_reason(topology)
 
 
-class CopierKilledParameters(MemberKilledParameters):
+class CopierCrashParameters(MemberCrashParameters):
     """A copier crashes, and another process joins in its place.
 
     It has the same transactional.id, if there is one.
@@ -93,7 +93,7 @@ class CopierKilledParameters(MemberKilledParameters):
         return super().impossible_reason(topology) if topology.copy_workload else _NO_COPIERS
 
 
-class CopierPausedParameters(MemberPausedParameters):
+class CopierPauseParameters(MemberPauseParameters):
     """A copier is paused until the group has removed it."""
 
     def impossible_reason(self, topology: Topology) -> str | None:
@@ -105,39 +105,39 @@ class CopierPausedParameters(MemberPausedParameters):
 
 
 def crash_member_before_commit(
-    context: FaultContext, parameters: MemberKilledParameters
+    context: FaultContext, parameters: MemberCrashParameters
 ) -> FaultEvidence:
     """Crash the member just before it commits its batch."""
     return _crash(
-        "consumer-killed-before-commit", context, parameters, lambda _: Breakpoint.BEFORE_COMMIT
+        "consumer-crash-before-commit", context, parameters, lambda _: Breakpoint.BEFORE_COMMIT
     )
 
 
 def crash_member_after_commit(
-    context: FaultContext, parameters: MemberKilledParameters
+    context: FaultContext, parameters: MemberCrashParameters
 ) -> FaultEvidence:
     """Crash the member just after the commit of its batch was acknowledged."""
     return _crash(
-        "consumer-killed-after-commit", context, parameters, lambda _: Breakpoint.AFTER_COMMIT
+        "consumer-crash-after-commit", context, parameters, lambda _: Breakpoint.AFTER_COMMIT
     )
 
 
-def pause_member(context: FaultContext, parameters: MemberPausedParameters) -> FaultEvidence:
+def pause_member(context: FaultContext, parameters: MemberPauseParameters) -> FaultEvidence:
     """Pause the member just before it commits its batch, until the group has removed it."""
-    return _pause("consumer-paused", context, parameters, lambda _: Breakpoint.BEFORE_COMMIT)
+    return _pause("consumer-pause", context, parameters, lambda _: Breakpoint.BEFORE_COMMIT)
 
 
-def crash_copier(context: FaultContext, parameters: CopierKilledParameters) -> FaultEvidence:
+def crash_copier(context: FaultContext, parameters: CopierCrashParameters) -> FaultEvidence:
     """Crash the copier of the observed partition between producing and committing."""
-    return _crash("copier-killed", context, parameters, _between_steps)
+    return _crash("copier-crash", context, parameters, _between_steps)
 
 
-def pause_copier(context: FaultContext, parameters: CopierPausedParameters) -> FaultEvidence:
+def pause_copier(context: FaultContext, parameters: CopierPauseParameters) -> FaultEvidence:
     """Pause the copier of the observed partition between producing and committing.
 
     When it is resumed, other copiers own its partitions: it is a zombie.
     """
-    return _pause("copier-paused", context, parameters, _between_steps)
+    return _pause("copier-pause", context, parameters, _between_steps)
 
 
 def _between_steps(member: MemberProcess) -> Breakpoint:
@@ -154,7 +154,7 @@ def _between_steps(member: MemberProcess) -> Breakpoint:
 def _crash(
     kind: str,
     context: FaultContext,
-    parameters: MemberKilledParameters,
+    parameters: MemberCrashParameters,
     choose_breakpoint: BreakpointChoice,
 ) -> FaultEvidence:
     """Crash the member at its breakpoint, and start another process in its place."""
@@ -177,7 +177,7 @@ def _crash(
 def _pause(
     kind: str,
     context: FaultContext,
-    parameters: MemberPausedParameters,
+    parameters: MemberPauseParameters,
     choose_breakpoint: BreakpointChoice,
 ) -> FaultEvidence:
     """Pause the member at its breakpoint, and resume it.
@@ -301,52 +301,52 @@ def member_effects(kind: str, parameters: FaultParameters, _topology: Topology) 
 
 KINDS: Final = (
     FaultKind(
-        "consumer-killed-before-commit",
+        "consumer-crash-before-commit",
         FAMILY,
         "a member of the consumer group crashes (SIGKILL) just before it commits its batch",
-        MemberKilledParameters,
+        MemberCrashParameters,
         crash_member_before_commit,
         member_effects,
         confirm=add_reassignment,
         supports_external_cluster=True,
     ),
     FaultKind(
-        "consumer-killed-after-commit",
+        "consumer-crash-after-commit",
         FAMILY,
         "a member of the consumer group crashes (SIGKILL) just after it has committed its batch",
-        MemberKilledParameters,
+        MemberCrashParameters,
         crash_member_after_commit,
         member_effects,
         confirm=add_reassignment,
         supports_external_cluster=True,
     ),
     FaultKind(
-        "consumer-paused",
+        "consumer-pause",
         FAMILY,
         "a member of the consumer group is paused (SIGSTOP) before a commit until the group has"
         " removed it, and goes on with its batch",
-        MemberPausedParameters,
+        MemberPauseParameters,
         pause_member,
         member_effects,
         confirm=require_removal,
         supports_external_cluster=True,
     ),
     FaultKind(
-        "copier-killed",
+        "copier-crash",
         FAMILY,
         "a copier crashes (SIGKILL) between producing and committing its batch",
-        CopierKilledParameters,
+        CopierCrashParameters,
         crash_copier,
         member_effects,
         confirm=add_reassignment,
         supports_external_cluster=True,
     ),
     FaultKind(
-        "copier-paused",
+        "copier-pause",
         FAMILY,
         "a copier is paused (SIGSTOP) between producing and committing until the group has removed"
         " it, and goes on with its batch",
-        CopierPausedParameters,
+        CopierPauseParameters,
         pause_copier,
         member_effects,
         confirm=require_removal,

@@ -84,7 +84,7 @@ def crash_producer(context: FaultContext, parameters: ProducerKilledParameters) 
         f" a new producer session, and sent {resent}"
     )
     return FaultEvidence(
-        kind="producer-killed",
+        kind="producer-crash",
         took_effect=accepted < producer.job.records,
         evidence=tuple(context.evidence),
     )
@@ -103,7 +103,7 @@ def _effects(kind: str, parameters: ProducerKilledParameters, _topology: Topolog
 
 KINDS: Final = (
     FaultKind(
-        "producer-killed",
+        "producer-crash",
         FAMILY,
         "a producer crashes (SIGKILL), and another process sends the rest of its records",
         ProducerKilledParameters,

@@ -27,7 +27,7 @@ _LEAVES: Final = "consumer-leaves"
 _CHANGES: Final = {
     _JOINS: "a member joined",
     _LEAVES: "a member left",
-    "consumer-killed-before-commit": "a member crashed",
+    "consumer-crash-before-commit": "a member crashed",
 }
 _NS_PER_MS: Final = 1e6
 _REMARK_BY_CONCLUSION: Final = {

@@ -25,7 +25,7 @@ from experiments.sweep.plan import COMMIT_BY_DELIVERY, Delivery
 from experiments.verdicts.statistics import Share, describe_share
 
 DELIVERIES: Final[tuple[Delivery, ...]] = tuple(COMMIT_BY_DELIVERY)
-_COPIER_CRASH: Final = "copier-killed"
+_COPIER_CRASH: Final = "copier-crash"
 _NAMES: Final = {
     "at-most-once": "at most once",
     "at-least-once": "at least once",

@@ -57,10 +57,10 @@ FOLLOWERS_THROTTLED = FaultEffects(
     kind="followers-throttled", followers_out_of_sync=1, heals_after_ms=3000, heals_within_ms=9000
 )
 PRODUCER_CRASH = FaultEffects(
-    kind="producer-killed", restarts_producer=True, heals_after_ms=1000, heals_within_ms=1000
+    kind="producer-crash", restarts_producer=True, heals_after_ms=1000, heals_within_ms=1000
 )
 MEMBER_CRASH = FaultEffects(
-    kind="consumer-killed-before-commit",
+    kind="consumer-crash-before-commit",
     interrupts_member=True,
     heals_after_ms=1000,
     heals_within_ms=1000,

@@ -14,9 +14,7 @@ from experiments.faults.core.kind import TrialObservations
 from experiments.ledger.record import FaultEvidence
 from experiments.ledger.schema import Source
 
-PAUSED = FaultEvidence(
-    kind="consumer-paused", took_effect=True, evidence=("member 1.0 was paused",)
-)
+PAUSED = FaultEvidence(kind="consumer-pause", took_effect=True, evidence=("member 1.0 was paused",))
 
 
 def event_of(
@@ -28,9 +26,7 @@ def event_of(
 
 def confirmed(*events: Event) -> FaultEvidence:
     """Return the pause's evidence after events that were logged since it began."""
-    return FAULTS["consumer-paused"].confirm(
-        PAUSED, TrialObservations(events, "all", 1_000_000_000)
-    )
+    return FAULTS["consumer-pause"].confirm(PAUSED, TrialObservations(events, "all", 1_000_000_000))
 
 
 @pytest.mark.parametrize(

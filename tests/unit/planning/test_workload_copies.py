@@ -96,14 +96,14 @@ def test_exactly_once_without_idempotence_is_refused_by_the_client() -> None:
             "workload.kind is 'move'; allowed: produce or copy",
         ),
         (
-            {"axes": {"fault": "copier-killed"}, "workload": {"duration_s": 10}},
-            "fault copier-killed is not possible: workload.kind is produce; allowed: copy",
+            {"axes": {"fault": "copier-crash"}, "workload": {"duration_s": 10}},
+            "fault copier-crash is not possible: workload.kind is produce; allowed: copy",
         ),
         (
             {
-                "axes": {"fault": "copier-paused"},
+                "axes": {"fault": "copier-pause"},
                 "consumer": SHORT_TIMEOUTS,
-                "faults": {"copier-paused": {"pause_s": 1}},
+                "faults": {"copier-pause": {"pause_s": 1}},
             },
             "pause_s is 1 and a member has left its group",
         ),

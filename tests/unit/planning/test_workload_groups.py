@@ -43,19 +43,19 @@ def test_the_order_of_processing_and_commit_is_an_axis() -> None:
     ("changes", "message"),
     [
         (
-            {"fault": "consumer-killed-after-commit", "workload": {"duration_s": 10}},
+            {"fault": "consumer-crash-after-commit", "workload": {"duration_s": 10}},
             "workload.consumers is 0; allowed: a consumer group of 1 member or more",
         ),
         (
             {
-                "fault": "consumer-paused",
-                "faults": {"consumer-paused": {"pause_s": 2}},
+                "fault": "consumer-pause",
+                "faults": {"consumer-pause": {"pause_s": 2}},
                 "consumer": SHORT_TIMEOUTS,
             },
             "pause_s is 2 and a member has left .* after 2000 ms",
         ),
         (
-            {"fault": "consumer-paused"},
+            {"fault": "consumer-pause"},
             "pause_s is 10 and a member has left its group after 300000 ms",
         ),
         (
@@ -63,7 +63,7 @@ def test_the_order_of_processing_and_commit_is_an_axis() -> None:
             "workload.consumers is 2 and client is java; allowed: librdkafka, whose members",
         ),
         (
-            {"fault": "producer-killed", "client": "java", "workload": {"duration_s": 10}},
+            {"fault": "producer-crash", "client": "java", "workload": {"duration_s": 10}},
             "client is java; allowed: librdkafka",
         ),
         ({"consumer": {"enable.auto.commit": True}}, "enable.auto.commit is true; allowed: false"),
@@ -116,6 +116,6 @@ def test_invalid_settings_of_groups_are_refused_in_one_line(
 def test_a_pause_longer_than_the_members_timeouts_is_planned() -> None:
     """It is longer than session.timeout.ms and max.poll.interval.ms."""
     (trial,) = planned(
-        "consumer-paused", consumer=SHORT_TIMEOUTS, faults={"consumer-paused": {"pause_s": 3}}
+        "consumer-pause", consumer=SHORT_TIMEOUTS, faults={"consumer-pause": {"pause_s": 3}}
     ).trials
     assert trial.fault.parameters["pause_s"] == 3

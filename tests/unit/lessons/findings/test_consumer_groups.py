@@ -20,7 +20,7 @@ COMPLETE = {
     "processing_gap_ns": S,
     "overlap_ns": 0,
 }
-FAULTS = ("consumer-joins", "consumer-leaves", "consumer-killed-before-commit")
+FAULTS = ("consumer-joins", "consumer-leaves", "consumer-crash-before-commit")
 
 
 def _found(repeats: int = 3, missed: int | None = 0, **first: int) -> Finding:

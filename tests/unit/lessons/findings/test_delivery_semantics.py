@@ -35,7 +35,7 @@ def _found(
 ) -> Finding:
     crashed = [
         a_trial(
-            {"workload.delivery": name, "fault": "copier-killed"},
+            {"workload.delivery": name, "fault": "copier-crash"},
             group_missed=seen[name][0],
             group_repeated=seen[name][1],
         )
