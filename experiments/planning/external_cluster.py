@@ -25,7 +25,7 @@ from experiments.planning.properties import kafka_properties
 from experiments.sweep.plan import ClusterNeed, FaultRequest
 from infra.errors import InputError
 
-UNKNOWN_VERSION: Final = "not known"
+UNKNOWN_VERSION: Final = "unknown"
 """The Kafka version of an external cluster: no broker reports it."""
 _FILE_DEFAULTS: Final = {"nodes": 3, "coordination": "kraft", "controllers": 0}
 """Values of keys that the file leaves out.

@@ -114,7 +114,7 @@ class JavaProducer(JavaProgram):
             HarnessError: it exited with an error, or not in time.
         """
         self.wait_for_exit(timeout_s)
-        version = version_in(self._read_log()) or "not known"
+        version = version_in(self._read_log()) or "unknown"
         return ProducerSummary(
             producer=self.job.producer,
             records=self.job.records,

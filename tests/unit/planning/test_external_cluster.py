@@ -51,7 +51,7 @@ def test_every_client_gets_the_security_properties_and_the_plan_holds_no_secret(
     (cluster,) = {trial.cluster.model_dump_json(): trial.cluster for trial in made.trials}.values()
     assert (cluster.external, cluster.kafka_version, cluster.security) == (
         "external:9092",
-        "not known",
+        "unknown",
         PASSWORD,
     )
     assert PASSWORD.items() <= made.trials[0].producer.items()
