@@ -85,6 +85,7 @@ def cli() -> None:
 
 
 @cli.command(
+    short_help="Run an experiment and show its results.",
     epilog="""
 \b
 Examples:
@@ -93,7 +94,7 @@ Examples:
   ackbench run quick --set workload.duration_s=20 --set linger.ms=0,50
   ackbench run quick --set acks=1,all --until "ci<0.3" --budget 30m
   ackbench run --resume quick-20260102T030405-ab12
-"""
+""",
 )
 @click.argument("experiment", required=False)
 @click.option(
@@ -167,6 +168,7 @@ def run(
 
 
 @cli.command(
+    short_help="Test the lessons' claims, on one page.",
     epilog="""
 \b
 Examples:
@@ -175,7 +177,7 @@ Examples:
   ackbench tour --resume newest
   ackbench tour --resume newest --lessons 8 --repeats 10
   ackbench tour --resume newest --chapters docs/lessons
-"""
+""",
 )
 @click.option(
     "--lessons",
@@ -217,7 +219,7 @@ def tour(
     )
 
 
-@cli.command("list")
+@cli.command("list", short_help="List the experiments.")
 def list_() -> int:
     """List the experiments of the catalogue."""
     from experiments.commands import catalog as command
@@ -225,7 +227,7 @@ def list_() -> int:
     return command.list_experiments()
 
 
-@cli.command()
+@cli.command(short_help="Explain an experiment: claim, method, cells.")
 @click.argument("experiment")
 def explain(experiment: str) -> int:
     """Explain EXPERIMENT: its question, claim, mechanism, method and what would refute it."""
@@ -235,12 +237,13 @@ def explain(experiment: str) -> int:
 
 
 @cli.command(
+    short_help="List the faults, or explain one.",
     epilog="""
 \b
 Examples:
   ackbench faults
   ackbench faults leader-crash-behind
-"""
+""",
 )
 @click.argument("fault", required=False)
 def faults(fault: str | None) -> int:
@@ -251,12 +254,13 @@ def faults(fault: str | None) -> int:
 
 
 @cli.command(
+    short_help="Show the results of a sweep.",
     epilog="""
 \b
 Examples:
   ackbench show
   ackbench show quick-20260102T030405-ab12 --json | jq '.cells[] | {cell, lost}'
-"""
+""",
 )
 @click.argument("sweep", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/show-json.md).")
@@ -270,7 +274,7 @@ def show(sweep: str | None, as_json: bool) -> int:
     return command.show(Home.from_environment(), sweep, as_json=as_json)
 
 
-@cli.command()
+@cli.command(short_help="Measure a sweep again from its ledgers.")
 @click.argument("sweep")
 def measure(sweep: str) -> int:
     """Measure SWEEP again from its ledgers and show the results."""
@@ -280,12 +284,13 @@ def measure(sweep: str) -> int:
 
 
 @cli.command(
+    short_help="Render a sweep's report again.",
     epilog="""
 \b
 Examples:
   ackbench report
   ackbench report quick-20260102T030405-ab12
-"""
+""",
 )
 @click.argument("sweep", required=False)
 @click.option("--fail-on", "fail_on", multiple=True, metavar="WHAT", help=FAIL_ON)
@@ -300,6 +305,7 @@ def report(sweep: str | None, fail_on: tuple[str, ...]) -> int:
 
 
 @cli.command(
+    short_help="Compare two sweeps, or cells of one.",
     epilog="""
 \b
 Examples:
@@ -308,7 +314,7 @@ Examples:
   ackbench compare quick-20260102T030405-ab12 --by acks
   ackbench compare A --by enable.idempotence --fail-on "worse:latency_p99>20%"
   ackbench compare A B --fail-on violated --fail-on "worse:latency_p99>20%"
-"""
+""",
 )
 @click.argument("a", metavar="SWEEP")
 @click.argument("b", metavar="[SWEEP]", required=False)
@@ -361,13 +367,14 @@ def compare(
 
 
 @cli.command(
+    short_help="Show faults against client settings.",
     epilog="""
 \b
 Examples:
   ackbench matrix
   ackbench matrix faults-process-20260102T030405-ab12 faults-disk-20260102T040506-cd34
   ackbench matrix A B C --markdown > faults.md
-"""
+""",
 )
 @click.argument("sweeps", nargs=-1, metavar="[SWEEP]...")
 @click.option("--markdown", is_flag=True, help="As a table for a document.")
@@ -378,7 +385,7 @@ def matrix(sweeps: tuple[str, ...], markdown: bool) -> int:
     return command.print_matrix(Home.from_environment(), sweeps, markdown=markdown)
 
 
-@cli.command()
+@cli.command(short_help="Start the pages of Airflow and MLflow.")
 @click.option(
     "--airflow-port",
     type=click.IntRange(1, 65535),
@@ -398,7 +405,7 @@ def up(airflow_port: int | None, mlflow_port: int | None) -> int:
     return command.up(Home.from_environment(), airflow_port=airflow_port, mlflow_port=mlflow_port)
 
 
-@cli.command()
+@cli.command(short_help="Remove what killed runs left behind.")
 @click.option(
     "--sweep",
     "sweeps",
@@ -418,12 +425,13 @@ def clean(sweeps: tuple[str, ...], force: bool) -> int:
 
 
 @cli.command(
+    short_help="Check the checker with known damage.",
     epilog="""
 \b
 Examples:
   ackbench selftest
   ackbench selftest quick-20260102T030405-ab12 --seed 7
-"""
+""",
 )
 @click.argument("sweep", required=False)
 @click.option(
@@ -445,7 +453,7 @@ def selftest(sweep: str | None, seed: int) -> int:
     return command.selftest(Home.from_environment(), sweep, seed)
 
 
-@cli.command()
+@cli.command(short_help="Report what this machine can do.")
 def doctor() -> int:
     """Report what is installed, what this machine can do, and how to fix the rest."""
     from experiments.commands import doctor as command
@@ -453,7 +461,7 @@ def doctor() -> int:
     return command.doctor(Home.from_environment())
 
 
-@cli.command()
+@cli.command(short_help="Print the environment of Airflow's commands.")
 def env() -> int:
     """Print the environment that Airflow's own commands need: eval "$(ackbench env)"."""
     from experiments.commands import up as command
