@@ -60,15 +60,15 @@ def _usage(error: click.UsageError) -> str:
 EXAMPLES = """
 \b
 Examples:
-  ackbench explain acks-levels                    its claim, its method, what would refute it
-  ackbench run quick                              which settings lose or duplicate records?
-  ackbench run quick --set acks=1,all --repeats 5 a part of it, with more trials
-  ackbench run mine.yaml                          your own experiment
-  ackbench show --json                            the newest sweep as JSON
-  ackbench report                                 its report
-  ackbench compare A B                            two sweeps side by side
-  ackbench compare A --by acks                    the cells of one
-  ackbench faults                                 the faults, and which are available here
+  ackbench explain acks-levels                     its claim and its method
+  ackbench run quick                               the quick sweep
+  ackbench run quick --set acks=1,all --repeats 5  a part of it, more trials
+  ackbench run mine.yaml                           your own experiment
+  ackbench show --json                             the newest sweep as JSON
+  ackbench report                                  its report
+  ackbench compare A B                             two sweeps side by side
+  ackbench compare A --by acks                     the cells of one
+  ackbench faults                                  the faults of this machine
 """
 
 
