@@ -14,17 +14,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
+from importlib import import_module
 from itertools import groupby
 from operator import itemgetter
 from statistics import median
-from typing import Final
+from typing import Final, cast
 
 from pydantic import Field
 
 from experiments.ledger.record import Frozen, Scalar
-from experiments.lessons.findings import load_finding
 from experiments.lessons.plots import Plot
 from experiments.messages.phrases import format_count
+from experiments.planning.catalog import check_finding
 from experiments.results.cells import judged_trials
 from experiments.results.models import CellResult, SweepResults, TrialResult
 from experiments.results.read import read_results
@@ -190,6 +191,20 @@ def finding_of(sweep: SweepFolder, results: SweepResults | None = None) -> Findi
         )
     find = load_finding(plan.claim.finding)
     return find(FindingInput(plan.claim.lesson, plan, results, partial(rows_by_trial, sweep)))
+
+
+def load_finding(name: str) -> Callable[[FindingInput], Finding]:
+    """Return the function that computes a finding.
+
+    Args:
+        name: a module of `experiments.lessons.findings`.
+
+    Raises:
+        ExperimentError: there is no such module.
+    """
+    check_finding(name)
+    module = import_module(f"experiments.lessons.findings.{name}")
+    return cast("Callable[[FindingInput], Finding]", module.find)
 
 
 def repeats_needed(conclusion: Conclusion, shares: Iterable[Share] = ()) -> int | None:

@@ -12,7 +12,7 @@ from support.command_line import ackbench
 
 from experiments.errors import ExperimentError
 from experiments.ledger.record import Cell
-from experiments.lessons.findings import load_finding
+from experiments.lessons.finding import load_finding
 from experiments.planning.catalog import catalog_experiments, finding_names
 from experiments.planning.experiment import Experiment
 from experiments.planning.planner import plan
