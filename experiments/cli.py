@@ -39,7 +39,7 @@ class OneLineErrors(click.Group):
         except click.ClickException as error:
             sys.exit(_print_error(error.format_message(), error.exit_code))
         except (click.Abort, KeyboardInterrupt):
-            sys.exit(_print_error("interrupted; nothing was started", INTERRUPTED))
+            sys.exit(_print_error("interrupted", INTERRUPTED))
         except AckbenchError as error:
             sys.exit(_print_error(str(error), error.exit_code))
         sys.exit(code if isinstance(code, int) else 0)

@@ -1,10 +1,10 @@
 """The fault catalogue: every kind of fault, under the name that experiments use.
 
-A family is a package with `KINDS`. To add a fault, write its parameters (with their bounds, and
-when it is impossible), its injection (which heals in any case), its effects (which Kafka's
-guarantees depend on) and, if only the logs show that it took effect, its confirmation; then add a
-`FaultKind` to the `KINDS` of its module. `core` is what all of them are built from, `composition`
-joins several faults of one trial.
+A package has `KINDS`; the family is the heading under which `ackbench faults` lists a kind. To add
+a fault, write its parameters (with their bounds, and when it is impossible), its injection (which
+heals in any case), its effects (which Kafka's guarantees depend on) and, if only the logs show that
+it took effect, its confirmation; then add a `FaultKind` to the `KINDS` of its module. `core` is
+what all of them are built from, `composition` joins several faults of one trial.
 """
 
 from __future__ import annotations

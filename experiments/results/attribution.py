@@ -203,8 +203,5 @@ def _explanation(row: AttributionRow) -> str:
     if cause is not Cause.TRUNCATED:
         return _EXPLANATIONS[cause]
     if row.truncated_by is not None:
-        return (
-            f"node {row.truncated_by} truncated its log to offset {row.truncated_to:,} "
-            "when it became a follower again"
-        )
+        return f"node {row.truncated_by} truncated its log to offset {row.truncated_to:,}"
     return f"in the log that survived, epoch {row.leader_epoch} ends at offset {row.truncated_to:,}"

@@ -120,8 +120,12 @@ class Circumstances(Frozen):
 
     @property
     def required_replicas(self) -> int:
-        """The smallest number of in-sync replicas that have a record when it is acknowledged."""
-        return self.min_insync_replicas if self.acks == "all" else 1
+        """The smallest number of in-sync replicas that have a record when it is acknowledged.
+
+        Brokers cap min.insync.replicas at the number of replicas (KAFKA-15583, from Kafka 3.7 on):
+        one replica takes writes with acks=all although min.insync.replicas is 2.
+        """
+        return min(self.min_insync_replicas, self.replication_factor) if self.acks == "all" else 1
 
     @property
     def may_give_up_records(self) -> bool:

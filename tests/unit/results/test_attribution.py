@@ -41,7 +41,7 @@ TRUNCATED: dict[str, Any] = {
             (
                 "1,204 lost records of partition 0 (offsets 88,120 to 89,323), "
                 "acknowledged by leader 2 in epoch 5 with ISR 1,2,3, during the fault: "
-                "node 2 truncated its log to offset 88,120 when it became a follower again"
+                "node 2 truncated its log to offset 88,120"
             ),
         ),
         (

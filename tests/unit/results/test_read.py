@@ -223,24 +223,27 @@ def test_a_cell_counts_all_its_trials_and_has_values_of_the_sealed(results: Swee
     )
 
 
-def test_the_json_has_the_documented_keys(results: SweepResults) -> None:
-    """`docs/show-json.md` documents them for programs."""
+def documented_keys(section: str) -> set[str]:
+    """Return the keys in the first column of a section's table in `docs/show-json.md`."""
+    document = (Path(__file__).parents[3] / "docs" / "show-json.md").read_text()
+    table = f"\n{document}".split(f"\n{section}\n", 1)[1].split("\n## ", 1)[0]
+    first_columns = re.findall(r"^\| (`.+?) \|", table, re.MULTILINE)
+    return {key for column in first_columns for key in re.findall(r"`(\w+)`", column)}
+
+
+def test_the_document_has_every_key_of_the_json_and_no_other(results: SweepResults) -> None:
+    """Of a sweep, a trial, a cell and a judgement."""
     shown = json.loads(results.to_json())
-    documented = {
-        "trial_id",
-        "cell",
-        "status",
-        "fault",
-        "attempted",
-        "acked",
-        "rejected",
-        "unknown",
-        "lost",
-        "duplicates",
-    }
-    documented |= {"latency_ms", "unavailable_ms", "throughput_records_per_s", "reason"}
-    assert {"sweep_id", "experiment", "trials", "cells"} <= shown.keys()
-    assert documented <= shown["trials"][0].keys()
+    assert documented_keys("# `ackbench show --json`") == shown.keys()
+    assert documented_keys("## A trial") == shown["trials"][0].keys()
+    assert documented_keys("## A cell") == shown["cells"][0].keys()
+    judgement = next(cell["judgements"][0] for cell in shown["cells"] if cell["judgements"])
+    assert documented_keys("## A judgement") == judgement.keys()
+
+
+def test_the_json_has_quantiles_and_the_evidence_of_the_fault(results: SweepResults) -> None:
+    """By the names of `docs/show-json.md`."""
+    shown = json.loads(results.to_json())
     assert {"p50", "p90", "p99", "p99_9", "max"} <= shown["trials"][0]["latency_ms"]["ack"].keys()
     assert shown["trials"][0]["fault"] == {
         "kind": "leader-crash",

@@ -81,6 +81,7 @@ CASES: list[tuple[Guarantee, int, dict[str, Any]]] = [
     (LOSS, 16, {"min_insync_replicas": 1}),
     (LOSS, 16, {"replication_factor": 1, "min_insync_replicas": 1}),
     (LOSS, 16, {"replication_factor": 1, "min_insync_replicas": 2, "acks": "1"}),
+    (LOSS, 16, {"replication_factor": 1, "min_insync_replicas": 2}),
     (
         LOSS,
         16,
