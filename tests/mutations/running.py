@@ -30,7 +30,9 @@ SMALL_PLANS: Final = {
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    # `PlanCache` tells plans apart by their text, so that must be complete.
     "spark.sql.debug.maxToStringFields": "10000",
+    "spark.sql.maxPlanStringLength": str(2**31 - 16),
 }
 """For many different plans over a few hundred rows: compiled code would be used only once."""
 

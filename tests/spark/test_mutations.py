@@ -46,16 +46,18 @@ def test_every_mistake_is_noticed(spark: SparkSession) -> None:
     ]
     planted, memory = Planted.of(spark, [backwards(trial) for trial in trials]), PlanCache()
 
-    def noticed(mutant: Mutant) -> bool:
+    def how(mutant: Mutant) -> str | None:
         with memory.active():
-            return how_caught(mutant, planted) is not None or is_caught_by_cases(
-                mutant, CASES.get(mutant.module, []), _given(spark)
-            )
+            caught = how_caught(mutant, planted)
+            if caught is not None:
+                return caught
+            cases = CASES.get(mutant.module, [])
+            return "its cases" if is_caught_by_cases(mutant, cases, _given(spark)) else None
 
     with small_plans(spark):
         assert_caught(
             select_mutants(mutants_in([*JUDGED_BY_HISTORIES, *JUDGED_BY_BOTH]), default="16"),
-            noticed,
+            how,
         )
 
 

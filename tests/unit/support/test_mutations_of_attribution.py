@@ -36,5 +36,5 @@ def test_every_mutant_is_caught() -> None:
     """The exceptions are the listed equivalent mutants, and none of those is caught."""
     assert_caught(
         select_mutants(mutants_in(JUDGED_BY_CASES), default="60"),
-        lambda mutant: is_caught_by_cases(mutant, CASES, fixtures={}),
+        lambda mutant: "its cases" if is_caught_by_cases(mutant, CASES, fixtures={}) else None,
     )
