@@ -1,4 +1,5 @@
-# `make bench` and `make test` set up what is missing; nothing but Python >= 3.11 and the package registries is needed.
+# `make bench` and `make test` set up what is missing. They need Python 3.11 to 3.13 and the package
+# registries, nothing else.
 PYTHON ?= python3
 BIN := .venv/bin
 FAULTS := $(basename $(notdir $(wildcard experiments/catalog/faults-*.yaml)))
@@ -6,47 +7,50 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .PHONY: help setup bench test check tour faults soak perf pictures mutants lock clean powerloss
 
-help: ## this list
+help: ## print this list
 	@grep -hE '^[a-z]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /\t/' | expand -t 10
 
-setup: ## Python packages, Kafka's jars, start-up caches; a second call does nothing
+setup: ## install Python packages, Kafka's jars and start-up caches
 	@$(PYTHON) infra/bootstrap.py
 
-bench: setup ## the quick sweep: which settings lose or duplicate when a broker dies
+bench: setup ## run the quick sweep: which settings lose or duplicate records
 	@$(BIN)/ackbench run quick
 
-test: setup check ## style, types, arrows, and all tests, on real brokers too; what looks at the whole machine runs alone
+test: setup check ## check style, types and imports, and run all tests, also on real brokers
 	@$(BIN)/pytest -n 2 --dist loadfile --ignore tests/e2e
 	@$(BIN)/pytest tests/e2e
 
-check: setup ## style, types and the arrows between the packages
-	@$(BIN)/ruff check . && $(BIN)/ruff format --check --quiet . && $(BIN)/mypy && $(BIN)/lint-imports --no-logo
+check: setup ## check style, types and imports
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check --quiet .
+	@$(BIN)/mypy && $(BIN)/lint-imports --no-logo
 
-tour: setup ## what the lessons say, tested one after the other: one page of eighteen answers (more than an hour; the last one as root)
+tour: setup ## test all lessons and make one page (over an hour; the last as root)
 	@$(BIN)/ackbench tour
 
-faults: setup ## every fault against acks and idempotence, then the table (hours; all of them as root)
+faults: setup ## run every fault against acks and idempotence (hours; some need root)
 	@for experiment in $(FAULTS); do $(BIN)/ackbench run $$experiment; done
 	@$(BIN)/ackbench matrix $(FAULTS)
 
-soak: setup ## 100 random schedules of faults in a row, and kill -9 in a fault of each family: is anything left? (root: else without disks and networks)
+soak: setup ## run random fault schedules and kill -9, and look for leftovers
 	@$(BIN)/python tests/soak
 
-perf: setup ## the generator against Kafka's own, lateness, the final read, Spark, cluster start
+perf: setup ## measure generator, lateness, final read, Spark and cluster start
 	@$(BIN)/python tests/perf
 
-pictures: setup ## the README's table and the pictures of docs/, from the newest quick sweep (chromium, chromium-driver)
+pictures: setup ## write README table and pictures from the newest quick sweep (chromium)
 	@$(BIN)/python tests/pictures
 
-mutants: setup ## every small mistake in the code that judges, one by one: does a test notice?
-	@ACKBENCH_MUTANTS=all $(BIN)/pytest tests/spark/test_mutations.py tests/unit/support/test_mutations_of_attribution.py
+mutants: setup ## try every mutant of the code that judges
+	@ACKBENCH_MUTANTS=all $(BIN)/pytest tests/spark/test_mutations.py \
+	  tests/unit/support/test_mutations_of_attribution.py
 
-powerloss: setup ## what comes back after a power cut: of files, and of acknowledged records (root)
+powerloss: setup ## calibrate power loss: files and acknowledged records (root)
 	@$(BIN)/pytest tests/unit/infra/disk/test_image.py tests/cluster/test_power_loss.py
 
-clean: ## end what a killed run left behind; sealed trials are kept
+clean: ## remove what killed runs left behind; sealed trials are kept
 	@$(BIN)/ackbench clean
 
-lock: ## resolve the dependencies again, with hashes and no index address
-	@$(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet \
-	  --upgrade --group dev pyproject.toml -o requirements/lock.txt
+lock: ## resolve the dependencies again, with hashes
+	@$(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes \
+	  --no-emit-index-url --no-header --quiet --upgrade \
+	  --group dev pyproject.toml -o requirements/lock.txt
