@@ -12,8 +12,10 @@ from typing import Self
 from confluent_kafka import Producer
 from support.reference.values import ValueFields, encode
 
+from experiments.clients.group.groups import ConsumerGroup
 from experiments.clients.librdkafka.client import Client
 from experiments.clients.librdkafka.library import PRODUCER, library
+from infra.process.waiting import wait_until
 
 SHORT_SESSION = {"session.timeout.ms": "4000", "heartbeat.interval.ms": "200"}
 """For a group member that is killed."""
@@ -22,6 +24,22 @@ LONG_SESSION = {"session.timeout.ms": "15000", "heartbeat.interval.ms": "200"}
 
 After a member is late, the mock coordinator admits no member until a session has nearly expired.
 """
+
+
+def wait_for_own_partitions(group: ConsumerGroup, partitions: int) -> None:
+    """Wait until each member owns a partition, so that no rebalance is to come.
+
+    The mock coordinator refuses commits during a rebalance. A member counts as accepted before it
+    owns a partition, because there can be more members than partitions.
+    """
+    members = {member.name for member in group.members}
+    wait_until(
+        lambda: (
+            {owner.name for owner in map(group.owner_of, range(partitions)) if owner} == members
+        ),
+        awaiting="each member to own a partition",
+        timeout_s=60,
+    )
 
 
 class MockBrokers:

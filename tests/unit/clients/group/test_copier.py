@@ -9,7 +9,12 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
-from support.fakes.mock_brokers import LONG_SESSION, SHORT_SESSION, MockBrokers
+from support.fakes.mock_brokers import (
+    LONG_SESSION,
+    SHORT_SESSION,
+    MockBrokers,
+    wait_for_own_partitions,
+)
 
 from experiments.clients.consumer.final_read import read_log
 from experiments.clients.group.groups import ConsumerGroup, GroupJob
@@ -95,10 +100,11 @@ def test_copiers_copy_each_record_once_and_commit_all(
 ) -> None:
     """A copy goes to the partition of the same number and its record counts as processed.
 
-    Records are written once both have joined: the mock refuses commits during a join.
+    Records are written once both own a partition.
     """
     with ConsumerGroup.running(job(commit, 2)) as group:
         group.wait_ready()
+        wait_for_own_partitions(group, 2)
         brokers.write("input", 2, RECORDS, TOKEN)
         result = group.finish(ENDS, PATIENT_S)
     assert result is not None

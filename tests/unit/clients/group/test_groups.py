@@ -9,7 +9,12 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from support.fakes.mock_brokers import LONG_SESSION, SHORT_SESSION, MockBrokers
+from support.fakes.mock_brokers import (
+    LONG_SESSION,
+    SHORT_SESSION,
+    MockBrokers,
+    wait_for_own_partitions,
+)
 
 from experiments.clients.group.groups import ConsumerGroup, GroupJob
 from experiments.clients.group.member import Breakpoint
@@ -57,10 +62,11 @@ def test_a_group_processes_each_record_once_and_commits_all(
 ) -> None:
     """Without a crash the order does not matter.
 
-    Records are written once both members have joined: the mock refuses commits during a join.
+    Records are written once both members own a partition.
     """
     with ConsumerGroup.running(job(commit, 2)) as group:
         group.wait_ready()
+        wait_for_own_partitions(group, 2)
         brokers.write("trial", 2, RECORDS, TOKEN)
         # The member that joined last takes a partition from the other one first.
         owner = wait_until(
