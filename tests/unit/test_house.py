@@ -45,10 +45,18 @@ PROSE: Final = (".py", ".md", ".yaml", ".html", ".js")
 
 
 def tracked(*folders: str) -> tuple[Path, ...]:
-    """Return the project's files below some folders, as git lists them."""
+    """Return the project's files below some folders; without git, all but hidden ones."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", *folders]
-    listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
-    return tuple(path for line in listed.splitlines() if (path := ROOT / line).is_file())
+    listed = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
+    if listed.returncode == 0:
+        paths = [ROOT / line for line in listed.stdout.splitlines()]
+    else:
+        roots = [ROOT / folder for folder in folders]
+        paths = [path for root in roots for path in (root, *root.rglob("*"))]
+    hidden = re.compile(r"/(\.|__pycache__)")
+    return tuple(
+        path for path in paths if path.is_file() and not hidden.search(f"/{path.relative_to(ROOT)}")
+    )
 
 
 def modules() -> tuple[Path, ...]:
