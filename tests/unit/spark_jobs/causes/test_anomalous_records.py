@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
 from typing import Any
 
+import pyarrow as pa
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from hypothesis import given
+from hypothesis import strategies as st
+from support.measured import measure_planted
 
 from spark_jobs.causes.anomalous_records import (
+    ANOMALOUS_RECORDS,
+    APPENDED_RANGES,
     appended_ranges,
-    find_anomalies,
-    find_redelivered,
-    find_without_id,
-    suspect_records,
+    merge_ranges,
 )
-from spark_jobs.io.frames import frames_from_tables
-from spark_jobs.planted import PlantedAttempt, PlantedLogRow, PlantedTrial, combined_tables
+from spark_jobs.io.arrays import to_arrays
+from spark_jobs.pipeline import measure_unit
+from spark_jobs.planted import (
+    PlantedAttempt,
+    PlantedEvent,
+    PlantedLogRow,
+    PlantedRead,
+    PlantedTrial,
+)
 
 EVERYTHING = PlantedTrial(
     "t",
@@ -46,69 +55,25 @@ EVERYTHING = PlantedTrial(
     ),
 )
 NAMES = ("producer", "seq", "kind", "partition", "offset", "at_ns", "sent_ns", "first_offset")
-LOST = (1, 2, "LOST", 0, 77, 12, 3, None)
-BLOCKS = (
-    "trial_no string, producer int, block bigint, acked bigint, rejected bigint, unknown bigint, "
-    "present bigint, copies bigint, read bigint"
-)
-OF_EVERYTHING = [
-    ("t", 1, 0, 0b1111, 0b11000000, 0b110000, 0b1010011, 6, 0b1010011),
-    ("t", 1, 1, 0, 0, 0, 1, 2, 1),
-    ("t", 2, 2, 0b100, 0, 0, 0b100, 1, 0b100),
-    ("t", None, None, 0, 0, 0, 0, 1, 0),
-]
-BEHIND = "trial_no string, partition int, producer int, seq bigint, offset bigint"
+Row = tuple[Any, ...]
 
 
-def planted(spark: SparkSession, *trials: PlantedTrial) -> tuple[DataFrame, DataFrame]:
-    """Return the attempts and the log of trials in memory."""
-    frames = frames_from_tables(spark, combined_tables(trials))
-    attempts, log = (
-        frame.withColumnRenamed("trial_id", "trial_no") for frame in (frames.attempts, frames.log)
-    )
-    return attempts, log
+def found_in(trial: PlantedTrial, *kinds: str) -> list[Row]:
+    """Return the anomalies of a planted trial, sorted; without kinds, all of them."""
+    anomalies = measure_unit(trial.rows()).anomalies
+    assert anomalies.schema.equals(ANOMALOUS_RECORDS)
+    rows = [tuple(row[name] for name in NAMES) for row in anomalies.to_pylist()]
+    return sorted((row for row in rows if not kinds or row[2] in kinds), key=str)
 
 
-def suspect(
-    spark: SparkSession,
-    blocks: Sequence[tuple[Any, ...]],
-    behind: Sequence[tuple[Any, ...]] = (),
-    *,
-    at_end: bool | None = True,
-) -> DataFrame:
-    """Return the suspect records of trials without transactions.
-
-    Args:
-        spark: the session.
-        blocks: of the schema `BLOCKS`.
-        behind: of the schema `BEHIND`.
-        at_end: whether the concurrent consumer reached the end; `None`: unknown.
-    """
-    marks = spark.createDataFrame(
-        [("t", at_end), ("u", at_end)], "trial_no string, consumer_at_end boolean"
-    )
-    return spark.createDataFrame(
-        [(*block, 0) for block in blocks], f"{BLOCKS}, aborted bigint"
-    ).transform(suspect_records, spark.createDataFrame(list(behind), BEHIND), marks)
+def ended(*, at_end: bool) -> PlantedEvent:
+    """Return the event that reports how the concurrent consumer ended."""
+    return PlantedEvent(99, "consumer_end", detail=json.dumps({"at_end": at_end}))
 
 
-def found_in(
-    spark: SparkSession,
-    trial: PlantedTrial,
-    blocks: DataFrame,
-    behind: Sequence[tuple[Any, ...]] = (),
-) -> list[tuple[Any, ...]]:
-    """Return the anomalies of a planted trial, sorted."""
-    attempts, log = planted(spark, trial)
-    rows = find_anomalies(
-        attempts, log, spark.createDataFrame(list(behind), BEHIND), blocks
-    ).collect()
-    return sorted((tuple(row[name] for name in NAMES) for row in rows), key=str)
-
-
-def test_every_planted_anomaly_is_found_and_nothing_else(spark: SparkSession) -> None:
+def test_every_planted_anomaly_is_found_and_nothing_else() -> None:
     """Each has its place, when it was settled, and the offset of the first copy."""
-    assert found_in(spark, EVERYTHING, suspect(spark, OF_EVERYTHING)) == sorted(
+    assert [row for row in found_in(EVERYTHING) if row[0] is not None] == sorted(
         [
             (1, 1, "DUPLICATED", 0, 3, 11, 2, 1),
             (1, 1, "DUPLICATED", 1, 3, 11, 2, None),
@@ -124,107 +89,142 @@ def test_every_planted_anomaly_is_found_and_nothing_else(spark: SparkSession) ->
     )
 
 
-def test_rows_without_a_reliable_id_are_reported_by_their_offset(spark: SparkSession) -> None:
+def test_rows_without_a_reliable_id_are_reported_by_their_offset() -> None:
     """The id in a corrupt row is ignored."""
-    rows = find_without_id(planted(spark, EVERYTHING)[1]).collect()
-    assert sorted(tuple(row[name] for name in NAMES) for row in rows) == [
+    assert [row for row in found_in(EVERYTHING) if row[0] is None] == [
         (None, None, "CORRUPT", 0, 6, None, None, None),
         (None, None, "PHANTOM", 0, 7, None, None, None),
     ]
 
 
-def test_only_suspect_records_are_selected(spark: SparkSession) -> None:
-    """All present ones of a block with duplicates; none of a clean block, or without an id."""
-    rows = suspect(
-        spark, [*OF_EVERYTHING, ("u", 1, 0, 0b111, 0b1000, 0b10000, 0b10101, 3, 0b10101)]
-    ).collect()
-    assert sorted(tuple(row) for row in rows) == [
-        ("t", 1, 0, 0b1111111, 0),
-        ("t", 1, 1, 1, 0),
-        ("u", 1, 0, 0b10, 0),
-    ]
+def test_records_without_an_anomaly_are_not_reported() -> None:
+    """Record 1 was lost; the others are as their outcomes allow."""
+    outcomes = ("acked", "acked", "acked", "rejected", "unknown")
+    trial = PlantedTrial(
+        "u",
+        [PlantedAttempt(1, seq, outcome) for seq, outcome in enumerate(outcomes)],
+        [PlantedLogRow(1, seq, seq) for seq in (0, 2, 4)],
+        [PlantedRead(1, seq, seq) for seq in (0, 2, 4)],
+        events=[ended(at_end=True)],
+    )
+    assert [row[:3] for row in found_in(trial)] == [(1, 1, "LOST")]
 
 
-def test_equal_ids_of_two_trials_are_different_records(spark: SparkSession) -> None:
+def test_equal_ids_of_two_trials_are_different_records() -> None:
     """The record that one trial lost is present in the other."""
-    attempts, log = planted(
-        spark,
+    tables = measure_planted(
         PlantedTrial("t", [PlantedAttempt(1, 2)]),
         PlantedTrial("u", [PlantedAttempt(1, 2)], [PlantedLogRow(1, 2, 0)]),
     )
-    blocks = suspect(spark, [("t", 1, 0, 0b100, 0, 0, 0, 0, 0)])
-    assert [
-        (row.trial_no, row.kind)
-        for row in find_anomalies(
-            attempts, log, spark.createDataFrame([], BEHIND), blocks
-        ).collect()
-    ] == [("t", "LOST")]
+    assert [(row["trial_id"], row["kind"]) for row in tables["anomalies"].to_pylist()] == [
+        ("t", "LOST")
+    ]
 
 
 @pytest.mark.parametrize(("at_end", "kinds"), [(True, ["MISSED"]), (False, []), (None, [])])
 def test_missed_records_are_reported_only_if_the_consumer_reached_the_end(
-    spark: SparkSession, at_end: bool | None, kinds: list[str]
+    at_end: bool | None, kinds: list[str]
 ) -> None:
     """Otherwise it is unknown what the consumer would have received."""
-    blocks = suspect(spark, [("t", 0, 0, 0b11, 0, 0, 0b11, 2, 0b10)], at_end=at_end)
     trial = PlantedTrial(
         "t",
         [PlantedAttempt(0, 0, settled_ns=10, sent_ns=1), PlantedAttempt(0, 1)],
         [PlantedLogRow(0, 0, 4), PlantedLogRow(0, 1, 5)],
+        [PlantedRead(0, 1, 5)],
+        events=[] if at_end is None else [ended(at_end=at_end)],
     )
-    assert found_in(spark, trial, blocks) == [(0, 0, kind, 0, 4, 10, 1, None) for kind in kinds]
+    assert found_in(trial) == [(0, 0, kind, 0, 4, 10, 1, None) for kind in kinds]
 
 
-def test_a_reordered_record_has_the_times_of_its_attempt(spark: SparkSession) -> None:
+def test_a_reordered_record_has_the_times_of_its_attempt() -> None:
     """It is reported once for each partition."""
-    late = [("t", 0, 0, 0, 9), ("t", 1, 0, 0, 7)]
     trial = PlantedTrial(
-        "t", [PlantedAttempt(0, 0, settled_ns=10, sent_ns=1)], [PlantedLogRow(0, 0, 9)]
+        "t",
+        [PlantedAttempt(0, 0, settled_ns=10, sent_ns=1), PlantedAttempt(0, 1)],
+        [
+            PlantedLogRow(0, 1, 8),
+            PlantedLogRow(0, 0, 9),
+            PlantedLogRow(0, 1, 6, partition=1),
+            PlantedLogRow(0, 0, 7, partition=1),
+        ],
     )
-    assert found_in(spark, trial, suspect(spark, [], late), late) == [
+    assert found_in(trial, "REORDERED") == [
         (0, 0, "REORDERED", 0, 9, 10, 1, None),
         (0, 0, "REORDERED", 1, 7, 10, 1, None),
     ]
 
 
-def test_a_record_can_have_several_anomalies(spark: SparkSession) -> None:
+def test_a_record_can_have_several_anomalies() -> None:
     """This one was rejected, is in the log twice, and was never received."""
     trial = PlantedTrial(
-        "t", [PlantedAttempt(0, 0, "rejected")], [PlantedLogRow(0, 0, 3), PlantedLogRow(0, 0, 4)]
+        "t",
+        [PlantedAttempt(0, 0, "rejected")],
+        [PlantedLogRow(0, 0, 3), PlantedLogRow(0, 0, 4)],
+        events=[ended(at_end=True)],
     )
-    blocks = suspect(spark, [("t", 0, 0, 0, 1, 0, 1, 2, 0)])
-    assert [row[2:4] + row[4:5] for row in found_in(spark, trial, blocks)] == [
+    assert [row[2:5] for row in found_in(trial)] == [
         ("DUPLICATED", 0, 4),
         ("MISSED", 0, 3),
         ("REJECTED_PRESENT", 0, 3),
     ]
 
 
-def test_a_redelivery_has_the_time_of_its_repeated_receipt(spark: SparkSession) -> None:
-    """It has no attempt, and so no time of sending."""
-    reads = [("t", 0, 0, 5, 1, 2, 0, 99)]
-    columns = (
-        "trial_no string, consumer int, partition int, offset bigint, producer int, seq bigint, "
-        "intended_ns bigint, received_ns bigint"
+def test_a_redelivery_has_the_time_of_its_repeated_receipt() -> None:
+    """It is an anomaly of the read, and so has no time of sending."""
+    trial = PlantedTrial(
+        "t",
+        [PlantedAttempt(1, 2)],
+        [PlantedLogRow(1, 2, 5)],
+        [PlantedRead(1, 2, 5, received_ns=at) for at in (99, 70)],
     )
-    (row,) = find_redelivered(spark.createDataFrame(reads, columns)).collect()
-    assert tuple(row[name] for name in NAMES) == (1, 2, "REDELIVERED", 0, 5, 99, None, None)
+    assert found_in(trial) == [(1, 2, "REDELIVERED", 0, 5, 99, None, None)]
 
 
-def test_an_appended_range_is_an_epochs_first_and_last_seq(spark: SparkSession) -> None:
+def ranges_of(*rows: PlantedLogRow) -> pa.Table:
+    """Return what each leader epoch appended of planted rows."""
+    return appended_ranges(to_arrays(PlantedTrial("t", [PlantedAttempt(0, 0)], rows).rows()).log)
+
+
+def as_set(ranges: pa.Table) -> set[Row]:
+    """Return the rows of a table."""
+    return {tuple(row.values()) for row in ranges.to_pylist()}
+
+
+def test_an_appended_range_is_an_epochs_first_and_last_seq() -> None:
     """Corrupt and foreign rows do not count."""
-    rows = (
+    ranges = ranges_of(
         *(PlantedLogRow(0, seq, seq, leader_epoch=5) for seq in (0, 1, 2)),
         *(PlantedLogRow(0, seq, seq, leader_epoch=6) for seq in (7, 9)),
         PlantedLogRow(0, 99, 10, intact=False, leader_epoch=6),
         PlantedLogRow(None, None, 11, leader_epoch=6),
         PlantedLogRow(0, 4, 4, partition=1, leader_epoch=None),
     )
-    ranges = appended_ranges(
-        planted(spark, PlantedTrial("t", [PlantedAttempt(0, 0)], rows))[1]
-    ).collect()
-    assert sorted((tuple(row) for row in ranges), key=str) == [
-        ("t", 0, 0, 5, 0, 2),
-        ("t", 0, 0, 6, 7, 9),
-        ("t", 1, 0, None, 4, 4),
-    ]
+    assert ranges.schema.equals(APPENDED_RANGES)
+    assert as_set(ranges) == {(0, 0, 5, 0, 2), (0, 0, 6, 7, 9), (1, 0, None, 4, 4)}
+
+
+LOG_ROWS = st.lists(
+    st.builds(
+        PlantedLogRow,
+        producer=st.integers(0, 2),
+        seq=st.integers(0, 9),
+        offset=st.integers(0, 9),
+        partition=st.integers(0, 1),
+        leader_epoch=st.sampled_from([None, 0, 1]),
+        intact=st.sampled_from([True, True, False]),
+        timestamp_ms=st.just(0),
+        visible=st.just(value=True),
+    ),
+    max_size=8,
+)
+
+
+@given(LOG_ROWS, LOG_ROWS, LOG_ROWS)
+def test_ranges_of_parts_merge_to_those_of_all_rows(
+    one: list[PlantedLogRow], other: list[PlantedLogRow], third: list[PlantedLogRow]
+) -> None:
+    """In any order and association; a null epoch is an epoch like any other."""
+    parts = [ranges_of(*rows) for rows in (one, other, third)]
+    expected = as_set(ranges_of(*one, *other, *third))
+    assert as_set(merge_ranges(merge_ranges(parts[0], parts[1]), parts[2])) == expected
+    assert as_set(merge_ranges(parts[2], merge_ranges(parts[1], parts[0]))) == expected
