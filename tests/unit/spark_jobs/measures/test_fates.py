@@ -1,74 +1,103 @@
-"""Fates from bitmaps, on ledgers of a few rows."""
+"""The fates of records, on ledgers of a few rows."""
 
-from collections.abc import Sequence
+from __future__ import annotations
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.testing import assertDataFrameEqual
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from support.measured import planted_arrays
 
-from spark_jobs.measures.blocks import has_duplicates
+from experiments.ledger.result_tables import Fate
+from experiments.ledger.schema import ABORTED, ACKED, REJECTED, UNKNOWN
+from spark_jobs.io.arrays import UnitArrays
+from spark_jobs.io.columns import OUTCOMES, IntColumn
 from spark_jobs.measures.fates import (
-    count_duplicates,
+    FateCount,
+    FateCounts,
     count_fates,
-    find_duplicates,
-    record_blocks,
-    with_duplicates,
+    count_rows,
+    fate_rows,
+    merge_fates,
+    record_fates,
 )
+from spark_jobs.planted import PlantedAttempt, PlantedLogRow, PlantedRead
 
-ATTEMPTS = "trial_no int, producer int, seq bigint, outcome string"
-LOG = "trial_no int, producer int, seq bigint, intact boolean, partition int, offset bigint"
-READS = "trial_no int, producer int, seq bigint"
-BITMAPS = (
-    "acked bigint, rejected bigint, unknown bigint, aborted bigint, present bigint, read bigint"
-)
-BLOCKS = (
-    f"trial_no int, producer int, block bigint, {BITMAPS}, copies bigint, corrupt bigint, "
-    "reads bigint"
-)
-FATES = (
-    "trial_no int, outcome string, fate string, records bigint, duplicated_records bigint, "
-    "copies bigint"
-)
-DUPLICATES = "trial_no int, outcome string, records bigint, copies bigint"
+NOT_ATTEMPTED = None
 
 
-def test_the_records_of_a_block_are_its_bits(spark: SparkSession) -> None:
-    """64 sequence numbers share a row; the last one is the sign bit."""
-    attempts = spark.createDataFrame(
-        [(7, 1, 0, "acked"), (7, 1, 63, "rejected"), (7, 1, 64, "unknown"), (7, 1, 65, "aborted")],
-        ATTEMPTS,
-    )
-    log = _log(spark, [(7, 1, 0, True), (7, 1, 0, True), (7, 1, 64, True)])
-    reads = spark.createDataFrame([(7, 1, 63), (7, 1, 64), (7, 1, 64)], READS)
-    expected = [
-        (7, 1, 0, 1, -(2**63), 0, 0, 1, -(2**63), 2, 0, 1),
-        (7, 1, 1, 0, 0, 1, 2, 1, 1, 1, 0, 2),
+def log_of(*ids: tuple[int | None, int | None, bool]) -> list[PlantedLogRow]:
+    """Return a log with each row (producer, seq, intact) at the next offset of partition 0."""
+    return [
+        PlantedLogRow(producer, seq, offset, intact=intact)
+        for offset, (producer, seq, intact) in enumerate(ids)
     ]
-    assertDataFrameEqual(
-        record_blocks(attempts, log, reads),
-        spark.createDataFrame(expected, BLOCKS),
-        ignoreNullable=True,
+
+
+def by_record(unit: UnitArrays) -> dict[tuple[int, int], tuple[str | None, int, int]]:
+    """Return outcome, copies and reads of each record that any table has."""
+    fates = record_fates(unit.attempts, unit.log, unit.ids)
+    times = count_rows(unit.reads.record, len(unit.ids))
+    names = (*OUTCOMES, NOT_ATTEMPTED)
+    numbers = {*unit.attempts.record, *unit.log.record, *unit.reads.record} - {-1}
+    found = {}
+    for number in numbers:
+        producer, seq = (int(column[0]) for column in unit.ids.of(_row(number)))
+        found[producer, seq] = (
+            names[fates.outcome[number]],
+            int(fates.copies[number]),
+            int(times[number]),
+        )
+    return found
+
+
+def _row(number: int) -> IntColumn:
+    return np.array([number])
+
+
+def counts_of(unit: UnitArrays) -> FateCounts:
+    """Return the counts of a unit."""
+    return count_fates(record_fates(unit.attempts, unit.log, unit.ids), unit.log)
+
+
+def test_each_record_has_an_outcome_copies_and_reads() -> None:
+    """Sequence numbers of two blocks of 64, as the log and the consumer have them."""
+    outcomes = {0: ACKED, 63: REJECTED, 64: UNKNOWN, 65: ABORTED}
+    unit = planted_arrays(
+        [PlantedAttempt(1, seq, outcome) for seq, outcome in outcomes.items()],
+        log_of((1, 0, True), (1, 0, True), (1, 64, True)),
+        [PlantedRead(1, 63, 0), PlantedRead(1, 64, 1), PlantedRead(1, 64, 2)],
     )
+    assert by_record(unit) == {
+        (1, 0): (ACKED, 2, 0),
+        (1, 63): (REJECTED, 0, 1),
+        (1, 64): (UNKNOWN, 1, 2),
+        (1, 65): (ABORTED, 0, 0),
+    }
 
 
-def test_rows_without_a_reliable_id_have_no_block(spark: SparkSession) -> None:
+def test_rows_without_a_reliable_id_are_no_copies() -> None:
     """External and corrupt records are counted, but are no copy of any record."""
-    attempts = spark.createDataFrame([(7, 1, 0, "acked")], ATTEMPTS)
-    log = _log(spark, [(7, None, None, True), (7, 1, 0, False)])
-    reads = spark.createDataFrame([(7, None, None)], READS)
-    expected = [(7, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0), (7, None, None, 0, 0, 0, 0, 0, 0, 1, 1, 1)]
-    assertDataFrameEqual(
-        record_blocks(attempts, log, reads),
-        spark.createDataFrame(expected, BLOCKS),
-        ignoreNullable=True,
+    unit = planted_arrays(
+        [PlantedAttempt(1, 0)],
+        log_of((None, None, True), (1, 0, False)),
+        [PlantedRead(None, None, 0)],
     )
+    assert by_record(unit) == {(1, 0): (ACKED, 0, 0)}
+    found = counts_of(unit)
+    assert (found[None, Fate.PHANTOM].copies, found[None, Fate.CORRUPT].copies) == (1, 1)
 
 
-def test_each_pair_of_outcome_and_presence_is_a_fate(spark: SparkSession) -> None:
-    """Bits 0 to 7 are the outcomes, each in the log and not; bit 8 was never attempted."""
-    full = (7, 1, 0, 0b11, 0b1100, 0b110000, 0b11000000, 0b101010101, 0, 5, 0, 0)
-    blocks = spark.createDataFrame([full, (7, None, None, 0, 0, 0, 0, 0, 0, 2, 3, 0)], BLOCKS)
+def test_each_pair_of_outcome_and_presence_is_a_fate() -> None:
+    """Records 0 to 7 have each outcome, in the log and not; record 8 was never attempted."""
+    outcomes = (ACKED, ACKED, REJECTED, REJECTED, UNKNOWN, UNKNOWN, ABORTED, ABORTED)
+    corrupt, external = (None, None, False), (None, None, True)
+    unit = planted_arrays(
+        [PlantedAttempt(1, seq, outcome) for seq, outcome in enumerate(outcomes)],
+        log_of(*((1, seq, True) for seq in (0, 2, 4, 6, 8)), *[external] * 2, *[corrupt] * 3),
+    )
     counts = {
-        (row.outcome, row.fate): (row.records, row.copies) for row in count_fates(blocks).collect()
+        (outcome, fate.value): (count.records, count.copies)
+        for (outcome, fate), count in counts_of(unit).items()
     }
     assert counts == {
         ("acked", "DELIVERED_ONCE"): (1, 1),
@@ -85,62 +114,103 @@ def test_each_pair_of_outcome_and_presence_is_a_fate(spark: SparkSession) -> Non
     }
 
 
-def test_only_blocks_with_more_copies_than_records_have_duplicates(spark: SparkSession) -> None:
+def test_only_records_with_several_copies_have_duplicates() -> None:
     """External records are many rows without an id, and no duplicates."""
-    distinct, duplicated, external = (
-        (7, 1, 0, 3, 0, 0, 0, 3, 0, 2, 0, 0),
-        (7, 1, 1, 3, 0, 0, 0, 3, 0, 3, 0, 0),
-        (7, None, None, 0, 0, 0, 0, 0, 0, 9, 0, 0),
+    unit = planted_arrays(
+        [PlantedAttempt(1, seq) for seq in (0, 1, 64, 65)],
+        log_of(*((1, seq, True) for seq in (0, 1, 64, 65, 64)), *[(None, None, True)] * 9),
     )
-    blocks = spark.createDataFrame([distinct, duplicated, external], BLOCKS)
-    assertDataFrameEqual(
-        blocks.where(has_duplicates()), spark.createDataFrame([duplicated], BLOCKS)
-    )
+    found = {fate: count for (_, fate), count in counts_of(unit).items() if count.records}
+    assert found == {
+        Fate.DELIVERED_ONCE: FateCount(3, 0, 3),
+        Fate.DUPLICATED: FateCount(1, 1, 2),
+        Fate.PHANTOM: FateCount(9, 0, 9),
+    }
 
 
-def test_duplicates_are_counted_by_outcome(spark: SparkSession) -> None:
+def test_duplicates_are_counted_by_outcome() -> None:
     """Here of an acknowledged, an unknown, an aborted record and one that was never attempted."""
-    blocks = spark.createDataFrame(
-        [(7, 1, 0, 0b011, 0, 0b100, 0b10000, 0b11111, 0, 10, 0, 0)], BLOCKS
+    outcomes = {0: ACKED, 1: ACKED, 2: UNKNOWN, 3: ABORTED}
+    unit = planted_arrays(
+        [PlantedAttempt(1, seq, outcome) for seq, outcome in outcomes.items()],
+        log_of(*((1, seq, True) for seq in (0, 0, 0, 1, 2, 2, 3, 3, 4, 4)), (1, 1, False)),
     )
-    log = _log(
-        spark, [(7, 1, seq, True) for seq in (0, 0, 0, 1, 2, 2, 3, 3, 4, 4)] + [(7, 1, 1, False)]
-    )
-    expected = [(7, "acked", 1, 2), (7, "unknown", 1, 1), (7, "aborted", 1, 1), (7, None, 1, 1)]
-    assertDataFrameEqual(
-        count_duplicates(find_duplicates(log, blocks), blocks),
-        spark.createDataFrame(expected, DUPLICATES),
-        ignoreNullable=True,
-    )
+    found = {key: count for key, count in counts_of(unit).items() if count.records}
+    assert found == {
+        (ACKED, Fate.DELIVERED_ONCE): FateCount(1, 0, 1),
+        (ACKED, Fate.DUPLICATED): FateCount(1, 1, 3),
+        (UNKNOWN, Fate.UNKNOWN_PRESENT): FateCount(1, 1, 2),
+        (ABORTED, Fate.ABORTED_VISIBLE): FateCount(1, 1, 2),
+        (None, Fate.PHANTOM): FateCount(2, 0, 2),
+        (None, Fate.CORRUPT): FateCount(1, 0, 1),
+    }
 
 
-def test_only_acked_records_move_to_duplicated(spark: SparkSession) -> None:
+def test_only_acked_records_move_to_duplicated() -> None:
     """Others keep their fate, with the number of their copies; copies of a phantom are phantoms."""
-    counted = [
-        ("acked", "DELIVERED_ONCE", 5, 0, 5),
-        ("acked", "DUPLICATED", 0, 0, 0),
-        ("unknown", "UNKNOWN_PRESENT", 2, 0, 2),
-        (None, "PHANTOM", 1, 0, 1),
-    ]
-    duplicates = spark.createDataFrame(
-        [(7, "acked", 2, 3), (7, "unknown", 1, 4), (7, None, 1, 1)], DUPLICATES
+    unit = planted_arrays(
+        [PlantedAttempt(1, seq) for seq in range(5)]
+        + [PlantedAttempt(1, seq, UNKNOWN) for seq in (5, 6)],
+        log_of(*((1, seq, True) for seq in (0, 0, 1, 1, 1, 2, 3, 4, 5, 5, 5, 5, 5, 6, 9, 9))),
     )
-    expected = [
-        ("acked", "DELIVERED_ONCE", 3, 0, 3),
-        ("acked", "DUPLICATED", 2, 2, 5),
-        ("unknown", "UNKNOWN_PRESENT", 2, 1, 6),
-        (None, "PHANTOM", 2, 0, 2),
+    rows = {
+        (row["outcome"], row["fate"]): (row["records"], row["duplicated_records"], row["copies"])
+        for row in fate_rows(counts_of(unit))
+        if row["records"]
+    }
+    assert rows == {
+        ("acked", "DELIVERED_ONCE"): (3, 0, 3),
+        ("acked", "DUPLICATED"): (2, 2, 5),
+        ("unknown", "UNKNOWN_PRESENT"): (2, 1, 6),
+        (None, "PHANTOM"): (2, 0, 2),
+    }
+
+
+RECORDS = st.lists(
+    st.tuples(st.sampled_from([None, *OUTCOMES]), st.integers(0, 3), st.integers(0, 1)),
+    max_size=12,
+)
+"""Of each record: outcome (`None`: never attempted), intact and corrupt copies."""
+
+
+def unit_of(records: list[tuple[str | None, int, int]], first: int = 0) -> UnitArrays:
+    """Return the arrays of records with the sequence numbers from `first` on."""
+    numbered = list(enumerate(records, first))
+    return planted_arrays(
+        [PlantedAttempt(1, seq, outcome) for seq, (outcome, _, _) in numbered if outcome],
+        log_of(
+            *(
+                (1, seq, intact)
+                for seq, (_, copies, corrupt) in numbered
+                for intact in (*[True] * copies, *[False] * corrupt)
+            )
+        ),
+    )
+
+
+@given(RECORDS)
+def test_fates_add_up_to_the_attempts_and_copies_to_the_log(
+    records: list[tuple[str | None, int, int]],
+) -> None:
+    """Every record has one fate, and every row of the log is one record's copy."""
+    unit = unit_of(records)
+    counts = counts_of(unit)
+    assert sum(count.copies for count in counts.values()) == len(unit.log)
+    assert sum(
+        count.records for (outcome, _), count in counts.items() if outcome is not None
+    ) == len(unit.attempts)
+
+
+@given(RECORDS, st.integers(0, 12), st.integers(0, 12))
+def test_fates_of_parts_merge_to_those_of_all_records(
+    records: list[tuple[str | None, int, int]], one: int, other: int
+) -> None:
+    """In any order and association, wherever the sequence numbers are split."""
+    first, second = sorted((min(one, len(records)), min(other, len(records))))
+    parts = [
+        counts_of(unit_of(records[begin:end], begin))
+        for begin, end in ((0, first), (first, second), (second, len(records)))
     ]
-    corrected = with_duplicates(_fates(spark, counted), duplicates)
-    assertDataFrameEqual(corrected, _fates(spark, expected), ignoreNullable=True)
-
-
-def _log(
-    spark: SparkSession, rows: Sequence[tuple[int, int | None, int | None, bool]]
-) -> DataFrame:
-    """Return a log with each row at the next offset of partition 0."""
-    return spark.createDataFrame([(*row, 0, offset) for offset, row in enumerate(rows)], LOG)
-
-
-def _fates(spark: SparkSession, rows: list[tuple[str | None, str, int, int, int]]) -> DataFrame:
-    return spark.createDataFrame([(7, *row) for row in rows], FATES)
+    expected = counts_of(unit_of(records))
+    assert merge_fates(merge_fates(parts[0], parts[1]), parts[2]) == expected
+    assert merge_fates(parts[2], merge_fates(parts[1], parts[0])) == expected
