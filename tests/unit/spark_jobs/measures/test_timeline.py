@@ -1,45 +1,78 @@
 """Counts for each tenth of a second, on a few rows."""
 
-from pyspark.sql import SparkSession
-from pyspark.testing import assertDataFrameEqual
+from __future__ import annotations
 
-from spark_jobs.measures.throughput import timeline
+from hypothesis import given
+from hypothesis import strategies as st
+from support.measured import planted_arrays
 
-ATTEMPTS = "trial_no int, sent_ns bigint, settled_ns bigint, outcome string"
-READS = "trial_no int, received_ns bigint"
-TRIAL_INFO = "trial_no int, load_begin_ns bigint"
-TIMELINE = (
-    "trial_no int, slot bigint, sent_records bigint, acked_records bigint, read_records bigint"
+from spark_jobs.measures.throughput import (
+    Timeline,
+    count_timeline,
+    merge_timelines,
+    timeline_table,
 )
+from spark_jobs.planted import QUIET, PlantedAttempt, PlantedRead
+
 SLOT = 100_000_000
 BEGIN = 7 * SLOT + 3
+PHASES = QUIET.model_copy(update={"load_begin_ns": BEGIN})
+Attempt = tuple[int | None, int | None, str]
+"""Times of sending and settling, and the outcome."""
 
 
-def test_events_are_counted_in_the_slot_of_their_time(spark: SparkSession) -> None:
-    """A record is sent in one slot, acknowledged in the next one, and read in the one after."""
-    attempts = [
-        (7, BEGIN, BEGIN + SLOT, "acked"),
-        (7, BEGIN + SLOT - 1, BEGIN + SLOT, "rejected"),
-        (7, None, None, "unknown"),
+def timeline(attempts: list[Attempt], received: list[int]) -> Timeline:
+    """Return the timeline of attempts and of times of receipt."""
+    unit = planted_arrays(
+        [
+            PlantedAttempt(0, seq, outcome, sent_ns=sent, settled_ns=settled)
+            for seq, (sent, settled, outcome) in enumerate(attempts)
+        ],
+        reads=[PlantedRead(None, None, place, None, at) for place, at in enumerate(received)],
+    )
+    return count_timeline(unit.attempts, unit.reads, PHASES)
+
+
+def slots(counted: Timeline) -> list[tuple[int, int, int, int]]:
+    """Return slot, sent, acknowledged and received records of each row."""
+    names = ("slot", "sent_records", "acked_records", "read_records")
+    return [
+        tuple(row[name] for name in names)  # type: ignore[misc]
+        for row in timeline_table(counted).to_pylist()
     ]
-    reads = [(7, BEGIN + 2 * SLOT), (7, BEGIN + 3 * SLOT - 1)]
-    found = timeline(
-        spark.createDataFrame(attempts, ATTEMPTS),
-        spark.createDataFrame(reads, READS),
-        spark.createDataFrame([(7, BEGIN)], TRIAL_INFO),
-    )
-    expected = [(7, 0, 2, 0, 0), (7, 1, 0, 1, 0), (7, 2, 0, 0, 2)]
-    assertDataFrameEqual(found, spark.createDataFrame(expected, TIMELINE), ignoreNullable=True)
 
 
-def test_slots_before_the_load_are_negative(spark: SparkSession) -> None:
+def test_events_are_counted_in_the_slot_of_their_time() -> None:
+    """A record is sent in one slot, acknowledged in the next one, and read in the one after."""
+    attempts: list[Attempt] = [
+        (BEGIN, BEGIN + SLOT, "acked"),
+        (BEGIN + SLOT - 1, BEGIN + SLOT, "rejected"),
+        (None, None, "unknown"),
+    ]
+    found = timeline(attempts, [BEGIN + 2 * SLOT, BEGIN + 3 * SLOT - 1])
+    assert slots(found) == [(0, 2, 0, 0), (1, 0, 1, 0), (2, 0, 0, 2)]
+
+
+def test_slots_before_the_load_are_negative() -> None:
     """A nanosecond before the load is in slot -1."""
-    reads = spark.createDataFrame([(7, BEGIN - 1), (7, BEGIN - SLOT), (7, BEGIN - SLOT - 1)], READS)
-    found = timeline(
-        spark.createDataFrame([], ATTEMPTS), reads, spark.createDataFrame([(7, BEGIN)], TRIAL_INFO)
-    )
-    assertDataFrameEqual(
-        found,
-        spark.createDataFrame([(7, -1, 0, 0, 2), (7, -2, 0, 0, 1)], TIMELINE),
-        ignoreNullable=True,
-    )
+    found = timeline([], [BEGIN - 1, BEGIN - SLOT, BEGIN - SLOT - 1])
+    assert slots(found) == [(-2, 0, 0, 1), (-1, 0, 0, 2)]
+
+
+TIMES = st.none() | st.integers(BEGIN - 2 * SLOT, BEGIN + 5 * SLOT)
+ATTEMPTS = st.lists(
+    st.tuples(TIMES, TIMES, st.sampled_from(["acked", "rejected", "unknown"])), max_size=8
+)
+RECEIVED = st.lists(st.integers(BEGIN - 2 * SLOT, BEGIN + 5 * SLOT), max_size=8)
+
+
+@given(ATTEMPTS, ATTEMPTS, RECEIVED, RECEIVED)
+def test_timelines_of_parts_merge_to_that_of_all_records(
+    one: list[Attempt], other: list[Attempt], received: list[int], received_by_other: list[int]
+) -> None:
+    """In any order; no row has only zeros."""
+    parts = [timeline(one, received), timeline(other, received_by_other)]
+    expected = slots(timeline([*one, *other], [*received, *received_by_other]))
+    assert slots(merge_timelines(parts[0], parts[1])) == expected
+    assert slots(merge_timelines(parts[1], parts[0])) == expected
+    assert all(any(counts) for _, *counts in expected)
