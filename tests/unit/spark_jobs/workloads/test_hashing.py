@@ -1,10 +1,11 @@
-"""The partitioning formulas in Spark equal plain Python, and that equals Kafka's test vectors."""
+"""The partitioning formulas over arrays equal plain Python, and that equals Kafka's vectors."""
 
 import random
 
+import numpy as np
 import pytest
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as sf
+from hypothesis import given
+from hypothesis import strategies as st
 from support.reference.hashing import crc32_partition, key_bytes, murmur2, murmur2_partition
 
 from spark_jobs.workloads import keys as hashing
@@ -31,7 +32,7 @@ def test_the_plain_crc32_is_the_standard_one() -> None:
     assert crc32_partition(b"123456789", 1 << 32) == 0xCBF43926
 
 
-def test_spark_computes_the_partitions_of_the_plain_formulas(spark: SparkSession) -> None:
+def test_arrays_give_the_partitions_of_the_plain_formulas() -> None:
     """Keys are text of one to ten digits or eight bytes, over any number of partitions."""
     chance = random.Random(42)  # noqa: S311 - not for secrets
     keys = [chance.randrange(10**digits) for digits in range(1, 10) for _ in range(60)] + [
@@ -40,24 +41,20 @@ def test_spark_computes_the_partitions_of_the_plain_formulas(spark: SparkSession
         10,
         2**31 - 1,
     ]
-    rows = [(key, text, chance.randrange(1, 50)) for key in keys for text in (True, False)]
-    frame = spark.createDataFrame(rows, "key bigint, text boolean, partitions int").repartition(1)
-    found = (
-        hashing.with_hashes(frame)
-        .select(
-            "key",
-            "text",
-            "partitions",
-            sf.expr("murmur2 % partitions"),
-            sf.expr("crc32 % partitions"),
-        )
-        .collect()
-    )
-    expected = {
-        (key, text, n): (
-            murmur2_partition(data := key_bytes(key, text=text), n),
-            crc32_partition(data, n),
-        )
-        for key, text, n in rows
-    }
-    assert {(row[0], row[1], row[2]): (row[3], row[4]) for row in found} == expected
+    partitions = [chance.randrange(1, 50) for _ in keys]
+    for text in (True, False):
+        values = hashing.key_bytes(np.array(keys, np.int64), text=text)
+        assert values == [key_bytes(key, text=text) for key in keys]
+        assert (hashing.murmur2(values) % partitions).tolist() == [
+            murmur2_partition(value, count) for value, count in zip(values, partitions, strict=True)
+        ]
+        assert (hashing.crc32(values) % partitions).tolist() == [
+            crc32_partition(value, count) for value, count in zip(values, partitions, strict=True)
+        ]
+
+
+@given(st.lists(st.binary(max_size=23), max_size=12))
+def test_values_of_any_length_are_hashed_side_by_side(values: list[bytes]) -> None:
+    """A short value next to a long one has the hash that it has alone."""
+    assert hashing.murmur2(values).tolist() == [murmur2(value) & 0x7FFF_FFFF for value in values]
+    assert hashing.crc32(values).tolist() == [crc32_partition(value, 1 << 32) for value in values]
