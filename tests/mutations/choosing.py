@@ -18,7 +18,6 @@ JUDGED_BY_HISTORIES: Final = (
         f"measures.{name}"
         for name in (
             "distribution",
-            "endings",
             "fates",
             "order",
             "reads",
