@@ -78,7 +78,7 @@ def measure(
     small = sum(ledger.attempts_rows for ledger in ledgers.trials) < C2_RECORDS
     options = f"{java_options} {C1_ONLY}" if small else java_options
     with spark_session(SessionRequest(work, log or work / "spark.log", master, options)) as spark:
-        tables = measure_ledgers(spark, ledgers)
+        tables = measure_ledgers(spark.sparkContext, ledgers)
     write_results(ledgers.files, ledgers.root, tables)
 
 
