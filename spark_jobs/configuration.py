@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 import re
 import socket
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
+from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
-
-import pyspark
 
 MASTER: Final = "spark.master"
 PYTHON: Final = "spark.pyspark.python"
@@ -33,6 +33,22 @@ _PROPERTY: Final = re.compile(r"([^\s=:]+)\s*[=:\s]\s*(.*)")
 
 class SparkSetupError(Exception):
     """Spark cannot run the job as it is configured; one line, with what to check."""
+
+
+@dataclass(frozen=True)
+class ContextRequest:
+    """Where Spark writes, and on which master it runs."""
+
+    work: Path
+    """Spark's local files and its log configuration; the caller removes it."""
+    log: Path
+    """The JVM's log and output."""
+    master: str | None = None
+    """`None`: the master of spark-submit or of Spark's configuration, else this machine's cores."""
+    java_options: str = ""
+    """Further options of the driver's JVM, quoted as for a shell; the user's replace them."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """What the user sets for this run (`--conf`)."""
 
 
 def parse_settings(texts: Iterable[str]) -> dict[str, str]:
@@ -54,8 +70,18 @@ def parse_settings(texts: Iterable[str]) -> dict[str, str]:
 
 
 def spark_home() -> Path:
-    """Return the folder of the Spark in use: SPARK_HOME, or that of the package pyspark."""
-    return Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent)
+    """Return the folder of the Spark in use: SPARK_HOME, or that of the package pyspark.
+
+    Raises:
+        SparkSetupError: there is none.
+    """
+    named = os.environ.get("SPARK_HOME")
+    if named:
+        return Path(named)
+    package = find_spec("pyspark")  # an import takes 0.3 s
+    if package is None or package.origin is None:
+        raise SparkSetupError("the package pyspark is not installed")
+    return Path(package.origin).parent
 
 
 def default_settings() -> dict[str, str]:

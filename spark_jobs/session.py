@@ -11,7 +11,6 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,11 +19,11 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
-from pyspark.sql import SparkSession
 
 from spark_jobs.configuration import (
     MASTER,
     PYTHON,
+    ContextRequest,
     SparkSetupError,
     check_master,
     default_settings,
@@ -68,22 +67,6 @@ _DRIVER_OPTIONS: Final = "spark.driver.defaultJavaOptions"
 _USER_DRIVER_OPTIONS: Final = frozenset({_DRIVER_OPTIONS, "spark.driver.extraJavaOptions"})
 
 
-@dataclass(frozen=True)
-class ContextRequest:
-    """Where Spark writes, and on which master it runs."""
-
-    work: Path
-    """Spark's local files and its log configuration; the caller removes it."""
-    log: Path
-    """The JVM's log and output."""
-    master: str | None = None
-    """`None`: the master of spark-submit or of Spark's configuration, else this machine's cores."""
-    java_options: str = ""
-    """Further options of the driver's JVM, quoted as for a shell; the user's replace them."""
-    settings: Mapping[str, str] = field(default_factory=dict)
-    """What the user sets for this run (`--conf`)."""
-
-
 @contextmanager
 def spark_context(request: ContextRequest) -> Iterator[SparkContext]:
     """Start Spark, and stop its JVM when the context ends.
@@ -113,6 +96,8 @@ def spark_context(request: ContextRequest) -> Iterator[SparkContext]:
 @contextmanager
 def _submitted_context(request: ContextRequest) -> Iterator[SparkContext]:
     """Create a context in the JVM of spark-submit."""
+    if request.master:
+        check_master(request.master)
     gateway = launch_gateway()  # type: ignore[no-untyped-call]
     user = gateway.jvm.org.apache.spark.SparkConf(True)
     own = {key: value for key, value in _SETTINGS.items() if not user.contains(key)}
@@ -246,26 +231,3 @@ def _stop(gateway: JavaGateway, context: SparkContext | None) -> None:
         process.kill()  # no effect on a process that has exited
         SparkContext._active_spark_context = None  # noqa: SLF001 - as SparkContext.stop does
         SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001 - a later one has its own JVM
-
-
-_SQL_SETTINGS: Final = {
-    "spark.driver.memory": "2g",
-    "spark.sql.ui.retainedExecutions": "1",
-    "spark.sql.maxPlanStringLength": "1000",
-    "spark.buffer.pageSize": "1m",
-    "spark.sql.shuffle.partitions": "4",
-    "spark.sql.autoBroadcastJoinThreshold": "-1",
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.session.timeZone": "UTC",
-    "spark.python.sql.dataFrameDebugging.enabled": "false",
-}
-SessionRequest = ContextRequest
-
-
-@contextmanager
-def spark_session(request: ContextRequest) -> Iterator[SparkSession]:
-    """Start a session of Spark SQL, for the job that uses DataFrames."""
-    warehouse = {"spark.sql.warehouse.dir": str(request.work / "warehouse")}
-    settings = {**_SQL_SETTINGS, **warehouse, **request.settings}
-    with spark_context(replace(request, settings=settings)) as context:
-        yield SparkSession(context)
