@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import psutil
 import pyarrow.parquet as pq
 import pytest
 
