@@ -117,8 +117,8 @@ def _own_context(request: ContextRequest) -> Iterator[SparkContext]:
     user = {**default_settings(), **request.settings}
     master = request.master or user.get(MASTER) or DEFAULT_MASTER
     check_master(master)
-    settings = {**_own_settings(request, master, user), **request.settings, MASTER: master}
-    with _variables(_environment(request, master, user)):
+    settings = {**driver_settings(request, master, user), **request.settings, MASTER: master}
+    with _variables(driver_variables(request, master, user)):
         gateway, context = _launch(request, settings), None
         try:
             context = _create(gateway)
@@ -142,7 +142,9 @@ def _launch(request: ContextRequest, settings: Mapping[str, str]) -> JavaGateway
             raise SparkSetupError(f"Spark's JVM did not start: {reason}") from error
 
 
-def _own_settings(request: ContextRequest, master: str, user: Mapping[str, str]) -> dict[str, str]:
+def driver_settings(
+    request: ContextRequest, master: str, user: Mapping[str, str]
+) -> dict[str, str]:
     """Return the job's settings; those of the user replace them."""
     settings = dict(_SETTINGS)
     if is_local(master):
@@ -154,7 +156,9 @@ def _own_settings(request: ContextRequest, master: str, user: Mapping[str, str])
     return {key: value for key, value in settings.items() if key not in user}
 
 
-def _environment(request: ContextRequest, master: str, user: Mapping[str, str]) -> dict[str, str]:
+def driver_variables(
+    request: ContextRequest, master: str, user: Mapping[str, str]
+) -> dict[str, str]:
     """Return the variables that Spark's scripts, its JVM and PySpark read."""
     variables = {
         # Without it, the launcher calls the first python3 on PATH to find it.
