@@ -59,7 +59,7 @@ from spark_jobs.measures import (
     trials,
 )
 from spark_jobs.measures.cells import cell_table
-from spark_jobs.measures.endings import ConsumerEnding, consumer_ending
+from spark_jobs.measures.reads import ConsumerEnding, consumer_ending
 from spark_jobs.workloads import assignments, copies, fields, groups, keys, loads, orders, serving
 
 if TYPE_CHECKING:

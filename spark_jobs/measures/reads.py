@@ -7,13 +7,42 @@ received there before: all but the earliest
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from spark_jobs.io.arrays import Reads
 from spark_jobs.io.columns import NO_NUMBER, BoolColumn, IntColumn
 from spark_jobs.measures.fates import RecordFates
+
+
+@dataclass(frozen=True)
+class ConsumerEnding:
+    """How the concurrent consumer ended, as its `consumer_end` event reports."""
+
+    at_ns: int
+    at_end: bool
+    """Whether it reached the end of every partition."""
+
+
+def consumer_ending(events: pa.Table) -> ConsumerEnding | None:
+    """Return how a trial's concurrent consumer ended; `None`: there is no such event.
+
+    If there were several, the latest end, and whether all reached the end of the log.
+
+    Args:
+        events: kind, at_ns, detail; the detail of `consumer_end` is a JSON object with `at_end`.
+    """
+    ends = events.filter(pc.field("kind") == "consumer_end").to_pylist()
+    if not ends:
+        return None
+    return ConsumerEnding(
+        max(end["at_ns"] for end in ends),
+        all(json.loads(end["detail"])["at_end"] for end in ends),
+    )
 
 
 @dataclass(frozen=True)
