@@ -95,7 +95,7 @@ class UnitRows:
     later_offsets: pa.Table = field(default_factory=LATER_OFFSETS.empty_table)
     """Of later units' records, as far as one of them can precede a record of this unit."""
     expired_places: pa.Table = field(default_factory=PLACES.empty_table)
-    """Where the log has an expired record of another unit."""
+    """Where the log has a visible expired record of another unit."""
 
     @classmethod
     def of_tables(cls, ledger: Ledger, tables: Mapping[str, pa.Table]) -> UnitRows:
@@ -226,7 +226,9 @@ class _BeyondUnit:
         )
         begins = self.unit.ledger.record.begin_offsets
         if begins:
-            others = rows.filter(pc.invert(is_own_row(rows["seq"], self.unit)))
+            others = rows.filter(
+                pc.and_(rows["visible"], pc.invert(is_own_row(rows["seq"], self.unit)))
+            )
             self.expired_places.extend(
                 others.filter((pc.field("partition") == partition) & (pc.field("offset") < begin))
                 .select(PLACES.names)
