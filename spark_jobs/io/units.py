@@ -75,11 +75,11 @@ class Unit:
 
     @property
     def records(self) -> int:
-        """Roughly how many records it has."""
-        if self.is_whole_trial:
-            return self.ledger.attempts_rows
-        end = min(self.end_seq, self.ledger.attempts_rows)
-        return (end - max(self.first_seq, 0)) * len(self.ledger.record.producers)
+        """How many of its records were attempted: a producer's are dense from 0."""
+        return sum(
+            max(0, min(self.end_seq, producer.records) - max(self.first_seq, 0))
+            for producer in self.ledger.record.producers
+        )
 
 
 @dataclass(frozen=True)
