@@ -298,5 +298,5 @@ def _ranges(footer: pq.FileMetaData, column: str) -> list[_Range]:
         if found is None or not found.has_min_max:
             ranges.append(_Range(_MIN_SEQ, _MAX_SEQ, has_nulls=True))
         else:
-            ranges.append(_Range(found.min, found.max, bool(found.null_count)))
+            ranges.append(_Range(found.min, found.max, has_nulls=found.null_count != 0))
     return ranges
