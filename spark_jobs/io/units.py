@@ -23,9 +23,18 @@ import pyarrow.compute as pc
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from experiments.ledger.schema import OPTIONAL_TABLES, OUTPUT, TABLES
+from experiments.ledger.schema import (
+    ABANDONED,
+    ABORTED,
+    COMMITTED,
+    FENCED,
+    OPTIONAL_TABLES,
+    OUTPUT,
+    TABLES,
+    UNKNOWN,
+)
 from experiments.ledger.validation import InvalidLedger, optional_tables
-from spark_jobs.io.columns import Columns, to_columns
+from spark_jobs.io.columns import Columns, UnknownOutcome, check_outcomes, to_columns
 from spark_jobs.io.ledgers import Ledger
 
 UNIT_RECORDS: Final = 4_000_000
@@ -37,6 +46,7 @@ LATER_OFFSETS: Final = pa.schema(
 )
 """The lowest offset of the records of later units, per partition and producer."""
 PLACES: Final = pa.schema([("partition", pa.int32()), ("offset", pa.int64())])
+TRANSACTION_OUTCOMES: Final = (COMMITTED, ABORTED, FENCED, ABANDONED, UNKNOWN)
 _SCHEMAS: Final = {**TABLES, **OPTIONAL_TABLES}
 _MIN_SEQ: Final = int(np.iinfo(np.int64).min)
 _MAX_SEQ: Final = int(np.iinfo(np.int64).max)
@@ -141,7 +151,8 @@ def read_unit(files: pafs.FileSystem, unit: Unit) -> UnitRows:
     """Read the rows of a unit, one row group of a large table at a time.
 
     Raises:
-        InvalidLedger: a file's footer is valid, but its data cannot be read.
+        InvalidLedger: a file's footer is valid, but its data cannot be read, or an outcome is
+            unknown.
     """
     columns, tables, beyond = {}, {}, _BeyondUnit(unit)
     for name in (*TABLES, *optional_tables(unit.ledger.record)):
@@ -151,8 +162,12 @@ def read_unit(files: pafs.FileSystem, unit: Unit) -> UnitRows:
                 if name in LARGE_TABLES:
                     columns[name] = _read_columns(file, name, unit, beyond)
                 else:
-                    tables[name] = file.read(use_threads=False).cast(_SCHEMAS[name])
-        except (pa.ArrowInvalid, OSError) as error:
+                    tables[name] = _read_table(file, name)
+        except UnknownOutcome as error:
+            raise InvalidLedger(
+                f"trial {unit.ledger.record.trial_id}: {name}.parquet {error}"
+            ) from error
+        except (pa.ArrowInvalid, UnicodeDecodeError, OSError) as error:
             raise InvalidLedger(
                 f"trial {unit.ledger.record.trial_id}: {name}.parquet cannot be read: "
                 "its footer is valid, but its data are not"
@@ -165,6 +180,15 @@ def read_unit(files: pafs.FileSystem, unit: Unit) -> UnitRows:
         pa.concat_tables(beyond.later_offsets),
         pa.concat_tables(beyond.expired_places),
     )
+
+
+def _read_table(file: pq.ParquetFile, name: str) -> pa.Table:
+    """Return a table with a few hundred rows."""
+    table = file.read(use_threads=False).cast(_SCHEMAS[name])
+    table.validate(full=True)
+    if name == "transactions":
+        check_outcomes(table["outcome"].unique().to_pylist(), TRANSACTION_OUTCOMES)
+    return table
 
 
 def _read_columns(file: pq.ParquetFile, name: str, unit: Unit, beyond: _BeyondUnit) -> Columns:
