@@ -11,6 +11,7 @@ from spark_jobs.planted import (
     PlantedEvent,
     PlantedLogRow,
     PlantedRead,
+    PlantedTransaction,
     PlantedTrial,
 )
 
@@ -113,7 +114,8 @@ def random_copy_trial(seed: int) -> PlantedTrial:
 def random_expired_trial(seed: int) -> PlantedTrial:
     """Return a random trial of two producers whose log's first records had expired.
 
-    Some acknowledged records are not at the offset that was reported, and other records are.
+    Some acknowledged records are not at the offset that was reported, and other records are, which
+    may be hidden.
     """
     chance = random.Random(seed)  # noqa: S311 - not for secrets
     attempts = [
@@ -128,7 +130,12 @@ def random_expired_trial(seed: int) -> PlantedTrial:
         for seq in range(12)
     ]
     log = [
-        PlantedLogRow(*chance.choice([(0, seq), (1, seq), (None, None)]), offset, partition)
+        PlantedLogRow(
+            *chance.choice([(0, seq), (1, seq), (None, None)]),
+            offset,
+            partition,
+            visible=chance.random() < 0.7,
+        )
         for partition in (0, 1)
         for offset in sorted(chance.sample(range(20), k=8))
         for seq in (chance.randrange(14),)
@@ -137,5 +144,6 @@ def random_expired_trial(seed: int) -> PlantedTrial:
         f"{seed:03d}-expired",
         attempts,
         log,
+        transactions=[PlantedTransaction(0, 0, "aborted")],
         begin_offsets={partition: chance.randrange(5, 20) for partition in (0, 1)},
     )
