@@ -32,8 +32,8 @@ from support.reference.groups import copy_counts, group_rows
 from support.reference.results import plain_result
 from support.reference.spark_results import to_plain_trials
 
-from experiments.ledger.schema import TABLES
-from spark_jobs.planted import PlantedTrial
+from experiments.ledger.schema import TABLES, Source
+from spark_jobs.planted import PlantedAttempt, PlantedEvent, PlantedLogRow, PlantedTrial
 
 HISTORIES = int(os.environ.get("ACKBENCH_UNIT_HISTORIES", "60"))
 SEED = int(os.environ.get("ACKBENCH_HISTORIES_SEED", "20"))
@@ -125,6 +125,29 @@ def test_merged_units_have_the_counts_of_groups_and_copiers(tmp_path: Path) -> N
     assert {row.pop("trial_id"): row for row in tables["copies"].to_pylist()} == {
         trial.trial_id: copy_counts(trial) for trial in trials if trial.output is not None
     }
+
+
+def test_a_cause_follows_from_what_all_units_appended(tmp_path: Path) -> None:
+    """Other units have the records around the lost ones: 2 is within an epoch, 6 to 11 are not."""
+    epochs = [*[5] * 6, *[None] * 6, *[6] * 6]
+    trial = PlantedTrial(
+        "000-between",
+        [PlantedAttempt(0, seq, offset=None) for seq in range(18)],
+        [
+            PlantedLogRow(0, seq, offset, leader_epoch=epochs[seq])
+            for offset, seq in enumerate((0, 1, 3, 4, 5, *range(12, 18)))
+        ],
+        events=[
+            PlantedEvent(at_ns, "became_leader", node, 0, epoch, offset, Source.BROKER)
+            for at_ns, node, epoch, offset in ((0, 1, 5, 0), (500_000, 2, 6, 5))
+        ],
+    )
+    found = measure_in_units(tmp_path / "sweep", [trial], Random(SEED))  # noqa: S311
+    assert [(row["kind"], row["seq"], row["cause"]) for row in found["anomalies"].to_pylist()] == [
+        ("LOST", 2, "UNATTRIBUTED"),
+        *(("LOST", seq, "NEVER_APPENDED") for seq in range(6, 12)),
+    ]
+    assert rows_by_trial(found) == rows_by_trial(measure_planted(trial))
 
 
 def rows_by_trial(tables: Mapping[str, pa.Table]) -> dict[str, Counter[str]]:

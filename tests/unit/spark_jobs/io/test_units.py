@@ -135,7 +135,7 @@ def test_every_row_belongs_to_one_unit(seqs: list[int | None], splits: list[int]
 
 LOG_ROWS = st.lists(
     st.tuples(
-        st.sampled_from([0, 0, 0, 1]),  # partition
+        st.sampled_from([0, 0, 0, 0, 0, 1]),  # partition
         st.integers(0, 30),  # offset
         st.sampled_from([None, 0, 0, 1]),  # producer
         st.integers(0, 12),  # seq
@@ -166,14 +166,15 @@ def footer_of(rows: list[PlantedLogRow], size: int, *, statistics: bool) -> pq.F
     return pq.ParquetFile(file).metadata
 
 
+@settings(max_examples=300)
 @given(
     LOG_ROWS,
     st.booleans(),
     st.integers(1, 4),
-    st.booleans(),
+    st.sampled_from([True, True, False]),
     st.tuples(st.integers(0, 13), st.integers(0, 13)).map(sorted),
     st.tuples(st.booleans(), st.booleans()),
-    st.dictionaries(st.integers(0, 1), st.integers(1, 30)),
+    st.just({}) | st.dictionaries(st.integers(0, 1), st.integers(1, 30)),
 )
 def test_every_row_that_matters_is_in_a_chosen_row_group(
     rows: list[PlantedLogRow],
@@ -238,6 +239,18 @@ def test_row_groups_without_rows_that_matter_are_not_read(
     assert row_groups(footer, Unit(ledger([14])), with_beyond=True) == [0, 1, 2, 3, 4, 5]
 
 
+@pytest.mark.parametrize(
+    ("offsets_of_later", "chosen"), [((0, 10), [0, 1]), ((6, 10), [0, 1]), ((7, 10), [1])]
+)
+def test_later_records_are_read_if_one_can_precede_an_own_one(
+    offsets_of_later: tuple[int, int], chosen: list[int]
+) -> None:
+    """Files may hold their rows in any order: the unit's own rows are at 5 and 6."""
+    ids = zip((12, 13, 4, 5), (*offsets_of_later, 5, 6), strict=True)
+    footer = footer_of([PlantedLogRow(0, seq, at) for seq, at in ids], 2, statistics=True)
+    assert row_groups(footer, Unit(ledger([14]), 4, 8), with_beyond=True) == chosen
+
+
 def test_statistics_that_do_not_count_nulls_do_not_exclude_them() -> None:
     """Another writer may leave the count out; rows without an id belong to the first unit."""
     statistics = SimpleNamespace(has_min_max=True, min=9, max=9, null_count=None)
@@ -262,6 +275,9 @@ TRIAL = PlantedTrial(
         PlantedLogRow(None, None, 13),
         PlantedLogRow(0, 7, 0, partition=1),
         PlantedLogRow(0, 2, 1, partition=1),
+        PlantedLogRow(0, 9, 0, partition=2, intact=False),
+        PlantedLogRow(0, 10, 1, partition=2, visible=False),
+        PlantedLogRow(0, 3, 2, partition=2),
     ],
     [PlantedRead(0, seq, seq, received_ns=seq) for seq in range(12)],
 )
@@ -276,13 +292,16 @@ def units_in(sweep: Path, trial: PlantedTrial, unit_records: int) -> list[UnitRo
 
 
 def test_a_unit_has_its_own_rows_and_the_offsets_of_later_records(tmp_path: Path) -> None:
-    """Of those that may precede its own: here seq 7 precedes 2 in partition 1."""
-    first, second = units_in(tmp_path, TRIAL, unit_records=8)
+    """Of those that may precede its own: here seq 7 precedes 2 in partition 1.
+
+    In partition 2, a corrupt and a hidden row precede 3: they are no records of later units.
+    """
+    first, second = units_in(tmp_path, TRIAL, unit_records=10)
     assert not first.is_whole_trial
     assert first.columns["attempts"]["seq"].tolist() == [0, 1, 2, 3, 4, 5]
     assert second.columns["attempts"]["seq"].tolist() == [6, 7, 8, 9, 10, 11]
-    assert first.columns["log"]["offset"].tolist() == [0, 1, 2, 3, 4, 5, 12, 13, 1]
-    assert second.columns["log"]["offset"].tolist() == [6, 7, 8, 9, 10, 11, 0]
+    assert first.columns["log"]["offset"].tolist() == [0, 1, 2, 3, 4, 5, 12, 13, 1, 2]
+    assert second.columns["log"]["offset"].tolist() == [6, 7, 8, 9, 10, 11, 0, 0, 1]
     assert second.columns["reads"]["intended_ns"].tolist() == [0] * 6
     lowest: dict[int, int] = {}
     for row in first.later_offsets.to_pylist():
@@ -297,7 +316,7 @@ def test_a_unit_knows_where_other_units_have_expired_records(tmp_path: Path) -> 
     """Below the begin offset of their partition; hidden rows are no records there."""
     hidden = PlantedLogRow(0, 9, 2, partition=1, visible=False)
     first, second = units_in(
-        tmp_path, replace(TRIAL, log=[*TRIAL.log, hidden], begin_offsets={0: 8, 1: 5}), 9
+        tmp_path, replace(TRIAL, log=[*TRIAL.log, hidden], begin_offsets={0: 8, 1: 5}), 10
     )
     assert places(first) == {(0, 6), (0, 7), (1, 0)}
     assert places(second) == {(0, offset) for offset in range(6)} | {(1, 1)}
