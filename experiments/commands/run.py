@@ -25,7 +25,6 @@ from experiments.messages.phrases import format_count
 from experiments.planning.new_sweep import check_machine, new_sweep, prepare_kafka
 from experiments.planning.overrides import Overrides, parse_override
 from experiments.results.read import read_results
-from experiments.results.spark_job import measuring_service
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.lookup import find_sweep
 from experiments.sweep.plan import Plan
@@ -117,8 +116,7 @@ def _run_and_show(
 ) -> int:
     log = log_of(home, sweep)
     if limits:
-        with measuring_service(home):
-            outcome = _run_until_precise(home, sweep, claim, limits)
+        outcome = _run_until_precise(home, sweep, claim, limits)
     else:
         outcome = run_dag(home, sweep, claim)
     if outcome.interrupted:
