@@ -24,7 +24,7 @@ from spark_jobs.planted import PlantedAttempt, PlantedLogRow, PlantedRead, Plant
 
 FEW_ROWS = 3
 """In a unit and in a row group, of a trial with few rows."""
-MOST_UNITS, MOST_ROW_GROUPS = 8, 24
+MOST_UNITS, MOST_ROW_GROUPS = 6, 18
 """Of a trial with many rows."""
 
 
