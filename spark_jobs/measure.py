@@ -13,14 +13,17 @@ import argparse
 import signal
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from experiments.ledger.result_tables import RESULTS
 from spark_jobs.configuration import ContextRequest, SparkSetupError, parse_settings
-from spark_jobs.io.ledgers import InvalidLedger, open_ledgers
+from spark_jobs.io.ledgers import InvalidLedger, Ledgers, open_ledgers
 from spark_jobs.io.writer import write_results
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
 
 BAD_INPUT: Final = 2
 
@@ -35,15 +38,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         settings = parse_settings(options.conf)
         with tempfile.TemporaryDirectory(prefix="ackbench-spark-", dir=options.work) as work:
-            log = options.log or Path(work, "spark.log")
-            request = ContextRequest(
-                Path(work), log, options.master, options.java_options, settings
-            )
-            measure(options.sweep, request)
-    except InvalidLedger as error:
-        return _print_error(f"measure: {error}")
-    except SparkSetupError as error:
-        return _print_error(f"spark: {error}")
+            measure(options.sweep, context_request(options, Path(work), settings))
+    except (InvalidLedger, SparkSetupError) as error:
+        print(error_line(error), file=sys.stderr)  # noqa: T201 - the command's output
+        return BAD_INPUT
     return 0
 
 
@@ -59,29 +57,64 @@ def measure(sweep: str, request: ContextRequest) -> None:
         SparkSetupError: Spark cannot run the job as it is configured.
     """
     ledgers = open_ledgers(sweep)
-    if ledgers.trials:
-        from spark_jobs.pipeline import measure_ledgers
-        from spark_jobs.session import spark_context
+    if not ledgers.trials:  # a sweep without sealed trials has results without rows: no JVM needed
+        _write_empty_results(ledgers)
+        return
+    from spark_jobs.pipeline import measure_ledgers
+    from spark_jobs.session import spark_context
 
-        with spark_context(request) as context:
-            tables = measure_ledgers(context, ledgers)
-    else:  # a sweep without sealed trials has results without rows: no JVM needed
-        tables = {name: schema.empty_table() for name, schema in RESULTS.items()}
+    with spark_context(request) as context:
+        tables = measure_ledgers(context, ledgers)
     write_results(ledgers.files, ledgers.root, tables)
 
 
-def _print_error(text: str) -> int:
-    print(" ".join(text.split()), file=sys.stderr)  # noqa: T201 - the command's output
-    return BAD_INPUT
+def measure_in(context: SparkContext, sweep: str) -> None:
+    """Measure a sweep in an application that is already running; otherwise as `measure`."""
+    ledgers = open_ledgers(sweep)
+    if not ledgers.trials:
+        _write_empty_results(ledgers)
+        return
+    from spark_jobs.pipeline import measure_ledgers
+
+    write_results(ledgers.files, ledgers.root, measure_ledgers(context, ledgers))
+
+
+def _write_empty_results(ledgers: Ledgers) -> None:
+    empty = {name: schema.empty_table() for name, schema in RESULTS.items()}
+    write_results(ledgers.files, ledgers.root, empty)
+
+
+def error_line(error: Exception) -> str:
+    """Return an error as one line, with a prefix that says what is wrong: a ledger, or Spark."""
+    prefixes = {InvalidLedger: "measure: ", SparkSetupError: "spark: "}
+    return " ".join(f"{prefixes.get(type(error), 'failed: ')}{error}".split())
+
+
+def context_request(
+    options: argparse.Namespace, work: Path, settings: Mapping[str, str]
+) -> ContextRequest:
+    """Return the request for Spark that the options of `add_spark_options` make.
+
+    Args:
+        options: parsed.
+        work: Spark's own folder.
+        settings: of `--conf`.
+    """
+    log = options.log or work / "spark.log"
+    return ContextRequest(work, log, options.master, options.java_options, settings)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="spark_jobs.measure", description="Measure a sweep's ledgers and write its results."
     )
-    parser.add_argument(
-        "sweep", help="the sweep's folder: a path, or a URI that both Arrow and Spark support"
-    )
+    parser.add_argument("sweep", help="the sweep's folder: a path, or a URI that pyarrow.fs opens")
+    add_spark_options(parser)
+    return parser
+
+
+def add_spark_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say where and how Spark runs."""
     parser.add_argument(
         "--master",
         help="Spark's master (default: that of spark-submit or of Spark's configuration, else all "
@@ -105,7 +138,6 @@ def _parser() -> argparse.ArgumentParser:
         type=Path,
         help="a folder for Spark's own files while it runs (default: the system's)",
     )
-    return parser
 
 
 if __name__ == "__main__":

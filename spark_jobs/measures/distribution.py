@@ -38,7 +38,7 @@ class Distribution:
         if np.iinfo(np.int32).min <= low and high <= np.iinfo(np.int32).max:
             values = values.astype(np.int32)  # sorted in half the time
         ordered = np.sort(values)
-        begins = np.flatnonzero(np.diff(ordered, prepend=ordered[0] - 1))
+        begins = np.flatnonzero(np.diff(ordered, prepend=ordered[:1] - 1))
         return cls(ordered[begins].astype(np.int64), np.diff(begins, append=len(ordered)))
 
     def merge(self, other: Distribution) -> Distribution:
