@@ -13,6 +13,7 @@ from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -46,14 +47,10 @@ def in_order(trial: PlantedTrial, _: Random) -> PlantedTrial:
 
 def shuffled(trial: PlantedTrial, random: Random) -> PlantedTrial:
     """Return the trial with the rows of each file in a random order."""
-    return replace(
-        trial,
-        **{
-            name: random.sample(rows, len(rows))
-            for name in TABLES
-            for rows in [getattr(trial, name)]
-        },
-    )
+    rows: dict[str, Any] = {
+        name: random.sample(getattr(trial, name), len(getattr(trial, name))) for name in TABLES
+    }
+    return replace(trial, **rows)
 
 
 def planted(histories: Sequence[History]) -> list[PlantedTrial]:

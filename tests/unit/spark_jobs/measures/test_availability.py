@@ -73,8 +73,7 @@ def rows(trial: PlantedTrial, answers: AnswersBySide) -> set[Row]:
     """Return the rows of `GAPS`."""
     names = ("partition", "side", "records", "gap_ns", "began_ns", "answered")
     return {
-        tuple(row[name] for name in names)  # type: ignore[misc]
-        for row in gap_rows(answers, trial.record("planted"))
+        tuple(row[name] for name in names) for row in gap_rows(answers, trial.record("planted"))
     }
 
 

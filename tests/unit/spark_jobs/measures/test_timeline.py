@@ -36,10 +36,7 @@ def timeline(attempts: list[Attempt], received: list[int]) -> Timeline:
 def slots(counted: Timeline) -> list[tuple[int, int, int, int]]:
     """Return slot, sent, acknowledged and received records of each row."""
     names = ("slot", "sent_records", "acked_records", "read_records")
-    return [
-        tuple(row[name] for name in names)  # type: ignore[misc]
-        for row in timeline_table(counted).to_pylist()
-    ]
+    return [tuple(row[name] for name in names) for row in timeline_table(counted).to_pylist()]
 
 
 def test_events_are_counted_in_the_slot_of_their_time() -> None:

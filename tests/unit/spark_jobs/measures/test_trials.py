@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -30,7 +31,7 @@ TRIAL = PlantedTrial(
 )
 
 
-def with_ledger(**changes: int) -> Callable[[UnitMeasures], UnitMeasures]:
+def with_ledger(**changes: Any) -> Callable[[UnitMeasures], UnitMeasures]:
     """Return a change of the ledger's row counts."""
 
     def change(measures: UnitMeasures) -> UnitMeasures:
