@@ -8,6 +8,7 @@ loopback only. With another one, addresses, resources and the executors' Python 
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -130,16 +131,29 @@ def _own_context(request: ContextRequest) -> Iterator[SparkContext]:
 def _launch(request: ContextRequest, settings: Mapping[str, str]) -> JavaGateway:
     """Start the driver's JVM, with its output in the log.
 
-    It exits when this process does, because its standard input then closes.
+    It exits when this process does, because its standard input then closes. If this process is
+    interrupted before the JVM has started, PySpark would leave it behind: it is killed.
     """
     log_begin_bytes = request.log.stat().st_size if request.log.exists() else 0
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+    before = _children()
     with request.log.open("ab") as log:
         try:
             return launch_gateway(conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
         except PySparkException as error:
             reason = _first_error(request.log, log_begin_bytes) or str(error)
             raise SparkSetupError(f"Spark's JVM did not start: {reason}") from error
+        except KeyboardInterrupt:
+            for child in _children() - before:
+                os.kill(child, signal.SIGKILL)
+                os.waitpid(child, 0)
+            raise
+
+
+def _children() -> set[int]:
+    """Return the pids of this process's children."""
+    threads = Path("/proc/self/task").iterdir()
+    return {int(pid) for thread in threads for pid in (thread / "children").read_text().split()}
 
 
 def driver_settings(
