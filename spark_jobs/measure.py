@@ -17,6 +17,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import pyarrow as pa
+
 from experiments.ledger.result_tables import RESULTS
 from spark_jobs.configuration import ContextRequest, SparkSetupError, parse_settings
 from spark_jobs.io.ledgers import InvalidLedger, Ledgers, open_ledgers
@@ -60,11 +62,10 @@ def measure(sweep: str, request: ContextRequest) -> None:
     if not ledgers.trials:  # a sweep without sealed trials has results without rows: no JVM needed
         _write_empty_results(ledgers)
         return
-    from spark_jobs.pipeline import measure_ledgers
     from spark_jobs.session import spark_context
 
     with spark_context(request) as context:
-        tables = measure_ledgers(context, ledgers)
+        tables = _measured_tables(context, ledgers)
     write_results(ledgers.files, ledgers.root, tables)
 
 
@@ -74,9 +75,15 @@ def measure_in(context: SparkContext, sweep: str) -> None:
     if not ledgers.trials:
         _write_empty_results(ledgers)
         return
+    write_results(ledgers.files, ledgers.root, _measured_tables(context, ledgers))
+
+
+def _measured_tables(context: SparkContext, ledgers: Ledgers) -> dict[str, pa.Table]:
+    from spark_jobs.executors import executor_failures
     from spark_jobs.pipeline import measure_ledgers
 
-    write_results(ledgers.files, ledgers.root, measure_ledgers(context, ledgers))
+    with executor_failures(context):
+        return measure_ledgers(context, ledgers)
 
 
 def _write_empty_results(ledgers: Ledgers) -> None:

@@ -31,7 +31,7 @@ from spark_jobs.configuration import (
     is_local,
     spark_home,
 )
-from spark_jobs.executors import ROOT, ExecutorCheck, explain_failure, send_package
+from spark_jobs.executors import ROOT, send_package
 
 JVM_EXIT_TIMEOUT_S: Final = 120
 """Long, because a JVM that trains a start-up cache (JEP 514) writes it at its exit."""
@@ -76,22 +76,14 @@ def spark_context(request: ContextRequest) -> Iterator[SparkContext]:
     request's settings replace its own.
 
     Raises:
-        SparkSetupError: the master does not answer, a setting is invalid, or the executors cannot
-            run the job.
+        SparkSetupError: the master does not answer, or Spark refuses a setting.
     """
     request.work.mkdir(parents=True, exist_ok=True)
     start = _submitted_context if "PYSPARK_GATEWAY_PORT" in os.environ else _own_context
     with start(request) as context:
         if not is_local(str(context.master)):
             send_package(context, request.work)
-        with ExecutorCheck(context) as check:
-            try:
-                yield context
-            except (Py4JError, PySparkException) as error:
-                reason = check.failure or explain_failure(str(error), context.pythonExec)
-                if reason:
-                    raise SparkSetupError(reason) from error
-                raise
+        yield context
 
 
 @contextmanager
