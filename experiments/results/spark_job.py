@@ -48,13 +48,21 @@ def measure(sweep: SweepFolder, home: Home) -> None:
             with the job's message.
         HarnessError: the job failed; with its log and the last lines of it.
     """
-    _run(
-        "spark_jobs.measure",
-        [str(sweep.root)],
-        home,
-        f"{sweep.sweep_id}/spark",
-        _cache(home).options,
-    )
+    measure_location(str(sweep.root), home, sweep.sweep_id)
+
+
+def measure_location(location: str, home: Home, name: str) -> None:
+    """Compute the results of a sweep where it is, as `measure` does.
+
+    Args:
+        location: the sweep's folder, or the URI of a published sweep.
+        home: has the job's log and cache.
+        name: the folder of the log in `logs/`.
+
+    Raises:
+        LedgerError, HarnessError: as `measure`.
+    """
+    _run("spark_jobs.measure", [location], home, f"{name}/spark", _cache(home).options)
 
 
 def ensure_spark_ready(home: Home, say: Callable[[str], None]) -> None:
