@@ -245,6 +245,8 @@ def _explain(location: Location, what: str, error: Exception) -> str:
         return f"{uri}: no credentials for the store: set {variables} ({text})"
     if variables and _CONNECTION.search(text):
         return f"{uri}: the store does not answer{_endpoint(uri)}: {text}"
+    if uri.startswith("s3:") and _REFUSED.search(text) and not os.environ.get("AWS_ACCESS_KEY_ID"):
+        return f"{uri}: the store refuses access without credentials: set {variables} ({text})"
     if variables and _REFUSED.search(text):
         return f"{uri}: the store refuses the credentials: check {variables} ({text})"
     return f"{uri} cannot be {what}: {text}"

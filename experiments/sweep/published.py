@@ -47,8 +47,10 @@ _REQUESTS: Final = 16
 class SweepStore(Frozen):
     """Where a sweep is published: `store.json` in its folder."""
 
+    store: str
+    """The store's URI, which has no credentials."""
     uri: str
-    """The store; the sweep is the folder of its id in it. It has no credentials."""
+    """The sweep's URI: the folder of its id in the store."""
 
 
 @contextmanager
@@ -85,7 +87,22 @@ def store_of_environment() -> Location | None:
 
 def keep_store(sweep: SweepFolder, store: Location) -> None:
     """Record the store in the sweep's folder, for later commands and for the tasks of a DAG."""
-    replace_file(sweep.store, SweepStore(uri=store.uri).model_dump_json(indent=1))
+    kept = SweepStore(store=store.uri, uri=store.at(sweep.sweep_id).uri)
+    replace_file(sweep.store, kept.model_dump_json(indent=1))
+
+
+def published_uri(sweep: SweepFolder) -> str | None:
+    """Return the URI of a sweep in its store; `None`: no store was named for it.
+
+    Raises:
+        LedgerError: `store.json` is truncated.
+    """
+    try:
+        return SweepStore.model_validate_json(sweep.store.read_bytes()).uri
+    except FileNotFoundError:
+        return None
+    except ValidationError as error:
+        raise LedgerError(f"{sweep.store} is truncated: name the store again") from error
 
 
 def published_location(sweep: SweepFolder) -> Location | None:
@@ -93,16 +110,11 @@ def published_location(sweep: SweepFolder) -> Location | None:
 
     Raises:
         LedgerError: `store.json` is truncated.
-        StorageError: the location in it cannot be opened.
+        StorageError: the URI in it cannot be opened.
     """
-    try:
-        kept = SweepStore.model_validate_json(sweep.store.read_bytes())
-    except FileNotFoundError:
-        return None
-    except ValidationError as error:
-        raise LedgerError(f"{sweep.store} is truncated: name the store again") from error
+    uri = published_uri(sweep)
     with _storage_errors():
-        return open_location(kept.uri).at(sweep.sweep_id)
+        return open_location(uri) if uri else None
 
 
 def publish_plan(sweep: SweepFolder, target: Location) -> None:
