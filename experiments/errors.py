@@ -27,6 +27,10 @@ class StorageError(InputError):
     """
 
 
+class SparkError(InputError):
+    """Spark cannot run the measuring job as it is configured: its master, a setting, executors."""
+
+
 class NotComparable(InputError):
     """Two sweeps cannot be compared; the text gives the reason."""
 

@@ -1,7 +1,7 @@
-"""The measuring job: from the ledgers of a sweep to its results, in one Spark session.
+"""The measuring job: from the ledgers of a sweep to its results, in one Spark application.
 
-    python -m spark_jobs.measure <sweep folder> [--master ...]
-    spark-submit [--master ...] spark_jobs/measure.py <sweep folder>
+    python -m spark_jobs.measure <sweep folder> [--master ...] [--conf key=value ...]
+    spark-submit [--master ...] [--conf key=value ...] spark_jobs/measure.py <sweep folder>
 
 It reads nothing but the folder, so every figure can be computed again from the ledgers, with the
 same bytes as a result.
@@ -13,85 +13,119 @@ import argparse
 import signal
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from experiments.ledger.result_tables import RESULTS
-from spark_jobs.io.ledgers import InvalidLedger, open_ledgers
+from spark_jobs.configuration import ContextRequest, SparkSetupError, parse_settings
+from spark_jobs.io.ledgers import InvalidLedger, Ledgers, open_ledgers
 from spark_jobs.io.writer import write_results
 
-BAD_INPUT: Final = 2
-C2_RECORDS: Final = 2_000_000
-"""From this number on, the JVM's second compiler (C2) saves more than it costs.
+if TYPE_CHECKING:
+    from pyspark import SparkContext
 
-4 trials of 80,000 records take 24 s of CPU with it, and 16 s without.
-"""
-C1_ONLY: Final = "-XX:TieredStopAtLevel=1"
+BAD_INPUT: Final = 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the job and return the exit code.
 
-    It is 0, or 2 with one line on standard error if a ledger is invalid.
+    It is 0, or 2 with one line on standard error: `measure: ...` if a ledger is invalid, `spark:
+    ...` if Spark cannot run the job as it is configured.
     """
     options = _parser().parse_args(arguments)
     try:
+        settings = parse_settings(options.conf)
         with tempfile.TemporaryDirectory(prefix="ackbench-spark-", dir=options.work) as work:
-            measure(options.sweep, Path(work), options.log, options.master, options.java_options)
-    except InvalidLedger as error:
-        print(f"measure: {error}", file=sys.stderr)  # noqa: T201 - the command's output
+            measure(options.sweep, context_request(options, Path(work), settings))
+    except (InvalidLedger, SparkSetupError) as error:
+        print(error_line(error), file=sys.stderr)  # noqa: T201 - the command's output
         return BAD_INPUT
     return 0
 
 
-def measure(
-    sweep: str,
-    work: Path,
-    log: Path | None = None,
-    master: str | None = None,
-    java_options: str = "",
-) -> None:
+def measure(sweep: str, request: ContextRequest) -> None:
     """Measure all sealed trials of a sweep and write `results/`; on an error it stays unchanged.
 
     Args:
         sweep: the sweep's folder, as a path or a URI.
-        work: a folder for Spark's files; the caller removes it.
-        log: the file of Spark's log; `None`: in `work`.
-        master: Spark's master; `None`: the one of spark-submit, else this machine.
-        java_options: further options of the driver's JVM.
+        request: where Spark runs and writes.
 
     Raises:
         InvalidLedger: a ledger is incomplete, truncated, of another version or of another trial.
+        SparkSetupError: Spark cannot run the job as it is configured.
     """
     ledgers = open_ledgers(sweep)
     if not ledgers.trials:  # a sweep without sealed trials has results without rows: no JVM needed
-        write_results(
-            ledgers.files,
-            ledgers.root,
-            {name: schema.empty_table() for name, schema in RESULTS.items()},
-        )
+        _write_empty_results(ledgers)
         return
     from spark_jobs.pipeline import measure_ledgers
-    from spark_jobs.session import SessionRequest, spark_session
+    from spark_jobs.session import spark_context
 
-    small = sum(ledger.attempts_rows for ledger in ledgers.trials) < C2_RECORDS
-    options = f"{java_options} {C1_ONLY}" if small else java_options
-    with spark_session(SessionRequest(work, log or work / "spark.log", master, options)) as spark:
-        tables = measure_ledgers(spark, ledgers)
+    with spark_context(request) as context:
+        tables = measure_ledgers(context, ledgers)
     write_results(ledgers.files, ledgers.root, tables)
+
+
+def measure_in(context: SparkContext, sweep: str) -> None:
+    """Measure a sweep in an application that is already running; otherwise as `measure`."""
+    ledgers = open_ledgers(sweep)
+    if not ledgers.trials:
+        _write_empty_results(ledgers)
+        return
+    from spark_jobs.pipeline import measure_ledgers
+
+    write_results(ledgers.files, ledgers.root, measure_ledgers(context, ledgers))
+
+
+def _write_empty_results(ledgers: Ledgers) -> None:
+    empty = {name: schema.empty_table() for name, schema in RESULTS.items()}
+    write_results(ledgers.files, ledgers.root, empty)
+
+
+def error_line(error: Exception) -> str:
+    """Return an error as one line, with a prefix that says what is wrong: a ledger, or Spark."""
+    prefixes = {InvalidLedger: "measure: ", SparkSetupError: "spark: "}
+    return " ".join(f"{prefixes.get(type(error), 'failed: ')}{error}".split())
+
+
+def context_request(
+    options: argparse.Namespace, work: Path, settings: Mapping[str, str]
+) -> ContextRequest:
+    """Return the request for Spark that the options of `add_spark_options` make.
+
+    Args:
+        options: parsed.
+        work: Spark's own folder.
+        settings: of `--conf`.
+    """
+    log = options.log or work / "spark.log"
+    return ContextRequest(work, log, options.master, options.java_options, settings)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="spark_jobs.measure", description="Measure a sweep's ledgers and write its results."
     )
-    parser.add_argument(
-        "sweep", help="the sweep's folder: a path, or a URI that both Arrow and Spark support"
-    )
+    parser.add_argument("sweep", help="the sweep's folder: a path, or a URI that pyarrow.fs opens")
+    add_spark_options(parser)
+    return parser
+
+
+def add_spark_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say where and how Spark runs."""
     parser.add_argument(
         "--master",
-        help="Spark's master (default: that of spark-submit, else all cores of this machine)",
+        help="Spark's master (default: that of spark-submit or of Spark's configuration, else all "
+        "cores of this machine)",
+    )
+    parser.add_argument(
+        "--conf",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a setting of Spark; may be repeated, and replaces that of spark-defaults.conf",
     )
     parser.add_argument(
         "--java-options",
@@ -104,7 +138,6 @@ def _parser() -> argparse.ArgumentParser:
         type=Path,
         help="a folder for Spark's own files while it runs (default: the system's)",
     )
-    return parser
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
-"""Runs the Spark job in a separate process.
+"""Runs the Spark job in a separate process, whose memory and output stay out of this one.
 
-The memory and the output of its JVM stay out of this process.
+`ACKBENCH_SPARK_MASTER` and `ACKBENCH_SPARK_CONF` (one `key=value` per line) name Spark's master and
+settings. As variables they also reach the tasks of a DAG.
 """
 
 from __future__ import annotations
@@ -8,36 +9,67 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from experiments.errors import LedgerError
+from experiments.errors import LedgerError, SparkError
 from experiments.sweep.folder import SweepFolder
-from infra.errors import HarnessError
+from infra.errors import HarnessError, InputError
 from infra.jvm.runtime import java_environment, spark_java_home
 from infra.jvm.startup_cache import StartupCache, quote_java_options, spark_startup_cache
 from infra.machine.home import REPOSITORY, Home
 from infra.process.log_tail import last_lines, read_from
 from infra.process.processes import spawn_dying_with_parent
 
-JAVA_OPTIONS: Final = ("-XX:+UseSerialGC", "-XX:-UsePerfData")
+MASTER_VARIABLE: Final = "ACKBENCH_SPARK_MASTER"
+SETTINGS_VARIABLE: Final = "ACKBENCH_SPARK_CONF"
+SERVICE_VARIABLE: Final = "ACKBENCH_MEASURING_SERVICE"
+"""The folder of a running measuring service, for this process and its children."""
+_SOCKET: Final = "measure.sock"
+_OK: Final = "ok"
+JAVA_OPTIONS: Final = ("-XX:+UseSerialGC", "-XX:-UsePerfData", "-XX:TieredStopAtLevel=1")
 """The serial collector starts fastest and suits few cores.
 
-Performance data would be written to a file outside the home folder.
+Performance data would be written to a file outside the home folder. The JVM only passes bytes
+between Python processes, so its second compiler (C2) does not pay off.
 """
-_BAD_LEDGER: Final = 2
-_ANSWER: Final = "measure: "
-"""Prefix of the job's own line in the output of the JVM (`spark_jobs.measure`)."""
+_BAD_INPUT: Final = 2
+_ANSWERS: Final[Mapping[str, type[InputError]]] = {"measure: ": LedgerError, "spark: ": SparkError}
+"""Prefixes of the job's own line in the output of the JVM (`spark_jobs.measure`), and its error."""
 _LAST_LINES: Final = 15
 _END_S: Final = 20.0
 """How long the job and its JVM may take to exit after SIGINT, seconds."""
 _WORK: Final = ".spark-"
 """Prefix of the name of the folder of Spark's own files; the pid of its owner follows."""
+
+
+def configure_spark(master: str | None, settings: Sequence[str]) -> None:
+    """Set master and settings of all jobs that this process and its children start.
+
+    Args:
+        master: Spark's master; `None`: that of the environment or of Spark's configuration.
+        settings: Spark's settings as `key=value`; none: those of the environment.
+
+    Raises:
+        InputError: a setting has another form.
+    """
+    for setting in settings:
+        if not setting.startswith("spark.") or "=" not in setting or "\n" in setting:
+            raise InputError(
+                f"--conf {setting}: give a setting of Spark as key=value, such as "
+                "spark.executor.memory=2g"
+            )
+    if master:
+        os.environ[MASTER_VARIABLE] = master
+    if settings:
+        os.environ[SETTINGS_VARIABLE] = "\n".join(settings)
 
 
 def measure(sweep: SweepFolder, home: Home) -> None:
@@ -46,6 +78,7 @@ def measure(sweep: SweepFolder, home: Home) -> None:
     Raises:
         LedgerError: a ledger is incomplete, truncated, of another version or of another trial;
             with the job's message.
+        SparkError: Spark cannot run the job as it is configured; with the job's message.
         HarnessError: the job failed; with its log and the last lines of it.
     """
     measure_location(str(sweep.root), home, sweep.sweep_id)
@@ -60,9 +93,84 @@ def measure_location(location: str, home: Home, name: str) -> None:
         name: the folder of the log in `logs/`.
 
     Raises:
-        LedgerError, HarnessError: as `measure`.
+        LedgerError, SparkError, HarnessError: as `measure`.
     """
-    _run("spark_jobs.measure", [location], home, f"{name}/spark", _cache(home).options)
+    service = os.environ.get(SERVICE_VARIABLE)
+    answer = _ask(Path(service), location) if service else None
+    if answer == _OK:
+        return
+    if answer is not None:
+        raise _error_of(answer) or HarnessError(f"the measuring service failed: {answer}")
+    _run(
+        "spark_jobs.measure",
+        [location, *_spark_arguments()],
+        home,
+        f"{name}/spark",
+        _cache(home).options,
+    )
+
+
+@contextmanager
+def measuring_service(home: Home) -> Iterator[None]:
+    """Measure all sweeps of this process and its children in one Spark application.
+
+    It starts in the background, while the first sweep runs. If it ends before the context does,
+    sweeps are measured by a job of their own again.
+    """
+    with ExitStack() as stack:
+        folder = stack.enter_context(_own_folder(home))
+        listener = _listening(folder)
+        stack.enter_context(
+            _job(
+                "spark_jobs.service",
+                [f"--socket={listener.fileno()}", *_spark_arguments()],
+                home,
+                "service/spark",
+                _cache(home).options,
+                (listener.fileno(),),
+            )
+        )
+        listener.close()  # the service has it now: once that has ended, connections are refused
+        os.environ[SERVICE_VARIABLE] = str(folder)
+        stack.callback(os.environ.pop, SERVICE_VARIABLE)
+        yield
+
+
+def _listening(folder: Path) -> socket.socket:
+    """Return a socket in a folder, for connections of the folder's owner."""
+    listener = socket.socket(socket.AF_UNIX)
+    with _short_path(folder) as path:
+        listener.bind(path)
+    listener.listen()
+    return listener
+
+
+@contextmanager
+def _short_path(folder: Path) -> Iterator[str]:
+    """Yield a path of the socket in a folder that is short enough for one: below 108 bytes."""
+    descriptor = os.open(folder, os.O_PATH)
+    try:
+        yield f"/proc/self/fd/{descriptor}/{_SOCKET}"
+    finally:
+        os.close(descriptor)
+
+
+def _ask(service: Path, location: str) -> str | None:
+    """Return the answer of a measuring service; `None`: it does not run.
+
+    Args:
+        service: the folder with its socket.
+        location: of the sweep.
+    """
+    try:
+        with socket.socket(socket.AF_UNIX) as connection, _short_path(service) as path:
+            connection.connect(path)
+            with connection.makefile("rw", encoding="utf-8") as stream:
+                stream.write(f"{location}\n")
+                stream.flush()
+                return stream.readline().rstrip("\n") or None
+    except (ConnectionError, FileNotFoundError):
+        return None
 
 
 def ensure_spark_ready(home: Home, say: Callable[[str], None]) -> None:
@@ -83,42 +191,74 @@ def ensure_spark_ready(home: Home, say: Callable[[str], None]) -> None:
         _run("spark_jobs.rehearse", [], home, "setup/spark", options)
 
 
+def _spark_arguments() -> list[str]:
+    """Return the job's arguments for the master and the settings that the environment names."""
+    master = os.environ.get(MASTER_VARIABLE)
+    settings = os.environ.get(SETTINGS_VARIABLE, "").splitlines()
+    return [
+        *([f"--master={master}"] if master else []),
+        *(f"--conf={setting}" for setting in settings if setting),
+    ]
+
+
 def _cache(home: Home) -> StartupCache:
     return spark_startup_cache(home.cache, JAVA_OPTIONS)
+
+
+@dataclass(frozen=True)
+class _Job:
+    """A process of the job that runs."""
+
+    process: subprocess.Popen[Any]
+    log: Path
+    log_begin_bytes: int
+    """Where its own lines in the log begin."""
+
+
+@contextmanager
+def _job(
+    module: str,
+    arguments: Sequence[str],
+    home: Home,
+    log_name: str,
+    cache_options: Sequence[str],
+    descriptors: Sequence[int] = (),
+) -> Iterator[_Job]:
+    """Start a module of the job, and end it with the context.
+
+    Its output goes to `<home>/logs/<log_name>.log`. It inherits the descriptors.
+    """
+    log = home.logs / f"{log_name}.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log_begin_bytes = log.stat().st_size if log.exists() else 0
+    with _own_folder(home) as work, log.open("ab") as output:
+        options = [
+            f"--java-options={quote_java_options([*JAVA_OPTIONS, *cache_options])}",
+            f"--log={log}",
+        ]
+        process = spawn_dying_with_parent(
+            [sys.executable, "-m", module, *arguments, *options],
+            env=_environment(home, work),
+            cwd=REPOSITORY,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            pass_fds=descriptors,
+        )
+        try:
+            yield _Job(process, log, log_begin_bytes)
+        finally:
+            _end(process)
 
 
 def _run(
     module: str, arguments: Sequence[str], home: Home, log_name: str, cache_options: Sequence[str]
 ) -> None:
-    """Run a module of the job and wait for it; its output goes to `<home>/logs/<log_name>.log`."""
-    log = home.logs / f"{log_name}.log"
-    log.parent.mkdir(parents=True, exist_ok=True)
-    log_begin_bytes = log.stat().st_size if log.exists() else 0
-    with (
-        tempfile.TemporaryDirectory(
-            prefix=f"{_WORK}{os.getpid()}-", dir=_cleaned(home.cache), ignore_cleanup_errors=True
-        ) as work,
-        log.open("ab") as output,
-    ):
-        options = [
-            f"--java-options={quote_java_options([*JAVA_OPTIONS, *cache_options])}",
-            f"--log={log}",
-        ]
-        command = [sys.executable, "-m", module, *arguments, *options]
-        job = spawn_dying_with_parent(
-            command,
-            env=_environment(home, Path(work)),
-            cwd=REPOSITORY,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-        )
-        try:
-            code = job.wait()
-        finally:
-            _end(job)
+    """Run a module of the job to its end."""
+    with _job(module, arguments, home, log_name, cache_options) as job:
+        code = job.process.wait()
     if code:
-        raise _failure(code, log, log_begin_bytes)
+        raise _failure(code, job)
 
 
 def _end(job: subprocess.Popen[Any]) -> None:
@@ -132,6 +272,15 @@ def _end(job: subprocess.Popen[Any]) -> None:
             job.wait(_END_S)
     job.kill()  # no effect on one that has ended
     job.wait()
+
+
+@contextmanager
+def _own_folder(home: Home) -> Iterator[Path]:
+    """Yield a folder for files of a job, which is removed with it."""
+    with tempfile.TemporaryDirectory(
+        prefix=f"{_WORK}{os.getpid()}-", dir=_cleaned(home.cache), ignore_cleanup_errors=True
+    ) as folder:
+        yield Path(folder)
 
 
 def _cleaned(cache: Path) -> Path:
@@ -148,17 +297,24 @@ def _environment(home: Home, work: Path) -> dict[str, str]:
     java = {
         "JAVA_HOME": str(spark_java_home(home.cache)),
         "TMPDIR": str(work),
-        "SPARK_LOCAL_IP": "127.0.0.1",
     }
     return {**java_environment(os.environ), **java}
 
 
-def _failure(code: int, log: Path, log_begin_bytes: int) -> Exception:
-    lines = read_from(log, log_begin_bytes).splitlines()
-    answers = [line.removeprefix(_ANSWER) for line in lines if line.startswith(_ANSWER)]
-    if code == _BAD_LEDGER and answers:
-        return LedgerError(answers[-1])
+def _failure(code: int, job: _Job) -> Exception:
+    lines = read_from(job.log, job.log_begin_bytes).splitlines() if code == _BAD_INPUT else []
+    for line in reversed(lines):
+        if error := _error_of(line):
+            return error
     return HarnessError(
-        f"the Spark job failed with exit code {code}; last lines of {log}:\n"
-        + "\n".join(last_lines(log, _LAST_LINES, since_bytes=log_begin_bytes))
+        f"the Spark job failed with exit code {code}; last lines of {job.log}:\n"
+        + "\n".join(last_lines(job.log, _LAST_LINES, since_bytes=job.log_begin_bytes))
     )
+
+
+def _error_of(line: str) -> InputError | None:
+    """Return the error that a line of the job reports; `None`: it reports none."""
+    for prefix, error in _ANSWERS.items():
+        if line.startswith(prefix):
+            return error(line.removeprefix(prefix))
+    return None
