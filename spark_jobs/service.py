@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 while True:
                     _answer(listener, context)
         except SparkSetupError as error:
-            while True:  # whoever asks is told why
+            while True:  # each request gets the reason
                 _answer(listener, error)
     return 0
 
