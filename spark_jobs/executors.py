@@ -18,7 +18,7 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
-from spark_jobs.configuration import GUIDE, SparkSetupError, is_local
+from spark_jobs.configuration import GUIDE, SparkJobError, SparkSetupError, is_local
 
 EXECUTOR_TIMEOUT_S: Final = 180.0
 """How long to wait for the first executor. A standalone master starts one in a few seconds."""
@@ -29,6 +29,7 @@ _MISSING_MODULE: Final = re.compile(r"ModuleNotFoundError: No module named '([^'
 _OTHER_VERSION: Final = re.compile(
     r"Python in worker has different version: (\S+) than that in driver: (\S+),"
 )
+_STOPPED: Final = re.compile("stopped SparkContext|SparkContext was shut down")
 _NO_PROGRAM: Final = re.compile(r'Cannot run program "([^"]+)"')
 
 
@@ -69,7 +70,19 @@ def explain_failure(text: str, python: str) -> str | None:
             f"an executor cannot run its Python {program[1]}: set PYSPARK_PYTHON to a Python that "
             f"every executor has ({GUIDE})"
         )
+    if _STOPPED.search(text):
+        return (
+            "the master stopped the application or never accepted it: check in Spark's log that "
+            "the address is that of a Spark master, and that the cluster's Spark has the driver's "
+            "version"
+        )
     return None
+
+
+def _last_error(text: str) -> str:
+    """Return the last line before the first Java trace: the message of an executor's exception."""
+    before_trace = text.partition("\n\tat ")[0].splitlines()
+    return next((line for line in reversed(before_trace) if line.strip()), text).strip()
 
 
 @contextmanager
@@ -80,6 +93,7 @@ def executor_failures(context: SparkContext) -> Iterator[None]:
 
     Raises:
         SparkSetupError: the executors cannot run the job; one line.
+        SparkJobError: the job failed for another reason.
     """
     watch = _ExecutorWatch(context)
     timer = threading.Timer(EXECUTOR_TIMEOUT_S, watch.check)
@@ -89,10 +103,13 @@ def executor_failures(context: SparkContext) -> Iterator[None]:
     try:
         yield
     except (Py4JError, PySparkException) as error:
-        reason = watch.failure or explain_failure(str(error), context.pythonExec)
+        text = str(error)  # which is lost when the JVM exits
+        reason = watch.failure or explain_failure(text, context.pythonExec)
         if reason:
-            raise SparkSetupError(reason) from error
-        raise
+            raise SparkSetupError(reason) from None
+        failure = SparkJobError(_last_error(text))
+        failure.add_note(text)
+        raise failure from None
     finally:
         timer.cancel()
 

@@ -13,6 +13,7 @@ import argparse
 import signal
 import sys
 import tempfile
+import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -20,9 +21,15 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from experiments.ledger.result_tables import RESULTS
-from spark_jobs.configuration import ContextRequest, SparkSetupError, parse_settings
+from spark_jobs.configuration import (
+    ContextRequest,
+    SparkJobError,
+    SparkSetupError,
+    parse_settings,
+)
 from spark_jobs.io.ledgers import InvalidLedger, Ledgers, open_ledgers
 from spark_jobs.io.writer import write_results
+from spark_jobs.python_daemon import forgo_pandas
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -36,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the job and return the exit code.
 
     It is 0, or 2 with one line on standard error: `measure: ...` if a ledger is invalid, `spark:
-    ...` if Spark cannot run the job as it is configured.
+    ...` if Spark cannot run the job as it is configured; 1 if the job failed.
     """
     options = _parser().parse_args(arguments)
     try:
@@ -46,6 +53,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (InvalidLedger, SparkSetupError) as error:
         print(error_line(error), file=sys.stderr)  # noqa: T201 - the command's output
         return BAD_INPUT
+    except SparkJobError as error:
+        traceback.print_exc()
+        print(error_line(error), file=sys.stderr)  # noqa: T201 - the command's output
+        return 1
     return 0
 
 
@@ -167,6 +178,7 @@ def add_spark_options(parser: argparse.ArgumentParser) -> None:
 
 
 if __name__ == "__main__":
+    forgo_pandas()
     # A background job of a shell inherits that SIGINT is ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     raise SystemExit(main())
