@@ -13,26 +13,37 @@ import argparse
 import signal
 import sys
 import tempfile
+import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import pyarrow as pa
+
 from experiments.ledger.result_tables import RESULTS
-from spark_jobs.configuration import ContextRequest, SparkSetupError, parse_settings
+from spark_jobs.configuration import (
+    ContextRequest,
+    SparkJobError,
+    SparkSetupError,
+    parse_settings,
+)
 from spark_jobs.io.ledgers import InvalidLedger, Ledgers, open_ledgers
 from spark_jobs.io.writer import write_results
+from spark_jobs.python_daemon import forgo_pandas
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
 BAD_INPUT: Final = 2
+UNIT_RECORDS_SETTING: Final = "spark.ackbench.unitRecords"
+"""Spark's setting for the most records that a task holds."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the job and return the exit code.
 
     It is 0, or 2 with one line on standard error: `measure: ...` if a ledger is invalid, `spark:
-    ...` if Spark cannot run the job as it is configured.
+    ...` if Spark cannot run the job as it is configured; 1 if the job failed.
     """
     options = _parser().parse_args(arguments)
     try:
@@ -42,6 +53,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (InvalidLedger, SparkSetupError) as error:
         print(error_line(error), file=sys.stderr)  # noqa: T201 - the command's output
         return BAD_INPUT
+    except SparkJobError as error:
+        traceback.print_exc()
+        print(error_line(error), file=sys.stderr)  # noqa: T201 - the command's output
+        return 1
     return 0
 
 
@@ -58,36 +73,58 @@ def measure(sweep: str, request: ContextRequest) -> None:
     """
     ledgers = open_ledgers(sweep)
     if not ledgers.trials:  # a sweep without sealed trials has results without rows: no JVM needed
-        _write_empty_results(ledgers)
+        write_results(ledgers.files, ledgers.root, _no_results())
         return
-    from spark_jobs.pipeline import measure_ledgers
     from spark_jobs.session import spark_context
 
     with spark_context(request) as context:
-        tables = measure_ledgers(context, ledgers)
+        tables = _measured(context, ledgers)
     write_results(ledgers.files, ledgers.root, tables)
 
 
 def measure_in(context: SparkContext, sweep: str) -> None:
     """Measure a sweep in an application that is already running; otherwise as `measure`."""
     ledgers = open_ledgers(sweep)
-    if not ledgers.trials:
-        _write_empty_results(ledgers)
-        return
+    tables = _measured(context, ledgers) if ledgers.trials else _no_results()
+    write_results(ledgers.files, ledgers.root, tables)
+
+
+def _measured(context: SparkContext, ledgers: Ledgers) -> dict[str, pa.Table]:
+    from spark_jobs.executors import executor_failures
     from spark_jobs.pipeline import measure_ledgers
 
-    write_results(ledgers.files, ledgers.root, measure_ledgers(context, ledgers))
+    with executor_failures(context):
+        return measure_ledgers(context, ledgers, unit_records(context))
 
 
-def _write_empty_results(ledgers: Ledgers) -> None:
-    empty = {name: schema.empty_table() for name, schema in RESULTS.items()}
-    write_results(ledgers.files, ledgers.root, empty)
+def _no_results() -> dict[str, pa.Table]:
+    return {name: schema.empty_table() for name, schema in RESULTS.items()}
+
+
+def unit_records(context: SparkContext) -> int:
+    """Return the most records of a unit: the setting `UNIT_RECORDS_SETTING`, or the default.
+
+    Raises:
+        SparkSetupError: the setting is not a whole number above 0.
+    """
+    from spark_jobs.io.units import UNIT_RECORDS
+
+    value = context.getConf().get(UNIT_RECORDS_SETTING, str(UNIT_RECORDS)) or ""
+    if not value.isdecimal() or not int(value):
+        raise SparkSetupError(
+            f"{UNIT_RECORDS_SETTING}={value}: allowed is a whole number of records from 1 on"
+        )
+    return int(value)
 
 
 def error_line(error: Exception) -> str:
     """Return an error as one line, with a prefix that says what is wrong: a ledger, or Spark."""
-    prefixes = {InvalidLedger: "measure: ", SparkSetupError: "spark: "}
-    return " ".join(f"{prefixes.get(type(error), 'failed: ')}{error}".split())
+    prefix = "failed: "
+    if isinstance(error, InvalidLedger):
+        prefix = "measure: "
+    elif isinstance(error, SparkSetupError):
+        prefix = "spark: "
+    return " ".join(f"{prefix}{error}".split())
 
 
 def context_request(
@@ -141,6 +178,7 @@ def add_spark_options(parser: argparse.ArgumentParser) -> None:
 
 
 if __name__ == "__main__":
+    forgo_pandas()
     # A background job of a shell inherits that SIGINT is ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     raise SystemExit(main())

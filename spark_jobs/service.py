@@ -24,6 +24,7 @@ from pyspark import SparkContext
 
 from spark_jobs.configuration import SparkSetupError, parse_settings
 from spark_jobs.measure import add_spark_options, context_request, error_line, measure_in
+from spark_jobs.python_daemon import forgo_pandas
 from spark_jobs.session import spark_context
 
 OK: Final = "ok"
@@ -50,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 while True:
                     _answer(listener, context)
         except SparkSetupError as error:
-            while True:  # whoever asks is told why
+            while True:  # each request gets the reason
                 _answer(listener, error)
     return 0
 
@@ -77,5 +78,6 @@ def _measured(sweep: str, context: SparkContext | SparkSetupError) -> str:
 
 
 if __name__ == "__main__":
+    forgo_pandas()
     signal.signal(signal.SIGINT, signal.default_int_handler)
     raise SystemExit(main())

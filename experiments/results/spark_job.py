@@ -81,7 +81,21 @@ def measure(sweep: SweepFolder, home: Home) -> None:
         SparkError: Spark cannot run the job as it is configured; with the job's message.
         HarnessError: the job failed; with its log and the last lines of it.
     """
-    location, service = str(sweep.root), os.environ.get(SERVICE_VARIABLE)
+    measure_location(str(sweep.root), home, sweep.sweep_id)
+
+
+def measure_location(location: str, home: Home, name: str) -> None:
+    """Compute the results of a sweep where it is, as `measure` does.
+
+    Args:
+        location: the sweep's folder, or the URI of a published sweep.
+        home: has the job's log and cache.
+        name: the folder of the log in `logs/`.
+
+    Raises:
+        LedgerError, SparkError, HarnessError: as `measure`.
+    """
+    service = os.environ.get(SERVICE_VARIABLE)
     answer = _ask(Path(service), location) if service else None
     if answer == _OK:
         return
@@ -91,7 +105,7 @@ def measure(sweep: SweepFolder, home: Home) -> None:
         "spark_jobs.measure",
         [location, *_spark_arguments()],
         home,
-        f"{sweep.sweep_id}/spark",
+        f"{name}/spark",
         _cache(home).options,
     )
 

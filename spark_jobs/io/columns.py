@@ -89,8 +89,8 @@ def check_outcomes(names: Iterable[str | None], allowed: Sequence[str]) -> None:
 def _dtype(kind: pa.DataType) -> type[np.generic]:
     if pa.types.is_dictionary(kind):
         return np.int8
-    dtype: type[np.generic] = kind.to_pandas_dtype()
-    return dtype
+    empty: NDArray[Any] = pa.array([], kind).to_numpy(zero_copy_only=False)  # needs no pandas
+    return empty.dtype.type
 
 
 def _values(chunk: pa.Array) -> NDArray[Any]:

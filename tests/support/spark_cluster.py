@@ -45,10 +45,9 @@ class SparkCluster:
     driver_settings: tuple[str, ...] = (
         f"spark.driver.host={LOOPBACK}",
         f"spark.driver.bindAddress={LOOPBACK}",
-        f"spark.driver.defaultJavaOptions={_JAVA_OPTIONS}",
         f"spark.executor.defaultJavaOptions={_JAVA_OPTIONS}",
     )
-    """Settings with which an application on this machine listens on loopback and starts fast."""
+    """Settings with which an application on this machine uses loopback and starts fast."""
 
     def state(self) -> Mapping[str, Any]:
         """Return the master's own account of its workers and applications."""

@@ -40,3 +40,11 @@ def test_a_program_that_does_not_exist_is_named() -> None:
 def test_another_failure_is_not_explained() -> None:
     """It keeps its trace."""
     assert explain_failure("java.lang.OutOfMemoryError: Java heap space", "python3") is None
+
+
+def test_an_application_that_the_master_stopped_is_explained() -> None:
+    """So Spark reports a master that never answered a registration."""
+    trace = "java.lang.IllegalStateException: Cannot call methods on a stopped SparkContext."
+    reason = explain_failure(trace, "python3")
+    assert reason is not None
+    assert reason.startswith("the master stopped the application or never accepted it: ")

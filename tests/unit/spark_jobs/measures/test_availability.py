@@ -15,7 +15,7 @@ from spark_jobs.measures.availability import (
     SLOT_NS,
     Answers,
     AnswersBySide,
-    Gap,
+    LongestGap,
     acknowledgements,
     deliveries,
     gap_rows,
@@ -186,7 +186,7 @@ def test_the_longest_gap_is_that_of_all_sorted_times(
         begin = answered[0] if answered else 0
     edges = [begin, *answered, due_ns]
     gaps = [
-        Gap(before, after - before, answered=number < len(answered))
+        LongestGap(before, after - before, answered=number < len(answered))
         for number, (before, after) in enumerate(pairwise(edges))
         if number in {0, len(answered)} or before // SLOT_NS != after // SLOT_NS
     ]

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs.measures.distribution import Distribution
 from spark_jobs.measures.latency import histogram
+from spark_jobs.measures.value_counts import ValueCounts
 
 
 def buckets(values: list[int]) -> list[tuple[int, int, int]]:
     """Return the lower bound, the upper bound and the records of each bucket."""
-    columns = histogram(Distribution.of(np.array(values, np.int64)))
+    columns = histogram(ValueCounts.of(np.array(values, np.int64)))
     return list(zip(*(column.tolist() for column in columns), strict=True))
 
 

@@ -12,7 +12,6 @@ from support.measured import planted_arrays
 
 from experiments.ledger.record import Phases
 from experiments.ledger.result_tables import QUANTILES, Measure, Phase
-from spark_jobs.measures.distribution import Distribution
 from spark_jobs.measures.fates import count_rows
 from spark_jobs.measures.latency import (
     Latencies,
@@ -23,6 +22,7 @@ from spark_jobs.measures.latency import (
     merge_latencies,
     quantile_rows,
 )
+from spark_jobs.measures.value_counts import ValueCounts
 from spark_jobs.planted import QUIET, PlantedAttempt, PlantedRead
 
 US = 1000
@@ -59,9 +59,9 @@ def counts(latencies: Latencies) -> Found:
     }
 
 
-def distribution(*us: int) -> Distribution:
+def distribution(*us: int) -> ValueCounts:
     """Return the distribution of latencies in microseconds."""
-    return Distribution.of(np.array(us, np.int64))
+    return ValueCounts.of(np.array(us, np.int64))
 
 
 def quantiles(latencies: Latencies) -> dict[tuple[str, str], tuple[int, ...]]:

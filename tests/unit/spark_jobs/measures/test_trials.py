@@ -11,8 +11,8 @@ import pytest
 
 from experiments.ledger.result_tables import Measure, Phase
 from spark_jobs.io.ledgers import InvalidLedger, Ledger
-from spark_jobs.measures.distribution import Distribution
 from spark_jobs.measures.reads import ReadCounts
+from spark_jobs.measures.value_counts import ValueCounts
 from spark_jobs.pipeline import UnitMeasures, measure_unit, trial_tables
 from spark_jobs.planted import (
     PlantedAttempt,
@@ -53,9 +53,7 @@ def without_latency(measure: Measure) -> Callable[[UnitMeasures], UnitMeasures]:
 
 def without_slots(column: str) -> Callable[[UnitMeasures], UnitMeasures]:
     """Return a change that removes a column's counts from the timeline."""
-    return lambda measures: replace(
-        measures, timeline={**measures.timeline, column: Distribution()}
-    )
+    return lambda measures: replace(measures, timeline={**measures.timeline, column: ValueCounts()})
 
 
 def test_the_sums_of_a_complete_ledger_hold() -> None:

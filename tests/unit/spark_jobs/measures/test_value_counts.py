@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from experiments.ledger.result_tables import QUANTILES
-from spark_jobs.measures.distribution import Distribution, add_equal
+from spark_jobs.measures.value_counts import ValueCounts, add_equal
 
 MIN, MAX = (int(limit) for limit in (np.iinfo(np.int64).min, np.iinfo(np.int64).max))
 MIN_32, MAX_32 = (int(limit) for limit in (np.iinfo(np.int32).min, np.iinfo(np.int32).max))
@@ -29,12 +29,12 @@ VALUES = st.one_of(
 )
 
 
-def distribution(values: list[int]) -> Distribution:
+def distribution(values: list[int]) -> ValueCounts:
     """Return the distribution of some values."""
-    return Distribution.of(np.array(values, np.int64))
+    return ValueCounts.of(np.array(values, np.int64))
 
 
-def counts(found: Distribution) -> dict[int, int]:
+def counts(found: ValueCounts) -> dict[int, int]:
     """Return the number of records by value, after a check of the values' order."""
     values = found.values.tolist()
     assert values == sorted(set(values))
@@ -69,13 +69,13 @@ def test_the_range_decides_how_values_are_counted_and_not_the_counts(values: lis
 
 def test_values_of_32_bits_are_counted_too() -> None:
     """As the columns of partitions and nodes are."""
-    found = Distribution.of(np.array([MIN_32, 5, MAX_32, 5], np.int32))
+    found = ValueCounts.of(np.array([MIN_32, 5, MAX_32, 5], np.int32))
     assert counts(found) == {MIN_32: 1, 5: 2, MAX_32: 1}
 
 
 def test_without_values_there_is_nothing() -> None:
     """And merging it changes nothing."""
-    nothing, some = Distribution(), distribution([3, 3])
+    nothing, some = ValueCounts(), distribution([3, 3])
     assert counts(distribution([])) == counts(nothing.merge(nothing)) == {}
     assert counts(nothing.merge(some)) == counts(some.merge(nothing)) == {3: 2}
 
