@@ -41,7 +41,7 @@ pictures: setup ## write README table and pictures from the newest quick sweep (
 	@$(BIN)/python tests/pictures
 
 mutants: setup ## try every mutant of the code that judges
-	@ACKBENCH_MUTANTS=all $(BIN)/pytest tests/spark/test_mutations.py \
+	@ACKBENCH_MUTANTS=all $(BIN)/pytest tests/unit/support/test_mutations.py \
 	  tests/unit/support/test_mutations_of_attribution.py
 
 powerloss: setup ## calibrate power loss: files and acknowledged records (root)

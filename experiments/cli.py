@@ -23,6 +23,20 @@ FAIL_ON: Final = (
 )
 
 
+_MASTER = click.option(
+    "--master",
+    metavar="URL",
+    help="Spark's master for measuring, such as spark://HOST:7077 (default: this machine).",
+)
+_CONF = click.option(
+    "--conf",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A setting of Spark, such as spark.executor.memory=2g. May be repeated.",
+)
+
+
 class OneLineErrors(click.Group):
     """A group whose errors are one line on stderr and an exit code, never a traceback.
 
@@ -130,6 +144,8 @@ Examples:
     metavar="SWEEP",
     help="Run the missing trials of an interrupted sweep; also with --until.",
 )
+@_MASTER
+@_CONF
 def run(
     experiment: str | None,
     overrides: tuple[str, ...],
@@ -141,6 +157,8 @@ def run(
     max_repeats: int | None,
     fail_on: tuple[str, ...],
     resume: str | None,
+    master: str | None,
+    settings: tuple[str, ...],
 ) -> int:
     """Run EXPERIMENT, a name from `ackbench list` or a YAML file, and print its results.
 
@@ -150,7 +168,9 @@ def run(
     from experiments.commands import run as command
     from experiments.comparing.gate import Gate
     from experiments.planning.overrides import Overrides
+    from experiments.results.spark_job import configure_spark
 
+    configure_spark(master, settings)
     home = Home.from_environment()
     limits, gate = command.limits_of(until, budget, max_repeats), Gate.parse(fail_on)
     if resume:
@@ -276,10 +296,14 @@ def show(sweep: str | None, as_json: bool) -> int:
 
 @cli.command(short_help="Measure a sweep again from its ledgers.")
 @click.argument("sweep")
-def measure(sweep: str) -> int:
+@_MASTER
+@_CONF
+def measure(sweep: str, master: str | None, settings: tuple[str, ...]) -> int:
     """Measure SWEEP again from its ledgers and show the results."""
     from experiments.commands import show as command
+    from experiments.results.spark_job import configure_spark
 
+    configure_spark(master, settings)
     return command.measure_again(Home.from_environment(), sweep)
 
 

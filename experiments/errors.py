@@ -20,6 +20,10 @@ class LedgerError(InputError):
     """A ledger is incomplete, truncated, or of another version or trial."""
 
 
+class SparkError(InputError):
+    """Spark cannot run the measuring job as it is configured: its master, a setting, executors."""
+
+
 class NotComparable(InputError):
     """Two sweeps cannot be compared; the text gives the reason."""
 

@@ -1,7 +1,7 @@
-"""The measuring job: from the ledgers of a sweep to its results, in one Spark session.
+"""The measuring job: from the ledgers of a sweep to its results, in one Spark application.
 
-    python -m spark_jobs.measure <sweep folder> [--master ...]
-    spark-submit [--master ...] spark_jobs/measure.py <sweep folder>
+    python -m spark_jobs.measure <sweep folder> [--master ...] [--conf key=value ...]
+    spark-submit [--master ...] [--conf key=value ...] spark_jobs/measure.py <sweep folder>
 
 It reads nothing but the folder, so every figure can be computed again from the ledgers, with the
 same bytes as a result.
@@ -18,68 +18,61 @@ from pathlib import Path
 from typing import Final
 
 from experiments.ledger.result_tables import RESULTS
+from spark_jobs.configuration import ContextRequest, SparkSetupError, parse_settings
 from spark_jobs.io.ledgers import InvalidLedger, open_ledgers
 from spark_jobs.io.writer import write_results
 
 BAD_INPUT: Final = 2
-C2_RECORDS: Final = 2_000_000
-"""From this number on, the JVM's second compiler (C2) saves more than it costs.
-
-4 trials of 80,000 records take 24 s of CPU with it, and 16 s without.
-"""
-C1_ONLY: Final = "-XX:TieredStopAtLevel=1"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the job and return the exit code.
 
-    It is 0, or 2 with one line on standard error if a ledger is invalid.
+    It is 0, or 2 with one line on standard error: `measure: ...` if a ledger is invalid, `spark:
+    ...` if Spark cannot run the job as it is configured.
     """
     options = _parser().parse_args(arguments)
     try:
+        settings = parse_settings(options.conf)
         with tempfile.TemporaryDirectory(prefix="ackbench-spark-", dir=options.work) as work:
-            measure(options.sweep, Path(work), options.log, options.master, options.java_options)
+            log = options.log or Path(work, "spark.log")
+            request = ContextRequest(
+                Path(work), log, options.master, options.java_options, settings
+            )
+            measure(options.sweep, request)
     except InvalidLedger as error:
-        print(f"measure: {error}", file=sys.stderr)  # noqa: T201 - the command's output
-        return BAD_INPUT
+        return _print_error(f"measure: {error}")
+    except SparkSetupError as error:
+        return _print_error(f"spark: {error}")
     return 0
 
 
-def measure(
-    sweep: str,
-    work: Path,
-    log: Path | None = None,
-    master: str | None = None,
-    java_options: str = "",
-) -> None:
+def measure(sweep: str, request: ContextRequest) -> None:
     """Measure all sealed trials of a sweep and write `results/`; on an error it stays unchanged.
 
     Args:
         sweep: the sweep's folder, as a path or a URI.
-        work: a folder for Spark's files; the caller removes it.
-        log: the file of Spark's log; `None`: in `work`.
-        master: Spark's master; `None`: the one of spark-submit, else this machine.
-        java_options: further options of the driver's JVM.
+        request: where Spark runs and writes.
 
     Raises:
         InvalidLedger: a ledger is incomplete, truncated, of another version or of another trial.
+        SparkSetupError: Spark cannot run the job as it is configured.
     """
     ledgers = open_ledgers(sweep)
-    if not ledgers.trials:  # a sweep without sealed trials has results without rows: no JVM needed
-        write_results(
-            ledgers.files,
-            ledgers.root,
-            {name: schema.empty_table() for name, schema in RESULTS.items()},
-        )
-        return
-    from spark_jobs.pipeline import measure_ledgers
-    from spark_jobs.session import SessionRequest, spark_session
+    if ledgers.trials:
+        from spark_jobs.pipeline import measure_ledgers
+        from spark_jobs.session import spark_context
 
-    small = sum(ledger.attempts_rows for ledger in ledgers.trials) < C2_RECORDS
-    options = f"{java_options} {C1_ONLY}" if small else java_options
-    with spark_session(SessionRequest(work, log or work / "spark.log", master, options)) as spark:
-        tables = measure_ledgers(spark, ledgers)
+        with spark_context(request) as context:
+            tables = measure_ledgers(context, ledgers)
+    else:  # a sweep without sealed trials has results without rows: no JVM needed
+        tables = {name: schema.empty_table() for name, schema in RESULTS.items()}
     write_results(ledgers.files, ledgers.root, tables)
+
+
+def _print_error(text: str) -> int:
+    print(" ".join(text.split()), file=sys.stderr)  # noqa: T201 - the command's output
+    return BAD_INPUT
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -91,7 +84,15 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--master",
-        help="Spark's master (default: that of spark-submit, else all cores of this machine)",
+        help="Spark's master (default: that of spark-submit or of Spark's configuration, else all "
+        "cores of this machine)",
+    )
+    parser.add_argument(
+        "--conf",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a setting of Spark; may be repeated, and replaces that of spark-defaults.conf",
     )
     parser.add_argument(
         "--java-options",

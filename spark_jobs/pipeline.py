@@ -1,506 +1,457 @@
 """The measuring job, from the ledgers of a sweep to its result tables.
 
-`measure_frames` is the job: it calls the stages in their order. Before it, without a JVM,
-`spark_jobs.io.ledgers.open_ledgers` finds the sealed trials and validates their files.
+Spark distributes *units* (`spark_jobs.io.units`): a trial, or a part of a large one. A task reads a
+unit's columns as arrays and measures it in one pass, `measure_unit`. What comes back is small:
+counts, distributions, and the anomalous records. Spark adds up the units of a trial, and
+`trial_tables` makes its result tables.
 
 | stage | what it does | module |
 |---|---|---|
-| prepare | number the trials, find the groups, apply `read_committed` | `io.frames`, `measures` |
-| screen | find the few blocks of records that need a second pass | `causes.screening` |
-| fates | compare attempts with the log; count duplicates exactly | `measures.fates` |
-| order | count records that a later one overtook in the log | `measures.order` |
-| reads | count records that a consumer missed or received again | `measures.reads` |
-| latency | exact quantiles and histograms | `measures.latency` |
-| availability | each partition's longest gap without an answer | `measures.availability` |
-| throughput | rates, and what happened in each tenth of a second | `measures.throughput` |
-| transactions | hidden records; transactions that are visible in part | `measures.transactions` |
-| groups, copies, keys, fields | of the trials that request them | `workloads` |
-| check | compare sums that were counted in different ways | `trial_table` |
-| trials | one row per trial | `trial_table` |
-| explain | the cause of each anomaly and outage | `causes.explanations` |
+| read | read a unit's rows; number its records | `io.units`, `io.arrays` |
+| check | apply `read_committed` and expired records | `measures.transactions`, `.expiry` |
+| fates | compare attempts with the log; count duplicates | `measures.fate_counts` |
+| order | find the records that a later one precedes in the log | `measures.order` |
+| reads | find what the consumer missed or received again | `measures.read_counts` |
+| latency | count both latencies by the microsecond | `measures.latency` |
+| availability | find when each partition answered | `measures.availability` |
+| throughput | count what happened, in all and by tenth of a second | `measures.load_counts` |
+| transactions | count each transaction's visible records | `measures.transactions` |
+| groups, copies, keys, orders, loads, fields | of the trials that request them | `workloads` |
+| anomalies | list the anomalous records | `causes.anomalous_records` |
+| causes | the cause of each anomaly, the steps of each outage | `causes` |
 | tables | everything that `experiments.ledger.result_tables.RESULTS` lists | here |
-
-A stage submits its tables to a few threads and returns them as futures: while Spark computes one
-table, the driver plans the next. Only counts and anomalous records leave Spark.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, ParamSpec
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
-from pyspark.sql import DataFrame, SparkSession
+import pyarrow.compute as pc
 
-from experiments.ledger.workload_tables import (
-    COPIES,
-    FIELDS,
-    KEYS,
-    LAGS,
-    ORDERS,
-    REPLAY_DIFFERENCES,
+from experiments.ledger.location import open_location
+from experiments.ledger.result_tables import RESULTS, Side
+from experiments.ledger.validation import InvalidLedger
+from spark_jobs.causes.anomalous_records import (
+    APPENDED_RANGES,
+    SuspectRecords,
+    anomalous_records,
+    appended_ranges,
+    merge_ranges,
 )
-from spark_jobs.causes.explanations import ExplanationTables, explanation_tables
-from spark_jobs.causes.screening import Screening, screen
-from spark_jobs.io.frames import (
-    ConsumerEnding,
-    Frames,
-    TablePlan,
-    collect_with_trial_ids,
-    consumer_endings,
-    read_frames,
-    trial_info,
-    with_trial_numbers,
+from spark_jobs.causes.evidence import trial_evidence
+from spark_jobs.causes.explanations import anomaly_table, attribution_table
+from spark_jobs.causes.outages import outage_rows
+from spark_jobs.io.arrays import Reads, UnitArrays, to_arrays
+from spark_jobs.io.ledgers import Ledger, Ledgers
+from spark_jobs.io.units import UNIT_RECORDS, Unit, UnitRows, read_unit, split
+from spark_jobs.measures import (
+    availability,
+    expiry,
+    fates,
+    latency,
+    order,
+    reads,
+    throughput,
+    transactions,
+    trials,
 )
-from spark_jobs.io.ledgers import InvalidLedger, Ledger, Ledgers
-from spark_jobs.measures import latency, throughput
-from spark_jobs.measures.availability import with_side_names
 from spark_jobs.measures.cells import cell_table
-from spark_jobs.measures.expiry import log_start_offsets, with_expired_unknown
-from spark_jobs.measures.fates import count_duplicates, count_fates, with_duplicates
-from spark_jobs.measures.order import count_reordered_records
-from spark_jobs.measures.reads import count_reads, count_redelivered_reads
-from spark_jobs.measures.transactions import (
-    count_hidden_copies,
-    count_torn_transactions,
-    read_committed_view,
-)
-from spark_jobs.trial_table import TrialCounts, check_sums, trial_table
-from spark_jobs.workloads.assignments import assignment_rows, group_rows
-from spark_jobs.workloads.copies import plan_copies
-from spark_jobs.workloads.fields import plan_fields
-from spark_jobs.workloads.groups import (
-    Groups,
-    concurrent_reads,
-    group_counts,
-    group_redeliveries,
-    groups_by_trial,
-    member_reads,
-    processing_gaps,
-)
-from spark_jobs.workloads.key_measures import KeyMeasures, LoadTables
-from spark_jobs.workloads.serving import brokers, serving
+from spark_jobs.measures.reads import ConsumerEnding, consumer_ending
+from spark_jobs.workloads import assignments, copies, fields, groups, keys, loads, orders, serving
 
-PendingTable = Future[pa.Table]
-"""A table that is being computed, with trial_id."""
-_Inputs = ParamSpec("_Inputs")
-_PARALLEL_JOBS: Final = 4
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
+Rows = Iterable[Mapping[str, Any]]
+TrialTables = Mapping[str, pa.Table]
+"""A trial's result tables by name, without trial_id."""
 
 
 # The job.
 
 
-def measure_ledgers(spark: SparkSession, ledgers: Ledgers) -> dict[str, pa.Table]:
+def measure_ledgers(
+    spark: SparkContext, ledgers: Ledgers, unit_records: int = UNIT_RECORDS
+) -> dict[str, pa.Table]:
     """Return the tables of `experiments.ledger.result_tables.RESULTS`.
+
+    Args:
+        spark: where units are measured.
+        ledgers: the sealed trials; Spark's executors open the same location.
+        unit_records: the most records of a unit, which bounds the memory of a task.
 
     Raises:
         InvalidLedger: a sum does not hold, or a file's footer is valid but its data cannot be
             read. The message names the trial.
     """
+    units = split(ledgers.trials, unit_records)
+    location = ledgers.location
+    measured = spark.parallelize(units, len(units)).map(lambda unit: measured_unit(location, unit))
+    if not all(unit.is_whole_trial for unit in units):
+        measured = measured.reduceByKey(merge_units)
+    tables = dict(measured.mapValues(finished_trial).collect())
+    return sweep_tables({trial_id: _valid(found) for trial_id, found in tables.items()})
+
+
+def measured_unit(location: str, unit: Unit) -> tuple[str, UnitMeasures | InvalidLedger]:
+    """Read and measure a unit, in an executor; an invalid ledger is a result like any other."""
     try:
-        return measure_frames(read_frames(spark, ledgers), ledgers.trials)
-    except Py4JJavaError as error:  # its text can be read only while the JVM is running
-        raise _error_for(str(error)) from None
+        rows = read_unit(open_location(location).files, unit)
+        return unit.ledger.record.trial_id, measure_unit(rows)
+    except InvalidLedger as error:
+        return unit.ledger.record.trial_id, error
 
 
-def measure_frames(frames: Frames, ledgers: Sequence[Ledger]) -> dict[str, pa.Table]:
-    """Return the tables of `experiments.ledger.result_tables.RESULTS`.
+def finished_trial(measures: UnitMeasures | InvalidLedger) -> TrialTables | InvalidLedger:
+    """Return a trial's tables, in an executor; an invalid ledger is a result like any other."""
+    if isinstance(measures, InvalidLedger):
+        return measures
+    try:
+        return trial_tables(measures)
+    except InvalidLedger as error:
+        return error
+
+
+def _valid(found: TrialTables | InvalidLedger) -> TrialTables:
+    if isinstance(found, InvalidLedger):
+        raise found
+    return found
+
+
+# One unit: one pass over its arrays.
+
+
+@dataclass(frozen=True)
+class UnitMeasures:
+    """What was measured of a unit, or of several units of a trial together."""
+
+    ledger: Ledger
+    context: Mapping[str, pa.Table]
+    """The tables of the entire trial with a few hundred rows: events, epochs, transactions, and
+    served if the trial has it."""
+    fate_counts: fates.FateCounts
+    hidden_copies: int
+    reordered_records: int
+    read_counts: reads.ReadCounts
+    member_reads: int
+    latencies: latency.Latencies
+    answers: availability.AnswersBySide
+    load_counts: throughput.Throughput
+    timeline: throughput.Timeline
+    visibilities: transactions.Visibilities
+    group_counts: tuple[groups.GroupCounts, ...]
+    """In the order of `spark_jobs.workloads.groups.groups_of`."""
+    copy_counts: copies.CopyCounts | None
+    requested: Mapping[str, Sequence[Mapping[str, Any]]]
+    """Rows of the result tables that only an undivided trial can have, by table."""
+    anomalies: pa.Table
+    appended: pa.Table
+
+
+def measure_unit(rows: UnitRows) -> UnitMeasures:
+    """Measure a unit in one pass over its arrays."""
+    record, events = rows.ledger.record, rows.tables["events"]
+    ending, trial_groups = consumer_ending(events), groups.groups_of(events)
+
+    stored = to_arrays(rows)
+    unit = as_read_committed(stored)
+    records, phases = len(unit.ids), record.phases
+    by_members = groups.by_members(unit.reads, trial_groups)
+    received, processed = unit.reads.where(~by_members), unit.reads.where(by_members)
+
+    record_fates = fates.record_fates(unit.attempts, unit.log, unit.ids)
+    reordered = order.reordered_rows(unit.log, rows.later_offsets, record_fates.copies)
+    times = fates.count_rows(received.record, records)
+    missed = reads.is_missed(record_fates, times)
+    redelivered = reads.redelivered_rows(received, times)
+    suspects = SuspectRecords(
+        record_fates,
+        missed if ending and ending.at_end else None,
+        reordered,
+        redelivered,
+    )
+    anomalies = anomalous_records(replace(unit, reads=received), suspects)
+    return UnitMeasures(
+        ledger=rows.ledger,
+        context={
+            name: table
+            for name, table in rows.tables.items()
+            if name in {"events", "epochs", "transactions", "served"}
+        },
+        fate_counts=fates.count_fates(record_fates, unit.log),
+        hidden_copies=unit.hidden_rows,
+        reordered_records=len(set(unit.log.record[reordered].tolist())),
+        read_counts=reads.count_reads(received, times, missed, redelivered),
+        member_reads=len(processed),
+        latencies={
+            **latency.ack_latencies(unit.attempts, phases),
+            **latency.end_to_end_latencies(received, times, phases),
+        },
+        answers={
+            **availability.acknowledgements(unit.attempts, phases),
+            **availability.deliveries(received, _due_ns(ending)),
+        },
+        load_counts=throughput.count_throughput(unit.attempts, phases),
+        timeline=throughput.count_timeline(unit.attempts, received, phases),
+        visibilities=transactions.visibilities(unit.attempts, record_fates),
+        group_counts=tuple(
+            groups.count_group(
+                group,
+                groups.by_group(processed, group),
+                unit.log,
+                records,
+                phases,
+                record.begin_offsets,
+            )
+            for group in trial_groups
+        ),
+        copy_counts=(
+            copies.count_copies(unit.log, unit.reads, unit.output, trial_groups, records)
+            if unit.output
+            else None
+        ),
+        requested=requested_rows(unit, processed if trial_groups else received, events),
+        anomalies=anomalies,
+        appended=(
+            appended_ranges(unit.log)
+            if not rows.is_whole_trial or _has_loss_without_offset(anomalies)
+            else APPENDED_RANGES.empty_table()
+        ),
+    )
+
+
+def as_read_committed(stored: UnitArrays) -> UnitArrays:
+    """Return a unit with the outcomes that count for the guarantees.
+
+    A record's outcome follows from its transaction's; it is unknown if the record expired before
+    any consumer received it.
+    """
+    attempts = replace(
+        stored.attempts,
+        outcome=transactions.transactional_outcomes(
+            stored.attempts, stored.rows.tables["transactions"]
+        ),
+    )
+    begins = stored.rows.ledger.record.begin_offsets
+    if begins:
+        copies_of = fates.record_fates(attempts, stored.log, stored.ids).copies
+        attempts = replace(
+            attempts,
+            outcome=expiry.outcomes_after_expiry(
+                attempts, stored.log, copies_of, stored.rows.expired_places, begins
+            ),
+        )
+    return replace(stored, attempts=attempts)
+
+
+def requested_rows(
+    unit: UnitArrays, received: Reads, events: pa.Table
+) -> dict[str, list[Mapping[str, Any]]]:
+    """Return the rows about keys, orders, lags, loads and fields, of a trial that requests them.
 
     Args:
-        frames: the rows of all ledgers, from files or from memory.
-        ledgers: the trials.
+        unit: an entire trial.
+        received: the reads of a group's members, or else of the concurrent consumer.
+        events: of the trial.
+    """
+    record, rows = unit.rows.ledger.record, {}
+    if record.keying is not None:
+        rows["orders"] = list(orders.order_rows(unit, received, record.keying))
+        rows["lags"] = list(orders.lag_rows(received))
+        by_second: loads.SlotCounts = {}
+        if record.keying.placement:
+            rows["keys"] = list(keys.key_rows(unit.attempts, record))
+            by_second = loads.records_by_second(unit.log, record.phases.load_begin_ns)
+        rows["loads"] = list(loads.load_rows(by_second, events))
+        rows["skews"] = list(loads.skew_rows(rows["loads"], record))
+    if unit.sent is not None and unit.replays is not None:
+        rows["fields"] = list(
+            fields.field_rows(unit.sent, unit.replays, unit.attempts, len(unit.ids))
+        )
+        rows["replays"] = list(fields.replay_rows(unit.replays, record.replays))
+    return rows
+
+
+def _due_ns(ending: ConsumerEnding | None) -> int | None:
+    """Return until when the consumer had records to read; `None`: unknown, or it read them all."""
+    return None if ending is None or ending.at_end else ending.at_ns
+
+
+def _has_loss_without_offset(anomalies: pa.Table) -> bool:
+    lost = anomalies.filter((pc.field("kind") == "LOST") & pc.field("offset").is_null())
+    return bool(lost.num_rows)
+
+
+# The units of one trial.
+
+
+def merge_units(
+    one: UnitMeasures | InvalidLedger, other: UnitMeasures | InvalidLedger
+) -> UnitMeasures | InvalidLedger:
+    """Return what was measured of two units of a trial together; of two errors, one."""
+    if isinstance(one, InvalidLedger):
+        return one
+    if isinstance(other, InvalidLedger):
+        return other
+    return UnitMeasures(
+        ledger=one.ledger,
+        context=one.context,
+        fate_counts=fates.merge_fates(one.fate_counts, other.fate_counts),
+        hidden_copies=one.hidden_copies + other.hidden_copies,
+        reordered_records=one.reordered_records + other.reordered_records,
+        read_counts=one.read_counts + other.read_counts,
+        member_reads=one.member_reads + other.member_reads,
+        latencies=latency.merge_latencies(one.latencies, other.latencies),
+        answers=availability.merge_answers(one.answers, other.answers),
+        load_counts=one.load_counts + other.load_counts,
+        timeline=throughput.merge_timelines(one.timeline, other.timeline),
+        visibilities=transactions.merge_visibilities(one.visibilities, other.visibilities),
+        group_counts=tuple(
+            mine.merge(theirs)
+            for mine, theirs in zip(one.group_counts, other.group_counts, strict=True)
+        ),
+        copy_counts=one.copy_counts + other.copy_counts
+        if one.copy_counts and other.copy_counts
+        else None,
+        requested=one.requested,
+        anomalies=pa.concat_tables([one.anomalies, other.anomalies]),
+        appended=merge_ranges(one.appended, other.appended),
+    )
+
+
+def trial_tables(measures: UnitMeasures) -> TrialTables:
+    """Return a trial's result tables.
 
     Raises:
-        InvalidLedger: a sum does not hold; the message names the trial.
+        InvalidLedger: two counts of the same quantity differ.
     """
-    sweep = prepare(frames, ledgers)
-    with (
-        table_jobs(ledgers) as jobs,
-        screen(sweep.visible, sweep.trial_info, jobs.executor) as screening,
-    ):
-        fates = submit_fates(jobs, screening)
-        order = submit_order(jobs, screening)
-        reads = submit_reads(jobs, screening)
-        latencies = submit_latency(jobs, screening)
-        availability = submit_availability(jobs, screening)
-        load = submit_throughput(jobs, sweep)
-        transactions = submit_transactions(jobs, sweep, screening)
-        groups = submit_groups(jobs, sweep)
-        copies = submit_copies(jobs, sweep)
-        keys = submit_keys(jobs, sweep)
-        fields = submit_fields(jobs, sweep)
-        counts = TrialCounts(
-            fates=fates.result(),
-            reordered=order.result(),
-            reads=reads.counts.result(),
-            redelivered=reads.redelivered.result(),
-            latency=latencies.quantiles.result(),
-            histogram=latencies.histogram.result(),
-            gaps=availability.result(),
-            throughput=load.rates.result(),
-            timeline=load.timeline.result(),
-            hidden_copies=transactions.hidden_copies.result(),
-            torn_transactions=transactions.torn.result(),
-            groups=groups.counts.result(),
-            group_redeliveries=groups.redeliveries.result(),
-            processing_gaps=groups.processing_gaps.result(),
-            copies=copies.result(),
-        )
-        check_sums(ledgers, counts)
-        trials = trial_table(ledgers, sweep.endings, counts, frames.transactions, sweep.groups)
-        explained = explanation_tables(screening, sweep.trial_info, ledgers, trials, counts.gaps)
-        requested = collect_requested(keys, fields)
-    return result_tables(sweep, counts, trials, explained, requested)
-
-
-# Stage: prepare.
-
-
-@dataclass(frozen=True)
-class PreparedSweep:
-    """The ledgers of a sweep, ready to be measured. DataFrames have `trial_no` as the trial."""
-
-    ledgers: Sequence[Ledger]
-    endings: Mapping[str, ConsumerEnding]
-    """How the concurrent consumer ended, by trial id."""
-    trial_info: DataFrame
-    """Of `spark_jobs.io.frames.trial_info`."""
-    groups: Groups
-    """The consumer groups, by trial number."""
-    stored: Frames
-    """All rows: the complete log, and the reads of all consumers."""
-    visible: Frames
-    """What counts for the guarantees: the log and each record's outcome as a `read_committed`
-    application sees them, and the reads of the concurrent consumer."""
-
-
-def prepare(frames: Frames, ledgers: Sequence[Ledger]) -> PreparedSweep:
-    """Number the trials, find their groups, and apply `read_committed` and expired records."""
-    endings = consumer_endings(frames.events)
-    info = trial_info(frames.attempts.sparkSession, ledgers, endings)
-    stored = with_trial_numbers(frames, info)
-    groups = groups_by_trial(
-        frames.events,
-        [ledger.record.trial_id for ledger in ledgers],
-        log_start_offsets(ledgers),
+    record, events = measures.ledger.record, measures.context["events"]
+    ending, trial_groups = consumer_ending(events), groups.groups_of(events)
+    gaps = list(availability.gap_rows(measures.answers, record))
+    row = trial_row(measures, gaps, ending)
+    trials.check_sums(
+        measures.ledger,
+        row,
+        measures.latencies,
+        measures.timeline,
+        {
+            "reads": measures.read_counts.reads,
+            "read_records": measures.read_counts.read_records,
+            "member_reads": measures.member_reads,
+        },
+        measures.anomalies,
     )
-    by_concurrent_consumer = replace(stored, reads=concurrent_reads(stored.reads, groups))
-    committed = read_committed_view(by_concurrent_consumer, info)
-    visible = with_expired_unknown(committed, ledgers)
-    return PreparedSweep(ledgers, endings, info, groups, stored, visible)
-
-
-# Stages: measures of every trial.
-
-
-def submit_fates(jobs: TableJobs, screening: Screening) -> PendingTable:
-    """Count the records of each fate, with the duplicates."""
-    return jobs.submit(exact_fates, screening)
-
-
-def exact_fates(screening: Screening) -> DataFrame:
-    """Return the fates of all records, corrected for the records that have duplicates."""
-    fates = count_fates(screening.blocks)
-    duplicates = count_duplicates(screening.duplicates, screening.blocks_with_duplicates)
-    return with_duplicates(fates, duplicates)
-
-
-def submit_order(jobs: TableJobs, screening: Screening) -> PendingTable:
-    """Count the reordered records."""
-    return jobs.submit(count_reordered_records, screening.reordered)
-
-
-@dataclass(frozen=True)
-class PendingReads:
-    """What the concurrent consumer missed, and what it received again."""
-
-    counts: PendingTable
-    redelivered: PendingTable
-
-
-def submit_reads(jobs: TableJobs, screening: Screening) -> PendingReads:
-    """Count missed records and redelivered reads."""
-    return PendingReads(
-        counts=jobs.submit(count_reads, screening.blocks),
-        redelivered=jobs.submit(count_redelivered_reads, screening.redelivered),
-    )
-
-
-@dataclass(frozen=True)
-class PendingLatency:
-    """Both latencies: to the acknowledgement, and from end to end."""
-
-    quantiles: PendingTable
-    histogram: PendingTable
-
-
-def submit_latency(jobs: TableJobs, screening: Screening) -> PendingLatency:
-    """Compute quantiles and histograms of both latencies."""
-    return PendingLatency(
-        quantiles=jobs.submit(exact_quantiles, screening),
-        histogram=jobs.submit(bounded_histogram, screening),
-    )
-
-
-def exact_quantiles(screening: Screening) -> DataFrame:
-    """Return both latencies' quantiles, exact to the microsecond.
-
-    The slots of the histogram that hold a quantile are counted again, by the microsecond.
-    """
-    slots = latency.quantile_slots(latency.quantiles(screening.histogram))
-    fine = latency.to_slots_except(screening.latencies, slots)
-    return latency.with_measure_names(latency.quantiles(latency.histogram(fine)))
-
-
-def bounded_histogram(screening: Screening) -> DataFrame:
-    """Return both latencies' histograms, each slot with both its bounds."""
-    return latency.with_measure_names(latency.with_slot_bounds(screening.histogram))
-
-
-def submit_availability(jobs: TableJobs, screening: Screening) -> PendingTable:
-    """Find each partition's longest gap, for producers and for the concurrent consumer."""
-    return jobs.submit(lambda: with_side_names(screening.gaps.result()))
-
-
-@dataclass(frozen=True)
-class PendingThroughput:
-    """The rates of the load, and its course."""
-
-    rates: PendingTable
-    timeline: PendingTable
-
-
-def submit_throughput(jobs: TableJobs, sweep: PreparedSweep) -> PendingThroughput:
-    """Compute rates over the load window, and counts for each tenth of a second."""
-    rows, info = sweep.visible, sweep.trial_info
-    return PendingThroughput(
-        rates=jobs.submit(throughput.throughput, rows.attempts, info),
-        timeline=jobs.submit(throughput.timeline, rows.attempts, rows.reads, info),
-    )
-
-
-# Stages: measures of the trials that request them. For the others Spark computes nothing.
-
-
-@dataclass(frozen=True)
-class PendingTransactions:
-    """What transactions hide, and which are visible in part."""
-
-    hidden_copies: PendingTable
-    torn: PendingTable
-
-
-def submit_transactions(
-    jobs: TableJobs, sweep: PreparedSweep, screening: Screening
-) -> PendingTransactions:
-    """Count hidden records, and transactions of which only some records are visible."""
-    log, attempts = sweep.stored.log, sweep.visible.attempts
-    return PendingTransactions(
-        hidden_copies=jobs.submit(lambda: count_hidden_copies(_if_transactional(sweep, log))),
-        torn=jobs.submit(
-            lambda: count_torn_transactions(_if_transactional(sweep, attempts), screening.blocks)
+    evidence = trial_evidence(record, events, measures.context["epochs"])
+    anomalies = anomaly_table(measures.anomalies, measures.appended, evidence)
+    rows: dict[str, Rows] = {
+        **measures.requested,
+        "trials": [row],
+        "fates": fates.fate_rows(measures.fate_counts) if _is_written(measures) else [],
+        "latency": latency.quantile_rows(measures.latencies),
+        "gaps": gaps,
+        "outages": outage_rows(gaps, evidence),
+        "groups": [
+            assignments.group_row(group, counts, events, record.phases)
+            for group, counts in zip(trial_groups, measures.group_counts, strict=True)
+        ],
+        "assignments": assignments.assignment_rows(trial_groups, events),
+        "copies": [vars(measures.copy_counts)]
+        if measures.copy_counts and _is_written(measures)
+        else [],
+        "serving": (
+            serving.serving_rows(measures.context["served"], events)
+            if "served" in measures.context
+            else []
         ),
-    )
-
-
-def _if_transactional(sweep: PreparedSweep, rows: DataFrame) -> DataFrame:
-    """Return the rows; if no trial has transactions, a DataFrame that Spark knows to be empty."""
-    return rows if sweep.stored.transactions.num_rows else rows.where("false")
-
-
-@dataclass(frozen=True)
-class PendingGroups:
-    """What consumer groups processed."""
-
-    counts: PendingTable
-    redeliveries: PendingTable
-    processing_gaps: PendingTable
-
-
-def submit_groups(jobs: TableJobs, sweep: PreparedSweep) -> PendingGroups:
-    """Count what each consumer group missed and processed again, and its longest pauses."""
-    processed = member_reads(sweep.stored.reads, sweep.groups)
-    return PendingGroups(
-        counts=jobs.submit(group_counts, processed, sweep.stored.log, sweep.groups),
-        redeliveries=jobs.submit(group_redeliveries, processed),
-        processing_gaps=jobs.submit(processing_gaps, processed, sweep.trial_info),
-    )
-
-
-def submit_copies(jobs: TableJobs, sweep: PreparedSweep) -> PendingTable:
-    """Count what a copying application missed, repeated and lost."""
-    return jobs.submit_if_requested(plan_copies(sweep.stored, sweep.ledgers), COPIES)
-
-
-@dataclass(frozen=True)
-class PendingKeys:
-    """The tables about keys, and what remains to be computed from them."""
-
-    measures: KeyMeasures
-    keys: PendingTable
-    orders: PendingTable
-    lags: PendingTable
-    records_by_second: PendingTable
-
-
-def submit_keys(jobs: TableJobs, sweep: PreparedSweep) -> PendingKeys:
-    """Compute placement and order by key, over the reads of all consumers."""
-    rows = replace(sweep.visible, reads=sweep.stored.reads)
-    measures = KeyMeasures(rows, sweep.ledgers, sweep.groups)
-    plans = measures.plan()
-    return PendingKeys(
-        measures=measures,
-        keys=jobs.submit_if_requested(plans.keys, KEYS),
-        orders=jobs.submit_if_requested(plans.orders, ORDERS),
-        lags=jobs.submit_if_requested(plans.lags, LAGS),
-        records_by_second=jobs.submit_if_requested(plans.records_by_second, pa.schema([])),
-    )
-
-
-@dataclass(frozen=True)
-class PendingFields:
-    """How records differ from what was sent, and replays from each other."""
-
-    fields: PendingTable
-    replays: PendingTable
-
-
-def submit_fields(jobs: TableJobs, sweep: PreparedSweep) -> PendingFields:
-    """Compare the fields of records and of replays."""
-    plans = plan_fields(sweep.stored, sweep.ledgers)
-    return PendingFields(
-        fields=jobs.submit_if_requested(plans.fields, FIELDS),
-        replays=jobs.submit_if_requested(plans.replays, REPLAY_DIFFERENCES),
-    )
-
-
-@dataclass(frozen=True)
-class RequestedTables:
-    """The tables of keys and fields; without rows if no trial requests them."""
-
-    keys: pa.Table
-    orders: pa.Table
-    lags: pa.Table
-    load: LoadTables
-    fields: pa.Table
-    replays: pa.Table
-
-
-def collect_requested(keys: PendingKeys, fields: PendingFields) -> RequestedTables:
-    """Wait for the tables of keys and fields."""
-    return RequestedTables(
-        keys=keys.keys.result(),
-        orders=keys.orders.result(),
-        lags=keys.lags.result(),
-        load=keys.measures.load_tables(keys.records_by_second.result()),
-        fields=fields.fields.result(),
-        replays=fields.replays.result(),
-    )
-
-
-# Stage: tables.
-
-
-def result_tables(
-    sweep: PreparedSweep,
-    counts: TrialCounts,
-    trials: pa.Table,
-    explained: ExplanationTables,
-    requested: RequestedTables,
-) -> dict[str, pa.Table]:
-    """Return the result tables by the names of `experiments.ledger.result_tables.RESULTS`."""
-    ledgers, groups, events = sweep.ledgers, sweep.groups, sweep.stored.events
+        "brokers": serving.broker_rows(events),
+    }
     return {
-        "trials": trials,
-        "cells": cell_table(trials, counts.latency),
-        "fates": counts.fates,
-        "latency": counts.latency,
-        "histogram": counts.histogram,
-        "timeline": counts.timeline,
-        "gaps": counts.gaps,
-        "anomalies": explained.anomalies,
-        "attribution": explained.attribution,
-        "outages": explained.outages,
-        "groups": group_rows(
-            ledgers,
-            groups,
-            events,
-            counts=counts.groups,
-            redeliveries=counts.group_redeliveries,
-            processing_gaps=counts.processing_gaps,
-        ),
-        "assignments": assignment_rows(events, ledgers, groups),
-        "copies": counts.copies,
-        "keys": requested.keys,
-        "orders": requested.orders,
-        "lags": requested.lags,
-        "loads": requested.load.loads,
-        "skews": requested.load.skews,
-        "fields": requested.fields,
-        "replays": requested.replays,
-        "serving": serving(sweep.stored.served, events),
-        "brokers": brokers(events),
+        **{name: _table(name, found) for name, found in rows.items()},
+        "histogram": latency.histogram_table(measures.latencies),
+        "timeline": throughput.timeline_table(measures.timeline),
+        "anomalies": anomalies,
+        "attribution": attribution_table(anomalies),
     }
 
 
-# How tables are computed.
+def _is_written(measures: UnitMeasures) -> bool:
+    """Return whether anything was attempted, stored or received."""
+    counts = (
+        measures.load_counts.attempted,
+        sum(count.copies for count in measures.fate_counts.values()),
+        measures.read_counts.reads,
+    )
+    return any(counts)
 
 
-@dataclass(frozen=True)
-class TableJobs:
-    """Computes tables in a few threads."""
+def trial_row(
+    measures: UnitMeasures, gaps: Sequence[Mapping[str, Any]], ending: ConsumerEnding | None
+) -> Mapping[str, Any]:
+    """Return a trial's row of `TRIALS`.
 
-    executor: Executor
-    ledgers: Sequence[Ledger]
-
-    def submit(
-        self,
-        plan: Callable[_Inputs, DataFrame],
-        *inputs: _Inputs.args,
-        **options: _Inputs.kwargs,
-    ) -> PendingTable:
-        """Plan and compute a table in another thread; the plan's result has trial_no."""
-        return self.executor.submit(
-            lambda: collect_with_trial_ids(plan(*inputs, **options), self.ledgers)
-        )
-
-    def submit_if_requested(self, plan: TablePlan | None, schema: pa.Schema) -> PendingTable:
-        """Compute a table in another thread; without a plan, return an empty one.
-
-        Args:
-            plan: `None`: no trial requests the table.
-            schema: of the empty table.
-        """
-        if plan is None:
-            return self.executor.submit(schema.empty_table)
-        return self.submit(plan)
-
-
-@contextmanager
-def table_jobs(ledgers: Sequence[Ledger]) -> Iterator[TableJobs]:
-    """Yield threads that compute tables. When the context ends, jobs not yet started are dropped.
+    A record counts as missed only if the concurrent consumer reached the end of the log.
 
     Args:
-        ledgers: the trials, in the order of their numbers.
+        measures: of the entire trial.
+        gaps: its rows of `GAPS`.
+        ending: how its concurrent consumer ended.
     """
-    executor = ThreadPoolExecutor(_PARALLEL_JOBS)
-    try:
-        yield TableJobs(executor, ledgers)
-    finally:
-        executor.shutdown(cancel_futures=True)
+    record, counted = measures.ledger.record, measures.read_counts
+    return {
+        **trials.identity_columns(record),
+        **trials.fate_columns(measures.fate_counts),
+        "hidden_copies": measures.hidden_copies,
+        "reordered_records": measures.reordered_records,
+        "missed_records": counted.missed_records if ending and ending.at_end else None,
+        "redelivered_reads": counted.redelivered_reads if counted.reads else None,
+        **groups.group_columns(measures.group_counts),
+        **(copies.copier_columns(measures.copy_counts) if measures.copy_counts else {}),
+        **transactions.transaction_columns(measures.visibilities, measures.context["transactions"]),
+        "unavailable_ns": availability.unavailable_ns(record, measures.load_counts.attempted, gaps),
+        "consumer_unavailable_ns": max(
+            (gap["gap_ns"] for gap in gaps if gap["side"] == Side.CONSUMER), default=None
+        ),
+        **throughput.rates(measures.load_counts, record.phases),
+    }
 
 
-def _error_for(text: str) -> Exception:
-    """Return the error for a message of Spark."""
-    unreadable = re.search(r"FAILED_READ_FILE.*?/([^/\s]+)/(\w+\.parquet)", text)
-    if unreadable:
-        return InvalidLedger(
-            f"trial {unreadable[1]}: {unreadable[2]} cannot be read: "
-            "its footer is valid, but its data are not"
+# The tables of a sweep.
+
+
+def sweep_tables(by_trial: Mapping[str, TrialTables]) -> dict[str, pa.Table]:
+    """Return the tables of `experiments.ledger.result_tables.RESULTS`.
+
+    Args:
+        by_trial: the tables of each trial, by trial id.
+    """
+    tables = {
+        name: pa.concat_tables(
+            [
+                schema.empty_table(),
+                *(
+                    _with_trial_id(trial_id, tables[name], schema)
+                    for trial_id, tables in by_trial.items()
+                    if name in tables
+                ),
+            ]
         )
-    return RuntimeError(text)
+        for name, schema in RESULTS.items()
+        if name != "cells"
+    }
+    return {**tables, "cells": cell_table(tables["trials"], tables["latency"])}
+
+
+def _table(name: str, rows: Rows) -> pa.Table:
+    """Return rows as a table with the result's columns, except trial_id."""
+    schema = RESULTS[name]
+    return pa.Table.from_pylist(
+        list(rows), pa.schema([field for field in schema if field.name != "trial_id"])
+    )
+
+
+def _with_trial_id(trial_id: str, table: pa.Table, schema: pa.Schema) -> pa.Table:
+    ids = pa.array([trial_id]).take(pa.array([0] * len(table), pa.int64()))
+    return table.append_column("trial_id", ids).select(schema.names).cast(schema)

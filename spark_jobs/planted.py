@@ -25,7 +25,8 @@ from experiments.ledger.record import (
 )
 from experiments.ledger.schema import ACKED, COMMITTED, OPTIONAL_TABLES, OUTPUT, TABLES, Source
 from experiments.ledger.seal import seal
-from spark_jobs.io.ledgers import Ledger, with_trial_id
+from spark_jobs.io.ledgers import Ledger
+from spark_jobs.io.units import UnitRows
 
 QUIET = Phases(load_begin_ns=0, load_end_ns=10**10, settled_ns=10**10, healthy_ns=10**10)
 """Ten seconds of load without a fault."""
@@ -197,7 +198,12 @@ class PlantedTrial:
             len(self.attempts),
             len(self.log),
             len(self.reads),
+            len(self.transactions),
         )
+
+    def rows(self) -> UnitRows:
+        """Return the trial's rows as a unit."""
+        return UnitRows.of_tables(self.ledger(), self.tables())
 
     def _partitions(self) -> int:
         """Return the number of partitions that the rows use."""
@@ -257,20 +263,6 @@ class PlantedTrial:
             keying=self.keying,
             stages_s={},
         )
-
-
-def combined_tables(trials: Sequence[PlantedTrial]) -> dict[str, pa.Table]:
-    """Return the ledgers of many trials, one table per kind with `trial_id` as the last column.
-
-    `spark_jobs.io.frames.frames_from_tables` takes them.
-    """
-    by_trial = [(trial.trial_id, trial.tables()) for trial in trials]
-    return {
-        name: pa.concat_tables(
-            [with_trial_id(trial_id, tables[name]) for trial_id, tables in by_trial]
-        )
-        for name in TABLES
-    }
 
 
 def _summary(producer: int, records: int) -> ProducerSummary:

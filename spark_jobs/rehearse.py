@@ -13,6 +13,7 @@ from typing import Final
 
 from experiments.ledger.record import FaultEvidence, Phases
 from experiments.ledger.schema import ACKED, REJECTED, UNKNOWN, Source
+from spark_jobs.configuration import ContextRequest
 from spark_jobs.measure import measure
 from spark_jobs.planted import (
     PlantedAttempt,
@@ -76,7 +77,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sweep = Path(folder) / "planted"
         for trial in rehearsal_trials():
             trial.plant(sweep)
-        measure(str(sweep), Path(folder) / "work", options.log, java_options=options.java_options)
+        work = Path(folder) / "work"
+        log = options.log or work / "spark.log"
+        measure(str(sweep), ContextRequest(work, log, "local[*]", options.java_options))
     return 0
 
 

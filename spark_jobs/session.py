@@ -1,25 +1,42 @@
-"""One Spark session per sweep, with a JVM of its own.
+"""Spark's context for one run of the job: a driver JVM of its own, on this machine or a cluster.
 
-The JVM writes its log and its files where the caller requests it, and listens on loopback only.
+The JVM writes its log and its files where the caller requests it. With a local master it listens on
+loopback only. With another one, addresses, resources and the executors' Python are the user's, from
+`--conf`, spark-defaults.conf and spark-env.sh.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-import pyspark
 from py4j.java_gateway import JavaGateway  # type: ignore[import-untyped]
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
-from pyspark.sql import SparkSession
+
+from spark_jobs.configuration import (
+    MASTER,
+    PYTHON,
+    ContextRequest,
+    SparkSetupError,
+    check_master,
+    default_settings,
+    is_local,
+    spark_home,
+)
+from spark_jobs.executors import ROOT, ExecutorCheck, explain_failure, send_package
 
 JVM_EXIT_TIMEOUT_S: Final = 120
 """Long, because a JVM that trains a start-up cache (JEP 514) writes it at its exit."""
+LOOPBACK: Final = "127.0.0.1"
+DEFAULT_MASTER: Final = "local[*]"
+PYTHON_VARIABLE: Final = "PYSPARK_PYTHON"
 
 _LOG4J: Final = """\
 status = error
@@ -31,112 +48,186 @@ appender.file.fileName = {log}
 appender.file.layout.type = PatternLayout
 appender.file.layout.pattern = %d{{yyyy-MM-dd HH:mm:ss.SSS}} %p %c{{1}}: %m%n%ex
 """
-
 _SETTINGS: Final = {
     "spark.app.name": "ackbench measure",
-    "spark.driver.memory": "2g",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     # Without the UI, Spark still keeps this history.
     "spark.ui.retainedJobs": "1",
     "spark.ui.retainedStages": "1",
     "spark.ui.retainedTasks": "1",
-    "spark.sql.ui.retainedExecutions": "1",
-    "spark.sql.maxPlanStringLength": "1000",
-    # The default is 32 MiB for each sort, aggregate and broadcast; most hold a few rows.
-    "spark.buffer.pageSize": "1m",
-    # Shuffled rows are 64 times fewer than the ledger's.
-    "spark.sql.shuffle.partitions": "4",
-    # Spark estimates a ledger by its compressed size, and would broadcast all of it.
-    "spark.sql.autoBroadcastJoinThreshold": "-1",
-    # The plans are fixed: planning each stage again costs more than it gains.
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.session.timeZone": "UTC",
-    # Otherwise each operation on a column makes six JVM calls to record its position in Python.
-    "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
-_LOOPBACK: Final = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
-
-
-@dataclass(frozen=True)
-class SessionRequest:
-    """Where a session writes, and on which master it runs."""
-
-    work: Path
-    """Spark's local files, its warehouse and its log configuration; the caller removes it."""
-    log: Path
-    """The JVM's log and output."""
-    master: str | None = None
-    """`None`: the master of spark-submit, else all cores of this machine."""
-    java_options: str = ""
-    """Further options of the driver's JVM, quoted as for a shell."""
+_LOCAL_SETTINGS: Final = {
+    "spark.driver.bindAddress": LOOPBACK,
+    "spark.driver.host": LOOPBACK,
+    "spark.python.daemon.module": "spark_jobs.python_daemon",
+    "spark.executorEnv.PYTHONPATH": str(ROOT),
+}
+_DRIVER_OPTIONS: Final = "spark.driver.defaultJavaOptions"
+_USER_DRIVER_OPTIONS: Final = frozenset({_DRIVER_OPTIONS, "spark.driver.extraJavaOptions"})
 
 
 @contextmanager
-def spark_session(request: SessionRequest) -> Iterator[SparkSession]:
+def spark_context(request: ContextRequest) -> Iterator[SparkContext]:
     """Start Spark, and stop its JVM when the context ends.
 
-    Under spark-submit the JVM is already running: its options, its log and (unless the request
-    names one) its master stay unchanged.
+    Under spark-submit the JVM is already running: its options and its log stay unchanged, and the
+    request's settings replace its own.
+
+    Raises:
+        SparkSetupError: the master does not answer, a setting is invalid, or the executors cannot
+            run the job.
     """
-    conf = _conf(request)
-    gateway = _gateway(request, conf)
-    try:
-        spark = SparkSession(SparkContext(conf=conf, gateway=gateway))
-        yield spark
-        spark.stop()
-    finally:
-        _stop(gateway)
-
-
-def _submitted() -> bool:
-    return "PYSPARK_GATEWAY_PORT" in os.environ
-
-
-def _conf(request: SessionRequest) -> SparkConf:
-    """Return the settings; under spark-submit, without those of the JVM."""
-    conf = SparkConf(loadDefaults=False).setAll(list(_SETTINGS.items()))
-    conf.set("spark.local.dir", str(request.work / "local")).set(
-        "spark.sql.warehouse.dir", str(request.work / "warehouse")
-    )
-    master = request.master or (None if _submitted() else "local[*]")
-    if master:
-        conf.setMaster(master)
-    if not _submitted():
-        logging = f'"-Dlog4j2.configurationFile={_log_configuration(request).as_uri()}"'
-        options = f"{logging} {request.java_options}"
-        conf.set("spark.driver.extraJavaOptions", options.strip())
-    if master and master.startswith("local"):
-        conf.setAll(list(_LOOPBACK.items()))
-    return conf
-
-
-def _log_configuration(request: SessionRequest) -> Path:
     request.work.mkdir(parents=True, exist_ok=True)
+    start = _submitted_context if "PYSPARK_GATEWAY_PORT" in os.environ else _own_context
+    with start(request) as context:
+        if not is_local(str(context.master)):
+            send_package(context, request.work)
+        with ExecutorCheck(context) as check:
+            try:
+                yield context
+            except (Py4JError, PySparkException) as error:
+                reason = check.failure or explain_failure(str(error), context.pythonExec)
+                if reason:
+                    raise SparkSetupError(reason) from error
+                raise
+
+
+@contextmanager
+def _submitted_context(request: ContextRequest) -> Iterator[SparkContext]:
+    """Create a context in the JVM of spark-submit."""
+    if request.master:
+        check_master(request.master)
+    gateway = launch_gateway()  # type: ignore[no-untyped-call]
+    user = gateway.jvm.org.apache.spark.SparkConf(True)
+    own = {key: value for key, value in _SETTINGS.items() if not user.contains(key)}
+    conf = SparkConf(loadDefaults=False).setAll(list({**own, **request.settings}.items()))
+    if request.master:
+        conf.setMaster(request.master)
+    context = _create(gateway, conf)
+    try:
+        yield context
+    finally:
+        context.stop()
+
+
+@contextmanager
+def _own_context(request: ContextRequest) -> Iterator[SparkContext]:
+    """Create a context in a JVM of its own."""
+    user = {**default_settings(), **request.settings}
+    master = request.master or user.get(MASTER) or DEFAULT_MASTER
+    check_master(master)
+    settings = {**_own_settings(request, master, user), **request.settings, MASTER: master}
+    with _variables(_environment(request, master, user)):
+        gateway, context = _launch(request, settings), None
+        try:
+            context = _create(gateway)
+            yield context
+        finally:
+            _stop(gateway, context)
+
+
+def _launch(request: ContextRequest, settings: Mapping[str, str]) -> JavaGateway:
+    """Start the driver's JVM, with its output in the log.
+
+    It exits when this process does, because its standard input then closes.
+    """
+    log_begin_bytes = request.log.stat().st_size if request.log.exists() else 0
+    conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+    with request.log.open("ab") as log:
+        try:
+            return launch_gateway(conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
+        except PySparkException as error:
+            reason = _first_error(request.log, log_begin_bytes) or str(error)
+            raise SparkSetupError(f"Spark's JVM did not start: {reason}") from error
+
+
+def _own_settings(request: ContextRequest, master: str, user: Mapping[str, str]) -> dict[str, str]:
+    """Return the job's settings; those of the user replace them."""
+    settings = dict(_SETTINGS)
+    if is_local(master):
+        settings |= _LOCAL_SETTINGS
+    if not _USER_DRIVER_OPTIONS & user.keys():  # two garbage collectors would be an error
+        configuration = _log_configuration(request).as_uri()
+        options = f'"-Dlog4j2.configurationFile={configuration}" {request.java_options}'
+        settings[_DRIVER_OPTIONS] = options.strip()
+    return {key: value for key, value in settings.items() if key not in user}
+
+
+def _environment(request: ContextRequest, master: str, user: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that Spark's scripts, its JVM and PySpark read."""
+    variables = {
+        # Without it, the launcher calls the first python3 on PATH to find it.
+        "SPARK_HOME": str(spark_home()),
+        "SPARK_LOCAL_DIRS": os.environ.get("SPARK_LOCAL_DIRS", str(request.work / "local")),
+    }
+    if is_local(master):
+        variables["SPARK_LOCAL_IP"] = os.environ.get("SPARK_LOCAL_IP", LOOPBACK)
+        variables[PYTHON_VARIABLE] = sys.executable
+    if PYTHON in user:
+        variables[PYTHON_VARIABLE] = user[PYTHON]
+    return variables
+
+
+@contextmanager
+def _variables(values: Mapping[str, str]) -> Iterator[None]:
+    """Set variables of this process's environment until the context ends."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _log_configuration(request: ContextRequest) -> Path:
     configuration = request.work / "log4j2.properties"
     configuration.write_text(_LOG4J.format(log=request.log))
     return configuration
 
 
-def _gateway(request: SessionRequest, conf: SparkConf) -> JavaGateway:
-    """Start the JVM, with its output in the log.
+def _first_error(log: Path, begin_bytes: int) -> str | None:
+    """Return the first line of the log that names an error."""
+    with log.open("rb") as file:
+        file.seek(begin_bytes)
+        lines = file.read().decode(errors="replace").splitlines()
+    errors = (line for line in lines if "rror" in line or "xception" in line or "nvalid" in line)
+    return next(errors, None)
 
-    It exits when this process does, because its standard input then closes.
+
+def _create(gateway: JavaGateway, conf: SparkConf | None = None) -> SparkContext:
+    """Create the context in the gateway's JVM, which has read Spark's configuration."""
+    try:
+        return SparkContext(conf=conf, gateway=gateway)
+    except (Py4JError, PySparkException) as error:
+        raise SparkSetupError(f"Spark did not start: {_message(error)}") from error
+
+
+def _message(error: Exception) -> str:
+    """Return the first line of an error; of a Java exception, its own message."""
+    java: Any = getattr(error, "java_exception", None)
+    text = str(java.getMessage() or java.toString()) if java is not None else str(error)
+    return text.strip().partition("\n")[0]
+
+
+def _stop(gateway: JavaGateway, context: SparkContext | None) -> None:
+    """Let the JVM exit, which stops the context, and wait for it.
+
+    `SparkContext.stop` would wait up to a second more, for its thread that receives accumulators.
     """
-    # Without SPARK_HOME, the launcher calls the first python3 on PATH to find it.
-    os.environ.setdefault("SPARK_HOME", str(Path(pyspark.__file__).parent))
-    with request.log.open("ab") as log:
-        return launch_gateway(conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
-
-
-def _stop(gateway: JavaGateway) -> None:
-    """Close the JVM's standard input and wait until it exits; not under spark-submit."""
+    if context is not None:
+        # The thread would print that its connection was closed.
+        context._accumulatorServer.handle_error = lambda *_: None  # type: ignore[method-assign]  # noqa: SLF001
     process = gateway.proc
     gateway.shutdown()
-    if process is None:
-        return
     process.stdin.close()
     try:
         process.wait(JVM_EXIT_TIMEOUT_S)
     finally:
         process.kill()  # no effect on a process that has exited
+        SparkContext._active_spark_context = None  # noqa: SLF001 - as SparkContext.stop does
+        SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001 - a later one has its own JVM

@@ -5,12 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from experiments.ledger.record import TrialRecord
 from experiments.ledger.schema import LEDGER_VERSION, OPTIONAL_TABLES, TABLES
+
+ROW_GROUP_ROWS: Final = 262_144
+"""A reader of a part of a large trial skips the row groups of the others: by their statistics.
+
+Larger ones hold rows of several parts; smaller ones take longer to read (`docs/performance.md`).
+"""
 
 
 def write_table(folder: Path, trial_id: str, name: str, table: pa.Table) -> None:
@@ -38,6 +45,7 @@ def write_table(folder: Path, trial_id: str, name: str, table: pa.Table) -> None
         compression="zstd",
         use_dictionary=plain,
         column_encoding=packed,
+        row_group_size=ROW_GROUP_ROWS,
     )
 
 

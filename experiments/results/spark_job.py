@@ -1,6 +1,7 @@
-"""Runs the Spark job in a separate process.
+"""Runs the Spark job in a separate process, whose memory and output stay out of this one.
 
-The memory and the output of its JVM stay out of this process.
+`ACKBENCH_SPARK_MASTER` and `ACKBENCH_SPARK_CONF` (one `key=value` per line) name Spark's master and
+settings. As variables they also reach the tasks of a DAG.
 """
 
 from __future__ import annotations
@@ -11,33 +12,58 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from experiments.errors import LedgerError
+from experiments.errors import LedgerError, SparkError
 from experiments.sweep.folder import SweepFolder
-from infra.errors import HarnessError
+from infra.errors import HarnessError, InputError
 from infra.jvm.runtime import java_environment, spark_java_home
 from infra.jvm.startup_cache import StartupCache, quote_java_options, spark_startup_cache
 from infra.machine.home import REPOSITORY, Home
 from infra.process.log_tail import last_lines, read_from
 from infra.process.processes import spawn_dying_with_parent
 
-JAVA_OPTIONS: Final = ("-XX:+UseSerialGC", "-XX:-UsePerfData")
+MASTER_VARIABLE: Final = "ACKBENCH_SPARK_MASTER"
+SETTINGS_VARIABLE: Final = "ACKBENCH_SPARK_CONF"
+JAVA_OPTIONS: Final = ("-XX:+UseSerialGC", "-XX:-UsePerfData", "-XX:TieredStopAtLevel=1")
 """The serial collector starts fastest and suits few cores.
 
-Performance data would be written to a file outside the home folder.
+Performance data would be written to a file outside the home folder. The JVM only passes bytes
+between Python processes, so its second compiler (C2) does not pay off.
 """
-_BAD_LEDGER: Final = 2
-_ANSWER: Final = "measure: "
-"""Prefix of the job's own line in the output of the JVM (`spark_jobs.measure`)."""
+_BAD_INPUT: Final = 2
+_ANSWERS: Final[Mapping[str, type[InputError]]] = {"measure: ": LedgerError, "spark: ": SparkError}
+"""Prefixes of the job's own line in the output of the JVM (`spark_jobs.measure`), and its error."""
 _LAST_LINES: Final = 15
 _END_S: Final = 20.0
 """How long the job and its JVM may take to exit after SIGINT, seconds."""
 _WORK: Final = ".spark-"
 """Prefix of the name of the folder of Spark's own files; the pid of its owner follows."""
+
+
+def configure_spark(master: str | None, settings: Sequence[str]) -> None:
+    """Set master and settings of all jobs that this process and its children start.
+
+    Args:
+        master: Spark's master; `None`: that of the environment or of Spark's configuration.
+        settings: Spark's settings as `key=value`; none: those of the environment.
+
+    Raises:
+        InputError: a setting has another form.
+    """
+    for setting in settings:
+        if not setting.startswith("spark.") or "=" not in setting or "\n" in setting:
+            raise InputError(
+                f"--conf {setting}: give a setting of Spark as key=value, such as "
+                "spark.executor.memory=2g"
+            )
+    if master:
+        os.environ[MASTER_VARIABLE] = master
+    if settings:
+        os.environ[SETTINGS_VARIABLE] = "\n".join(settings)
 
 
 def measure(sweep: SweepFolder, home: Home) -> None:
@@ -46,11 +72,12 @@ def measure(sweep: SweepFolder, home: Home) -> None:
     Raises:
         LedgerError: a ledger is incomplete, truncated, of another version or of another trial;
             with the job's message.
+        SparkError: Spark cannot run the job as it is configured; with the job's message.
         HarnessError: the job failed; with its log and the last lines of it.
     """
     _run(
         "spark_jobs.measure",
-        [str(sweep.root)],
+        [str(sweep.root), *_spark_arguments()],
         home,
         f"{sweep.sweep_id}/spark",
         _cache(home).options,
@@ -73,6 +100,16 @@ def ensure_spark_ready(home: Home, say: Callable[[str], None]) -> None:
     say("running the Spark job once, to train the start-up cache of its JVM")
     with cache.training() as options:
         _run("spark_jobs.rehearse", [], home, "setup/spark", options)
+
+
+def _spark_arguments() -> list[str]:
+    """Return the job's arguments for the master and the settings that the environment names."""
+    master = os.environ.get(MASTER_VARIABLE)
+    settings = os.environ.get(SETTINGS_VARIABLE, "").splitlines()
+    return [
+        *([f"--master={master}"] if master else []),
+        *(f"--conf={setting}" for setting in settings if setting),
+    ]
 
 
 def _cache(home: Home) -> StartupCache:
@@ -140,16 +177,16 @@ def _environment(home: Home, work: Path) -> dict[str, str]:
     java = {
         "JAVA_HOME": str(spark_java_home(home.cache)),
         "TMPDIR": str(work),
-        "SPARK_LOCAL_IP": "127.0.0.1",
     }
     return {**java_environment(os.environ), **java}
 
 
 def _failure(code: int, log: Path, log_begin_bytes: int) -> Exception:
-    lines = read_from(log, log_begin_bytes).splitlines()
-    answers = [line.removeprefix(_ANSWER) for line in lines if line.startswith(_ANSWER)]
-    if code == _BAD_LEDGER and answers:
-        return LedgerError(answers[-1])
+    if code == _BAD_INPUT:
+        for line in reversed(read_from(log, log_begin_bytes).splitlines()):
+            for prefix, error in _ANSWERS.items():
+                if line.startswith(prefix):
+                    return error(line.removeprefix(prefix))
     return HarnessError(
         f"the Spark job failed with exit code {code}; last lines of {log}:\n"
         + "\n".join(last_lines(log, _LAST_LINES, since_bytes=log_begin_bytes))

@@ -1,272 +1,287 @@
-"""Anomalous records: which records of the suspect blocks have which anomaly.
+"""Anomalous records: which records, copies and reads of a unit have which anomaly.
 
-Blocks of bitmaps (`spark_jobs.measures.blocks`) show which records are suspect, and only those are
-looked up in the ledger. An anomaly follows from a record's attempt and its copies together, so both
-are joined by id. The results have the columns of
-`spark_jobs.causes.explanations.ANOMALOUS_RECORDS`, with `trial_no` instead of `trial_id`.
+They are a few of millions. What is known about each - its attempt, its copies, its place - is
+looked up by the record's number, and what remains is a small table.
 """
 
 from __future__ import annotations
 
-from functools import reduce
+from dataclasses import dataclass
 from typing import Final
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as sf
+import numpy as np
+import pyarrow as pa
 
 from experiments.ledger.result_tables import Anomaly
-from experiments.ledger.schema import ABORTED, ACKED, REJECTED, UNKNOWN
-from spark_jobs.measures.blocks import (
-    BLOCK,
-    bitmap_union,
-    cardinality,
-    contains_bit,
-    difference,
-    intersection,
-    with_block,
-    zero,
+from spark_jobs.io.arrays import LogRows, UnitArrays
+from spark_jobs.io.columns import (
+    ABORTED_CODE,
+    ACKED_CODE,
+    NO_NUMBER,
+    NULL,
+    REJECTED_CODE,
+    UNKNOWN_CODE,
+    BoolColumn,
+    IntColumn,
 )
+from spark_jobs.measures.fates import NOT_ATTEMPTED, RecordFates
+from spark_jobs.measures.order import stream_numbers
 
-_ID: Final = ("trial_no", "producer", "seq")
-_ANOMALY: Final = ("kind", "partition", "offset", "at_ns", "sent_ns", "first_offset")
-_ATTEMPT: Final = (
-    "struct<outcome:string,partition:int,offset:bigint,settled_ns:bigint,sent_ns:bigint>"
-)
-_PLACE: Final = "struct<partition:int,offset:bigint>"
-_SIDES: Final = {"attempt": _ATTEMPT, "copy": _PLACE, "behind": _PLACE, "missed": "boolean"}
-"""What the attempts, the log, the log's order and the reads contribute to a record, by column."""
-
-
-def suspect_records(blocks: DataFrame, behind: DataFrame, trial_info: DataFrame) -> DataFrame:
-    """Return which records to look up.
-
-    These are records that are absent although they were not rejected; present although they were
-    rejected, aborted or never sent; present several times; out of order; or never received.
-
-    Args:
-        blocks: of `spark_jobs.measures.fates.record_blocks`.
-        behind: of `spark_jobs.measures.order.reordered_rows`.
-        trial_info: trial_no, consumer_at_end; one row per trial. If the concurrent consumer did not
-            reach the end, it is unknown what it missed.
-
-    Returns:
-        The block's key; `wanted`, the bitmap of the records to look up (of a block with more copies
-        than records: all that are present); and `missed`, the bitmap of those never received.
-    """
-    repeated = sf.when(
-        sf.col("copies") > cardinality(sf.col("present")), sf.col("present")
-    ).otherwise(zero())
-    never_sent = difference("present", ACKED, REJECTED, UNKNOWN, ABORTED)
-    odd = [
-        difference(ACKED, "present"),
-        difference(UNKNOWN, "present"),
-        intersection(REJECTED, "present"),
-        intersection(ABORTED, "present"),
-        never_sent,
-        repeated,
+ANOMALOUS_RECORDS: Final = pa.schema(
+    [
+        pa.field("kind", pa.string(), nullable=False),
+        pa.field("producer", pa.int32()),
+        pa.field("seq", pa.int64()),
+        pa.field("partition", pa.int32()),
+        pa.field("offset", pa.int64()),
+        # When the attempt was acknowledged or given up, or when the record was received again.
+        pa.field("at_ns", pa.int64()),
+        # When the client accepted the record; null: it never did, or there was no attempt.
+        pa.field("sent_ns", pa.int64()),
+        # DUPLICATED: the offset of the first copy, if it is in the same partition; else null.
+        pa.field("first_offset", pa.int64()),
     ]
-    missed = sf.when(sf.col("consumer_at_end"), difference("present", "read")).otherwise(zero())
-    suspect = (
-        blocks.where("block IS NOT NULL")
-        .join(sf.broadcast(trial_info.select("trial_no", "consumer_at_end")), "trial_no")
-        .select(
-            *BLOCK, reduce(Column.bitwiseOR, [*odd, missed]).alias("wanted"), missed.alias("missed")
-        )
-        .where("wanted != 0")
-    )
-    late = with_block(behind).select(*BLOCK, sf.col("bit").alias("wanted"), zero().alias("missed"))
-    return (
-        suspect.unionByName(late)
-        .groupBy(*BLOCK)
-        .agg(bitmap_union("wanted").alias("wanted"), bitmap_union("missed").alias("missed"))
-        .select(*BLOCK, "wanted", "missed")
-    )
+)
+"""What is known of each anomalous record."""
+
+APPENDED_RANGES: Final = pa.schema(
+    [
+        pa.field("partition", pa.int32()),
+        pa.field("producer", pa.int32()),
+        pa.field("leader_epoch", pa.int32()),
+        pa.field("first_seq", pa.int64()),
+        pa.field("last_seq", pa.int64()),
+    ]
+)
+"""The sequence numbers that each leader epoch appended to a partition, by producer."""
 
 
-def find_anomalies(
-    attempts: DataFrame, log: DataFrame, behind: DataFrame, blocks: DataFrame
-) -> DataFrame:
-    """Return the anomalies of the suspect records.
+@dataclass(frozen=True)
+class SuspectRecords:
+    """The results of other measures that name anomalous records, rows and reads."""
 
-    Args:
-        attempts: trial_no, producer, seq, outcome, partition, offset, settled_ns, sent_ns.
-        log: trial_no, producer, seq, intact, partition, offset.
-        behind: of `spark_jobs.measures.order.reordered_rows`.
-        blocks: of `suspect_records`.
+    fates: RecordFates
+    missed: BoolColumn | None
+    """By record: in the log, and never received; `None`: the consumer did not reach the end."""
+    reordered: IntColumn
+    """Rows of the log; of `spark_jobs.measures.order.reordered_rows`."""
+    redelivered: IntColumn
+    """Reads; of `spark_jobs.measures.reads.redelivered_rows`."""
 
-    Returns:
-        trial_no, producer, seq, kind, partition, offset, at_ns, sent_ns, first_offset. One row per
-        record and anomaly; DUPLICATED and PHANTOM: one per copy; REORDERED: one per partition.
+
+def anomalous_records(unit: UnitArrays, suspects: SuspectRecords) -> pa.Table:
+    """Return the anomalies of a unit, of the schema `ANOMALOUS_RECORDS`.
+
+    One row per record and anomaly; DUPLICATED and PHANTOM: one per copy; REORDERED: one per
+    partition; REDELIVERED: one per read.
     """
-    place = sf.struct("partition", "offset")
-    attempted = _look_up(attempts, blocks).select(
-        *_ID,
-        *_side("attempt", sf.struct("outcome", "partition", "offset", "settled_ns", "sent_ns")),
-    )
-    stored = _look_up(log.where("intact"), blocks).select(
-        *_ID, *_side("copy", place, missed=contains_bit("missed"))
-    )
-    sides = attempted.unionByName(stored).unionByName(behind.select(*_ID, *_side("behind", place)))
-    united = (
-        sf.max("attempt").alias("attempt"),
-        sf.array_sort(sf.collect_list("copy")).alias("copies"),
-        sf.collect_list("behind").alias("behind"),
-        sf.coalesce(sf.bool_or("missed"), sf.lit(False)).alias("missed"),
-    )
-    kinds = sf.concat(_lost_or_unwanted(), _missed(), _duplicates_or_phantoms(), _reordered())
-    return (
-        sides.groupBy(*_ID)
-        .agg(*united)
-        .select(*_ID, sf.inline(kinds))
-        .where("kind IS NOT NULL")
-        .select(*_ID, *_ANOMALY)
-    )
-
-
-def find_without_id(log: DataFrame) -> DataFrame:
-    """Return the rows of the log that have no reliable id: foreign or corrupt records.
-
-    Args:
-        log: trial_no, producer, seq, intact, partition, offset.
-
-    Returns:
-        The columns of `find_anomalies`; producer and seq are null.
-    """
-    kind = sf.when(sf.col("intact"), Anomaly.PHANTOM.value).otherwise(Anomaly.CORRUPT.value)
-    without_id = log.where("NOT intact OR producer IS NULL OR seq IS NULL")
-    return without_id.select(
-        "trial_no",
-        *_nulls("int", "producer"),
-        *_nulls("bigint", "seq"),
-        kind.alias("kind"),
-        "partition",
-        "offset",
-        *_nulls("bigint", "at_ns", "sent_ns", "first_offset"),
-    )
-
-
-def find_redelivered(redelivered: DataFrame) -> DataFrame:
-    """Return the repeated reads as anomalies.
-
-    Args:
-        redelivered: of `spark_jobs.measures.reads.find_redelivered`.
-
-    Returns:
-        The columns of `find_anomalies`; at_ns is the time of the repeated receipt.
-    """
-    kind, at = sf.lit(Anomaly.REDELIVERED.value).alias("kind"), sf.col("received_ns").alias("at_ns")
-    return redelivered.select(
-        *_ID, kind, "partition", "offset", at, *_nulls("bigint", "sent_ns", "first_offset")
-    )
-
-
-def appended_ranges(log: DataFrame) -> DataFrame:
-    """Return the sequence numbers that each leader epoch appended to a partition, by producer.
-
-    Args:
-        log: trial_no, partition, producer, leader_epoch, seq, intact.
-
-    Returns:
-        The columns of `spark_jobs.causes.explanations.APPENDED_RANGES`, with `trial_no` instead of
-        `trial_id`.
-    """
-    key = ("trial_no", "partition", "producer", "leader_epoch")
-    intact = log.where("intact AND producer IS NOT NULL")
-    return (
-        intact.groupBy(*key)
-        .agg(sf.min("seq").alias("first_seq"), sf.max("seq").alias("last_seq"))
-        .select(*key, "first_seq", "last_seq")
-    )
-
-
-def _nulls(kind: str, *names: str) -> list[Column]:
-    return [sf.lit(None).cast(kind).alias(name) for name in names]
-
-
-def _look_up(rows: DataFrame, blocks: DataFrame) -> DataFrame:
-    return with_block(rows).join(blocks, list(BLOCK)).where(contains_bit("wanted"))
-
-
-def _side(name: str, value: Column, missed: Column | None = None) -> list[Column]:
-    """Return the columns of `_SIDES`: one side's own value, and null for the others."""
-    values = {name: value} if missed is None else {name: value, "missed": missed}
-    return [values.get(side, sf.lit(None)).cast(kind).alias(side) for side, kind in _SIDES.items()]
-
-
-def _lost_or_unwanted() -> Column:
-    """Return a record's anomaly by its outcome and whether it is present; null kind: none."""
-    outcome, there = sf.col("attempt.outcome"), sf.size("copies") > 0
-    absent = sf.when((outcome == ACKED) & ~there, Anomaly.LOST.value).when(
-        (outcome == UNKNOWN) & ~there, Anomaly.UNKNOWN_ABSENT.value
-    )
-    place = {
-        name: sf.coalesce(_first_copy()[name], sf.col(f"attempt.{name}"))
-        for name in ("partition", "offset")
+    fates, log = suspects.fates, unit.log
+    copies, outcome = fates.copies, fates.outcome
+    by_kind = {
+        Anomaly.LOST: (outcome == ACKED_CODE) & (copies == 0),
+        Anomaly.UNKNOWN_ABSENT: (outcome == UNKNOWN_CODE) & (copies == 0),
+        Anomaly.REJECTED_PRESENT: (outcome == REJECTED_CODE) & (copies > 0),
+        Anomaly.ABORTED_VISIBLE: (outcome == ABORTED_CODE) & (copies > 0),
     }
-    unwanted = absent.when((outcome == REJECTED) & there, Anomaly.REJECTED_PRESENT.value).when(
-        (outcome == ABORTED) & there, Anomaly.ABORTED_VISIBLE.value
-    )
-    return sf.array(_anomaly(unwanted, place["partition"], place["offset"]))
+    if suspects.missed is not None:
+        by_kind[Anomaly.MISSED] = suspects.missed
+    records = {kind: np.flatnonzero(found) for kind, found in by_kind.items()}
+    several = np.flatnonzero(copies > 1)
+    lookup = _Lookup.of(unit, np.concatenate([several, *records.values()]))
+    found = [lookup.records(kind, numbers) for kind, numbers in records.items()]
+    duplicates = lookup.further_copies(several[outcome[several] != NOT_ATTEMPTED])
+    found.append(lookup.rows(Anomaly.DUPLICATED, duplicates, lookup.first_offsets(duplicates)))
+    never_attempted = np.flatnonzero((outcome == NOT_ATTEMPTED) & (copies > 0))
+    found.append(lookup.rows(Anomaly.PHANTOM, _rows_of(unit, never_attempted)))
+    found.append(lookup.rows(Anomaly.REORDERED, suspects.reordered))
+    without_id = log.record == NO_NUMBER
+    found.append(lookup.rows(Anomaly.PHANTOM, np.flatnonzero(without_id & log.intact)))
+    found.append(lookup.rows(Anomaly.CORRUPT, np.flatnonzero(without_id & ~log.intact)))
+    found.append(_redelivered(unit, suspects.redelivered))
+    return pa.concat_tables(found)
 
 
-def _missed() -> Column:
-    """Return MISSED with the place of the first copy, for a record that was never received."""
-    return sf.array(
-        _anomaly(
-            sf.when(sf.col("missed"), Anomaly.MISSED.value),
-            _first_copy()["partition"],
-            _first_copy()["offset"],
+def _rows_of(unit: UnitArrays, records: IntColumn) -> IntColumn:
+    """Return the rows of the log with some records, by partition and offset."""
+    chosen = np.zeros(len(unit.ids) + 1, bool)  # the last one is that of `NO_NUMBER`
+    chosen[records] = True
+    return np.flatnonzero(chosen[unit.log.record])
+
+
+@dataclass(frozen=True)
+class _Lookup:
+    """What attempts and log say about some records."""
+
+    unit: UnitArrays
+    attempt: IntColumn
+    """By record: the row of its attempt; `NO_NUMBER`: never attempted."""
+    copies: IntColumn
+    """The rows of the log with the records, by partition and offset."""
+    copied: IntColumn
+    """Those of the records that are in the log, ascending."""
+    first: IntColumn
+    """The row of each one's first copy: that in the lowest partition at the lowest offset."""
+
+    @classmethod
+    def of(cls, unit: UnitArrays, records: IntColumn) -> _Lookup:
+        attempt = np.full(len(unit.ids) + 1, NO_NUMBER)  # the last one is that of `NO_NUMBER`
+        attempt[unit.attempts.record] = np.arange(len(unit.attempts))
+        copies = _rows_of(unit, records)
+        copied, first = np.unique(unit.log.record[copies], return_index=True)
+        return cls(unit, attempt, copies, copied, copies[first])
+
+    def _first_copies(self, records: IntColumn) -> IntColumn:
+        """Return the row of each record's first copy; `NO_NUMBER`: it is not in the log."""
+        if not len(self.copied):
+            return np.full(len(records), NO_NUMBER)
+        place = np.minimum(np.searchsorted(self.copied, records), len(self.copied) - 1)
+        return np.where(self.copied[place] == records, self.first[place], NO_NUMBER)
+
+    def records(self, kind: Anomaly, records: IntColumn) -> pa.Table:
+        """Return anomalies of records; the place is the first copy's, or else the attempt's."""
+        first, attempt = self._first_copies(records), self.attempt[records]
+        log, attempts = self.unit.log, self.unit.attempts
+        there = first != NO_NUMBER
+        return self._table(
+            kind,
+            records,
+            np.where(
+                there,
+                _at(log.partition, first, NO_NUMBER),
+                _at(attempts.partition, attempt, NO_NUMBER),
+            ),
+            np.where(there, _at(log.offset, first, NULL), _at(attempts.offset, attempt, NULL)),
         )
+
+    def further_copies(self, records: IntColumn) -> IntColumn:
+        """Return the rows of all copies of some records, without each record's first."""
+        record = self.unit.log.record[self.copies]
+        further = np.isin(record, records) & (self._first_copies(record) != self.copies)
+        rows: IntColumn = self.copies[further]
+        return rows
+
+    def first_offsets(self, rows: IntColumn) -> IntColumn:
+        """Return the offset of the first copy, if it is in the partition of the given copy."""
+        log = self.unit.log
+        first = self._first_copies(log.record[rows])
+        same = log.partition[first] == log.partition[rows]
+        return np.where(same, log.offset[first], NULL)
+
+    def rows(
+        self, kind: Anomaly, rows: IntColumn, first_offset: IntColumn | None = None
+    ) -> pa.Table:
+        """Return anomalies of rows of the log."""
+        log = self.unit.log
+        return self._table(
+            kind, log.record[rows], log.partition[rows], log.offset[rows], first_offset
+        )
+
+    def _table(
+        self,
+        kind: Anomaly,
+        records: IntColumn,
+        partition: IntColumn,
+        offset: IntColumn,
+        first_offset: IntColumn | None = None,
+    ) -> pa.Table:
+        attempts, attempt = self.unit.attempts, self.attempt[records]
+        return _anomaly_table(
+            self.unit,
+            kind,
+            records,
+            partition,
+            offset,
+            _at(attempts.settled_ns, attempt, NULL),
+            _at(attempts.sent_ns, attempt, NULL),
+            first_offset,
+        )
+
+
+def _at(column: IntColumn, rows: IntColumn, null: int) -> IntColumn:
+    """Return a column's values at some rows; null for `NO_NUMBER`."""
+    if not len(column):
+        return np.full(len(rows), null)
+    return np.where(rows == NO_NUMBER, null, column[rows])
+
+
+def _redelivered(unit: UnitArrays, rows: IntColumn) -> pa.Table:
+    reads = unit.reads
+    return _anomaly_table(
+        unit,
+        Anomaly.REDELIVERED,
+        reads.record[rows],
+        reads.partition[rows],
+        reads.offset[rows],
+        reads.received_ns[rows],
     )
 
 
-def _duplicates_or_phantoms() -> Column:
-    """Return every copy after the first; for a record that was never attempted, every copy."""
-    further = sf.slice("copies", 2, sf.greatest(sf.size("copies") - 1, sf.lit(0)))
-    duplicates = sf.transform(
-        further,
-        lambda copy: _anomaly(
-            sf.lit(Anomaly.DUPLICATED.value),
-            copy["partition"],
-            copy["offset"],
-            _first_offset_in_partition_of(copy),
-        ),
-    )
-    phantoms = sf.transform(
-        "copies",
-        lambda copy: _anomaly(sf.lit(Anomaly.PHANTOM.value), copy["partition"], copy["offset"]),
-    )
-    return sf.when(sf.col("attempt").isNull(), phantoms).otherwise(duplicates)
-
-
-def _reordered() -> Column:
-    return sf.transform(
-        "behind",
-        lambda place: _anomaly(
-            sf.lit(Anomaly.REORDERED.value), place["partition"], place["offset"]
-        ),
-    )
-
-
-def _first_copy() -> Column:
-    return sf.get("copies", sf.lit(0))
-
-
-def _first_offset_in_partition_of(copy: Column) -> Column:
-    """Return the first copy's offset if it is in the same partition as the given copy, or null."""
-    return sf.when(_first_copy()["partition"] == copy["partition"], _first_copy()["offset"])
-
-
-def _anomaly(
-    kind: Column, partition: Column, offset: Column, first_offset: Column | None = None
-) -> Column:
-    first = sf.lit(None) if first_offset is None else first_offset
+def _anomaly_table(
+    unit: UnitArrays,
+    kind: Anomaly,
+    records: IntColumn,
+    partition: IntColumn,
+    offset: IntColumn,
+    at_ns: IntColumn,
+    sent_ns: IntColumn | None = None,
+    first_offset: IntColumn | None = None,
+) -> pa.Table:
+    without_id = records == NO_NUMBER
+    producer, seq = np.full((2, len(records)), NO_NUMBER)
+    producer[~without_id], seq[~without_id] = unit.ids.of(records[~without_id])
+    nulls = np.full(len(records), NULL)
     columns = (
-        kind.cast("string"),
-        partition,
-        offset,
-        sf.col("attempt.settled_ns"),
-        sf.col("attempt.sent_ns"),
-        first.cast("bigint"),
+        pa.array([kind.value]).take(pa.array(np.zeros(len(records), np.int64))),
+        pa.array(producer, pa.int32(), mask=without_id),
+        pa.array(seq, pa.int64(), mask=without_id),
+        pa.array(partition, pa.int32(), mask=partition == NO_NUMBER),
+        *(
+            pa.array(column, pa.int64(), mask=column == NULL)
+            for column in (
+                offset,
+                at_ns,
+                nulls if sent_ns is None else sent_ns,
+                nulls if first_offset is None else first_offset,
+            )
+        ),
     )
-    return sf.struct(*(column.alias(name) for column, name in zip(columns, _ANOMALY, strict=True)))
+    return pa.table(columns, schema=ANOMALOUS_RECORDS)
+
+
+def appended_ranges(log: LogRows) -> pa.Table:
+    """Return what each leader epoch appended, of the schema `APPENDED_RANGES`.
+
+    Args:
+        log: the visible rows; rows without an id do not count.
+    """
+    rows = np.flatnonzero(log.record != NO_NUMBER)
+    columns = (log.partition[rows], log.producer[rows], log.leader_epoch[rows])
+    stream = stream_numbers(*columns)
+    numbers, first, of_row = np.unique(stream, return_index=True, return_inverse=True)
+    low, high = np.full(len(numbers), np.iinfo(np.int64).max), np.full(len(numbers), NULL)
+    np.minimum.at(low, of_row, log.seq[rows])
+    np.maximum.at(high, of_row, log.seq[rows])
+    partition, producer, epoch = (column[first] for column in columns)
+    return pa.table(
+        [
+            pa.array(partition),
+            pa.array(producer),
+            pa.array(epoch, mask=epoch == NO_NUMBER),
+            pa.array(low),
+            pa.array(high),
+        ],
+        schema=APPENDED_RANGES,
+    )
+
+
+def merge_ranges(one: pa.Table, other: pa.Table) -> pa.Table:
+    """Return what each leader epoch appended, of two units of a trial."""
+    key = ["partition", "producer", "leader_epoch"]
+    merged = (
+        pa.concat_tables([one, other])
+        .group_by(key)
+        .aggregate([("first_seq", "min"), ("last_seq", "max")])
+    )
+    return merged.rename_columns({"first_seq_min": "first_seq", "last_seq_max": "last_seq"}).select(
+        APPENDED_RANGES.names
+    )

@@ -7,7 +7,7 @@ each client knew about the leader. A trial has a few hundred such rows, so this 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -158,32 +158,18 @@ class TrialEvidence:
         )
 
 
-def evidence_by_trial(
-    records: Sequence[TrialRecord], events: pa.Table, epochs: pa.Table
-) -> dict[str, TrialEvidence]:
-    """Return each trial's evidence, by trial id.
+def trial_evidence(record: TrialRecord, events: pa.Table, epochs: pa.Table) -> TrialEvidence:
+    """Return a trial's evidence.
 
     Args:
-        records: of the trials.
-        events: trial_id and the columns of `experiments.ledger.schema.EVENTS`.
-        epochs: trial_id and the columns of `experiments.ledger.schema.EPOCHS`.
+        record: of the trial.
+        events: of the schema `experiments.ledger.schema.EVENTS`.
+        epochs: of the schema `experiments.ledger.schema.EPOCHS`.
     """
-    trial_events: defaultdict[str, list[TrialEvent]] = defaultdict(list)
-    trial_epochs: defaultdict[str, list[EpochStart]] = defaultdict(list)
-    for row in events.to_pylist():
-        trial_events[row.pop("trial_id")].append(TrialEvent(**row))
-    for row in epochs.to_pylist():
-        trial_epochs[row.pop("trial_id")].append(EpochStart(**row))
-    by_time = {
-        trial_id: tuple(sorted(unsorted, key=_event_order))
-        for trial_id, unsorted in trial_events.items()
-    }
-    return {
-        record.trial_id: TrialEvidence(
-            record, by_time.get(record.trial_id, ()), tuple(trial_epochs[record.trial_id])
-        )
-        for record in records
-    }
+    by_time = sorted((TrialEvent(**row) for row in events.to_pylist()), key=_event_order)
+    return TrialEvidence(
+        record, tuple(by_time), tuple(EpochStart(**row) for row in epochs.to_pylist())
+    )
 
 
 def _event_order(event: TrialEvent) -> tuple[object, ...]:

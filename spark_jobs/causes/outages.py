@@ -11,9 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-import pyarrow as pa
-
-from experiments.ledger.result_tables import OUTAGES, OutageStep, Side
+from experiments.ledger.result_tables import OutageStep, Side
 from spark_jobs.causes.evidence import (
     BECAME_LEADER,
     LEADER,
@@ -54,30 +52,24 @@ class OutageGap:
     """Whether an answer ended it; if not, it lasted as long as anything was due."""
 
 
-def outages(gaps: pa.Table, evidence: Mapping[str, TrialEvidence]) -> pa.Table:
-    """Return the table `OUTAGES`: the steps of each gap that overlaps the fault.
+def outage_rows(gaps: Iterable[Row], evidence: TrialEvidence) -> Iterator[Row]:
+    """Yield a trial's rows of `OUTAGES`, without trial_id: the steps of each gap in the fault.
 
     The fault counts from its begin until the partition has its full ISR again.
 
     Args:
-        gaps: trial_id and the columns of `GAPS`.
-        evidence: by trial id, of every trial in `gaps`.
+        gaps: the trial's rows of `GAPS`.
+        evidence: of the trial.
     """
-    rows = [
-        {
-            "trial_id": row["trial_id"],
-            "partition": gap.partition,
-            "side": gap.side,
-            "step": step,
-            **_observation_columns(observed),
-        }
-        for row in gaps.sort_by(
-            [("trial_id", "ascending"), ("partition", "ascending"), ("side", "ascending")]
-        ).to_pylist()
-        if _overlaps_fault(gap := _parse_gap(row), evidence[row["trial_id"]])
-        for step, observed in outage_steps(gap, evidence[row["trial_id"]])
-    ]
-    return pa.Table.from_pylist(rows, schema=OUTAGES)
+    for gap in map(_parse_gap, gaps):
+        if _overlaps_fault(gap, evidence):
+            for step, observed in outage_steps(gap, evidence):
+                yield {
+                    "partition": gap.partition,
+                    "side": gap.side,
+                    "step": step,
+                    **_observation_columns(observed),
+                }
 
 
 def outage_steps(

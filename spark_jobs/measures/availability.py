@@ -1,165 +1,186 @@
 """Each partition's longest gap: the longest time in which it owed an answer and gave none.
 
-To producers it owes acknowledgements, to the concurrent consumer records.
+    gap(partition, side) = the longest of: load_begin to the first answer; one answer to the next;
+                           the last answer to the time until which answers were due
+
+To producers a partition owes acknowledgements, to the concurrent consumer records. Answers of the
+same millisecond count as one, so any gap of a millisecond or more is exact. A partition that was
+added under load did not exist at its begin: its gaps count from its first answer or, if it gave
+none, from the first time at which an answer was given up.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as sf
+import numpy as np
 
+from experiments.ledger.record import Phases, TrialRecord
 from experiments.ledger.result_tables import Side
-from experiments.ledger.schema import ACKED
+from spark_jobs.io.arrays import Attempts, Reads
+from spark_jobs.io.columns import ACKED_CODE, NO_NUMBER, NULL, BoolColumn, IntColumn
 
-_SIDES: Final = tuple(Side)
-PARTITION_SIDE: Final = ("trial_no", "partition", "side")
-_PACK: Final = "CAST(trial_no AS BIGINT) << 33 | CAST(side AS BIGINT) << 32 | partition"
-"""The three columns as one BIGINT, `packed`: grouping and sorting by it takes half the time.
-
-A partition's number has 31 bits, a side's has 1.
-"""
-_UNPACK: Final = {
-    "trial_no": "CAST(packed >> 33 AS INT)",
-    "partition": "CAST(packed & 2147483647 AS INT)",
-    "side": "CAST(packed >> 32 & 1 AS INT)",
-}
-FINE_SLOT_NS: Final = 1_000_000
-"""Answers are grouped by the millisecond, with the first and the last of each group.
-
-A gap of a millisecond or more lies between two slots, so it is exact.
-"""
-COARSE_SLOT_NS: Final = 4_000_000
-"""Slots this wide are a quarter as many. A gap of this length or more is still exact.
-
-Partitions whose longest gap is shorter are measured again with `FINE_SLOT_NS`.
-"""
+SLOT_NS: Final = 1_000_000
 
 
-def due_acknowledgements(attempts: DataFrame, trial_info: DataFrame) -> DataFrame:
-    """Return what partitions owed the producers, as `longest_gaps` takes it.
+@dataclass(frozen=True)
+class Answers:
+    """When a partition answered one side, by millisecond: the first and the last answer of each.
+
+    It is small, whatever the number of answers, and keeps every gap between two milliseconds.
+    """
+
+    first_ns: IntColumn
+    last_ns: IntColumn
+    records: int
+    due_ns: int
+    """Until when the latest answer was due."""
+    first_due_ns: int
+    """Until when the earliest answer was due."""
+
+    @classmethod
+    def of(cls, answered_ns: IntColumn, due_ns: int, first_due_ns: int) -> Answers:
+        """Return the answers at some times, in any order."""
+        ordered = np.sort(answered_ns)
+        begins = np.flatnonzero(np.diff(ordered // SLOT_NS, prepend=NULL))
+        ends = np.append(begins[1:], len(ordered))[: len(begins)] - 1
+        return cls(ordered[begins], ordered[ends], len(ordered), due_ns, first_due_ns)
+
+    def merge(self, other: Answers) -> Answers:
+        """Return the answers of two units of a trial to the same side."""
+        first = np.concatenate([self.first_ns, other.first_ns])
+        order = np.argsort(first, kind="stable")
+        first, last = first[order], np.concatenate([self.last_ns, other.last_ns])[order]
+        begins = np.flatnonzero(np.diff(first // SLOT_NS, prepend=NULL))
+        return Answers(
+            first[begins],
+            np.maximum.reduceat(last, begins) if len(begins) else last,
+            self.records + other.records,
+            max(self.due_ns, other.due_ns),
+            min(self.first_due_ns, other.first_due_ns),
+        )
+
+
+AnswersBySide = Mapping[tuple[int, Side], Answers]
+"""By partition and side; without an entry for a partition that owed that side nothing."""
+
+
+def acknowledgements(attempts: Attempts, phases: Phases) -> AnswersBySide:
+    """Return when each partition acknowledged records.
 
     An acknowledgement is due until the attempt settles; if it never does, until all others have.
+    The delivery report decides: a partition that stores records is available, whatever becomes of
+    their transactions.
+    """
+    settled = attempts.settled_ns != NULL
+    due = np.where(settled, attempts.settled_ns, phases.settled_ns)
+    answered = settled & (attempts.reported_outcome == ACKED_CODE)
+    return _by_partition(Side.PRODUCER, attempts.partition, attempts.settled_ns, answered, due)
+
+
+def deliveries(reads: Reads, due_ns: int | None) -> AnswersBySide:
+    """Return when each partition delivered records to the concurrent consumer.
 
     Args:
-        attempts: trial_no, partition, settled_ns, outcome; rows without a partition do not count.
-        trial_info: trial_no, settled_ns; one row per trial.
+        reads: of the concurrent consumer.
+        due_ns: until when it still had records to read; `None`: unknown, or it reached the end.
     """
-    due_ns = sf.coalesce("settled_ns", "all_settled_ns").alias("due_ns")
-    answered_ns = sf.when(sf.col("outcome") == ACKED, sf.col("settled_ns")).alias("answered_ns")
-    ends = sf.broadcast(trial_info.select("trial_no", sf.col("settled_ns").alias("all_settled_ns")))
-    return (
-        attempts.where("partition IS NOT NULL")
-        .join(ends, "trial_no")
-        .select("trial_no", "partition", _side(Side.PRODUCER), answered_ns, due_ns)
-    )
+    due = reads.received_ns if due_ns is None else np.maximum(reads.received_ns, due_ns)
+    answered = np.ones(len(reads), bool)
+    return _by_partition(Side.CONSUMER, reads.partition, reads.received_ns, answered, due)
 
 
-def due_deliveries(reads: DataFrame, trial_info: DataFrame) -> DataFrame:
-    """Return what partitions owed the concurrent consumer, as `longest_gaps` takes it.
-
-    A record is due until the consumer receives it. If the consumer did not reach the end, further
-    records are due until it stopped.
-
-    Args:
-        reads: trial_no, partition, received_ns.
-        trial_info: trial_no, consumer_due_ns; one row per trial.
-    """
-    due_ns = sf.greatest("received_ns", "consumer_due_ns").alias("due_ns")
-    ends = sf.broadcast(trial_info.select("trial_no", "consumer_due_ns"))
-    return reads.join(ends, "trial_no").select(
-        "trial_no",
-        "partition",
-        _side(Side.CONSUMER),
-        sf.col("received_ns").alias("answered_ns"),
-        due_ns,
-    )
-
-
-def _side(side: Side) -> Column:
-    return sf.lit(_SIDES.index(side)).alias("side")
-
-
-def longest_gaps(due: DataFrame, trial_info: DataFrame, slot_ns: int = FINE_SLOT_NS) -> DataFrame:
-    """Return each partition's longest gap without an answer to one side.
-
-    The edges count: from the begin of the load to the first answer, and from the last answer to the
-    time until which answers were due. A partition that was added under load did not exist at the
-    begin: its gaps count from its first answer or, if it gave none, from the first time at which
-    an answer was given up.
-
-    Args:
-        due: trial_no, partition, side (a number), answered_ns (null: never), due_ns (until when the
-            answer was due).
-        trial_info: trial_no, load_begin_ns, partitions (at the begin); one row per trial.
-        slot_ns: gaps of this length or more are exact.
-
-    Returns:
-        trial_no, partition, side, records (answered), gap_ns, began_ns (of several gaps of the same
-        length, the earliest), answered (whether an answer ended the gap).
-    """
-    earlier = (
-        Window.partitionBy("packed").orderBy("slot").rowsBetween(Window.unboundedPreceding, -1)
-    )
-    existed_ns = sf.when(sf.expr(f"{_UNPACK['partition']} < partitions"), sf.col("load_begin_ns"))
-    since = sf.coalesce(sf.max("last_ns").over(earlier), existed_ns, sf.col("first_ns"))
-    inner = sf.when(sf.col("first_ns").isNotNull(), _gap(since, sf.col("first_ns"), answered=True))
-    trailing = _gap(
-        sf.coalesce(sf.max("last_ns"), sf.min(existed_ns), sf.min("first_due_ns")),
-        sf.max("due_ns"),
-        answered=False,
-    )
-    return (
-        due.transform(_slots, slot_ns)
-        .withColumn("trial_no", sf.expr(_UNPACK["trial_no"]))
-        .join(
-            sf.broadcast(trial_info.select("trial_no", "load_begin_ns", "partitions")), "trial_no"
+def _by_partition(
+    side: Side,
+    partition: IntColumn,
+    answered_ns: IntColumn,
+    answered: BoolColumn,
+    due_ns: IntColumn,
+) -> AnswersBySide:
+    return {
+        (number, side): Answers.of(
+            answered_ns[rows] if answered[rows].all() else answered_ns[rows][answered[rows]],
+            int(due_ns[rows].max()),
+            int(due_ns[rows].min()),
         )
-        .withColumn("inner", inner)
-        .groupBy("packed")
-        .agg(
-            sf.sum("records").alias("records"),
-            sf.greatest(sf.max("inner"), trailing).alias("longest"),
-        )
-        .select(
-            *(sf.expr(part).alias(name) for name, part in _UNPACK.items()),
-            "records",
-            "longest.gap_ns",
-            (-sf.col("longest.minus_began_ns")).alias("began_ns"),
-            "longest.answered",
-        )
-    )
+        for number, rows in rows_by_number(partition)
+    }
 
 
-def _slots(due: DataFrame, slot_ns: int) -> DataFrame:
-    """Group a partition's answers by slots; one that never came has the slot of its due_ns."""
-    slot = sf.expr(f"coalesce(answered_ns, due_ns) div {slot_ns}")
-    answers = (
-        sf.min("answered_ns").alias("first_ns"),
-        sf.max("answered_ns").alias("last_ns"),
-        sf.count("answered_ns").alias("records"),
-    )
-    return due.groupBy(sf.expr(_PACK).alias("packed"), slot.alias("slot")).agg(
-        *answers, sf.max("due_ns").alias("due_ns"), sf.min("due_ns").alias("first_due_ns")
-    )
+def rows_by_number(numbers: IntColumn) -> Iterator[tuple[int, IntColumn]]:
+    """Yield each number except `NO_NUMBER`, with its rows in ascending order."""
+    if not len(numbers):
+        return
+    small = numbers.astype(np.int16) if numbers.max() <= np.iinfo(np.int16).max else numbers
+    order = np.argsort(small, kind="stable")  # of 16 bits, in linear time
+    ordered = numbers[order]
+    begins = np.flatnonzero(np.diff(ordered, prepend=NO_NUMBER - 1))
+    for begin, end in zip(begins, [*begins[1:], len(ordered)], strict=True):
+        if ordered[begin] != NO_NUMBER:
+            yield int(ordered[begin]), order[begin:end]
 
 
-def _gap(began_ns: Column, ended_ns: Column, *, answered: bool) -> Column:
-    """Return a gap that compares by its length, then by how early it began."""
-    return sf.struct(
-        (ended_ns - began_ns).alias("gap_ns"),
-        (-began_ns).alias("minus_began_ns"),
-        sf.lit(answered).alias("answered"),
-    )
+def merge_answers(one: AnswersBySide, other: AnswersBySide) -> AnswersBySide:
+    """Return the answers of two units of a trial."""
+    both = {key: one[key].merge(other[key]) for key in one.keys() & other.keys()}
+    return {**one, **other, **both}
 
 
-def with_side_names(rows: DataFrame) -> DataFrame:
-    """Replace the numbers of the sides by their names.
+@dataclass(frozen=True)
+class Gap:
+    """The longest time without an answer; of several of the same length, the earliest."""
+
+    began_ns: int
+    gap_ns: int
+    answered: bool
+    """Whether an answer ended it."""
+
+
+def longest_gap(answers: Answers, existed_ns: int | None) -> Gap:
+    """Return the longest gap.
 
     Args:
-        rows: of `longest_gaps`; the same columns are returned.
+        answers: of a partition to one side.
+        existed_ns: since when it could have answered; `None`: not before its first answer.
     """
-    return rows.withColumn(
-        "side", sf.element_at(sf.array(*map(sf.lit, _SIDES)), sf.col("side") + 1)
-    )
+    last, first = answers.last_ns, answers.first_ns
+    begin = existed_ns
+    if begin is None:
+        begin = int(first[0]) if len(first) else answers.first_due_ns
+    before = np.concatenate([[begin], last]).astype(np.int64)
+    after = np.append(first, answers.due_ns)
+    length = after - before
+    longest = int(length.max())
+    earliest = int(before[length == longest].min())
+    ends = np.flatnonzero((length == longest) & (before == earliest))
+    return Gap(earliest, longest, answered=bool(ends[0] < len(first)))
+
+
+def gap_rows(answers: AnswersBySide, record: TrialRecord) -> Iterator[Mapping[str, Any]]:
+    """Yield a trial's rows of `GAPS`, without trial_id."""
+    for (partition, side), given in answers.items():
+        existed = record.phases.load_begin_ns if partition < record.partitions else None
+        gap = longest_gap(given, existed)
+        yield {
+            "partition": partition,
+            "side": side.value,
+            "records": given.records,
+            "gap_ns": gap.gap_ns,
+            "began_ns": gap.began_ns,
+            "answered": gap.answered,
+        }
+
+
+def unavailable_ns(
+    record: TrialRecord, attempts: int, gaps: Sequence[Mapping[str, Any]]
+) -> int | None:
+    """Return the producers' longest gap over all partitions.
+
+    If nothing was acknowledged, the entire trial counts; without attempts, there is no gap (None).
+    """
+    of_producers = [gap for gap in gaps if gap["side"] == Side.PRODUCER]
+    if attempts and not any(gap["records"] for gap in of_producers):
+        return record.phases.settled_ns - record.phases.load_begin_ns
+    return max((gap["gap_ns"] for gap in of_producers), default=None)

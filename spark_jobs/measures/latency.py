@@ -1,285 +1,138 @@
 """Latency of acknowledgement and of delivery, with quantiles exact to the microsecond.
 
-Both are measured from the record's intended time. Quantiles come from a histogram of whole
-microseconds. Truncation to microseconds keeps the order of any two values, so the quantile of the
-truncated values is the truncated quantile.
+    ack        = floor((settled_ns - intended_ns) / 1000) of every acknowledged record
+    end_to_end = floor((first received_ns - intended_ns) / 1000) of every record that was received
+    quantile p = the smallest value that at least p of all values do not exceed (nearest rank)
 
-Histograms are log-linear, as an HDR histogram: slots are 1 us wide below 256 us, and above at most
-1/128 of the value. Below zero they are the mirror image: -1 is to -2 what 0 is to 1.
+Both are measured from the record's intended time, so the time that a late client adds is included.
+The phase is the one of the intended time. Truncation to microseconds keeps the order of any two
+values, so the quantile of the truncated values is the truncated quantile.
 
-Between the ledger and the result, trial, measure and phase are small numbers: grouping by strings
-would cost more than all the rest.
+Histograms are log-linear, as an HDR histogram: buckets are 1 us wide below 256 us, and above at
+most 1/128 of the value. Below zero they are the mirror image: -1 is to -2 what 0 is to 1.
 """
 
 from __future__ import annotations
 
-from functools import reduce
-from typing import Final
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as sf
+import numpy as np
+import pyarrow as pa
 
-from experiments.ledger.result_tables import QUANTILES, Measure, Phase
-from experiments.ledger.schema import ACKED
-from spark_jobs.measures.blocks import BLOCK, RECORD, with_block
+from experiments.ledger.record import Phases
+from experiments.ledger.result_tables import HISTOGRAM, QUANTILES, Measure, Phase
+from spark_jobs.io.arrays import Attempts, Reads
+from spark_jobs.io.columns import ACKED_CODE, NO_NUMBER, NULL, IntColumn
+from spark_jobs.measures.distribution import Distribution, add_equal
 
 _EXACT_BITS: Final = 8
-_BITS: Final = 63
-_PARTS: Final = ("trial_no", "measure", "phase")
-_MEASURES: Final = tuple(Measure)
-_PHASES: Final = tuple(Phase)
+_WIDER_FROM: Final = np.left_shift(np.int64(1), np.arange(_EXACT_BITS, 63))
+"""At each of these magnitudes, buckets become twice as wide."""
 
 
-def slot(us: str) -> Column:
-    """Return the lower bound of a value's slot; both in whole microseconds."""
-    width_bits = _width_bits(us)
-    return sf.call_function(
-        "shiftleft", sf.call_function("shiftright", sf.col(us), width_bits), width_bits
-    )
+_HISTOGRAM: Final = pa.schema([field for field in HISTOGRAM if field.name != "trial_id"])
+Latencies = Mapping[tuple[Measure, Phase], Distribution]
+"""Without an entry for a phase in which no record has this latency."""
 
 
-def slot_end(from_us: str) -> Column:
-    """Return the upper bound, exclusive, of the slot with this lower bound."""
-    return sf.col(from_us) + sf.call_function(
-        "shiftleft", sf.lit(1).cast("long"), _width_bits(from_us)
-    )
-
-
-def _width_bits(us: str) -> Column:
-    """Return the slot's width as a power of two.
-
-    By comparisons: logarithms of floating-point numbers are wrong at the bounds.
-    """
-    magnitude = sf.when(sf.col(us) < 0, sf.bitwise_not(us)).otherwise(sf.col(us))
-    steps = [(magnitude < 2**bits, bits - _EXACT_BITS) for bits in range(_EXACT_BITS, _BITS)]
-    first, *others = steps
-    chain = reduce(lambda chosen, step: chosen.when(step[0], step[1]), others, sf.when(*first))
-    return chain.otherwise(_BITS - _EXACT_BITS)
-
-
-def ack_latencies(attempts: DataFrame) -> DataFrame:
-    """Return trial_no, measure 0 (`ack`), intended_ns and end_ns of every acknowledged record.
+def ack_latencies(attempts: Attempts, phases: Phases) -> Latencies:
+    """Return the time to acknowledgement of every acknowledged record.
 
     Args:
-        attempts: trial_no, intended_ns, settled_ns, outcome.
+        attempts: with the outcomes as a `read_committed` application sees them.
+        phases: of the trial.
     """
-    acked = attempts.where((sf.col("outcome") == ACKED) & sf.col("settled_ns").isNotNull())
-    return acked.select(
-        "trial_no",
-        sf.lit(_MEASURES.index(Measure.ACK)).alias("measure"),
-        "intended_ns",
-        sf.col("settled_ns").alias("end_ns"),
-    )
+    acked = (attempts.outcome == ACKED_CODE) & (attempts.settled_ns != NULL)
+    intended, settled = attempts.intended_ns, attempts.settled_ns
+    if not acked.all():
+        intended, settled = intended[acked], settled[acked]
+    return _by_phase(Measure.ACK, intended, settled, phases)
 
 
-def first_reads(reads: DataFrame, suspects: DataFrame, repeated: DataFrame) -> DataFrame:
-    """Return the first read of every record.
-
-    In blocks where nothing was read twice this is the only read, in the others the earliest.
+def end_to_end_latencies(reads: Reads, times: IntColumn, phases: Phases) -> Latencies:
+    """Return the time to the first receipt of every record that was received.
 
     Args:
-        reads: trial_no, producer, seq, intended_ns, received_ns; rows without a producer are not
-            of this trial.
-        suspects: the blocks that `spark_jobs.measures.blocks.has_repeated_reads` selects.
-        repeated: the reads of those blocks.
-
-    Returns:
-        trial_no, intended_ns, received_ns.
+        reads: of the concurrent consumer, by the time of receipt.
+        times: how often each record was received; of `spark_jobs.measures.fates.count_rows`.
+        phases: of the trial.
     """
-    columns = ("trial_no", "intended_ns", "received_ns")
-    earliest = (sf.min(name).alias(name) for name in columns[1:])
-    once = (
-        with_block(reads.where("producer IS NOT NULL"))
-        .join(suspects.select(*BLOCK), list(BLOCK), "left_anti")
-        .select(*columns)
-    )
-    often = (
-        with_block(repeated.where("producer IS NOT NULL"))
-        .groupBy(*RECORD)
-        .agg(*earliest)
-        .select(*columns)
-    )
-    return once.unionByName(often)
+    first = (reads.record != NO_NUMBER) & (reads.intended_ns != NULL)
+    if (times > 1).any():
+        again = np.flatnonzero(first & np.append(times > 1, False)[reads.record])
+        _, earliest = np.unique(reads.record[again], return_index=True)
+        first[again] = False
+        first[again[earliest]] = True
+    intended, received = reads.intended_ns, reads.received_ns
+    if not first.all():
+        intended, received = intended[first], received[first]
+    return _by_phase(Measure.END_TO_END, intended, received, phases)
 
 
-def end_to_end_latencies(reads: DataFrame) -> DataFrame:
-    """Return trial_no, measure 1 (`end_to_end`), intended_ns and end_ns of every read.
-
-    Args:
-        reads: trial_no, intended_ns, received_ns; first reads only. Rows without intended_ns are
-            not of this trial.
-    """
-    of_trial = reads.where("intended_ns IS NOT NULL")
-    return of_trial.select(
-        "trial_no",
-        sf.lit(_MEASURES.index(Measure.END_TO_END)).alias("measure"),
-        "intended_ns",
-        sf.col("received_ns").alias("end_ns"),
-    )
-
-
-def both_latencies(attempts: DataFrame, reads: DataFrame) -> DataFrame:
-    """Return trial_no, measure, intended_ns and end_ns of both measures.
-
-    Args:
-        attempts: as for `ack_latencies`.
-        reads: as for `end_to_end_latencies`.
-    """
-    return ack_latencies(attempts).unionByName(end_to_end_latencies(reads))
-
-
-def to_microseconds(latencies: DataFrame, trial_info: DataFrame) -> DataFrame:
-    """Round latencies down to whole microseconds, also below zero, and add the phase.
-
-    The phase is the one of the record's intended time.
-
-    Args:
-        latencies: trial_no, measure, intended_ns, end_ns.
-        trial_info: trial_no, fault_begin_ns, fault_end_ns; one row per trial.
-
-    Returns:
-        trial_no, measure, phase (null: a trial without a fault), us.
-    """
-    us = sf.expr("(end_ns - intended_ns - pmod(end_ns - intended_ns, 1000L)) div 1000L")
-    with_fault = latencies.join(
-        sf.broadcast(trial_info.select("trial_no", "fault_begin_ns", "fault_end_ns")), "trial_no"
-    )
-    return with_fault.select("trial_no", "measure", _phase().alias("phase"), us.alias("us"))
-
-
-def to_slots(latencies: DataFrame) -> DataFrame:
-    """Round latencies down to the lower bound of their slot.
-
-    Args:
-        latencies: of `to_microseconds`; the same columns are returned.
-    """
-    return latencies.withColumn("us", slot("us"))
-
-
-def to_slots_except(latencies: DataFrame, fine_slots: DataFrame) -> DataFrame:
-    """Round latencies down to their slot, except those in some slots.
-
-    Args:
-        latencies: of `to_microseconds`; the same columns are returned.
-        fine_slots: trial_no, measure, slot (its lower bound, microseconds).
-    """
-    fine = sf.broadcast(fine_slots.withColumn("fine", sf.expr("true")))
-    return (
-        latencies.withColumn("slot", slot("us"))
-        .join(fine, ["trial_no", "measure", "slot"], "left")
-        .select(
-            *_PARTS, sf.when(sf.col("fine"), sf.col("us")).otherwise(sf.col("slot")).alias("us")
-        )
-    )
-
-
-def histogram(latencies: DataFrame) -> DataFrame:
-    """Count equal latencies, by phase and over all phases.
-
-    Args:
-        latencies: trial_no, measure, phase (null: none), us.
-
-    Returns:
-        trial_no, measure, phase, us, records.
-    """
-    counted = latencies.groupBy(*_PARTS, "us").agg(sf.count("*").alias("records"))
-    phases = sf.explode(sf.array_compact(sf.array(_phase_no(Phase.ALL), "phase"))).alias("phase")
-    by_phase = counted.select("trial_no", "measure", phases, "us", "records").groupBy(*_PARTS, "us")
-    return by_phase.agg(sf.sum("records").alias("records")).select(*_PARTS, "us", "records")
-
-
-def with_slot_bounds(counted: DataFrame) -> DataFrame:
-    """Return a histogram with both bounds of each slot.
-
-    Args:
-        counted: of `histogram`, over latencies of `to_slots`.
-
-    Returns:
-        trial_no, measure, phase, from_us, to_us (exclusive), records.
-    """
-    return counted.select(
-        *_PARTS, sf.col("us").alias("from_us"), slot_end("us").alias("to_us"), "records"
-    )
-
-
-def quantile_slots(by_slot: DataFrame) -> DataFrame:
-    """Return the slots that hold a quantile.
-
-    Args:
-        by_slot: of `quantiles`, over latencies of `to_slots`.
-
-    Returns:
-        trial_no, measure, slot; each once.
-    """
-    slots = sf.array(*(f"{name}_us" for name in QUANTILES))
-    return by_slot.select("trial_no", "measure", sf.explode(slots).alias("slot")).distinct()
-
-
-def _phase() -> Column:
-    """Return the phase of the intended time; a fault without an end lasts until the trial ends."""
-    intended = sf.col("intended_ns")
-    before, after = intended < sf.col("fault_begin_ns"), intended >= sf.col("fault_end_ns")
-    in_fault = (
-        sf.when(before, _phase_no(Phase.BEFORE))
-        .when(after, _phase_no(Phase.AFTER))
-        .otherwise(_phase_no(Phase.DURING))
-    )
-    return sf.when(sf.col("fault_begin_ns").isNotNull(), in_fault)
-
-
-def _phase_no(phase: Phase) -> Column:
-    return sf.lit(_PHASES.index(phase))
-
-
-def quantiles(counted: DataFrame) -> DataFrame:
-    """Return the quantiles of a histogram.
-
-    Args:
-        counted: of `histogram`.
-
-    Returns:
-        trial_no, measure, phase, records, negative_records, and `<quantile>_us` for each of
-        `QUANTILES`.
-    """
-    parts = Window.partitionBy(*_PARTS)
-    up_to = sf.sum("records").over(
-        parts.orderBy("us").rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    )
-    return (
-        counted.select(
-            *_PARTS,
-            "us",
-            "records",
-            up_to.alias("up_to"),
-            sf.sum("records").over(parts).alias("total"),
-        )
-        .groupBy(*_PARTS)
-        .agg(
-            sf.sum("records").alias("records"),
-            _negative().alias("negative_records"),
-            *(_quantile(p).alias(f"{name}_us") for name, p in QUANTILES.items()),
-        )
-        .select(*_PARTS, "records", "negative_records", *(f"{name}_us" for name in QUANTILES))
-    )
-
-
-def _negative() -> Column:
-    return sf.sum(sf.when(sf.col("us") < 0, sf.col("records")).otherwise(0))
-
-
-def _quantile(thousandths: int) -> Column:
-    """Nearest rank, in integers: the smallest value with up_to / total >= thousandths / 1000."""
-    return sf.min(sf.when(sf.col("up_to") * 1000 >= sf.col("total") * thousandths, sf.col("us")))
-
-
-def with_measure_names(rows: DataFrame) -> DataFrame:
-    """Replace the numbers of measures and phases by their names.
-
-    Args:
-        rows: of `quantiles` or `with_slot_bounds`; the same columns are returned.
-    """
-    names = {
-        name: sf.element_at(sf.array(*map(sf.lit, values)), sf.col(name) + 1)
-        for name, values in (("measure", _MEASURES), ("phase", _PHASES))
+def _by_phase(
+    measure: Measure, intended_ns: IntColumn, end_ns: IntColumn, phases: Phases
+) -> Latencies:
+    """Return the distribution of each phase and of all; a fault that never ended lasts on."""
+    us = (end_ns - intended_ns) // 1000
+    if phases.fault_begin_ns is None:
+        found = {Phase.ALL: Distribution.of(us)}
+    else:
+        before = intended_ns < phases.fault_begin_ns
+        after = np.zeros(len(us), bool)
+        if phases.fault_end_ns is not None:
+            after = ~before & (intended_ns >= phases.fault_end_ns)
+        found = {
+            Phase.BEFORE: Distribution.of(us[before]),
+            Phase.DURING: Distribution.of(us[~(before | after)]),
+            Phase.AFTER: Distribution.of(us[after]),
+        }
+        found[Phase.ALL] = found[Phase.BEFORE].merge(found[Phase.DURING]).merge(found[Phase.AFTER])
+    return {
+        (measure, phase): latencies for phase, latencies in found.items() if len(latencies.values)
     }
-    return rows.withColumns(names)
+
+
+def merge_latencies(one: Latencies, other: Latencies) -> Latencies:
+    """Return the latencies of two units of a trial."""
+    nothing = Distribution()
+    return {key: one.get(key, nothing).merge(other.get(key, nothing)) for key in {**one, **other}}
+
+
+# Rows of the result tables.
+
+
+def quantile_rows(latencies: Latencies) -> Iterator[Mapping[str, Any]]:
+    """Yield a trial's rows of `LATENCY`, without trial_id."""
+    for (measure, phase), distribution in latencies.items():
+        yield {
+            "measure": measure.value,
+            "phase": phase.value,
+            "records": int(distribution.records.sum()),
+            "negative_records": int(distribution.records[distribution.values < 0].sum()),
+            **{f"{name}_us": distribution.quantile(p) for name, p in QUANTILES.items()},
+        }
+
+
+def histogram(distribution: Distribution) -> tuple[IntColumn, IntColumn, IntColumn]:
+    """Return the lower bounds, the upper bounds (exclusive) and the records of the buckets."""
+    us = distribution.values
+    magnitude = np.where(us < 0, ~us, us)
+    width_bits = np.searchsorted(_WIDER_FROM, magnitude, side="right")
+    buckets = add_equal((us >> width_bits) << width_bits, distribution.records)
+    low = buckets.values
+    widths = np.left_shift(
+        np.int64(1),
+        np.searchsorted(_WIDER_FROM, np.where(low < 0, ~low, low), side="right"),
+    )
+    return low, low + widths, buckets.records
+
+
+def histogram_table(latencies: Latencies) -> pa.Table:
+    """Return a trial's rows of `HISTOGRAM`, without trial_id."""
+    parts = []
+    for (measure, phase), distribution in latencies.items():
+        low, high, records = histogram(distribution)
+        names = [pa.array([name.value] * len(low), pa.string()) for name in (measure, phase)]
+        parts.append(pa.table([*names, low, high, records], schema=_HISTOGRAM))
+    return pa.concat_tables([_HISTOGRAM.empty_table(), *parts])

@@ -1,67 +1,89 @@
-"""Records out of order: in a partition's log, a later record of their producer precedes them."""
+"""Records out of order: in a partition's log, a later record of their producer precedes them.
+
+    reordered = { r : there is s of the same producer in the same partition with
+                      seq(s) > seq(r) and first_offset(s) < first_offset(r) }
+
+Kafka guarantees an order only among the records that one producer sends to one partition. A further
+copy of a record reorders nothing: it is a duplicate.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as sf
+import numpy as np
+import pyarrow as pa
 
-_STREAM: Final = ("trial_no", "partition", "producer")
-"""Kafka guarantees an order only among the records that one producer sends to one partition."""
+from spark_jobs.io.arrays import LogRows
+from spark_jobs.io.columns import IntColumn
 
-
-def rows_out_of_order(log: DataFrame) -> DataFrame:
-    """Find the rows after a record with a higher seq of the same producer and partition.
-
-    Duplicates are included.
-
-    Args:
-        log: trial_no, partition, offset, producer, seq, intact; corrupt rows and rows without an
-            id have no order.
-
-    Returns:
-        trial_no, partition, producer, seq, offset.
-    """
-    before = (
-        Window.partitionBy(*_STREAM).orderBy("offset").rowsBetween(Window.unboundedPreceding, -1)
-    )
-    rows = log.where("intact AND seq IS NOT NULL").select(*_STREAM, "seq", "offset")
-    return (
-        rows.withColumn("highest_before", sf.max("seq").over(before))
-        .where("highest_before > seq")
-        .drop("highest_before")
-    )
+_LIMIT: Final = 1 << 62
 
 
-def reordered_rows(out_of_order: DataFrame, duplicates: DataFrame) -> DataFrame:
-    """Return the rows that are their record's first copy in their partition.
-
-    A later copy is a duplicate, and reorders nothing.
+def reordered_rows(log: LogRows, later_offsets: pa.Table, copies: IntColumn) -> IntColumn:
+    """Return the rows of the log that are out of order, each record once per partition.
 
     Args:
-        out_of_order: of `rows_out_of_order`.
-        duplicates: of `spark_jobs.measures.fates.find_duplicates`.
-
-    Returns:
-        What `rows_out_of_order` returns.
+        log: the visible rows, by partition and offset; rows without an id have no order.
+        later_offsets: of `spark_jobs.io.units.UnitRows`: records of later units that may precede.
+        copies: of each record; of `spark_jobs.measures.fates.record_fates`.
     """
-    repeats = duplicates.where("repeats_there").select(*_STREAM, "seq", "offset")
-    return out_of_order.join(repeats, [*_STREAM, "seq", "offset"], "left_anti")
+    behind: list[IntColumn] = [np.empty(0, np.int64)]
+    for partition in np.unique(log.partition).tolist():
+        begin, end = np.searchsorted(log.partition, [partition, partition + 1])
+        for rows, seq in _streams(log, begin, end):
+            behind.append(rows[seq < np.maximum.accumulate(seq)])
+    behind.append(_behind_later_units(log, later_offsets))
+    return _first_copies(log, np.unique(np.concatenate(behind)), copies)
 
 
-def count_reordered_records(rows: DataFrame) -> DataFrame:
-    """Count the reordered records, each once, in however many partitions it is out of order.
+def _streams(log: LogRows, begin: int, end: int) -> Iterator[tuple[IntColumn, IntColumn]]:
+    """Yield the rows of each producer in a partition, and their sequence numbers, in order."""
+    record, producer, seq = (column[begin:end] for column in (log.record, log.producer, log.seq))
+    if record.min() >= 0 and producer.min() == producer.max():
+        yield np.arange(begin, end), seq
+        return
+    for number in np.unique(producer[record >= 0]):
+        rows = np.flatnonzero((record >= 0) & (producer == number))
+        yield begin + rows, seq[rows]
 
-    Args:
-        rows: of `reordered_rows`.
 
-    Returns:
-        trial_no, reordered_records; no row for a trial without any.
-    """
-    return (
-        rows.select("trial_no", "producer", "seq")
-        .distinct()
-        .groupBy("trial_no")
-        .agg(sf.count("*").alias("reordered_records"))
-    )
+def stream_numbers(*keys: IntColumn) -> IntColumn:
+    """Return a number for each row, equal for rows with equal keys and ascending with them."""
+    number = np.zeros(len(keys[0]), np.int64)
+    if not len(number):
+        return number
+    for key in keys:
+        place, values = key.astype(np.int64) - int(key.min()), int(key.max()) - int(key.min()) + 1
+        if values * (int(number.max()) + 1) > _LIMIT:
+            place = np.unique(place, return_inverse=True)[1]
+            number = np.unique(number, return_inverse=True)[1]
+            values = int(place.max()) + 1
+        number = number * values + place if values > 1 else number
+    return number
+
+
+def _behind_later_units(log: LogRows, later_offsets: pa.Table) -> IntColumn:
+    """Return the rows that a record of a later unit precedes."""
+    found = [np.empty(0, np.int64)]
+    lowest = later_offsets.group_by(["partition", "producer"]).aggregate([("offset", "min")])
+    for row in lowest.to_pylist():
+        begin, end = np.searchsorted(log.partition, [row["partition"], row["partition"] + 1])
+        first = begin + np.searchsorted(log.offset[begin:end], row["offset_min"])
+        rows = np.arange(first, end)
+        found.append(rows[(log.producer[rows] == row["producer"]) & (log.record[rows] >= 0)])
+    return np.concatenate(found)
+
+
+def _first_copies(log: LogRows, rows: IntColumn, copies: IntColumn) -> IntColumn:
+    """Return the rows that are their record's first copy in their partition."""
+    record = log.record[rows]
+    several = np.unique(record[copies[record] > 1])
+    if not len(several):
+        return rows
+    all_copies = np.flatnonzero(np.isin(log.record, several))
+    stream = stream_numbers(log.partition[all_copies], log.record[all_copies])
+    _, first = np.unique(stream, return_index=True)
+    chosen: IntColumn = rows[(copies[record] == 1) | np.isin(rows, all_copies[first])]
+    return chosen

@@ -1,84 +1,103 @@
-"""What the concurrent consumer missed, and what it received again."""
+"""What the concurrent consumer missed, and what it received again.
+
+missed      = |ids in the log without the ids that the consumer received|
+redelivered = reads of a (consumer, partition, offset) and record that the same consumer had
+received there before: all but the earliest
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+import json
+from dataclasses import dataclass
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as sf
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from spark_jobs.measures.blocks import BLOCK, cardinality, difference
-
-_PLACE: Final = ("trial_no", "consumer", "partition", "offset", "producer", "seq")
-"""A record at its offset, as one consumer receives it."""
-READS: Final = (*_PLACE, "intended_ns", "received_ns")
+from spark_jobs.io.arrays import Reads
+from spark_jobs.io.columns import NO_NUMBER, BoolColumn, IntColumn
+from spark_jobs.measures.fates import RecordFates
 
 
-def count_reads(blocks: DataFrame) -> DataFrame:
-    """Count missed records, received records and reads.
+@dataclass(frozen=True)
+class ConsumerEnding:
+    """How the concurrent consumer ended, as its `consumer_end` event reports."""
+
+    at_ns: int
+    at_end: bool
+    """Whether it reached the end of every partition."""
+
+
+def consumer_ending(events: pa.Table) -> ConsumerEnding | None:
+    """Return how a trial's concurrent consumer ended; `None`: there is no such event.
+
+    If there were several, the latest end, and whether all reached the end of the log.
 
     Args:
-        blocks: of `spark_jobs.measures.fates.record_blocks`.
-
-    Returns:
-        trial_no; missed_records, ids in the log that no consumer received; read_records, distinct
-        ids received; reads, rows.
+        events: kind, at_ns, detail; the detail of `consumer_end` is a JSON object with `at_end`.
     """
-    counts = {
-        "missed_records": cardinality(difference("present", "read")),
-        "read_records": cardinality(sf.col("read")),
-        "reads": sf.col("reads"),
-    }
-    return blocks.groupBy("trial_no").agg(
-        *(sf.sum(count).alias(name) for name, count in counts.items())
+    ends = events.filter(pc.field("kind") == "consumer_end").to_pylist()
+    if not ends:
+        return None
+    return ConsumerEnding(
+        max(end["at_ns"] for end in ends),
+        all(json.loads(end["detail"])["at_end"] for end in ends),
     )
 
 
-def suspect_reads(reads: DataFrame, suspects: DataFrame, also: Sequence[str] = ()) -> DataFrame:
-    """Return the reads of the blocks in which something may have been read twice.
+@dataclass(frozen=True)
+class ReadCounts:
+    """What a consumer received."""
 
-    Reads without an id are among them.
+    reads: int = 0
+    read_records: int = 0
+    """Distinct ids."""
+    missed_records: int = 0
+    redelivered_reads: int = 0
 
-    Args:
-        reads: trial_no, consumer, partition, offset, producer, seq, intended_ns, received_ns.
-        suspects: the blocks that `spark_jobs.measures.blocks.has_repeated_reads` selects.
-        also: further columns of the reads to keep.
-    """
-    keys = suspects.select(*(sf.col(name).alias(f"suspect_{name}") for name in BLOCK))
-    same = (sf.col("trial_no") == sf.col("suspect_trial_no")) & sf.col("producer").eqNullSafe(
-        sf.col("suspect_producer")
-    )
-    block = sf.shiftright("seq", 6)
-    return reads.join(keys, same & block.eqNullSafe(sf.col("suspect_block")), "left_semi").select(
-        *READS, *also
-    )
-
-
-def find_redelivered(repeated: DataFrame) -> DataFrame:
-    """Return the reads of a record at an offset where the same consumer received it before.
-
-    The earliest read is no redelivery. A truncated log uses offsets again: another record at the
-    same offset is no redelivery either.
-
-    Args:
-        repeated: of `suspect_reads`.
-    """
-    earlier = Window.partitionBy(*_PLACE).orderBy("received_ns")
-    return (
-        repeated.select(*READS, sf.row_number().over(earlier).alias("time"))
-        .where("time > 1")
-        .drop("time")
-    )
+    def __add__(self, other: ReadCounts) -> ReadCounts:
+        """Return the counts of two units of a trial; a record is in one of them only."""
+        return ReadCounts(
+            self.reads + other.reads,
+            self.read_records + other.read_records,
+            self.missed_records + other.missed_records,
+            self.redelivered_reads + other.redelivered_reads,
+        )
 
 
-def count_redelivered_reads(rows: DataFrame) -> DataFrame:
-    """Count redelivered reads.
+def is_missed(fates: RecordFates, times: IntColumn) -> BoolColumn:
+    """Return which records are in the log and were never received."""
+    missed: BoolColumn = (fates.copies > 0) & (times == 0)
+    return missed
+
+
+def redelivered_rows(reads: Reads, times: IntColumn, *group: IntColumn) -> IntColumn:
+    """Return the reads of a record at an offset where it was received before.
+
+    A truncated log uses offsets again: another record at the same offset is no redelivery. Records
+    without an id are compared by their place alone.
 
     Args:
-        rows: of `find_redelivered`.
-
-    Returns:
-        trial_no, redelivered_reads; no row for a trial without any.
+        reads: by the time of receipt.
+        times: how often each record was received.
+        group: who received it; by default the consumer.
     """
-    return rows.groupBy("trial_no").agg(sf.count("*").alias("redelivered_reads"))
+    without_id = reads.record == NO_NUMBER
+    rows = np.flatnonzero(without_id | np.append(times > 1, False)[reads.record])
+    if not len(rows):
+        return rows
+    receiver = [column[rows] for column in group] or [reads.consumer[rows]]
+    columns = (reads.partition, reads.offset, reads.producer, reads.seq)
+    keys = [*receiver, *(column[rows] for column in columns)]
+    order = np.lexsort([np.arange(len(rows)), *keys])
+    again = np.ones(len(rows) - 1, bool)
+    for key in keys:
+        again &= key[order][1:] == key[order][:-1]
+    return np.sort(rows[order[1:][again]])
+
+
+def count_reads(
+    reads: Reads, times: IntColumn, missed: BoolColumn, redelivered: IntColumn
+) -> ReadCounts:
+    """Count what the concurrent consumer received, missed and received again."""
+    return ReadCounts(len(reads), int((times > 0).sum()), int(missed.sum()), len(redelivered))

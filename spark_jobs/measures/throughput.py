@@ -1,80 +1,93 @@
-"""The rate of attempts and acknowledgements, and counts for each tenth of a second."""
+"""The rate of attempts and acknowledgements, and counts for each tenth of a second.
+
+    attempted_per_s = attempts / window
+    acked_per_s     = |acknowledged records that settled by load_end| / window
+    window          = load_end - load_begin, seconds
+
+The load is open-loop: the offered rate is the experiment's, so the second rate is what the cluster
+acknowledged of it in time, not what it could do at most.
+"""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from dataclasses import dataclass
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as sf
+import numpy as np
+import pyarrow as pa
 
+from experiments.ledger.record import Phases
 from experiments.ledger.result_tables import TIMELINE_SLOT_NS
-from experiments.ledger.schema import ACKED
+from spark_jobs.io.arrays import Attempts, Reads
+from spark_jobs.io.columns import ACKED_CODE, NULL, IntColumn
+from spark_jobs.measures.distribution import Distribution
 
 
-def throughput(attempts: DataFrame, trial_info: DataFrame) -> DataFrame:
-    """Return the rates over the window from the first to the last intended time.
+@dataclass(frozen=True)
+class Throughput:
+    """What was attempted, and acknowledged before the load ended."""
 
-    Args:
-        attempts: trial_no, settled_ns, outcome.
-        trial_info: trial_no, load_begin_ns, load_end_ns; one row per trial.
+    attempted: int
+    acked_in_time: int
 
-    Returns:
-        trial_no, attempted_per_s, acked_per_s (acknowledged inside the window); both null if the
-        window's length is 0.
-    """
-    in_time = (sf.col("outcome") == ACKED) & (sf.col("settled_ns") <= sf.col("load_end_ns"))
-    window_s = sf.nullif(sf.col("load_end_ns") - sf.col("load_begin_ns"), sf.lit(0)) / sf.lit(1e9)
-    return (
-        attempts.join(
-            sf.broadcast(trial_info.select("trial_no", "load_begin_ns", "load_end_ns")), "trial_no"
+    def __add__(self, other: Throughput) -> Throughput:
+        """Return the sum of two units of a trial."""
+        return Throughput(
+            self.attempted + other.attempted, self.acked_in_time + other.acked_in_time
         )
-        .groupBy("trial_no", window_s.alias("window_s"))
-        .agg(sf.count("*").alias("attempted"), sf.count_if(in_time).alias("acked"))
-        .select(
-            "trial_no",
-            (sf.col("attempted") / sf.col("window_s")).alias("attempted_per_s"),
-            (sf.col("acked") / sf.col("window_s")).alias("acked_per_s"),
-        )
-    )
 
 
-_COUNTS: Final = ("sent_records", "acked_records", "read_records")
+def count_throughput(attempts: Attempts, phases: Phases) -> Throughput:
+    """Count attempts, and acknowledgements within the window of the load."""
+    in_time = attempts.outcome == ACKED_CODE
+    in_time &= (attempts.settled_ns != NULL) & (attempts.settled_ns <= phases.load_end_ns)
+    return Throughput(len(attempts), int(in_time.sum()))
 
 
-def timeline(attempts: DataFrame, reads: DataFrame, trial_info: DataFrame) -> DataFrame:
+def rates(throughput: Throughput, phases: Phases) -> Mapping[str, float | None]:
+    """Return both rates; null without attempts, or if the window has no length."""
+    window_s = (phases.load_end_ns - phases.load_begin_ns) / 1e9
+    if not window_s or not throughput.attempted:
+        return {"attempted_per_s": None, "acked_per_s": None}
+    return {
+        "attempted_per_s": throughput.attempted / window_s,
+        "acked_per_s": throughput.acked_in_time / window_s,
+    }
+
+
+Timeline = Mapping[str, Distribution]
+"""By column of `TIMELINE`: how often each slot occurs. Slot 0 begins with the load."""
+
+
+def count_timeline(attempts: Attempts, reads: Reads, phases: Phases) -> Timeline:
     """Count the records that were sent, acknowledged and received in each tenth of a second.
 
-    A slot in which nothing happened has no row.
-
-    Args:
-        attempts: trial_no, sent_ns, settled_ns, outcome; a record is sent when the client accepts
-            it, and acknowledged when it settles.
-        reads: trial_no, received_ns; every read counts, also of records without an id.
-        trial_info: trial_no, load_begin_ns; one row per trial.
-
-    Returns:
-        trial_no, slot (0 begins with the load; below 0: before it), sent_records, acked_records,
-        read_records.
+    A record is sent when the client accepts it, and acknowledged when it settles. Every read
+    counts, also of records without an id.
     """
-    sent = attempts.where("sent_ns IS NOT NULL").select(
-        "trial_no", sf.col("sent_ns").alias("at_ns"), *_one("sent_records")
-    )
-    acked = attempts.where(sf.col("outcome") == ACKED).select(
-        "trial_no", sf.col("settled_ns").alias("at_ns"), *_one("acked_records")
-    )
-    read = reads.select("trial_no", sf.col("received_ns").alias("at_ns"), *_one("read_records"))
-    slot = sf.expr(
-        f"(at_ns - load_begin_ns - pmod(at_ns - load_begin_ns, {TIMELINE_SLOT_NS}))"
-        f" div {TIMELINE_SLOT_NS}"
-    )
-    return (
-        sent.unionByName(acked)
-        .unionByName(read)
-        .join(sf.broadcast(trial_info.select("trial_no", "load_begin_ns")), "trial_no")
-        .groupBy("trial_no", slot.alias("slot"))
-        .agg(*(sf.sum(name).alias(name) for name in _COUNTS))
-    )
+    acked = (attempts.outcome == ACKED_CODE) & (attempts.settled_ns != NULL)
+    times = {
+        "sent_records": attempts.sent_ns[attempts.sent_ns != NULL],
+        "acked_records": attempts.settled_ns[acked],
+        "read_records": reads.received_ns,
+    }
+    return {name: _slots(at_ns, phases.load_begin_ns) for name, at_ns in times.items()}
 
 
-def _one(counted: str) -> tuple[Column, ...]:
-    return tuple(sf.lit(int(name == counted)).cast("long").alias(name) for name in _COUNTS)
+def _slots(at_ns: IntColumn, begin_ns: int) -> Distribution:
+    return Distribution.of((at_ns - begin_ns) // TIMELINE_SLOT_NS)
+
+
+def merge_timelines(one: Timeline, other: Timeline) -> Timeline:
+    """Return the timeline of two units of a trial."""
+    return {name: slots.merge(other[name]) for name, slots in one.items()}
+
+
+def timeline_table(timeline: Timeline) -> pa.Table:
+    """Return a trial's rows of `TIMELINE`, without trial_id; no row for an empty slot."""
+    slots = np.unique(np.concatenate([counted.values for counted in timeline.values()]))
+    columns = {"slot": slots}
+    for name, counted in timeline.items():
+        columns[name] = np.zeros(len(slots), np.int64)
+        columns[name][np.searchsorted(slots, counted.values)] = counted.records
+    return pa.table(columns)

@@ -1,113 +1,144 @@
 """Transactions: the outcome of their records, and whether each is visible as a unit or not at all.
 
-A transactional record is acknowledged when its transaction is committed, and not before.
-`docs/metrics.md` says what follows for fates.
+A transactional record is acknowledged when its transaction is committed, and not before:
+
+    outcome of the transaction       outcome of its records
+    committed                        that of the delivery report
+    aborted, fenced, abandoned       aborted
+    unknown                          unknown; rejected, if the client rejected the record
+
+    torn = |{ transactions with at least one visible and at least one missing record }|
+
+A record that the client rejected was in no transaction.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections import Counter
+from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as sf
 
-from experiments.ledger.schema import ABANDONED, ABORTED, FENCED, REJECTED, UNKNOWN
-from spark_jobs.io.frames import Frames
-from spark_jobs.measures.blocks import BLOCK, bitmap_union, cardinality, intersection, with_block
+from experiments.ledger.schema import ABANDONED, ABORTED, COMMITTED, FENCED, UNKNOWN
+from spark_jobs.io.arrays import Attempts
+from spark_jobs.io.columns import ABORTED_CODE, NULL, REJECTED_CODE, UNKNOWN_CODE, IntColumn
+from spark_jobs.measures.fates import RecordFates
+from spark_jobs.measures.order import stream_numbers
 
 NOT_COMMITTED: Final = (ABORTED, FENCED, ABANDONED)
 """The outcomes of a transaction whose commit was never requested, or was refused."""
-_TRANSACTION: Final = ("trial_no", "producer", "transaction")
 
 
-def read_committed_view(frames: Frames, trial_info: DataFrame) -> Frames:
-    """Return the ledgers as a `read_committed` application sees them.
-
-    Args:
-        frames: the ledgers' rows, with trial_no.
-        trial_info: trial_id, trial_no; one row per trial.
-
-    Returns:
-        In `attempts`, `outcome` is the outcome with its transaction's, and `reported_outcome` that
-        of the delivery report. `log` has the visible rows only.
-    """
-    attempts = frames.attempts.withColumn("reported_outcome", sf.col("outcome"))
-    if frames.transactions.num_rows:
-        attempts = with_transaction_outcomes(attempts, _endings(frames.transactions, trial_info))
-    return replace(frames, attempts=attempts, log=frames.log.where("visible"))
-
-
-def _endings(transactions: pa.Table, trial_info: DataFrame) -> DataFrame:
-    """Return how each transaction ended: trial_no, producer, transaction, ending."""
-    rows = transactions.select(["trial_id", "producer", "transaction", "outcome"])
-    rows = rows.set_column(3, "ending", rows["outcome"].cast(pa.string())).combine_chunks()
-    endings = trial_info.sparkSession.createDataFrame(rows).join(
-        sf.broadcast(trial_info.select("trial_id", "trial_no")), "trial_id"
-    )
-    return endings.select(*_TRANSACTION, "ending")
-
-
-def with_transaction_outcomes(attempts: DataFrame, endings: DataFrame) -> DataFrame:
-    """Replace each record's outcome by the one that follows from its transaction.
+def transactional_outcomes(attempts: Attempts, transactions: pa.Table) -> IntColumn:
+    """Return the outcomes as a `read_committed` application sees them.
 
     Args:
-        attempts: trial_no, producer, transaction, outcome.
-        endings: trial_no, producer, transaction, ending.
+        attempts: with the outcomes of the delivery reports.
+        transactions: producer, transaction, outcome.
     """
-    return (
-        attempts.join(sf.broadcast(endings), list(_TRANSACTION), "left")
-        .withColumn("outcome", _outcome())
-        .drop("ending")
-    )
+    outcome = attempts.reported_outcome
+    if not transactions.num_rows or attempts.transaction is None:
+        return outcome
+    ending = _endings(attempts.producer, attempts.transaction, transactions)
+    aborted = np.isin(ending, [_CODES[name] for name in NOT_COMMITTED])
+    unknown = (ending == _CODES[UNKNOWN]) & (outcome != REJECTED_CODE)
+    return np.select([aborted, unknown], [ABORTED_CODE, UNKNOWN_CODE], outcome).astype(np.int8)
 
 
-def _outcome() -> Column:
-    """Return the outcome of a record, given its own and its transaction's.
-
-    All records of a transaction that was not committed are aborted. A rejected record is in no
-    transaction, so an unknown outcome of the transaction does not change it.
-    """
-    aborted, unknown = (
-        sf.col("ending").isin(*NOT_COMMITTED),
-        (sf.col("ending") == UNKNOWN) & (sf.col("outcome") != REJECTED),
-    )
-    return sf.when(aborted, ABORTED).when(unknown, UNKNOWN).otherwise(sf.col("outcome"))
+_NONE: Final = 0
+_CODES: Final = {
+    name: code for code, name in enumerate((COMMITTED, *NOT_COMMITTED, UNKNOWN), start=_NONE + 1)
+}
 
 
-def count_torn_transactions(attempts: DataFrame, blocks: DataFrame) -> DataFrame:
-    """Count the transactions of which some records are visible and others are not.
+def _endings(producer: IntColumn, transaction: IntColumn, transactions: pa.Table) -> IntColumn:
+    """Return how each attempt's transaction ended, as a code; `_NONE`: the attempt has none."""
+    ended = {
+        (row["producer"], row["transaction"]): _CODES[row["outcome"]]
+        for row in transactions.to_pylist()
+    }
+    _, first, of_attempt = _transactions(producer, transaction)
+    codes = [
+        ended.get((int(producer[row]), int(transaction[row])), _NONE) for row in first.tolist()
+    ]
+    endings: IntColumn = np.asarray(codes, np.int64)[of_attempt]
+    return endings
 
-    A rejected record is in no transaction.
+
+def _transactions(
+    producer: IntColumn, transaction: IntColumn
+) -> tuple[IntColumn, IntColumn, IntColumn]:
+    """Return a number for each transaction, a row of each, and the place of each row's number."""
+    packed = stream_numbers(producer, np.where(transaction == NULL, -1, transaction))
+    return np.unique(packed, return_index=True, return_inverse=True)
+
+
+@dataclass(frozen=True)
+class Visibility:
+    """How many records of a transaction were sent, and how many of these are visible."""
+
+    sent: int
+    visible: int
+
+
+Visibilities = dict[tuple[int, int], Visibility]
+"""By producer and transaction."""
+
+
+def visibilities(attempts: Attempts, fates: RecordFates) -> Visibilities:
+    """Count each transaction's records.
 
     Args:
-        attempts: trial_no, producer, seq, transaction (null: none), reported_outcome.
-        blocks: of `spark_jobs.measures.fates.record_blocks`, over the visible log.
-
-    Returns:
-        trial_no, torn_transactions; no row for a trial without any.
+        attempts: of the unit.
+        fates: of all records, with the copies in the visible log.
     """
-    sent = with_block(
-        attempts.where((sf.col("reported_outcome") != REJECTED) & sf.col("transaction").isNotNull())
+    if attempts.transaction is None:
+        return {}
+    sent = (attempts.reported_outcome != REJECTED_CODE) & (attempts.transaction != NULL)
+    producer, transaction = attempts.producer[sent], attempts.transaction[sent]
+    visible = fates.copies[attempts.record[sent]] > 0
+    numbers, first, of_record = _transactions(producer, transaction)
+    counts = zip(
+        producer[first].tolist(),
+        transaction[first].tolist(),
+        np.bincount(of_record, minlength=len(numbers)).tolist(),
+        np.bincount(of_record, visible, minlength=len(numbers)).astype(int).tolist(),
+        strict=True,
     )
-    by_block = sent.groupBy(*BLOCK, "transaction").agg(bitmap_union("bit").alias("sent"))
-    parts = by_block.join(blocks.select(*BLOCK, "present"), list(BLOCK))
-    transactions = parts.groupBy(*_TRANSACTION).agg(
-        sf.sum(cardinality(sf.col("sent"))).alias("records"),
-        sf.sum(cardinality(intersection("sent", "present"))).alias("visible"),
-    )
-    torn = transactions.where((sf.col("visible") > 0) & (sf.col("visible") < sf.col("records")))
-    return torn.groupBy("trial_no").agg(sf.count("*").alias("torn_transactions"))
+    return {(of, number): Visibility(all_, some) for of, number, all_, some in counts}
 
 
-def count_hidden_copies(log: DataFrame) -> DataFrame:
-    """Count the rows of the log that are not visible to a `read_committed` consumer.
+def merge_visibilities(one: Visibilities, other: Visibilities) -> Visibilities:
+    """Return the counts of two units of a trial; a transaction can have records in both."""
+    none = Visibility(0, 0)
+    return {
+        key: Visibility(
+            one.get(key, none).sent + other.get(key, none).sent,
+            one.get(key, none).visible + other.get(key, none).visible,
+        )
+        for key in {**one, **other}
+    }
+
+
+def transaction_columns(
+    visibilities: Visibilities, transactions: pa.Table
+) -> dict[str, int | None]:
+    """Return a trial's columns of `TRIALS`; null if it had no transactions.
 
     Args:
-        log: trial_no, visible.
-
-    Returns:
-        trial_no, hidden_copies; no row for a trial without any.
+        visibilities: of the entire trial.
+        transactions: how they ended: outcome.
     """
-    return log.where("NOT visible").groupBy("trial_no").agg(sf.count("*").alias("hidden_copies"))
+    outcomes = Counter(transactions["outcome"].to_pylist())
+    counts = {
+        "committed": outcomes[COMMITTED],
+        "aborted": sum(outcomes[name] for name in NOT_COMMITTED),
+        "unknown": outcomes[UNKNOWN],
+        "torn": sum(0 < found.visible < found.sent for found in visibilities.values()),
+    }
+    return {
+        f"{name}_transactions": count if transactions.num_rows else None
+        for name, count in counts.items()
+    }

@@ -2,8 +2,8 @@
 
 Who owned which partition when follows from the members' own events, a few hundred rows per trial,
 so this is plain Python. A member owns a partition from its assignment until it gives the partition
-back, loses it, leaves the group, or its process crashes. What a group processed and missed is
-counted by Spark (`spark_jobs.workloads.groups`).
+back, loses it, leaves the group, or its process crashes. `spark_jobs.workloads.groups` counts what
+a group processed and missed.
 """
 
 from __future__ import annotations
@@ -17,9 +17,8 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from experiments.ledger.workload_tables import ASSIGNMENTS, GROUPS
-from spark_jobs.io.ledgers import Ledger
-from spark_jobs.workloads.groups import GroupOffsets, Groups
+from experiments.ledger.record import Phases
+from spark_jobs.workloads.groups import GroupCounts, GroupOffsets
 
 IDLE_NS: Final = 1_000_000_000
 """A member without a partition for this long is idle; during a rebalance each may have none."""
@@ -32,12 +31,6 @@ OFFSET_RESET: Final = "offset_reset"
 OUT_OF_RANGE: Final = "out_of_range"
 _MEMBER: Final = re.compile(r"^(?:member|copier) (\d+)\.(\d+)(?:: (.*))?$")
 """The detail of a member's event: consumer, generation, text."""
-_COUNTED: Final = (
-    "shown_records",
-    "processed_records",
-    "missed_records",
-    "expired_records",
-)
 _Event = Mapping[str, Any]
 
 
@@ -86,73 +79,51 @@ class AssignmentSpan(NamedTuple):
 # The tables.
 
 
-def assignment_rows(events: pa.Table, ledgers: Sequence[Ledger], groups: Groups) -> pa.Table:
-    """Return the table `ASSIGNMENTS` of all trials that had groups.
+def assignment_rows(
+    groups: Sequence[GroupOffsets], events: pa.Table
+) -> Iterator[Mapping[str, Any]]:
+    """Yield a trial's rows of `ASSIGNMENTS`, without trial_id.
 
     Args:
-        events: trial_id, at_ns, kind, partition, detail.
-        ledgers: the trials, in the order of their numbers.
-        groups: of `spark_jobs.workloads.groups.groups_by_trial`.
+        groups: of the trial.
+        events: at_ns, kind, partition, detail.
     """
-    by_trial = membership_events(events)
-    rows = [
-        {
-            "trial_id": trial_id,
-            "group": group.number,
-            **span.member._asdict(),
-            **{name: getattr(span, name) for name in ("partition", "from_ns", "until_ns", "ended")},
-        }
-        for number, trial_groups in groups.items()
-        for trial_id in (ledgers[number].record.trial_id,)
-        for group in trial_groups
-        for span in assignment_spans(group, by_trial[trial_id])
-    ]
-    return pa.Table.from_pylist(
-        [{name: row[name] for name in ASSIGNMENTS.names} for row in rows],
-        schema=ASSIGNMENTS,
-    )
-
-
-def group_rows(
-    ledgers: Sequence[Ledger],
-    groups: Groups,
-    events: pa.Table,
-    *,
-    counts: pa.Table,
-    redeliveries: pa.Table,
-    processing_gaps: pa.Table,
-) -> pa.Table:
-    """Return the table `GROUPS`.
-
-    Args:
-        ledgers: the trials, in the order of their numbers.
-        groups: of `spark_jobs.workloads.groups.groups_by_trial`.
-        events: of all trials, with trial_id.
-        counts: of `spark_jobs.workloads.groups.group_counts`.
-        redeliveries: of `spark_jobs.workloads.groups.group_redeliveries`.
-        processing_gaps: of `spark_jobs.workloads.groups.processing_gaps`.
-    """
-    counted, redelivered = _by_group(counts), _by_group(redeliveries)
-    gaps = _longest_gaps(processing_gaps)
     membership = membership_events(events)
-    offset_events = events_by_trial(events, (OFFSET_RESET, OUT_OF_RANGE))
-    rows = [
-        {
-            "trial_id": trial_id,
-            "group": group.number,
-            **{name: counted.get((trial_id, group.number), {}).get(name, 0) for name in _COUNTED},
-            "redelivered_reads": redelivered.get((trial_id, group.number), {}).get(
-                "redelivered_reads", 0
-            ),
-            **_offset_reset_columns(group, offset_events[trial_id]),
-            "processing_gap_ns": gaps.get((trial_id, group.number), 0),
-            **_membership_columns(group, membership[trial_id], _load_span(ledgers[number])),
-        }
-        for number, trial_groups in groups.items()
-        for trial_id in (ledgers[number].record.trial_id,)
-        for group in trial_groups
-    ]
-    return pa.Table.from_pylist(rows, schema=GROUPS)
+    for group in groups:
+        for span in assignment_spans(group, membership):
+            yield {
+                "group": group.number,
+                **span.member._asdict(),
+                **{
+                    name: getattr(span, name)
+                    for name in ("partition", "from_ns", "until_ns", "ended")
+                },
+            }
+
+
+def group_row(
+    group: GroupOffsets, counts: GroupCounts, events: pa.Table, phases: Phases
+) -> Mapping[str, Any]:
+    """Return a group's row of `GROUPS`, without trial_id.
+
+    Args:
+        group: the group.
+        counts: what it processed and missed.
+        events: of the trial: at_ns, kind, partition, detail.
+        phases: of the trial.
+    """
+    load = TimeSpan(phases.load_begin_ns, phases.load_end_ns)
+    return {
+        "group": group.number,
+        "shown_records": counts.shown_records,
+        "processed_records": counts.processed_records,
+        "missed_records": counts.missed_records,
+        "expired_records": counts.expired_records,
+        "redelivered_reads": counts.redelivered_reads,
+        **_offset_reset_columns(group, events_of(events, (OFFSET_RESET, OUT_OF_RANGE))),
+        "processing_gap_ns": counts.processing_gap_ns,
+        **_membership_columns(group, membership_events(events), load),
+    }
 
 
 def _membership_columns(
@@ -182,36 +153,19 @@ def _offset_reset_columns(
     }
 
 
-def _load_span(ledger: Ledger) -> TimeSpan:
-    return TimeSpan(ledger.record.phases.load_begin_ns, ledger.record.phases.load_end_ns)
-
-
-def _by_group(table: pa.Table) -> Mapping[tuple[str, int], Mapping[str, Any]]:
-    return {(row["trial_id"], row["group"]): row for row in table.to_pylist()}
-
-
-def _longest_gaps(processing_gaps: pa.Table) -> Mapping[tuple[str, int], int]:
-    longest: dict[tuple[str, int], int] = {}
-    for row in processing_gaps.to_pylist():
-        key = (row["trial_id"], row["group"])
-        longest[key] = max(longest.get(key, 0), row["processing_gap_ns"])
-    return longest
-
-
 # Events of members.
 
 
-def membership_events(events: pa.Table) -> Mapping[str, list[_Event]]:
-    """Return the events of joins, assignments, leaves and crashes, by trial, ordered by time."""
-    return events_by_trial(events, (ASSIGNED, REVOKED, JOINED, LEFT, MEMBER_CRASHED))
+def membership_events(events: pa.Table) -> list[_Event]:
+    """Return the events of joins, assignments, leaves and crashes, ordered by time."""
+    return events_of(events, (ASSIGNED, REVOKED, JOINED, LEFT, MEMBER_CRASHED))
 
 
-def events_by_trial(events: pa.Table, kinds: Sequence[str]) -> Mapping[str, list[_Event]]:
-    """Return the events of the given kinds, by trial, ordered by time."""
-    by_trial: defaultdict[str, list[_Event]] = defaultdict(list)
-    for row in events.filter(pc.field("kind").isin(list(kinds))).sort_by("at_ns").to_pylist():
-        by_trial[row["trial_id"]].append(row)
-    return by_trial
+def events_of(events: pa.Table, kinds: Sequence[str]) -> list[_Event]:
+    """Return a trial's events of the given kinds, ordered by time."""
+    chosen = events.filter(pc.field("kind").isin(list(kinds))).sort_by("at_ns")
+    rows: list[_Event] = chosen.to_pylist()
+    return rows
 
 
 def member_events(

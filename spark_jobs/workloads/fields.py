@@ -1,190 +1,130 @@
 """Record fields and replays: whether records are read as they were sent, and replays are equal.
 
+    compared  = copies read in the first replay whose id is in `sent`
+    differing = those with another digest; of `offset`: acknowledged records that were read, and
+                that have no copy at the offset that was reported
+    a replay's differing = its rows at an offset where the first replay had another record, or none
+    a replay's absent    = rows of the first replay that this one should have, and has not
+
 The producer's own client reports what was sent, the replays what was read; both as a digest of each
 field.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
 
-import pyarrow as pa
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as sf
+import numpy as np
 
-from experiments.ledger.schema import ACKED
+from experiments.ledger.record import Replay
 from experiments.ledger.workload_tables import Field
-from spark_jobs.io.frames import Frames, TablePlan
-from spark_jobs.io.ledgers import Ledger
-from spark_jobs.measures.blocks import zero
+from spark_jobs.io.arrays import FIELD_COLUMNS, Attempts, ReplayedRows, SentFields
+from spark_jobs.io.columns import ACKED_CODE, NO_NUMBER, NULL, BoolColumn, IntColumn
+from spark_jobs.measures.order import stream_numbers
 
-_ID: Final = ("trial_no", "producer", "seq")
-_PLACE: Final = ("trial_no", "partition", "offset")
-_DIGESTS: Final = {
-    Field.KEY: "key_digest",
-    Field.VALUE: "value_digest",
-    Field.HEADERS: "headers_digest",
-    Field.TIMESTAMP: "timestamp_ms",
+_FIELDS: Final = {
+    "key_digest": Field.KEY,
+    "value_digest": Field.VALUE,
+    "headers_digest": Field.HEADERS,
+    "timestamp_ms": Field.TIMESTAMP,
 }
 _FIRST: Final = 1
 """The number of the replay with which the others are compared."""
-_BEGINS: Final = pa.schema(
-    [pa.field(name, pa.int32()) for name in ("trial_no", "replay", "partition")]
-    + [pa.field(name, pa.int64()) for name in ("begin_offset", "at_ms")]
-)
+_TIMESTAMP: Final = FIELD_COLUMNS.index("timestamp_ms")
 
 
-@dataclass(frozen=True)
-class FieldPlans:
-    """How to compute the two tables; `None` if no trial has replays."""
-
-    fields: TablePlan | None = None
-    replays: TablePlan | None = None
-
-
-def plan_fields(frames: Frames, ledgers: Sequence[Ledger]) -> FieldPlans:
-    """Return how to compute the tables `fields` and `replays`.
+def field_rows(
+    sent: SentFields, replays: ReplayedRows, attempts: Attempts, records: int
+) -> Iterator[Mapping[str, Any]]:
+    """Yield a trial's rows of `FIELDS`, without trial_id; no row if nothing can be compared.
 
     Args:
-        frames: the ledgers' rows, with trial_no.
-        ledgers: the trials in the order of their numbers.
+        sent: of each record.
+        replays: all replays.
+        attempts: with the offset at which each record was acknowledged.
+        records: the number of the trial's records.
     """
-    sent, read = frames.sent, frames.replays
-    if sent is None or read is None:
-        return FieldPlans()
-    first = read.where(sf.col("replay") == _FIRST)
-    return FieldPlans(
-        fields=lambda: field_differences(sent, first).unionByName(
-            offset_differences(frames.attempts, first)
-        ),
-        replays=lambda: replay_differences(read, _begins(read, ledgers)),
+    row_of = np.full(records, NO_NUMBER)
+    row_of[sent.record] = np.arange(len(sent.record))
+    first = np.flatnonzero((replays.replay == _FIRST) & (replays.record != NO_NUMBER))
+    compared = first[row_of[replays.record[first]] != NO_NUMBER]
+    as_sent = row_of[replays.record[compared]]
+    if len(compared):
+        for number, name in enumerate(FIELD_COLUMNS):
+            differs = replays.fields[number][compared] != sent.fields[number][as_sent]
+            yield _row(_FIELDS[name], len(compared), int(differs.sum()))
+    yield from _offset_rows(replays, first, attempts, records)
+
+
+def _offset_rows(
+    replays: ReplayedRows, first: IntColumn, attempts: Attempts, records: int
+) -> Iterator[Mapping[str, Any]]:
+    """Compare the offset at which records were acknowledged with those where they were read."""
+    acked = np.flatnonzero((attempts.outcome == ACKED_CODE) & (attempts.offset != NULL))
+    row_of = np.full(records, NO_NUMBER)
+    row_of[attempts.record[acked]] = acked
+    read = first[row_of[replays.record[first]] != NO_NUMBER]
+    attempt = row_of[replays.record[read]]
+    there = (replays.partition[read] == attempts.partition[attempt]) & (
+        replays.offset[read] == attempts.offset[attempt]
     )
+    found = np.unique(replays.record[read])
+    if len(found):
+        at_offset = np.unique(replays.record[read][there])
+        yield _row(Field.OFFSET, len(found), len(found) - len(at_offset))
 
 
-def field_differences(sent: DataFrame, read: DataFrame) -> DataFrame:
-    """Compare the fields of each record that was read with the fields that were sent.
-
-    Each copy of a record is compared.
-
-    Args:
-        sent: trial_no, producer, seq, and a column for each digest.
-        read: the same of the first replay; producer is null for foreign records.
-
-    Returns:
-        trial_no, field, compared_records, differing_records.
-    """
-    digests = list(_DIGESTS.values())
-    as_sent = sent.select(*_ID, *(sf.col(name).alias(f"sent_{name}") for name in digests))
-    both = read.select(*_ID, *digests).join(as_sent, list(_ID))
-    compared = sf.lit(1).cast("long")
-    comparisons = (
-        _comparison(field, compared, (sf.col(name) != sf.col(f"sent_{name}")).cast("long"))
-        for field, name in _DIGESTS.items()
-    )
-    return _sum(both.select("trial_no", sf.inline(sf.array(*comparisons))))
+def _row(field: Field, compared: int, differing: int) -> Mapping[str, Any]:
+    return {
+        "field": field.value,
+        "compared_records": compared,
+        "differing_records": differing,
+    }
 
 
-def offset_differences(attempts: DataFrame, read: DataFrame) -> DataFrame:
-    """Compare the offset at which each record was acknowledged with the offsets where it was read.
-
-    A record differs if none of its copies is there. A record that was never read is not compared.
-
-    Args:
-        attempts: trial_no, producer, seq, outcome, partition, offset (null: none was reported).
-        read: trial_no, producer, seq, partition, offset.
-
-    Returns:
-        The columns of `field_differences`.
-    """
-    acked = attempts.where((sf.col("outcome") == ACKED) & sf.col("offset").isNotNull()).select(
-        *_ID,
-        sf.col("partition").alias("acked_partition"),
-        sf.col("offset").alias("acked_offset"),
-    )
-    there = (sf.col("partition") == sf.col("acked_partition")) & (
-        sf.col("offset") == sf.col("acked_offset")
-    )
-    found = read.join(acked, list(_ID)).groupBy(*_ID).agg(sf.bool_or(there).alias("there"))
-    return _sum(
-        found.select(
-            "trial_no",
-            sf.inline(
-                sf.array(
-                    _comparison(
-                        Field.OFFSET,
-                        sf.lit(1).cast("long"),
-                        (~sf.col("there")).cast("long"),
-                    )
-                )
-            ),
-        )
-    )
-
-
-def replay_differences(read: DataFrame, begins: DataFrame) -> DataFrame:
-    """Compare each replay with the first one, offset by offset.
+def replay_rows(replays: ReplayedRows, requests: Sequence[Replay]) -> Iterator[Mapping[str, Any]]:
+    """Yield a trial's rows of `REPLAY_DIFFERENCES`, without trial_id.
 
     A replay by offsets should have all records from its begin on; a replay by timestamp, all
     records with this timestamp or a later one.
 
     Args:
-        read: trial_no, replay, partition, offset and the digests.
-        begins: trial_no, replay, partition, begin_offset (null: a replay by timestamp, and the
-            partition has no record as late), at_ms (null: a replay by offsets).
-
-    Returns:
-        trial_no, replay, records, differing_records, absent_records.
+        replays: the rows of all replays.
+        requests: where each replay began.
     """
-    parts = sf.struct("producer", "seq", *_DIGESTS.values())
-    first = read.where(sf.col("replay") == _FIRST).select(
-        *_PLACE, "timestamp_ms", parts.alias("at_first")
-    )
-    due = (sf.col("timestamp_ms") >= sf.col("at_ms")) | (
-        sf.col("at_ms").isNull() & (sf.col("offset") >= sf.col("begin_offset"))
-    )
-    expected = first.join(sf.broadcast(begins), ["trial_no", "partition"]).select(
-        *_PLACE, "replay", "at_first", sf.coalesce(due, sf.lit(False)).alias("due")
-    )
-    given = read.select(*_PLACE, "replay", parts.alias("given"))
-    both = expected.join(given, [*_PLACE, "replay"], "full")
-    counts = {
-        "records": sf.col("given").isNotNull(),
-        "differing_records": sf.col("given").isNotNull()
-        & ~sf.col("given").eqNullSafe(sf.col("at_first")),
-        "absent_records": sf.col("due") & sf.col("given").isNull(),
-    }
-    return both.groupBy("trial_no", "replay").agg(
-        *(sf.coalesce(sf.count_if(count), zero()).alias(name) for name, count in counts.items())
-    )
+    place = stream_numbers(replays.partition, replays.offset)
+    first = np.flatnonzero(replays.replay == _FIRST)
+    first = first[np.argsort(place[first], kind="stable")]
+    for request in requests:
+        given = np.flatnonzero(replays.replay == request.number)
+        at = np.minimum(np.searchsorted(place[first], place[given]), max(len(first) - 1, 0))
+        same = np.zeros(len(given), bool)
+        if len(first):
+            same = (place[first][at] == place[given]) & _equal(replays, given, first[at])
+        due = first[_is_due(replays, first, request)]
+        absent = ~np.isin(place[due], place[given])
+        if len(given) or len(first):
+            yield {
+                "replay": request.number,
+                "records": len(given),
+                "differing_records": int((~same).sum()),
+                "absent_records": int(absent.sum()),
+            }
 
 
-def _comparison(field: Field, compared: Column, differing: Column) -> Column:
-    return sf.struct(
-        sf.lit(field.value).alias("field"),
-        compared.alias("compared_records"),
-        differing.alias("differing_records"),
-    )
+def _equal(replays: ReplayedRows, one: IntColumn, other: IntColumn) -> BoolColumn:
+    equal: BoolColumn = replays.record[one] == replays.record[other]
+    for field in replays.fields:
+        equal &= field[one] == field[other]
+    return equal
 
 
-def _sum(rows: DataFrame) -> DataFrame:
-    return rows.groupBy("trial_no", "field").agg(
-        *(sf.sum(name).alias(name) for name in ("compared_records", "differing_records"))
-    )
-
-
-def _begins(read: DataFrame, ledgers: Sequence[Ledger]) -> DataFrame:
-    rows = [
-        {
-            "trial_no": number,
-            "replay": replay.number,
-            "partition": partition,
-            "begin_offset": replay.begin_offsets.get(partition),
-            "at_ms": replay.at_ms,
-        }
-        for number, ledger in enumerate(ledgers)
-        for replay in ledger.record.replays
-        for partition in ledger.record.end_offsets
-    ]
-    return read.sparkSession.createDataFrame(pa.Table.from_pylist(rows, schema=_BEGINS))
+def _is_due(replays: ReplayedRows, rows: IntColumn, request: Replay) -> BoolColumn:
+    """Return which rows of the first replay another one should have."""
+    if request.at_ms is not None:
+        return replays.fields[_TIMESTAMP][rows] >= request.at_ms
+    due = np.zeros(len(rows), bool)
+    for partition, begin in request.begin_offsets.items():
+        due |= (replays.partition[rows] == partition) & (replays.offset[rows] >= begin)
+    return due

@@ -1,45 +1,33 @@
 """Consumer groups: the records that a group committed past without processing, and redeliveries.
 
-A record counts as processed when a member wrote it to its ledger. A trial's consumers from 1 on are
-the members, if it had a group; consumer 0 is the concurrent consumer and not a member.
+    processed      = ids that a member wrote to its ledger
+    missed         = |ids in the log below the group's committed offset, without `processed`|
+    expired        = those of them below the log's first offset at the end
+    redelivered    = reads of a record at an offset where any member had processed it before
+    processing_gap = the longest time of a partition, during the load, without a processed record
+
+A trial's consumers from 1 on are the members, if it had a group; consumer 0 is the concurrent
+consumer and not a member. All generations of a member's process count as one.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as sf
 
-from spark_jobs.measures.blocks import (
-    BLOCK,
-    bitmap_union,
-    cardinality,
-    difference,
-    has_repeated_reads,
-    with_block,
-    zero,
-)
-from spark_jobs.measures.reads import READS, suspect_reads
+from experiments.ledger.record import Phases
+from spark_jobs.io.arrays import LogRows, Reads
+from spark_jobs.io.columns import NO_NUMBER, BoolColumn, IntColumn
+from spark_jobs.measures.availability import Answers, rows_by_number
+from spark_jobs.measures.fates import count_rows
+from spark_jobs.measures.reads import redelivered_rows
 
-_BLOCK: Final = (*BLOCK, "group")
-"""The key of a block, once for each group."""
-_PLACE: Final = ("trial_no", "group", "partition", "offset", "producer", "seq")
-"""A record at its place in the log, whichever member of a group received it."""
-_COMMITTED: Final = pa.schema(
-    [pa.field(name, pa.int32()) for name in ("trial_no", "group", "partition")]
-    + [pa.field(name, pa.int64()) for name in ("committed_offset", "begin_offset")]
-)
-_MEMBERS: Final = pa.schema(
-    [pa.field(name, pa.int32()) for name in ("trial_no", "consumer", "group")]
-)
-_BITMAPS: Final = ("shown", "passed", "expired", "read")
-_ONLY_GROUP: Final = 1
+_ONLY_GROUP = 1
 """The number of a trial's group if the trial had one and its event has no number."""
 
 
@@ -52,229 +40,147 @@ class GroupOffsets:
     """Its members; empty: every consumer except the concurrent consumer."""
     committed: Mapping[int, int]
     """The committed offset by partition."""
-    begins: Mapping[int, int]
-    """The first offset of the log by partition, at the end; 0 for partitions without an entry."""
 
 
-Groups = Mapping[int, Sequence[GroupOffsets]]
-"""The groups of each trial that had any, by the trial's number."""
-
-
-def groups_by_trial(
-    events: pa.Table,
-    trial_ids: Sequence[str],
-    begins: Mapping[str, Mapping[int, int]] | None = None,
-) -> Groups:
-    """Return how the groups ended; a trial without a group has no entry.
+def groups_of(events: pa.Table) -> tuple[GroupOffsets, ...]:
+    """Return how the groups of a trial ended, as the group coordinator reported it.
 
     Args:
-        events: trial_id, kind, detail; the detail of `group` is a JSON object with `committed` and,
-            if there were several groups, with `group` and `consumers`.
-        trial_ids: the trials in the order of their numbers.
-        begins: the first offset of each log at the end, by trial and partition, for trials whose
-            logs did not begin at 0 then.
+        events: kind, detail; the detail of `group` is a JSON object with `committed` and, if there
+            were several groups, with `group` and `consumers`.
     """
-    groups: dict[str, list[GroupOffsets]] = {}
-    for row in events.filter(pc.field("kind") == "group").to_pylist():
-        detail = json.loads(row["detail"])
-        committed = {int(partition): offset for partition, offset in detail["committed"].items()}
-        group = GroupOffsets(
+    details = [
+        json.loads(detail)
+        for detail in events.filter(pc.field("kind") == "group")["detail"].to_pylist()
+    ]
+    return tuple(
+        GroupOffsets(
             detail.get("group", _ONLY_GROUP),
             tuple(detail.get("consumers", ())),
-            committed,
-            (begins or {}).get(row["trial_id"], {}),
+            {int(partition): offset for partition, offset in detail["committed"].items()},
         )
-        groups.setdefault(row["trial_id"], []).append(group)
+        for detail in details
+    )
+
+
+def by_members(reads: Reads, groups: Sequence[GroupOffsets]) -> BoolColumn:
+    """Return which reads are those of group members; none, if the trial had no group."""
+    return reads.consumer > 0 if groups else np.zeros(len(reads), bool)
+
+
+def by_group(reads: Reads, group: GroupOffsets) -> Reads:
+    """Return the reads of a group's members, of the reads of all members."""
+    if not group.consumers:
+        return reads
+    return reads.where(np.isin(reads.consumer, group.consumers))
+
+
+@dataclass(frozen=True)
+class GroupCounts:
+    """What a group processed and missed."""
+
+    reads: int
+    """How often records were processed."""
+    shown_records: int
+    """Distinct visible ids in the log."""
+    processed_records: int
+    missed_records: int
+    expired_records: int
+    redelivered_reads: int
+    answers: Mapping[int, Answers]
+    """By partition: when the group processed records, within the load."""
+
+    def merge(self, other: GroupCounts) -> GroupCounts:
+        """Return the counts of two units of a trial; a record is in one of them only."""
+        both = self.answers.keys() & other.answers.keys()
+        return GroupCounts(
+            self.reads + other.reads,
+            self.shown_records + other.shown_records,
+            self.processed_records + other.processed_records,
+            self.missed_records + other.missed_records,
+            self.expired_records + other.expired_records,
+            self.redelivered_reads + other.redelivered_reads,
+            {
+                **self.answers,
+                **other.answers,
+                **{number: self.answers[number].merge(other.answers[number]) for number in both},
+            },
+        )
+
+    @property
+    def processing_gap_ns(self) -> int:
+        """The longest time without a processed record; 0 if the group processed none."""
+        waits = [
+            np.append(answers.first_ns, answers.due_ns)
+            - np.insert(answers.last_ns, 0, answers.first_due_ns)
+            for answers in self.answers.values()
+        ]
+        return max((int(wait.max()) for wait in waits), default=0)
+
+
+def count_group(
+    group: GroupOffsets,
+    reads: Reads,
+    log: LogRows,
+    records: int,
+    phases: Phases,
+    begin_offsets: Mapping[int, int],
+) -> GroupCounts:
+    """Count what a group processed and missed.
+
+    Args:
+        group: the group.
+        reads: of its members.
+        log: the visible rows.
+        records: the number of the unit's records.
+        phases: of the trial.
+        begin_offsets: the log's first offset at the end, of partitions that did not begin at 0.
+    """
+    with_id = log.record != NO_NUMBER
+    committed = _by_partition(log, group.committed)
+    known = with_id & (committed != NO_NUMBER)
+    passed = known & (log.offset < committed)
+    expired = passed & (log.offset < _by_partition(log, begin_offsets))
+    times = count_rows(reads.record, records)
+    return GroupCounts(
+        reads=len(reads),
+        shown_records=len(np.unique(log.record[known])),
+        processed_records=int((times > 0).sum()),
+        missed_records=_count_unread(log.record[passed], times),
+        expired_records=_count_unread(log.record[expired], times),
+        redelivered_reads=len(redelivered_rows(reads, times, np.zeros(len(reads), np.int32))),
+        answers=_answers(reads, phases),
+    )
+
+
+def _by_partition(log: LogRows, offsets: Mapping[int, int]) -> IntColumn:
+    """Return each row's offset in a mapping by partition; `NO_NUMBER` for a partition without."""
+    partitions = 1 + max([*offsets, int(log.partition.max(initial=0))])
+    found = np.full(partitions, NO_NUMBER, np.int64)
+    for partition, offset in offsets.items():
+        found[partition] = offset
+    return found[log.partition]
+
+
+def _count_unread(records: IntColumn, times: IntColumn) -> int:
+    return int((times[np.unique(records)] == 0).sum())
+
+
+def _answers(reads: Reads, phases: Phases) -> Mapping[int, Answers]:
+    """Return when records of each partition were processed; outside the load, at its edge."""
+    begin, end = phases.load_begin_ns, phases.load_end_ns
+    at_ns = np.minimum(np.maximum(reads.received_ns, begin), end)
     return {
-        number: groups[trial_id] for number, trial_id in enumerate(trial_ids) if trial_id in groups
+        number: Answers.of(at_ns[rows], end, begin)
+        for number, rows in rows_by_number(reads.partition)
     }
 
 
-def concurrent_reads(reads: DataFrame, groups: Groups) -> DataFrame:
-    """Return the concurrent consumer's reads; of a trial without a group, all reads."""
-    return reads.where(~_by_members(groups)) if groups else reads
-
-
-def member_reads(reads: DataFrame, groups: Groups) -> DataFrame:
-    """Return what members processed, each with its `group`; if no trial had a group, no rows."""
-    if not groups:
-        return reads.where("false").withColumn("group", sf.lit(_ONLY_GROUP))
-    with_group = reads.where(_by_members(groups)).join(
-        sf.broadcast(_members(reads, groups)), ["trial_no", "consumer"], "left"
-    )
-    return with_group.withColumn("group", sf.coalesce("group", sf.lit(_ONLY_GROUP)))
-
-
-def group_counts(processed: DataFrame, log: DataFrame, groups: Groups) -> DataFrame:
-    """Count what each group processed and missed.
-
-    Args:
-        processed: of `member_reads`: trial_no, group, consumer, partition, offset, producer, seq.
-        log: trial_no, partition, offset, producer, seq, intact, visible.
-        groups: of `groups_by_trial`.
-
-    Returns:
-        trial_no, group; reads, the number of times that records were processed; processed_records,
-        distinct ids; shown_records, distinct ids in the log; missed_records, ids in the log below
-        the group's committed offset that no member processed; expired_records, those of them that
-        retention had deleted from the log by the end. A group without a row in `processed` and in
-        `log` has no row.
-    """
-    visible = log.where("intact AND visible AND producer IS NOT NULL").join(
-        sf.broadcast(_committed_offsets(log, groups)), ["trial_no", "partition"]
-    )
-    passed = sf.when(sf.col("offset") < sf.col("committed_offset"), sf.col("bit"))
-    expired = sf.when(
-        (sf.col("offset") < sf.col("committed_offset"))
-        & (sf.col("offset") < sf.col("begin_offset")),
-        sf.col("bit"),
-    )
-    stored = with_block(visible).select(
-        *_BLOCK, *_side(shown=sf.col("bit"), passed=passed, expired=expired)
-    )
-    united = stored.unionByName(_read_blocks(processed)).groupBy(*_BLOCK)
-    blocks = united.agg(
-        *(bitmap_union(name).alias(name) for name in _BITMAPS), sf.sum("reads").alias("reads")
-    )
-    counts = {
-        "shown_records": cardinality(sf.col("shown")),
-        "processed_records": cardinality(sf.col("read")),
-    }
-    counts |= {
-        "missed_records": cardinality(difference("passed", "read")),
-        "expired_records": cardinality(difference("expired", "read")),
-    }
-    with_id = {
-        name: sf.when(sf.col("block").isNotNull(), count).otherwise(zero())
-        for name, count in counts.items()
-    }
-    return blocks.groupBy("trial_no", "group").agg(
-        sf.sum("reads").alias("reads"),
-        *(sf.sum(count).alias(name) for name, count in with_id.items()),
-    )
-
-
-def group_redeliveries(processed: DataFrame) -> DataFrame:
-    """Count the reads of a record at an offset where a member of the group had processed it before.
-
-    The earlier read may be the same member's or another's; the earliest read does not count.
-
-    Args:
-        processed: of `member_reads`.
-
-    Returns:
-        trial_no, group, redelivered_reads; no row for a group without any.
-    """
-    blocks = (
-        _read_blocks(processed)
-        .groupBy(*_BLOCK)
-        .agg(bitmap_union("read").alias("read"), sf.sum("reads").alias("reads"))
-    )
-    repeated = suspect_reads(
-        processed,
-        blocks.where(has_repeated_reads()).select(*BLOCK).distinct(),
-        ("group",),
-    )
-    again = repeated.select(
-        *READS,
-        "group",
-        sf.row_number().over(Window.partitionBy(*_PLACE).orderBy("received_ns")).alias("time"),
-    ).where("time > 1")
-    return again.groupBy("trial_no", "group").agg(sf.count("*").alias("redelivered_reads"))
-
-
-def processing_gaps(processed: DataFrame, trial_info: DataFrame) -> DataFrame:
-    """Return the longest time during the load in which a group processed nothing of a partition.
-
-    Args:
-        processed: of `member_reads`.
-        trial_info: of `spark_jobs.io.frames.trial_info`.
-
-    Returns:
-        trial_no, group, partition, processing_gap_ns; no row for a partition of which the group
-        processed nothing.
-    """
-    timed = processed.join(
-        sf.broadcast(trial_info.select("trial_no", "load_begin_ns", "load_end_ns")),
-        "trial_no",
-    )
-    at = sf.least(sf.greatest("received_ns", "load_begin_ns"), "load_end_ns")
-    times = timed.select(
-        "trial_no",
-        "group",
-        "partition",
-        "load_begin_ns",
-        "load_end_ns",
-        at.alias("at_ns"),
-    )
-    before = sf.lag("at_ns").over(
-        Window.partitionBy("trial_no", "group", "partition").orderBy("at_ns")
-    )
-    waits = times.withColumn("waited_ns", sf.col("at_ns") - sf.coalesce(before, "load_begin_ns"))
-    to_the_end = sf.max("load_end_ns") - sf.max("at_ns")
-    return waits.groupBy("trial_no", "group", "partition").agg(
-        sf.greatest(sf.max("waited_ns"), to_the_end).alias("processing_gap_ns")
-    )
-
-
-def trial_columns(
-    number: int,
-    groups: Groups,
-    counted: Sequence[Mapping[str, Any]],
-    redelivered: Sequence[Mapping[str, Any]],
-) -> dict[str, int | None]:
-    """Return a trial's columns of `TRIALS`, summed over its groups; null if it had none.
-
-    Args:
-        number: of the trial.
-        groups: of `groups_by_trial`.
-        counted: the trial's rows of `group_counts`.
-        redelivered: the trial's rows of `group_redeliveries`.
-    """
-    if number not in groups:
+def group_columns(counts: Sequence[GroupCounts]) -> dict[str, int | None]:
+    """Return a trial's columns of `TRIALS`, summed over its groups; null if it had none."""
+    if not counts:
         return {"group_missed_records": None, "group_redelivered_reads": None}
     return {
-        "group_missed_records": sum(row["missed_records"] for row in counted),
-        "group_redelivered_reads": sum(row["redelivered_reads"] for row in redelivered),
+        "group_missed_records": sum(count.missed_records for count in counts),
+        "group_redelivered_reads": sum(count.redelivered_reads for count in counts),
     }
-
-
-def _by_members(groups: Groups) -> Column:
-    return sf.col("trial_no").isin(*groups) & (sf.col("consumer") > 0)
-
-
-def _read_blocks(processed: DataFrame) -> DataFrame:
-    return with_block(processed).select(
-        *_BLOCK, *_side(read=sf.col("bit"), reads=sf.lit(1).cast("long"))
-    )
-
-
-def _side(**columns: Column) -> Iterator[Column]:
-    """Yield one side's columns of the union, and zeros for the others' columns."""
-    return (columns.get(name, zero()).alias(name) for name in (*_BITMAPS, "reads"))
-
-
-def _committed_offsets(log: DataFrame, groups: Groups) -> DataFrame:
-    rows = [
-        {
-            "trial_no": number,
-            "group": group.number,
-            "partition": partition,
-            "committed_offset": offset,
-            "begin_offset": group.begins.get(partition, 0),
-        }
-        for number, trial_groups in groups.items()
-        for group in trial_groups
-        for partition, offset in group.committed.items()
-    ]
-    return log.sparkSession.createDataFrame(pa.Table.from_pylist(rows, schema=_COMMITTED))
-
-
-def _members(reads: DataFrame, groups: Groups) -> DataFrame:
-    rows = [
-        {"trial_no": number, "consumer": consumer, "group": group.number}
-        for number, trial_groups in groups.items()
-        for group in trial_groups
-        for consumer in group.consumers
-    ]
-    return reads.sparkSession.createDataFrame(pa.Table.from_pylist(rows, schema=_MEMBERS))

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any, Final
@@ -12,11 +11,13 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as sf
 
-from experiments.ledger.workload_tables import LOADS, SKEWS, LoadQuantity
-from spark_jobs.io.ledgers import Ledger
+from experiments.ledger.record import TrialRecord
+from experiments.ledger.workload_tables import LoadQuantity
+from spark_jobs.io.arrays import LogRows
+from spark_jobs.io.columns import NO_NUMBER
+from spark_jobs.measures.availability import rows_by_number
+from spark_jobs.measures.distribution import Distribution
 
 _NS_PER_S: Final = 1_000_000_000
 _NS_PER_MS: Final = 1_000_000
@@ -26,69 +27,47 @@ SlotCounts = Mapping[tuple[int, int], int]
 """A count by partition and second."""
 
 
-def records_by_second(log: DataFrame, keyed: DataFrame) -> DataFrame:
-    """Count the records that each partition received in each second.
+def records_by_second(log: LogRows, load_begin_ns: int) -> SlotCounts:
+    """Count the records that each partition received in each second, by their timestamps.
 
     Args:
-        log: trial_no, partition, timestamp_ms, intact, seq; visible rows only.
-        keyed: of the schema `spark_jobs.workloads.keys.KEYED_TRIALS`.
-
-    Returns:
-        trial_no, partition, slot, records; seconds without records have no row.
+        log: the visible rows, with timestamps.
+        load_begin_ns: begin of the first second.
     """
-    slot = sf.floor(
-        (sf.col("timestamp_ms") * _NS_PER_MS - sf.col("load_begin_ns")) / sf.lit(_NS_PER_S)
-    ).cast("long")
-    intact = log.where("intact AND seq IS NOT NULL").join(
-        sf.broadcast(keyed.select("trial_no", "load_begin_ns")), "trial_no"
-    )
-    return intact.groupBy("trial_no", "partition", slot.alias("slot")).agg(
-        sf.count("*").alias("records")
-    )
+    if log.timestamp_ms is None:
+        return {}
+    rows = log.record != NO_NUMBER
+    second = (log.timestamp_ms[rows] * _NS_PER_MS - load_begin_ns) // _NS_PER_S
+    return {
+        (partition, int(slot)): int(records)
+        for partition, of in rows_by_number(log.partition[rows])
+        for counted in (Distribution.of(second[of]),)
+        for slot, records in zip(counted.values, counted.records, strict=True)
+    }
 
 
-def loads(counted: pa.Table, events: pa.Table) -> pa.Table:
-    """Return the table `LOADS`: the records, with their batches and bytes.
-
-    Args:
-        counted: of `records_by_second`, with trial_id.
-        events: trial_id, kind, partition, detail; the detail of `stored` is a JSON object with
-            `batches` and `bytes`, by second.
-    """
-    records: defaultdict[str, dict[tuple[int, int], int]] = defaultdict(dict)
-    for row in counted.to_pylist():
-        records[row["trial_id"]][row["partition"], row["slot"]] = row["records"]
-    stored: defaultdict[str, dict[str, dict[tuple[int, int], int]]] = defaultdict(
-        lambda: {"batches": {}, "bytes": {}}
-    )
-    for event in events.filter(pc.field("kind") == STORED).to_pylist():
-        for name, by_second in json.loads(event["detail"]).items():
-            stored[event["trial_id"]][name] |= {
-                (event["partition"], int(second)): count for second, count in by_second.items()
-            }
-    rows = (
-        row
-        for trial_id in records.keys() | stored.keys()
-        for row in _rows(trial_id, records[trial_id], stored.get(trial_id))
-    )
-    return pa.Table.from_pylist(list(rows), schema=LOADS)
-
-
-def _rows(
-    trial_id: str, records: SlotCounts, stored: Mapping[str, SlotCounts] | None
-) -> Iterator[dict[str, Any]]:
-    """Yield a trial's rows of `LOADS`.
+def load_rows(records: SlotCounts, events: pa.Table) -> Iterator[dict[str, Any]]:
+    """Yield a trial's rows of `LOADS`, without trial_id: records, with their batches and bytes.
 
     If the log's files were read, a second without a batch has 0 of them; if not, null.
+
+    Args:
+        records: of `records_by_second`.
+        events: kind, partition, detail; the detail of `stored` is a JSON object with `batches` and
+            `bytes`, by second.
     """
-    slots = records.keys() | (stored["batches"].keys() if stored else set())
-    for slot in sorted(slots):
+    stored: dict[str, dict[tuple[int, int], int]] = {"batches": {}, "bytes": {}}
+    reports = events.filter(pc.field("kind") == STORED).to_pylist()
+    for event in reports:
+        for name, by_second in json.loads(event["detail"]).items():
+            stored[name] |= {
+                (event["partition"], int(second)): count for second, count in by_second.items()
+            }
+    for slot in sorted(records.keys() | stored["batches"].keys()):
         in_files = {
-            name: None if stored is None else stored[name].get(slot, 0)
-            for name in ("batches", "bytes")
+            name: stored[name].get(slot, 0) if reports else None for name in ("batches", "bytes")
         }
         yield {
-            "trial_id": trial_id,
             "partition": slot[0],
             "slot": slot[1],
             "records": records.get(slot, 0),
@@ -126,34 +105,21 @@ def skew_of(counts: Sequence[int]) -> Skew | None:
     return Skew(total, max(counts) * len(counts) / total, max(gini, 0.0))
 
 
-def skews(loads: pa.Table, ledgers: Iterable[Ledger]) -> pa.Table:
-    """Return the table `SKEWS`: how unequally each trial's load is distributed over partitions.
+def skew_rows(loads: Sequence[Mapping[str, Any]], record: TrialRecord) -> Iterator[dict[str, Any]]:
+    """Yield a trial's rows of `SKEWS`, without trial_id: how unequally its load is distributed.
 
     A partition without records counts as one with 0.
 
     Args:
-        loads: of the schema `LOADS`.
-        ledgers: of the trials.
+        loads: of `load_rows`.
+        record: of the trial.
     """
-    by_trial: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
-    for row in loads.to_pylist():
-        by_trial[row["trial_id"]].append(row)
-    rows = (
-        row
-        for ledger in ledgers
-        if (trial_loads := by_trial.get(ledger.record.trial_id))
-        for row in _skews(ledger, trial_loads)
-    )
-    return pa.Table.from_pylist(list(rows), schema=SKEWS)
-
-
-def _skews(ledger: Ledger, rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    record, partitions = ledger.record, len(ledger.record.end_offsets)
+    partitions = len(record.end_offsets)
     seconds = range((record.phases.load_end_ns - record.phases.load_begin_ns) // _NS_PER_S)
     for quantity in LoadQuantity:
-        if any(row[quantity] is None for row in rows):
+        if not loads or any(row[quantity] is None for row in loads):
             continue
-        counts = {(row["partition"], row["slot"]): row[quantity] for row in rows}
+        counts = {(row["partition"], row["slot"]): row[quantity] for row in loads}
         overall = skew_of(
             [
                 sum(count for (of, _), count in counts.items() if of == partition)
@@ -171,7 +137,6 @@ def _skews(ledger: Ledger, rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[s
         ]
         if overall and by_second:
             yield {
-                "trial_id": record.trial_id,
                 "of": quantity.value,
                 "partitions": partitions,
                 "total": overall.total,

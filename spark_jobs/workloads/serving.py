@@ -15,8 +15,6 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from experiments.ledger.workload_tables import BROKERS, SERVING
-
 SLACK_NS: Final = 1_000_000_000
 """How long records can be in a client's queue, and how late the metadata poller can be."""
 _FOREVER: Final = 1 << 62
@@ -24,54 +22,38 @@ LeaderSpan = tuple[int, int, int]
 """A node, and from when until when it led, nanoseconds since the epoch."""
 
 
-def serving(served: pa.Table | None, events: pa.Table) -> pa.Table:
-    """Return the table `SERVING`.
+def serving_rows(served: pa.Table, events: pa.Table) -> Iterator[Mapping[str, Any]]:
+    """Yield a trial's rows of `SERVING`, without trial_id.
 
     Args:
-        served: trial_id and the columns of the ledger's table; `None`: no trial recorded it.
-        events: of all trials: trial_id, at_ns, kind, node, partition.
+        served: the ledger's table.
+        events: at_ns, kind, node, partition.
     """
-    if served is None:
-        return SERVING.empty_table()
     leaders = leader_spans(events)
-    rows = [
-        {
-            **row,
-            "non_leader_ns": non_leader_ns(
-                row, leaders.get((row["trial_id"], row["partition"]), ())
-            ),
-        }
-        for row in served.to_pylist()
-    ]
-    return pa.Table.from_pylist(
-        [{name: row[name] for name in SERVING.names} for row in rows], schema=SERVING
-    )
+    for row in served.to_pylist():
+        yield {**row, "non_leader_ns": non_leader_ns(row, leaders.get(row["partition"], ()))}
 
 
-def brokers(events: pa.Table) -> pa.Table:
-    """Return the table `BROKERS`.
+def broker_rows(events: pa.Table) -> Iterator[Mapping[str, Any]]:
+    """Yield a trial's rows of `BROKERS`, without trial_id.
 
     Args:
-        events: of all trials: trial_id, kind, node, detail; the detail of `broker_counters` is a
-            JSON object of counters.
+        events: kind, node, detail; the detail of `broker_counters` is a JSON object of counters.
     """
-    rows = [
-        {"trial_id": row["trial_id"], "node": row["node"], "name": name, "count": count}
-        for row in events.filter(pc.field("kind") == "broker_counters").to_pylist()
-        for name, count in json.loads(row["detail"]).items()
-    ]
-    return pa.Table.from_pylist(rows, schema=BROKERS)
+    for row in events.filter(pc.field("kind") == "broker_counters").to_pylist():
+        for name, count in json.loads(row["detail"]).items():
+            yield {"node": row["node"], "name": name, "count": count}
 
 
-def leader_spans(events: pa.Table) -> Mapping[tuple[str, int], Sequence[LeaderSpan]]:
-    """Return the leaders by trial and partition, as the metadata poller observed them.
+def leader_spans(events: pa.Table) -> Mapping[int, Sequence[LeaderSpan]]:
+    """Return the leaders by partition, as the metadata poller observed them.
 
     The first observation counts for all the time before it, too.
     """
-    observed: defaultdict[tuple[str, int], list[tuple[int, int | None]]] = defaultdict(list)
+    observed: defaultdict[int, list[tuple[int, int | None]]] = defaultdict(list)
     for row in events.filter(pc.field("kind") == "leader").sort_by("at_ns").to_pylist():
-        observed[row["trial_id"], row["partition"]].append((row["at_ns"], row["node"]))
-    return {key: tuple(_spans(changes)) for key, changes in observed.items()}
+        observed[row["partition"]].append((row["at_ns"], row["node"]))
+    return {partition: tuple(_spans(changes)) for partition, changes in observed.items()}
 
 
 def _spans(changes: Sequence[tuple[int, int | None]]) -> Iterator[LeaderSpan]:

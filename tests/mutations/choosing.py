@@ -13,10 +13,11 @@ from support import tally
 
 JOB_FOLDER: Final = Path(__file__).parents[2] / "spark_jobs"
 JUDGED_BY_HISTORIES: Final = (
+    *(f"io.{name}" for name in ("arrays", "columns", "units")),
     *(
         f"measures.{name}"
         for name in (
-            "blocks",
+            "distribution",
             "fates",
             "order",
             "reads",
@@ -24,21 +25,18 @@ JUDGED_BY_HISTORIES: Final = (
             "throughput",
             "availability",
             "transactions",
+            "trials",
         )
     ),
-    *("causes.screening", "io.frames", "trial_table", "pipeline"),
+    "pipeline",
 )
 """Modules whose mutants must fail on generated histories."""
 JUDGED_BY_BOTH: Final = ("causes.anomalous_records", "causes.explanations")
 """Modules that the plain loops judge in part; for the rest, their own planted cases must fail."""
 JUDGED_BY_CASES: Final = ("causes.evidence", "causes.rules", "causes.outages")
-"""Modules without Spark that no history judges: their own planted cases must fail."""
-NOT_MUTATED: Final = frozenset(
-    f"io.frames.{name}"
-    for name in ("_scan", "read_frames", "frames_from_tables", "_frame", "_without_dictionaries")
-)
-"""Functions that make the job's input: here it exists before the mutant does. `test_job.py` and
-`test_planted_sweep.py` cover them."""
+"""Modules that no history judges: their own planted cases must fail."""
+NOT_MUTATED: Final = frozenset({"pipeline.measure_ledgers"})
+"""What needs a Spark cluster; `tests/spark` covers it."""
 REQUESTED: Final = os.environ.get("ACKBENCH_MUTANTS", "")
 """Which mutants are tried: a number (drawn by `SEED`), `all`, or comma-separated name prefixes."""
 SEED: Final = 20

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import copy
-import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -38,25 +37,12 @@ REPLACED: Final[dict[type[ast.operator], type[ast.operator]]] = {
     ast.Div: ast.Mult,
     ast.FloorDiv: ast.Mult,
 }
-DROPPED: Final = frozenset({"where", "otherwise", "when", "distinct", "dropDuplicates"})
+DROPPED: Final = frozenset({"filter", "copy", "merge"})
 """Methods whose call is replaced by its receiver."""
-IN_SQL: Final = {
-    " > ": " >= ",
-    " >= ": " > ",
-    " < ": " <= ",
-    " <= ": " < ",
-    " = ": " != ",
-    " + ": " - ",
-    " - ": " + ",
-    " AND ": " OR ",
-    " OR ": " AND ",
-}
-IN_SQL_WORDS: Final = {
-    "IS NOT NULL": "IS NULL",
-    "IS NULL": "IS NOT NULL",
-    " div ": " * ",
-    "pmod": "div_",
-}
+FIRST_ARGUMENT: Final = frozenset(
+    {"np.unique", "np.sort", "np.minimum", "np.maximum", "np.flatnonzero", "np.append", "sorted"}
+)
+"""Functions whose call is replaced by its first argument."""
 
 
 @dataclass(frozen=True)
@@ -159,6 +145,8 @@ def _alternatives(node: ast.AST) -> Iterator[ast.AST]:
         yield ast.BoolOp(ast.Or() if isinstance(node.op, ast.And) else ast.And(), node.values)
     elif isinstance(node, ast.BinOp) and type(node.op) in REPLACED:
         yield ast.BinOp(node.left, REPLACED[type(node.op)](), node.right)
+    elif isinstance(node, ast.AugAssign) and type(node.op) in REPLACED:
+        yield ast.AugAssign(node.target, REPLACED[type(node.op)](), node.value)
     elif isinstance(node, ast.UnaryOp):
         yield node.operand
     elif isinstance(node, ast.IfExp):
@@ -184,9 +172,7 @@ def _other_word(node: ast.AST) -> Iterator[ast.AST]:
     elif isinstance(node, ast.Constant) and isinstance(node.value, bool):
         yield ast.Constant(not node.value)
     elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-        yield from (
-            ast.Constant(other) for other in (*siblings_of(node.value), *_other_sql(node.value))
-        )
+        yield from (ast.Constant(other) for other in siblings_of(node.value))
     elif isinstance(node, ast.Attribute):
         yield from (ast.Attribute(node.value, other, node.ctx) for other in siblings_of(node.attr))
     elif isinstance(node, ast.Name) and node.id in OTHER_NAME:
@@ -194,32 +180,11 @@ def _other_word(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _other_call(node: ast.Call) -> Iterator[ast.AST]:
-    """Yield a call's receiver, as if the call were missing.
-
-    For `sf.when`, yield the value, as if its condition always held; for `sf.coalesce`, each
-    argument alone.
-    """
-    if not isinstance(node.func, ast.Attribute):
-        return
-    if ast.unparse(node.func) == "sf.when" and len(node.args) > 1:
-        yield node.args[1]
-    elif ast.unparse(node.func) == "sf.coalesce" and len(node.args) > 1:
-        yield from (
-            ast.Call(node.func, [part], [])
-            for part in node.args
-            if not isinstance(part, ast.Starred)
-        )
-    elif node.func.attr in DROPPED:
+    """Yield a call's receiver or first argument, as if the call were missing."""
+    if ast.unparse(node.func) in FIRST_ARGUMENT and node.args:
+        yield node.args[0]
+    elif isinstance(node.func, ast.Attribute) and node.func.attr in DROPPED:
         yield node.func.value
-
-
-def _other_sql(text: str) -> Iterator[str]:
-    """Yield an SQL text with one operator or number changed."""
-    for sign, other in (IN_SQL | IN_SQL_WORDS).items():
-        if sign in text:
-            yield text.replace(sign, other, 1)
-    for number in re.finditer(r"(?<![\w.])\d+(?=L?\b)", text if " " in text else ""):
-        yield f"{text[: number.start()]}{int(number[0]) + 1}{text[number.end() :]}"
 
 
 def _short(node: ast.AST) -> str:

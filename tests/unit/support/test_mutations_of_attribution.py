@@ -13,7 +13,7 @@ from mutations.choosing import (
 )
 
 CASES = [
-    Path(__file__).parents[2] / "spark" / "causes" / name
+    Path(__file__).parents[1] / "spark_jobs" / "causes" / name
     for name in ("test_rules.py", "test_attribution.py", "test_outages.py")
 ]
 SECONDS = 1800

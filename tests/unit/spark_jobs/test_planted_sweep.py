@@ -6,20 +6,18 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
 
 from experiments.ledger.record import FaultEvidence, Phases, Status
 from experiments.ledger.result_tables import RESULTS
-from spark_jobs.io.frames import frames_from_tables
 from spark_jobs.io.ledgers import InvalidLedger, open_ledgers
-from spark_jobs.pipeline import measure_frames, measure_ledgers
+from spark_jobs.io.units import Unit
+from spark_jobs.pipeline import finished_trial, measured_unit, sweep_tables
 from spark_jobs.planted import (
     PlantedAttempt,
     PlantedEvent,
     PlantedLogRow,
     PlantedRead,
     PlantedTrial,
-    combined_tables,
 )
 
 Measure = Callable[..., dict[str, pa.Table]]
@@ -244,9 +242,7 @@ def test_an_acked_record_that_never_settled_makes_the_ledger_invalid(measured: M
         )
 
 
-def test_unreadable_data_are_reported_by_trial_and_file(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_unreadable_data_are_reported_by_trial_and_file(tmp_path: Path) -> None:
     """The footer is valid, so only reading the file fails."""
     trial = PlantedTrial(
         "000-broken",
@@ -256,14 +252,11 @@ def test_unreadable_data_are_reported_by_trial_and_file(
     content = bytearray((trial / "log.parquet").read_bytes())
     content[4:200] = bytes(196)
     (trial / "log.parquet").write_bytes(content)
-    with pytest.raises(
-        InvalidLedger,
-        match=(
-            r"^trial 000-broken: log.parquet cannot be read: "
-            r"its footer is valid, but its data are not$"
-        ),
-    ):
-        measure_ledgers(spark, open_ledgers(str(tmp_path)))
+    ledgers = open_ledgers(str(tmp_path))
+    _, found = measured_unit(ledgers.location, Unit(ledgers.trials[0]))
+    assert str(found) == (
+        "trial 000-broken: log.parquet cannot be read: its footer is valid, but its data are not"
+    )
 
 
 def test_tables_have_the_schemas_of_the_results(measured: Measure) -> None:
@@ -276,14 +269,16 @@ def test_tables_have_the_schemas_of_the_results(measured: Measure) -> None:
 
 
 def test_ledgers_in_memory_give_the_same_results_as_files(
-    spark: SparkSession, measured: Measure
+    measured: Measure, tmp_path: Path
 ) -> None:
     """The same trial is measured from its rows and from its files."""
-    unsealed = measure_frames(
-        frames_from_tables(spark, combined_tables([EVERYTHING])), [EVERYTHING.ledger()]
-    )
-    sealed = measured(EVERYTHING)
-    assert {name: table.to_pylist() for name, table in unsealed.items()} == {
+    EVERYTHING.plant(tmp_path)
+    ledgers = open_ledgers(str(tmp_path))
+    trial_id, measures = measured_unit(ledgers.location, Unit(ledgers.trials[0]))
+    finished = finished_trial(measures)
+    assert not isinstance(finished, InvalidLedger)
+    sealed = sweep_tables({trial_id: finished})
+    assert {name: table.to_pylist() for name, table in measured(EVERYTHING).items()} == {
         name: table.to_pylist() for name, table in sealed.items()
     }
 

@@ -1,7 +1,6 @@
 """Mutants of the code that judges: the generated histories must detect each of them."""
 
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +16,7 @@ from mutations.choosing import (
     select_mutants,
 )
 from mutations.mutator import Mutant
-from mutations.running import PlanCache, Planted, how_caught, measure_in_memory, small_plans
-from pyspark.sql import SparkSession
+from mutations.running import Planted, how_caught, measure_in_memory
 from support.builders.corner_cases import CORNER_CASES
 from support.builders.generated import generate_histories
 from support.builders.histories import play
@@ -28,43 +26,40 @@ from spark_jobs.planted import PlantedTrial
 
 SEED = 20
 HISTORIES = 128
+CAUSES = Path(__file__).parents[1] / "spark_jobs" / "causes"
 CASES = {
-    "spark_jobs.causes.anomalous_records": [
-        Path(__file__).parent / "causes" / "test_anomalous_records.py"
-    ],
-    "spark_jobs.causes.explanations": [Path(__file__).parent / "causes" / "test_explanations.py"],
+    "spark_jobs.causes.anomalous_records": [CAUSES / "test_anomalous_records.py"],
+    "spark_jobs.causes.explanations": [CAUSES / "test_explanations.py"],
 }
+FIXTURES: dict[str, Any] = {"measured": measure_in_memory}
 SECONDS = 3600
 
 
 @pytest.mark.timeout(SECONDS)
-def test_every_mistake_is_noticed(spark: SparkSession) -> None:
-    """But for those that are listed as no mistakes, and of those none."""
+def test_every_mutant_is_caught(tmp_path: Path) -> None:
+    """The exceptions are the listed equivalent mutants, and none of those is caught."""
     trials = [
         play(history, f"{number:05d}")
         for number, history in enumerate([*CORNER_CASES, *generate_histories(HISTORIES, SEED)])
     ]
-    planted, memory = Planted.of(spark, [backwards(trial) for trial in trials]), PlanCache()
+    planted = Planted.of([backwards(trial) for trial in trials], tmp_path / "sweep")
 
     def how(mutant: Mutant) -> str | None:
-        with memory.active():
-            caught = how_caught(mutant, planted)
-            if caught is not None:
-                return caught
-            cases = CASES.get(mutant.module, [])
-            return "its cases" if is_caught_by_cases(mutant, cases, _given(spark)) else None
+        caught = how_caught(mutant, planted)
+        if caught is not None:
+            return caught
+        cases = CASES.get(mutant.module, [])
+        return "its cases" if is_caught_by_cases(mutant, cases, FIXTURES) else None
 
-    with small_plans(spark):
-        assert_caught(
-            select_mutants(mutants_in([*JUDGED_BY_HISTORIES, *JUDGED_BY_BOTH]), default="16"),
-            how,
-        )
+    assert_caught(
+        select_mutants(mutants_in([*JUDGED_BY_HISTORIES, *JUDGED_BY_BOTH]), default="16"), how
+    )
 
 
 @pytest.mark.parametrize("module", JUDGED_BY_BOTH)
-def test_the_cases_hold_without_a_mistake(spark: SparkSession, module: str) -> None:
+def test_the_cases_hold_without_a_mistake(module: str) -> None:
     """Or else every mistake would seem to be noticed."""
-    run_cases(CASES[f"spark_jobs.{module}"], _given(spark))
+    run_cases(CASES[f"spark_jobs.{module}"], FIXTURES)
 
 
 def test_what_is_listed_as_no_mistake_can_be_made() -> None:
@@ -87,7 +82,3 @@ def backwards(trial: PlantedTrial) -> PlantedTrial:
     """
     rows: dict[str, Any] = {name: getattr(trial, name)[::-1] for name in TABLES}
     return replace(trial, **rows)
-
-
-def _given(spark: SparkSession) -> dict[str, Any]:
-    return {"spark": spark, "measured": partial(measure_in_memory, spark)}

@@ -1,0 +1,150 @@
+"""Spark's configuration as the user gives it: the master, `--conf` and spark-defaults.conf.
+
+What the user sets replaces the job's own settings (`spark_jobs.session`). What cannot work is
+refused here, before a JVM starts: Spark itself would retry for minutes.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+MASTER: Final = "spark.master"
+PYTHON: Final = "spark.pyspark.python"
+"""The Python of the executors; the variable PYSPARK_PYTHON is its other name."""
+GUIDE: Final = 'docs/running.md, "On your own Spark"'
+PROBE_TIMEOUT_S: Final = 10.0
+
+_MASTERS: Final = "local[N], spark://HOST:PORT, yarn, k8s://https://HOST:PORT"
+_LOCAL: Final = re.compile(r"local(\[[^\]]*\])?")
+_STANDALONE: Final = "spark://"
+_OTHER_MASTER: Final = re.compile(r"yarn|k8s://.+|local-cluster\[.*\]")
+_PROPERTY: Final = re.compile(r"([^\s=:]+)\s*[=:\s]\s*(.*)")
+"""A line of spark-defaults.conf: `key value`, `key=value` or `key: value` (Java properties)."""
+
+
+class SparkSetupError(Exception):
+    """Spark cannot run the job as it is configured; one line, with what to check."""
+
+
+@dataclass(frozen=True)
+class ContextRequest:
+    """Where Spark writes, and on which master it runs."""
+
+    work: Path
+    """Spark's local files and its log configuration; the caller removes it."""
+    log: Path
+    """The JVM's log and output."""
+    master: str | None = None
+    """`None`: the master of spark-submit or of Spark's configuration, else this machine's cores."""
+    java_options: str = ""
+    """Further options of the driver's JVM, quoted as for a shell; the user's replace them."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """What the user sets for this run (`--conf`)."""
+
+
+def parse_settings(texts: Iterable[str]) -> dict[str, str]:
+    """Return the settings of repeated `--conf key=value`; of a repeated key, the last one.
+
+    Raises:
+        SparkSetupError: a text has another form, or the key is not one of Spark's.
+    """
+    settings = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals or not re.fullmatch(r"spark\.\S+", key):
+            raise SparkSetupError(
+                f"--conf {text}: give Spark's settings as key=value, where the key begins with "
+                "spark., such as spark.executor.memory=2g"
+            )
+        settings[key] = value
+    return settings
+
+
+def spark_home() -> Path:
+    """Return the folder of the Spark in use: SPARK_HOME, or that of the package pyspark.
+
+    Raises:
+        SparkSetupError: there is none.
+    """
+    named = os.environ.get("SPARK_HOME")
+    if named:
+        return Path(named)
+    package = find_spec("pyspark")  # an import takes 0.3 s
+    if package is None or package.origin is None:
+        raise SparkSetupError("the package pyspark is not installed")
+    return Path(package.origin).parent
+
+
+def default_settings() -> dict[str, str]:
+    """Return the user's spark-defaults.conf, of SPARK_CONF_DIR or `<Spark's folder>/conf`.
+
+    Spark reads the file by itself. The job needs to know which settings are the user's.
+    """
+    folder = os.environ.get("SPARK_CONF_DIR") or spark_home() / "conf"
+    try:
+        text = Path(folder, "spark-defaults.conf").read_text(encoding="utf-8")
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    lines = (line.strip() for line in text.splitlines())
+    found = (_PROPERTY.fullmatch(line) for line in lines if not line.startswith(("#", "!")))
+    return {match[1]: match[2] for match in found if match}
+
+
+def is_local(master: str) -> bool:
+    """Return whether executors of this master are threads of the driver's JVM."""
+    return _LOCAL.fullmatch(master) is not None
+
+
+def check_master(master: str) -> None:
+    """Check that Spark supports the master; of a standalone one, that it answers.
+
+    Raises:
+        SparkSetupError: Spark does not support it, or no master of the list accepts connections.
+    """
+    if master.startswith(_STANDALONE):
+        _check_standalone(master)
+    elif master.startswith("sc://"):
+        raise SparkSetupError(
+            f"master {master}: Spark Connect is not supported, because its sessions have no RDDs; "
+            f"give the address of the cluster itself: {_MASTERS}"
+        )
+    elif not is_local(master) and not _OTHER_MASTER.fullmatch(master):
+        raise SparkSetupError(f"master {master}: Spark has no such master; give one of {_MASTERS}")
+
+
+def _check_standalone(master: str) -> None:
+    """Connect to each master of `spark://HOST:PORT,HOST:PORT` until one accepts."""
+    reasons = []
+    for host, port in _addresses(master):
+        try:
+            with closing(socket.create_connection((host, port), PROBE_TIMEOUT_S)):
+                return
+        except OSError as error:
+            reasons.append(f"{host}:{port}: {error.strerror or error}")
+    raise SparkSetupError(
+        f"the Spark master {master} does not answer ({'; '.join(reasons)}): check that it runs, "
+        "and that host and port are those of its URL (by default port 7077, not that of its page)"
+    )
+
+
+def _addresses(master: str) -> Iterator[tuple[str, int]]:
+    for address in master.removeprefix(_STANDALONE).split(","):
+        try:
+            parts = urlsplit(f"//{address}")
+            host, port = parts.hostname, parts.port
+        except ValueError:
+            host = port = None
+        if not host or not port:
+            raise SparkSetupError(
+                f"master {master}: give host and port, as in {_STANDALONE}HOST:7077"
+            )
+        yield host, port

@@ -1,0 +1,101 @@
+"""What executors need to run the job: its code, a Python with its libraries, and a place to run.
+
+The driver sends the job's code, so that only numpy, pyarrow and pydantic have to be installed on
+the executors, and both sides run the same version of it.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import zipfile
+from pathlib import Path
+from typing import Final, Self
+
+from pyspark import SparkContext
+
+from spark_jobs.configuration import GUIDE, is_local
+
+EXECUTOR_TIMEOUT_S: Final = 180.0
+"""How long to wait for the first executor. A standalone master starts one in a few seconds."""
+ROOT: Final = Path(__file__).resolve().parents[1]
+"""The folder that the packages are in."""
+_SENT: Final = ("experiments/__init__.py", "experiments/ledger/**/*.py", "spark_jobs/**/*.py")
+_MISSING_MODULE: Final = re.compile(r"ModuleNotFoundError: No module named '([^']+)'")
+_OTHER_VERSION: Final = re.compile(
+    r"Python in worker has different version: (\S+) than that in driver: (\S+),"
+)
+_NO_PROGRAM: Final = re.compile(r'Cannot run program "([^"]+)"')
+
+
+def send_package(context: SparkContext, work: Path) -> None:
+    """Send this package, and those it imports, to all executors of a cluster.
+
+    Args:
+        context: of a master that is not local.
+        work: a folder for the zip file.
+    """
+    target = work / "ackbench.zip"
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as package:
+        for pattern in _SENT:
+            for file in sorted(ROOT.glob(pattern)):
+                package.write(file, file.relative_to(ROOT))
+    context.addPyFile(str(target))
+
+
+def explain_failure(text: str, python: str) -> str | None:
+    """Return why an executor could not run the job, in one line; `None`: not for a known reason.
+
+    Args:
+        text: Spark's error with the executor's traceback.
+        python: the command of the executors' Python.
+    """
+    if module := _MISSING_MODULE.search(text):
+        return (
+            f"the executors' Python ({python}) has no module {module[1]}: "
+            f"install numpy, pyarrow and pydantic there, or send an environment ({GUIDE})"
+        )
+    if versions := _OTHER_VERSION.search(text):
+        return (
+            f"the executors' Python ({python}) is {versions[1].rstrip('.')}, the driver's is "
+            f"{versions[2].rstrip('.')}: set PYSPARK_PYTHON to the same minor version ({GUIDE})"
+        )
+    if program := _NO_PROGRAM.search(text):
+        return (
+            f"an executor cannot run its Python {program[1]}: set PYSPARK_PYTHON to a Python that "
+            f"every executor has ({GUIDE})"
+        )
+    return None
+
+
+class ExecutorCheck:
+    """Cancels a context's jobs if no executor has started in time: Spark would wait for ever."""
+
+    def __init__(self, context: SparkContext, timeout_s: float = EXECUTOR_TIMEOUT_S) -> None:
+        self._context = context
+        self._timeout_s = timeout_s
+        self._timer = threading.Timer(timeout_s, self._check)
+        self._timer.daemon = True
+        self.failure: str | None = None
+        """Why the jobs were cancelled, in one line; `None`: they were not."""
+
+    def __enter__(self) -> Self:
+        """Start the timer; a local master has its executor from the start."""
+        if not is_local(str(self._context.master)):
+            self._timer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop the timer."""
+        self._timer.cancel()
+
+    def _check(self) -> None:
+        if len(self._context.statusTracker().getExecutorInfos()) > 1:  # the driver is listed, too
+            return
+        self.failure = (
+            f"{self._context.master} started no executor in {self._timeout_s:g} s: check on its "
+            "page that workers are alive and have the cores and the memory that are requested "
+            "(spark.executor.cores, spark.executor.memory), and that they can reach the driver "
+            "(spark.driver.host)"
+        )
+        self._context.cancelAllJobs()

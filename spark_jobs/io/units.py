@@ -1,0 +1,300 @@
+"""Units: the parts of trials that are measured independently, each in bounded memory.
+
+A trial with few records is one unit. A larger one is split by sequence numbers: a unit has the
+attempts, the rows of the log and the reads of all records whose `seq` is in its range, whichever
+producer sent them. So every measure of single records is complete within a unit, and the results of
+units are added up. Rows without an id belong to the first unit.
+
+Only two questions go beyond a unit's own rows, and `read_unit` answers them while it reads the log:
+whether a later record precedes one of the unit (`LATER_OFFSETS`), and whether the log has another
+record where one of the unit had expired (`expired_places`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+
+from experiments.ledger.schema import OPTIONAL_TABLES, OUTPUT, TABLES
+from experiments.ledger.validation import InvalidLedger, optional_tables
+from spark_jobs.io.columns import Columns, to_columns
+from spark_jobs.io.ledgers import Ledger
+
+UNIT_RECORDS: Final = 4_000_000
+"""The most records of a unit, by default; `docs/performance.md` has the memory that one takes."""
+LARGE_TABLES: Final = ("attempts", "log", "reads", OUTPUT, "sent", "replays")
+"""The tables with a row per record: a unit has its own rows of them, as arrays."""
+LATER_OFFSETS: Final = pa.schema(
+    [("partition", pa.int32()), ("producer", pa.int32()), ("offset", pa.int64())]
+)
+"""The lowest offset of the records of later units, per partition and producer."""
+PLACES: Final = pa.schema([("partition", pa.int32()), ("offset", pa.int64())])
+_SCHEMAS: Final = {**TABLES, **OPTIONAL_TABLES}
+_MIN_SEQ: Final = int(np.iinfo(np.int64).min)
+_MAX_SEQ: Final = int(np.iinfo(np.int64).max)
+_COLUMNS: Final = {
+    "attempts": (
+        *("producer", "seq", "intended_ns", "sent_ns"),
+        *("settled_ns", "outcome", "partition", "offset"),
+    ),
+    "log": ("partition", "offset", "producer", "seq", "intact", "leader_epoch", "visible"),
+    "reads": (
+        *("consumer", "partition", "offset", "producer"),
+        *("seq", "intended_ns", "received_ns"),
+    ),
+    OUTPUT: ("producer", "seq", "intact", "visible"),
+}
+"""The columns of large tables that the measures of every trial need."""
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A part of a trial: the records with `first_seq <= seq < end_seq` of all its producers."""
+
+    ledger: Ledger
+    first_seq: int = _MIN_SEQ
+    end_seq: int = _MAX_SEQ
+
+    @property
+    def is_first(self) -> bool:
+        """Whether it has the rows without an id."""
+        return self.first_seq == _MIN_SEQ
+
+    @property
+    def is_whole_trial(self) -> bool:
+        """Whether the trial has no other unit."""
+        return self.is_first and self.end_seq == _MAX_SEQ
+
+    @property
+    def records(self) -> int:
+        """Roughly how many records it has."""
+        if self.is_whole_trial:
+            return self.ledger.attempts_rows
+        end = min(self.end_seq, self.ledger.attempts_rows)
+        return (end - max(self.first_seq, 0)) * len(self.ledger.record.producers)
+
+
+@dataclass(frozen=True)
+class UnitRows:
+    """The rows of a unit."""
+
+    ledger: Ledger
+    columns: Mapping[str, Columns]
+    """The unit's own rows of the tables in `LARGE_TABLES`."""
+    tables: Mapping[str, pa.Table]
+    """The other tables, of the entire trial."""
+    is_whole_trial: bool = True
+    later_offsets: pa.Table = field(default_factory=LATER_OFFSETS.empty_table)
+    """Of later units' records, as far as one of them can precede a record of this unit."""
+    expired_places: pa.Table = field(default_factory=PLACES.empty_table)
+    """Where the log has an expired record of another unit."""
+
+    @classmethod
+    def of_tables(cls, ledger: Ledger, tables: Mapping[str, pa.Table]) -> UnitRows:
+        """Return an entire trial whose tables are in memory."""
+        return cls(
+            ledger,
+            {
+                name: to_columns([table], table.schema, len(table))
+                for name, table in tables.items()
+                if name in LARGE_TABLES
+            },
+            {name: table for name, table in tables.items() if name not in LARGE_TABLES},
+        )
+
+
+def split(ledgers: Sequence[Ledger], unit_records: int = UNIT_RECORDS) -> list[Unit]:
+    """Return the units of all trials, the largest first.
+
+    A trial whose keys or replays are measured is one unit, whatever its size: these measures
+    compare a record with others of any sequence number.
+    """
+    units = chain.from_iterable(_split_trial(ledger, unit_records) for ledger in ledgers)
+    return sorted(units, key=lambda unit: unit.records, reverse=True)
+
+
+def _split_trial(ledger: Ledger, unit_records: int) -> Iterator[Unit]:
+    record = ledger.record
+    count = -(-max(ledger.attempts_rows, ledger.log_rows, ledger.reads_rows) // unit_records)
+    if count <= 1 or record.keying is not None or record.replays:
+        yield Unit(ledger)
+        return
+    records = max((producer.records for producer in record.producers), default=0)
+    width = -(-records // count)
+    begins = [_MIN_SEQ, *(number * width for number in range(1, count)), _MAX_SEQ]
+    for number in range(count):
+        yield Unit(ledger, begins[number], begins[number + 1])
+
+
+# Reading.
+
+
+def read_unit(files: pafs.FileSystem, unit: Unit) -> UnitRows:
+    """Read the rows of a unit, one row group of a large table at a time.
+
+    Raises:
+        InvalidLedger: a file's footer is valid, but its data cannot be read.
+    """
+    columns, tables, beyond = {}, {}, _BeyondUnit(unit)
+    for name in (*TABLES, *optional_tables(unit.ledger.record)):
+        try:
+            with files.open_input_file(f"{unit.ledger.folder}/{name}.parquet") as stream:
+                file = pq.ParquetFile(stream)
+                if name in LARGE_TABLES:
+                    columns[name] = _read_columns(file, name, unit, beyond)
+                else:
+                    tables[name] = file.read(use_threads=False).cast(_SCHEMAS[name])
+        except (pa.ArrowInvalid, OSError) as error:
+            raise InvalidLedger(
+                f"trial {unit.ledger.record.trial_id}: {name}.parquet cannot be read: "
+                "its footer is valid, but its data are not"
+            ) from error
+    return UnitRows(
+        unit.ledger,
+        columns,
+        tables,
+        unit.is_whole_trial,
+        pa.concat_tables(beyond.later_offsets),
+        pa.concat_tables(beyond.expired_places),
+    )
+
+
+def _read_columns(file: pq.ParquetFile, name: str, unit: Unit, beyond: _BeyondUnit) -> Columns:
+    """Return the unit's rows of a table; what the log has `beyond` the unit is added there."""
+    columns = _columns(name, unit)
+    schema = pa.schema([_SCHEMAS[name].field(column) for column in columns])
+    groups = row_groups(file.metadata, unit, with_beyond=name == "log")
+
+    def parts() -> Iterator[pa.Table]:
+        for group in groups:
+            rows = file.read_row_group(group, columns, use_threads=False)
+            if unit.is_whole_trial:
+                yield rows
+                continue
+            yield rows.filter(is_own_row(rows["seq"], unit))
+            if name == "log":
+                beyond.add(rows)
+
+    rows = sum(file.metadata.row_group(group).num_rows for group in groups)
+    return to_columns(parts(), schema, rows)
+
+
+def _columns(name: str, unit: Unit) -> list[str]:
+    columns = list(_COLUMNS.get(name, _SCHEMAS[name].names))
+    has_keys = unit.ledger.record.keying is not None
+    if name == "attempts":
+        columns += ["key"] * has_keys + ["transaction"] * bool(unit.ledger.transactions_rows)
+    if name == "log":
+        columns += ["timestamp_ms"] * has_keys
+    return columns
+
+
+def is_own_row(seq: pa.ChunkedArray, unit: Unit) -> pa.ChunkedArray:
+    """Return which rows belong to a unit, by their sequence number (null: no id)."""
+    inside = pc.and_(
+        pc.greater_equal(seq, pa.scalar(unit.first_seq)), pc.less(seq, pa.scalar(unit.end_seq))
+    )
+    return pc.fill_null(inside, unit.is_first)
+
+
+@dataclass(frozen=True)
+class _BeyondUnit:
+    """What a unit has to know about the other rows of the log."""
+
+    unit: Unit
+    later_offsets: list[pa.Table] = field(default_factory=lambda: [LATER_OFFSETS.empty_table()])
+    expired_places: list[pa.Table] = field(default_factory=lambda: [PLACES.empty_table()])
+
+    def add(self, rows: pa.Table) -> None:
+        """Add what a row group of the log contributes: a few rows."""
+        later = rows.filter(
+            (pc.field("seq") >= self.unit.end_seq) & pc.field("intact") & pc.field("visible")
+        )
+        lowest = later.group_by(["partition", "producer"]).aggregate([("offset", "min")])
+        self.later_offsets.append(
+            lowest.rename_columns({"offset_min": "offset"})
+            .select(LATER_OFFSETS.names)
+            .cast(LATER_OFFSETS)
+        )
+        begins = self.unit.ledger.record.begin_offsets
+        if begins:
+            others = rows.filter(pc.invert(is_own_row(rows["seq"], self.unit)))
+            self.expired_places.extend(
+                others.filter((pc.field("partition") == partition) & (pc.field("offset") < begin))
+                .select(PLACES.names)
+                .cast(PLACES)
+                for partition, begin in begins.items()
+            )
+
+
+# Which row groups can have a row that matters, by the statistics in the file's footer.
+
+
+@dataclass(frozen=True)
+class _Range:
+    """The lowest and the highest value of a column in a row group, and whether some are null."""
+
+    low: int
+    high: int
+    has_nulls: bool
+
+    def overlaps(self, other: _Range) -> bool:
+        return self.low <= other.high and other.low <= self.high
+
+
+def row_groups(footer: pq.FileMetaData, unit: Unit, *, with_beyond: bool) -> list[int]:
+    """Return the row groups that can have rows of a unit.
+
+    Args:
+        footer: the file's.
+        unit: the unit.
+        with_beyond: return those as well that can have a record of a later unit before a record of
+            this one, or an expired record of another unit.
+    """
+    if unit.is_whole_trial:
+        return list(range(footer.num_row_groups))
+    seqs = _ranges(footer, "seq")
+    own = [
+        number
+        for number, seq in enumerate(seqs)
+        if (seq.low < unit.end_seq and seq.high >= unit.first_seq)
+        or (seq.has_nulls and unit.is_first)
+    ]
+    if not with_beyond:
+        return own
+    if unit.ledger.record.begin_offsets:
+        return list(range(footer.num_row_groups))
+    partitions, offsets = _ranges(footer, "partition"), _ranges(footer, "offset")
+
+    def can_precede(one: int, other: int) -> bool:
+        """Return whether a row of one row group can be before a row of the other."""
+        in_one_partition = partitions[one] == partitions[other] and (
+            partitions[one].low == partitions[one].high
+        )
+        return partitions[one].overlaps(partitions[other]) and not (
+            in_one_partition and offsets[one].low > offsets[other].high
+        )
+
+    later = [number for number, seq in enumerate(seqs) if seq.high >= unit.end_seq]
+    return sorted({*own, *(one for one in later if any(can_precede(one, other) for other in own))})
+
+
+def _ranges(footer: pq.FileMetaData, column: str) -> list[_Range]:
+    """Return a column's range in each row group; without statistics, that of all integers."""
+    place = footer.schema.names.index(column)
+    ranges = []
+    for number in range(footer.num_row_groups):
+        found = footer.row_group(number).column(place).statistics
+        if found is None or not found.has_min_max:
+            ranges.append(_Range(_MIN_SEQ, _MAX_SEQ, has_nulls=True))
+        else:
+            ranges.append(_Range(found.min, found.max, bool(found.null_count)))
+    return ranges

@@ -1,0 +1,179 @@
+"""The row of a trial, and the sums that must hold before any result is written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from experiments.ledger.record import TrialRecord
+from experiments.ledger.result_tables import Anomaly, Fate, Measure, Phase
+from experiments.ledger.schema import ACKED
+from experiments.ledger.validation import InvalidLedger
+from spark_jobs.io.columns import OUTCOMES
+from spark_jobs.io.ledgers import Ledger
+from spark_jobs.measures.fates import FateCount, FateCounts
+from spark_jobs.measures.latency import Latencies
+from spark_jobs.measures.throughput import Timeline
+
+_COUNTED_BY: Final = {
+    Anomaly.LOST: "lost_low_records",
+    Anomaly.DUPLICATED: "duplicate_copies",
+    Anomaly.ABORTED_VISIBLE: "aborted_visible_records",
+    Anomaly.PHANTOM: "phantom_copies",
+    Anomaly.CORRUPT: "corrupt_copies",
+    Anomaly.MISSED: "missed_records",
+    Anomaly.REDELIVERED: "redelivered_reads",
+}
+"""The column of `TRIALS` that counts each kind of anomaly.
+
+REORDERED is missing: it has a row for each partition, and is counted once.
+"""
+
+
+def identity_columns(record: TrialRecord) -> dict[str, str]:
+    """Return which trial it is, and its cell."""
+    return {
+        "trial_id": record.trial_id,
+        "cell": json.dumps(record.cell, sort_keys=True),
+        "status": record.status.value,
+    }
+
+
+def fate_columns(fates: FateCounts) -> dict[str, int]:
+    """Return a trial's columns of `TRIALS` that follow from the fates of its records."""
+
+    def total(column: str, outcome: str | None = None, fate: Fate | None = None) -> int:
+        return sum(
+            getattr(count, column)
+            for (of, what), count in fates.items()
+            if outcome in {None, of} and fate in {None, what}
+        )
+
+    attempted = [count for (outcome, _), count in fates.items() if outcome is not None]
+    lost = total("records", fate=Fate.LOST)
+    return {
+        "attempted_records": sum(count.records for count in attempted),
+        **{f"{outcome}_records": total("records", outcome) for outcome in OUTCOMES},
+        "aborted_visible_records": total("records", fate=Fate.ABORTED_VISIBLE),
+        "lost_low_records": lost,
+        "lost_high_records": lost + total("records", fate=Fate.UNKNOWN_ABSENT),
+        "duplicate_copies": sum(map(_duplicates, attempted)),
+        "duplicated_records": sum(count.duplicated_records for count in attempted),
+        "log_records": total("copies"),
+        "phantom_copies": total("copies", fate=Fate.PHANTOM),
+        "corrupt_copies": total("copies", fate=Fate.CORRUPT),
+    }
+
+
+def _duplicates(count: FateCount) -> int:
+    """Return the copies after each record's first."""
+    return count.copies - count.records if count.copies else 0
+
+
+# Sums: what was counted record by record, in different ways, and the row counts of the footers.
+
+
+class _CheckedSum(NamedTuple):
+    """Two counts of the same quantity, and the message if they differ."""
+
+    first: int
+    second: int
+    message: str
+
+
+def check_sums(
+    ledger: Ledger,
+    row: Mapping[str, Any],
+    latencies: Latencies,
+    timeline: Timeline,
+    reads: Mapping[str, int],
+    anomalies: pa.Table,
+) -> None:
+    """Compare counts of the same quantity.
+
+    Args:
+        ledger: with the row counts of the files' footers.
+        row: the trial's row of `TRIALS`.
+        latencies: of its records.
+        timeline: of its records.
+        reads: `reads` and `read_records` of the concurrent consumer, and `member_reads`.
+        anomalies: its anomalous records, one by one: kind.
+
+    Raises:
+        InvalidLedger: two counts differ; the message names the trial.
+    """
+    for pair in (
+        *_pairs(ledger, row, latencies, timeline, reads),
+        *_anomaly_pairs(row, anomalies),
+    ):
+        if pair.first != pair.second:
+            raise InvalidLedger(
+                f"trial {ledger.record.trial_id}: " + pair.message.format(pair.first, pair.second)
+            )
+
+
+def _pairs(
+    ledger: Ledger,
+    row: Mapping[str, Any],
+    latencies: Latencies,
+    timeline: Timeline,
+    reads: Mapping[str, int],
+) -> Iterator[_CheckedSum]:
+    yield _CheckedSum(
+        ledger.attempts_rows,
+        row["attempted_records"],
+        "attempts.parquet has {} rows, but the fates add up to {} records",
+    )
+    yield _CheckedSum(
+        ledger.log_rows,
+        row["log_records"] + row["hidden_copies"],
+        "log.parquet has {} rows, but copies, phantoms, corrupt and hidden rows add up to {}",
+    )
+    yield _CheckedSum(
+        ledger.reads_rows,
+        reads["reads"] + reads["member_reads"],
+        "reads.parquet has {} rows, but the reads of all consumers add up to {}",
+    )
+    yield _CheckedSum(
+        row[f"{ACKED}_records"],
+        _latencies(latencies, Measure.ACK),
+        "attempts.parquet has {} acked records, but settled_ns for {} of them",
+    )
+    yield _CheckedSum(
+        row[f"{ACKED}_records"],
+        int(timeline["acked_records"].records.sum()),
+        "attempts.parquet has {} acked records, but the timeline adds up to {}",
+    )
+    yield _CheckedSum(
+        reads["reads"],
+        int(timeline["read_records"].records.sum()),
+        "reads.parquet has {} rows of the concurrent consumer, but the timeline adds up to {}",
+    )
+    yield _CheckedSum(
+        reads["read_records"],
+        _latencies(latencies, Measure.END_TO_END),
+        "reads.parquet has {} records, but intended_ns for {} of them",
+    )
+
+
+def _latencies(latencies: Latencies, measure: Measure) -> int:
+    found = latencies.get((measure, Phase.ALL))
+    return int(found.records.sum()) if found else 0
+
+
+def _anomaly_pairs(row: Mapping[str, Any], anomalies: pa.Table) -> Iterator[_CheckedSum]:
+    """Compare the records that were found one by one with the counts."""
+    counts = {kind: row[column] or 0 for kind, column in _COUNTED_BY.items()}
+    counts[Anomaly.UNKNOWN_ABSENT] = row["lost_high_records"] - row["lost_low_records"]
+    for kind, count in counts.items():
+        found = pc.sum(pc.equal(anomalies["kind"], kind.value)).as_py() or 0
+        yield _CheckedSum(
+            count,
+            found,
+            f"{{}} {kind} records or copies were counted, but {{}} were found;"
+            " the two must be equal",
+        )
