@@ -12,6 +12,8 @@ for only in blocks with more rows than bits. Without that (joins and GROUP BY of
 answers take 3 times as long.
 """
 
+# ruff: noqa: S608 - the queries contain paths of the caller and names of this module only
+
 from __future__ import annotations
 
 import argparse
@@ -20,7 +22,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import duckdb
 import pyarrow.parquet as pq
@@ -169,10 +171,10 @@ class _Queries:
     def _count(self, rows: str, condition: str = "true") -> int:
         return int(self._row(f"SELECT count(*) FROM {rows} WHERE {condition}")[0])
 
-    def _rows(self, query: str) -> list[tuple[int, ...]]:
+    def _rows(self, query: str) -> list[tuple[Any, ...]]:
         return self._connection.execute(query).fetchall()
 
-    def _row(self, query: str) -> tuple[int, ...]:
+    def _row(self, query: str) -> tuple[Any, ...]:
         return self._rows(query)[0]
 
     def outcomes(self) -> dict[str, int]:
@@ -292,9 +294,9 @@ class _Queries:
 
     def _quantiles(self, latencies: str) -> Quantiles | None:
         """Return exact quantiles in whole microseconds, rounded down; none is negative."""
-        records, quantiles = self._connection.execute(
+        records, quantiles = self._row(
             f"SELECT count(*), quantile_disc(ns // 1000, {QUANTILES}) FROM ({latencies})"
-        ).fetchone()
+        )
         return Quantiles(records, *quantiles) if records else None
 
     def gaps(self, load_begin_ns: int, settled_ns: int) -> tuple[Gap, ...]:
@@ -311,7 +313,8 @@ class _Queries:
               SELECT partition, max(coalesce(settled_ns, {settled_ns})) AS end_ns
               FROM {self._attempts} GROUP BY ALL
             ), times AS (
-              SELECT * FROM answers UNION ALL SELECT partition, 1::BIGINT << 61, end_ns, end_ns FROM ends
+              SELECT * FROM answers
+              UNION ALL SELECT partition, 1::BIGINT << 61, end_ns, end_ns FROM ends
             )
             SELECT partition, max(gap_ns) FROM (
               SELECT partition, first_ns - lag(last_ns, 1, {load_begin_ns})
@@ -366,10 +369,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     answers = answer(options.sweep)
     if not options.check:
-        print(json.dumps({trial_id: asdict(found) for trial_id, found in answers.items()}))
+        print(json.dumps({name: asdict(found) for name, found in answers.items()}))  # noqa: T201
         return 0
     lines = differences(options.sweep, answers)
-    print("\n".join(lines) or f"{len(answers)} trials: all answers are equal")
+    print("\n".join(lines) or f"{len(answers)} trials: all answers are equal")  # noqa: T201
     return 1 if lines else 0
 
 
