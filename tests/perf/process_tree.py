@@ -100,7 +100,7 @@ class _Sampler:
     def _kind(self, process: psutil.Process) -> str:
         if self._kinds.get(process.pid, DRIVER) == DRIVER:  # until it has executed its program
             kind = JVM if "java" in process.name() else DRIVER
-            if any(word.startswith("pyspark.daemon") for word in process.cmdline()):
+            if kind == DRIVER and self._kinds.get(process.ppid(), DRIVER) != DRIVER:
                 kind = WORKERS
             self._kinds[process.pid] = kind
         return self._kinds[process.pid]
