@@ -13,7 +13,7 @@ load, the repeats and the seed.
 - `measure` computes the results from the ledgers with Spark.
 - `report` renders the sweep's report: verdicts, intervals, latency curves, one timeline per trial.
 - `track` writes one MLflow run per trial, and a summary run.
-- `verify` fails if a trial is missing, and names it.
+- `verify` publishes the sweep, if it has a store, and fails if a trial is missing, and names it.
 
 Lost records are a result, not a failure: a task fails only if the harness could not do its work.
 """

@@ -108,6 +108,7 @@ Examples:
   ackbench run quick --set workload.duration_s=20 --set linger.ms=0,50
   ackbench run quick --set acks=1,all --until "ci<0.3" --budget 30m
   ackbench run --resume quick-20260102T030405-ab12
+  ackbench run quick --store s3://bucket/sweeps
 """,
 )
 @click.argument("experiment", required=False)
@@ -144,6 +145,12 @@ Examples:
     metavar="SWEEP",
     help="Run the missing trials of an interrupted sweep; also with --until.",
 )
+@click.option(
+    "--store",
+    metavar="URI",
+    help="Publish sealed trials and results to this folder, file://, s3://, gs:// or abfs:// URI "
+    "(default: ACKBENCH_STORE).",
+)
 @_MASTER
 @_CONF
 def run(
@@ -157,13 +164,14 @@ def run(
     max_repeats: int | None,
     fail_on: tuple[str, ...],
     resume: str | None,
+    store: str | None,
     master: str | None,
     settings: tuple[str, ...],
 ) -> int:
     """Run EXPERIMENT, a name from `ackbench list` or a YAML file, and print its results.
 
-    Exit code 0: every trial ended, whether or not Kafka lost records. 1: the harness failed.
-    2: invalid request. 3: --fail-on.
+    Exit code 0: every trial ended, whether or not Kafka lost records. 1: the harness failed, or
+    not everything is published to --store. 2: invalid request. 3: --fail-on.
     """
     from experiments.commands import run as command
     from experiments.comparing.gate import Gate
@@ -176,7 +184,7 @@ def run(
     if resume:
         if experiment or overrides or repeats is not None or seed is not None or no_controls:
             raise click.UsageError("--resume runs a sweep as it was planned: give no other option")
-        return command.resume(home, resume, limits, gate)
+        return command.resume(home, resume, limits, gate, store)
     if not experiment:
         raise click.UsageError(
             "name an experiment: `ackbench list` shows them; a file's name ends in .yaml"
@@ -184,7 +192,7 @@ def run(
     changes = Overrides(
         command.axes_of(overrides), repeats, seed, controls=False if no_controls else None
     )
-    return command.run_new(home, experiment, changes, limits, gate)
+    return command.run_new(home, experiment, changes, limits, gate, store)
 
 
 @cli.command(
@@ -280,12 +288,13 @@ def faults(fault: str | None) -> int:
 Examples:
   ackbench show
   ackbench show quick-20260102T030405-ab12 --json | jq '.cells[] | {cell, lost}'
+  ackbench show s3://bucket/sweeps/quick-20260102T030405-ab12
 """,
 )
 @click.argument("sweep", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/show-json.md).")
 def show(sweep: str | None, as_json: bool) -> int:
-    """Show the results of SWEEP: an id, a folder, or an experiment (its newest sweep).
+    """Show the results of SWEEP: an id, a folder, a URI, or an experiment (its newest sweep).
 
     Without SWEEP: the newest sweep of all.
     """
@@ -299,7 +308,10 @@ def show(sweep: str | None, as_json: bool) -> int:
 @_MASTER
 @_CONF
 def measure(sweep: str, master: str | None, settings: tuple[str, ...]) -> int:
-    """Measure SWEEP again from its ledgers and show the results."""
+    """Measure SWEEP again from its ledgers and show the results.
+
+    SWEEP is as in `ackbench show`. At a URI the results are written there.
+    """
     from experiments.commands import show as command
     from experiments.results.spark_job import configure_spark
 
@@ -320,6 +332,8 @@ Examples:
 @click.option("--fail-on", "fail_on", multiple=True, metavar="WHAT", help=FAIL_ON)
 def report(sweep: str | None, fail_on: tuple[str, ...]) -> int:
     """Render the report of SWEEP (the newest) again and print its path.
+
+    SWEEP is as in `ackbench show`. The page of a sweep at a URI is written below the home.
 
     Exit code 3: the sweep does not pass --fail-on; one line per reason.
     """
@@ -372,7 +386,7 @@ def compare(
     html: Path | None,
     fail_on: tuple[str, ...],
 ) -> int:
-    """Compare two sweeps, A and B, or the cells of one.
+    """Compare two sweeps, A and B, or the cells of one; each is named as in `ackbench show`.
 
     Paired by cell and by seed, with intervals, tests, effect sizes and changed verdicts.
 
@@ -403,10 +417,31 @@ Examples:
 @click.argument("sweeps", nargs=-1, metavar="[SWEEP]...")
 @click.option("--markdown", is_flag=True, help="As a table for a document.")
 def matrix(sweeps: tuple[str, ...], markdown: bool) -> int:
-    """Show faults against client settings over all SWEEPs (the newest)."""
+    """Show faults against client settings over all SWEEPs (the newest), named as in `show`."""
     from experiments.commands import compare as command
 
     return command.print_matrix(Home.from_environment(), sweeps, markdown=markdown)
+
+
+@cli.command(
+    short_help="Publish a sweep to an object store.",
+    epilog="""
+\b
+Examples:
+  ackbench publish quick-20260102T030405-ab12
+  ackbench publish quick s3://bucket/sweeps
+""",
+)
+@click.argument("sweep")
+@click.argument("store", required=False, metavar="[URI]")
+def publish(sweep: str, store: str | None) -> int:
+    """Upload what is not published yet of SWEEP to URI (default: as before) and print its URI.
+
+    It can be repeated: published trials are not uploaded again.
+    """
+    from experiments.commands import publish as command
+
+    return command.publish(Home.from_environment(), sweep, store)
 
 
 @cli.command(short_help="Start the pages of Airflow and MLflow.")
@@ -441,7 +476,7 @@ def up(airflow_port: int | None, mlflow_port: int | None) -> int:
 def clean(sweeps: tuple[str, ...], force: bool) -> int:
     """Remove what killed runs left behind: processes, clusters, unfinished trials.
 
-    Sealed trials are kept.
+    Also copies of published sweeps. Sealed trials are kept.
     """
     from experiments.commands import clean as command
 

@@ -20,12 +20,23 @@ class LedgerError(InputError):
     """A ledger is incomplete, truncated, or of another version or trial."""
 
 
+class StorageError(InputError):
+    """A folder or an object store cannot be read or written; the text has the URI and the reason.
+
+    The text has no credentials, because a URI with credentials is refused.
+    """
+
+
 class SparkError(InputError):
     """Spark cannot run the measuring job as it is configured: its master, a setting, executors."""
 
 
 class NotComparable(InputError):
     """Two sweeps cannot be compared; the text gives the reason."""
+
+
+class NotPublished(HarnessError):
+    """The trials of a sweep are sealed on this machine and not completely in its store."""
 
 
 class TrialFailed(HarnessError):

@@ -35,6 +35,10 @@ class SparkSetupError(Exception):
     """Spark cannot run the job as it is configured; one line, with what to check."""
 
 
+class SparkJobError(Exception):
+    """A job failed in Spark: one line with its last error; Spark's own text is in the notes."""
+
+
 @dataclass(frozen=True)
 class ContextRequest:
     """Where Spark writes, and on which master it runs."""

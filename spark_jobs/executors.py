@@ -9,12 +9,16 @@ from __future__ import annotations
 import re
 import threading
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, Self
+from typing import Final
 
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import SparkContext
+from pyspark.errors import PySparkException
 
-from spark_jobs.configuration import GUIDE, is_local
+from spark_jobs.configuration import GUIDE, SparkJobError, SparkSetupError, is_local
 
 EXECUTOR_TIMEOUT_S: Final = 180.0
 """How long to wait for the first executor. A standalone master starts one in a few seconds."""
@@ -25,6 +29,7 @@ _MISSING_MODULE: Final = re.compile(r"ModuleNotFoundError: No module named '([^'
 _OTHER_VERSION: Final = re.compile(
     r"Python in worker has different version: (\S+) than that in driver: (\S+),"
 )
+_STOPPED: Final = re.compile("stopped SparkContext|SparkContext was shut down")
 _NO_PROGRAM: Final = re.compile(r'Cannot run program "([^"]+)"')
 
 
@@ -65,35 +70,64 @@ def explain_failure(text: str, python: str) -> str | None:
             f"an executor cannot run its Python {program[1]}: set PYSPARK_PYTHON to a Python that "
             f"every executor has ({GUIDE})"
         )
+    if _STOPPED.search(text):
+        return (
+            "the master stopped the application or never accepted it: check in Spark's log that "
+            "the address is that of a Spark master, and that the cluster's Spark has the driver's "
+            "version"
+        )
     return None
 
 
-class ExecutorCheck:
-    """Cancels a context's jobs if no executor has started in time: Spark would wait for ever."""
+def _last_error(text: str) -> str:
+    """Return the last line before the first Java trace: the message of an executor's exception."""
+    before_trace = text.partition("\n\tat ")[0].splitlines()
+    return next((line for line in reversed(before_trace) if line.strip()), text).strip()
 
-    def __init__(self, context: SparkContext, timeout_s: float = EXECUTOR_TIMEOUT_S) -> None:
+
+@contextmanager
+def executor_failures(context: SparkContext) -> Iterator[None]:
+    """Turn the failure of a job into the reason why executors could not run it, if that is known.
+
+    Jobs are cancelled if no executor has started in time: Spark would wait for ever.
+
+    Raises:
+        SparkSetupError: the executors cannot run the job; one line.
+        SparkJobError: the job failed for another reason.
+    """
+    watch = _ExecutorWatch(context)
+    timer = threading.Timer(EXECUTOR_TIMEOUT_S, watch.check)
+    timer.daemon = True
+    if not is_local(str(context.master)):  # a local master has its executor from the start
+        timer.start()
+    try:
+        yield
+    except (Py4JError, PySparkException) as error:
+        text = str(error)  # which is lost when the JVM exits
+        reason = watch.failure or explain_failure(text, context.pythonExec)
+        if reason:
+            raise SparkSetupError(reason) from None
+        failure = SparkJobError(_last_error(text))
+        failure.add_note(text)
+        raise failure from None
+    finally:
+        timer.cancel()
+
+
+class _ExecutorWatch:
+    """Cancels a context's jobs if it has no executor."""
+
+    def __init__(self, context: SparkContext) -> None:
         self._context = context
-        self._timeout_s = timeout_s
-        self._timer = threading.Timer(timeout_s, self._check)
-        self._timer.daemon = True
         self.failure: str | None = None
         """Why the jobs were cancelled, in one line; `None`: they were not."""
 
-    def __enter__(self) -> Self:
-        """Start the timer; a local master has its executor from the start."""
-        if not is_local(str(self._context.master)):
-            self._timer.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Stop the timer."""
-        self._timer.cancel()
-
-    def _check(self) -> None:
+    def check(self) -> None:
+        """Look for an executor once."""
         if len(self._context.statusTracker().getExecutorInfos()) > 1:  # the driver is listed, too
             return
         self.failure = (
-            f"{self._context.master} started no executor in {self._timeout_s:g} s: check on its "
+            f"{self._context.master} started no executor in {EXECUTOR_TIMEOUT_S:g} s: check on its "
             "page that workers are alive and have the cores and the memory that are requested "
             "(spark.executor.cores, spark.executor.memory), and that they can reach the driver "
             "(spark.driver.host)"

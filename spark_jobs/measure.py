@@ -13,37 +13,50 @@ import argparse
 import signal
 import sys
 import tempfile
-from collections.abc import Sequence
+import traceback
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
 
 from experiments.ledger.result_tables import RESULTS
-from spark_jobs.configuration import ContextRequest, SparkSetupError, parse_settings
-from spark_jobs.io.ledgers import InvalidLedger, open_ledgers
+from spark_jobs.configuration import (
+    ContextRequest,
+    SparkJobError,
+    SparkSetupError,
+    parse_settings,
+)
+from spark_jobs.io.ledgers import InvalidLedger, Ledgers, open_ledgers
 from spark_jobs.io.writer import write_results
+from spark_jobs.python_daemon import forgo_pandas
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
 
 BAD_INPUT: Final = 2
+UNIT_RECORDS_SETTING: Final = "spark.ackbench.unitRecords"
+"""Spark's setting for the most records that a task holds."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the job and return the exit code.
 
     It is 0, or 2 with one line on standard error: `measure: ...` if a ledger is invalid, `spark:
-    ...` if Spark cannot run the job as it is configured.
+    ...` if Spark cannot run the job as it is configured; 1 if the job failed.
     """
     options = _parser().parse_args(arguments)
     try:
         settings = parse_settings(options.conf)
         with tempfile.TemporaryDirectory(prefix="ackbench-spark-", dir=options.work) as work:
-            log = options.log or Path(work, "spark.log")
-            request = ContextRequest(
-                Path(work), log, options.master, options.java_options, settings
-            )
-            measure(options.sweep, request)
-    except InvalidLedger as error:
-        return _print_error(f"measure: {error}")
-    except SparkSetupError as error:
-        return _print_error(f"spark: {error}")
+            measure(options.sweep, context_request(options, Path(work), settings))
+    except (InvalidLedger, SparkSetupError) as error:
+        print(error_line(error), file=sys.stderr)  # noqa: T201 - the command's output
+        return BAD_INPUT
+    except SparkJobError as error:
+        traceback.print_exc()
+        print(error_line(error), file=sys.stderr)  # noqa: T201 - the command's output
+        return 1
     return 0
 
 
@@ -59,29 +72,86 @@ def measure(sweep: str, request: ContextRequest) -> None:
         SparkSetupError: Spark cannot run the job as it is configured.
     """
     ledgers = open_ledgers(sweep)
-    if ledgers.trials:
-        from spark_jobs.pipeline import measure_ledgers
-        from spark_jobs.session import spark_context
+    if not ledgers.trials:  # a sweep without sealed trials has results without rows: no JVM needed
+        write_results(ledgers.files, ledgers.root, _no_results())
+        return
+    from spark_jobs.session import spark_context
 
-        with spark_context(request) as context:
-            tables = measure_ledgers(context, ledgers)
-    else:  # a sweep without sealed trials has results without rows: no JVM needed
-        tables = {name: schema.empty_table() for name, schema in RESULTS.items()}
+    with spark_context(request) as context:
+        tables = _measured(context, ledgers)
     write_results(ledgers.files, ledgers.root, tables)
 
 
-def _print_error(text: str) -> int:
-    print(" ".join(text.split()), file=sys.stderr)  # noqa: T201 - the command's output
-    return BAD_INPUT
+def measure_in(context: SparkContext, sweep: str) -> None:
+    """Measure a sweep in an application that is already running; otherwise as `measure`."""
+    ledgers = open_ledgers(sweep)
+    tables = _measured(context, ledgers) if ledgers.trials else _no_results()
+    write_results(ledgers.files, ledgers.root, tables)
+
+
+def _measured(context: SparkContext, ledgers: Ledgers) -> dict[str, pa.Table]:
+    from spark_jobs.executors import executor_failures
+    from spark_jobs.pipeline import measure_ledgers
+
+    with executor_failures(context):
+        return measure_ledgers(context, ledgers, unit_records(context))
+
+
+def _no_results() -> dict[str, pa.Table]:
+    return {name: schema.empty_table() for name, schema in RESULTS.items()}
+
+
+def unit_records(context: SparkContext) -> int:
+    """Return the most records of a unit: the setting `UNIT_RECORDS_SETTING`, or the default.
+
+    Raises:
+        SparkSetupError: the setting is not a whole number above 0.
+    """
+    from spark_jobs.io.units import UNIT_RECORDS
+
+    value = context.getConf().get(UNIT_RECORDS_SETTING, str(UNIT_RECORDS)) or ""
+    if not value.isdecimal() or not int(value):
+        raise SparkSetupError(
+            f"{UNIT_RECORDS_SETTING}={value}: allowed is a whole number of records from 1 on"
+        )
+    return int(value)
+
+
+def error_line(error: Exception) -> str:
+    """Return an error as one line, with a prefix that says what is wrong: a ledger, or Spark."""
+    prefix = "failed: "
+    if isinstance(error, InvalidLedger):
+        prefix = "measure: "
+    elif isinstance(error, SparkSetupError):
+        prefix = "spark: "
+    return " ".join(f"{prefix}{error}".split())
+
+
+def context_request(
+    options: argparse.Namespace, work: Path, settings: Mapping[str, str]
+) -> ContextRequest:
+    """Return the request for Spark that the options of `add_spark_options` make.
+
+    Args:
+        options: parsed.
+        work: Spark's own folder.
+        settings: of `--conf`.
+    """
+    log = options.log or work / "spark.log"
+    return ContextRequest(work, log, options.master, options.java_options, settings)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="spark_jobs.measure", description="Measure a sweep's ledgers and write its results."
     )
-    parser.add_argument(
-        "sweep", help="the sweep's folder: a path, or a URI that both Arrow and Spark support"
-    )
+    parser.add_argument("sweep", help="the sweep's folder: a path, or a URI that pyarrow.fs opens")
+    add_spark_options(parser)
+    return parser
+
+
+def add_spark_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say where and how Spark runs."""
     parser.add_argument(
         "--master",
         help="Spark's master (default: that of spark-submit or of Spark's configuration, else all "
@@ -105,10 +175,10 @@ def _parser() -> argparse.ArgumentParser:
         type=Path,
         help="a folder for Spark's own files while it runs (default: the system's)",
     )
-    return parser
 
 
 if __name__ == "__main__":
+    forgo_pandas()
     # A background job of a shell inherits that SIGINT is ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     raise SystemExit(main())

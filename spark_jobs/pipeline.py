@@ -144,7 +144,7 @@ class UnitMeasures:
     visibilities: transactions.Visibilities
     group_counts: tuple[groups.GroupCounts, ...]
     """In the order of `spark_jobs.workloads.groups.groups_of`."""
-    copy_counts: copies.CopyCounts | None
+    copy_counts: copies.CopiedCounts | None
     requested: Mapping[str, Sequence[Mapping[str, Any]]]
     """Rows of the result tables that only an undivided trial can have, by table."""
     anomalies: pa.Table

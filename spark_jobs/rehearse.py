@@ -23,6 +23,7 @@ from spark_jobs.planted import (
     PlantedRead,
     PlantedTrial,
 )
+from spark_jobs.python_daemon import forgo_pandas
 
 _RECORDS: Final = 20_000
 _SPACING_NS: Final = 100_000
@@ -135,4 +136,5 @@ def _attempt(number: int, seq: int) -> PlantedAttempt:
 
 
 if __name__ == "__main__":
+    forgo_pandas()
     raise SystemExit(main())

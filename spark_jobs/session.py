@@ -8,6 +8,7 @@ loopback only. With another one, addresses, resources and the executors' Python 
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -30,7 +31,7 @@ from spark_jobs.configuration import (
     is_local,
     spark_home,
 )
-from spark_jobs.executors import ROOT, ExecutorCheck, explain_failure, send_package
+from spark_jobs.executors import ROOT, send_package
 
 JVM_EXIT_TIMEOUT_S: Final = 120
 """Long, because a JVM that trains a start-up cache (JEP 514) writes it at its exit."""
@@ -75,22 +76,14 @@ def spark_context(request: ContextRequest) -> Iterator[SparkContext]:
     request's settings replace its own.
 
     Raises:
-        SparkSetupError: the master does not answer, a setting is invalid, or the executors cannot
-            run the job.
+        SparkSetupError: the master does not answer, or Spark refuses a setting.
     """
     request.work.mkdir(parents=True, exist_ok=True)
     start = _submitted_context if "PYSPARK_GATEWAY_PORT" in os.environ else _own_context
     with start(request) as context:
         if not is_local(str(context.master)):
             send_package(context, request.work)
-        with ExecutorCheck(context) as check:
-            try:
-                yield context
-            except (Py4JError, PySparkException) as error:
-                reason = check.failure or explain_failure(str(error), context.pythonExec)
-                if reason:
-                    raise SparkSetupError(reason) from error
-                raise
+        yield context
 
 
 @contextmanager
@@ -117,8 +110,8 @@ def _own_context(request: ContextRequest) -> Iterator[SparkContext]:
     user = {**default_settings(), **request.settings}
     master = request.master or user.get(MASTER) or DEFAULT_MASTER
     check_master(master)
-    settings = {**_own_settings(request, master, user), **request.settings, MASTER: master}
-    with _variables(_environment(request, master, user)):
+    settings = {**driver_settings(request, master, user), **request.settings, MASTER: master}
+    with _variables(driver_variables(request, master, user)):
         gateway, context = _launch(request, settings), None
         try:
             context = _create(gateway)
@@ -130,19 +123,34 @@ def _own_context(request: ContextRequest) -> Iterator[SparkContext]:
 def _launch(request: ContextRequest, settings: Mapping[str, str]) -> JavaGateway:
     """Start the driver's JVM, with its output in the log.
 
-    It exits when this process does, because its standard input then closes.
+    It exits when this process does, because its standard input then closes. If this process is
+    interrupted before the JVM has started, PySpark would leave it behind: it is killed.
     """
     log_begin_bytes = request.log.stat().st_size if request.log.exists() else 0
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+    before = _children()
     with request.log.open("ab") as log:
         try:
             return launch_gateway(conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
         except PySparkException as error:
             reason = _first_error(request.log, log_begin_bytes) or str(error)
             raise SparkSetupError(f"Spark's JVM did not start: {reason}") from error
+        except KeyboardInterrupt:
+            for child in _children() - before:
+                os.kill(child, signal.SIGKILL)
+                os.waitpid(child, 0)
+            raise
 
 
-def _own_settings(request: ContextRequest, master: str, user: Mapping[str, str]) -> dict[str, str]:
+def _children() -> set[int]:
+    """Return the pids of this process's children."""
+    threads = Path("/proc/self/task").iterdir()
+    return {int(pid) for thread in threads for pid in (thread / "children").read_text().split()}
+
+
+def driver_settings(
+    request: ContextRequest, master: str, user: Mapping[str, str]
+) -> dict[str, str]:
     """Return the job's settings; those of the user replace them."""
     settings = dict(_SETTINGS)
     if is_local(master):
@@ -154,7 +162,9 @@ def _own_settings(request: ContextRequest, master: str, user: Mapping[str, str])
     return {key: value for key, value in settings.items() if key not in user}
 
 
-def _environment(request: ContextRequest, master: str, user: Mapping[str, str]) -> dict[str, str]:
+def driver_variables(
+    request: ContextRequest, master: str, user: Mapping[str, str]
+) -> dict[str, str]:
     """Return the variables that Spark's scripts, its JVM and PySpark read."""
     variables = {
         # Without it, the launcher calls the first python3 on PATH to find it.

@@ -37,7 +37,7 @@ def clean(home: Home, named: Sequence[str], *, force: bool) -> int:
     """
     doomed = [sweep_to_delete(home, name) for name in named]
     done = [*_end_runs(home, force=force), *_remove_clusters(home, force=force)]
-    done += [*_remove_partial_trials(home), *_remove_sweeps(home, doomed)]
+    done += [*_remove_partial_trials(home), *_remove_sweeps(home, doomed), *_remove_copies(home)]
     for line in done or ["nothing to clean"]:
         click.echo(line)
     return 0
@@ -83,6 +83,13 @@ def _remove_sweeps(home: Home, doomed: Sequence[SweepFolder]) -> Iterator[str]:
             raise InputError(f"sweep {sweep.sweep_id} is running: stop it first, or use --force")
         shutil.rmtree(sweep.root)
         yield f"deleted sweep {sweep.sweep_id}"
+
+
+def _remove_copies(home: Home) -> Iterator[str]:
+    """Remove the copies of published sweeps; the next command that reads one fetches it again."""
+    copies = [path.parent for path in sorted(home.published.glob("*/*/plan.json"))]
+    shutil.rmtree(home.published, ignore_errors=True)
+    yield from (f"removed the copy of published sweep {copy.name}" for copy in copies)
 
 
 def _running(home: Home) -> set[str]:

@@ -35,7 +35,7 @@ from experiments.report.comparison_page import (
 from experiments.report.drawing import set_matplotlib_cache
 from experiments.results.read import read_results
 from experiments.results.tables import console_for_results, print_text
-from experiments.sweep.lookup import find_sweep
+from experiments.sweep.published import open_sweep
 from infra.errors import InputError
 from infra.machine.home import Home
 
@@ -103,7 +103,7 @@ def compare_cells(
 
 
 def _sweep(home: Home, named: str) -> ComparedSweep:
-    folder = find_sweep(home, named)
+    folder = open_sweep(home, named)
     return ComparedSweep(folder.plan(), read_results(folder))
 
 
@@ -188,7 +188,7 @@ def print_matrix(home: Home, named: Sequence[str], *, markdown: bool) -> int:
         UnknownName: there is no such sweep.
         LedgerError: its results cannot be read.
     """
-    matrix = matrix_of([read_results(find_sweep(home, name)) for name in named or (None,)])
+    matrix = matrix_of([read_results(open_sweep(home, name)) for name in named or (None,)])
     if markdown:
         click.echo("\n".join(as_markdown(matrix)))
         return 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,6 +21,7 @@ from experiments.commands.run_until import RepeatLimits, RepeatUntil
 from experiments.commands.show import gate_exit_code, print_results
 from experiments.commands.sweep_claim import SweepClaim
 from experiments.comparing.gate import NO_GATE, Gate
+from experiments.errors import StorageError
 from experiments.ledger.record import Scalar
 from experiments.messages.phrases import format_count
 from experiments.planning.new_sweep import check_machine, new_sweep, prepare_kafka
@@ -29,6 +31,13 @@ from experiments.sweep.folder import SweepFolder
 from experiments.sweep.lookup import find_sweep
 from experiments.sweep.plan import Plan
 from experiments.sweep.progress import ProgressReader
+from experiments.sweep.published import (
+    keep_store,
+    open_store,
+    publish_plan,
+    published_uri,
+    store_of_environment,
+)
 from infra.errors import HarnessError, InputError
 from infra.machine.home import Home
 from infra.process.log_tail import last_lines
@@ -40,6 +49,7 @@ def run_new(
     overrides: Overrides,
     limits: RepeatLimits | None = None,
     gate: Gate = NO_GATE,
+    store: str | None = None,
 ) -> int:
     """Plan a sweep, run it and show it; return the exit code.
 
@@ -49,18 +59,40 @@ def run_new(
         overrides: values that replace the experiment's own.
         limits: how narrow further repeats have to make the intervals. None: no further repeats.
         gate: the verdicts that the caller does not accept.
+        store: a URI or a folder that the sweep is published to. None: that of `ACKBENCH_STORE`.
 
     Raises:
-        InputError: invalid request; nothing was started.
-        HarnessError: a trial, or a step after the trials, failed.
+        InputError: invalid request, or the store cannot be written; nothing was started.
+        HarnessError: a trial, or a step after the trials, failed, or was not published.
     """
+    target = open_store(store) if store else store_of_environment()
     sweep = new_sweep(home, experiment, overrides, _say)
+    if target:
+        keep_store(sweep, target)
+        try:
+            publish_plan(sweep, target.at(sweep.sweep_id))
+        except StorageError:
+            shutil.rmtree(sweep.root)
+            raise
     with SweepClaim(home, sweep.sweep_id) as claim:
         return _run_and_show(home, sweep, claim, limits, gate)
 
 
-def resume(home: Home, named: str, limits: RepeatLimits | None = None, gate: Gate = NO_GATE) -> int:
-    """Run the trials of a sweep that are not sealed, then measure and show all of it.
+def resume(
+    home: Home,
+    named: str,
+    limits: RepeatLimits | None = None,
+    gate: Gate = NO_GATE,
+    store: str | None = None,
+) -> int:
+    """Run the trials of a sweep that are not sealed, then measure, publish and show all of it.
+
+    Args:
+        home: the folder of the sweep.
+        named: the sweep.
+        limits: as in `run_new`.
+        gate: as in `run_new`.
+        store: a URI or a folder to publish to from now on. None: as before.
 
     Returns:
         The exit code.
@@ -72,6 +104,8 @@ def resume(home: Home, named: str, limits: RepeatLimits | None = None, gate: Gat
     home.ensure_writable()
     sweep = find_sweep(home, named)
     plan = sweep.plan()
+    if store:
+        keep_store(sweep, open_store(store))
     with SweepClaim(home, sweep.sweep_id) as claim:
         check_machine(plan, home)
         prepare_kafka(plan, home, _say)
@@ -125,8 +159,10 @@ def _run_and_show(
         print_results(sweep)
         _print_places(home, sweep)
     if outcome.code or sweep.pending():
-        resume_with = f"resume with: ackbench run --resume {sweep.sweep_id}"
-        raise HarnessError(f"{reason_of_failure(sweep, log)}\nlog: {log}\n{resume_with}")
+        lines = [reason_of_failure(sweep, log), f"log: {log}"]
+        if sweep.pending() or not sweep.unpublished.is_file():  # else the reason has the remedy
+            lines.append(f"resume with: ackbench run --resume {sweep.sweep_id}")
+        raise HarnessError("\n".join(lines))
     return gate_exit_code(gate.sweep_failures(read_results(sweep)))
 
 
@@ -177,6 +213,9 @@ def _print_places(home: Home, sweep: SweepFolder) -> None:
         click.echo(f"MLflow:  {link}")
     if sweep.report.is_file():
         click.echo(f"report:  {sweep.report}")
+    uri = published_uri(sweep)
+    if uri and not sweep.unpublished.is_file():
+        click.echo(f"store:   {uri}")
     click.echo(f"sweep:   {sweep.root}\nlogs:    {log_of(home, sweep).parent}")
 
 

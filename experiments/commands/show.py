@@ -17,7 +17,7 @@ from experiments.results.models import SweepResults
 from experiments.results.read import read_results
 from experiments.results.tables import console_for_results, print_cells, print_notes, print_text
 from experiments.sweep.folder import SweepFolder
-from experiments.sweep.lookup import find_sweep
+from experiments.sweep.published import open_sweep
 from infra.machine.home import Home
 
 
@@ -26,9 +26,10 @@ def show(home: Home, named: str | None, *, as_json: bool) -> int:
 
     Raises:
         UnknownName: there is no such sweep, or none at all.
+        StorageError: it is a URI that cannot be read.
         LedgerError: its results cannot be read.
     """
-    sweep = find_sweep(home, named)
+    sweep = open_sweep(home, named)
     if as_json:
         click.echo(_as_json(sweep))
     else:
@@ -52,15 +53,22 @@ def _as_json(sweep: SweepFolder) -> str:
 def measure_again(home: Home, named: str) -> int:
     """Compute a sweep's results again from its ledgers and print them.
 
+    The job reads and writes a published sweep where it is.
+
     Raises:
         UnknownName: there is no such sweep.
+        StorageError: it is a URI that cannot be read.
         LedgerError: a ledger is incomplete or of another version.
         HarnessError: the measuring job failed.
     """
-    from experiments.results.spark_job import measure
+    from experiments.results.spark_job import measure, measure_location
 
-    sweep = find_sweep(home, named)
-    measure(sweep, home)
+    sweep = open_sweep(home, named)
+    if sweep.origin:
+        measure_location(sweep.origin.uri, home, sweep.sweep_id)
+        sweep = open_sweep(home, sweep.origin.uri)
+    else:
+        measure(sweep, home)
     print_results(sweep)
     return 0
 
@@ -74,7 +82,7 @@ def print_results(sweep: SweepFolder) -> None:
         print_text(console, line, wrap=terminal)
     print_cells(console, results.cells)
     print_notes(console, results)
-    for line in remarks(results):
+    for line in remarks(sweep, results):
         print_text(console, line, wrap=terminal)
 
 
@@ -86,7 +94,7 @@ def finding_lines(sweep: SweepFolder, results: SweepResults) -> Iterator[str]:
         yield "\n".join([*finding.lines(), ""])
 
 
-def remarks(results: SweepResults) -> Iterator[str]:
+def remarks(sweep: SweepFolder, results: SweepResults) -> Iterator[str]:
     """Yield one line per void or failed trial, and one for trials not run or not measured."""
     for trial in results.trials:
         if trial.status in {Status.VOID, Status.FAILED}:
@@ -94,10 +102,13 @@ def remarks(results: SweepResults) -> Iterator[str]:
             yield f"{trial.status}: {trial.trial_id} ({trial.label}): {reason}"
     if results.pending:
         count = format_count(len(results.pending), "trial")
-        yield f"not run: {count}; resume with: ackbench run --resume {results.sweep_id}"
+        if sweep.origin:
+            yield f"not published: {count}; the machine that runs the sweep may have them"
+        else:
+            yield f"not run: {count}; resume with: ackbench run --resume {results.sweep_id}"
     if results.unmeasured:
         count = format_count(len(results.unmeasured), "trial")
-        yield f"not measured: {count}; measure with: ackbench measure {results.sweep_id}"
+        yield f"not measured: {count}; measure with: ackbench measure {sweep.argument}"
 
 
 def gate_exit_code(reasons: Sequence[str]) -> int:
@@ -110,6 +121,8 @@ def gate_exit_code(reasons: Sequence[str]) -> int:
 def report(home: Home, named: str | None, fail_on: Sequence[str]) -> int:
     """Render a sweep's page again, the newest one's when none is named, and print its path.
 
+    The page of a published sweep is written on this machine, next to the copies of its files.
+
     Returns:
         0, or the gate's exit code if the sweep does not pass it.
 
@@ -118,6 +131,6 @@ def report(home: Home, named: str | None, fail_on: Sequence[str]) -> int:
         UnknownName: there is no such sweep, or none at all.
         LedgerError: its results cannot be read; the old page stays.
     """
-    gate, sweep = Gate.parse(fail_on), find_sweep(home, named)
+    gate, sweep = Gate.parse(fail_on), open_sweep(home, named)
     click.echo(write_report(sweep, home))
     return gate_exit_code(gate.sweep_failures(read_results(sweep)))

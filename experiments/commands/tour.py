@@ -29,6 +29,7 @@ from experiments.planning.overrides import Overrides
 from experiments.report.chapters import write_chapters
 from experiments.report.drawing import set_matplotlib_cache
 from experiments.report.tour_page import write_tour_page
+from experiments.results.spark_job import measuring_service
 from experiments.results.tables import console_for_results
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.lookup import find_sweep
@@ -98,15 +99,16 @@ def _run_stops(home: Home, folder: TourFolder, chapters: Path | None) -> int:
     expected = format_duration(sum(expected_duration_s(plan) for plan in _open_plans(started)))
     _say(f"{started.tour_id}: {open_stops} of {claims} to test, about {expected}")
     fetch_ahead(home, started)
-    for stop in started.stops:
-        if stop.done:
-            continue
-        visited, code = _run_stop(home, folder, stop)
-        folder.write(folder.read().with_stop(visited))
-        if code:
-            _say(f"resume with: ackbench tour --resume {folder.root.name}")
-            return code
-        write_tour_page(folder, home)
+    with measuring_service(home):
+        for stop in started.stops:
+            if stop.done:
+                continue
+            visited, code = _run_stop(home, folder, stop)
+            folder.write(folder.read().with_stop(visited))
+            if code:
+                _say(f"resume with: ackbench tour --resume {folder.root.name}")
+                return code
+            write_tour_page(folder, home)
     if chapters:
         _say(f"chapters: {write_chapters(folder, home, chapters)}")
     return _print_answers(home, folder)

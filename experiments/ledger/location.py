@@ -1,29 +1,350 @@
-"""Where a sweep's folder is: on this machine, or in any storage that `pyarrow.fs` opens."""
+"""Where a sweep is: a folder of this machine, or a URI of an object store that Arrow opens.
+
+`pyarrow.fs.FileSystem.from_uri` takes `file:`, `s3:`, `gs:` and `abfs:`. The credentials are in the
+environment. A URI with credentials is refused, so every URI may be stored and printed.
+"""
 
 from __future__ import annotations
 
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlsplit
+from typing import Final
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
+import pyarrow as pa
 import pyarrow.fs as pafs
+
+from experiments.ledger.validation import InvalidLedger
+
+_URI: Final = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):")
+_SCHEMES: Final = ("file", "s3", "gs", "gcs", "abfs", "abfss")
+_ALLOWED: Final = "file://, s3://, gs://, abfs://"
+_INSTEAD: Final = {"s3a": "s3", "s3n": "s3", "az": "abfs", "wasb": "abfs", "wasbs": "abfs"}
+"""Schemes of Hadoop and of other libraries, and what Arrow calls them."""
+_CREDENTIALS: Final = {
+    "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+    "gs": "GOOGLE_APPLICATION_CREDENTIALS",
+    "abfs": "AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_CLIENT_SECRET",
+}
+"""The environment variables of each store's own client library."""
+_OPTIONS: Final = {
+    "s3": ("endpoint_override", "scheme", "region", "tls_ca_file_path"),
+    "gs": ("endpoint_override", "scheme", "project_id", "retry_limit_seconds"),
+    "abfs": ("blob_storage_authority", "dfs_storage_authority", "enable_tls"),
+}
+"""Options in a URI's query that hold no credentials."""
+_GS_RETRY_LIMIT_S: Final = 10
+"""The library's default is 15 minutes, also when there are no credentials."""
+_COPY_BYTES: Final = 8 << 20
+_CONNECTION: Final = re.compile(
+    "NETWORK_CONNECTION|CURL error|resolve host|connect to server|Connection refused|TransportExc"
+)
+_NO_BUCKET: Final = re.compile(
+    "NO_SUCH_BUCKET|bucket does not exist|ContainerNotFound|container does not exist"
+)
+_NO_CREDENTIALS: Final = re.compile("OAuth2 access token|Credential|credentials file")
+_REFUSED: Final = re.compile(
+    "ACCESS_DENIED|SIGNATURE_DOES_NOT_MATCH|INVALID_ACCESS_KEY|INVALID_CLIENT_TOKEN|EXPIRED_TOKEN"
+    "|UNRECOGNIZED_CLIENT|PERMISSION_DENIED|UNAUTHENTICATED|AuthorizationFailure|AuthenticationF"
+    "|Forbidden"
+)
+_NOISE: Final = re.compile(
+    r" *\(Request ID:[^)]*\)| *error_info=.*| *See Azure::Core.*|google::cloud::Status\(\w+: "
+    r"|Retry policy exhausted, with a last message of "
+    r"|The request was not sent.*?/authentication\. |The underlying error message was: "
+    r"|Unknown error: ",
+    re.DOTALL,
+)
+"""Parts of messages that help nobody."""
+_ArrowErrors: Final = (OSError, pa.ArrowException)
+
+
+class LocationError(InvalidLedger):
+    """A location is invalid, or its storage cannot be read or written.
+
+    The message is one line with the URI, the reason and what to do; it has no credentials.
+    """
+
+
+def is_uri(text: str) -> bool:
+    """Return whether a text begins with a scheme, as in `s3://bucket/sweeps`; no path does."""
+    return _URI.match(text) is not None
 
 
 @dataclass(frozen=True)
 class Location:
-    """A folder in a file system."""
+    """A folder in a file system of Arrow's; it need not exist yet."""
 
     uri: str
     """A path or a URI that opens the same folder on another machine with the same storage."""
     files: pafs.FileSystem
     path: str
-    """In `files`."""
+    """The folder in `files`; in an object store it begins with the bucket."""
+
+    @property
+    def name(self) -> str:
+        """The last part of the path."""
+        return self.path.rsplit("/", 1)[-1]
+
+    def at(self, name: str) -> Location:
+        """Return a folder below this one."""
+        path = f"{self.path}/{name}"
+        if not is_uri(self.uri):
+            return Location(path, self.files, path)
+        parts = urlsplit(self.uri)
+        uri = urlunsplit(parts._replace(path=f"{parts.path}/{quote(name)}"))
+        return Location(uri, self.files, path)
+
+    def list_files(self) -> dict[str, int]:
+        """Return the sizes in bytes of all files below the folder, by path relative to it.
+
+        Hidden files are left out: `upload` writes such files to a file system. So are objects whose
+        keys are no relative paths (`a//b`, `../a`).
+
+        Raises:
+            LocationError: the bucket does not exist, or the store cannot be read.
+        """
+        selector = pafs.FileSelector(self.path, recursive=True)
+        with self._errors("read"):
+            try:
+                infos = self.files.get_file_info(selector)
+            except FileNotFoundError:
+                self._require_bucket()
+                return {}
+        names = {info.path[len(self.path) + 1 :]: info for info in infos if info.is_file}
+        return {
+            name: info.size
+            for name, info in names.items()
+            if not any(not part or part.startswith(".") for part in name.split("/"))
+        }
+
+    def list_folders(self) -> tuple[str, ...]:
+        """Return the names of the folders in this one, sorted.
+
+        Raises:
+            LocationError: as `list_files`.
+        """
+        selector = pafs.FileSelector(self.path, allow_not_found=True)
+        with self._errors("read"):
+            infos = self.files.get_file_info(selector)
+        return tuple(
+            sorted(info.base_name for info in infos if info.type == pafs.FileType.Directory)
+        )
+
+    def require_access(self) -> None:
+        """Check that the store answers, knows the credentials and has the bucket.
+
+        Raises:
+            LocationError: it does not.
+        """
+        with self._errors("read"):
+            try:
+                self.files.get_file_info(pafs.FileSelector(f"{self.path}/.ackbench"))
+            except FileNotFoundError:
+                self._require_bucket()
+
+    def read(self, name: str) -> bytes | None:
+        """Return the content of a file; `None`: there is no such file.
+
+        Raises:
+            LocationError: the store cannot be read.
+        """
+        with self._errors("read"):
+            try:
+                with self.files.open_input_file(f"{self.path}/{name}") as stream:
+                    return bytes(stream.read())
+            except FileNotFoundError:
+                return None
+
+    def download(self, name: str, target: Path) -> None:
+        """Copy a file to a local path; its folder must exist.
+
+        Raises:
+            LocationError: the file cannot be read.
+        """
+        with (
+            self._errors("read"),
+            self.files.open_input_stream(f"{self.path}/{name}") as source,
+            target.open("wb") as copy,
+        ):
+            shutil.copyfileobj(source, copy, _COPY_BYTES)
+
+    def upload(self, source: Path, name: str) -> None:
+        """Copy a local file to `name`, which then exists with all of its content.
+
+        An object appears when it is complete. A file system's file is written under a hidden name
+        and renamed.
+
+        Raises:
+            LocationError: the file cannot be written.
+        """
+        target = f"{self.path}/{name}"
+        folder, base = target.rsplit("/", 1)
+        with self._errors("written"):
+            if self._is_object_store:
+                self._copy(source, target)
+                return
+            self.files.create_dir(folder)
+            partial = f"{folder}/.{base}.{os.getpid()}"
+            self._copy(source, partial)
+            self.files.move(partial, target)
+
+    def delete(self, name: str) -> None:
+        """Delete a file, if there is one.
+
+        Raises:
+            LocationError: the file cannot be deleted.
+        """
+        with self._errors("written"):
+            try:
+                self.files.delete_file(f"{self.path}/{name}")
+            except FileNotFoundError:
+                return
+
+    def _copy(self, source: Path, target: str) -> None:
+        with source.open("rb") as file, self.files.open_output_stream(target) as stream:
+            shutil.copyfileobj(file, stream, _COPY_BYTES)
+
+    @property
+    def _is_object_store(self) -> bool:
+        return self.files.type_name in {"s3", "gcs", "abfs"}
+
+    def _require_bucket(self) -> None:
+        """Raise if the bucket is known not to exist; its users may be denied to look at it."""
+        if not self._is_object_store:
+            return
+        bucket = self.path.split("/", 1)[0]
+        try:
+            exists = self.files.get_file_info(bucket).type != pafs.FileType.NotFound
+        except _ArrowErrors:
+            return
+        if not exists:
+            raise LocationError(_no_bucket(self.uri, bucket))
+
+    @contextmanager
+    def _errors(self, what: str) -> Iterator[None]:
+        """Raise Arrow's errors as one line with the URI, the reason and the remedy."""
+        try:
+            yield
+        except _ArrowErrors as error:
+            raise LocationError(_explain(self, what, error)) from error
 
 
-def open_location(named: str) -> Location:
-    """Open a folder: a path of this machine, or a URI of `pyarrow.fs.FileSystem.from_uri`."""
-    if not urlsplit(named).scheme:
-        path = str(Path(named).resolve())
+def _explain(location: Location, what: str, error: Exception) -> str:
+    """Return Arrow's error as one line with the URI, the reason and the remedy."""
+    uri, text = location.uri, " ".join(_NOISE.sub("", str(error)).split())
+    variables = _CREDENTIALS.get(_store(urlsplit(uri).scheme))
+    if _NO_BUCKET.search(text):
+        return _no_bucket(uri, location.path.split("/", 1)[0])
+    if variables and _NO_CREDENTIALS.search(text):
+        return f"{uri}: no credentials for the store: set {variables} ({text})"
+    if variables and _CONNECTION.search(text):
+        return f"{uri}: the store does not answer{_endpoint(uri)}: {text}"
+    if uri.startswith("s3:") and _REFUSED.search(text) and not os.environ.get("AWS_ACCESS_KEY_ID"):
+        return f"{uri}: the store refuses access without credentials: set {variables} ({text})"
+    if variables and _REFUSED.search(text):
+        return f"{uri}: the store refuses the credentials: check {variables} ({text})"
+    return f"{uri} cannot be {what}: {text}"
+
+
+def open_location(text: str) -> Location:
+    """Return the location of a folder or a URI. Nothing is read yet.
+
+    Args:
+        text: a path of this machine, or a URI: `file:///folder`, `s3://bucket/folder`,
+            `gs://bucket/folder`, `abfs://container@account.dfs.core.windows.net/folder`.
+
+    Raises:
+        LocationError: the scheme is not one of these, the URI is malformed, or it has credentials.
+    """
+    if not is_uri(text):
+        path = str(Path(text).expanduser().resolve())
         return Location(path, pafs.LocalFileSystem(), path)
-    files, path = pafs.FileSystem.from_uri(named)
-    return Location(named, files, path.rstrip("/"))
+    uri = _without_end_slash(text)
+    scheme = _checked_scheme(uri)
+    _refuse_credentials(uri, scheme)
+    try:
+        files, path = pafs.FileSystem.from_uri(_with_retry_limit(uri, scheme))
+    except _ArrowErrors as error:
+        nowhere = Location(uri, pafs.LocalFileSystem(), "")
+        raise LocationError(_explain(nowhere, "opened", error)) from error
+    if not path.strip("/"):
+        raise LocationError(f"{scheme}:// names no folder: write {scheme}://<bucket>/<folder>")
+    return Location(uri, files, path.rstrip("/"))
+
+
+def _without_end_slash(uri: str) -> str:
+    address, mark, query = uri.partition("?")
+    return address.rstrip("/") + mark + query
+
+
+def _checked_scheme(uri: str) -> str:
+    found = _URI.match(uri)
+    scheme = found["scheme"].lower() if found else ""
+    if scheme in _SCHEMES:
+        return scheme
+    instead = _INSTEAD.get(scheme)
+    remedy = f"write {instead}://" if instead else f"allowed: a folder, {_ALLOWED}"
+    raise LocationError(f"unknown scheme {scheme}:// of a sweep's location; {remedy}")
+
+
+def _refuse_credentials(uri: str, scheme: str) -> None:
+    """Refuse a URI with a user, a password or an option that may be a secret; it is not printed."""
+    store = _store(scheme)
+    variables = _CREDENTIALS.get(store)
+    if variables is None:
+        return
+    try:
+        parts = urlsplit(uri)
+        options = parse_qsl(parts.query, keep_blank_values=True)
+    except ValueError as error:
+        raise LocationError(f"{scheme}://... is no valid URI: {error}") from error
+    user, at, host = parts.netloc.rpartition("@")
+    named = {"s3": at or ":" in host, "gs": at and user != "anonymous", "abfs": ":" in user}
+    if named[store]:
+        raise LocationError(
+            f"{scheme}://***: a URI with credentials would be stored and printed; remove them and "
+            f"set {variables}"
+        )
+    for name, _ in options:
+        if name not in _OPTIONS[store]:
+            raise LocationError(
+                f"{scheme}://{parts.netloc}{parts.path}: unknown option {name}; allowed: "
+                f"{', '.join(_OPTIONS[store])} (credentials: {variables})"
+            )
+
+
+def _with_retry_limit(uri: str, scheme: str) -> str:
+    if _store(scheme) != "gs":
+        return uri
+    parts = urlsplit(uri)
+    options: Mapping[str, object] = {
+        "retry_limit_seconds": _GS_RETRY_LIMIT_S,
+        **dict(parse_qsl(parts.query)),
+    }
+    return urlunsplit(parts._replace(query=urlencode(options)))
+
+
+def _store(scheme: str) -> str:
+    return {"gcs": "gs", "abfss": "abfs"}.get(scheme, scheme)
+
+
+def _no_bucket(uri: str, bucket: str) -> str:
+    return f"{uri}: there is no bucket {bucket}: create it, or correct the URI"
+
+
+def _endpoint(uri: str) -> str:
+    """Return the endpoint of an S3 URI, with the place where it was set; empty: AWS itself."""
+    parts = urlsplit(uri)
+    override = dict(parse_qsl(parts.query)).get("endpoint_override")
+    if override:
+        return f" at {override} (endpoint_override)"
+    for name in ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"):
+        if parts.scheme == "s3" and os.environ.get(name):
+            return f" at {urlsplit(os.environ[name]).netloc.rpartition('@')[2]} ({name})"
+    return ""

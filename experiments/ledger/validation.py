@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from experiments.ledger.record import TrialRecord
 from experiments.ledger.schema import LEDGER_VERSION, OPTIONAL_TABLES, OUTPUT, TABLES
 
+RECORD: Final = "trial.json"
 UNFINISHED: Final = (".partial", ".failed")
 """Suffixes of the folders of trials that are not sealed (`docs/ledger.md`)."""
 
@@ -28,14 +29,25 @@ class InvalidLedger(Exception):
     """
 
 
-def sealed_folders(files: pafs.FileSystem, root: str) -> Iterator[str]:
+def sealed_folders(files: pafs.FileSystem, root: str, *, published: bool = False) -> Iterator[str]:
     """Yield the folders of a sweep's sealed trials, sorted by trial id.
 
     Yields nothing if the sweep has no folder `trials`.
+
+    Args:
+        files: the file system of the sweep.
+        root: the sweep's folder.
+        published: the sweep is at a URI, where a trial's files appear one by one and `trial.json`
+            last: a folder without it is no trial yet. In a sweep's own folder a sealed trial
+            appears at once (`experiments.ledger.seal`), so a missing `trial.json` is damage.
     """
     infos = files.get_file_info(pafs.FileSelector(f"{root}/trials", allow_not_found=True))
-    folders = (info.path for info in infos if info.type == pafs.FileType.Directory)
-    yield from sorted(folder for folder in folders if not folder.endswith(UNFINISHED))
+    folders = sorted(info.path for info in infos if info.type == pafs.FileType.Directory)
+    sealed = [folder for folder in folders if not folder.endswith(UNFINISHED)]
+    if published:
+        records = files.get_file_info([f"{folder}/{RECORD}" for folder in sealed])
+        sealed = [folder for folder, info in zip(sealed, records, strict=True) if info.is_file]
+    yield from sealed
 
 
 def validate_trial(files: pafs.FileSystem, folder: str) -> tuple[TrialRecord, dict[str, int]]:

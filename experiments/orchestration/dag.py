@@ -142,7 +142,7 @@ def track(sweep_id: str) -> None:
 
 @task
 def verify(sweep_id: str) -> None:
-    """Fail if a planned trial is missing, and name it."""
+    """Publish the sweep, if it has a store; fail if a planned trial is missing, and name it."""
     from experiments.orchestration import steps
 
     steps.verify(sweep_id)

@@ -9,17 +9,21 @@ import json
 import logging
 import os
 import shutil
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from experiments.errors import HealFailed, TrialFailed, UnknownName
+from experiments.errors import HealFailed, NotPublished, StorageError, TrialFailed, UnknownName
 from experiments.orchestration.machine_lock import MAX_WAIT_S, hold_machine_lock
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.plan import TrialSpec
 from infra.errors import HarnessError
 from infra.machine.home import Home
+
+if TYPE_CHECKING:
+    from experiments.ledger.location import Location
 
 EMBEDDED: Final = "ACKBENCH_EMBEDDED"
 """An environment variable: set if one process runs the whole DAG; else each task has its own."""
@@ -27,6 +31,8 @@ EMBEDDED_MAX_WAIT_S: Final = 1200.0
 """How long an embedded run waits for the machine lock."""
 TASK_START_GRACE_S: Final = 120.0
 """How long a cluster outlives the task that used it last, so that the next task can start."""
+RETRY_PUBLISHING_S: Final = 60.0
+"""How long trials are not uploaded after a failed upload, whose retries take seconds to minutes."""
 _LOG: Final = logging.getLogger(__name__)
 
 
@@ -63,6 +69,7 @@ def plan_sweep(form: Mapping[str, Any]) -> str:
     """
     from experiments.orchestration.request import SweepRequest
     from experiments.planning.new_sweep import new_sweep
+    from experiments.sweep import published
     from experiments.sweep.lookup import find_sweep
 
     with _step("plan"):
@@ -70,8 +77,14 @@ def plan_sweep(form: Mapping[str, Any]) -> str:
         if request.sweep_id:
             existing = find_sweep(home, request.sweep_id)
             existing.stop_reason.unlink(missing_ok=True)
+            _publish(existing, published.publish_plan)
             return existing.sweep_id
-        return new_sweep(home, request.experiment, request.overrides(), _LOG.info).sweep_id
+        store = published.store_of_environment()
+        sweep = new_sweep(home, request.experiment, request.overrides(), _LOG.info)
+        if store:
+            published.keep_store(sweep, store)
+            _publish(sweep, published.publish_plan)
+        return sweep.sweep_id
 
 
 def trial_indexes(sweep_id: str) -> list[int]:
@@ -163,7 +176,9 @@ def run_next_trial(sweep_id: str, on_start: Callable[[str], None]) -> str:
 
 
 def run_trial(sweep_id: str, trial_id: str) -> None:
-    """Run a trial and seal its ledger.
+    """Run a trial, seal its ledger and publish it, if the sweep has a store.
+
+    A failed upload stops nothing: the ledger is sealed, and `verify` uploads it later.
 
     Raises:
         HealFailed: the trial's fault could not be healed; no trial starts until the sweep is
@@ -171,6 +186,7 @@ def run_trial(sweep_id: str, trial_id: str) -> None:
         HarnessError: the trial could not be completed; this is no result about Kafka.
     """
     from experiments.orchestration import clusters
+    from experiments.sweep import published
     from experiments.trial import run as trial_run
 
     sweep = _sweep(sweep_id)
@@ -194,6 +210,7 @@ def run_trial(sweep_id: str, trial_id: str) -> None:
             clusters.destroy_after_use(home, spec)
         # Left by an earlier attempt, if this run resumes the sweep.
         shutil.rmtree(sweep.failed(trial_id), ignore_errors=True)
+        _publish(sweep, lambda _, target: published.publish_trial(sweep, trial_id, target))
 
 
 def measure(sweep_id: str) -> None:
@@ -247,13 +264,20 @@ def destroy(sweep_id: str) -> None:
 
 
 def verify(sweep_id: str) -> None:
-    """Check that every planned trial is sealed or void; the tasks' states do not show that.
+    """Publish what is not published yet, if the sweep has a store; then check for missing trials.
+
+    Every planned trial has to be sealed or void; the tasks' states do not show that.
 
     Raises:
         TrialFailed: trials are missing; the message names each with the reason.
+        NotPublished: the store did not accept everything; the message has the remedy.
     """
+    from experiments.sweep import published
+
     sweep = _sweep(sweep_id)
-    with _step("verify", sweep, "checking for missing trials"):
+    activity = "publishing the sweep" if sweep.store.is_file() else "checking for missing trials"
+    with _step("verify", sweep, activity):
+        not_published = _publish(sweep, published.publish_sweep, again=True)
         missing = sweep.pending()
         if missing:
             reasons = "; ".join(
@@ -262,7 +286,46 @@ def verify(sweep_id: str) -> None:
             raise TrialFailed(
                 f"{len(missing)} of {len(sweep.plan().trials)} trials are missing: {reasons}"
             )
+        if not_published:
+            raise NotPublished(str(not_published)) from not_published
     sweep.report_activity("done")
+
+
+def _publish(
+    sweep: SweepFolder,
+    upload: Callable[[SweepFolder, Location], None],
+    *,
+    again: bool = False,
+) -> StorageError | None:
+    """Upload a part of a sweep to its store, if it has one; log and return the error.
+
+    Args:
+        sweep: the sweep.
+        upload: uploads the part.
+        again: also after an upload that has just failed.
+    """
+    from experiments.sweep import published
+
+    if not sweep.store.is_file() or not (again or _may_publish(sweep)):
+        return None
+    try:
+        target = published.published_location(sweep)
+        if target:
+            upload(sweep, target)
+    except StorageError as error:
+        published.note_failure(sweep, error)
+        _LOG.warning("not published: %s", error)
+        return error
+    return None
+
+
+def _may_publish(sweep: SweepFolder) -> bool:
+    """Return whether the last upload succeeded, or failed long enough ago."""
+    try:
+        failed_s = sweep.unpublished.stat().st_mtime
+    except FileNotFoundError:
+        return True
+    return time.time() - failed_s > RETRY_PUBLISHING_S
 
 
 def _sweep(sweep_id: str) -> SweepFolder:

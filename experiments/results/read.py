@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
 import pyarrow.fs as pafs
 
 from experiments.errors import LedgerError
@@ -15,6 +18,9 @@ from experiments.results.trials import complete_trial, failed_trial, refused_tri
 from experiments.sweep.folder import SweepFolder
 
 __all__ = ["SweepResults", "read_results"]
+
+_REQUESTS: Final = 16
+"""Trials of a published sweep that are validated at a time."""
 
 
 def read_results(sweep: SweepFolder) -> SweepResults:
@@ -61,13 +67,21 @@ def read_results(sweep: SweepFolder) -> SweepResults:
 def _records(sweep: SweepFolder) -> dict[str, TrialRecord]:
     """Return the records of the complete trials by id, after validating their ledgers.
 
-    Figures without their ledger would prove nothing.
+    Figures without their ledger would prove nothing. In a store, each footer is a request, and many
+    are made at a time.
     """
-    files = pafs.LocalFileSystem()
+    files, root = sweep.ledgers.files, sweep.ledgers.path
+    # A published trial may have become complete since its sweep was fetched.
+    names = [
+        folder.rsplit("/", 1)[-1]
+        for folder in sealed_folders(pafs.LocalFileSystem(), str(sweep.root))
+    ]
     try:
-        records = [
-            validate_trial(files, folder)[0] for folder in sealed_folders(files, str(sweep.root))
-        ]
+        with ThreadPoolExecutor(_REQUESTS if sweep.origin else 1) as pool:
+            validated = pool.map(
+                lambda name: validate_trial(files, f"{root}/trials/{name}")[0], names
+            )
+            records = sorted(validated, key=lambda record: record.order)
     except InvalidLedger as error:
         raise LedgerError(f"{sweep.sweep_id}: {error}") from error
-    return {record.trial_id: record for record in sorted(records, key=lambda record: record.order)}
+    return {record.trial_id: record for record in records}

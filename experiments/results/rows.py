@@ -31,7 +31,7 @@ def read_table(sweep: SweepFolder, name: str) -> pa.Table:
     path = sweep.results / f"{name}.parquet"
     if not sweep.results.exists():
         return RESULTS[name].empty_table()
-    remedy = f"compute it again with: ackbench measure {sweep.sweep_id}"
+    remedy = f"compute it again with: ackbench measure {sweep.argument}"
     try:
         table = pq.read_table(path)
     except (OSError, pa.ArrowInvalid) as error:

@@ -9,11 +9,13 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,6 +30,10 @@ from infra.process.processes import spawn_dying_with_parent
 
 MASTER_VARIABLE: Final = "ACKBENCH_SPARK_MASTER"
 SETTINGS_VARIABLE: Final = "ACKBENCH_SPARK_CONF"
+SERVICE_VARIABLE: Final = "ACKBENCH_MEASURING_SERVICE"
+"""The folder of a running measuring service, for this process and its children."""
+_SOCKET: Final = "measure.sock"
+_OK: Final = "ok"
 JAVA_OPTIONS: Final = ("-XX:+UseSerialGC", "-XX:-UsePerfData", "-XX:TieredStopAtLevel=1")
 """The serial collector starts fastest and suits few cores.
 
@@ -75,13 +81,96 @@ def measure(sweep: SweepFolder, home: Home) -> None:
         SparkError: Spark cannot run the job as it is configured; with the job's message.
         HarnessError: the job failed; with its log and the last lines of it.
     """
+    measure_location(str(sweep.root), home, sweep.sweep_id)
+
+
+def measure_location(location: str, home: Home, name: str) -> None:
+    """Compute the results of a sweep where it is, as `measure` does.
+
+    Args:
+        location: the sweep's folder, or the URI of a published sweep.
+        home: has the job's log and cache.
+        name: the folder of the log in `logs/`.
+
+    Raises:
+        LedgerError, SparkError, HarnessError: as `measure`.
+    """
+    service = os.environ.get(SERVICE_VARIABLE)
+    answer = _ask(Path(service), location) if service else None
+    if answer == _OK:
+        return
+    if answer is not None:
+        raise _error_of(answer) or HarnessError(f"the measuring service failed: {answer}")
     _run(
         "spark_jobs.measure",
-        [str(sweep.root), *_spark_arguments()],
+        [location, *_spark_arguments()],
         home,
-        f"{sweep.sweep_id}/spark",
+        f"{name}/spark",
         _cache(home).options,
     )
+
+
+@contextmanager
+def measuring_service(home: Home) -> Iterator[None]:
+    """Measure all sweeps of this process and its children in one Spark application.
+
+    It starts in the background, while the first sweep runs. If it ends before the context does,
+    sweeps are measured by a job of their own again.
+    """
+    with ExitStack() as stack:
+        folder = stack.enter_context(_own_folder(home))
+        listener = _listening(folder)
+        stack.enter_context(
+            _job(
+                "spark_jobs.service",
+                [f"--socket={listener.fileno()}", *_spark_arguments()],
+                home,
+                "service/spark",
+                _cache(home).options,
+                (listener.fileno(),),
+            )
+        )
+        listener.close()  # the service has it now: once that has ended, connections are refused
+        os.environ[SERVICE_VARIABLE] = str(folder)
+        stack.callback(os.environ.pop, SERVICE_VARIABLE)
+        yield
+
+
+def _listening(folder: Path) -> socket.socket:
+    """Return a socket in a folder, for connections of the folder's owner."""
+    listener = socket.socket(socket.AF_UNIX)
+    with _short_path(folder) as path:
+        listener.bind(path)
+    listener.listen()
+    return listener
+
+
+@contextmanager
+def _short_path(folder: Path) -> Iterator[str]:
+    """Yield a path of the socket in a folder that is short enough for one: below 108 bytes."""
+    descriptor = os.open(folder, os.O_PATH)
+    try:
+        yield f"/proc/self/fd/{descriptor}/{_SOCKET}"
+    finally:
+        os.close(descriptor)
+
+
+def _ask(service: Path, location: str) -> str | None:
+    """Return the answer of a measuring service; `None`: it does not run.
+
+    Args:
+        service: the folder with its socket.
+        location: of the sweep.
+    """
+    try:
+        with socket.socket(socket.AF_UNIX) as connection, _short_path(service) as path:
+            connection.connect(path)
+            with connection.makefile("rw", encoding="utf-8") as stream:
+                stream.write(f"{location}\n")
+                stream.flush()
+                return stream.readline().rstrip("\n") or None
+    except (ConnectionError, FileNotFoundError):
+        return None
 
 
 def ensure_spark_ready(home: Home, say: Callable[[str], None]) -> None:
@@ -116,38 +205,60 @@ def _cache(home: Home) -> StartupCache:
     return spark_startup_cache(home.cache, JAVA_OPTIONS)
 
 
-def _run(
-    module: str, arguments: Sequence[str], home: Home, log_name: str, cache_options: Sequence[str]
-) -> None:
-    """Run a module of the job and wait for it; its output goes to `<home>/logs/<log_name>.log`."""
+@dataclass(frozen=True)
+class _Job:
+    """A process of the job that runs."""
+
+    process: subprocess.Popen[Any]
+    log: Path
+    log_begin_bytes: int
+    """Where its own lines in the log begin."""
+
+
+@contextmanager
+def _job(
+    module: str,
+    arguments: Sequence[str],
+    home: Home,
+    log_name: str,
+    cache_options: Sequence[str],
+    descriptors: Sequence[int] = (),
+) -> Iterator[_Job]:
+    """Start a module of the job, and end it with the context.
+
+    Its output goes to `<home>/logs/<log_name>.log`. It inherits the descriptors.
+    """
     log = home.logs / f"{log_name}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     log_begin_bytes = log.stat().st_size if log.exists() else 0
-    with (
-        tempfile.TemporaryDirectory(
-            prefix=f"{_WORK}{os.getpid()}-", dir=_cleaned(home.cache), ignore_cleanup_errors=True
-        ) as work,
-        log.open("ab") as output,
-    ):
+    with _own_folder(home) as work, log.open("ab") as output:
         options = [
             f"--java-options={quote_java_options([*JAVA_OPTIONS, *cache_options])}",
             f"--log={log}",
         ]
-        command = [sys.executable, "-m", module, *arguments, *options]
-        job = spawn_dying_with_parent(
-            command,
-            env=_environment(home, Path(work)),
+        process = spawn_dying_with_parent(
+            [sys.executable, "-m", module, *arguments, *options],
+            env=_environment(home, work),
             cwd=REPOSITORY,
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
+            pass_fds=descriptors,
         )
         try:
-            code = job.wait()
+            yield _Job(process, log, log_begin_bytes)
         finally:
-            _end(job)
+            _end(process)
+
+
+def _run(
+    module: str, arguments: Sequence[str], home: Home, log_name: str, cache_options: Sequence[str]
+) -> None:
+    """Run a module of the job to its end."""
+    with _job(module, arguments, home, log_name, cache_options) as job:
+        code = job.process.wait()
     if code:
-        raise _failure(code, log, log_begin_bytes)
+        raise _failure(code, job)
 
 
 def _end(job: subprocess.Popen[Any]) -> None:
@@ -161,6 +272,15 @@ def _end(job: subprocess.Popen[Any]) -> None:
             job.wait(_END_S)
     job.kill()  # no effect on one that has ended
     job.wait()
+
+
+@contextmanager
+def _own_folder(home: Home) -> Iterator[Path]:
+    """Yield a folder for files of a job, which is removed with it."""
+    with tempfile.TemporaryDirectory(
+        prefix=f"{_WORK}{os.getpid()}-", dir=_cleaned(home.cache), ignore_cleanup_errors=True
+    ) as folder:
+        yield Path(folder)
 
 
 def _cleaned(cache: Path) -> Path:
@@ -181,13 +301,20 @@ def _environment(home: Home, work: Path) -> dict[str, str]:
     return {**java_environment(os.environ), **java}
 
 
-def _failure(code: int, log: Path, log_begin_bytes: int) -> Exception:
-    if code == _BAD_INPUT:
-        for line in reversed(read_from(log, log_begin_bytes).splitlines()):
-            for prefix, error in _ANSWERS.items():
-                if line.startswith(prefix):
-                    return error(line.removeprefix(prefix))
+def _failure(code: int, job: _Job) -> Exception:
+    lines = read_from(job.log, job.log_begin_bytes).splitlines() if code == _BAD_INPUT else []
+    for line in reversed(lines):
+        if error := _error_of(line):
+            return error
     return HarnessError(
-        f"the Spark job failed with exit code {code}; last lines of {log}:\n"
-        + "\n".join(last_lines(log, _LAST_LINES, since_bytes=log_begin_bytes))
+        f"the Spark job failed with exit code {code}; last lines of {job.log}:\n"
+        + "\n".join(last_lines(job.log, _LAST_LINES, since_bytes=job.log_begin_bytes))
     )
+
+
+def _error_of(line: str) -> InputError | None:
+    """Return the error that a line of the job reports; `None`: it reports none."""
+    for prefix, error in _ANSWERS.items():
+        if line.startswith(prefix):
+            return error(line.removeprefix(prefix))
+    return None

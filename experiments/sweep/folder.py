@@ -9,8 +9,9 @@ import json
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
@@ -19,6 +20,9 @@ from experiments.ledger.record import Frozen, TrialRecord, read_record
 from experiments.ledger.schema import LEDGER_VERSION
 from experiments.sweep.plan import Plan
 from infra.machine.files import replace_file
+
+if TYPE_CHECKING:
+    from experiments.ledger.location import Location
 
 PARTIAL, FAILED = ".partial", ".failed"
 
@@ -39,6 +43,20 @@ class SweepFolder:
     """Handle to the folder of one sweep. Creating a handle creates no files."""
 
     root: Path
+    origin: Location | None = field(default=None, compare=False)
+    """Where the ledgers are, if the folder is a copy of a published sweep without them."""
+
+    @property
+    def argument(self) -> str:
+        """How a command names the sweep: by its id, or the URI that it was read from."""
+        return self.origin.uri if self.origin else self.sweep_id
+
+    @property
+    def ledgers(self) -> Location:
+        """Where the folders of the trials are, with all of their files."""
+        from experiments.ledger.location import open_location
+
+        return self.origin or open_location(str(self.root))
 
     @property
     def sweep_id(self) -> str:
@@ -72,6 +90,19 @@ class SweepFolder:
     def stop_reason(self) -> Path:
         """Why no further trial is started (text); exists until the sweep is resumed."""
         return self.root / "stopped.txt"
+
+    @property
+    def store(self) -> Path:
+        """Which URI the sweep is published to (`experiments.sweep.published.SweepStore`).
+
+        Exists only if one was named.
+        """
+        return self.root / "store.json"
+
+    @property
+    def unpublished(self) -> Path:
+        """Why the last upload to the store failed (text); exists until everything is published."""
+        return self.root / "unpublished.txt"
 
     def plan(self) -> Plan:
         """Return the plan.

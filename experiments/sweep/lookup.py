@@ -41,6 +41,11 @@ def find_sweep(home: Home, named: str | None) -> SweepFolder:
     Raises:
         UnknownName: there is no such sweep.
     """
+    if named and "://" in named:
+        raise UnknownName(
+            f"{_scheme(named)}://... is a URI; allowed here: a sweep's id, its folder, or an "
+            "experiment"
+        )
     sweeps = list_sweeps(home)
     if named is None:
         if not sweeps:
@@ -83,6 +88,11 @@ def sweep_to_delete(home: Home, sweep_id: str) -> SweepFolder:
             "delete the folder by hand if it is not needed"
         )
     return sweep
+
+
+def _scheme(uri: str) -> str:
+    """Return the scheme: the rest may have credentials, as nothing has checked the URI."""
+    return uri.partition(":")[0]
 
 
 def _experiment_of(sweep: SweepFolder) -> str | None:

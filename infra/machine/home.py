@@ -45,6 +45,11 @@ class Home:
         return self.root / "cache"
 
     @property
+    def published(self) -> Path:
+        """Copies of the small files of published sweeps; deleted content is fetched again."""
+        return self.root / "published"
+
+    @property
     def airflow(self) -> Path:
         """Airflow's home: its database, configuration and logs."""
         return self.root / "airflow"

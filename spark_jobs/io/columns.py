@@ -6,7 +6,7 @@ columns do.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -71,18 +71,35 @@ def where(columns: Columns, chosen: BoolColumn) -> Columns:
     return {name: values[chosen] for name, values in columns.items()}
 
 
+class UnknownOutcome(ValueError):
+    """A column has a string that is no outcome."""
+
+
+def check_outcomes(names: Iterable[str | None], allowed: Sequence[str]) -> None:
+    """Compare the strings of a column with the outcomes that it may have.
+
+    Raises:
+        UnknownOutcome: one of them is not allowed.
+    """
+    for name in names:
+        if name not in allowed:
+            raise UnknownOutcome(f"has the outcome {name!r}; allowed: {', '.join(allowed)}")
+
+
 def _dtype(kind: pa.DataType) -> type[np.generic]:
     if pa.types.is_dictionary(kind):
         return np.int8
-    dtype: type[np.generic] = kind.to_pandas_dtype()
-    return dtype
+    empty: NDArray[Any] = pa.array([], kind).to_numpy(zero_copy_only=False)  # needs no pandas
+    return empty.dtype.type
 
 
 def _values(chunk: pa.Array) -> NDArray[Any]:
     """Return a chunk's values, with nulls replaced and outcomes as codes."""
     if pa.types.is_dictionary(chunk.type) or pa.types.is_string(chunk.type):
         encoded = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
-        codes = np.array([OUTCOMES.index(name) for name in encoded.dictionary.to_pylist()], np.int8)
+        names = encoded.dictionary.to_pylist()
+        check_outcomes(names, OUTCOMES)
+        codes = np.array([OUTCOMES.index(name) for name in names], np.int8)
         outcomes: NDArray[Any] = codes[encoded.indices.to_numpy()]
         return outcomes
     if chunk.null_count:

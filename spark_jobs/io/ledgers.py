@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pyarrow.fs as pafs
 
-from experiments.ledger.location import open_location
+from experiments.ledger.location import is_uri, open_location
 from experiments.ledger.record import TrialRecord
 from experiments.ledger.validation import InvalidLedger, sealed_folders, validate_trial
 
@@ -56,11 +56,12 @@ def open_ledgers(sweep: str) -> Ledgers:
     files, root = location.files, location.path
     if files.get_file_info(f"{root}/trials").type != pafs.FileType.Directory:
         raise InvalidLedger(f"{sweep} is not a sweep: it has no folder trials")
+    folders = sealed_folders(files, root, published=is_uri(sweep))
     return Ledgers(
         location.uri,
         files,
         root,
-        tuple(_check_trial(files, folder) for folder in sealed_folders(files, root)),
+        tuple(_check_trial(files, folder) for folder in folders),
     )
 
 

@@ -23,9 +23,18 @@ import pyarrow.compute as pc
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from experiments.ledger.schema import OPTIONAL_TABLES, OUTPUT, TABLES
+from experiments.ledger.schema import (
+    ABANDONED,
+    ABORTED,
+    COMMITTED,
+    FENCED,
+    OPTIONAL_TABLES,
+    OUTPUT,
+    TABLES,
+    UNKNOWN,
+)
 from experiments.ledger.validation import InvalidLedger, optional_tables
-from spark_jobs.io.columns import Columns, to_columns
+from spark_jobs.io.columns import Columns, UnknownOutcome, check_outcomes, to_columns
 from spark_jobs.io.ledgers import Ledger
 
 UNIT_RECORDS: Final = 4_000_000
@@ -37,6 +46,7 @@ LATER_OFFSETS: Final = pa.schema(
 )
 """The lowest offset of the records of later units, per partition and producer."""
 PLACES: Final = pa.schema([("partition", pa.int32()), ("offset", pa.int64())])
+TRANSACTION_OUTCOMES: Final = (COMMITTED, ABORTED, FENCED, ABANDONED, UNKNOWN)
 _SCHEMAS: Final = {**TABLES, **OPTIONAL_TABLES}
 _MIN_SEQ: Final = int(np.iinfo(np.int64).min)
 _MAX_SEQ: Final = int(np.iinfo(np.int64).max)
@@ -75,11 +85,11 @@ class Unit:
 
     @property
     def records(self) -> int:
-        """Roughly how many records it has."""
-        if self.is_whole_trial:
-            return self.ledger.attempts_rows
-        end = min(self.end_seq, self.ledger.attempts_rows)
-        return (end - max(self.first_seq, 0)) * len(self.ledger.record.producers)
+        """How many of its records were attempted: a producer's are dense from 0."""
+        return sum(
+            max(0, min(self.end_seq, producer.records) - max(self.first_seq, 0))
+            for producer in self.ledger.record.producers
+        )
 
 
 @dataclass(frozen=True)
@@ -95,7 +105,7 @@ class UnitRows:
     later_offsets: pa.Table = field(default_factory=LATER_OFFSETS.empty_table)
     """Of later units' records, as far as one of them can precede a record of this unit."""
     expired_places: pa.Table = field(default_factory=PLACES.empty_table)
-    """Where the log has an expired record of another unit."""
+    """Where the log has a visible expired record of another unit."""
 
     @classmethod
     def of_tables(cls, ledger: Ledger, tables: Mapping[str, pa.Table]) -> UnitRows:
@@ -141,7 +151,8 @@ def read_unit(files: pafs.FileSystem, unit: Unit) -> UnitRows:
     """Read the rows of a unit, one row group of a large table at a time.
 
     Raises:
-        InvalidLedger: a file's footer is valid, but its data cannot be read.
+        InvalidLedger: a file's footer is valid, but its data cannot be read, or an outcome is
+            unknown.
     """
     columns, tables, beyond = {}, {}, _BeyondUnit(unit)
     for name in (*TABLES, *optional_tables(unit.ledger.record)):
@@ -151,8 +162,12 @@ def read_unit(files: pafs.FileSystem, unit: Unit) -> UnitRows:
                 if name in LARGE_TABLES:
                     columns[name] = _read_columns(file, name, unit, beyond)
                 else:
-                    tables[name] = file.read(use_threads=False).cast(_SCHEMAS[name])
-        except (pa.ArrowInvalid, OSError) as error:
+                    tables[name] = _read_table(file, name)
+        except UnknownOutcome as error:
+            raise InvalidLedger(
+                f"trial {unit.ledger.record.trial_id}: {name}.parquet {error}"
+            ) from error
+        except (pa.ArrowInvalid, UnicodeDecodeError, OSError) as error:
             raise InvalidLedger(
                 f"trial {unit.ledger.record.trial_id}: {name}.parquet cannot be read: "
                 "its footer is valid, but its data are not"
@@ -165,6 +180,15 @@ def read_unit(files: pafs.FileSystem, unit: Unit) -> UnitRows:
         pa.concat_tables(beyond.later_offsets),
         pa.concat_tables(beyond.expired_places),
     )
+
+
+def _read_table(file: pq.ParquetFile, name: str) -> pa.Table:
+    """Return a table with a few hundred rows."""
+    table = file.read(use_threads=False).cast(_SCHEMAS[name])
+    table.validate(full=True)
+    if name == "transactions":
+        check_outcomes(table["outcome"].unique().to_pylist(), TRANSACTION_OUTCOMES)
+    return table
 
 
 def _read_columns(file: pq.ParquetFile, name: str, unit: Unit, beyond: _BeyondUnit) -> Columns:
@@ -226,7 +250,9 @@ class _BeyondUnit:
         )
         begins = self.unit.ledger.record.begin_offsets
         if begins:
-            others = rows.filter(pc.invert(is_own_row(rows["seq"], self.unit)))
+            others = rows.filter(
+                pc.and_(rows["visible"], pc.invert(is_own_row(rows["seq"], self.unit)))
+            )
             self.expired_places.extend(
                 others.filter((pc.field("partition") == partition) & (pc.field("offset") < begin))
                 .select(PLACES.names)
@@ -296,5 +322,5 @@ def _ranges(footer: pq.FileMetaData, column: str) -> list[_Range]:
         if found is None or not found.has_min_max:
             ranges.append(_Range(_MIN_SEQ, _MAX_SEQ, has_nulls=True))
         else:
-            ranges.append(_Range(found.min, found.max, bool(found.null_count)))
+            ranges.append(_Range(found.min, found.max, has_nulls=found.null_count != 0))
     return ranges

@@ -129,7 +129,7 @@ def merge_answers(one: AnswersBySide, other: AnswersBySide) -> AnswersBySide:
 
 
 @dataclass(frozen=True)
-class Gap:
+class LongestGap:
     """The longest time without an answer; of several of the same length, the earliest."""
 
     began_ns: int
@@ -138,7 +138,7 @@ class Gap:
     """Whether an answer ended it."""
 
 
-def longest_gap(answers: Answers, existed_ns: int | None) -> Gap:
+def longest_gap(answers: Answers, existed_ns: int | None) -> LongestGap:
     """Return the longest gap.
 
     Args:
@@ -155,7 +155,7 @@ def longest_gap(answers: Answers, existed_ns: int | None) -> Gap:
     longest = int(length.max())
     earliest = int(before[length == longest].min())
     ends = np.flatnonzero((length == longest) & (before == earliest))
-    return Gap(earliest, longest, answered=bool(ends[0] < len(first)))
+    return LongestGap(earliest, longest, answered=bool(ends[0] < len(first)))
 
 
 def gap_rows(answers: AnswersBySide, record: TrialRecord) -> Iterator[Mapping[str, Any]]:

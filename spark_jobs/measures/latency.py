@@ -24,7 +24,7 @@ from experiments.ledger.record import Phases
 from experiments.ledger.result_tables import HISTOGRAM, QUANTILES, Measure, Phase
 from spark_jobs.io.arrays import Attempts, Reads
 from spark_jobs.io.columns import ACKED_CODE, NO_NUMBER, NULL, IntColumn
-from spark_jobs.measures.distribution import Distribution, add_equal
+from spark_jobs.measures.value_counts import ValueCounts, add_equal
 
 _EXACT_BITS: Final = 8
 _WIDER_FROM: Final = np.left_shift(np.int64(1), np.arange(_EXACT_BITS, 63))
@@ -32,7 +32,7 @@ _WIDER_FROM: Final = np.left_shift(np.int64(1), np.arange(_EXACT_BITS, 63))
 
 
 _HISTOGRAM: Final = pa.schema([field for field in HISTOGRAM if field.name != "trial_id"])
-Latencies = Mapping[tuple[Measure, Phase], Distribution]
+Latencies = Mapping[tuple[Measure, Phase], ValueCounts]
 """Without an entry for a phase in which no record has this latency."""
 
 
@@ -76,16 +76,16 @@ def _by_phase(
     """Return the distribution of each phase and of all; a fault that never ended lasts on."""
     us = (end_ns - intended_ns) // 1000
     if phases.fault_begin_ns is None:
-        found = {Phase.ALL: Distribution.of(us)}
+        found = {Phase.ALL: ValueCounts.of(us)}
     else:
         before = intended_ns < phases.fault_begin_ns
         after = np.zeros(len(us), bool)
         if phases.fault_end_ns is not None:
             after = ~before & (intended_ns >= phases.fault_end_ns)
         found = {
-            Phase.BEFORE: Distribution.of(us[before]),
-            Phase.DURING: Distribution.of(us[~(before | after)]),
-            Phase.AFTER: Distribution.of(us[after]),
+            Phase.BEFORE: ValueCounts.of(us[before]),
+            Phase.DURING: ValueCounts.of(us[~(before | after)]),
+            Phase.AFTER: ValueCounts.of(us[after]),
         }
         found[Phase.ALL] = found[Phase.BEFORE].merge(found[Phase.DURING]).merge(found[Phase.AFTER])
     return {
@@ -95,7 +95,7 @@ def _by_phase(
 
 def merge_latencies(one: Latencies, other: Latencies) -> Latencies:
     """Return the latencies of two units of a trial."""
-    nothing = Distribution()
+    nothing = ValueCounts()
     return {key: one.get(key, nothing).merge(other.get(key, nothing)) for key in {**one, **other}}
 
 
@@ -104,22 +104,22 @@ def merge_latencies(one: Latencies, other: Latencies) -> Latencies:
 
 def quantile_rows(latencies: Latencies) -> Iterator[Mapping[str, Any]]:
     """Yield a trial's rows of `LATENCY`, without trial_id."""
-    for (measure, phase), distribution in latencies.items():
+    for (measure, phase), counted in latencies.items():
         yield {
             "measure": measure.value,
             "phase": phase.value,
-            "records": int(distribution.records.sum()),
-            "negative_records": int(distribution.records[distribution.values < 0].sum()),
-            **{f"{name}_us": distribution.quantile(p) for name, p in QUANTILES.items()},
+            "records": int(counted.records.sum()),
+            "negative_records": int(counted.records[counted.values < 0].sum()),
+            **{f"{name}_us": counted.quantile(p) for name, p in QUANTILES.items()},
         }
 
 
-def histogram(distribution: Distribution) -> tuple[IntColumn, IntColumn, IntColumn]:
+def histogram(counted: ValueCounts) -> tuple[IntColumn, IntColumn, IntColumn]:
     """Return the lower bounds, the upper bounds (exclusive) and the records of the buckets."""
-    us = distribution.values
+    us = counted.values
     magnitude = np.where(us < 0, ~us, us)
     width_bits = np.searchsorted(_WIDER_FROM, magnitude, side="right")
-    buckets = add_equal((us >> width_bits) << width_bits, distribution.records)
+    buckets = add_equal((us >> width_bits) << width_bits, counted.records)
     low = buckets.values
     widths = np.left_shift(
         np.int64(1),
@@ -131,8 +131,8 @@ def histogram(distribution: Distribution) -> tuple[IntColumn, IntColumn, IntColu
 def histogram_table(latencies: Latencies) -> pa.Table:
     """Return a trial's rows of `HISTOGRAM`, without trial_id."""
     parts = []
-    for (measure, phase), distribution in latencies.items():
-        low, high, records = histogram(distribution)
+    for (measure, phase), counted in latencies.items():
+        low, high, records = histogram(counted)
         names = [pa.array([name.value] * len(low), pa.string()) for name in (measure, phase)]
         parts.append(pa.table([*names, low, high, records], schema=_HISTOGRAM))
     return pa.concat_tables([_HISTOGRAM.empty_table(), *parts])

@@ -55,11 +55,14 @@ def stream_numbers(*keys: IntColumn) -> IntColumn:
     if not len(number):
         return number
     for key in keys:
-        place, values = key.astype(np.int64) - int(key.min()), int(key.max()) - int(key.min()) + 1
+        low = int(key.min())
+        values = int(key.max()) - low + 1
         if values * (int(number.max()) + 1) > _LIMIT:
-            place = np.unique(place, return_inverse=True)[1]
+            place = np.unique(key, return_inverse=True)[1]
             number = np.unique(number, return_inverse=True)[1]
             values = int(place.max()) + 1
+        else:
+            place = key.astype(np.int64) - low
         number = number * values + place if values > 1 else number
     return number
 

@@ -20,7 +20,7 @@ from experiments.ledger.record import Phases
 from experiments.ledger.result_tables import TIMELINE_SLOT_NS
 from spark_jobs.io.arrays import Attempts, Reads
 from spark_jobs.io.columns import ACKED_CODE, NULL, IntColumn
-from spark_jobs.measures.distribution import Distribution
+from spark_jobs.measures.value_counts import ValueCounts
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def rates(throughput: Throughput, phases: Phases) -> Mapping[str, float | None]:
     }
 
 
-Timeline = Mapping[str, Distribution]
+Timeline = Mapping[str, ValueCounts]
 """By column of `TIMELINE`: how often each slot occurs. Slot 0 begins with the load."""
 
 
@@ -74,8 +74,8 @@ def count_timeline(attempts: Attempts, reads: Reads, phases: Phases) -> Timeline
     return {name: _slots(at_ns, phases.load_begin_ns) for name, at_ns in times.items()}
 
 
-def _slots(at_ns: IntColumn, begin_ns: int) -> Distribution:
-    return Distribution.of((at_ns - begin_ns) // TIMELINE_SLOT_NS)
+def _slots(at_ns: IntColumn, begin_ns: int) -> ValueCounts:
+    return ValueCounts.of((at_ns - begin_ns) // TIMELINE_SLOT_NS)
 
 
 def merge_timelines(one: Timeline, other: Timeline) -> Timeline:

@@ -134,6 +134,12 @@ def _pairs(
         "log.parquet has {} rows, but copies, phantoms, corrupt and hidden rows add up to {}",
     )
     yield _CheckedSum(
+        row["hidden_copies"],
+        row["hidden_copies"] if ledger.transactions_rows else 0,
+        "log.parquet has {} hidden rows, but transactions.parquet has no rows: only a transaction "
+        "hides records",
+    )
+    yield _CheckedSum(
         ledger.reads_rows,
         reads["reads"] + reads["member_reads"],
         "reads.parquet has {} rows, but the reads of all consumers add up to {}",

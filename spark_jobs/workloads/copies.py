@@ -24,7 +24,7 @@ from spark_jobs.workloads.groups import GroupOffsets
 
 
 @dataclass(frozen=True)
-class CopyCounts:
+class CopiedCounts:
     """The columns of `experiments.ledger.workload_tables.COPIES`."""
 
     copied_records: int
@@ -33,9 +33,9 @@ class CopyCounts:
     repeated_copies: int
     hidden_copies: int
 
-    def __add__(self, other: CopyCounts) -> CopyCounts:
+    def __add__(self, other: CopiedCounts) -> CopiedCounts:
         """Return the sum of two units of a trial; a record is in one of them only."""
-        return CopyCounts(
+        return CopiedCounts(
             self.copied_records + other.copied_records,
             self.missed_records + other.missed_records,
             self.output_lost_records + other.output_lost_records,
@@ -46,7 +46,7 @@ class CopyCounts:
 
 def count_copies(
     log: LogRows, reads: Reads, output: OutputRows, groups: Sequence[GroupOffsets], records: int
-) -> CopyCounts:
+) -> CopiedCounts:
     """Count what became of each record on its way from the log to the output.
 
     Args:
@@ -65,7 +65,7 @@ def count_copies(
         for partition, committed in group.committed.items():
             rows = (log.partition == partition) & (log.offset < committed)
             passed[log.record[rows & (log.record != NO_NUMBER)]] = True
-    return CopyCounts(
+    return CopiedCounts(
         copied_records=int((shown > 0).sum()),
         missed_records=int((passed & (shown == 0) & (reported == 0)).sum()),
         output_lost_records=int(((reported > 0) & (shown == 0)).sum()),
@@ -74,7 +74,7 @@ def count_copies(
     )
 
 
-def copier_columns(counts: CopyCounts) -> dict[str, int]:
+def copier_columns(counts: CopiedCounts) -> dict[str, int]:
     """Return the group columns of `TRIALS` for a trial with copiers.
 
     Records that a copier missed and copies that the output lost both count as missed, because the

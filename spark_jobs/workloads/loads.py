@@ -17,7 +17,7 @@ from experiments.ledger.workload_tables import LoadQuantity
 from spark_jobs.io.arrays import LogRows
 from spark_jobs.io.columns import NO_NUMBER
 from spark_jobs.measures.availability import rows_by_number
-from spark_jobs.measures.distribution import Distribution
+from spark_jobs.measures.value_counts import ValueCounts
 
 _NS_PER_S: Final = 1_000_000_000
 _NS_PER_MS: Final = 1_000_000
@@ -41,7 +41,7 @@ def records_by_second(log: LogRows, load_begin_ns: int) -> SlotCounts:
     return {
         (partition, int(slot)): int(records)
         for partition, of in rows_by_number(log.partition[rows])
-        for counted in (Distribution.of(second[of]),)
+        for counted in (ValueCounts.of(second[of]),)
         for slot, records in zip(counted.values, counted.records, strict=True)
     }
 

@@ -17,7 +17,7 @@ JUDGED_BY_HISTORIES: Final = (
     *(
         f"measures.{name}"
         for name in (
-            "distribution",
+            "value_counts",
             "fates",
             "order",
             "reads",

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from experiments.errors import LedgerError
 from experiments.ledger.result_tables import RESULTS
@@ -21,7 +21,7 @@ AWKWARD = "a sweep [0]{1} *? 100% #=1"
 """Blanks, characters of Hadoop's glob patterns, and what a URI would decode or truncate."""
 
 
-def test_measuring_again_gives_the_same_bytes(spark: SparkSession, tmp_path: Path) -> None:
+def test_measuring_again_gives_the_same_bytes(spark: SparkContext, tmp_path: Path) -> None:
     """This holds for every result, of a sweep with duplicates, losses and external records."""
     for trial in rehearsal_trials(records=2_000):
         trial.plant(tmp_path)
@@ -30,7 +30,7 @@ def test_measuring_again_gives_the_same_bytes(spark: SparkSession, tmp_path: Pat
     assert set(first) == {f"{name}.parquet" for name in RESULTS}
 
 
-def _measured_bytes(spark: SparkSession, sweep: Path) -> dict[str, bytes]:
+def _measured_bytes(spark: SparkContext, sweep: Path) -> dict[str, bytes]:
     ledgers = open_ledgers(str(sweep))
     write_results(ledgers.files, ledgers.root, measure_ledgers(spark, ledgers))
     return {path.name: path.read_bytes() for path in (sweep / "results").iterdir()}

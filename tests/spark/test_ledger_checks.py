@@ -127,3 +127,12 @@ def test_incomplete_and_failed_trials_are_ignored(tmp_path: Path) -> None:
     assert {
         path.stem: pq.read_metadata(path).num_rows for path in (tmp_path / "results").iterdir()
     } == dict.fromkeys(RESULTS, 0)
+
+
+def test_at_a_uri_a_trial_without_record_is_not_published_yet(tmp_path: Path) -> None:
+    """Its tables are uploaded before `trial.json`; at a path its absence is damage."""
+    folder = PlantedTrial("000-partly", [PlantedAttempt(0, 0)]).plant(tmp_path)
+    _without_record(folder)
+    assert main([str(tmp_path)]) == 2
+    assert main([tmp_path.as_uri()]) == 0
+    assert pq.read_table(tmp_path / "results" / "trials.parquet").num_rows == 0

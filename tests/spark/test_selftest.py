@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 from support.builders.sweep_folders import TRIAL, plant_sweep, realistic_trial
 
 from experiments.errors import LedgerError
@@ -18,7 +18,7 @@ from spark_jobs.pipeline import measure_ledgers
 
 
 def test_each_planted_fault_is_found_exactly(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The job runs in this process instead of a separate one."""
 

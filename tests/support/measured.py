@@ -1,15 +1,100 @@
-"""Planted trials, measured in this process: what a task of the job does, without Spark."""
+"""Measures planted trials in this process, without Spark."""
 
 from __future__ import annotations
 
-import pyarrow as pa
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from random import Random
+from typing import Any
 
-from spark_jobs.pipeline import measure_unit, sweep_tables, trial_tables
-from spark_jobs.planted import PlantedTrial
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from spark_jobs.io.arrays import UnitArrays, to_arrays
+from spark_jobs.io.ledgers import InvalidLedger, Ledger, open_ledgers
+from spark_jobs.io.units import LARGE_TABLES, read_unit, split
+from spark_jobs.pipeline import (
+    UnitMeasures,
+    measure_unit,
+    merge_units,
+    sweep_tables,
+    trial_tables,
+)
+from spark_jobs.planted import PlantedAttempt, PlantedLogRow, PlantedRead, PlantedTrial
+
+FEW_ROWS = 3
+"""In a unit and in a row group, of a trial with few rows."""
+MOST_UNITS, MOST_ROW_GROUPS = 6, 18
+"""Of a trial with many rows."""
 
 
 def measure_planted(*trials: PlantedTrial) -> dict[str, pa.Table]:
-    """Return the result tables of trials in memory, each measured as one unit."""
+    """Return the result tables of planted trials, each measured as one unit."""
     return sweep_tables(
         {trial.trial_id: trial_tables(measure_unit(trial.rows())) for trial in trials}
     )
+
+
+def planted_arrays(
+    attempts: Sequence[PlantedAttempt] = (),
+    log: Sequence[PlantedLogRow] = (),
+    reads: Sequence[PlantedRead] = (),
+    **others: Any,
+) -> UnitArrays:
+    """Return the arrays of a planted trial; `others` are further fields of `PlantedTrial`."""
+    return to_arrays(PlantedTrial("t", attempts, log, reads, **others).rows())
+
+
+def measure_in_units(
+    sweep: Path, trials: Iterable[PlantedTrial], random: Random
+) -> dict[str, pa.Table]:
+    """Return the result tables of planted trials whose units are measured one by one.
+
+    Args:
+        sweep: a new folder; the trials are written to files with small row groups.
+        trials: the trials.
+        random: chooses in which order, and in which association, the units are merged.
+    """
+    for trial in trials:
+        shrink_row_groups(trial.plant(sweep))
+    ledgers = open_ledgers(str(sweep))
+    return sweep_tables(
+        {
+            ledger.record.trial_id: trial_tables(
+                merge_at_random(
+                    [
+                        measure_unit(read_unit(ledgers.files, unit))
+                        for unit in split([ledger], _unit_records(ledger))
+                    ],
+                    random,
+                )
+            )
+            for ledger in ledgers.trials
+        }
+    )
+
+
+def shrink_row_groups(trial: Path) -> None:
+    """Write the large tables of a planted trial again, with row groups of a few rows."""
+    for path in trial.glob("*.parquet"):
+        if path.stem in LARGE_TABLES:
+            table = pq.read_table(path)
+            rows = max(FEW_ROWS, len(table) // MOST_ROW_GROUPS)
+            pq.write_table(table, path, row_group_size=rows)
+
+
+def _unit_records(ledger: Ledger) -> int:
+    rows = max(ledger.attempts_rows, ledger.log_rows, ledger.reads_rows)
+    return max(FEW_ROWS, -(-rows // MOST_UNITS))
+
+
+def merge_at_random(units: Sequence[UnitMeasures], random: Random) -> UnitMeasures:
+    """Merge the units of a trial, any two at a time."""
+    remaining = list(units)
+    while len(remaining) > 1:
+        random.shuffle(remaining)
+        merged = merge_units(remaining.pop(), remaining.pop())
+        if isinstance(merged, InvalidLedger):
+            raise merged
+        remaining.append(merged)
+    return remaining[0]

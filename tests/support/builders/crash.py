@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from experiments.ledger.record import FaultEvidence, Phases
-from spark_jobs.causes.evidence import evidence_by_trial
-from spark_jobs.causes.explanations import ANOMALOUS_RECORDS, APPENDED_RANGES, anomalies
-from spark_jobs.planted import PlantedEpoch, PlantedEvent, PlantedTrial, combined_tables
+from spark_jobs.causes.anomalous_records import ANOMALOUS_RECORDS, APPENDED_RANGES
+from spark_jobs.causes.evidence import trial_evidence
+from spark_jobs.causes.explanations import anomaly_table
+from spark_jobs.planted import PlantedEpoch, PlantedEvent, PlantedTrial
 
 MS = 1_000_000
 PHASES = Phases(
@@ -56,7 +57,6 @@ TRUNCATED_BY_2 = PlantedEvent(
     detail="node 2: Truncating to offset 80",
 )
 CRASH = (LEADER_2, LEADER_1, IN_SYNC, SHRUNK, TRUNCATED_BY_2)
-WITHOUT_ANOMALIES = PlantedTrial("u", (), events=[LEADER_2._replace(node=3)])
 LINEAGE = (
     PlantedEpoch(1, 0, 5, 0),
     PlantedEpoch(1, 0, 6, 80),
@@ -66,7 +66,7 @@ LINEAGE = (
 
 
 class AnomalousRecord(NamedTuple):
-    """One anomalous record, as Spark reports it."""
+    """One row of the schema `ANOMALOUS_RECORDS`."""
 
     kind: str = "LOST"
     seq: int | None = 0
@@ -76,7 +76,6 @@ class AnomalousRecord(NamedTuple):
     first_offset: int | None = None
     producer: int | None = 0
     partition: int | None = 0
-    trial_id: str = "t"
 
 
 class Appended(NamedTuple):
@@ -85,7 +84,6 @@ class Appended(NamedTuple):
     leader_epoch: int | None
     first_seq: int
     last_seq: int
-    trial_id: str = "t"
     partition: int = 0
     producer: int = 0
 
@@ -111,17 +109,11 @@ def anomalies_table(
         phases=phases,
         fault=FaultEvidence(kind="leader-crash-behind", targets=(2, 1), took_effect=True),
     )
-    tables = combined_tables([trial, WITHOUT_ANOMALIES])
-    evidence = evidence_by_trial(
-        [trial.record("planted"), WITHOUT_ANOMALIES.record("planted")],
-        tables["events"],
-        tables["epochs"],
-    )
-    anomalous = pa.Table.from_pylist([row._asdict() for row in records], schema=ANOMALOUS_RECORDS)
-    return anomalies(
-        anomalous,
+    tables = trial.tables()
+    return anomaly_table(
+        pa.Table.from_pylist([row._asdict() for row in records], schema=ANOMALOUS_RECORDS),
         pa.Table.from_pylist([row._asdict() for row in appended], schema=APPENDED_RANGES),
-        evidence,
+        trial_evidence(trial.record("planted"), tables["events"], tables["epochs"]),
     )
 
 

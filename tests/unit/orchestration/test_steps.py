@@ -11,10 +11,13 @@ from pathlib import Path
 import pytest
 from support.fakes.infrastructure import FakeInfrastructure
 
-from experiments.errors import HealFailed
+from experiments.errors import HealFailed, NotPublished, StorageError
+from experiments.ledger.location import Location, open_location
 from experiments.orchestration import services, steps
 from experiments.orchestration.environment import airflow_environment
 from experiments.orchestration.machine_lock import LOCK_FILE, hold_machine_lock
+from experiments.sweep.folder import SweepFolder
+from experiments.sweep.published import keep_store, note_failure
 from infra.errors import MachineError, WaitTimeout
 from infra.machine.files import sqlite_url
 from infra.machine.home import Home
@@ -82,6 +85,69 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeInfrastructure
     monkeypatch.setenv("ACKBENCH_HOME", str(tmp_path))
     monkeypatch.setattr(steps, "RUN_STATE", steps.RunState())
     return infrastructure
+
+
+def test_a_sealed_trial_is_published_before_the_next_one(
+    world: FakeInfrastructure, tmp_path: Path
+) -> None:
+    """Readers of the store see a sweep grow; `verify` adds results and report."""
+    sweep, target = a_stored_sweep(world, tmp_path / "store")
+    steps.plan_sweep({"experiment": "quick", "sweep_id": sweep.sweep_id})
+    steps.run_next_trial(sweep.sweep_id, lambda _: None)
+    assert "trials/000-abcdef/trial.json" in target.list_files()
+    steps.run_next_trial(sweep.sweep_id, lambda _: None)
+    sweep.report.write_text("page")
+    steps.verify(sweep.sweep_id)
+    assert {"plan.json", "report.html"} <= target.list_files().keys()
+
+
+def test_a_store_that_refuses_uploads_stops_no_trial(
+    world: FakeInfrastructure, tmp_path: Path
+) -> None:
+    """The trials are sealed, `verify` fails with the remedy, and publishing again fixes it."""
+    sweep, target = a_stored_sweep(world, tmp_path / "store")
+    (tmp_path / "store").write_text("a file where the folder should be")
+    for _ in range(2):
+        steps.run_next_trial(sweep.sweep_id, lambda _: None)
+    assert sweep.pending() == ()
+    with pytest.raises(NotPublished, match=f"with: ackbench publish {sweep.sweep_id}"):
+        steps.verify(sweep.sweep_id)
+    (tmp_path / "store").unlink()
+    steps.verify(sweep.sweep_id)
+    assert "trials/001-abcdef/trial.json" in target.list_files()
+    assert not sweep.unpublished.exists()
+
+
+def test_after_a_failed_upload_trials_wait_for_a_minute(
+    world: FakeInfrastructure, tmp_path: Path
+) -> None:
+    """A store that does not answer takes seconds to minutes per attempt."""
+    sweep, target = a_stored_sweep(world, tmp_path / "store")
+    note_failure(sweep, StorageError("the store does not answer"))
+    steps.run_next_trial(sweep.sweep_id, lambda _: None)
+    assert target.list_files() == {}
+    os.utime(sweep.unpublished, (0, 0))
+    steps.run_next_trial(sweep.sweep_id, lambda _: None)
+    assert "trials/001-abcdef/trial.json" in target.list_files()
+
+
+def test_the_store_of_the_environment_is_that_of_new_sweeps(
+    world: FakeInfrastructure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So a scheduler's operator names it, and not who triggers a run."""
+    store = tmp_path / "store"
+    monkeypatch.setenv("ACKBENCH_STORE", str(store))
+    sweep_id = steps.plan_sweep({"experiment": "quick", "repeats": 1})
+    assert (store / sweep_id / "plan.json").is_file()
+    assert world.started_trials() == []
+
+
+def a_stored_sweep(world: FakeInfrastructure, store: Path) -> tuple[SweepFolder, Location]:
+    """Return a sweep of two trials, and where it is to be published."""
+    sweep = world.sweep(2)
+    location = open_location(store.as_uri())
+    keep_store(sweep, location)
+    return sweep, location.at(sweep.sweep_id)
 
 
 def test_a_run_that_waits_for_the_machine_lock_learns_its_holder(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The measuring job without Spark, as a fixture."""
+"""The measuring job without Spark: planted trials are measured in this process."""
 
 from collections.abc import Callable
 
@@ -9,5 +9,5 @@ from support.measured import measure_planted
 
 @pytest.fixture
 def measured() -> Callable[..., dict[str, pa.Table]]:
-    """Return the function that measures planted trials."""
+    """Return a function that measures planted trials."""
     return measure_planted

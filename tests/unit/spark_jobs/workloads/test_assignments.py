@@ -13,7 +13,7 @@ from spark_jobs.workloads.groups import GroupOffsets
 
 S = 1_000_000_000
 LOAD = TimeSpan(10 * S, 20 * S)
-GROUP = GroupOffsets(1, (1, 2, 3), {0: 100, 1: 100}, {})
+GROUP = GroupOffsets(1, (1, 2, 3), {0: 100, 1: 100})
 
 
 def event(

@@ -8,23 +8,23 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs.workloads.serving import SLACK_NS, leader_spans, non_leader_ns, serving
+from experiments.ledger.schema import SERVED
+from spark_jobs.workloads.serving import SLACK_NS, leader_spans, non_leader_ns, serving_rows
 
 S = 1_000_000_000
 EVENTS = pa.Table.from_pylist(
     [
-        {"trial_id": "000", "at_ns": 10 * S, "kind": "leader", "node": 1, "partition": 0},
-        {"trial_id": "000", "at_ns": 20 * S, "kind": "leader", "node": None, "partition": 0},
-        {"trial_id": "000", "at_ns": 22 * S, "kind": "leader", "node": 2, "partition": 0},
-        {"trial_id": "000", "at_ns": 22 * S, "kind": "isr", "node": 3, "partition": 0},
+        {"at_ns": 10 * S, "kind": "leader", "node": 1, "partition": 0},
+        {"at_ns": 20 * S, "kind": "leader", "node": None, "partition": 0},
+        {"at_ns": 22 * S, "kind": "leader", "node": 2, "partition": 0},
+        {"at_ns": 22 * S, "kind": "isr", "node": 3, "partition": 0},
     ]
 )
 
 
 def served(node: int, first_s: float, last_s: float, side: str = "consumer") -> dict[str, Any]:
-    """Return a row of the ledger, with its trial."""
+    """Return a row of the ledger."""
     return {
-        "trial_id": "000",
         "side": side,
         "node": node,
         "partition": 0,
@@ -43,9 +43,11 @@ def test_only_time_outside_a_leaders_span_counts() -> None:
         served(1, 5, 25),
         served(2, 10, 30),
     ]
-    found = serving(pa.Table.from_pylist(rows), EVENTS)
-    assert found["non_leader_ns"].to_pylist() == [0, 0, 3 * S, 4 * S, 11 * S]
-    assert serving(None, EVENTS).num_rows == 0
+    table = pa.Table.from_pylist(rows, SERVED)
+    found = list(serving_rows(table, EVENTS))
+    assert [row["non_leader_ns"] for row in found] == [0, 0, 3 * S, 4 * S, 11 * S]
+    assert [{name: row[name] for name in SERVED.names} for row in found] == rows
+    assert list(serving_rows(SERVED.empty_table(), EVENTS)) == []
 
 
 @given(
@@ -59,11 +61,10 @@ def test_random_spans_are_measured_as_a_count_of_every_second(
     """The reference asks for each second whether the node led then, or within the slack of it."""
     by_time = sorted(dict(changes).items())
     events = [
-        {"trial_id": "000", "at_ns": at * S, "kind": "leader", "node": node, "partition": 0}
-        for at, node in by_time
+        {"at_ns": at * S, "kind": "leader", "node": node, "partition": 0} for at, node in by_time
     ]
     schema = EVENTS.schema
-    leaders = leader_spans(pa.Table.from_pylist(events, schema=schema)).get(("000", 0), ())
+    leaders = leader_spans(pa.Table.from_pylist(events, schema=schema)).get(0, ())
     row = {"node": 1, "first_ns": first_s * S, "last_ns": (first_s + lasts_s) * S - 1}
     slack_s = SLACK_NS // S
     outside = sum(

@@ -4,11 +4,10 @@ The concurrent consumer is not a member.
 """
 
 import json
-import random
 from collections.abc import Callable
-from dataclasses import replace
 
 import pyarrow as pa
+from support.builders.workloads import random_group_trial, random_trial_with_groups
 from support.reference.groups import group_counts, group_rows
 
 from spark_jobs.planted import (
@@ -110,44 +109,9 @@ def test_the_concurrent_consumer_has_its_own_counts(measured: Measure) -> None:
     assert {(row["missed_records"], row["redelivered_reads"]) for row in rows} == {(0, 0)}
 
 
-def random_trial(seed: int) -> PlantedTrial:
-    """Return a random trial of two partitions with copies, corrupt rows, reads and commits."""
-    chance = random.Random(seed)  # noqa: S311 - not for secrets
-    log = [
-        PlantedLogRow(0, seq, offset, partition, intact=chance.random() > 0.05)
-        for partition in (0, 1)
-        for offset, seq in enumerate(
-            chance.choices(range(partition, 300, 2), k=chance.randrange(1, 200))
-        )
-    ]
-    taken = chance.choices(log, k=chance.randrange(0, 2 * len(log)))
-    members = [
-        PlantedRead(
-            row.producer,
-            row.seq,
-            row.offset,
-            0,
-            chance.randrange(1, 10**9),
-            row.partition,
-            chance.randrange(1, 4),
-            chance.randrange(3),
-        )
-        for row in taken
-    ]
-    committed = {partition: chance.randrange(0, 210) for partition in (0, 1)}
-    events = [PlantedEvent(1, "group", detail=json.dumps({"committed": committed, "at_end": True}))]
-    return PlantedTrial(
-        f"{seed:03d}-random",
-        [PlantedAttempt(0, seq) for seq in range(300)],
-        log,
-        members,
-        events=events,
-    )
-
-
 def test_random_groups_are_counted_as_by_the_reference(measured: Measure) -> None:
     """The reference is plain Python, one record at a time."""
-    trials = [random_trial(seed) for seed in range(20)]
+    trials = [random_group_trial(seed) for seed in range(20)]
     found = {
         row["trial_id"]: (row["group_missed_records"], row["group_redelivered_reads"])
         for row in measured(*trials)["trials"].to_pylist()
@@ -206,7 +170,7 @@ def test_several_random_groups_are_counted_as_by_the_reference(
     measured: Measure,
 ) -> None:
     """The members are split into groups, and each group has its own commits."""
-    trials = [replace(random_trial(seed), events=_split_into_groups(seed)) for seed in range(10)]
+    trials = [random_trial_with_groups(seed) for seed in range(10)]
     found = {
         (row["trial_id"], row["group"]): row for row in measured(*trials)["groups"].to_pylist()
     }
@@ -217,15 +181,3 @@ def test_several_random_groups_are_counted_as_by_the_reference(
         key: {name: found[key][name] for name in row} for key, row in expected.items()
     } == expected
     assert sum(row["missed_records"] > 0 for row in expected.values()) > 8
-
-
-def _split_into_groups(seed: int) -> list[PlantedEvent]:
-    chance = random.Random(1000 + seed)  # noqa: S311 - not for secrets
-    groups = [
-        {"group": group, "consumers": of, "committed": {of: chance.randrange(210) for of in (0, 1)}}
-        for group, of in ((1, [1]), (2, [2, 3]))
-    ]
-    return [
-        PlantedEvent(1, "consumer_end", detail=json.dumps({"at_end": True})),
-        *(PlantedEvent(1, "group", detail=json.dumps(one)) for one in groups),
-    ]

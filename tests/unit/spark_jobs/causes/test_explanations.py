@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
 
 from experiments.ledger.record import FaultEvidence, Phases
-from spark_jobs.causes.explanations import _check_counts
+from spark_jobs.causes.anomalous_records import ANOMALOUS_RECORDS
 from spark_jobs.io.ledgers import InvalidLedger
+from spark_jobs.pipeline import measure_unit, trial_tables
 from spark_jobs.planted import (
     PlantedAttempt,
     PlantedEpoch,
@@ -28,16 +30,6 @@ PHASES = Phases(
     fault_end_ns=500 * MS,
     settled_ns=900 * MS,
     healthy_ns=900 * MS,
-)
-COUNTS = (
-    "lost_low_records",
-    "lost_high_records",
-    "aborted_visible_records",
-    "duplicate_copies",
-    "phantom_copies",
-    "corrupt_copies",
-    "missed_records",
-    "redelivered_reads",
 )
 
 
@@ -180,9 +172,11 @@ def test_the_job_explains_each_anomalous_record(measured: Measure) -> None:
 )
 def test_counts_that_differ_from_the_records_found_are_an_error(kind: str) -> None:
     """The error names the trial; an incomplete table is never written."""
-    found = pa.table({"trial_id": ["t"], "kind": [kind]})
+    measures = measure_unit(QUIET.rows())
+    uncounted = pa.Table.from_pylist([{"kind": kind}], ANOMALOUS_RECORDS)
     message = (
-        f"trial t: 0 {kind} records or copies were counted, but 1 were found; the two must be equal"
+        f"trial 001-quiet: 0 {kind} records or copies were counted, but 1 were found; "
+        "the two must be equal"
     )
     with pytest.raises(InvalidLedger, match=rf"^{message}$"):
-        _check_counts(pa.Table.from_pylist([{"trial_id": "t", **dict.fromkeys(COUNTS, 0)}]), found)
+        trial_tables(replace(measures, anomalies=uncounted))

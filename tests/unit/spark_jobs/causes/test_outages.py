@@ -9,8 +9,8 @@ import pytest
 
 from experiments.ledger.record import FaultEvidence, Phases
 from experiments.ledger.result_tables import OUTAGES
-from spark_jobs.causes.evidence import evidence_by_trial
-from spark_jobs.causes.outages import outages
+from spark_jobs.causes.evidence import trial_evidence
+from spark_jobs.causes.outages import outage_rows
 from spark_jobs.planted import PlantedEvent, PlantedTrial
 
 MS = 1_000_000
@@ -64,7 +64,6 @@ LEARNED = PlantedEvent(
 )
 CRASH = (LED, FENCED, LEADS, SEEN, LEARNED)
 GAP = {
-    "trial_id": "t",
     "partition": 0,
     "side": "producer",
     "began_ns": 99 * MS,
@@ -75,8 +74,8 @@ GAP = {
 
 def found(
     *events: PlantedEvent, phases: Phases = PHASES, targets: tuple[int, ...] = (2, 3), **gap: Any
-) -> pa.Table:
-    """Return the outages of one planted trial with one gap."""
+) -> list[dict[str, Any]]:
+    """Return the outages of one planted trial with one gap, without trial_id."""
     trial = PlantedTrial(
         "t",
         (),
@@ -84,30 +83,28 @@ def found(
         phases=phases,
         fault=FaultEvidence(kind="leader-crash", targets=targets, took_effect=True),
     )
-    tables = {
-        name: table.append_column("trial_id", pa.array(["t"] * len(table), pa.string()))
-        for name, table in trial.tables().items()
-    }
-    return outages(
-        pa.Table.from_pylist([{**GAP, **gap}]),
-        evidence_by_trial([trial.record("planted")], tables["events"], tables["epochs"]),
-    )
+    tables = trial.tables()
+    evidence = trial_evidence(trial.record("planted"), tables["events"], tables["epochs"])
+    rows: list[dict[str, Any]] = pa.Table.from_pylist(
+        list(outage_rows([{**GAP, **gap}], evidence)),
+        pa.schema([field for field in OUTAGES if field.name != "trial_id"]),
+    ).to_pylist()
+    return rows
 
 
 def observed_ms(
     *events: PlantedEvent, phases: Phases = PHASES, targets: tuple[int, ...] = (2, 3), **gap: Any
 ) -> dict[str, float | None]:
     """Return when each step was observed, in milliseconds; `None`: not observed."""
-    rows = found(*events, phases=phases, targets=targets, **gap).to_pylist()
+    rows = found(*events, phases=phases, targets=targets, **gap)
     return {row["step"]: None if row["at_ns"] is None else row["at_ns"] / MS for row in rows}
 
 
 def test_every_planted_step_is_found_with_its_source_and_resolution() -> None:
     """Steps have the order in which they are due."""
-    table = found(*CRASH)
-    assert table.schema.equals(OUTAGES)
-    assert {tuple(row.values())[:3] for row in table.to_pylist()} == {("t", 0, "producer")}
-    assert [tuple(row.values())[3:] for row in table.to_pylist()] == [
+    rows = found(*CRASH)
+    assert {tuple(row.values())[:2] for row in rows} == {(0, "producer")}
+    assert [tuple(row.values())[2:] for row in rows] == [
         ("last_before", 99 * MS, "ledger", None),
         ("detected", 250 * MS, "broker", MS),
         ("elected", 260 * MS, "broker", MS),
@@ -118,7 +115,7 @@ def test_every_planted_step_is_found_with_its_source_and_resolution() -> None:
 
 def test_without_a_brokers_log_the_election_is_the_metadata_pollers() -> None:
     """It has the poller's resolution."""
-    (row,) = (row for row in found(LED, FENCED, SEEN).to_pylist() if row["step"] == "elected")
+    (row,) = (row for row in found(LED, FENCED, SEEN) if row["step"] == "elected")
     assert (row["at_ns"], row["source"], row["resolution_ns"]) == (270 * MS, "metadata", 10 * MS)
 
 
@@ -169,7 +166,7 @@ def test_a_step_without_resolution_must_lie_within_the_gap(
     late_ns: int, elected: int | None
 ) -> None:
     """Its time is exact."""
-    marks = found(LED, LEADS._replace(at_ns=300 * MS + late_ns, resolution_ns=None)).to_pylist()
+    marks = found(LED, LEADS._replace(at_ns=300 * MS + late_ns, resolution_ns=None))
     assert [row["at_ns"] for row in marks if row["step"] == "elected"] == [elected]
 
 

@@ -4,10 +4,15 @@ The fate of one that no consumer read is unknown.
 """
 
 import json
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 
 import pyarrow as pa
+import pytest
+from support.builders.workloads import random_expired_trial
 
+from experiments.ledger.schema import ACKED, UNKNOWN
 from spark_jobs.planted import (
     PlantedAttempt,
     PlantedEvent,
@@ -83,3 +88,40 @@ def test_records_that_a_group_missed_are_split_by_expiry(measured: Measure) -> N
         row["missed_records"],
         row["expired_records"],
     ) == (12, 6, 4, 3)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_expired_records_are_unknown_only_if_their_place_was_not_read(
+    measured: Measure, seed: int
+) -> None:
+    """The definition, one record at a time."""
+    trial = random_expired_trial(seed)
+    stored = {(row.producer, row.seq) for row in trial.log if row.visible}
+    taken = {(row.partition, row.offset) for row in trial.log if row.visible}
+    outcomes = Counter(
+        UNKNOWN
+        if row.outcome == ACKED
+        and row.offset is not None
+        and row.offset < trial.begin_offsets[row.partition or 0]
+        and (row.producer, row.seq) not in stored
+        and (row.partition, row.offset) not in taken
+        else row.outcome
+        for row in trial.attempts
+    )
+    (found,) = measured(trial)["trials"].to_pylist()
+    assert {name: found[f"{name}_records"] for name in outcomes} == outcomes
+
+
+def test_random_trials_have_expired_records_of_either_kind(measured: Measure) -> None:
+    """Otherwise the test of the definition would not test it."""
+    trials = [random_expired_trial(seed) for seed in range(20)]
+    acked = [
+        sum(found["trials"]["acked_records"].to_pylist())
+        for found in (
+            measured(*trials),
+            measured(*(replace(trial, begin_offsets={}) for trial in trials)),
+        )
+    ]
+    lost = sum(measured(*trials)["trials"]["lost_low_records"].to_pylist())
+    assert acked[0] < acked[1]
+    assert lost > 0

@@ -1,11 +1,11 @@
 """Records that copiers miss or repeat, and copies that the output loses, are counted exactly."""
 
 import json
-import random
 from collections.abc import Callable
 from dataclasses import replace
 
 import pyarrow as pa
+from support.builders.workloads import random_copy_trial
 from support.reference.groups import copy_counts
 
 from spark_jobs.planted import (
@@ -145,52 +145,9 @@ def test_a_record_that_the_log_lost_is_missed_by_no_copier(measured: Measure) ->
     ) == (0, 7, 7)
 
 
-def random_trial(seed: int) -> PlantedTrial:
-    """Return a random trial with two partitions.
-
-    Both logs have copies and corrupt rows, the output also rows of aborted transactions; copiers
-    skip and repeat records, and some of their reports are wrong.
-    """
-    chance = random.Random(seed)  # noqa: S311 - not for secrets
-
-    def log(ids: range, hidden: float) -> list[PlantedLogRow]:
-        picked = [
-            (partition, chance.choices(ids[partition::2], k=chance.randrange(1, 200)))
-            for partition in (0, 1)
-        ]
-        return [
-            PlantedLogRow(
-                0,
-                seq,
-                offset,
-                partition,
-                intact=chance.random() > 0.05,
-                visible=chance.random() >= hidden,
-            )
-            for partition, seqs in picked
-            for offset, seq in enumerate(seqs)
-        ]
-
-    reports = [
-        PlantedRead(0, seq, 0, consumer=chance.randrange(1, 3))
-        for seq in chance.choices(range(300), k=chance.randrange(0, 200))
-    ]
-    committed = {partition: chance.randrange(0, 210) for partition in (0, 1)}
-    events = [PlantedEvent(1, "group", detail=json.dumps({"committed": committed}))]
-    stored, output = log(range(300), 0), log(range(300), 0.1)
-    return PlantedTrial(
-        f"{seed:03d}-random",
-        [PlantedAttempt(0, seq) for seq in range(300)],
-        stored,
-        reports,
-        events=events,
-        output=output,
-    )
-
-
 def test_random_copies_are_counted_as_by_the_reference(measured: Measure) -> None:
     """The reference is plain Python, one record at a time."""
-    trials = [random_trial(seed) for seed in range(12)]
+    trials = [random_copy_trial(seed) for seed in range(12)]
     found = {row.pop("trial_id"): row for row in measured(*trials)["copies"].to_pylist()}
     assert found == {planted.trial_id: copy_counts(planted) for planted in trials}
     assert all(

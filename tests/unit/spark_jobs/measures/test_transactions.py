@@ -1,21 +1,33 @@
 """Planted transactions: the outcome of each record, and which transactions are visible in part."""
 
+from __future__ import annotations
+
+from collections import Counter
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
+from hypothesis import given
+from hypothesis import strategies as st
+from support.measured import measure_planted, planted_arrays
 
-from spark_jobs.io.frames import frames_from_tables
+from experiments.ledger.schema import TRANSACTIONS
+from spark_jobs.io.columns import OUTCOMES
 from spark_jobs.io.ledgers import InvalidLedger
-from spark_jobs.pipeline import measure_frames
+from spark_jobs.measures.fates import record_fates
+from spark_jobs.measures.transactions import (
+    Visibilities,
+    Visibility,
+    merge_visibilities,
+    transactional_outcomes,
+    visibilities,
+)
 from spark_jobs.planted import (
     PlantedAttempt,
     PlantedLogRow,
     PlantedRead,
     PlantedTransaction,
     PlantedTrial,
-    combined_tables,
 )
 
 Tables = dict[str, pa.Table]
@@ -106,17 +118,10 @@ PLANTED = (
 )
 
 
-def measured(spark: SparkSession, *trials: PlantedTrial) -> Tables:
-    """Return the results of trials in memory."""
-    return measure_frames(
-        frames_from_tables(spark, combined_tables(trials)), [of.ledger() for of in trials]
-    )
-
-
 @pytest.fixture(scope="module")
-def found(spark: SparkSession) -> Tables:
-    """Return the results of all planted trials, measured together."""
-    return measured(spark, *PLANTED)
+def found() -> Tables:
+    """Return the results of all planted trials."""
+    return measure_planted(*PLANTED)
 
 
 def row(found: Tables, name: str) -> dict[str, Any]:
@@ -224,12 +229,102 @@ def test_the_longest_gap_of_the_concurrent_consumer_is_measured(found: Tables) -
     ]
 
 
-def test_hidden_rows_in_a_log_without_transactions_make_the_ledger_invalid(
-    spark: SparkSession,
-) -> None:
+def test_hidden_rows_in_a_log_without_transactions_make_the_ledger_invalid() -> None:
     """Only a transaction can hide a record."""
-    with pytest.raises(InvalidLedger, match="hidden"):
-        measured(
-            spark,
-            PlantedTrial("plain", [PlantedAttempt(0, 0)], [PlantedLogRow(0, 0, 0, visible=False)]),
+    with pytest.raises(
+        InvalidLedger,
+        match=r"^trial plain: log.parquet has 1 hidden rows, but transactions.parquet has no rows",
+    ):
+        measure_planted(
+            PlantedTrial("plain", [PlantedAttempt(0, 0)], [PlantedLogRow(0, 0, 0, visible=False)])
         )
+
+
+# The laws.
+
+ENDS = ("committed", "aborted", "fenced", "abandoned", "unknown")
+RECORDS = st.lists(
+    st.tuples(
+        st.integers(0, 1),
+        st.sampled_from([None, 0, 1, 70]),
+        st.sampled_from(["acked", "rejected", "unknown"]),
+        st.booleans(),
+    ),
+    max_size=10,
+)
+"""Producer, transaction, outcome, and whether it is in the visible log."""
+Record = tuple[int, int | None, str, bool]
+
+
+def visible(records: list[Record]) -> Visibilities:
+    """Return how many records of each transaction are visible."""
+    unit = planted_arrays(
+        [
+            PlantedAttempt(producer, seq, outcome, transaction=transaction)
+            for seq, (producer, transaction, outcome, _) in enumerate(records)
+        ],
+        [
+            PlantedLogRow(producer, seq, seq)
+            for seq, (producer, _, _, there) in enumerate(records)
+            if there
+        ],
+    )
+    return visibilities(unit.attempts, record_fates(unit.attempts, unit.log, unit.ids))
+
+
+@given(RECORDS)
+def test_a_transaction_has_the_records_that_were_not_rejected(records: list[Record]) -> None:
+    """They are counted one at a time."""
+    sent = [(producer, of, there) for producer, of, end, there in records if end != "rejected"]
+    all_ = Counter((producer, of) for producer, of, _ in sent if of is not None)
+    some = Counter((producer, of) for producer, of, there in sent if there and of is not None)
+    assert visible(records) == {key: Visibility(all_[key], some[key]) for key in all_}
+
+
+@given(RECORDS, RECORDS, RECORDS)
+def test_visibilities_of_parts_merge_to_those_of_all_records(
+    one: list[Record], other: list[Record], third: list[Record]
+) -> None:
+    """In any order and association: a transaction can have records in every part."""
+    parts = [visible(records) for records in (one, other, third)]
+    expected = visible([*one, *other, *third])
+    assert merge_visibilities(merge_visibilities(parts[0], parts[1]), parts[2]) == expected
+    assert merge_visibilities(parts[2], merge_visibilities(parts[1], parts[0])) == expected
+
+
+@given(
+    RECORDS,
+    st.dictionaries(
+        st.tuples(st.integers(0, 1), st.sampled_from([0, 1, 70])), st.sampled_from(ENDS)
+    ),
+)
+def test_an_outcome_follows_from_that_of_its_transaction(
+    records: list[Record], ends: dict[tuple[int, int], str]
+) -> None:
+    """A transaction without a row, and a record without a transaction, change nothing."""
+    unit = planted_arrays(
+        [
+            PlantedAttempt(producer, seq, outcome, transaction=transaction)
+            for seq, (producer, transaction, outcome, _) in enumerate(records)
+        ]
+    )
+    transactions = pa.Table.from_pylist(
+        [
+            PlantedTransaction(producer, number, outcome)._asdict()
+            for (producer, number), outcome in ends.items()
+        ],
+        TRANSACTIONS,
+    )
+    found = [OUTCOMES[code] for code in transactional_outcomes(unit.attempts, transactions)]
+    assert found == [
+        _outcome(
+            outcome, ends.get((producer, transaction or 0)) if transaction is not None else None
+        )
+        for producer, transaction, outcome, _ in records
+    ]
+
+
+def _outcome(outcome: str, end: str | None) -> str:
+    if end in {"aborted", "fenced", "abandoned"}:
+        return "aborted"
+    return "unknown" if end == "unknown" and outcome != "rejected" else outcome

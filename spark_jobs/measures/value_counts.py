@@ -18,7 +18,7 @@ def _none() -> IntColumn:
 
 
 @dataclass(frozen=True)
-class Distribution:
+class ValueCounts:
     """Distinct values, and how many records have each."""
 
     values: IntColumn = field(default_factory=_none)
@@ -26,7 +26,7 @@ class Distribution:
     records: IntColumn = field(default_factory=_none)
 
     @classmethod
-    def of(cls, values: IntColumn) -> Distribution:
+    def of(cls, values: IntColumn) -> ValueCounts:
         """Return the distribution of some values, in any order."""
         if not len(values):
             return cls()
@@ -38,10 +38,10 @@ class Distribution:
         if np.iinfo(np.int32).min <= low and high <= np.iinfo(np.int32).max:
             values = values.astype(np.int32)  # sorted in half the time
         ordered = np.sort(values)
-        begins = np.flatnonzero(np.diff(ordered, prepend=ordered[0] - 1))
+        begins = np.flatnonzero(np.diff(ordered, prepend=ordered[:1] - 1))
         return cls(ordered[begins].astype(np.int64), np.diff(begins, append=len(ordered)))
 
-    def merge(self, other: Distribution) -> Distribution:
+    def merge(self, other: ValueCounts) -> ValueCounts:
         """Return the distribution of both: exact, in whatever parts the values come."""
         if not len(self.values) or not len(other.values):
             return self if len(self.values) else other
@@ -55,9 +55,7 @@ class Distribution:
         return int(self.values[np.searchsorted(up_to * 1000, int(up_to[-1]) * thousandths)])
 
 
-def add_equal(values: IntColumn, records: IntColumn) -> Distribution:
+def add_equal(values: IntColumn, records: IntColumn) -> ValueCounts:
     """Add up the records of equal values, which are next to each other."""
     begins = np.flatnonzero(np.diff(values, prepend=values[:1] - 1))
-    return Distribution(
-        values[begins], np.add.reduceat(records, begins) if len(values) else records
-    )
+    return ValueCounts(values[begins], np.add.reduceat(records, begins) if len(values) else records)

@@ -16,7 +16,7 @@ from support.builders.crash import (
     causes,
 )
 
-from spark_jobs.planted import PlantedEpoch, PlantedEvent
+from spark_jobs.planted import QUIET, PlantedEpoch, PlantedEvent
 
 
 @pytest.mark.parametrize(
@@ -86,21 +86,20 @@ def test_a_deletion_without_recreation_explains_nothing() -> None:
 
 def test_another_partition_or_trial_explains_nothing() -> None:
     """Each has its own leaders, epochs and truncations."""
-    rows = attributed(
-        AnomalousRecord(offset=80, partition=1),
-        AnomalousRecord(offset=80, trial_id="u"),
-        AnomalousRecord(offset=80, trial_id="u", partition=1),
-        AnomalousRecord(offset=80),
+    of_two_partitions = (AnomalousRecord(offset=80, partition=1), AnomalousRecord(offset=80))
+    of_crash = attributed(*of_two_partitions)
+    of_quiet = attributed(
+        *of_two_partitions, events=(LEADER_2._replace(node=3),), epochs=(), phases=QUIET
     )
     context = [
-        (row["trial_id"], row["partition"], row["phase"], row["leader"], row["isr"], row["cause"])
-        for row in rows
+        (row["partition"], row["phase"], row["leader"], row["isr"], row["cause"])
+        for row in (*of_crash, *of_quiet)
     ]
     assert context == [
-        ("t", 0, "during", 2, "1,2", "TRUNCATED"),
-        ("t", 1, "during", None, None, "UNATTRIBUTED"),
-        ("u", 0, None, 3, None, "UNATTRIBUTED"),
-        ("u", 1, None, None, None, "UNATTRIBUTED"),
+        (0, "during", 2, "1,2", "TRUNCATED"),
+        (1, "during", None, None, "UNATTRIBUTED"),
+        (0, None, 3, None, "UNATTRIBUTED"),
+        (1, None, None, None, "UNATTRIBUTED"),
     ]
 
 

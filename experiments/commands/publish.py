@@ -1,0 +1,46 @@
+"""`ackbench publish`: upload a sweep of this home to a folder or an object store."""
+
+from __future__ import annotations
+
+import click
+
+from experiments.sweep.lookup import find_sweep
+from experiments.sweep.published import (
+    keep_store,
+    open_store,
+    publish_sweep,
+    published_location,
+)
+from infra.errors import InputError
+from infra.machine.home import Home
+
+
+def publish(home: Home, named: str, store: str | None) -> int:
+    """Upload what is not published yet, and print the URI of the published sweep.
+
+    Args:
+        home: the home of the sweep.
+        named: the sweep.
+        store: a URI or a folder to publish to from now on; `None`: the one that the sweep has.
+
+    Returns:
+        The exit code.
+
+    Raises:
+        UnknownName: there is no such sweep.
+        InputError: the sweep has no store.
+        StorageError: the store cannot be written; the text says what is not published.
+    """
+    sweep = find_sweep(home, named)
+    sweep.plan()
+    if store:
+        keep_store(sweep, open_store(store))
+    target = published_location(sweep)
+    if target is None:
+        raise InputError(
+            f"sweep {sweep.sweep_id} has no store: name it, as in "
+            f"`ackbench publish {sweep.sweep_id} s3://bucket/sweeps`"
+        )
+    publish_sweep(sweep, target)
+    click.echo(target.uri)
+    return 0

@@ -1,0 +1,304 @@
+"""Sweeps in a folder or an object store: published there trial by trial, and read from there.
+
+The layout is that of a sweep's folder. Object stores have no rename, so the order of the uploads
+decides: the tables of a trial come first and `trial.json` last. A trial without it is not there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Collection, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from pydantic import ValidationError
+
+from experiments.errors import LedgerError, StorageError, UnknownName
+from experiments.ledger.location import Location, LocationError, is_uri, open_location
+from experiments.ledger.record import Frozen
+from experiments.ledger.result_tables import RESULTS
+from experiments.ledger.validation import RECORD
+from experiments.sweep.folder import FAILED, PARTIAL, SweepFolder
+from experiments.sweep.lookup import find_sweep
+from infra.machine.files import replace_file
+from infra.machine.home import Home
+
+STORE_VARIABLE: Final = "ACKBENCH_STORE"
+_PLAN: Final = "plan.json"
+_REASON: Final = "reason.txt"
+_LOCAL: Final = {
+    "progress.json",
+    "stopped.txt",
+    "store.json",
+    "unpublished.txt",
+    "mlflow.json",
+}
+"""Files of a sweep's folder that describe its run on this machine; they are not published."""
+_PAGE: Final = "report.html"
+_FETCHED_TABLES: Final = ("events.parquet",)
+"""What the report reads of a trial's ledger; it has a row per event and not per record."""
+_REQUESTS: Final = 16
+"""Files that are copied at a time."""
+
+
+class SweepStore(Frozen):
+    """Where a sweep is published: `store.json` in its folder."""
+
+    store: str
+    """The store's URI, which has no credentials."""
+    uri: str
+    """The sweep's URI: the folder of its id in the store."""
+
+
+@contextmanager
+def _storage_errors() -> Iterator[None]:
+    """Raise the errors of a location as the user's errors."""
+    try:
+        yield
+    except LocationError as error:
+        raise StorageError(str(error)) from error
+
+
+def open_store(text: str) -> Location:
+    """Return the store of a URI or a folder, once it answers.
+
+    Raises:
+        StorageError: it is no location, or there is no access to it; one line.
+    """
+    with _storage_errors():
+        uri = text if is_uri(text) else Path(text).expanduser().resolve().as_uri()
+        store = open_location(uri)
+        store.require_access()
+        return store
+
+
+def store_of_environment() -> Location | None:
+    """Return the store that `ACKBENCH_STORE` names for new sweeps; `None`: it names none.
+
+    Raises:
+        StorageError: as `open_store`.
+    """
+    named = os.environ.get(STORE_VARIABLE)
+    return open_store(named) if named else None
+
+
+def keep_store(sweep: SweepFolder, store: Location) -> None:
+    """Record the store in the sweep's folder, for later commands and for the tasks of a DAG."""
+    kept = SweepStore(store=store.uri, uri=store.at(sweep.sweep_id).uri)
+    replace_file(sweep.store, kept.model_dump_json(indent=1))
+
+
+def published_uri(sweep: SweepFolder) -> str | None:
+    """Return the URI of a sweep in its store; `None`: no store was named for it.
+
+    Raises:
+        LedgerError: `store.json` is truncated.
+    """
+    try:
+        return SweepStore.model_validate_json(sweep.store.read_bytes()).uri
+    except FileNotFoundError:
+        return None
+    except ValidationError as error:
+        raise LedgerError(f"{sweep.store} is truncated: name the store again") from error
+
+
+def published_location(sweep: SweepFolder) -> Location | None:
+    """Return where a sweep is published; `None`: no store was named for it.
+
+    Raises:
+        LedgerError: `store.json` is truncated.
+        StorageError: the URI in it cannot be opened.
+    """
+    uri = published_uri(sweep)
+    with _storage_errors():
+        return open_location(uri) if uri else None
+
+
+def publish_plan(sweep: SweepFolder, target: Location) -> None:
+    """Upload the plan and the other small files of the sweep's folder; older ones are replaced.
+
+    Raises:
+        StorageError: a file cannot be written.
+    """
+    with _storage_errors():
+        _upload(sweep, target, (name for name in _own_files(sweep) if name != _PAGE))
+
+
+def publish_trial(sweep: SweepFolder, trial_id: str, target: Location) -> None:
+    """Upload a sealed trial, `trial.json` last. A published trial is left as it is.
+
+    Raises:
+        StorageError: a file cannot be written; the trial is not there for readers.
+    """
+    folder = f"trials/{trial_id}"
+    with _storage_errors():
+        record = target.read(f"{folder}/{RECORD}")
+        if record == (sweep.trial(trial_id) / RECORD).read_bytes():
+            return
+        if record is not None:
+            target.delete(f"{folder}/{RECORD}")
+        names = {path.name for path in sweep.trial(trial_id).iterdir() if path.is_file()}
+        _upload(sweep, target, (f"{folder}/{name}" for name in sorted(names - {RECORD})))
+        target.upload(sweep.trial(trial_id) / RECORD, f"{folder}/{RECORD}")
+
+
+def publish_sweep(sweep: SweepFolder, target: Location) -> None:
+    """Upload everything that is not published yet: plan, trials, results and report.
+
+    It is idempotent. If it fails, `unpublished.txt` of the sweep has the reason.
+
+    Raises:
+        StorageError: a file cannot be written; the text says what is missing, and the remedy.
+    """
+    what = "the sweep is not completely published"
+    try:
+        with _storage_errors():
+            published = target.list_files()
+        left = [trial.trial_id for trial in sweep.complete_trials()]
+        count = len(left)
+        left = [trial_id for trial_id in left if f"trials/{trial_id}/{RECORD}" not in published]
+        what = f"not published: {len(left)} of {count} trials, and the results"
+        publish_plan(sweep, target)
+        for trial in sweep.complete_trials():
+            publish_trial(sweep, trial.trial_id, target)
+            left = [trial_id for trial_id in left if trial_id != trial.trial_id]
+            what = f"not published: {len(left)} of {count} trials, and the results"
+        _publish_results(sweep, target)
+    except StorageError as error:
+        note_failure(sweep, error)
+        remedy = f"publish the rest with: ackbench publish {sweep.sweep_id}"
+        raise StorageError(f"{what}; {remedy} ({error})") from error
+    sweep.unpublished.unlink(missing_ok=True)
+
+
+def note_failure(sweep: SweepFolder, error: StorageError) -> None:
+    """Record why an upload failed, until `publish_sweep` has uploaded everything."""
+    replace_file(sweep.unpublished, f"{error}\n")
+
+
+def _publish_results(sweep: SweepFolder, target: Location) -> None:
+    """Upload results, report and reasons of failed trials, and delete what is outdated there."""
+    results = [f"results/{path.name}" for path in sorted(sweep.results.glob("*.parquet"))]
+    failed = [
+        f"trials/{path.parent.name}/{_REASON}"
+        for path in sorted(sweep.root.glob(f"trials/*{FAILED}/{_REASON}"))
+    ]
+    with _storage_errors():
+        _upload(sweep, target, [*results, *failed, *_own_files(sweep)])
+        for name in target.list_files():
+            outdated = name.startswith("results/") and results and name not in results
+            if outdated or (name.endswith(f"{FAILED}/{_REASON}") and name not in failed):
+                target.delete(name)
+
+
+def _own_files(sweep: SweepFolder) -> Iterator[str]:
+    """Yield the names of the files in the sweep's folder itself that are published."""
+    for path in sorted(sweep.root.iterdir()):
+        if path.is_file() and path.name not in _LOCAL and not path.name.startswith("."):
+            yield path.name
+
+
+def _upload(sweep: SweepFolder, target: Location, names: Iterable[str]) -> None:
+    with ThreadPoolExecutor(_REQUESTS) as pool:
+        for done in [pool.submit(target.upload, sweep.root / name, name) for name in names]:
+            done.result()
+
+
+def open_sweep(home: Home, named: str | None) -> SweepFolder:
+    """Return a sweep to read: of this home, or a copy of a published one.
+
+    Args:
+        home: the home of sweeps and copies.
+        named: as in `find_sweep`, or the URI of a published sweep.
+
+    Raises:
+        UnknownName: there is no such sweep.
+        StorageError: the URI cannot be read.
+    """
+    return fetch_sweep(home, named) if named and is_uri(named) else find_sweep(home, named)
+
+
+def fetch_sweep(home: Home, uri: str) -> SweepFolder:
+    """Copy the small files of a published sweep below the home; the ledgers stay where they are.
+
+    The copy is as new as the store: files that are no longer there are deleted from it.
+
+    Args:
+        home: the folder of the copies is in it.
+        uri: the URI of one sweep.
+
+    Returns:
+        The copy. `SweepFolder.ledgers` is the published sweep.
+
+    Raises:
+        UnknownName: there is no sweep at the URI.
+        StorageError: the URI cannot be read.
+    """
+    with _storage_errors():
+        source = open_location(uri)
+        if source.read(_PLAN) is None:
+            raise UnknownName(_no_sweep(source))
+        names = _to_fetch(source.list_files())
+        digest = hashlib.sha256(source.uri.encode()).hexdigest()[:16]
+        folder = home.published / digest / (source.name.lstrip(".") or "sweep")
+        _download(source, folder, names)
+    _delete_others(folder, names)
+    return SweepFolder(folder, source)
+
+
+def _no_sweep(source: Location) -> str:
+    """Return the message about a URI without a plan; it names sweeps that are there instead."""
+    source.require_access()
+    sweeps = [name for name in source.list_folders() if source.at(name).read(_PLAN) is not None]
+    if sweeps:
+        return (
+            f"{source.uri} is not a sweep: it holds {len(sweeps)} sweeps; name one, as in "
+            f"{source.at(sweeps[-1]).uri}"
+        )
+    return f"no sweep at {source.uri}: there is no {_PLAN}"
+
+
+def _to_fetch(published: Collection[str]) -> set[str]:
+    """Return the names of the files to copy.
+
+    Results that are not all there yet are left out, and so are trials without `trial.json`.
+    """
+    results = {f"results/{name}.parquet" for name in RESULTS}
+    measured = {name for name in published if name in results}
+    names = {name for name in published if "/" not in name and name not in {*_LOCAL, _PAGE}}
+    for record in (name for name in published if name.endswith(f"/{RECORD}")):
+        folder = record.removesuffix(f"/{RECORD}")
+        if not folder.endswith((PARTIAL, FAILED)):
+            tables = {f"{folder}/{table}" for table in _FETCHED_TABLES}
+            names |= {record, *(tables & set(published))}
+    names |= {name for name in published if name.endswith(f"{FAILED}/{_REASON}")}
+    return names | (measured if measured == results else set())
+
+
+def _download(source: Location, folder: Path, names: Collection[str]) -> None:
+    """Replace the local files one by one, as another command may be reading them."""
+    for parent in {(folder / name).parent for name in names}:
+        parent.mkdir(parents=True, exist_ok=True)
+
+    def download(name: str) -> None:
+        target = folder / name
+        partial = target.with_name(f".{target.name}.{os.getpid()}")
+        source.download(name, partial)
+        partial.replace(target)
+
+    with ThreadPoolExecutor(_REQUESTS) as pool:
+        for done in [pool.submit(download, name) for name in names]:
+            done.result()
+
+
+def _delete_others(folder: Path, names: Collection[str]) -> None:
+    """Delete files that are no longer published, and the folders that this leaves empty."""
+    for path in sorted(folder.rglob("*"), reverse=True):
+        if path.is_dir():
+            with suppress(OSError):
+                path.rmdir()
+        elif not path.name.startswith(".") and str(path.relative_to(folder)) not in {*names, _PAGE}:
+            path.unlink(missing_ok=True)

@@ -1,0 +1,83 @@
+"""A measuring service: one Spark application that measures several sweeps, one after the other.
+
+    python -m spark_jobs.service --socket DESCRIPTOR [--master ...] [--conf key=value ...]
+
+The start of Spark takes longer than the measurement of most sweeps, and a tour has a sweep every
+few minutes. The socket is inherited from the process that starts the service, so requests wait
+until Spark runs. A request is one connection with the sweep's location as a line; the answer is a
+line: `ok`, or what `spark_jobs.measure` prints for the same error. The service ends with SIGINT, or
+when the process that started it has ended.
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import socket
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from pyspark import SparkContext
+
+from spark_jobs.configuration import SparkSetupError, parse_settings
+from spark_jobs.measure import add_spark_options, context_request, error_line, measure_in
+from spark_jobs.python_daemon import forgo_pandas
+from spark_jobs.session import spark_context
+
+OK: Final = "ok"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Answer requests until the process is interrupted; return the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="spark_jobs.service", description="Measure sweeps on request, in one application."
+    )
+    parser.add_argument(
+        "--socket", type=int, required=True, help="the descriptor of a socket that listens"
+    )
+    add_spark_options(parser)
+    options = parser.parse_args(arguments)
+    with (
+        tempfile.TemporaryDirectory(prefix="ackbench-spark-", dir=options.work) as work,
+        socket.socket(fileno=options.socket) as listener,
+        suppress(KeyboardInterrupt),
+    ):
+        try:
+            request = context_request(options, Path(work), parse_settings(options.conf))
+            with spark_context(request) as context:
+                while True:
+                    _answer(listener, context)
+        except SparkSetupError as error:
+            while True:  # each request gets the reason
+                _answer(listener, error)
+    return 0
+
+
+def _answer(listener: socket.socket, context: SparkContext | SparkSetupError) -> None:
+    """Measure the sweep that the next request names; an error is the answer."""
+    connection, _ = listener.accept()
+    with connection, connection.makefile("rw", encoding="utf-8") as stream:
+        answer = _measured(stream.readline().rstrip("\n"), context)
+        with suppress(OSError):  # whoever asked has been interrupted
+            stream.write(f"{answer}\n")
+            stream.flush()
+
+
+def _measured(sweep: str, context: SparkContext | SparkSetupError) -> str:
+    """Measure a sweep and return the answer."""
+    if isinstance(context, SparkSetupError):
+        return error_line(context)
+    try:
+        measure_in(context, sweep)
+    except Exception as error:  # noqa: BLE001 - the next sweep can be measured all the same
+        return error_line(error)
+    return OK
+
+
+if __name__ == "__main__":
+    forgo_pandas()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    raise SystemExit(main())

@@ -1,0 +1,118 @@
+"""The user's configuration of Spark: what it replaces, and what is refused before a JVM starts."""
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from spark_jobs.configuration import (
+    ContextRequest,
+    SparkSetupError,
+    check_master,
+    default_settings,
+    is_local,
+    parse_settings,
+)
+from spark_jobs.session import driver_settings, driver_variables
+
+DEFAULTS = """\
+# a comment
+spark.master            spark://example:7077
+spark.executor.memory=3g
+spark.driver.extraJavaOptions -Da=b -Dc="d e"
+  ! another comment
+spark.eventLog.enabled: true
+"""
+
+
+def test_settings_are_parsed_and_the_last_of_a_key_counts() -> None:
+    """A value may contain an equals sign."""
+    texts = ["spark.a=1", "spark.driver.extraJavaOptions=-Da=b", "spark.a=2"]
+    assert parse_settings(texts) == {"spark.a": "2", "spark.driver.extraJavaOptions": "-Da=b"}
+
+
+@pytest.mark.parametrize("text", ["spark.a", "executor.memory=2g", "=2", "spark. a=1"])
+def test_a_setting_of_another_form_is_refused(text: str) -> None:
+    """The message has the text and an example."""
+    with pytest.raises(SparkSetupError, match=rf"^--conf {text}: .*spark\.executor\.memory=2g$"):
+        parse_settings([text])
+
+
+@pytest.mark.parametrize("master", ["local", "local[2]", "local[*]", "local[2, 3]", "yarn"])
+def test_masters_without_an_address_are_not_contacted(master: str) -> None:
+    """A local one is also known as such."""
+    check_master(master)
+    assert is_local(master) == master.startswith("local")
+
+
+def test_spark_connect_is_refused() -> None:
+    """The message names the masters that Spark's executors can be reached through."""
+    with pytest.raises(SparkSetupError, match=r"^master sc://host: Spark Connect .*spark://HOST"):
+        check_master("sc://host")
+
+
+@pytest.mark.parametrize("master", ["http://host:8080", "mesos://host:5050", "local[2", "host"])
+def test_an_unknown_master_is_refused(master: str) -> None:
+    """The message names those that Spark has."""
+    with pytest.raises(SparkSetupError, match=r"has no such master; give one of local\[N\]"):
+        check_master(master)
+
+
+@pytest.mark.parametrize("master", ["spark://host", "spark://host:port", "spark://:7077"])
+def test_a_standalone_master_needs_host_and_port(master: str) -> None:
+    """Nothing is contacted."""
+    with pytest.raises(SparkSetupError, match="give host and port"):
+        check_master(master)
+
+
+def test_a_master_that_does_not_answer_is_refused_with_its_url() -> None:
+    """Port 1 (tcpmux) refuses connections at once."""
+    with pytest.raises(
+        SparkSetupError, match=r"spark://127\.0\.0\.1:1 does not answer .*refused.*check that"
+    ):
+        check_master("spark://127.0.0.1:1")
+
+
+def test_one_of_several_masters_is_enough() -> None:
+    """A standalone cluster with standby masters has several addresses."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        check_master(f"spark://127.0.0.1:1,127.0.0.1:{server.getsockname()[1]}")
+
+
+def test_the_defaults_file_of_the_user_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A value may contain blanks and equals signs; a missing file has no settings."""
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    assert default_settings() == {}
+    (tmp_path / "spark-defaults.conf").write_text(DEFAULTS)
+    assert default_settings() == {
+        "spark.master": "spark://example:7077",
+        "spark.executor.memory": "3g",
+        "spark.driver.extraJavaOptions": '-Da=b -Dc="d e"',
+        "spark.eventLog.enabled": "true",
+    }
+
+
+def test_only_a_local_master_is_pinned_to_loopback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Workers of a local one run in this Python; those of another one in the user's."""
+    monkeypatch.delenv("SPARK_LOCAL_IP", raising=False)
+    request = ContextRequest(tmp_path, tmp_path / "log")
+    local, cluster = (driver_settings(request, master, {}) for master in ("local[2]", "yarn"))
+    assert local["spark.driver.host"] == local["spark.driver.bindAddress"] == "127.0.0.1"
+    assert not [key for key, value in cluster.items() if "127.0.0.1" in value]
+    variables = driver_variables(request, "yarn", {})
+    assert variables.keys().isdisjoint({"SPARK_LOCAL_IP", "PYSPARK_PYTHON"})
+    assert {"SPARK_LOCAL_IP", "PYSPARK_PYTHON"} <= driver_variables(request, "local", {}).keys()
+
+
+def test_what_the_user_sets_replaces_the_job_s_settings(tmp_path: Path) -> None:
+    """Java options of the user replace all of the job's: two garbage collectors are an error."""
+    request = ContextRequest(tmp_path, tmp_path / "log", java_options="-XX:+UseSerialGC")
+    own = driver_settings(request, "local[2]", {})
+    assert "-XX:+UseSerialGC" in own["spark.driver.defaultJavaOptions"]
+    user = {"spark.ui.enabled": "true", "spark.driver.extraJavaOptions": "-XX:+UseG1GC"}
+    replaced = driver_settings(request, "local[2]", user)
+    assert own.keys() - replaced.keys() == {"spark.ui.enabled", "spark.driver.defaultJavaOptions"}
