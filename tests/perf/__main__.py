@@ -1,4 +1,9 @@
-"""`make perf`: measure throughput and start times on one cluster, on an idle machine."""
+"""`make perf`: measure throughput and start times on one cluster, on an idle machine.
+
+    python tests/perf [--job]
+
+With `--job` only the measuring job is measured, which needs no cluster.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +20,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from perf.cluster_start import Starts, cluster_starts
 from perf.generator import FinalRead, Rates, compare, final_read, lateness
-from perf.spark_job import SparkRate, spark_rate
+from perf.process_tree import DRIVER, JVM, WORKERS
+from perf.spark_job import MILLION, Side, job_costs
 
 from experiments.ledger.record import ProducerSummary
 from experiments.results.spark_job import ensure_spark_ready
@@ -86,20 +92,35 @@ def starts_table(starts: Starts) -> Table:
     return table
 
 
-def spark_table(rate: SparkRate) -> Table:
-    """Return the table of the Spark job's throughput and start time."""
+def job_table(title: str, sides: tuple[Side, ...]) -> Table:
+    """Return the table of the measuring job, each side compared to the first."""
     table = Table(
-        "records",
-        "seconds / of these, start",
-        "records/s",
-        title="The Spark job: 20 trials, its own start included",
+        "side",
+        f"it / {sides[0].name}",
+        "seconds, median",
+        "seconds, each round",
+        "s per 10^6 records",
+        "peak MB: JVM / Python workers / other",
+        title=title,
     )
-    table.add_row(
-        f"{rate.records:,}",
-        f"{rate.seconds:.1f} / {rate.start_seconds:.1f}",
-        f"{rate.records_per_s:,.0f}",
-    )
+    for side in sides:
+        peaks = [side.peak_bytes(kind) for kind in (JVM, WORKERS, DRIVER)]
+        table.add_row(
+            side.name,
+            f"{side.ratio_to(sides[0]):.2f}",
+            f"{side.seconds:.2f}",
+            "  ".join(f"{cost.seconds:.2f}" for cost in side.rounds),
+            f"{side.seconds / side.records * MILLION:.2f}" if side.records >= MILLION else "",
+            " / ".join(f"{peak / 2**20:,.0f}" for peak in peaks),
+        )
     return table
+
+
+def print_job_costs(console: Console, home: Home) -> None:
+    """Measure the job and print both of its tables."""
+    costs = job_costs(home)
+    console.print(job_table("The measuring job: 2 trials of 5 million records", costs.large))
+    console.print(job_table("The measuring job: its own start included", costs.floor))
 
 
 SECTIONS: tuple[Callable[[Cluster], Table], ...] = (
@@ -114,6 +135,10 @@ def main() -> int:
     """Run the measurements and print their tables."""
     console, home = Console(), Home.from_environment()
     home.ensure_writable()
+    if "--job" in sys.argv[1:]:
+        ensure_spark_ready(home, console.print)
+        print_job_costs(console, home)
+        return 0
     ensure_kafka_ready(home.cache, ClusterSpec(), console.print)
     ensure_spark_ready(home, console.print)
     console.print(starts_table(cluster_starts(home)))
@@ -123,7 +148,7 @@ def main() -> int:
             console.print(section(cluster))
     finally:
         cluster.destroy()
-    console.print(spark_table(spark_rate(home)))
+    print_job_costs(console, home)
     return 0
 
 

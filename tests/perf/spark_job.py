@@ -1,132 +1,181 @@
-"""The throughput of the Spark job, and its start-up cost: a large sweep and a small one."""
+"""The cost of the measuring job, against DuckDB on the same files and against Spark alone.
+
+All sides run in turn, as processes of their own. DuckDB answers the main questions only
+(`perf.duckdb_reference`), and its answers must equal the job's results.
+"""
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
-import time
+import sys
+import tempfile
 import uuid
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from statistics import median
 from typing import Final
 
-import numpy as np
-import pyarrow as pa
-from support.builders.records import a_record, no_rows
+from perf import duckdb_reference, spark_session
+from perf.ledgers import Damage, LedgerShape, plant_sweep
+from perf.process_tree import RunCost, run_sampled
 
-from experiments.ledger.record import Phases
-from experiments.ledger.schema import TABLES
-from experiments.ledger.seal import seal
-from experiments.results.spark_job import measure
+from experiments.results.spark_job import JAVA_OPTIONS
 from experiments.sweep.folder import SweepFolder
-from experiments.sweep.plan import Plan
-from infra.machine.home import Home
+from infra.jvm.runtime import java_environment, spark_java_home
+from infra.jvm.startup_cache import quote_java_options, spark_startup_cache
+from infra.machine.home import REPOSITORY, Home
 
-SPACING_NS: Final = 100_000
-TRIALS: Final = 20
-FEW: Final = 1_000
+MILLION: Final = 1_000_000
+LARGE: Final = (
+    LedgerShape(5 * MILLION),
+    LedgerShape(5 * MILLION, damage=Damage()),
+)
+"""Two trials of 5 million records, the second with a leader crash."""
+FEW: Final = (LedgerShape(1_000, rate_records_per_s=1_000),)
+_SMALL_CRASH: Final = Damage(
+    lost=500,
+    duplicated=300,
+    unknown=100,
+    rejected=20,
+    reordered=150,
+    missed=30,
+    redelivered=40,
+)
+_QUICK: Final = LedgerShape(90_000, rate_records_per_s=10_000)
+QUICK: Final = tuple(
+    replace(_QUICK, damage=_SMALL_CRASH if number % 3 else None, producers=1 + number % 2)
+    for number in range(21)
+)
+"""A quick sweep: one trial of each cell."""
 
 
 @dataclass(frozen=True)
-class SparkRate:
-    """The times of a large sweep and of a small one, which is nearly all start-up."""
+class Side:
+    """One of the things that are compared, and what each round of it took."""
 
+    name: str
     records: int
-    seconds: float
-    start_seconds: float
+    rounds: tuple[RunCost, ...]
 
     @property
-    def records_per_s(self) -> float:
-        """Attempted records, divided by the time including the start."""
-        return self.records / self.seconds
+    def seconds(self) -> float:
+        """The median of the rounds."""
+        return median(cost.seconds for cost in self.rounds)
 
-
-def spark_rate(home: Home, records_per_trial: int = 100_000) -> SparkRate:
-    """Measure a small sweep, then one of 20 trials; both are generated."""
-    small, large = (
-        _seconds(home, trials, records)
-        for trials, records in ((1, FEW), (TRIALS, records_per_trial))
-    )
-    return SparkRate(TRIALS * records_per_trial, large, small)
-
-
-def _seconds(home: Home, trials: int, records: int) -> float:
-    sweep = SweepFolder(home.sweeps / f"perf-{uuid.uuid4().hex[:6]}")
-    sweep.write_plan(
-        Plan(
-            sweep_id=sweep.sweep_id,
-            experiment="perf",
-            question="",
-            seed=0,
-            repeats=1,
-            trials=(),
-            refused=(),
+    def ratio_to(self, reference: Side) -> float:
+        """Return the median of the ratios of each round to the reference's same round."""
+        return median(
+            own.seconds / other.seconds
+            for own, other in zip(self.rounds, reference.rounds, strict=True)
         )
+
+    def peak_bytes(self, kind: str) -> int:
+        """Return the most resident memory of the processes of a kind; 0: there was none."""
+        return max(cost.peak_bytes.get(kind, 0) for cost in self.rounds)
+
+
+@dataclass(frozen=True)
+class JobCosts:
+    """What the job takes; the first side of each is the reference."""
+
+    large: tuple[Side, ...]
+    floor: tuple[Side, ...]
+
+
+def job_costs(home: Home, rounds: int = 3) -> JobCosts:
+    """Measure the large sweep, the few records and the quick sweep in turn.
+
+    Raises:
+        RuntimeError: a process failed, or DuckDB's answers differ from the job's results.
+    """
+    with _planted(home, LARGE) as large, _planted(home, FEW) as few, _planted(home, QUICK) as quick:
+        ten_million = sum(shape.records for shape in LARGE)
+        sides: list[tuple[str, int, Callable[[], RunCost]]] = [
+            ("DuckDB", ten_million, lambda: _duckdb(large)),
+            ("the job", ten_million, lambda: _job(large, home)),
+            ("the job, Spark running", ten_million, lambda: _warm(large, home)),
+            ("Spark alone", 0, lambda: _spark(home, [])),
+            ("1 trial of 1,000", 1_000, lambda: _job(few, home)),
+            (
+                "21 trials of 90,000",
+                sum(shape.records for shape in QUICK),
+                lambda: _job(quick, home),
+            ),
+        ]
+        costs = [[run() for _, _, run in sides] for _ in range(rounds)]
+        _require_equal(large, quick)
+    measured = tuple(
+        Side(name, records, tuple(of_round))
+        for (name, records, _), of_round in zip(sides, zip(*costs, strict=True), strict=True)
     )
+    return JobCosts(large=measured[:3], floor=measured[3:])
+
+
+@contextmanager
+def _planted(home: Home, shapes: Sequence[LedgerShape]) -> Iterator[SweepFolder]:
+    root = home.sweeps / f"perf-{uuid.uuid4().hex[:6]}"
     try:
-        for number in range(trials):
-            _plant(sweep, f"{number:03d}-perf00", number, records)
-        begin = time.monotonic()
-        measure(sweep, home)
-        return time.monotonic() - begin
+        yield plant_sweep(root, shapes)
     finally:
-        shutil.rmtree(sweep.root)
+        shutil.rmtree(root, ignore_errors=True)
 
 
-def _plant(sweep: SweepFolder, trial_id: str, number: int, records: int) -> None:
-    """Write a trial in which all records are acknowledged, stored and read within milliseconds."""
-    seq = np.arange(records, dtype=np.int64)
-    intended = seq * SPACING_NS
-    latency = np.random.default_rng(number).gamma(2, 3_000_000, records).astype(np.int64)
-    partition = (seq % 6).astype(np.int32)
-    columns = {
-        "producer": np.zeros(records, np.int32),
-        "consumer": np.zeros(records, np.int32),
-        "generation": np.zeros(records, np.int32),
-        "seq": seq,
-        "key": seq % 64,
-        "intended_ns": intended,
-        "sent_ns": intended,
-        "settled_ns": intended + latency,
-        "received_ns": intended + latency,
-        "outcome": pa.array(["acked"])
-        .dictionary_encode()
-        .take(pa.array(np.zeros(records, np.int8))),
-        "error": np.zeros(records, np.int32),
-        "partition": partition,
-        "offset": seq // 6,
-        "timestamp_ms": intended // 1_000_000,
-        "intact": np.ones(records, np.bool_),
-        "leader_epoch": np.zeros(records, np.int32),
-        "visible": np.ones(records, np.bool_),
-        "transaction": pa.nulls(records, pa.int64()),
+def _duckdb(sweep: SweepFolder) -> RunCost:
+    return run_sampled([sys.executable, duckdb_reference.__file__, str(sweep.root)])
+
+
+def _job(sweep: SweepFolder, home: Home) -> RunCost:
+    with _arguments(home) as (work, java_options):
+        return run_sampled(
+            [
+                sys.executable,
+                "-m",
+                "spark_jobs.measure",
+                str(sweep.root),
+                f"--work={work}",
+                f"--java-options={java_options}",
+            ],
+            REPOSITORY,
+            _environment(home),
+        )
+
+
+def _warm(sweep: SweepFolder, home: Home) -> RunCost:
+    """Return the cost of the second measurement in one application, with the memory of both."""
+    cost = _spark(home, [str(sweep.root), "2"])
+    return replace(cost, seconds=json.loads(cost.output.splitlines()[-1])[1])
+
+
+def _spark(home: Home, arguments: Sequence[str]) -> RunCost:
+    with _arguments(home) as options:
+        command = [sys.executable, spark_session.__file__, *options, *arguments]
+        return run_sampled(command, REPOSITORY, _environment(home))
+
+
+@contextmanager
+def _arguments(home: Home) -> Iterator[tuple[str, str]]:
+    """Yield a folder for Spark's files, and the options of its JVM."""
+    cache = spark_startup_cache(home.cache, JAVA_OPTIONS)
+    with tempfile.TemporaryDirectory(prefix="perf-spark-", ignore_cleanup_errors=True) as work:
+        yield work, quote_java_options([*JAVA_OPTIONS, *cache.options])
+
+
+def _environment(home: Home) -> dict[str, str]:
+    return {
+        **java_environment(os.environ),
+        "JAVA_HOME": str(spark_java_home(home.cache)),
+        "PYTHONPATH": str(REPOSITORY),
     }
-    tables = {name: _table(columns, TABLES[name]) for name in ("attempts", "log", "reads")}
-    partial = sweep.partial(trial_id)
-    partial.mkdir(parents=True)
-    end_ns = int(intended[-1]) + SPACING_NS
-    producer = a_record().producers[0].model_copy(update={"records": records})
-    record = a_record(
-        sweep_id=sweep.sweep_id,
-        trial_id=trial_id,
-        order=number,
-        partitions=6,
-        producers=(producer,),
-        end_offsets={number: int((partition == number).sum()) for number in range(6)},
-        phases=Phases(
-            load_begin_ns=0,
-            load_end_ns=end_ns,
-            settled_ns=end_ns + 10**9,
-            healthy_ns=end_ns + 10**9,
-        ),
-    )
-    seal(
-        partial,
-        sweep.trial(trial_id),
-        record,
-        {**tables, **{name: no_rows()[name] for name in ("transactions", "events", "epochs")}},
-    )
 
 
-def _table(columns: dict[str, object], schema: pa.Schema) -> pa.Table:
-    return pa.table(
-        [pa.array(columns[field.name]).cast(field.type) for field in schema], schema=schema
-    )
+def _require_equal(*sweeps: SweepFolder) -> None:
+    lines = [
+        line
+        for sweep in sweeps
+        for line in duckdb_reference.differences(sweep.root, duckdb_reference.answer(sweep.root))
+    ]
+    if lines:
+        raise RuntimeError("DuckDB and the job disagree: " + "; ".join(lines))
