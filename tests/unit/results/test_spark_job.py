@@ -1,5 +1,6 @@
 """The Spark job as a process: an interrupt leaves no process behind."""
 
+import os
 import signal
 import sys
 import threading
@@ -9,11 +10,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+from support.builders.sweep_folders import plant_sweep
+from support.command_line import ackbench
 
 from experiments.results import spark_job
 from infra.errors import WaitTimeout
 from infra.machine.home import Home
 from infra.process.waiting import wait_until
+from spark_jobs.planted import PlantedAttempt, PlantedTrial
 
 
 @pytest.fixture
@@ -74,3 +78,32 @@ def _interrupt_when_running(job_log: Path) -> Iterator[None]:
     finally:
         thread.join()
         signal.signal(signal.SIGINT, handler)
+
+
+def test_master_and_settings_of_the_command_line_reach_the_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The job's own line is the command's error: one line, exit code 2, no results."""
+    monkeypatch.setenv("ACKBENCH_HOME", str(tmp_path))
+    for variable in (spark_job.MASTER_VARIABLE, spark_job.SETTINGS_VARIABLE):
+        monkeypatch.setenv(variable, "")  # restored after the test
+    sweep = plant_sweep(Home(tmp_path), PlantedTrial("000-planted", [PlantedAttempt(0, 0)]))
+    command = ("measure", sweep.sweep_id, "--master", "sc://host", "--conf", "spark.a=1")
+    refused = ackbench(*command)
+    assert refused.exit_code == 2
+    assert refused.output.startswith("ackbench: master sc://host: Spark Connect is not supported")
+    assert len(refused.output.splitlines()) == 1
+    assert not sweep.results.exists()
+    assert os.environ[spark_job.MASTER_VARIABLE] == "sc://host"  # as a DAG's tasks inherit it
+    assert spark_job._spark_arguments() == ["--master=sc://host", "--conf=spark.a=1"]
+
+
+@pytest.mark.parametrize("setting", ["spark.a", "executor.memory=2g"])
+@pytest.mark.parametrize("command", [("run", "quick"), ("measure", "quick")])
+def test_a_setting_of_another_form_is_refused_before_anything_starts(
+    command: tuple[str, str], setting: str
+) -> None:
+    """The message has the setting and an example."""
+    refused = ackbench(*command, "--conf", setting)
+    assert refused.exit_code == 2
+    assert refused.output.startswith(f"ackbench: --conf {setting}: give a setting of Spark")
