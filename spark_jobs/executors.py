@@ -48,7 +48,7 @@ def send_package(context: SparkContext, work: Path) -> None:
     context.addPyFile(str(target))
 
 
-def explain_failure(text: str, python: str) -> str | None:
+def explain_failure(text: str, python: str = "python3") -> str | None:
     """Return why an executor could not run the job, in one line; `None`: not for a known reason.
 
     Args:

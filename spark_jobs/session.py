@@ -31,7 +31,7 @@ from spark_jobs.configuration import (
     is_local,
     spark_home,
 )
-from spark_jobs.executors import ROOT, send_package
+from spark_jobs.executors import ROOT, explain_failure, send_package
 
 JVM_EXIT_TIMEOUT_S: Final = 120
 """Long, because a JVM that trains a start-up cache (JEP 514) writes it at its exit."""
@@ -82,7 +82,8 @@ def spark_context(request: ContextRequest) -> Iterator[SparkContext]:
     start = _submitted_context if "PYSPARK_GATEWAY_PORT" in os.environ else _own_context
     with start(request) as context:
         if not is_local(str(context.master)):
-            send_package(context, request.work)
+            with _start_errors():
+                send_package(context, request.work)
         yield context
 
 
@@ -211,10 +212,18 @@ def _first_error(log: Path, begin_bytes: int) -> str | None:
 
 def _create(gateway: JavaGateway, conf: SparkConf | None = None) -> SparkContext:
     """Create the context in the gateway's JVM, which has read Spark's configuration."""
-    try:
+    with _start_errors():
         return SparkContext(conf=conf, gateway=gateway)
+
+
+@contextmanager
+def _start_errors() -> Iterator[None]:
+    """Turn the refusal of a setting, or of the application by the master, into one line."""
+    try:
+        yield
     except (Py4JError, PySparkException) as error:
-        raise SparkSetupError(f"Spark did not start: {_message(error)}") from error
+        reason = explain_failure(str(error)) or f"Spark did not start: {_message(error)}"
+        raise SparkSetupError(reason) from None
 
 
 def _message(error: Exception) -> str:
