@@ -38,7 +38,11 @@ def test_a_sweep_is_measured_when_the_service_was_killed(tmp_path: Path) -> None
     home, sweep = Home(tmp_path / "home"), SweepFolder(tmp_path / "sweep")
     PlantedTrial("000-planted", [PlantedAttempt(0, 0)]).plant(sweep.root)
     with measuring_service(home):
-        (service,) = psutil.Process().children()
+        (service,) = (
+            child
+            for child in psutil.Process().children()
+            if "spark_jobs.service" in child.cmdline()
+        )  # the tests' own JVM is a child, too
         service.kill()
         service.wait()
         measure(sweep, home)
