@@ -216,16 +216,27 @@ def run_trial(sweep_id: str, trial_id: str) -> None:
 def measure(sweep_id: str) -> None:
     """Compute the results from the ledgers of all complete trials, if there are any.
 
+    On a Spark cluster, a published sweep is measured in its store: the executors cannot read this
+    machine's folder.
+
     Raises:
         InputError, HarnessError: a ledger is incomplete, or Spark failed.
     """
     from experiments.results import spark_job
+    from experiments.sweep import published
 
-    sweep = _sweep(sweep_id)
+    sweep, home = _sweep(sweep_id), Home.from_environment()
     with _step("measure", sweep, "measuring the ledgers with Spark"):
-        if any(True for _ in sweep.complete_trials()):
-            with _machine_lock(sweep, "measure"):
-                spark_job.measure(sweep, Home.from_environment())
+        if not any(True for _ in sweep.complete_trials()):
+            return
+        store = published.published_location(sweep) if spark_job.is_on_cluster() else None
+        with _machine_lock(sweep, "measure"):
+            if store is None:
+                spark_job.measure(sweep, home)
+                return
+            published.publish_sweep(sweep, store)
+            spark_job.measure_location(store.uri, home, sweep.sweep_id)
+            published.fetch_results(sweep, store)
 
 
 def report(sweep_id: str) -> None:

@@ -72,6 +72,11 @@ def configure_spark(master: str | None, settings: Sequence[str]) -> None:
         os.environ[SETTINGS_VARIABLE] = "\n".join(settings)
 
 
+def is_on_cluster() -> bool:
+    """Return whether `configure_spark` or the environment names a master that is not local."""
+    return not os.environ.get(MASTER_VARIABLE, "local").startswith("local")
+
+
 def measure(sweep: SweepFolder, home: Home) -> None:
     """Compute the sweep's `results/` from its ledgers; on failure the existing results stay.
 

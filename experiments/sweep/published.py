@@ -174,6 +174,17 @@ def publish_sweep(sweep: SweepFolder, target: Location) -> None:
     sweep.unpublished.unlink(missing_ok=True)
 
 
+def fetch_results(sweep: SweepFolder, source: Location) -> None:
+    """Copy the results of a published sweep into its folder on this machine.
+
+    Raises:
+        StorageError: a file cannot be read.
+    """
+    with _storage_errors():
+        names = [name for name in source.list_files() if name.startswith("results/")]
+        _download(source, sweep.root, names)
+
+
 def note_failure(sweep: SweepFolder, error: StorageError) -> None:
     """Record why an upload failed, until `publish_sweep` has uploaded everything."""
     replace_file(sweep.unpublished, f"{error}\n")

@@ -16,6 +16,7 @@ from experiments.ledger.location import Location, open_location
 from experiments.orchestration import services, steps
 from experiments.orchestration.environment import airflow_environment
 from experiments.orchestration.machine_lock import LOCK_FILE, hold_machine_lock
+from experiments.results import spark_job
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.published import keep_store, note_failure
 from infra.errors import MachineError, WaitTimeout
@@ -99,6 +100,29 @@ def test_a_sealed_trial_is_published_before_the_next_one(
     sweep.report.write_text("page")
     steps.verify(sweep.sweep_id)
     assert {"plan.json", "report.html"} <= target.list_files().keys()
+
+
+def test_on_a_spark_cluster_a_published_sweep_is_measured_in_its_store(
+    world: FakeInfrastructure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The executors cannot read this machine's folder; the results are copied into it."""
+    sweep, target = a_stored_sweep(world, tmp_path / "store")
+
+    def measured(location: str, _home: Home, _name: str) -> None:
+        assert (location, "trials/000-abcdef/trial.json" in target.list_files()) == (
+            target.uri,
+            True,
+        )
+        results = Path(target.path, "results")
+        results.mkdir()
+        (results / "trials.parquet").write_bytes(b"measured there")
+
+    monkeypatch.setattr(spark_job, "measure_location", measured)
+    monkeypatch.setenv(spark_job.MASTER_VARIABLE, "spark://127.0.0.1:7077")
+    steps.plan_sweep({"experiment": "quick", "sweep_id": sweep.sweep_id})
+    steps.run_next_trial(sweep.sweep_id, lambda _: None)
+    steps.measure(sweep.sweep_id)
+    assert (sweep.results / "trials.parquet").read_bytes() == b"measured there"
 
 
 def test_a_store_that_refuses_uploads_stops_no_trial(
