@@ -25,7 +25,6 @@ from spark_jobs.io.columns import (
     IntColumn,
 )
 from spark_jobs.measures.fates import NOT_ATTEMPTED, RecordFates
-from spark_jobs.measures.order import stream_numbers
 
 ANOMALOUS_RECORDS: Final = pa.schema(
     [
@@ -256,22 +255,25 @@ def appended_ranges(log: LogRows) -> pa.Table:
     """
     rows = np.flatnonzero(log.record != NO_NUMBER)
     columns = (log.partition[rows], log.producer[rows], log.leader_epoch[rows])
-    stream = stream_numbers(*columns)
-    numbers, first, of_row = np.unique(stream, return_index=True, return_inverse=True)
-    low, high = np.full(len(numbers), np.iinfo(np.int64).max), np.full(len(numbers), NULL)
-    np.minimum.at(low, of_row, log.seq[rows])
-    np.maximum.at(high, of_row, log.seq[rows])
-    partition, producer, epoch = (column[first] for column in columns)
-    return pa.table(
+    changes = np.zeros(len(rows), bool)
+    changes[:1] = True
+    for column in columns:
+        changes[1:] |= column[1:] != column[:-1]
+    # An epoch appends many rows in turn: of each such run, only the lowest and the highest seq.
+    begins = np.flatnonzero(changes)
+    partition, producer, epoch = (column[begins] for column in columns)
+    seq = log.seq[rows]
+    runs = pa.table(
         [
             pa.array(partition),
             pa.array(producer),
             pa.array(epoch, mask=epoch == NO_NUMBER),
-            pa.array(low),
-            pa.array(high),
+            pa.array(np.minimum.reduceat(seq, begins) if len(begins) else seq),
+            pa.array(np.maximum.reduceat(seq, begins) if len(begins) else seq),
         ],
         schema=APPENDED_RANGES,
     )
+    return merge_ranges(runs, APPENDED_RANGES.empty_table())
 
 
 def merge_ranges(one: pa.Table, other: pa.Table) -> pa.Table:

@@ -11,7 +11,7 @@ none, from the first time at which an answer was given up.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -23,6 +23,10 @@ from spark_jobs.io.arrays import Attempts, Reads
 from spark_jobs.io.columns import ACKED_CODE, NO_NUMBER, NULL, BoolColumn, IntColumn
 
 SLOT_NS: Final = 1_000_000
+_LATEST: Final = int(np.iinfo(np.int64).max)
+_MOST_EMPTY: Final = 4
+_SPARE_CELLS: Final = 1 << 16
+"""Cells of a millisecond are used up to so many per answer, and so many in any case."""
 
 
 @dataclass(frozen=True)
@@ -43,10 +47,7 @@ class Answers:
     @classmethod
     def of(cls, answered_ns: IntColumn, due_ns: int, first_due_ns: int) -> Answers:
         """Return the answers at some times, in any order."""
-        ordered = np.sort(answered_ns)
-        begins = np.flatnonzero(np.diff(ordered // SLOT_NS, prepend=NULL))
-        ends = np.append(begins[1:], len(ordered))[: len(begins)] - 1
-        return cls(ordered[begins], ordered[ends], len(ordered), due_ns, first_due_ns)
+        return cls(*_sorted_times(answered_ns), due_ns, first_due_ns)
 
     def merge(self, other: Answers) -> Answers:
         """Return the answers of two units of a trial to the same side."""
@@ -99,14 +100,64 @@ def _by_partition(
     answered: BoolColumn,
     due_ns: IntColumn,
 ) -> AnswersBySide:
-    return {
-        (number, side): Answers.of(
-            answered_ns[rows] if answered[rows].all() else answered_ns[rows][answered[rows]],
-            int(due_ns[rows].max()),
-            int(due_ns[rows].min()),
+    known = partition != NO_NUMBER
+    if not known.all():
+        partition, answered_ns, answered, due_ns = (
+            column[known] for column in (partition, answered_ns, answered, due_ns)
         )
-        for number, rows in rows_by_number(partition)
+    if not len(partition):
+        return {}
+    partitions = int(partition.max()) + 1
+    latest_ns, earliest_ns = np.full(partitions, NULL), np.full(partitions, _LATEST)
+    np.maximum.at(latest_ns, partition, due_ns)
+    np.minimum.at(earliest_ns, partition, due_ns)
+    if not answered.all():
+        partition, answered_ns = partition[answered], answered_ns[answered]
+    times = _times_by_partition(partition, answered_ns, partitions)
+    return {
+        (number, side): Answers(*times(number), int(latest_ns[number]), int(earliest_ns[number]))
+        for number in np.flatnonzero(latest_ns != NULL).tolist()
     }
+
+
+_Times = tuple[IntColumn, IntColumn, int]
+"""The first and the last answer of each millisecond, and the number of all."""
+
+
+def _times_by_partition(
+    partition: IntColumn, answered_ns: IntColumn, partitions: int
+) -> Callable[[int], _Times]:
+    """Return a function from a partition to the times of its answers.
+
+    A cell for each partition and millisecond is filled in one pass, without sorting. If the times
+    are so far apart that most cells would be empty, the answers are sorted.
+    """
+    if not len(answered_ns):
+        return lambda _: (answered_ns, answered_ns, 0)
+    slot = answered_ns // SLOT_NS
+    begin = int(slot.min())
+    width = int(slot.max()) - begin + 1
+    if width * partitions > _MOST_EMPTY * len(answered_ns) + _SPARE_CELLS:
+        return lambda number: _sorted_times(answered_ns[partition == number])
+    cell = partition * np.int64(width) + (slot - begin)
+    first, last = np.full(partitions * width, _LATEST), np.full(partitions * width, NULL)
+    np.minimum.at(first, cell, answered_ns)
+    np.maximum.at(last, cell, answered_ns)
+    counts = np.bincount(partition, minlength=partitions)
+
+    def times(number: int) -> _Times:
+        cells = slice(number * width, (number + 1) * width)
+        occupied = last[cells] != NULL
+        return first[cells][occupied], last[cells][occupied], int(counts[number])
+
+    return times
+
+
+def _sorted_times(answered_ns: IntColumn) -> _Times:
+    ordered = np.sort(answered_ns)
+    begins = np.flatnonzero(np.diff(ordered // SLOT_NS, prepend=NULL))
+    ends = np.append(begins[1:], len(ordered))[: len(begins)] - 1
+    return ordered[begins], ordered[ends], len(ordered)
 
 
 def rows_by_number(numbers: IntColumn) -> Iterator[tuple[int, IntColumn]]:
