@@ -14,6 +14,7 @@ from typing import Final
 
 import pyarrow as pa
 from mutations.mutator import Mutant
+from support.measured import shrink_row_groups
 from support.reference.results import PlainTrial, plain_result
 from support.reference.spark_results import to_plain_trials
 
@@ -38,7 +39,7 @@ class Planted:
     def of(cls, trials: Sequence[PlantedTrial], sweep: Path) -> Planted:
         """Write the trials' ledgers, and compute their reference results."""
         for trial in trials:
-            trial.plant(sweep)
+            shrink_row_groups(trial.plant(sweep))
         return cls(trials, sweep, {trial.trial_id: plain_result(trial) for trial in trials})
 
 
