@@ -24,6 +24,8 @@ NOT_RELOADED: Final = frozenset({"spark_jobs.planted"})
 """Modules of which the test itself holds objects."""
 UNIT_RECORDS: Final = 3
 """Small units, so that almost every planted trial is divided into several."""
+DIVIDED: Final = 3
+"""One trial of so many is measured in units as well: their files take most of a mutant's time."""
 
 
 @dataclass(frozen=True)
@@ -32,13 +34,13 @@ class Planted:
 
     trials: Sequence[PlantedTrial]
     sweep: Path
-    """The folder with the same trials' sealed ledgers."""
+    """The folder with some of the trials' sealed ledgers."""
     truth: Mapping[str, PlainTrial]
 
     @classmethod
     def of(cls, trials: Sequence[PlantedTrial], sweep: Path) -> Planted:
         """Write the trials' ledgers, and compute their reference results."""
-        for trial in trials:
+        for trial in trials[::DIVIDED]:
             shrink_row_groups(trial.plant(sweep))
         return cls(trials, sweep, {trial.trial_id: plain_result(trial) for trial in trials})
 
@@ -59,7 +61,7 @@ def how_caught(mutant: Mutant, planted: Planted) -> str | None:
 
 
 def _results(planted: Planted) -> Iterator[Mapping[str, PlainTrial]]:
-    """Yield each trial's results as measured in one unit, then of all trials in small units."""
+    """Yield each trial's results as measured in one unit, then those of some in small units."""
     for trial in planted.trials:
         yield to_plain_trials(measure_in_memory(trial))
     yield to_plain_trials(measure_in_units(planted.sweep))
