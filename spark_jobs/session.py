@@ -57,10 +57,6 @@ _SETTINGS: Final = {
     "spark.ui.retainedJobs": "1",
     "spark.ui.retainedStages": "1",
     "spark.ui.retainedTasks": "1",
-    # A task allocates columns of tens of megabytes again and again. Without these, each would be
-    # given back to the kernel and cleared anew, which takes a third of the task's time.
-    "spark.executorEnv.MALLOC_MMAP_MAX_": "0",
-    "spark.executorEnv.MALLOC_TRIM_THRESHOLD_": str(1 << 40),
 }
 _LOCAL_SETTINGS: Final = {
     "spark.driver.bindAddress": LOOPBACK,
