@@ -11,7 +11,7 @@ from experiments.faults import FAULTS
 from experiments.faults.composition.composite import effects_of
 from experiments.faults.core.effects import FaultEffects, Topology
 from experiments.ledger.record import Frozen
-from experiments.sweep.plan import Commit, FaultRequest, TrialSpec
+from experiments.sweep.plan import ClientKind, ClusterNeed, Commit, FaultRequest, TrialSpec
 from experiments.sweep.retention import Retention, resolve_retention
 from infra.kafka.broker_settings import broker_heartbeat_interval_ms, broker_session_timeout_ms
 from infra.kafka.zookeeper import TICK_MS
@@ -27,6 +27,14 @@ class Circumstances(Frozen):
 
     acks: str
     """`0`, `1` or `all`."""
+    client: ClientKind = "librdkafka"
+    """The client under test."""
+    kafka_version: str | None = None
+    """Of the brokers; `None`: unknown, as of an external cluster."""
+    transaction_version: int | None = None
+    """Level of the feature `transaction.version` (KIP-890); `None`: unknown."""
+    eligible_leader_replicas: int | None = None
+    """Level of the feature `eligible.leader.replicas.version` (KIP-966); `None`: unknown."""
     idempotent: bool
     transactional: bool = False
     """The producer uses transactions; librdkafka then requires acks=all and idempotence."""
@@ -174,6 +182,8 @@ def circumstances_of(spec: TrialSpec) -> Circumstances:
     client = client_choice(spec).producer_settings(spec.producer)
     node = spec.cluster.settings()
     return Circumstances(
+        client=spec.client,
+        **_of_cluster(spec.cluster),
         **_of_client(client),
         socket_timeout_ms=request_timeout_ms(spec),
         **_of_topic(spec.topic, node),
@@ -205,6 +215,20 @@ def _fault_effects(fault: FaultRequest, topology: Topology) -> FaultEffects:
     if any(leaf.kind not in FAULTS for leaf in fault.leaves()):
         return FaultEffects(kind=fault.kind, known=False, may_affect_leader=True)
     return effects_of(fault, topology)
+
+
+def _of_cluster(cluster: ClusterNeed) -> dict[str, str | int | None]:
+    """Return the version and the feature levels; a version without a feature has level 0 of it.
+
+    Those of an external cluster are unknown.
+    """
+    if cluster.external:
+        return {}
+    return {
+        "kafka_version": cluster.kafka_version,
+        "transaction_version": cluster.features.get("transaction.version", 0),
+        "eligible_leader_replicas": cluster.features.get("eligible.leader.replicas.version", 0),
+    }
 
 
 def _of_client(client: Mapping[str, str]) -> dict[str, str | float | bool]:
