@@ -10,6 +10,7 @@ from typing import Final
 from experiments.ledger.record import Cell, Scalar
 from experiments.messages.phrases import format_count
 from experiments.results import wording
+from experiments.results.changed_settings import changed_setting_lines
 from experiments.results.models import CellResult, SweepResults
 from experiments.sweep.cell_names import FAULT_AXIS, setting_text, value_text
 from experiments.verdicts.contract import Guarantee
@@ -48,6 +49,8 @@ class Matrix:
     """The settings of every row that does not state others, without fault and column axes."""
     violations: tuple[str, ...]
     """One line per violated guarantee."""
+    changed_settings: tuple[str, ...] = ()
+    """Per sweep and scope, the settings that are not defaults."""
 
     @property
     def verdicts(self) -> Counter[Verdict]:
@@ -95,7 +98,19 @@ def matrix_of(sweeps: Sequence[SweepResults]) -> Matrix:
             for sweep in sweeps
             for note in wording.violation_notes(sweep)
         ),
+        changed_settings=tuple(_changed_settings(sweeps)),
     )
+
+
+def _changed_settings(sweeps: Sequence[SweepResults]) -> Iterator[str]:
+    """Yield the lines that sweeps share once, with the experiments that they hold for."""
+    experiments: dict[str, dict[str, None]] = {}
+    for sweep in sweeps:
+        for line in changed_setting_lines(sweep.changed_settings):
+            experiments.setdefault(line, {})[sweep.experiment] = None
+    everywhere = {sweep.experiment for sweep in sweeps}
+    for line, names in experiments.items():
+        yield line if names.keys() == everywhere else f"{', '.join(names)}: {line}"
 
 
 def column_heads(matrix: Matrix) -> tuple[str, ...]:
@@ -128,6 +143,7 @@ def matrix_notes(matrix: Matrix) -> Iterator[str]:
     )
     if common:
         yield f"unless a row says otherwise: {common}"
+    yield from matrix.changed_settings
     yield wording.LEGEND
     cells = sum(cell is not None for row in matrix.rows for cell in row.cells)
     counts = matrix.verdicts

@@ -23,6 +23,8 @@ from infra.kafka.versions import parse_version, supports_zookeeper
 MAX_NODES: Final = 9
 ENSEMBLE_SIZES: Final = (1, 3)
 """Allowed numbers of ZooKeeper servers; the first is the default."""
+DEDICATED_CONTROLLERS: Final = 3
+"""Default number of dedicated controllers of a cluster with several brokers."""
 CLUSTER_AXES: Final = (
     "nodes",
     "kafka.version",
@@ -47,7 +49,19 @@ def cluster_values(experiment: Experiment, axes: Mapping[str, Scalar]) -> dict[s
     }
     if values["coordination"] == "zookeeper" and values["zookeeper.nodes"] is None:
         values["zookeeper.nodes"] = ENSEMBLE_SIZES[0]
+    if values["controllers"] is None:
+        values["controllers"] = default_controllers(values["nodes"], values["coordination"])
     return values
+
+
+def default_controllers(nodes: Scalar, coordination: Scalar) -> int:
+    """Return the number of dedicated controllers of a cell that does not specify it.
+
+    Kafka's documentation calls combined brokers and controllers "not recommended in critical
+    deployment environments" (https://kafka.apache.org/documentation/#kraft_role). A single node
+    is for development, and combined.
+    """
+    return DEDICATED_CONTROLLERS if nodes != 1 and coordination == "kraft" else 0
 
 
 def resolve_cluster(

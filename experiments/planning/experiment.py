@@ -83,8 +83,11 @@ class Experiment(_Section):
     """
     coordination: Text = "kraft"
     """Where the metadata is kept: `kraft` or `zookeeper`."""
-    controllers: WholeNumber = Field(default=0, ge=0, le=9)
-    """Number of dedicated controllers; 0: each broker is also a controller."""
+    controllers: WholeNumber | None = Field(default=None, ge=0, le=9)
+    """Number of dedicated controllers; 0: each broker is also a controller (combined mode).
+
+    `None`: see `experiments.planning.cluster.default_controllers`.
+    """
     zookeeper_nodes: WholeNumber | None = Field(default=None, alias="zookeeper.nodes")
     eligible_leader_replicas: WholeNumber | None = Field(
         default=None, alias="eligible.leader.replicas.version"

@@ -27,7 +27,7 @@ from infra.errors import InputError
 
 UNKNOWN_VERSION: Final = "unknown"
 """The Kafka version of an external cluster: no broker reports it."""
-_FILE_DEFAULTS: Final = {"nodes": 3, "coordination": "kraft", "controllers": 0}
+_FILE_DEFAULTS: Final = {"nodes": 3, "coordination": "kraft", "controllers": None}
 """Values of keys that the file leaves out.
 
 `kafka.version` may be set: it only decides which topic properties are known.

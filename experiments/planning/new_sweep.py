@@ -62,6 +62,13 @@ def new_sweep(
     planned = plan_experiment(experiment, new_sweep_id(experiment.name), source=name_or_file)
     if experiment.cluster == "external":
         planned = _plan_on_external_cluster(experiment, planned, source=name_or_file)
+    elif experiment.controllers is None and not has_memory(planned, home):
+        experiment = experiment.model_copy(update={"controllers": 0})
+        planned = plan_experiment(experiment, planned.sweep_id, source=name_or_file)
+        (notify or _discard)(
+            "This machine has not enough memory for dedicated controllers: "
+            "each broker is also a controller (combined mode)."
+        )
     check_machine(planned, home)
     if notify:
         prepare_kafka(planned, home, notify)
@@ -103,6 +110,12 @@ def _plan_on_external_cluster(experiment: Experiment, planned: Plan, source: str
         cluster = trial.cluster.model_copy(update={"broker": dict(reported.settings)})
         trials.append(trial.model_copy(update={"cluster": cluster}))
     return planned.model_copy(update={"trials": tuple(trials)})
+
+
+def has_memory(planned: Plan, home: Home) -> bool:
+    """Return whether this machine has the memory that a plan needs."""
+    available = this_machine(home.root).memory_bytes
+    return available is None or resource_needs(planned).memory_bytes <= available
 
 
 def check_machine(planned: Plan, home: Home) -> None:

@@ -18,6 +18,7 @@ from experiments.report.drawing import set_matplotlib_cache
 from experiments.report.finding_plots import plot_chart
 from experiments.report.settings import differing_settings, effective_settings
 from experiments.report.trials import trials_by_cell
+from experiments.results.changed_settings import changed_setting_lines
 from experiments.results.models import SweepResults
 from experiments.results.tables import refusal_lines
 from experiments.results.trials import LATE_MS
@@ -213,6 +214,7 @@ def _template_values(data: ReportData) -> dict[str, Any]:
         "exceptions": tuple(_exceptions(results)),
         "refusals": refusal_lines(results.cells),
         "settings": settings,
+        "changed_settings": tuple(changed_setting_lines(results.changed_settings)),
         "differing": differing_settings(settings, [cell.cell for cell in run]),
         "versions": dict(_versions(data)),
         "machine": data.machine,

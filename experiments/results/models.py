@@ -263,6 +263,21 @@ class CellResult(Frozen):
     """A verdict per guarantee; empty if the cell was refused."""
 
 
+class ChangedSetting(Frozen):
+    """A setting that differs from the default of the client or of Kafka, and is no axis."""
+
+    scope: str
+    """`producer`, `consumer`, `topic`, `brokers` or `features`.
+
+    Where a sweep compares clients, the scope begins with the client: `java producer`.
+    """
+    name: str
+    values: tuple[str, ...]
+    """One value, or several if it depends on the cell."""
+    default: str | None
+    """Null: Kafka does not document one."""
+
+
 class SweepResults(Frozen):
     """The results of a sweep."""
 
@@ -279,6 +294,8 @@ class SweepResults(Frozen):
     unmeasured: tuple[str, ...]
     """Complete trials that are not in `results/`; `ackbench measure` computes it again."""
     harness: HarnessCheck = HarnessCheck()
+    changed_settings: tuple[ChangedSetting, ...] = ()
+    """What was not left at its default."""
 
     def to_json(self) -> str:
         """Return the JSON of `ackbench show --json`; equal results give equal text."""

@@ -11,6 +11,7 @@ from experiments.errors import LedgerError
 from experiments.ledger.record import TrialRecord
 from experiments.ledger.validation import InvalidLedger, sealed_folders, validate_trial
 from experiments.results.cells import cell_results
+from experiments.results.changed_settings import changed_settings
 from experiments.results.judgements import harness_check, named_records, with_judgements
 from experiments.results.models import SweepResults
 from experiments.results.rows import ResultRows, read_table
@@ -61,6 +62,7 @@ def read_results(sweep: SweepFolder) -> SweepResults:
         pending=tuple(spec.trial_id for spec in plan.trials if spec.trial_id not in known),
         unmeasured=tuple(sorted(records.keys() - rows.trials.keys())),
         harness=harness,
+        changed_settings=changed_settings(plan.trials),
     )
 
 

@@ -17,6 +17,7 @@ from rich.text import Text
 from experiments.ledger.record import Cell
 from experiments.messages.phrases import plural
 from experiments.results import wording
+from experiments.results.changed_settings import changed_setting_lines
 from experiments.results.models import CellResult, MedianAndMax, SweepResults
 from experiments.sweep.cell_names import CORE_AXES, FAULT_AXIS, axis_name, value_text
 from experiments.verdicts.contract import Guarantee
@@ -121,7 +122,9 @@ def print_cells(console: Console, rows: Sequence[CellResult]) -> None:
 
 
 def print_notes(console: Console, results: SweepResults) -> None:
-    """Print the notes of `wording.result_notes`, violations in red."""
+    """Print the settings that are not defaults, then `wording.result_notes`, violations in red."""
+    for line in changed_setting_lines(results.changed_settings):
+        print_text(console, line, wrap=console.is_terminal)
     for note in wording.result_notes(results):
         style = "bold red" if note.violated else None
         print_text(console, note.text, wrap=console.is_terminal, style=style)

@@ -184,6 +184,7 @@ _AMOUNTS: Final = (
     "pause_ms",
     "followers_out_of_sync",
     "nodes_isolated",
+    "controllers_failed",
     "requests_held_ms",
 )
 _PARALLEL_RULES: Final[Mapping[str, _Rule]] = MappingProxyType(

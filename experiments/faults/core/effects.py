@@ -74,6 +74,11 @@ class Topology(Frozen):
         )
 
     @property
+    def dedicated_controllers(self) -> int:
+        """The number of controllers that are not brokers."""
+        return self.other_nodes - self.zookeepers
+
+    @property
     def majority(self) -> int:
         """The smallest number of brokers that is more than half of them."""
         return self.nodes // 2 + 1
@@ -87,7 +92,7 @@ class FaultEffects(Frozen):
     known: bool = True
     """`False`: the effects of this fault are unknown, so no guarantee can be derived."""
     nodes_down: int = 0
-    """How many nodes are down at the same time."""
+    """How many brokers are down at the same time."""
     power_loss: bool = False
     """Nodes that go down also lose what their operating systems had not written to disk."""
     loses_synced_data: bool = False
@@ -95,13 +100,16 @@ class FaultEffects(Frozen):
     corrupts_records: bool = False
     """Stored records change on the disk of the leader that serves them."""
     nodes_paused: int = 0
-    """How many nodes stop responding for a while with their connections open (SIGSTOP, a slow
+    """How many brokers stop responding for a while with their connections open (SIGSTOP, a slow
     disk)."""
     pause_ms: float = 0
     """For how long these nodes do not respond."""
     nodes_isolated: int = 0
-    """How many nodes run, but are cut off from the majority of the others, or reached so badly that
-    the controller may fence them."""
+    """How many brokers run, but are cut off from the majority of the others, or reached so badly
+    that the controller may fence them."""
+    controllers_failed: int = 0
+    """How many dedicated controllers are down, paused or isolated at the same time. Controllers
+    that are brokers too count as nodes."""
     clients_cut_off: bool = False
     """Clients do not reach a node that may lead, or reach it badly."""
     responses_lost: bool = False

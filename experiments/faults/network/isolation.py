@@ -215,12 +215,25 @@ def _follower_effects(
     )
 
 
+def _controller_effects(
+    kind: str, parameters: PartitionParameters, topology: Topology
+) -> FaultEffects:
+    """Return the effects. A dedicated controller leads no partition."""
+    effects = _isolation_effects(kind, parameters, topology)
+    if not topology.dedicated_controllers:
+        return effects
+    return effects.model_copy(
+        update={"nodes_isolated": 0, "controllers_failed": 1, "may_affect_leader": False}
+    )
+
+
 def _split_effects(kind: str, parameters: SplitParameters, topology: Topology) -> FaultEffects:
     clients_cut_off = parameters.clients != "both"
     longest_ms = (parameters.lasts_s + parameters.patience_s) * 1000
     return _isolation_effects(kind, parameters, topology).model_copy(
         update={
             "nodes_isolated": topology.nodes - topology.majority,
+            "controllers_failed": max(0, (topology.dedicated_controllers - 1) // 2),
             "clients_cut_off": clients_cut_off,
             "requests_held_ms": longest_ms if clients_cut_off else 0,
         }
@@ -335,7 +348,7 @@ KINDS: Final = (
         "the active controller is isolated from all other nodes; the clients still reach it",
         PartitionParameters,
         isolate_controller,
-        _isolation_effects,
+        _controller_effects,
         REQUIRED,
         NETWORK,
     ),

@@ -336,6 +336,7 @@ def _kind(selector: TargetSelector, action: Action) -> FaultKind:
             update={
                 "may_affect_leader": selector.may_lead(topology),
                 field: selector.count(topology),
+                "controllers_failed": selector.controllers(topology),
             }
         )
 

@@ -39,6 +39,10 @@ class Targets:
     """The observed partition before the fault."""
 
 
+def _none(_topology: Topology) -> int:
+    return 0
+
+
 @dataclass(frozen=True)
 class TargetSelector:
     """A way to choose the target nodes of a fault."""
@@ -58,11 +62,13 @@ class TargetSelector:
     no_reaction: Callable[[Targets], str]
     """Returns what to report if the cluster does not react."""
     count: Callable[[Topology], int]
-    """Returns how many nodes they are."""
+    """Returns how many brokers they are."""
     may_lead: Callable[[Topology], bool]
     """Returns whether a leader of one of the topic's partitions may be among them."""
     includes_leader: bool
     """Whether the leader of the observed partition is certainly among them."""
+    controllers: Callable[[Topology], int] = _none
+    """Returns how many dedicated controllers they are."""
 
     def find(self, context: FaultContext, parameters: object) -> Targets:
         """Return the targets; wait a moment if there are none.
@@ -233,9 +239,10 @@ CONTROLLER: Final = TargetSelector(
     select=_controller,
     reaction=_controller_reaction,
     no_reaction=lambda targets: kept_controller(targets.before),
-    count=_one,
-    may_lead=_always,
+    count=lambda topology: 0 if topology.dedicated_controllers else 1,
+    may_lead=lambda topology: topology.dedicated_controllers == 0,
     includes_leader=False,
+    controllers=lambda topology: 1 if topology.dedicated_controllers else 0,
 )
 NODE: Final = TargetSelector(
     "node",
@@ -247,10 +254,11 @@ NODE: Final = TargetSelector(
     count=_one,
     may_lead=_always,
     includes_leader=False,
+    controllers=lambda topology: 1 if topology.dedicated_controllers else 0,
 )
 MAJORITY: Final = TargetSelector(
     "majority",
-    "a majority of the nodes, including the leader,",
+    "a majority of the brokers, including the leader,",
     plural=True,
     select=_majority,
     reaction=_majority_reaction,
@@ -261,7 +269,7 @@ MAJORITY: Final = TargetSelector(
 )
 ALL: Final = TargetSelector(
     "all",
-    "all nodes",
+    "all brokers",
     plural=True,
     select=_all,
     reaction=_all_reaction,

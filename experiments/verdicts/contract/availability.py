@@ -96,10 +96,10 @@ RULES: Final = (
     ),
     not_guaranteed(
         "the fault leaves no majority of controllers",
-        lambda c: c.controllers - c.max_dead_nodes <= c.controllers // 2,
+        lambda c: c.controllers - c.max_failed_controllers <= c.controllers // 2,
         "without a majority of the controllers, no node can be fenced and no leader elected",
         KIP_595,
-        "{c.max_dead_nodes} dead at once, {c.controllers} controllers",
+        "{c.max_failed_controllers} failed at once, {c.controllers} controllers",
     ),
     not_guaranteed(
         "fewer replicas alive than a record needs",
@@ -139,8 +139,7 @@ RULES: Final = (
         "the fault may be healed before the controller fences the dead node and elects a "
         "successor, and before the client learns of it",
         KIP_631,
-        "healed after {c.fault.heals_after_ms:g} ms; failover takes up to {c.failover_ms:g} ms "
-        "if the node was also the active controller",
+        "healed after {c.fault.heals_after_ms:g} ms; failover takes up to {c.failover_ms:g} ms",
     ),
     guaranteed(
         "anything else",

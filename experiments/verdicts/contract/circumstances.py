@@ -59,6 +59,8 @@ class Circumstances(Frozen):
 
     These are the dedicated controllers, else all brokers; with ZooKeeper, all brokers.
     """
+    dedicated_controllers: bool = False
+    """Whether no broker is a controller (KRaft)."""
     partitions: int
     replication_factor: int
     min_insync_replicas: int
@@ -110,6 +112,11 @@ class Circumstances(Frozen):
         )
 
     @property
+    def max_failed_controllers(self) -> int:
+        """How many controllers may be down, fenced or isolated at once."""
+        return self.fault.controllers_failed if self.dedicated_controllers else self.max_dead_nodes
+
+    @property
     def only_isolation(self) -> bool:
         """Whether nodes are isolated from each other while all are alive and keep their data."""
         other = (
@@ -155,10 +162,16 @@ class Circumstances(Frozen):
         )
 
     @property
-    def failover_ms(self) -> float:
-        """How long a failover may take if the failed node was also the active controller.
+    def may_elect_controller(self) -> bool:
+        """Whether the fault may affect the active controller."""
+        return self.fault.controllers_failed > 0 or not self.dedicated_controllers
 
-        The controller checks sessions eight times per session timeout, so it fences a node after
+    @property
+    def failover_ms(self) -> float:
+        """How long a failover may take at the longest.
+
+        If the failed node may be the active controller, another one is elected first. The
+        controller checks sessions eight times per session timeout, so it fences a node after
         up to 9/8 of it; a new controller restarts all sessions. The client looks up the new leader
         and needs a retry. If its connection hangs instead of breaking, it also needs its request
         timeout (checked once a second) and a new connection.
@@ -169,7 +182,7 @@ class Circumstances(Frozen):
             else 0
         )
         return (
-            self.controller_failover_ms
+            (self.controller_failover_ms if self.may_elect_controller else 0)
             + self.session_timeout_ms * 9 / 8
             + hanging_connection
             + self.leader_lookup_ms
@@ -190,6 +203,7 @@ def circumstances_of(spec: TrialSpec) -> Circumstances:
         **_of_nodes(node),
         nodes=spec.cluster.nodes,
         controllers=spec.cluster.controllers or spec.cluster.nodes,
+        dedicated_controllers=spec.cluster.controllers > 0,
         partitions=spec.partitions,
         replication_factor=spec.replication_factor,
         consumers=spec.workload.members,

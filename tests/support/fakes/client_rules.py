@@ -18,6 +18,7 @@ PRODUCER = {
     "linger.ms": "0 .. 900000",
     "retries": "0 .. 2147483647",
     "partitioner": "",
+    "topic.metadata.refresh.interval.ms": "-1 .. 3600000",
 }
 CONSUMER = {
     **BOTH,

@@ -1,16 +1,24 @@
 """The cluster of an experiment; an invalid one is refused in one line."""
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from experiments.errors import ExperimentError
+from experiments.planning import new_sweep as new_sweep_module
 from experiments.planning.experiment import parse_experiment
+from experiments.planning.new_sweep import new_sweep
 from experiments.planning.planner import plan
 from experiments.planning.properties import kafka_properties
 from experiments.sweep.plan import ClusterNeed, Plan
+from infra.errors import MachineError
+from infra.machine.home import Home
+from infra.machine.resources import GIB, MachineResources
 
+SMALL_MACHINE = MachineResources(memory_bytes=4 * GIB, disk_bytes=50 * GIB, cores=2, root=False)
 BASE: dict[str, Any] = {
     "name": "kinds",
     "title": "Kinds",
@@ -71,10 +79,39 @@ def test_the_coordination_is_an_axis() -> None:
         ],
     )
     assert [(need.coordination, need.spec().roles) for need in needs] == [
-        ("kraft", ("combined",) * 3),
+        ("kraft", ("broker",) * 3 + ("controller",) * 3),
         ("zookeeper", ("broker",) * 3 + ("zookeeper",)),
         ("zookeeper", ("broker",) * 3 + ("zookeeper",) * 3),
     ]
+
+
+def test_controllers_are_dedicated_nodes_except_of_a_single_broker() -> None:
+    """Kafka does not recommend combined brokers and controllers for critical deployments."""
+    needs = clusters(axes={"nodes": [1, 2, 3], "replication.factor": 1})
+    assert [need.spec().roles for need in needs] == [
+        ("combined",),
+        ("broker",) * 2 + ("controller",) * 3,
+        ("broker",) * 3 + ("controller",) * 3,
+    ]
+
+
+def test_a_machine_without_the_memory_for_dedicated_controllers_gets_combined_nodes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever plans the sweep is told; a number of controllers that was asked for is kept."""
+    file, home, told = tmp_path / "small.yaml", Home(tmp_path / "home"), list[str]()
+    monkeypatch.setattr(new_sweep_module, "this_machine", lambda _folder: SMALL_MACHINE)
+    file.write_text(yaml.safe_dump({**BASE, "controllers": 3}))
+    with pytest.raises(MachineError, match=r"GiB of memory and 4\.0 GiB are free"):
+        new_sweep(home, str(file))
+
+    file.write_text(yaml.safe_dump(BASE))
+    sweep = new_sweep(home, str(file), notify=told.append)
+    assert sweep.plan().trials[0].cluster.controllers == 0
+    assert told[0] == (
+        "This machine has not enough memory for dedicated controllers: each broker is also a "
+        "controller (combined mode)."
+    )
 
 
 def test_controllers_can_be_dedicated_nodes() -> None:

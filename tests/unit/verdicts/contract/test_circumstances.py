@@ -6,8 +6,12 @@ import pytest
 
 from experiments.faults.core.effects import FaultEffects
 from experiments.sweep.plan import ClientKind, ClusterNeed, FaultRequest, TrialSpec, Workload
-from experiments.verdicts.contract import clauses_of
-from experiments.verdicts.contract.circumstances import UNLIMITED_RETRIES, circumstances_of
+from experiments.verdicts.contract import Guarantee, clauses_of
+from experiments.verdicts.contract.circumstances import (
+    UNLIMITED_RETRIES,
+    Circumstances,
+    circumstances_of,
+)
 
 REFRESH = "topic.metadata.refresh.interval.ms"
 
@@ -243,3 +247,36 @@ def test_only_dedicated_controllers_count_as_controllers() -> None:
         ).controllers
         == 1
     )
+
+
+def _crash(kind: str, controllers: int) -> Circumstances:
+    """Return the circumstances of a crash in a cluster with dedicated controllers, or none."""
+    cluster = ClusterNeed(kafka_version="4.3.1", controllers=controllers)
+    return circumstances_of(_spec(cluster=cluster, fault=FaultRequest(kind=kind)))
+
+
+def test_a_failover_includes_a_controller_election_only_if_the_controller_may_fail() -> None:
+    """A dedicated controller survives the crash of a broker."""
+    combined, dedicated = _crash("leader-crash", 0), _crash("leader-crash", 3)
+    assert combined.failover_ms - dedicated.failover_ms == combined.controller_failover_ms
+    assert _crash("controller-crash", 3).may_elect_controller
+
+
+def test_brokers_that_are_no_controllers_leave_the_majority_of_controllers() -> None:
+    """The crash of two of three combined nodes takes the quorum with it."""
+    assert (
+        _crash("majority-crash", 0).max_failed_controllers,
+        _crash("majority-crash", 3).max_failed_controllers,
+        _crash("controller-crash", 3).max_failed_controllers,
+    ) == (2, 0, 1)
+
+
+def test_the_crash_of_a_dedicated_controller_affects_no_replica() -> None:
+    """It leads no partition and stores no records, so nothing that a partition needs fails."""
+    crash = _crash("controller-crash", 3)
+    assert (crash.max_dead_replicas, crash.fault.may_affect_leader) == (0, False)
+    assert {
+        clause.guarantee: clause.guaranteed
+        for clause in clauses_of(crash)
+        if clause.guarantee in {Guarantee.NO_ACKED_LOSS, Guarantee.AVAILABILITY}
+    } == {Guarantee.NO_ACKED_LOSS: True, Guarantee.AVAILABILITY: True}
