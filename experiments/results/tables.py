@@ -19,7 +19,14 @@ from experiments.messages.phrases import plural
 from experiments.results import wording
 from experiments.results.changed_settings import changed_setting_lines
 from experiments.results.models import CellResult, MedianAndMax, SweepResults
-from experiments.sweep.cell_names import CORE_AXES, FAULT_AXIS, axis_name, value_text
+from experiments.sweep.cell_names import (
+    CORE_AXES,
+    FAULT_AXIS,
+    axes_by_fault,
+    axis_name,
+    setting_text,
+    value_text,
+)
 from experiments.verdicts.contract import Guarantee
 
 NOT_MEASURED: Final = "-"
@@ -47,7 +54,8 @@ def cell_status(cell: CellResult) -> str:
 def cell_tables(rows: Sequence[CellResult]) -> tuple[Table, ...]:
     """Return one table per fault, of the experiment's cells that are not refused.
 
-    All tables have the same columns and widths.
+    All tables have the same columns and widths. An axis that has one value per fault has no column:
+    its value is in the title.
     """
     own = [row for row in rows if not row.added]
     axes, heads = _axes(own), wording.guarantee_heads(own)
@@ -66,26 +74,33 @@ def cell_tables(rows: Sequence[CellResult]) -> tuple[Table, ...]:
         max(map(len, [*head.split("\n"), *(text[column].plain for text in texts.values())]))
         for column, head in enumerate(columns)
     ]
-    faults = dict.fromkeys(value_text(row.cell.get(FAULT_AXIS)) for row in accepted)
     return tuple(
-        _table(
-            fault,
-            columns,
-            widths,
-            [texts[id(row)] for row in accepted if value_text(row.cell.get(FAULT_AXIS)) == fault],
-        )
-        for fault in faults
+        _table(_title(fault, same_fault, own), columns, widths, [texts[id(r)] for r in same_fault])
+        for fault, same_fault in _by_fault(accepted).items()
     )
 
 
+def _by_fault(rows: Sequence[CellResult]) -> dict[str, list[CellResult]]:
+    by_fault: dict[str, list[CellResult]] = {}
+    for row in rows:
+        by_fault.setdefault(value_text(row.cell.get(FAULT_AXIS)), []).append(row)
+    return by_fault
+
+
+def _title(fault: str, rows: Sequence[CellResult], all_rows: Sequence[CellResult]) -> str:
+    axes = axes_by_fault([row.cell for row in all_rows])
+    settings = (setting_text(axis, rows[0].cell.get(axis)) for axis in axes)
+    return ", ".join([f"fault: {fault}", *settings])
+
+
 def _table(
-    fault: str, columns: Sequence[str], widths: Sequence[int], rows: Sequence[Sequence[Text]]
+    title: str, columns: Sequence[str], widths: Sequence[int], rows: Sequence[Sequence[Text]]
 ) -> Table:
     table = Table(
         box=box.SIMPLE_HEAD,
         show_edge=False,
         padding=(0, 1, 0, 0),
-        title=f"fault: {fault}",
+        title=title,
         title_justify="left",
         title_style="bold",
     )
@@ -155,11 +170,17 @@ def console_for_results(*, terminal: bool) -> Console:
 
 
 def _axes(rows: Sequence[CellResult]) -> list[str]:
-    """Return the axes with a column: the core axes, then others that differ between cells."""
-    others = dict.fromkeys(axis for row in rows for axis in row.cell if axis not in CORE_AXES)
+    """Return the axes with a column: the core axes, then others that differ within a fault."""
+    cells = [row.cell for row in rows]
+    by_fault = axes_by_fault(cells)
+    others = dict.fromkeys(axis for cell in cells for axis in cell if axis not in CORE_AXES)
     return [
         *(axis for axis in CORE_AXES if axis != FAULT_AXIS),
-        *(axis for axis in others if len({str(row.cell.get(axis)) for row in rows}) > 1),
+        *(
+            axis
+            for axis in others
+            if len({str(cell.get(axis)) for cell in cells}) > 1 and axis not in by_fault
+        ),
     ]
 
 

@@ -76,6 +76,28 @@ def value_text(value: Scalar, absent: str = "-") -> str:
 
 
 def differing_axes(cells: Sequence[Cell]) -> list[str]:
-    """Return the axes in which cells differ, in the cells' order; all axes if none differs."""
-    axes = list(dict.fromkeys(axis for cell in cells for axis in cell))
-    return [axis for axis in axes if len({str(cell.get(axis)) for cell in cells}) > 1] or axes
+    """Return the axes in which cells differ, in the cells' order; all axes if none differs.
+
+    An axis that has one value per fault is left out: the fault names it.
+    """
+    by_fault = axes_by_fault(cells)
+    return [axis for axis in _differing(cells) if axis not in by_fault] or list(
+        dict.fromkeys(axis for cell in cells for axis in cell)
+    )
+
+
+def axes_by_fault(cells: Sequence[Cell]) -> list[str]:
+    """Return the axes that differ between faults, and not between the cells of any fault.
+
+    The core axes are never among them.
+    """
+    groups: dict[str, list[Cell]] = {}
+    for cell in cells:
+        groups.setdefault(str(cell.get(FAULT_AXIS)), []).append(cell)
+    within = {axis for group in groups.values() for axis in _differing(group)}
+    return [axis for axis in _differing(cells) if axis not in {*within, *CORE_AXES}]
+
+
+def _differing(cells: Sequence[Cell]) -> list[str]:
+    axes = dict.fromkeys(axis for cell in cells for axis in cell)
+    return [axis for axis in axes if len({str(cell.get(axis)) for cell in cells}) > 1]
