@@ -289,11 +289,22 @@ def _unknown_verdicts(cells: Sequence[CellResult]) -> Iterator[ResultNote]:
     """Yield a line per guarantee and reason, with the cells that share it."""
     labels_by_reason: dict[tuple[Guarantee, str], list[str]] = {}
     for cell, judgement in _judgements_with(cells, Verdict.UNKNOWN):
-        reason = "; ".join(judgement.reasons[1:])
+        reason = unknown_reason(cell, judgement)
         labels_by_reason.setdefault((judgement.guarantee, reason), []).append(cell.label)
     for (guarantee, reason), labels in labels_by_reason.items():
         names = labels[0] if len(labels) == 1 else f"{len(labels)} cells ({'; '.join(labels)})"
         yield ResultNote(f"unknown: {guarantee}: {names}: {reason}")
+
+
+def unknown_reason(cell: CellResult, judgement: Judgement) -> str:
+    """Return why a verdict is unknown.
+
+    The contract's own reason, which is the first, is left out, unless the contract does not know
+    whether the cell has the guarantee.
+    """
+    outcomes = {clause.guarantee: clause.guaranteed for clause in cell.clauses}
+    contract_knows = outcomes.get(judgement.guarantee, False) is not None
+    return "; ".join(judgement.reasons[1:] if contract_knows else judgement.reasons)
 
 
 def _late_generators(results: SweepResults) -> Iterator[ResultNote]:

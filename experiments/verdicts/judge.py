@@ -29,7 +29,8 @@ class Verdict(StrEnum):
     NOT_GUARANTEED = "NOT GUARANTEED"
     """Not guaranteed; `Judgement.seen` is whether it was observed all the same."""
     UNKNOWN = "UNKNOWN"
-    """The trials or the sweep's controls do not allow a verdict."""
+    """The trials or the sweep's controls do not allow a verdict, or the contract does not know
+    whether it is guaranteed."""
 
 
 class HarnessCheck(Frozen):
@@ -201,6 +202,8 @@ def _judgement(case: _Case) -> Judgement:
 
 def _verdict(case: _Case) -> Verdict:
     if case.harness.control_clean is False:
+        return Verdict.UNKNOWN
+    if case.clause.guaranteed is None:
         return Verdict.UNKNOWN
     if not case.clause.guaranteed:
         return Verdict.NOT_GUARANTEED

@@ -37,12 +37,14 @@ CONDITIONAL_GUARANTEES: Final = frozenset(
 
 
 class ContractClause(Frozen):
-    """One guarantee that a cell has or does not have."""
+    """One guarantee that a cell has, does not have, or may have."""
 
     guarantee: Guarantee
-    guaranteed: bool
+    guaranteed: bool | None
+    """`None`: unknown, because it depends on something that is not known of the cell."""
     reason: str
-    """Guaranteed: by which mechanism. Not guaranteed: which mechanism breaks it."""
+    """Guaranteed: by which mechanism. Not guaranteed: which mechanism breaks it. Unknown: what is
+    not known of the cell, and why the guarantee depends on it."""
     source: str
     """URL of the KIP or of the documentation page."""
 
@@ -54,7 +56,8 @@ class Rule:
     condition: str
     """`when` as text."""
     when: Callable[[Circumstances], bool]
-    guaranteed: bool
+    guaranteed: bool | None
+    """`None`: unknown."""
     reason: str
     source: str
     figures: str = ""
@@ -91,6 +94,25 @@ def not_guaranteed(
 ) -> Rule:
     """Return a rule that does not guarantee; `reason` names the mechanism that breaks it."""
     return Rule(condition, when, False, reason, source, figures)
+
+
+def unknown(
+    condition: str,
+    when: Callable[[Circumstances], bool],
+    reason: str,
+    source: str,
+    figures: str = "",
+) -> Rule:
+    """Return a rule for cells of which the contract does not know enough.
+
+    Args:
+        condition: `when` as text.
+        when: whether a fact that decides is unknown, as Kafka's version of an external cluster.
+        reason: which fact is unknown, and why the guarantee depends on it.
+        source: URL of what makes the guarantee depend on the fact.
+        figures: as of `Rule`.
+    """
+    return Rule(condition, when, None, reason, source, figures)
 
 
 # Sources: anchors of the official documentation, and Kafka Improvement Proposals.

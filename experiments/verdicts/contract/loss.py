@@ -141,6 +141,9 @@ RULES: Final = (
 )
 
 
-def guarantees_no_loss(circumstances: Circumstances) -> bool:
-    """Return whether no acknowledged record may be lost under these circumstances."""
+def guarantees_no_loss(circumstances: Circumstances) -> bool | None:
+    """Return whether no acknowledged record may be lost under these circumstances.
+
+    `None`: unknown.
+    """
     return next(rule for rule in RULES if rule.when(circumstances)).guaranteed

@@ -22,7 +22,7 @@ RELIABLE = HarnessCheck(control_clean=True, positive_control_lost=True)
 MECHANISM = "the mechanism"
 
 
-def _clause(guarantee: Guarantee, *, guaranteed: bool = True) -> ContractClause:
+def _clause(guarantee: Guarantee, *, guaranteed: bool | None = True) -> ContractClause:
     return ContractClause(
         guarantee=guarantee,
         guaranteed=guaranteed,
@@ -85,7 +85,7 @@ def _void(trial_id: str) -> TrialFacts:
 def _judge_one(
     guarantee: Guarantee,
     *trials: TrialFacts,
-    guaranteed: bool = True,
+    guaranteed: bool | None = True,
     harness: HarnessCheck = RELIABLE,
 ) -> Judgement:
     (judgement,) = judge([_clause(guarantee, guaranteed=guaranteed)], trials, harness)
@@ -107,6 +107,23 @@ def test_a_guarantee_without_a_violation_held_with_the_bound_of_so_many_trials(
     assert judgement.share is not None
     assert (judgement.share.seen, judgement.share.of) == (0, 10)
     assert "0 of 10 trials (true rate below 26 %, 95 % confidence)" in judgement.reasons[1]
+
+
+@pytest.mark.parametrize("guarantee", Guarantee)
+@pytest.mark.parametrize("seen", [True, False])
+def test_what_the_contract_does_not_know_is_unknown_whatever_was_observed(
+    guarantee: Guarantee, *, seen: bool
+) -> None:
+    """Neither held nor violated, and not "not guaranteed" either; the share is shown."""
+    facts = _violating(guarantee, "000-a") if seen else _clean("000-a")
+    judgement = _judge_one(guarantee, facts, guaranteed=None)
+    assert (judgement.verdict, judgement.seen, judgement.reasons[0]) == (
+        Verdict.UNKNOWN,
+        seen,
+        MECHANISM,
+    )
+    assert judgement.share is not None
+    assert judgement.share.seen == int(seen)
 
 
 @pytest.mark.parametrize("guarantee", Guarantee)

@@ -37,6 +37,8 @@ from experiments.verdicts.contract import (
     deciding_rule,
 )
 from experiments.verdicts.contract.circumstances import UNLIMITED_RETRIES, Circumstances
+from experiments.verdicts.contract.guarantees import unknown
+from experiments.verdicts.contract.rules import as_line
 
 LOSS, DUPLICATES, ORDER, ATOMIC, UP, MISSED, REPROCESSED = Guarantee
 
@@ -250,7 +252,8 @@ def _case(changes: dict[str, Any]) -> Circumstances:
     return USUAL.model_copy(update=changes)
 
 
-def _guaranteed(circumstances: Circumstances) -> dict[Guarantee, bool]:
+def _guaranteed(circumstances: Circumstances) -> dict[Guarantee, bool | None]:
+    """`None`: unknown."""
     return {clause.guarantee: clause.guaranteed for clause in clauses_of(circumstances)}
 
 
@@ -304,6 +307,16 @@ def test_a_clause_contains_the_figures_of_its_cell() -> None:
         "(healed after 6000 ms; failover takes up to 8000 ms if the node was also the active "
         "controller)"
     )
+
+
+def test_a_rule_on_an_unknown_fact_gives_a_clause_of_unknown_outcome() -> None:
+    """With the reason, and "unknown" in the document's column."""
+    rule = unknown(
+        "the version is unknown", lambda c: c.kafka_version is None, "older ones lost it", "source"
+    )
+    clause = rule.clause(LOSS, USUAL)
+    assert (clause.guaranteed, clause.reason) == (None, "older ones lost it")
+    assert as_line(1, rule).startswith("| 1 | the version is unknown | unknown |")
 
 
 def test_every_source_is_official() -> None:
