@@ -21,6 +21,7 @@ from experiments.verdicts.contract.circumstances import Circumstances
 from experiments.verdicts.contract.guarantees import (
     DOCUMENTATION,
     KIP,
+    LIBRDKAFKA,
     ZOOKEEPER_GUIDE,
     ContractClause,
     Guarantee,
@@ -98,6 +99,8 @@ def as_line(number: int, rule: Rule) -> str:
 def _source_name(source: str) -> str:
     if source.startswith(KIP):
         return f"KIP-{source.removeprefix(KIP).split('+')[0].removesuffix('%3A')}"
+    if source.startswith(LIBRDKAFKA):
+        return f"librdkafka, {source.removeprefix(LIBRDKAFKA).split('#')[0]}"
     if source == ZOOKEEPER_GUIDE:
         return "ZooKeeper Administrator's Guide"
     return source.removeprefix(DOCUMENTATION)
