@@ -28,6 +28,8 @@ MOST_REPEATS: Final = 100
 """Repeats of a cell, without `--max-repeats`."""
 MOST_VOID_TRIALS: Final = 3
 """A cell with this many void trials and no sealed one gets no further repeats."""
+_UNKNOWN_SHARE: Final = 0.5
+"""The share of a cell whose trials cannot tell: it needs the most trials."""
 _GOAL: Final = re.compile(r"\s*ci\s*<\s*(?P<width>\d*\.?\d+)\s*(?P<percent>%?)\s*")
 _BUDGET: Final = re.compile(r"\s*(?P<number>\d*\.?\d+)\s*(?P<unit>[smh])\s*")
 _SECONDS: Final = {"s": 1.0, "m": 60.0, "h": 3600.0}
@@ -148,7 +150,10 @@ def _repeats_for(cell: CellResult, width: float) -> int:
     sealed, least = cell.sealed_trials, trials_for_width(0.0, width)
     if sealed < least:
         return max(least - sealed, 1) if sealed else 1
-    needed = max(trials_for_width(share.seen / share.of, width) for share in shares_of(cell))
+    needed = max(
+        trials_for_width(share.seen / share.of if share.of else _UNKNOWN_SHARE, width)
+        for share in shares_of(cell)
+    )
     return max(min(needed - sealed, sealed), 1)
 
 

@@ -29,7 +29,7 @@ from experiments.results.cells import judged_trials
 from experiments.results.models import CellResult, SweepResults, TrialResult
 from experiments.sweep.plan import Plan
 from experiments.verdicts.contract import Guarantee
-from experiments.verdicts.judge import Judgement, Verdict
+from experiments.verdicts.judge import Judgement, Verdict, shows_loss
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class Comparison(Frozen):
 
 
 def _lost(trial: TrialResult) -> bool | None:
-    return None if trial.lost is None else trial.lost[0] > 0
+    return shows_loss(trial.lost)
 
 
 def _duplicated(trial: TrialResult) -> bool | None:

@@ -10,6 +10,7 @@ from typing import Final
 from experiments.comparing.comparison import Comparison
 from experiments.comparing.differences import ComparedMeasure, Difference
 from experiments.results.models import SweepResults
+from experiments.results.wording import unknown_reason
 from experiments.verdicts.judge import Judgement, Verdict
 from experiments.verdicts.statistics import describe_share
 from infra.errors import InputError
@@ -76,7 +77,7 @@ class Gate:
                 if judgement.verdict is Verdict.VIOLATED and self.violated:
                     yield f"violated: {subject}: {_observed_text(judgement)}"
                 if judgement.verdict is Verdict.UNKNOWN and self.unknown:
-                    reason = " ".join(judgement.reasons[-1:]) or "no reason is known"
+                    reason = unknown_reason(cell, judgement) or "no reason is known"
                     yield f"unknown: {subject}: {reason}"
         if self.unknown and not any(cell.judgements for cell in results.cells):
             yield f"unknown: {results.sweep_id}: no cell was judged"

@@ -32,7 +32,8 @@ from experiments.results.read import read_results
 from experiments.results.rows import Row, rows_by_trial
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.plan import Plan
-from experiments.verdicts.statistics import Share, share
+from experiments.verdicts.judge import shows_loss
+from experiments.verdicts.statistics import Share, share_of
 
 MIN_TRIALS: Final = 3
 """Judged trials that each case needs; with fewer the finding is inconclusive.
@@ -216,7 +217,7 @@ def repeats_needed(conclusion: Conclusion, shares: Iterable[Share] = ()) -> int 
     """
     if conclusion is not Conclusion.INCONCLUSIVE:
         return None
-    return max([2 * MIN_TRIALS, *(2 * one.of for one in shares)])
+    return max([2 * MIN_TRIALS, *(2 * one.trials for one in shares)])
 
 
 # Shares and figures of several trials
@@ -230,12 +231,16 @@ def share_with(trials: Sequence[TrialResult], count: Callable[[TrialResult], int
         count: the count of one trial; a trial for which it is unknown (None) is left out.
     """
     known = [number for number in map(count, trials) if number is not None]
-    return share(sum(number > 0 for number in known), len(known))
+    return share_of(number > 0 for number in known)
 
 
 def share_with_loss(trials: Sequence[TrialResult]) -> Share:
-    """Return the share of trials that lost at least one acknowledged record for certain."""
-    return share_with(trials, lambda trial: trial.lost[0] if trial.lost else None)
+    """Return the share of trials that lost acknowledged records.
+
+    A trial in which only records of unknown outcome are absent cannot tell: it counts as unknown,
+    and is in neither `seen` nor `of`.
+    """
+    return share_of(shows_loss(trial.lost) for trial in trials if trial.lost is not None)
 
 
 def share_recovered_before_heal(trials: Sequence[TrialResult]) -> Share:

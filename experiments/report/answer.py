@@ -170,8 +170,9 @@ def _extent(entries: _Judged) -> str:
     records = sum(one.judgement.records_total for one in entries)
     extent = "In trials"
     if shares:
-        trials = format_count(sum(share.of for share in shares), "trial")
-        extent = f"In {sum(share.seen for share in shares)} of {trials}"
+        trials = format_count(sum(share.trials for share in shares), "trial")
+        at_least = "at least " if any(share.unknown for share in shares) else ""
+        extent = f"In {at_least}{sum(share.seen for share in shares)} of {trials}"
     return f"{extent}, {format_count(records, 'record')}." if records else f"{extent}."
 
 

@@ -60,21 +60,22 @@ def shares_chart(rows: Sequence[ShareBar], name: str, alt: str) -> str:
     """Return a chart of shares with their intervals, one row per cell, from 0 to 100 %."""
     drawn, axes = new_figure(FRAME_IN + row_height_in(row.name for row in rows) * len(rows))
     for place, row in enumerate(rows):
-        value, interval = row.share.seen / max(row.share.of, 1), row.share.interval
+        interval = row.share.interval
         colour = VERMILLION if row.share.seen else BLUE
         axes.hlines(place, interval.low, interval.high, color=colour, linewidth=1.6)
         axes.vlines(
             [interval.low, interval.high], place - 0.14, place + 0.14, color=colour, linewidth=1.2
         )
-        axes.plot(
-            value,
-            place,
-            "o" if row.share.seen else "D",
-            color=colour,
-            markersize=5.5,
-            clip_on=False,
-        )
-        write_row_title(axes, place, row.name, f"{row.share.seen} of {row.share.of}")
+        if row.share.of:  # no dot if no trial can tell
+            axes.plot(
+                row.share.seen / row.share.of,
+                place,
+                "o" if row.share.seen else "D",
+                color=colour,
+                markersize=5.5,
+                clip_on=False,
+            )
+        write_row_title(axes, place, row.name, row.share.counts)
     axes.set_xlim(0, 1)
     axes.set_xticks(
         [0, 0.25, 0.5, 0.75, 1], [format_percent(tick) for tick in (0, 0.25, 0.5, 0.75, 1)]

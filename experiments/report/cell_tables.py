@@ -147,14 +147,12 @@ def _verdict_view(guarantee: Guarantee, judgement: Judgement | None, source: str
             trials=(),
             records="",
         )
-    # The table's note states the confidence of all bounds once.
-    share = share_text(judgement.share) if judgement.share else ""
     return VerdictView(
         guarantee=GUARANTEE_NAMES[guarantee],
         sign=verdict_sign(judgement),
         text=verdict_text(judgement),
         kind=verdict_class(judgement),
-        share=share.replace(", 95 % confidence)", ")"),
+        share=share_text(judgement.share) if judgement.share else "",
         reasons=judgement.reasons,
         source=source,
         trials=judgement.trials,

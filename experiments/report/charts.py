@@ -152,8 +152,9 @@ def _share_caption(fault: str, description: str, rows: Sequence[ShareBar]) -> st
     affected = [row for row in rows if row.share.seen]
     if not affected:
         narrowest = min(rows, key=lambda row: row.share.interval.high)
+        none = "none for certain" if any(row.share.unknown for row in rows) else "none"
         return (
-            f"Trials {description}, {fault}: none in {cells}. "
+            f"Trials {description}, {fault}: {none} in {cells}. "
             f"Narrowest bound: {share_text(narrowest.share)}."
         )
     most = max(affected, key=lambda row: (row.share.seen / row.share.of, row.share.of))

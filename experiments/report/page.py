@@ -33,6 +33,7 @@ from experiments.results.wording import (
     VIOLATED_SIGN,
 )
 from experiments.sweep.folder import SweepFolder
+from experiments.verdicts.statistics import INTERVAL_LEGEND
 from infra.machine.files import replace_file
 from infra.machine.home import Home
 
@@ -88,7 +89,7 @@ GLOSSARY: Final[tuple[tuple[str, str], ...]] = (
         "held",
         (
             "Kafka's documentation guarantees it for these settings, and no trial violated it. "
-            "The bound is the highest true rate of violations that is consistent with the trials."
+            "The percentage is the upper end of the interval of the share of violations."
         ),
     ),
     ("violated", "Guaranteed, and violated in at least one trial."),
@@ -130,7 +131,10 @@ GLOSSARY: Final[tuple[tuple[str, str], ...]] = (
     ),
     (
         "interval",
-        "Contains the true share in 95 % of all sweeps (exact interval of Clopper and Pearson).",
+        (
+            "The exact two-sided 95 % interval of a share (Clopper and Pearson): it contains the "
+            "true share in 95 % of all sweeps or more."
+        ),
     ),
 )
 """The terms of the page; `docs/glossary.md` has all of them."""
@@ -184,9 +188,16 @@ def load_template(name: str) -> Template:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    environment.filters["sentence"] = as_sentence
     environment.filters["keep_units_together"] = keep_units_together
     environment.globals["signs"] = SIGNS
+    environment.globals["interval_legend"] = INTERVAL_LEGEND
     return environment.get_template(name)
+
+
+def as_sentence(text: str) -> str:
+    """Return a phrase of a legend with a capital letter and a full stop."""
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def keep_units_together(text: str) -> str:

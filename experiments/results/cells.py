@@ -23,7 +23,8 @@ from experiments.results.rows import ResultRows, Row
 from experiments.results.trials import NS_PER_MS, US_PER_MS, record_counts
 from experiments.sweep.cell_names import CORE_AXES, FAULT_AXIS
 from experiments.sweep.plan import Plan, RefusedCell, TrialSpec
-from experiments.verdicts.statistics import Estimate, Share, estimate, share
+from experiments.verdicts.judge import shows_loss
+from experiments.verdicts.statistics import Estimate, Share, estimate, share_of
 
 _COUNTED_STATUSES: Final = (Status.SEALED, Status.VOID, Status.FAILED)
 
@@ -107,7 +108,7 @@ def _shares_and_estimates(trials: Sequence[TrialResult]) -> dict[str, Any]:
     return {
         "copies": _sum_copies([trial.copies for trial in trials if trial.copies]),
         "late_trials": sum(bool(trial.generator_late) for trial in trials),
-        "loss": _share(trials, lambda trial: trial.lost[0] if trial.lost else None),
+        "loss": _share(trials, lambda trial: trial.lost, lambda trial: shows_loss(trial.lost)),
         "duplication": _share(trials, lambda trial: trial.duplicates),
         "reordering": _share(trials, lambda trial: trial.reordered),
         "outage_ms": _estimate(trials, lambda trial: trial.unavailable_ms),
@@ -122,11 +123,22 @@ def _sum_copies(copies: Sequence[CopyCounts]) -> CopyCounts | None:
 
 
 def _share(
-    trials: Sequence[TrialResult], records: Callable[[TrialResult], int | None]
+    trials: Sequence[TrialResult],
+    measured: Callable[[TrialResult], object],
+    observed: Callable[[TrialResult], bool | None] | None = None,
 ) -> Share | None:
-    """Return the share of trials with such records; trials with an unknown count are left out."""
-    known = [count for count in map(records, trials) if count is not None]
-    return share(sum(count > 0 for count in known), len(known)) if known else None
+    """Return the share of the trials in which something was observed.
+
+    Args:
+        trials: judged trials of a cell.
+        measured: returns what was measured of a trial; trials without it (`None`) are left out.
+        observed: returns whether it was observed, `None` if the trial cannot tell. By default,
+            whether the measured count is above 0.
+    """
+    known = [trial for trial in trials if measured(trial) is not None]
+    return (
+        share_of(map(observed or (lambda trial: bool(measured(trial))), known)) if known else None
+    )
 
 
 def _estimate(

@@ -18,10 +18,10 @@ from experiments.results.trials import LATE_MS
 from experiments.verdicts.contract import CONDITIONAL_GUARANTEES, Guarantee
 from experiments.verdicts.judge import Judgement, Verdict
 from experiments.verdicts.statistics import (
+    INTERVAL_LEGEND,
     Estimate,
     Share,
     describe_share,
-    one_sided_bound,
     trials_needed,
 )
 
@@ -88,7 +88,8 @@ LEGEND: Final = (
     f"not guaranteed: {OBSERVED_SIGN} observed  {NOT_OBSERVED_SIGN} not observed  "
     f"{NOT_MEASURABLE_SIGN} not measurable\n"
     "loss: acknowledged records lost  dup: duplicate records  ord: records out of order  "
-    "avail: available during the fault (yes, no, - not measured)"
+    "avail: available during the fault (yes, no, - not measured)\n"
+    f"{INTERVAL_LEGEND}; 1 to 3 of 5: two trials cannot tell"
 )
 LEGEND_OF_TRANSACTIONS: Final = (
     "atom: transactions partly visible, or visible though not committed; "
@@ -196,26 +197,24 @@ def share_text(share: Share | None) -> str:
 
 
 def share_counts_text(share: Share | None) -> str:
-    """Return a share of trials without its bounds: `3 of 5`."""
-    return UNKNOWN_TEXT if share is None else f"{share.seen} of {share.of}"
+    """Return a share of trials without its bounds: `3 of 5`, `1 to 3 of 5`."""
+    return UNKNOWN_TEXT if share is None else share.counts
 
 
 def short_share_text(share: Share | None, unknown: str) -> str:
-    """Return a share for a narrow column: `3 of 5 (15-95 %)`, `0 of 5 (<46 %)`.
+    """Return a share for a narrow column: `3 of 5 (14-95 %)`, `0 of 5 (<53 %)`.
 
-    Bounds are percentages without decimals, rounded outwards.
+    Bounds are those of `describe_share`, as percentages without decimals, rounded outwards.
     """
     if share is None:
         return unknown
-    limit = one_sided_bound(share)
-    if limit is None:
-        low, high = share.interval.low, share.interval.high
-        bounds = f"{math.floor(low * 100)}-{math.ceil(high * 100)}"
-    elif share.seen == 0:
-        bounds = f"<{math.ceil(limit * 100)}"
-    else:
-        bounds = f">{math.floor(limit * 100)}"
-    return f"{share_counts_text(share)} ({bounds} %)"
+    low, high = math.floor(share.interval.low * 100), math.ceil(share.interval.high * 100)
+    bounds = f"{low}-{high}"
+    if share.interval.low == 0 and share.interval.high < 1:
+        bounds = f"<{high}"
+    elif share.interval.high == 1 and share.interval.low > 0:
+        bounds = f">{low}"
+    return f"{share.counts} ({bounds} %)"
 
 
 # Notes below the table
@@ -271,7 +270,7 @@ def _violation(cell: CellResult, judgement: Judgement) -> str:
     """Return the line of a violation; records are named as `<producer>/<seq> of <trial>`."""
     trials = ", ".join(judgement.trials)
     share = judgement.share
-    parts = [f"in {share.seen} of {share.of} trials ({trials})" if share else trials]
+    parts = [f"in {share.counts} trials ({trials})" if share else trials]
     if judgement.records_total:
         parts.append(f"{judgement.records_total:,} records")
     text = f"VIOLATED {judgement.guarantee}: {cell.label}: {', '.join(parts)}"
@@ -289,11 +288,22 @@ def _unknown_verdicts(cells: Sequence[CellResult]) -> Iterator[ResultNote]:
     """Yield a line per guarantee and reason, with the cells that share it."""
     labels_by_reason: dict[tuple[Guarantee, str], list[str]] = {}
     for cell, judgement in _judgements_with(cells, Verdict.UNKNOWN):
-        reason = "; ".join(judgement.reasons[1:])
+        reason = unknown_reason(cell, judgement)
         labels_by_reason.setdefault((judgement.guarantee, reason), []).append(cell.label)
     for (guarantee, reason), labels in labels_by_reason.items():
         names = labels[0] if len(labels) == 1 else f"{len(labels)} cells ({'; '.join(labels)})"
         yield ResultNote(f"unknown: {guarantee}: {names}: {reason}")
+
+
+def unknown_reason(cell: CellResult, judgement: Judgement) -> str:
+    """Return why a verdict is unknown.
+
+    The contract's own reason, which is the first, is left out, unless the contract does not know
+    whether the cell has the guarantee.
+    """
+    outcomes = {clause.guarantee: clause.guaranteed for clause in cell.clauses}
+    contract_knows = outcomes.get(judgement.guarantee, False) is not None
+    return "; ".join(judgement.reasons[1:] if contract_knows else judgement.reasons)
 
 
 def _late_generators(results: SweepResults) -> Iterator[ResultNote]:
@@ -312,7 +322,9 @@ def _late_generators(results: SweepResults) -> Iterator[ResultNote]:
 def _missing_power(cells: Sequence[CellResult]) -> Iterator[ResultNote]:
     """Yield how many trials are needed, if a cell without loss had fewer."""
     trials = [
-        cell.loss.of for cell in cells if cell.loss and cell.loss.seen == 0 and not cell.added
+        cell.loss.of
+        for cell in cells
+        if cell.loss and cell.loss.seen == 0 < cell.loss.of and not cell.added
     ]
     needed = trials_needed(RARE_PROBABILITY)
     if not trials or min(trials) >= needed:

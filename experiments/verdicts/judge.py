@@ -16,7 +16,7 @@ from pydantic import Field
 from experiments.ledger.record import Frozen, Status
 from experiments.messages.phrases import plural
 from experiments.verdicts.contract import ContractClause, Guarantee
-from experiments.verdicts.statistics import Share, describe_share, share
+from experiments.verdicts.statistics import Share, describe_share, share_of
 
 
 class Verdict(StrEnum):
@@ -29,7 +29,8 @@ class Verdict(StrEnum):
     NOT_GUARANTEED = "NOT GUARANTEED"
     """Not guaranteed; `Judgement.seen` is whether it was observed all the same."""
     UNKNOWN = "UNKNOWN"
-    """The trials or the sweep's controls do not allow a verdict."""
+    """The trials or the sweep's controls do not allow a verdict, or the contract does not know
+    whether it is guaranteed."""
 
 
 class HarnessCheck(Frozen):
@@ -97,7 +98,7 @@ class Judgement(Frozen):
     seen: bool | None
     """Whether a conclusive trial showed a violation; `None`: unknown."""
     share: Share | None
-    """In how many of the conclusive trials; `None`: there are none."""
+    """In how many trials; its `unknown` ones are inconclusive. `None`: all of them are."""
     reasons: tuple[str, ...]
     """Sentences: the mechanism of the contract clause first, then what the verdict rests on."""
     trials: tuple[str, ...] = ()
@@ -172,7 +173,7 @@ class _Case:
         return False
 
     def share(self) -> Share:
-        return share(len(self.violating()), len(self.conclusive()))
+        return share_of(_shows_violation(self.guarantee, trial) for trial in self.sealed())
 
     def lacks_power(self) -> bool:
         """Return whether the positive control failed, so that "no loss" proves nothing."""
@@ -202,6 +203,8 @@ def _judgement(case: _Case) -> Judgement:
 def _verdict(case: _Case) -> Verdict:
     if case.harness.control_clean is False:
         return Verdict.UNKNOWN
+    if case.clause.guaranteed is None:
+        return Verdict.UNKNOWN
     if not case.clause.guaranteed:
         return Verdict.NOT_GUARANTEED
     if case.observed():
@@ -212,7 +215,7 @@ def _verdict(case: _Case) -> Verdict:
 def _shows_violation(guarantee: Guarantee, trial: TrialFacts) -> bool | None:
     """Return whether a trial shows a violation; `None`: it is inconclusive."""
     if guarantee is Guarantee.NO_ACKED_LOSS:
-        return _shows_loss(trial)
+        return shows_loss(trial.lost)
     if guarantee is Guarantee.AVAILABILITY:
         return None if trial.recovered_before_heal is None else not trial.recovered_before_heal
     count = _violation_counts(trial)[guarantee]
@@ -230,14 +233,19 @@ def _violation_counts(trial: TrialFacts) -> Mapping[Guarantee, int | None]:
     }
 
 
-def _shows_loss(trial: TrialFacts) -> bool | None:
+def shows_loss(lost: tuple[int, int] | None) -> bool | None:
     """Return whether acknowledged records were lost for certain.
 
-    `None` if only records of unknown outcome are absent: any of them may have been acknowledged.
+    Args:
+        lost: lower and upper bound of the lost records; `None`: not measured.
+
+    Returns:
+        `None` if only records of unknown outcome are absent: any of them may have been
+        acknowledged.
     """
-    if trial.lost is None:
+    if lost is None:
         return None
-    low, high = trial.lost
+    low, high = lost
     if low > 0:
         return True
     return False if high == 0 else None

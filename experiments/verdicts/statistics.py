@@ -7,7 +7,7 @@ computes the intervals. `docs/statistics.md` describes each figure, its assumpti
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from statistics import median
 from typing import Final
@@ -15,6 +15,11 @@ from typing import Final
 from experiments.ledger.record import Frozen
 
 CONFIDENCE: Final = 0.95
+INTERVAL_LEGEND: Final = (
+    "percentages behind a count: the exact two-sided 95 % interval of the share (Clopper and "
+    "Pearson), rounded outwards"
+)
+"""What every legend says about the interval of a share."""
 MIN_TRIALS_FOR_INTERVAL: Final = 5
 """With fewer trials an estimate has no interval.
 
@@ -39,11 +44,26 @@ class Interval(Frozen):
 
 
 class Share(Frozen):
-    """In how many trials something was observed, with bounds on its probability."""
+    """In how many trials something was observed, with an interval of its probability."""
 
     seen: int
     of: int
+    """Trials that can tell."""
+    unknown: int = 0
+    """Further trials, in each of which it may or may not have happened."""
     interval: Interval
+    """Contains the interval of every outcome of the unknown trials."""
+
+    @property
+    def trials(self) -> int:
+        """All trials, also those that cannot tell."""
+        return self.of + self.unknown
+
+    @property
+    def counts(self) -> str:
+        """The count as text: `3 of 5`, and `1 to 3 of 5` if two of them cannot tell."""
+        seen = f"{self.seen} to {self.seen + self.unknown}" if self.unknown else f"{self.seen}"
+        return f"{seen} of {self.trials}"
 
 
 class Estimate(Frozen):
@@ -65,57 +85,62 @@ class Distribution(Frozen):
     maximum: float
 
 
-def share(seen: int, of: int, confidence: float = CONFIDENCE) -> Share:
+def share(seen: int, of: int, confidence: float = CONFIDENCE, unknown: int = 0) -> Share:
     """Return a share of trials with its exact two-sided Clopper-Pearson interval.
 
     Args:
         seen: number of trials with the observation.
-        of: number of trials; of 0 trials, the interval is 0 to 1.
+        of: number of trials that can tell; of 0 trials, the interval is 0 to 1.
         confidence: of the interval.
+        unknown: number of further trials, each of which may have had the observation. The interval
+            begins where it would if none had it, and ends where it would if all had it.
 
     Raises:
-        ValueError: `seen` is negative or greater than `of`.
+        ValueError: `seen` is negative or greater than `of`, or `unknown` is negative.
     """
     if not 0 <= seen <= of:
         raise ValueError(f"invalid share: {seen} of {of} trials (allowed: 0 to {of})")
-    return Share(seen=seen, of=of, interval=_clopper_pearson(seen, of, confidence))
+    if unknown < 0:
+        raise ValueError(f"invalid share: {unknown} unknown trials (allowed: 0 or more)")
+    none, all_of_them = (
+        _clopper_pearson(seen + more, of + unknown, confidence) for more in (0, unknown)
+    )
+    interval = Interval(low=none.low, high=all_of_them.high, confidence=confidence)
+    return Share(seen=seen, of=of, unknown=unknown, interval=interval)
 
 
-def one_sided_bound(observed: Share) -> float | None:
-    """Return the exact one-sided bound of a share of 0 or of all trials; else `None`.
+def share_of(observations: Iterable[bool | None]) -> Share:
+    """Return in how many trials something was observed.
 
-    For 0 of n trials this is an upper bound, `1 - (1 - c)^(1/n)`: the exact "rule of three". For n
-    of n trials it is a lower bound. Any other share has a two-sided interval only.
+    Args:
+        observations: one per trial; `None`: the trial cannot tell.
     """
-    from scipy.stats import binomtest
-
-    if observed.of == 0 or 0 < observed.seen < observed.of:
-        return None
-    is_zero = observed.seen == 0
-    test = binomtest(observed.seen, observed.of, alternative="less" if is_zero else "greater")
-    interval = test.proportion_ci(observed.interval.confidence, method="exact")
-    return float(interval.high if is_zero else interval.low)
+    seen = list(observations)
+    unknown = seen.count(None)
+    return share(sum(map(bool, seen)), len(seen) - unknown, unknown=unknown)
 
 
 def describe_share(observed: Share, noun: str = "trials") -> str:
-    """Return a share with its bounds as text.
+    """Return a share with its interval as text.
 
-    Examples are `3 of 5 trials (14 to 95 %)` and `0 of 10 trials (true rate below 26 %, 95 %
-    confidence)`. Bounds are rounded outwards, so that the text never claims too much.
+    Examples are `3 of 5 trials (14 to 95 %)`, `0 of 5 trials (below 53 %)`, `5 of 5 trials (above
+    47 %)`, and, if two of the trials cannot tell, `1 to 3 of 5 trials (0.5 to 95 %)`. The interval
+    is two-sided in each case; where it begins at 0 or ends at 100 % only the other bound is named.
+    Bounds are rounded outwards, so that the text never claims too much.
     """
-    if observed.of == 0:
+    if observed.trials == 0:
         return f"no {noun}"
-    counts = (
-        f"{observed.seen} of {observed.of} {noun.removesuffix('s') if observed.of == 1 else noun}"
-    )
-    limit = one_sided_bound(observed)
-    if limit is None:
-        low = _percent(observed.interval.low, up=False)
-        return f"{counts} ({low} to {_percent(observed.interval.high, up=True)} %)"
-    is_zero = observed.seen == 0
-    confidence = _percent(observed.interval.confidence, up=False)
-    rate = f"{'below' if is_zero else 'above'} {_percent(limit, up=is_zero)} %"
-    return f"{counts} (true rate {rate}, {confidence} % confidence)"
+    singular = noun.removesuffix("s") if observed.trials == 1 else noun
+    return f"{observed.counts} {singular} ({_describe_interval(observed.interval)} %)"
+
+
+def _describe_interval(interval: Interval) -> str:
+    low, high = _percent(interval.low, up=False), _percent(interval.high, up=True)
+    if interval.low == 0 and interval.high < 1:
+        return f"below {high}"
+    if interval.high == 1 and interval.low > 0:
+        return f"above {low}"
+    return f"{low} to {high}"
 
 
 def estimate(values: Sequence[float]) -> Estimate | None:

@@ -167,6 +167,7 @@ _COMMON_RULES: Final[Mapping[str, _Rule]] = {
             "responses_lost",
             "moves_leader",
             "forces_unclean_election",
+            "adds_partitions",
             "deletes_topic",
             "restarts_producer",
             "resends_unacknowledged",

@@ -124,6 +124,8 @@ class FaultEffects(Frozen):
     """Leadership moves between live nodes, perhaps together with the replica."""
     forces_unclean_election: bool = False
     """An unclean leader election is requested."""
+    adds_partitions: bool = False
+    """The topic gets more partitions."""
     deletes_topic: bool = False
     """The topic is deleted and created again under the same name."""
     may_affect_leader: bool = False

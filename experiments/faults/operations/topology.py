@@ -109,7 +109,7 @@ def require_known_by_producer(
 
 
 def _raised_effects(kind: str, _parameters: RaisedParameters, _topology: Topology) -> FaultEffects:
-    return FaultEffects(kind=kind)
+    return FaultEffects(kind=kind, adds_partitions=True)
 
 
 # A recreated topic

@@ -11,13 +11,21 @@ from experiments.faults import FAULTS
 from experiments.faults.composition.composite import effects_of
 from experiments.faults.core.effects import FaultEffects, Topology
 from experiments.ledger.record import Frozen
-from experiments.sweep.plan import ClientKind, ClusterNeed, Commit, FaultRequest, TrialSpec
+from experiments.sweep.plan import (
+    AutoOffsetReset,
+    ClientKind,
+    ClusterNeed,
+    Commit,
+    FaultRequest,
+    TrialSpec,
+)
 from experiments.sweep.retention import Retention, resolve_retention
 from infra.kafka.broker_settings import broker_heartbeat_interval_ms, broker_session_timeout_ms
 from infra.kafka.zookeeper import TICK_MS
 
 UNLIMITED_RETRIES: Final = 2_147_483_647
 _REFRESH: Final = "topic.metadata.refresh.interval.ms"
+_DEFAULT_PRODUCER_ID_EXPIRATION_MS: Final = 86_400_000
 _SCAN_MS: Final = 1000.0
 """How often librdkafka checks its topics for leaders whose broker is down."""
 
@@ -72,6 +80,8 @@ class Circumstances(Frozen):
     """-1: no limit."""
     retention_bytes: float
     """-1: no limit."""
+    producer_id_expiration_ms: float = _DEFAULT_PRODUCER_ID_EXPIRATION_MS
+    """After how long without a write a leader forgets a producer; Kafka's default is one day."""
     session_timeout_ms: float
     heartbeat_interval_ms: float
     replica_lag_ms: float
@@ -84,6 +94,8 @@ class Circumstances(Frozen):
     """Members of the consumer group; 0: no group."""
     commits: Commit = "after"
     """When a member commits: before processing, after it, or in one transaction with its output."""
+    auto_offset_reset: AutoOffsetReset = "earliest"
+    """Where a member begins in a partition without a committed offset."""
     copy_workload: bool = False
     """Members process a record by copying it to an output topic with the same settings."""
     fault: FaultEffects
@@ -141,6 +153,51 @@ class Circumstances(Frozen):
         one replica takes writes with acks=all although min.insync.replicas is 2.
         """
         return min(self.min_insync_replicas, self.replication_factor) if self.acks == "all" else 1
+
+    @property
+    def leadership_may_move(self) -> bool:
+        """Whether a broker may stop to be the leader while requests are under way to it."""
+        return self.fault.may_affect_leader or self.fault.moves_leader
+
+    @property
+    def may_outlive_producer_id(self) -> bool:
+        """Whether a client may send a batch again after the leader has forgotten its producer.
+
+        A leader does not forget a producer that has an open transaction.
+        """
+        return not self.transactional and not (
+            0 < self.delivery_timeout_ms <= self.producer_id_expiration_ms
+        )
+
+    @property
+    def may_outlive_retention(self) -> bool:
+        """Whether a client may send a batch again after retention has deleted the first copy."""
+        return (
+            self.retention_bytes >= 0
+            or 0 <= self.retention_ms < self.delivery_timeout_ms
+            or (self.delivery_timeout_ms == 0 and self.retention_ms >= 0)
+        )
+
+    @property
+    def uncleanly_shut_down_replicas(self) -> int:
+        """How many replicas of one partition may restart after an unclean shutdown (SIGKILL)."""
+        return min(self.replication_factor, self.fault.nodes_down)
+
+    @property
+    def has_enough_clean_replicas(self) -> bool:
+        """Whether an eligible leader replica survives the fault, if the cluster tracks them.
+
+        Of the replicas that had a record when it was acknowledged, at least one shuts down cleanly
+        or not at all. The controller cannot tell a crash from a power loss, so each crash counts.
+        """
+        return (
+            self.acks == "all"
+            and self.required_replicas > 1
+            and self.uncleanly_shut_down_replicas < self.required_replicas
+            and self.fault.parts == 1
+            and not self.fault.loses_synced_data
+            and not self.fault.corrupts_records
+        )
 
     @property
     def may_give_up_records(self) -> bool:
@@ -208,6 +265,7 @@ def circumstances_of(spec: TrialSpec) -> Circumstances:
         replication_factor=spec.replication_factor,
         consumers=spec.workload.members,
         commits=spec.workload.commits,
+        auto_offset_reset=spec.workload.auto_offset_reset,
         copy_workload=spec.workload.kind == "copy",
         fault=_fault_effects(spec.fault, _topology(spec)),
     )
@@ -295,6 +353,9 @@ def _of_nodes(node: Mapping[str, str]) -> dict[str, str | float]:
     return {
         "session_timeout_ms": broker_session_timeout_ms(node),
         "heartbeat_interval_ms": broker_heartbeat_interval_ms(node),
+        "producer_id_expiration_ms": node.get(
+            "producer.id.expiration.ms", _DEFAULT_PRODUCER_ID_EXPIRATION_MS
+        ),
         "replica_lag_ms": node["replica.lag.time.max.ms"],
         "controller_failover_ms": _controller_failover_ms(node),
     }

@@ -8,13 +8,38 @@ from experiments.verdicts.contract.guarantees import (
     ACKS,
     IDEMPOTENCE,
     KIP_98,
+    LIBRDKAFKA_PRODUCE_ERROR,
     MAX_IN_FLIGHT,
+    PRODUCER_ID_EXPIRATION,
     SEMANTICS,
+    Rule,
     guaranteed,
     not_guaranteed,
 )
 
-DUPLICATE_RULES: Final = (
+_FORGOTTEN_PRODUCER: Final = (
+    not_guaranteed(
+        "enable.idempotence=true, and producer.id.expiration.ms is shorter than "
+        "delivery.timeout.ms, or the client never gives up",
+        lambda c: c.idempotent and c.may_outlive_producer_id,
+        "the leader may forget the producer while the client still sends a batch again, and then "
+        "cannot tell the batch from a new one",
+        PRODUCER_ID_EXPIRATION,
+        "producer.id.expiration.ms={c.producer_id_expiration_ms:g}, "
+        "delivery.timeout.ms={c.delivery_timeout_ms:g}",
+    ),
+    not_guaranteed(
+        "enable.idempotence=true, and records are retained for less than delivery.timeout.ms, or "
+        "up to a number of bytes",
+        lambda c: c.idempotent and c.may_outlive_retention,
+        "producer IDs may expire sooner if retention deletes the last write of the producer, and "
+        "the leader then cannot tell a batch that is sent again from a new one",
+        PRODUCER_ID_EXPIRATION,
+    ),
+)
+"""Where idempotence ends, by its documentation: for duplicates and order alike."""
+
+DUPLICATE_RULES: Final[tuple[Rule, ...]] = (
     not_guaranteed(
         "a fault that the contract does not know",
         lambda c: not c.fault.known,
@@ -28,6 +53,7 @@ DUPLICATE_RULES: Final = (
         "records, with idempotence or without",
         KIP_98,
     ),
+    *_FORGOTTEN_PRODUCER,
     guaranteed(
         "enable.idempotence=true",
         lambda c: c.idempotent,
@@ -40,6 +66,19 @@ DUPLICATE_RULES: Final = (
         lambda c: c.acks == "0",
         "the producer waits for no response, so it resends nothing",
         ACKS,
+    ),
+    not_guaranteed(
+        "retries=0 and acks=all with librdkafka, and leadership may move",
+        lambda c: (
+            c.retries == 0
+            and c.acks == "all"
+            and c.client == "librdkafka"
+            and c.leadership_may_move
+        ),
+        "a leader that is deposed while it waits for its followers answers "
+        "NOT_LEADER_OR_FOLLOWER, although it has appended the batch and followers may have it; "
+        "librdkafka takes such a batch for not stored, and resends it without counting a retry",
+        LIBRDKAFKA_PRODUCE_ERROR,
     ),
     guaranteed(
         "retries=0",
@@ -70,7 +109,7 @@ DUPLICATE_RULES: Final = (
     ),
 )
 
-ORDER_RULES: Final = (
+ORDER_RULES: Final[tuple[Rule, ...]] = (
     not_guaranteed(
         "a fault that the contract does not know",
         lambda c: not c.fault.known,
@@ -84,6 +123,7 @@ ORDER_RULES: Final = (
         "may be appended after records of the new session",
         KIP_98,
     ),
+    *_FORGOTTEN_PRODUCER,
     guaranteed(
         "enable.idempotence=true",
         lambda c: c.idempotent,
@@ -117,6 +157,13 @@ ORDER_RULES: Final = (
         "no batch is sent before the previous one is acknowledged; a batch may be stored more "
         "than once, but its first copy is in order",
         MAX_IN_FLIGHT,
+    ),
+    not_guaranteed(
+        "retries=0 with librdkafka, and leadership may move",
+        lambda c: c.retries == 0 and c.client == "librdkafka" and c.leadership_may_move,
+        "librdkafka resends a batch that is answered with NOT_LEADER_OR_FOLLOWER without counting "
+        "a retry, and may have sent later records to the new leader in the meantime",
+        LIBRDKAFKA_PRODUCE_ERROR,
     ),
     guaranteed(
         "retries=0",

@@ -37,12 +37,14 @@ CONDITIONAL_GUARANTEES: Final = frozenset(
 
 
 class ContractClause(Frozen):
-    """One guarantee that a cell has or does not have."""
+    """One guarantee that a cell has, does not have, or may have."""
 
     guarantee: Guarantee
-    guaranteed: bool
+    guaranteed: bool | None
+    """`None`: unknown, because it depends on something that is not known of the cell."""
     reason: str
-    """Guaranteed: by which mechanism. Not guaranteed: which mechanism breaks it."""
+    """Guaranteed: by which mechanism. Not guaranteed: which mechanism breaks it. Unknown: what is
+    not known of the cell, and why the guarantee depends on it."""
     source: str
     """URL of the KIP or of the documentation page."""
 
@@ -54,7 +56,8 @@ class Rule:
     condition: str
     """`when` as text."""
     when: Callable[[Circumstances], bool]
-    guaranteed: bool
+    guaranteed: bool | None
+    """`None`: unknown."""
     reason: str
     source: str
     figures: str = ""
@@ -93,6 +96,25 @@ def not_guaranteed(
     return Rule(condition, when, False, reason, source, figures)
 
 
+def unknown(
+    condition: str,
+    when: Callable[[Circumstances], bool],
+    reason: str,
+    source: str,
+    figures: str = "",
+) -> Rule:
+    """Return a rule for cells of which the contract does not know enough.
+
+    Args:
+        condition: `when` as text.
+        when: whether a fact that decides is unknown, as Kafka's version of an external cluster.
+        reason: which fact is unknown, and why the guarantee depends on it.
+        source: URL of what makes the guarantee depend on the fact.
+        figures: as of `Rule`.
+    """
+    return Rule(condition, when, None, reason, source, figures)
+
+
 # Sources: anchors of the official documentation, and Kafka Improvement Proposals.
 
 DOCUMENTATION: Final = "https://kafka.apache.org/documentation/#"
@@ -125,7 +147,17 @@ KIP_497: Final = f"{KIP}497%3A+Add+inter-broker+API+to+alter+ISR"
 KIP_516: Final = f"{KIP}516%3A+Topic+Identifiers"
 KIP_595: Final = f"{KIP}595%3A+A+Raft+Protocol+for+the+Metadata+Quorum"
 KIP_631: Final = f"{KIP}631%3A+The+Quorum-based+Kafka+Controller"
+KIP_966: Final = f"{KIP}966%3A+Eligible+Leader+Replicas"
+KIP_1327: Final = (
+    f"{KIP}1327%3A+Prevent+Hot+Data+Loss+on+Partition+Expansion+for+Reset+Offset+Policy"
+)
 KIP_890: Final = f"{KIP}890%3A+Transactions+Server-Side+Defense"
+PRODUCER_ID_EXPIRATION: Final = f"{DOCUMENTATION}brokerconfigs_producer.id.expiration.ms"
+LIBRDKAFKA: Final = "https://github.com/confluentinc/librdkafka/blob/v2.15.0/src/"
+"""Followed by a source file of librdkafka and a line of the function that decides."""
+LIBRDKAFKA_PRODUCE_ERROR: Final = f"{LIBRDKAFKA}rdkafka_request.c#L4447"
+"""`rd_kafka_handle_Produce_error`: after NOT_LEADER_OR_FOLLOWER it moves the batch back to the
+partition's queue by `rd_kafka_toppar_retry_msgq` with `incr_retry=0`."""
 ZOOKEEPER_GUIDE: Final = (
     "https://zookeeper.apache.org/doc/r3.8.4/zookeeperAdmin.html#sc_zkMulitServerSetup"
 )

@@ -13,12 +13,14 @@ from experiments.verdicts.contract.guarantees import (
     KIP_106,
     KIP_497,
     KIP_516,
+    KIP_966,
     LOG,
     REPLICATION,
     RETENTION,
     UNCLEAN_ELECTION,
     guaranteed,
     not_guaranteed,
+    unknown,
 )
 
 _DEAD_REPLICAS: Final = "up to {c.max_dead_replicas} dead at once, {c.required_replicas} required"
@@ -106,6 +108,27 @@ RULES: Final = (
         "replicas are not consulted while this leader leads",
         LOG,
     ),
+    guaranteed(
+        "acks=all, eligible.leader.replicas.version=1, and fewer replicas shut down uncleanly "
+        "than an acknowledged record needs (at least two); the others are paused, isolated or out "
+        "of sync",
+        lambda c: c.has_enough_clean_replicas and bool(c.eligible_leader_replicas),
+        "no record is acknowledged once the ISR is smaller than min.insync.replicas, and the "
+        "replicas that leave it then are eligible leaders: at least one of them has not restarted "
+        "after an unclean shutdown, is elected, and has every acknowledged record",
+        KIP_966,
+        "up to {c.uncleanly_shut_down_replicas} shut down uncleanly, "
+        "{c.required_replicas} required",
+    ),
+    unknown(
+        "the same, and the level of eligible.leader.replicas.version is unknown",
+        lambda c: c.has_enough_clean_replicas and c.eligible_leader_replicas is None,
+        "the feature level eligible.leader.replicas.version of this cluster is unknown: with level "
+        "1 a replica that left the ISR with all acknowledged records is elected; with level 0 the "
+        "guarantee ends when all in-sync replicas are dead",
+        KIP_966,
+        _DEAD_REPLICAS,
+    ),
     not_guaranteed(
         "all required replicas may be dead at once, and lose data that they had synced to disk",
         lambda c: c.fault.loses_synced_data,
@@ -141,6 +164,9 @@ RULES: Final = (
 )
 
 
-def guarantees_no_loss(circumstances: Circumstances) -> bool:
-    """Return whether no acknowledged record may be lost under these circumstances."""
+def guarantees_no_loss(circumstances: Circumstances) -> bool | None:
+    """Return whether no acknowledged record may be lost under these circumstances.
+
+    `None`: unknown.
+    """
     return next(rule for rule in RULES if rule.when(circumstances)).guaranteed

@@ -1,8 +1,9 @@
 """The contract: per guarantee a list of rules, of which the first that matches a cell decides.
 
-"Guaranteed" is what the sources guarantee under a cell's circumstances, without luck. Everything
-else is "not guaranteed", and the rule names the mechanism that can break it. `docs/contract.md`
-contains these rules as tables, with the reasons for the less obvious ones.
+"Guaranteed" is what the sources guarantee under a cell's circumstances, without luck. "Unknown" is
+what depends on a fact that is not known of the cell, such as the version of an external cluster.
+Everything else is "not guaranteed", and the rule names the mechanism that can break it.
+`docs/contract.md` contains these rules as tables, with the reasons for the less obvious ones.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from experiments.verdicts.contract.circumstances import Circumstances
 from experiments.verdicts.contract.guarantees import (
     DOCUMENTATION,
     KIP,
+    LIBRDKAFKA,
     ZOOKEEPER_GUIDE,
     ContractClause,
     Guarantee,
@@ -35,6 +37,9 @@ RULES: Final[Mapping[Guarantee, tuple[Rule, ...]]] = {
     Guarantee.NO_MISSED_RECORDS: transactions_and_groups.MISSED_RULES,
     Guarantee.NO_REPROCESSING: transactions_and_groups.REPROCESSING_RULES,
 }
+
+
+_OUTCOMES: Final = {True: "yes", False: "no", None: "unknown"}
 
 
 def clauses_of(circumstances: Circumstances) -> tuple[ContractClause, ...]:
@@ -76,14 +81,15 @@ def _section(guarantee: Guarantee) -> str:
         f"### {guarantee.value}\n\n"
         "| # | condition | guaranteed | reason | source |\n|---|---|---|---|---|\n"
     )
-    return head + "".join(_line(number, rule) for number, rule in enumerate(RULES[guarantee], 1))
+    return head + "".join(as_line(number, rule) for number, rule in enumerate(RULES[guarantee], 1))
 
 
-def _line(number: int, rule: Rule) -> str:
+def as_line(number: int, rule: Rule) -> str:
+    """Return one rule as a line of its guarantee's table."""
     columns = (
         str(number),
         rule.condition,
-        "yes" if rule.guaranteed else "no",
+        _OUTCOMES[rule.guaranteed],
         rule.reason,
         f"[{_source_name(rule.source)}]({rule.source})",
     )
@@ -93,6 +99,8 @@ def _line(number: int, rule: Rule) -> str:
 def _source_name(source: str) -> str:
     if source.startswith(KIP):
         return f"KIP-{source.removeprefix(KIP).split('+')[0].removesuffix('%3A')}"
+    if source.startswith(LIBRDKAFKA):
+        return f"librdkafka, {source.removeprefix(LIBRDKAFKA).split('#')[0]}"
     if source == ZOOKEEPER_GUIDE:
         return "ZooKeeper Administrator's Guide"
     return source.removeprefix(DOCUMENTATION)

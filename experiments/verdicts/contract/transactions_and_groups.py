@@ -16,6 +16,7 @@ from experiments.verdicts.contract.guarantees import (
     KIP_98,
     KIP_447,
     KIP_890,
+    KIP_1327,
     RETENTION,
     SEMANTICS,
     UNCLEAN_ELECTION,
@@ -77,7 +78,7 @@ def _consumed_records_may_be_lost(c: Circumstances) -> bool:
         not fault.known
         or loses
         or (fault.power_loss and c.flush_messages > 1)
-        or c.max_dead_nodes + fault.nodes_isolated + fault.followers_out_of_sync > 1
+        or c.max_dead_nodes + fault.followers_out_of_sync > 1
     )
 
 
@@ -109,6 +110,13 @@ MISSED_RULES: Final = (
         "the broker deletes old segments, consumed or not; a consumer whose next offset is "
         "deleted resumes where auto.offset.reset directs it, and commits past the gap",
         RETENTION,
+    ),
+    not_guaranteed(
+        "auto.offset.reset=latest, and partitions are added",
+        lambda c: c.auto_offset_reset == "latest" and c.fault.adds_partitions,
+        "a member that discovers a new partition begins at its end: it skips what producers wrote "
+        "before, and commits past it",
+        KIP_1327,
     ),
     guaranteed(
         "commit and copies in one transaction",

@@ -76,6 +76,9 @@ UNKNOWN_FAULT = FaultEffects(kind="meteorite", known=False, may_affect_leader=Tr
 
 USUAL = Circumstances(
     acks="all",
+    kafka_version="4.3.1",
+    transaction_version=2,
+    eligible_leader_replicas=0,
     idempotent=False,
     retries=UNLIMITED_RETRIES,
     max_in_flight=1_000_000,
@@ -99,4 +102,5 @@ USUAL = Circumstances(
     controller_failover_ms=2500,
     fault=LEADER_CRASH,
 )
-"""acks=all without idempotence, 3 replicas, min.insync.replicas=2, a leader crash of 20 s."""
+"""librdkafka, acks=all without idempotence, no eligible leader replicas, 3 replicas,
+min.insync.replicas=2, a leader crash of 20 s."""

@@ -6,14 +6,19 @@ Also the text of a finding, and the format of its figures.
 from __future__ import annotations
 
 import pytest
-from support.builders.findings import change_trials, finding_input, planted_truth
+from support.builders.findings import a_trial, change_trials, finding_input, planted_truth
 
 from experiments.ledger.record import Cell
-from experiments.lessons.finding import Conclusion, Finding, format_percent
+from experiments.lessons.finding import (
+    Conclusion,
+    Finding,
+    format_percent,
+    share_with_loss,
+)
 from experiments.lessons.findings.acks_levels import find as find_acks_levels
 from experiments.lessons.findings.idempotent_retries import find as find_idempotent_retries
 from experiments.lessons.findings.one_node_or_three import find as find_one_node_or_three
-from experiments.verdicts.statistics import MIN_TRIALS_FOR_INTERVAL
+from experiments.verdicts.statistics import MIN_TRIALS_FOR_INTERVAL, describe_share
 
 IN_FLIGHT = "max.in.flight.requests.per.connection"
 
@@ -65,11 +70,17 @@ def test_an_inconclusive_finding_names_the_repeats_that_are_enough() -> None:
 
 def test_a_sentence_has_the_figures_of_the_sweep() -> None:
     """It has the share with its bound, and the lost records at the median."""
-    assert (
-        "acks=1 in 3 of 3 trials (true rate above 36 %, 95 % confidence), "
-        "800 records at the median" in acks().sentence
-    )
-    assert "acks=all in 0 of 3 trials (true rate below 64 %, 95 % confidence)" in acks().sentence
+    assert "acks=1 in 3 of 3 trials (above 29 %), 800 records at the median" in acks().sentence
+    assert "acks=all in 0 of 3 trials (below 71 %)" in acks().sentence
+
+
+def test_a_trial_that_cannot_tell_a_loss_is_in_no_share() -> None:
+    """Only records of unknown outcome are absent; any of them may have been acknowledged."""
+    cell: Cell = {"fault": "leader-crash"}
+    trials = [a_trial(cell, lost=lost) for lost in ((0, 0), (0, 7), (3, 9))]
+    observed = share_with_loss(trials)
+    assert (observed.seen, observed.of, observed.unknown) == (1, 2, 1)
+    assert describe_share(observed).startswith("1 to 2 of 3 trials (")
 
 
 def test_a_finding_of_several_cases_is_a_list_in_terminal_and_markdown() -> None:

@@ -144,7 +144,14 @@ def test_the_page_holds_every_cell_trial_and_verdict(data: ReportData, parsed: P
     assert all(f"trial-{spec.trial_id}" in parsed.ids for spec in data.plan.trials)
     assert all(f"seed {spec.seed}" in parsed.text for spec in data.plan.trials)
     verdicts = sum(len(cell.judgements) for cell in data.results.cells)
-    assert len(re.findall(r"Bounds have 95 % confidence", parsed.text)) == 1
+    assert (
+        len(
+            re.findall(
+                r"Percentages behind a count: the exact two-sided 95 % interval", parsed.text
+            )
+        )
+        == 1
+    )
     assert parsed.text.count("as the documentation says") == verdicts
     for words in (
         "held",

@@ -19,6 +19,7 @@ from experiments.ledger.schema import LEDGER_VERSION
 from experiments.results.judgements import named_records
 from experiments.results.read import SweepResults, read_results
 from experiments.results.trials import LATE_MS
+from experiments.results.wording import short_share_text
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.plan import FaultRequest, Plan, RefusedCell, TrialSpec
 from experiments.verdicts.contract import CONDITIONAL_GUARANTEES, Guarantee
@@ -349,6 +350,17 @@ def test_cells_have_shares_of_trials_and_estimates_over_trials(results: SweepRes
     ] == [(1, 1)] * 3
     assert cell.ack_p99_ms is not None
     assert (cell.ack_p99_ms.median, cell.ack_p99_ms.interval, cell.late_trials) == (2.5, None, 0)
+
+
+def test_a_trial_in_which_only_unknown_records_are_absent_cannot_tell_a_loss(
+    sweep: SweepFolder,
+) -> None:
+    """It is no trial without loss: the share is 0 to 1 of 1, and its bound says nothing."""
+    _write_results(sweep, lost_low_records=0, lost_high_records=2)
+    share = read_results(sweep).cells[0].loss
+    assert share is not None
+    assert (share.seen, share.of, share.unknown) == (0, 0, 1)
+    assert short_share_text(share, "-") == "0 to 1 of 1 (0-100 %)"
 
 
 def test_every_cell_that_runs_has_a_contract_and_a_verdict_per_guarantee(

@@ -271,9 +271,9 @@ def test_a_share_is_shown_with_its_interval() -> None:
 
     assert [short_share_text(given, "-") for given in shares] == [
         "3 of 5 (14-95 %)",
-        "0 of 5 (<46 %)",
-        "5 of 5 (>54 %)",
-        "0 of 100 (<3 %)",
+        "0 of 5 (<53 %)",
+        "5 of 5 (>47 %)",
+        "0 of 100 (<4 %)",
         "-",
     ]
 

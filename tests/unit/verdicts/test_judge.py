@@ -22,7 +22,7 @@ RELIABLE = HarnessCheck(control_clean=True, positive_control_lost=True)
 MECHANISM = "the mechanism"
 
 
-def _clause(guarantee: Guarantee, *, guaranteed: bool = True) -> ContractClause:
+def _clause(guarantee: Guarantee, *, guaranteed: bool | None = True) -> ContractClause:
     return ContractClause(
         guarantee=guarantee,
         guaranteed=guaranteed,
@@ -85,7 +85,7 @@ def _void(trial_id: str) -> TrialFacts:
 def _judge_one(
     guarantee: Guarantee,
     *trials: TrialFacts,
-    guaranteed: bool = True,
+    guaranteed: bool | None = True,
     harness: HarnessCheck = RELIABLE,
 ) -> Judgement:
     (judgement,) = judge([_clause(guarantee, guaranteed=guaranteed)], trials, harness)
@@ -96,7 +96,7 @@ def _judge_one(
 def test_a_guarantee_without_a_violation_held_with_the_bound_of_so_many_trials(
     guarantee: Guarantee,
 ) -> None:
-    """0 of 10 trials is not zero, but "true rate below 26 %"."""
+    """0 of 10 trials is not zero, but "below 31 %"."""
     judgement = _judge_one(guarantee, *(_clean(f"{number:03}-a") for number in range(10)))
     assert (judgement.verdict, judgement.seen, judgement.trials, judgement.records_total) == (
         Verdict.HELD,
@@ -106,7 +106,24 @@ def test_a_guarantee_without_a_violation_held_with_the_bound_of_so_many_trials(
     )
     assert judgement.share is not None
     assert (judgement.share.seen, judgement.share.of) == (0, 10)
-    assert "0 of 10 trials (true rate below 26 %, 95 % confidence)" in judgement.reasons[1]
+    assert "0 of 10 trials (below 31 %)" in judgement.reasons[1]
+
+
+@pytest.mark.parametrize("guarantee", Guarantee)
+@pytest.mark.parametrize("seen", [True, False])
+def test_what_the_contract_does_not_know_is_unknown_whatever_was_observed(
+    guarantee: Guarantee, *, seen: bool
+) -> None:
+    """Neither held nor violated, and not "not guaranteed" either; the share is shown."""
+    facts = _violating(guarantee, "000-a") if seen else _clean("000-a")
+    judgement = _judge_one(guarantee, facts, guaranteed=None)
+    assert (judgement.verdict, judgement.seen, judgement.reasons[0]) == (
+        Verdict.UNKNOWN,
+        seen,
+        MECHANISM,
+    )
+    assert judgement.share is not None
+    assert judgement.share.seen == int(seen)
 
 
 @pytest.mark.parametrize("guarantee", Guarantee)
@@ -225,6 +242,7 @@ def test_absent_records_of_unknown_outcome_make_loss_unknown() -> None:
         Guarantee.NO_ACKED_LOSS, *(_clean(f"{number:03}-a") for number in range(9)), unclear
     )
     assert (judgement.verdict, judgement.seen) == (Verdict.UNKNOWN, None)
+    assert "in 0 to 1 of 10 trials" in judgement.reasons[1]
     assert "009-a: 37" in judgement.reasons[2]
 
 

@@ -1,8 +1,10 @@
 """Intervals over trials: values, texts, and how many trials a question needs."""
 
 import json
+import math
 import subprocess
 import sys
+from pathlib import Path
 from random import Random
 
 import numpy as np
@@ -19,8 +21,8 @@ from experiments.verdicts.statistics import (
     distribution,
     estimate,
     is_precise_enough,
-    one_sided_bound,
     share,
+    share_of,
     trials_for_width,
     trials_needed,
 )
@@ -62,6 +64,32 @@ def test_the_interval_of_a_share_contains_its_probability_in_at_least_95_percent
     assert covered >= 0.95 - 1e-9
 
 
+def smallest_coverage(of: int) -> float:
+    """Return the smallest probability with which the interval of a share contains the truth.
+
+    Exact: the binomial probabilities of the outcomes whose interval contains p are added up, for
+    each p of a grid of 1,999, and on both sides of every bound, where the coverage jumps.
+    """
+    intervals = [share(seen, of).interval for seen in range(of + 1)]
+    bounds = np.array([bound for one in intervals for bound in (one.low, one.high)])
+    grid = np.concatenate([np.linspace(0, 1, 2001), bounds - 1e-9, bounds + 1e-9])
+    grid = grid[(grid > 0) & (grid < 1)]
+    covered = sum(
+        binom.pmf(seen, of, grid) * ((one.low <= grid) & (grid <= one.high))
+        for seen, one in enumerate(intervals)
+    )
+    return float(np.min(covered))
+
+
+@pytest.mark.parametrize("of", [3, 5, 10, 18])
+def test_the_document_states_the_smallest_coverage_of_the_interval(of: int) -> None:
+    """At least 95 %, rounded down to a tenth of a percent in docs/statistics.md."""
+    coverage = smallest_coverage(of)
+    assert coverage >= 0.95
+    document = (Path(__file__).parents[3] / "docs" / "statistics.md").read_text()
+    assert f"| {of} | {math.floor(coverage * 1000) / 10:.1f} % |" in document
+
+
 @given(counts)
 def test_the_interval_of_the_complement_is_mirrored(count: tuple[int, int]) -> None:
     """The interval of k of n mirrors that of n - k of n."""
@@ -81,10 +109,9 @@ def test_one_more_observation_never_lowers_a_bound(count: tuple[int, int]) -> No
 
 
 def test_a_share_of_no_trials_is_unknown() -> None:
-    """Its interval is 0 to 1, and it has no bound."""
+    """Its interval is 0 to 1."""
     nothing = share(0, 0)
     assert (nothing.interval.low, nothing.interval.high) == (0.0, 1.0)
-    assert one_sided_bound(nothing) is None
     assert describe_share(nothing) == "no trials"
 
 
@@ -96,38 +123,74 @@ def test_an_impossible_share_is_rejected(seen: int, of: int) -> None:
 
 
 @given(st.integers(1, 500))
-def test_zero_of_n_has_the_bound_of_the_exact_rule_of_three(of: int) -> None:
-    """The upper bound of 0 of n is 1 - 0.05^(1/n), the lower bound of n of n its complement."""
-    limit = 1 - 0.05 ** (1 / of)
-    assert one_sided_bound(share(0, of)) == pytest.approx(limit)
-    assert one_sided_bound(share(of, of)) == pytest.approx(1 - limit)
+def test_zero_of_n_has_the_two_sided_bound(of: int) -> None:
+    """The same interval as any other share: 2.5 % of the error on each side."""
+    assert share(0, of).interval.high == pytest.approx(1 - 0.025 ** (1 / of))
+    assert share(of, of).interval.low == pytest.approx(0.025 ** (1 / of))
 
 
 @pytest.mark.parametrize(
     ("observed", "text"),
     [
-        (share(0, 10), "0 of 10 trials (true rate below 26 %, 95 % confidence)"),
-        (share(0, 30), "0 of 30 trials (true rate below 9.6 %, 95 % confidence)"),
-        (share(0, 1000), "0 of 1000 trials (true rate below 0.3 %, 95 % confidence)"),
-        (share(5, 5), "5 of 5 trials (true rate above 54 %, 95 % confidence)"),
-        (share(1, 1), "1 of 1 trial (true rate above 5 %, 95 % confidence)"),
+        (share(0, 5), "0 of 5 trials (below 53 %)"),
+        (share(0, 10), "0 of 10 trials (below 31 %)"),
+        (share(0, 1000), "0 of 1000 trials (below 0.37 %)"),
+        (share(5, 5), "5 of 5 trials (above 47 %)"),
+        (share(1, 1), "1 of 1 trial (above 2.5 %)"),
+        (share(0, 1), "0 of 1 trial (below 98 %)"),
         (share(3, 5), "3 of 5 trials (14 to 95 %)"),
-        (share(0, 10, confidence=0.99), "0 of 10 trials (true rate below 37 %, 99 % confidence)"),
+        (share(0, 10, confidence=0.99), "0 of 10 trials (below 42 %)"),
+        (share(0, 0, unknown=3), "0 to 3 of 3 trials (0 to 100 %)"),
+        (share(0, 4, unknown=1), "0 to 1 of 5 trials (below 72 %)"),
+        (share(4, 4, unknown=1), "4 to 5 of 5 trials (above 28 %)"),
+        (share(1, 3, unknown=2), "1 to 3 of 5 trials (0.5 to 95 %)"),
     ],
 )
-def test_a_share_is_described_with_its_bounds_rounded_outwards(observed: Share, text: str) -> None:
-    """25.9 % becomes "below 26 %", 54.9 % becomes "above 54 %"."""
+def test_a_share_is_described_with_its_interval_rounded_outwards(
+    observed: Share, text: str
+) -> None:
+    """52.2 % becomes "below 53 %", 47.8 % becomes "above 47 %"."""
     assert describe_share(observed) == text
 
 
-@given(counts)
-def test_a_description_never_claims_more_than_the_interval(count: tuple[int, int]) -> None:
+@given(counts, st.integers(0, 5))
+def test_a_description_never_claims_more_than_the_interval(
+    count: tuple[int, int], unknown: int
+) -> None:
     """The printed bounds enclose the computed ones."""
-    known = share(*count)
-    assume(one_sided_bound(known) is None)
-    low, high = describe_share(known).split("(")[1].removesuffix(" %)").split(" to ")
+    known = share(*count, unknown=unknown)
+    bounds = describe_share(known).split("(")[1].removesuffix(" %)")
+    text = bounds.replace("below ", "0 to ")
+    text = f"{text.removeprefix('above ')} to 100" if text.startswith("above ") else text
+    low, high = text.split(" to ")
     assert float(low) / 100 <= known.interval.low + 1e-9
     assert float(high) / 100 >= known.interval.high - 1e-9
+
+
+@given(counts, st.integers(0, 5))
+def test_the_interval_encloses_that_of_every_outcome_of_the_unknown_trials(
+    count: tuple[int, int], unknown: int
+) -> None:
+    """So no choice of the trials that cannot tell makes it claim too much."""
+    seen, of = count
+    interval = share(seen, of, unknown=unknown).interval
+    for more in range(unknown + 1):
+        known = share(seen + more, of + unknown).interval
+        assert interval.low <= known.low
+        assert known.high <= interval.high
+
+
+def test_a_trial_that_cannot_tell_counts_as_unknown() -> None:
+    """It is neither in `seen` nor in `of`."""
+    observed = share_of([True, None, False, None])
+    assert (observed.seen, observed.of, observed.unknown, observed.trials) == (1, 2, 2, 4)
+    assert observed == share(1, 2, unknown=2)
+
+
+def test_a_negative_number_of_unknown_trials_is_rejected() -> None:
+    """It is an error of the caller."""
+    with pytest.raises(ValueError, match=r"-1 unknown trials \(allowed: 0 or more\)"):
+        share(0, 3, unknown=-1)
 
 
 def test_a_share_is_precise_enough_when_its_interval_is_narrower_than_requested() -> None:

@@ -280,3 +280,38 @@ def test_the_crash_of_a_dedicated_controller_affects_no_replica() -> None:
         for clause in clauses_of(crash)
         if clause.guarantee in {Guarantee.NO_ACKED_LOSS, Guarantee.AVAILABILITY}
     } == {Guarantee.NO_ACKED_LOSS: True, Guarantee.AVAILABILITY: True}
+
+
+def test_producer_expiration_and_offset_reset_are_those_of_the_cell() -> None:
+    """Kafka's defaults where the cell sets none: one day, and earliest."""
+    usual = circumstances_of(_spec())
+    assert (usual.producer_id_expiration_ms, usual.auto_offset_reset) == (86_400_000, "earliest")
+    load = _spec().workload.model_copy(update={"auto_offset_reset": "latest"})
+    broker = ClusterNeed(kafka_version="4.3.1", broker={"producer.id.expiration.ms": "2000"})
+    changed = circumstances_of(_spec(cluster=broker, workload=load))
+    assert (changed.producer_id_expiration_ms, changed.auto_offset_reset) == (2000, "latest")
+
+
+def test_added_partitions_are_an_effect_of_their_fault() -> None:
+    """The rule on auto.offset.reset depends on it, alone and joined with another fault."""
+    joined = FaultRequest(
+        kind="partitions-raised >> leader-crash",
+        joined=">>",
+        parts=(FaultRequest(kind="partitions-raised"), FaultRequest(kind="leader-crash")),
+    )
+    for fault in (FaultRequest(kind="partitions-raised"), joined):
+        effects = circumstances_of(_spec(fault=fault)).fault
+        assert (effects.known, effects.adds_partitions) == (True, True)
+    assert not circumstances_of(
+        _spec(fault=FaultRequest(kind="leader-crash"))
+    ).fault.adds_partitions
+
+
+def test_the_level_of_eligible_leader_replicas_is_unknown_on_an_external_cluster() -> None:
+    """So is what depends on it."""
+    levels = {"eligible.leader.replicas.version": 1}
+    tracked = circumstances_of(_spec(cluster=ClusterNeed(kafka_version="4.3.1", features=levels)))
+    external = circumstances_of(
+        _spec(cluster=ClusterNeed(kafka_version="4.3.1", external="broker:9092"))
+    )
+    assert (tracked.eligible_leader_replicas, external.eligible_leader_replicas) == (1, None)

@@ -37,8 +37,14 @@ from experiments.verdicts.contract import (
     deciding_rule,
 )
 from experiments.verdicts.contract.circumstances import UNLIMITED_RETRIES, Circumstances
+from experiments.verdicts.contract.guarantees import unknown
+from experiments.verdicts.contract.rules import as_line
 
 LOSS, DUPLICATES, ORDER, ATOMIC, UP, MISSED, REPROCESSED = Guarantee
+
+TWO_ISOLATED = LEADER_ISOLATED.model_copy(update={"nodes_isolated": 2})
+PREFERRED_LEADER = REASSIGNMENT.model_copy(update={"may_affect_leader": False})
+PARTITIONS_RAISED = FaultEffects(kind="partitions-raised", adds_partitions=True)
 
 CASES: list[tuple[Guarantee, int, dict[str, Any]]] = [
     (LOSS, 1, {"acks": "0"}),
@@ -65,33 +71,85 @@ CASES: list[tuple[Guarantee, int, dict[str, Any]]] = [
     (LOSS, 12, {"fault": BIT_FLIP, "replication_factor": 1, "min_insync_replicas": 1}),
     (
         LOSS,
-        13,
+        15,
         {
             "fault": POWER_LOSS_ALL.model_copy(update={"loses_synced_data": True}),
             "flush_messages": 1,
         },
     ),
-    (LOSS, 14, {"fault": POWER_LOSS_ALL, "flush_messages": 1}),
-    (LOSS, 15, {"fault": POWER_LOSS_ALL}),
+    (LOSS, 16, {"fault": POWER_LOSS_ALL, "flush_messages": 1}),
+    (LOSS, 17, {"fault": POWER_LOSS_ALL}),
     (
         LOSS,
-        15,
+        17,
         {"fault": LEADER_CRASH.model_copy(update={"power_loss": True}), "min_insync_replicas": 1},
     ),
-    (LOSS, 16, {"min_insync_replicas": 1}),
-    (LOSS, 16, {"replication_factor": 1, "min_insync_replicas": 1}),
-    (LOSS, 16, {"replication_factor": 1, "min_insync_replicas": 2, "acks": "1"}),
-    (LOSS, 16, {"replication_factor": 1, "min_insync_replicas": 2}),
+    (LOSS, 18, {"min_insync_replicas": 1}),
+    (LOSS, 18, {"replication_factor": 1, "min_insync_replicas": 1}),
+    (LOSS, 18, {"replication_factor": 1, "min_insync_replicas": 2, "acks": "1"}),
+    (LOSS, 18, {"replication_factor": 1, "min_insync_replicas": 2}),
     (
         LOSS,
-        16,
+        18,
         {"fault": LEADER_PAUSE.model_copy(update={"pause_ms": 3600}), "min_insync_replicas": 1},
     ),
     (LOSS, 7, {"fault": FOLLOWERS_THROTTLED, "acks": "1"}),
     (LOSS, 8, {"fault": REASSIGNMENT, "acks": "1", "replication_factor": 1}),
     (LOSS, 9, {"fault": ISR_SHRUNK.model_copy(update={"forces_unclean_election": True})}),
     (LOSS, 11, {"fault": REASSIGNMENT, "min_insync_replicas": 1}),
-    (LOSS, 16, {"fault": ISR_SHRUNK}),
+    (LOSS, 18, {"fault": ISR_SHRUNK}),
+    (LOSS, 13, {"fault": ISR_SHRUNK, "eligible_leader_replicas": 1}),
+    (LOSS, 14, {"fault": ISR_SHRUNK, "eligible_leader_replicas": None}),
+    (LOSS, 11, {"eligible_leader_replicas": None}),
+    (
+        LOSS,
+        13,
+        {
+            "fault": ISR_SHRUNK.model_copy(update={"power_loss": True}),
+            "eligible_leader_replicas": 1,
+        },
+    ),
+    (
+        LOSS,
+        15,
+        {
+            "fault": ISR_SHRUNK.model_copy(update={"loses_synced_data": True}),
+            "eligible_leader_replicas": 1,
+        },
+    ),
+    (
+        LOSS,
+        12,
+        {
+            "fault": ISR_SHRUNK.model_copy(update={"corrupts_records": True}),
+            "eligible_leader_replicas": 1,
+        },
+    ),
+    (LOSS, 18, {"fault": ISR_SHRUNK, "eligible_leader_replicas": 1, "min_insync_replicas": 1}),
+    (LOSS, 8, {"fault": ISR_SHRUNK, "eligible_leader_replicas": 1, "acks": "1"}),
+    (LOSS, 9, {"fault": ISR_SHRUNK, "eligible_leader_replicas": 1, "unclean_election": True}),
+    (
+        LOSS,
+        18,
+        {
+            "fault": LEADER_CRASH.model_copy(update={"nodes_down": 2}),
+            "eligible_leader_replicas": 1,
+        },
+    ),
+    (
+        LOSS,
+        13,
+        {
+            "fault": ISR_SHRUNK.model_copy(update={"nodes_down": 2}),
+            "eligible_leader_replicas": 1,
+            "min_insync_replicas": 3,
+        },
+    ),
+    (
+        LOSS,
+        18,
+        {"fault": ISR_SHRUNK.model_copy(update={"parts": 2}), "eligible_leader_replicas": 1},
+    ),
     (LOSS, 7, {"fault": RESPONSES_DROPPED, "acks": "1"}),
     (LOSS, 8, {"fault": LEADER_ISOLATED, "acks": "1"}),
     (LOSS, 10, {"fault": LEADER_ISOLATED}),
@@ -102,27 +160,51 @@ CASES: list[tuple[Guarantee, int, dict[str, Any]]] = [
         {"fault": LEADER_ISOLATED.model_copy(update={"nodes_down": 1}), "min_insync_replicas": 3},
     ),
     (DUPLICATES, 1, {"fault": UNKNOWN_FAULT, "idempotent": True}),
-    (DUPLICATES, 3, {"idempotent": True}),
-    (DUPLICATES, 4, {"acks": "0"}),
-    (DUPLICATES, 5, {"retries": 0}),
-    (DUPLICATES, 6, {"fault": NO_FAULT}),
-    (DUPLICATES, 8, {}),
-    (DUPLICATES, 8, {"max_in_flight": 1}),
-    (DUPLICATES, 7, {"fault": RESPONSES_DROPPED}),
+    (DUPLICATES, 5, {"idempotent": True}),
+    (DUPLICATES, 6, {"acks": "0"}),
+    (DUPLICATES, 3, {"idempotent": True, "producer_id_expiration_ms": 20_000}),
+    (DUPLICATES, 3, {"idempotent": True, "delivery_timeout_ms": 0}),
+    (DUPLICATES, 4, {"idempotent": True, "retention_ms": 20_000}),
+    (DUPLICATES, 4, {"idempotent": True, "retention_bytes": 4_000_000}),
+    (DUPLICATES, 5, {"idempotent": True, "producer_id_expiration_ms": 30_000}),
+    (DUPLICATES, 5, {"idempotent": True, "retention_ms": 30_000}),
+    (
+        DUPLICATES,
+        5,
+        {"idempotent": True, "transactional": True, "producer_id_expiration_ms": 20_000},
+    ),
+    (DUPLICATES, 11, {"producer_id_expiration_ms": 20_000}),
+    (DUPLICATES, 11, {"retention_ms": 20_000}),
+    (DUPLICATES, 7, {"retries": 0}),
+    (DUPLICATES, 7, {"retries": 0, "fault": REASSIGNMENT}),
+    (DUPLICATES, 7, {"retries": 0, "fault": PREFERRED_LEADER}),
+    (DUPLICATES, 8, {"retries": 0, "acks": "1"}),
+    (DUPLICATES, 8, {"retries": 0, "client": "java"}),
+    (DUPLICATES, 8, {"retries": 0, "fault": FOLLOWER_CRASH}),
+    (DUPLICATES, 8, {"retries": 0, "fault": NO_FAULT}),
+    (DUPLICATES, 9, {"fault": NO_FAULT}),
+    (DUPLICATES, 11, {}),
+    (DUPLICATES, 11, {"max_in_flight": 1}),
+    (DUPLICATES, 10, {"fault": RESPONSES_DROPPED}),
     (ORDER, 1, {"fault": UNKNOWN_FAULT, "idempotent": True}),
-    (ORDER, 3, {"idempotent": True}),
-    (ORDER, 4, {"acks": "0", "fault": NO_FAULT}),
-    (ORDER, 5, {"acks": "0"}),
-    (ORDER, 6, {"max_in_flight": 1, "fault": LEADER_PAUSE, "delivery_timeout_ms": 2000}),
-    (ORDER, 6, {"retries": 0, "fault": LEADER_PAUSE}),
-    (ORDER, 6, {"retries": 0, "fault": RESPONSES_DROPPED}),
-    (ORDER, 7, {"max_in_flight": 1, "fault": LEADER_PAUSE}),
-    (ORDER, 7, {"max_in_flight": 1, "fault": LEADER_PAUSE, "delivery_timeout_ms": 0}),
-    (ORDER, 7, {"max_in_flight": 1, "delivery_timeout_ms": 2000}),
-    (ORDER, 8, {"retries": 0}),
-    (ORDER, 8, {"retries": 0, "fault": LEADER_PAUSE, "socket_timeout_ms": 60_000}),
-    (ORDER, 9, {}),
-    (ORDER, 9, {"fault": NO_FAULT}),
+    (ORDER, 5, {"idempotent": True}),
+    (ORDER, 6, {"acks": "0", "fault": NO_FAULT}),
+    (ORDER, 7, {"acks": "0"}),
+    (ORDER, 8, {"max_in_flight": 1, "fault": LEADER_PAUSE, "delivery_timeout_ms": 2000}),
+    (ORDER, 8, {"retries": 0, "fault": LEADER_PAUSE}),
+    (ORDER, 8, {"retries": 0, "fault": RESPONSES_DROPPED}),
+    (ORDER, 9, {"max_in_flight": 1, "fault": LEADER_PAUSE}),
+    (ORDER, 9, {"max_in_flight": 1, "fault": LEADER_PAUSE, "delivery_timeout_ms": 0}),
+    (ORDER, 9, {"max_in_flight": 1, "delivery_timeout_ms": 2000}),
+    (ORDER, 3, {"idempotent": True, "producer_id_expiration_ms": 20_000}),
+    (ORDER, 4, {"idempotent": True, "retention_ms": 20_000}),
+    (ORDER, 10, {"retries": 0}),
+    (ORDER, 10, {"retries": 0, "acks": "1"}),
+    (ORDER, 10, {"retries": 0, "fault": LEADER_PAUSE, "socket_timeout_ms": 60_000}),
+    (ORDER, 11, {"retries": 0, "client": "java"}),
+    (ORDER, 11, {"retries": 0, "fault": FOLLOWER_CRASH}),
+    (ORDER, 12, {}),
+    (ORDER, 12, {"fault": NO_FAULT}),
     (ATOMIC, 1, {"transactional": False}),
     (ATOMIC, 2, {"transactional": True, "fault": UNKNOWN_FAULT}),
     (ATOMIC, 3, {"transactional": True, "fault": BIT_FLIP}),
@@ -146,12 +228,17 @@ CASES: list[tuple[Guarantee, int, dict[str, Any]]] = [
     (MISSED, 2, {"consumers": 2, "unclean_election": True}),
     (MISSED, 2, {"consumers": 2, "fault": POWER_LOSS_ALL}),
     (MISSED, 2, {"consumers": 2, "fault": LEADER_CRASH.model_copy(update={"nodes_down": 2})}),
+    (MISSED, 7, {"consumers": 2, "fault": LEADER_ISOLATED}),
+    (MISSED, 2, {"consumers": 2, "fault": TWO_ISOLATED}),
+    (MISSED, 5, {"consumers": 2, "auto_offset_reset": "latest", "fault": PARTITIONS_RAISED}),
+    (MISSED, 7, {"consumers": 2, "fault": PARTITIONS_RAISED}),
+    (MISSED, 7, {"consumers": 2, "auto_offset_reset": "latest", "fault": MEMBER_CRASH}),
     (MISSED, 3, {"consumers": 2, "copy_workload": True, "acks": "1"}),
     (MISSED, 4, {"consumers": 2, "retention_bytes": 4_000_000}),
     (MISSED, 4, {"consumers": 2, "retention_ms": 2000}),
     (
         MISSED,
-        5,
+        6,
         {
             "consumers": 2,
             "copy_workload": True,
@@ -160,10 +247,10 @@ CASES: list[tuple[Guarantee, int, dict[str, Any]]] = [
             "fault": MEMBER_CRASH,
         },
     ),
-    (MISSED, 5, {"consumers": 2, "copy_workload": True, "commits": "within", "idempotent": True}),
-    (MISSED, 6, {"consumers": 2, "copy_workload": True}),
-    (MISSED, 6, {"consumers": 2, "acks": "1"}),
-    (MISSED, 6, {"consumers": 2, "fault": MEMBER_CRASH}),
+    (MISSED, 6, {"consumers": 2, "copy_workload": True, "commits": "within", "idempotent": True}),
+    (MISSED, 7, {"consumers": 2, "copy_workload": True}),
+    (MISSED, 7, {"consumers": 2, "acks": "1"}),
+    (MISSED, 7, {"consumers": 2, "fault": MEMBER_CRASH}),
     (REPROCESSED, 1, {"consumers": 2, "fault": MEMBER_CRASH}),
     (REPROCESSED, 2, {"consumers": 2, "commits": "before", "fault": POWER_LOSS_ALL}),
     (
@@ -239,7 +326,7 @@ CASES: list[tuple[Guarantee, int, dict[str, Any]]] = [
             "idempotent": True,
         },
     ),
-    (DUPLICATES, 3, {"fault": PRODUCER_CRASH, "idempotent": True}),
+    (DUPLICATES, 5, {"fault": PRODUCER_CRASH, "idempotent": True}),
     (ORDER, 2, {"fault": PRODUCER_CRASH, "idempotent": True}),
     (UP, 3, {"fault": PRODUCER_CRASH, "acks": "1"}),
     (LOSS, 7, {"fault": PRODUCER_CRASH, "acks": "1"}),
@@ -250,7 +337,8 @@ def _case(changes: dict[str, Any]) -> Circumstances:
     return USUAL.model_copy(update=changes)
 
 
-def _guaranteed(circumstances: Circumstances) -> dict[Guarantee, bool]:
+def _guaranteed(circumstances: Circumstances) -> dict[Guarantee, bool | None]:
+    """`None`: unknown."""
     return {clause.guarantee: clause.guaranteed for clause in clauses_of(circumstances)}
 
 
@@ -303,12 +391,23 @@ def test_a_clause_contains_the_figures_of_its_cell() -> None:
     assert up.reason.endswith("(healed after 6000 ms; failover takes up to 8000 ms)")
 
 
+def test_a_rule_on_an_unknown_fact_gives_a_clause_of_unknown_outcome() -> None:
+    """With the reason, and "unknown" in the document's column."""
+    rule = unknown(
+        "the version is unknown", lambda c: c.kafka_version is None, "older ones lost it", "source"
+    )
+    clause = rule.clause(LOSS, USUAL)
+    assert (clause.guaranteed, clause.reason) == (None, "older ones lost it")
+    assert as_line(1, rule).startswith("| 1 | the version is unknown | unknown |")
+
+
 def test_every_source_is_official() -> None:
-    """The documentation of Kafka or ZooKeeper, or a Kafka Improvement Proposal."""
+    """The documentation of Kafka or ZooKeeper, a Kafka Improvement Proposal, or client source."""
     owners = (
         "https://kafka.apache.org/documentation/#",
         "https://cwiki.apache.org/confluence/display/KAFKA/KIP-",
         "https://zookeeper.apache.org/doc/",
+        "https://github.com/confluentinc/librdkafka/blob/v",
     )
     assert all(rule.source.startswith(owners) for _, rule in contract_table())
 
@@ -377,6 +476,28 @@ def test_more_acknowledging_replicas_never_weaken_durability(cell: Circumstances
     ]
     for weaker, stronger in [*pairwise(by_acks), *pairwise(by_isr)]:
         _assert_implied(weaker, stronger, LOSS)
+
+
+@given(cells)
+def test_eligible_leader_replicas_remove_no_guarantee(cell: Circumstances) -> None:
+    """Level 1 keeps what level 0 guarantees, and an unknown level what both do."""
+    without, unknown_level, tracked = (
+        cell.model_copy(update={"eligible_leader_replicas": level}) for level in (0, None, 1)
+    )
+    _assert_implied(without, unknown_level, *Guarantee)
+    _assert_implied(unknown_level, tracked, *Guarantee)
+
+
+@given(cells)
+def test_isolating_one_node_costs_a_group_no_more_than_its_crash(cell: Circumstances) -> None:
+    """Both take one replica of the commits; a count of each would be a count of both."""
+    group = cell.model_copy(update={"consumers": 2})
+    _assert_implied(
+        group.model_copy(update={"fault": LEADER_CRASH}),
+        group.model_copy(update={"fault": LEADER_ISOLATED}),
+        MISSED,
+        REPROCESSED,
+    )
 
 
 @given(cells, st.integers(1, 2))
