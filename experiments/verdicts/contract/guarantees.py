@@ -126,6 +126,10 @@ KIP_516: Final = f"{KIP}516%3A+Topic+Identifiers"
 KIP_595: Final = f"{KIP}595%3A+A+Raft+Protocol+for+the+Metadata+Quorum"
 KIP_631: Final = f"{KIP}631%3A+The+Quorum-based+Kafka+Controller"
 KIP_890: Final = f"{KIP}890%3A+Transactions+Server-Side+Defense"
+JIRA: Final = "https://issues.apache.org/jira/browse/KAFKA-"
+"""Followed by the number of an issue of Kafka's."""
+KAFKA_17754: Final = f"{JIRA}17754"
+"""A delayed EndTxn may decide a later transaction: aborted reads, lost writes."""
 ZOOKEEPER_GUIDE: Final = (
     "https://zookeeper.apache.org/doc/r3.8.4/zookeeperAdmin.html#sc_zkMulitServerSetup"
 )
