@@ -213,6 +213,8 @@ class ClientProcesses:
     producers: tuple[ProducerProcess, ...]
     """The restartable ones: those whose attempts survive their process."""
     groups: ConsumerGroups
+    transactional_ids: tuple[str, ...] = ()
+    """Of all producers, by their numbers, restartable or not; empty without transactions."""
 
     def first_producer(self) -> ProducerProcess | None:
         """Return producer 0; `None`: it is not restartable."""

@@ -47,6 +47,7 @@ from experiments.trial.jobs import (
     producer_jobs,
     text_value_format,
     topic_name,
+    transactional_ids,
 )
 from infra.cluster.interface import Cluster
 from infra.process.waiting import sleep_until, wait_until
@@ -146,7 +147,9 @@ class TrialClients:
         """Return the client processes that a fault can act on."""
         processes = (producer.restartable for producer in self.producers)
         return ClientProcesses(
-            tuple(process for process in processes if process is not None), self.groups
+            tuple(process for process in processes if process is not None),
+            self.groups,
+            transactional_ids(self.spec, self.topic),
         )
 
     def begin(self) -> int:

@@ -36,16 +36,15 @@ def producer_jobs(
     spec: TrialSpec, servers: str, topic: str, token: int, folder: Path
 ) -> Iterator[ProducerJob]:
     """Yield the job of each producer: an equal share of the rate and of the records."""
-    load = spec.workload
+    load, ids = spec.workload, transactional_ids(spec, topic)
     for number in range(load.producers):
-        name = f"{topic}-{number}"
         yield ProducerJob(
             producer=number,
             bootstrap_servers=servers,
             topic=topic,
             warm_up_topic=WARM_UP_TOPIC,
-            settings=_with_own_transactional_id(spec.producer, spec, name),
-            passed=_with_own_transactional_id(spec.passed.producer, spec, name)
+            settings=_with_transactional_id(spec.producer, ids, number),
+            passed=_with_transactional_id(spec.passed.producer, ids, number)
             if spec.passed
             else None,
             create_time=spec.topic.get("message.timestamp.type", "CreateTime") == "CreateTime",
@@ -66,16 +65,21 @@ def producer_jobs(
         )
 
 
-def _with_own_transactional_id(
-    settings: Mapping[str, str], spec: TrialSpec, name: str
+def transactional_ids(spec: TrialSpec, topic: str) -> tuple[str, ...]:
+    """Return the producers' ids by their numbers; with a shared one they fence each other.
+
+    Empty if they send without transactions.
+    """
+    if not spec.workload.transaction_records:
+        return ()
+    prefix = spec.producer["transactional.id"]
+    return tuple(f"{prefix}-{topic}-{number}" for number in range(spec.workload.producers))
+
+
+def _with_transactional_id(
+    settings: Mapping[str, str], ids: tuple[str, ...], number: int
 ) -> dict[str, str]:
-    """Return a producer's settings; with a shared `transactional.id` producers fence each other."""
-    ids = (
-        {"transactional.id": f"{spec.producer['transactional.id']}-{name}"}
-        if spec.workload.transaction_records
-        else {}
-    )
-    return {**settings, **ids}
+    return {**settings, "transactional.id": ids[number]} if ids else dict(settings)
 
 
 def consumer_job(

@@ -124,7 +124,7 @@ def decode_reply(line: bytes) -> SupervisorReply:
             error=fields["error"],
             error_type=fields["error_type"],
             impairment_counts=tuple(
-                ImpairmentCounts(**counts) for counts in fields["impairment_counts"]
+                map(ImpairmentCounts.from_mapping, fields["impairment_counts"])
             ),
             active_impairments=tuple(fields["active_impairments"]),
         )

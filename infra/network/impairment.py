@@ -9,9 +9,10 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, Self
 
 from infra.errors import SupervisorError
+from infra.kafka.frames import TransactionalApi
 
 Direction = Literal["responses", "requests"]
 """Of a client connection: what the node sends, or what it receives."""
@@ -85,7 +86,28 @@ class RelayAction:
         return f"the relay of node {self.node_id} {actions[self.treatment]} {self.direction}"
 
 
-Impairment = PacketDrop | TrafficShaping | RelayAction
+@dataclass(frozen=True)
+class RequestHold:
+    """The relays hold one request of a transactional producer, and deliver it late.
+
+    Whichever node receives the first such request, its relay holds it, and what follows it on the
+    same connection. The request is delivered when the producer's next transaction has a stored
+    record, at the latest when the impairment is removed. It outlives its client's connection.
+    """
+
+    request: TransactionalApi
+    transactional_id: str
+    """Of the producer whose request is held."""
+    kind: Literal["request-hold"] = "request-hold"
+
+    def __str__(self) -> str:
+        """Return it as evidence: `the relays hold one EndTxn of t-0`."""
+        return f"the relays hold one {self.request} of {self.transactional_id}"
+
+
+NodeImpairment = PacketDrop | TrafficShaping | RelayAction
+"""An impairment of one node's traffic."""
+Impairment = NodeImpairment | RequestHold
 
 
 def decode_impairment(raw: Mapping[str, Any]) -> Impairment:
@@ -98,11 +120,44 @@ def decode_impairment(raw: Mapping[str, Any]) -> Impairment:
         "cut": PacketDrop,
         "shaping": TrafficShaping,
         "relaying": RelayAction,
+        "request-hold": RequestHold,
     }
     fields = dict(raw)
     if "peers" in fields:
         fields["peers"] = tuple(fields["peers"])
     return types[fields["kind"]](**fields)
+
+
+@dataclass(frozen=True)
+class HeldRequest:
+    """A request that a relay held, and what became of it."""
+
+    node_id: int
+    """The node that it was sent to."""
+    request: str
+    """Its name in Kafka's protocol: `EndTxn`."""
+    version: int
+    """Its version, which the client chose."""
+    held_ns: int
+    """When it arrived, by the monotonic clock."""
+    released_ns: int | None = None
+    """When it was delivered to the node; `None`: not yet, or the node had closed the connection."""
+    in_next_transaction: bool = False
+    """Whether the producer's next transaction had a stored record when it was delivered."""
+    error_code: int | None = None
+    """What the node answered, 0 for no error; `None`: nothing, as far as the relay saw."""
+
+    def __str__(self) -> str:
+        """Return it as evidence: `EndTxn v1 to node 2, held for 1.52 s, answered with error 0`."""
+        sent = f"{self.request} v{self.version} to node {self.node_id}"
+        if self.released_ns is None:
+            return f"{sent}, not delivered"
+        when = "in the next transaction" if self.in_next_transaction else "at the time limit"
+        lasted_s = (self.released_ns - self.held_ns) / 1e9
+        answer = "unanswered"
+        if self.error_code is not None:
+            answer = f"answered with error {self.error_code}"
+        return f"{sent}, held for {lasted_s:.2f} s, delivered {when}, {answer}"
 
 
 @dataclass(frozen=True)
@@ -119,14 +174,28 @@ class ImpairmentCounts:
     bytes: int | None = None
     connections: int | None = None
     """Connections that were reset."""
+    request: HeldRequest | None = None
+    """The one request that was held, if the impairment is a `RequestHold`."""
+
+    @classmethod
+    def from_mapping(cls, raw: Mapping[str, Any]) -> Self:
+        """Return the counts from a mapping made by `dataclasses.asdict`.
+
+        Raises:
+            TypeError: the mapping has other fields.
+        """
+        request = raw.get("request")
+        return cls(**{**raw, "request": HeldRequest(**request) if request else None})
 
     @property
     def any_traffic(self) -> bool:
         """Whether the impairment affected any traffic."""
-        return bool(self.packets or self.bytes or self.connections)
+        return bool(self.packets or self.bytes or self.connections or self.request)
 
     def __str__(self) -> str:
         """Return the counts as evidence: `node 1, requests held: 7 bytes, 0 connections reset`."""
+        if self.request is not None:
+            return str(self.request)
         counts = {
             "packets": self.packets,
             "bytes": self.bytes,

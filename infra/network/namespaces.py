@@ -60,6 +60,8 @@ class NamespacedNetwork(ImpairableNetwork):
         self._bridge.close()
 
     def _create_mechanism(self, impairment: Impairment) -> ImpairmentMechanism:
+        if not isinstance(impairment, PacketDrop | TrafficShaping):
+            raise SupervisorError(f"{impairment}: there are no relays in a network of namespaces")
         node_ids = {impairment.node_id, *getattr(impairment, "peers", ())}
         unknown = node_ids - self._addresses.keys()
         if unknown:
@@ -77,7 +79,6 @@ class NamespacedNetwork(ImpairableNetwork):
                 return NftablesDrop(impairment, placement)
             case TrafficShaping():
                 return HtbShaping(impairment, placement)
-        raise SupervisorError(f"{impairment}: there are no relays in a network of namespaces")
 
 
 _CREATE_LINKS: Final = (

@@ -12,9 +12,10 @@ import socket
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from infra.errors import ImpairmentConflict, SupervisorError
+from infra.kafka.frames import FrameSplitter
 from infra.kafka.kraft import ListenAddress
 from infra.network.impairment import (
     Direction,
@@ -23,6 +24,7 @@ from infra.network.impairment import (
     ImpairmentCounts,
     ImpairmentMechanism,
     RelayAction,
+    RequestHold,
 )
 from infra.network.loopback import LoopbackNetwork
 
@@ -78,16 +80,30 @@ class RelayedNetwork(ImpairableNetwork):
         self._loopback.close()
 
     def _create_mechanism(self, impairment: Impairment) -> ImpairmentMechanism:
+        if isinstance(impairment, RequestHold):
+            from infra.network.request_hold import RequestHoldMechanism
+
+            return RequestHoldMechanism(impairment, tuple(self._relays.values()))
+        if not isinstance(impairment, RelayAction):
+            raise SupervisorError(
+                f"relays do not drop or shape packets, that needs namespaces: {impairment}"
+            )
         relay = self._relays.get(impairment.node_id)
         if relay is None:
             raise SupervisorError(
                 f"there is no node {impairment.node_id}: nodes are {sorted(self._relays)}"
             )
-        if not isinstance(impairment, RelayAction):
-            raise SupervisorError(
-                f"relays do not drop or shape packets, that needs namespaces: {impairment}"
-            )
         return RelayMechanism(impairment, relay)
+
+
+class FrameWatcher(Protocol):
+    """Watches the frames of all connections, and decides which requests are held."""
+
+    def holds(self, connection: Connection, frame: bytes) -> bool:
+        """Return whether to hold this request, and what follows it on its connection."""
+
+    def saw_response(self, connection: Connection, frame: bytes) -> None:
+        """Take notice of a response, which has been forwarded."""
 
 
 class Relay:
@@ -107,6 +123,8 @@ class Relay:
         self._server: asyncio.Server | None = None
         self._connections: set[Connection] = set()
         self._mechanisms: dict[Direction, RelayMechanism] = {}
+        self.watcher: FrameWatcher | None = None
+        """`None`: nobody needs frames, and bytes are forwarded as they come."""
 
     async def start(self) -> None:
         """Listen for clients."""
@@ -132,6 +150,8 @@ class Relay:
             ImpairmentConflict: another one acts on this direction.
         """
         direction = mechanism.action.direction
+        if self.watcher is not None:
+            raise ImpairmentConflict(f"the relay of node {self.node_id} watches requests already")
         if direction in self._mechanisms:
             raise ImpairmentConflict(f"{self._mechanisms[direction].action} already")
         self._mechanisms[direction] = mechanism
@@ -141,6 +161,23 @@ class Relay:
         del self._mechanisms[mechanism.action.direction]
         for connection in tuple(self._connections):
             connection.release(mechanism)
+
+    def begin_watching(self, watcher: FrameWatcher) -> None:
+        """Forward frame by frame, and let a watcher see each.
+
+        Raises:
+            ImpairmentConflict: another mechanism acts on the relay.
+        """
+        if self.watcher is not None or self._mechanisms:
+            raise ImpairmentConflict(f"another fault acts on the relay of node {self.node_id}")
+        self.watcher = watcher
+
+    def end_watching(self) -> None:
+        """Forward bytes as they come, beginning with those of incomplete frames."""
+        self.watcher = None
+        for connection in tuple(self._connections):
+            connection.client.forward_kept()
+            connection.node.forward_kept()
 
     def forget(self, connection: Connection) -> None:
         """Remove a connection that has ended."""
@@ -187,6 +224,22 @@ class Connection:
         else:
             end.deliver()
 
+    def deliver_request(self) -> bool:
+        """Deliver the request that was held, and what followed it; return whether the node is up.
+
+        The connection to the node stays open for the response, even if the client has closed.
+        """
+        if not self.node.is_open:
+            return False
+        self.client.deliver(then_close=False)
+        return True
+
+    def close_if_client_has(self) -> None:
+        """Close the connection to the node, if the client has closed its own."""
+        if self.client.has_ended:
+            self.node.close()
+            self.relay.forget(self)
+
     def reset(self) -> None:
         """Reset both ends."""
         for end in (self.client, self.node):
@@ -203,6 +256,7 @@ class ConnectionEnd(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._held: list[bytes] = []
         self._held_bytes, self._at_eof = 0, False
+        self._frames = FrameSplitter()
         self.has_dropped = False
         """Whether bytes read here were dropped, so the other end lacks them."""
 
@@ -216,7 +270,12 @@ class ConnectionEnd(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Forward the bytes, or hold, drop or reset."""
-        mechanism = self._connection.relay.mechanism(self._direction)
+        relay = self._connection.relay
+        mechanism = relay.mechanism(self._direction)
+        if relay.watcher is not None:
+            self._forward_frames(data, relay.watcher)
+            return
+        data = self._frames.track(data)
         if mechanism is None:
             self._connection.other(self).write(data)
             return
@@ -267,10 +326,34 @@ class ConnectionEnd(asyncio.Protocol):
         if self._transport is not None and not self._transport.is_closing():
             self._transport.write(data)
 
-    def deliver(self) -> None:
-        """Send the held bytes in order, then the end of file if one followed."""
+    @property
+    def is_open(self) -> bool:
+        """Whether bytes can be sent to this peer."""
+        return self._transport is not None and not self._transport.is_closing()
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether this peer has closed the connection."""
+        return self._at_eof
+
+    def forward_kept(self) -> None:
+        """Forward the begin of an incomplete frame."""
+        kept = self._frames.track(b"")
+        if self._held:
+            self._hold(kept)
+        elif kept:
+            self._connection.other(self).write(kept)
+
+    def deliver(self, *, then_close: bool = True) -> None:
+        """Send the held bytes in order, then the end of file if one followed.
+
+        Args:
+            then_close: whether to send the end of file; else the other end stays open.
+        """
         held, self._held, self._held_bytes = b"".join(self._held), [], 0
         self._connection.other(self).write(held)
+        if self._at_eof and not then_close:
+            return
         if self._at_eof:
             self._connection.other(self).close()
             self._connection.relay.forget(self._connection)
@@ -290,6 +373,20 @@ class ConnectionEnd(asyncio.Protocol):
                 socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE
             )
             self._transport.abort()
+
+    def _forward_frames(self, data: bytes, watcher: FrameWatcher) -> None:
+        """Forward complete frames; hold the one that the watcher selects, and all after it."""
+        for piece in self._frames.split(data):
+            if self._held:
+                self._hold(piece.data)
+            elif self._direction == "responses":
+                self._connection.other(self).write(piece.data)
+                if piece.is_frame:
+                    watcher.saw_response(self._connection, piece.data)
+            elif piece.is_frame and watcher.holds(self._connection, piece.data):
+                self._hold(piece.data)
+            else:
+                self._connection.other(self).write(piece.data)
 
     def _hold(self, data: bytes) -> None:
         self._held.append(data)

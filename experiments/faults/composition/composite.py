@@ -172,6 +172,7 @@ _COMMON_RULES: Final[Mapping[str, _Rule]] = {
             "restarts_producer",
             "resends_unacknowledged",
             "ends_transactional_producer",
+            "delays_transactional_request",
             "interrupts_member",
             "zookeeper_server_down",
             "zookeeper_unavailable",

@@ -29,6 +29,8 @@ class Topology(Frozen):
     """How many of the other nodes are ZooKeeper servers."""
     transactional: bool = False
     """Whether the producers send in transactions."""
+    transaction_version: int | None = None
+    """Level of the feature `transaction.version` (KIP-890); `None`: unknown."""
     client: str = "librdkafka"
     """The kind of client under test: `librdkafka` or `java`."""
     consumers: int = 0
@@ -67,6 +69,9 @@ class Topology(Frozen):
             other_nodes=cluster.controllers + cluster.zookeepers,
             zookeepers=cluster.zookeepers,
             transactional=workload.transaction_records > 0,
+            transaction_version=(
+                None if cluster.external else cluster.features.get("transaction.version", 0)
+            ),
             client=client,
             consumers=workload.members,
             copy_workload=workload.kind == "copy",
@@ -141,6 +146,9 @@ class FaultEffects(Frozen):
     """The new producer process sends again what the old one had sent without an acknowledgement."""
     ends_transactional_producer: bool = False
     """A transactional producer ends for good; its last transaction is decided without it."""
+    delays_transactional_request: bool = False
+    """A request of a transactional producer is delivered after its client has given it up, when
+    the producer's next transaction has begun."""
     interrupts_member: bool = False
     """A member of the consumer group ends or is paused between processing and committing, or joins
     or leaves the group."""

@@ -14,7 +14,7 @@ from experiments.faults.core import FaultContext, FaultMissed, FaultParameters
 from experiments.faults.core.effects import Topology
 from experiments.ledger.record import FaultEvidence
 from infra.errors import ImpairmentConflict, WaitTimeout
-from infra.network.impairment import Impairment, ImpairmentCounts
+from infra.network.impairment import ImpairmentCounts, NodeImpairment
 
 
 class ImpairmentParameters(FaultParameters):
@@ -59,7 +59,7 @@ def impair(
     kind: str,
     context: FaultContext,
     parameters: ImpairmentParameters,
-    impairments: Sequence[Impairment],
+    impairments: Sequence[NodeImpairment],
     reaction: tuple[Callable[[], str | None], str] | None = None,
 ) -> FaultEvidence:
     """Impair traffic now for as long as the parameters request, and restore it.
@@ -103,7 +103,7 @@ def impair(
     )
 
 
-def _begin(context: FaultContext, impairments: Sequence[Impairment]) -> None:
+def _begin(context: FaultContext, impairments: Sequence[NodeImpairment]) -> None:
     """Begin to impair the traffic.
 
     Raises:

@@ -158,6 +158,10 @@ LIBRDKAFKA: Final = "https://github.com/confluentinc/librdkafka/blob/v2.15.0/src
 LIBRDKAFKA_PRODUCE_ERROR: Final = f"{LIBRDKAFKA}rdkafka_request.c#L4447"
 """`rd_kafka_handle_Produce_error`: after NOT_LEADER_OR_FOLLOWER it moves the batch back to the
 partition's queue by `rd_kafka_toppar_retry_msgq` with `incr_retry=0`."""
+JIRA: Final = "https://issues.apache.org/jira/browse/KAFKA-"
+"""Followed by the number of an issue of Kafka's."""
+KAFKA_17754: Final = f"{JIRA}17754"
+"""A delayed EndTxn may decide a later transaction: aborted reads, lost writes."""
 ZOOKEEPER_GUIDE: Final = (
     "https://zookeeper.apache.org/doc/r3.8.4/zookeeperAdmin.html#sc_zkMulitServerSetup"
 )

@@ -22,6 +22,7 @@ from experiments.verdicts.contract.guarantees import (
     not_guaranteed,
     unknown,
 )
+from experiments.verdicts.contract.late_requests import late_request_rules
 
 _DEAD_REPLICAS: Final = "up to {c.max_dead_replicas} dead at once, {c.required_replicas} required"
 
@@ -63,6 +64,11 @@ RULES: Final = (
         lambda c: not c.fault.known,
         "it may stop all replicas at once or change stored data, and no guarantee covers that",
         UNCLEAN_ELECTION,
+    ),
+    *late_request_rules(
+        lambda c: c.transactional,
+        "transactions, ",
+        "a late EndTxn may abort records of a transaction that is committed afterwards",
     ),
     guaranteed(
         "the fault affects no partition leader",

@@ -15,13 +15,16 @@ from experiments.verdicts.contract.guarantees import (
     ISOLATION,
     KIP_98,
     KIP_447,
-    KIP_890,
     KIP_1327,
     RETENTION,
     SEMANTICS,
     UNCLEAN_ELECTION,
     guaranteed,
     not_guaranteed,
+)
+from experiments.verdicts.contract.late_requests import (
+    LATE_REQUESTS_ARE_REFUSED,
+    late_request_rules,
 )
 
 ATOMICITY_RULES: Final = (
@@ -37,6 +40,11 @@ ATOMICITY_RULES: Final = (
         "it may affect all replicas of the transaction markers or of the coordinator's log",
         UNCLEAN_ELECTION,
     ),
+    *late_request_rules(
+        lambda _c: True,
+        "",
+        "a late EndTxn commits or aborts the middle of it",
+    ),
     not_guaranteed(
         "no-acked-loss is not guaranteed",
         lambda c: not loss.guarantees_no_loss(c),
@@ -48,13 +56,16 @@ ATOMICITY_RULES: Final = (
         lambda c: c.fault.ends_transactional_producer,
         "the coordinator aborts what was not committed: once transaction.timeout.ms has passed, "
         "or when another producer initializes with the same transactional.id",
-        KIP_890,
+        KIP_98,
     ),
+    LATE_REQUESTS_ARE_REFUSED,
     guaranteed(
         "anything else",
         lambda _c: True,
         "the coordinator decides once, in a replicated log, and writes the decision to every "
-        "partition; read_committed consumers receive nothing of an undecided transaction",
+        "partition; read_committed consumers receive nothing of an undecided transaction. On every "
+        "version, as long as no request outlasts the client's request timeout: nothing here holds "
+        "requests, or pauses a broker, for so long",
         ISOLATION,
     ),
 )
@@ -118,6 +129,11 @@ MISSED_RULES: Final = (
         "before, and commits past it",
         KIP_1327,
     ),
+    *late_request_rules(
+        lambda c: c.commits == "within",
+        "commit and copies in one transaction, ",
+        "a late EndTxn may abort copies whose offsets are committed afterwards",
+    ),
     guaranteed(
         "commit and copies in one transaction",
         lambda c: c.commits == "within",
@@ -147,6 +163,11 @@ REPROCESSING_RULES: Final = (
         _consumed_records_may_be_lost,
         "commits may be lost like other records, and the group resumes from an earlier commit",
         UNCLEAN_ELECTION,
+    ),
+    *late_request_rules(
+        lambda c: c.commits == "within",
+        "commit and copies in one transaction, ",
+        "a late EndTxn may commit copies without their offsets, and they are copied again",
     ),
     guaranteed(
         "commit and copies in one transaction",

@@ -65,6 +65,12 @@ MEMBER_CRASH = FaultEffects(
     heals_after_ms=1000,
     heals_within_ms=1000,
 )
+REQUEST_DELAYED = FaultEffects(
+    kind="end-txn-delayed",
+    delays_transactional_request=True,
+    clients_cut_off=True,
+    heals_within_ms=15_000,
+)
 ZOOKEEPER_SERVER_DOWN = FaultEffects(
     kind="zookeeper-leader-crash",
     zookeeper_server_down=True,

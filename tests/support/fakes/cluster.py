@@ -21,7 +21,13 @@ from infra.kafka.spec import (
     NodeStatus,
     PartitionState,
 )
-from infra.network.impairment import Impairment, ImpairmentCounts, PacketDrop
+from infra.network.impairment import (
+    HeldRequest,
+    Impairment,
+    ImpairmentCounts,
+    PacketDrop,
+    RequestHold,
+)
 
 
 @dataclass
@@ -71,6 +77,8 @@ class MemoryCluster:
     admin_servers: str = "127.0.0.1:2"
     impairments: dict[str, tuple[Impairment, ...]] = field(default_factory=dict)
     """The active impairments by name."""
+    held_requests: list[HeldRequest | None] = field(default_factory=list)
+    """What the relays report of a held request, one poll after the other; the last one repeats."""
     has_traffic: bool = True
     """Whether there is traffic that an impairment can affect."""
 
@@ -181,7 +189,20 @@ class MemoryCluster:
         return tuple(
             ImpairmentCounts(one.node_id, f"traffic of {one.kind}", packets=int(self.has_traffic))
             for one in self.impairments.get(name, ())
-        )
+            if not isinstance(one, RequestHold)
+        ) + self._held_requests(name)
+
+    def _held_requests(self, name: str) -> tuple[ImpairmentCounts, ...]:
+        """Return the next state of the request that the relays hold; the last one repeats."""
+        is_holding = any(isinstance(one, RequestHold) for one in self.impairments.get(name, ()))
+        if not is_holding or not self.held_requests:
+            return ()
+        held = self.held_requests[0]
+        if len(self.held_requests) > 1:
+            self.held_requests.pop(0)
+        if held is None:
+            return ()
+        return (ImpairmentCounts(held.node_id, "requests held", request=held),)
 
     def heal(self, name: str) -> tuple[ImpairmentCounts, ...]:
         """Remove the impairments."""

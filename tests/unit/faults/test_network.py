@@ -38,7 +38,7 @@ class ConflictingCluster(MemoryCluster):
     def impair(self, name: str, impairments: Sequence[Impairment]) -> None:
         """Reject the impairments."""
         raise ImpairmentConflict(
-            f"{name}: the responses of node {impairments[0].node_id} are held already"
+            f"{name}: the responses of node {len(impairments)} are held already"
         )
 
 

@@ -1,17 +1,23 @@
 """Faults of transactions: requirements, the coordinator, and a stuck last stable offset."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 from support.fakes.cluster import MemoryCluster
 
+from experiments.clients.group.groups import ConsumerGroups
+from experiments.clients.interface import ClientProcesses
 from experiments.events.clock import now_ns
 from experiments.events.journal import Journal
 from experiments.faults import FAULTS, FaultContext
+from experiments.faults.core import FaultMissed
 from experiments.faults.core.effects import Topology
 from experiments.faults.transactions import KINDS, producers
 from experiments.faults.transactions.coordinator import state_partition_number
 from experiments.faults.transactions.producers import StuckOffset, advanced, wait_for_stuck_offset
+from experiments.ledger.record import FaultEvidence
+from infra.network.impairment import HeldRequest
 
 PLAIN = Topology(nodes=3, partitions=1, replication_factor=3)
 TRANSACTIONAL = PLAIN.model_copy(update={"transactional": True})
@@ -153,3 +159,98 @@ def test_a_request_without_a_response_does_not_reset_a_stuck_offset(
     stuck = wait_for_stuck_offset(context)
     assert stuck is not None
     assert stuck.stable_offset == 7
+
+
+DELAYED = ["end-txn-delayed", "add-partitions-delayed", "transactional-produce-delayed"]
+HELD = HeldRequest(2, "EndTxn", 1, 0)
+RELEASED = replace(HELD, released_ns=1_500_000_000, in_next_transaction=True)
+
+
+def delay(states: list[HeldRequest | None], patience_s: float = 0.3) -> FaultEvidence:
+    """Return the evidence of a delayed EndTxn that the relays report in these states."""
+    cluster = MemoryCluster(held_requests=states)
+    context = FaultContext(
+        cluster,
+        "trial",
+        now_ns(),
+        Journal(),
+        client_timeout_s=1,
+        clients=ClientProcesses((), ConsumerGroups(()), ("ackbench-trial-0",)),
+    )
+    kind = FAULTS["end-txn-delayed"]
+    evidence = kind.inject(
+        context, kind.parameters.model_validate({"at_s": 0.01, "patience_s": patience_s})
+    )
+    assert not cluster.impairments
+    return evidence
+
+
+def test_a_delayed_request_took_effect_if_it_was_answered_in_the_next_transaction() -> None:
+    """The evidence has its version, and what the coordinator answered."""
+    evidence = delay([None, HELD, RELEASED, replace(RELEASED, error_code=48)])
+    assert (evidence.took_effect, evidence.targets) == (True, (2,))
+    (sentence,) = evidence.evidence
+    assert sentence.startswith(
+        "a relay held EndTxn v1 to node 2, held for 1.50 s, delivered in the next transaction,"
+        " answered with error 48: INVALID_TXN_STATE"
+    )
+
+
+@pytest.mark.parametrize(
+    ("states", "reason"),
+    [
+        ([None], "producer 0 sent no EndTxn for"),
+        ([HELD], "the request did not reach the next transaction"),
+        (
+            [replace(RELEASED, in_next_transaction=False, error_code=0)],
+            "the request did not reach the next transaction",
+        ),
+    ],
+)
+def test_a_delayed_request_had_no_effect_outside_the_next_transaction(
+    states: list[HeldRequest | None], reason: str
+) -> None:
+    """Nothing was held, it was not delivered, or it came too early."""
+    evidence = delay(states)
+    assert not evidence.took_effect
+    assert reason in evidence.evidence[-1]
+
+
+def test_without_a_transactional_id_no_request_is_held() -> None:
+    """The fault finds no target."""
+    context = FaultContext(MemoryCluster(), "trial", now_ns(), Journal(), client_timeout_s=1)
+    kind = FAULTS["end-txn-delayed"]
+    with pytest.raises(FaultMissed, match=r"no producer with a transactional\.id"):
+        kind.inject(context, kind.parameters(at_s=0.01))
+
+
+@pytest.mark.parametrize("kind", DELAYED)
+def test_a_delayed_request_leaves_nodes_and_replicas_alone(kind: str) -> None:
+    """It needs relays; only a delayed batch can be appended late."""
+    effects = FAULTS[kind].effects_of({"patience_s": 4}, TRANSACTIONAL)
+    assert effects.delays_transactional_request
+    assert not effects.may_affect_leader
+    held_ms = 4000 if kind == "transactional-produce-delayed" else 0
+    assert (effects.requests_held_ms, effects.heals_within_ms) == (held_ms, 4000)
+    assert FAULTS[kind].network == "relays"
+
+
+@pytest.mark.parametrize(
+    ("client", "transaction_version", "is_possible"),
+    [
+        ("java", 2, False),
+        ("java", 1, True),
+        ("java", None, True),
+        ("librdkafka", 2, True),
+    ],
+)
+def test_add_partitions_is_refused_where_the_client_does_not_send_it(
+    client: str, transaction_version: int | None, is_possible: bool
+) -> None:
+    """KIP-890: with level 2, Java's client leaves it to the leader; librdkafka does not."""
+    topology = TRANSACTIONAL.model_copy(
+        update={"client": client, "transaction_version": transaction_version}
+    )
+    reason = FAULTS["add-partitions-delayed"].parameters().impossible_reason(topology)
+    assert (reason is None) == is_possible
+    assert reason is None or "sends no AddPartitionsToTxn with transaction.version=2" in reason

@@ -15,6 +15,7 @@ from infra.network.impairment import (
     ImpairmentMechanism,
     PacketDrop,
     RelayAction,
+    RequestHold,
     TrafficShaping,
 )
 
@@ -29,7 +30,7 @@ class FakeKernel:
 
     def create(self, impairment: Impairment) -> ImpairmentMechanism:
         """Return a mechanism that is not yet applied."""
-        return _FakeMechanism(self, impairment.node_id)
+        return _FakeMechanism(self, getattr(impairment, "node_id", 0))
 
 
 @dataclass
@@ -120,6 +121,7 @@ def test_names_of_impairments_are_unique_and_must_exist() -> None:
             "node 2 sends to clients 50 ms late (jitter 20 ms)",
         ),
         (RelayAction(2, "requests", "hold"), "the relay of node 2 holds requests"),
+        (RequestHold("EndTxn", "trial-0"), "the relays hold one EndTxn of trial-0"),
     ],
 )
 def test_impairment_is_described_for_evidence(impairment: Impairment, text: str) -> None:

@@ -14,7 +14,14 @@ from infra.cluster.supervisor_protocol import (
     encode,
 )
 from infra.errors import SupervisorError
-from infra.network.impairment import ImpairmentCounts, PacketDrop, RelayAction, TrafficShaping
+from infra.network.impairment import (
+    HeldRequest,
+    ImpairmentCounts,
+    PacketDrop,
+    RelayAction,
+    RequestHold,
+    TrafficShaping,
+)
 from infra.network.packet_rules import drop_rules, parse_counters, shaping_rules
 
 ADDRESSES = {1: "198.18.0.2", 2: "198.18.0.3", 3: "198.18.0.4"}
@@ -108,6 +115,7 @@ def test_impairments_and_counts_survive_the_supervisor_protocol() -> None:
         PacketDrop(1, (2, 3), share=0.5),
         TrafficShaping(2, (1,), rate_kbit_per_s=100),
         RelayAction(3, "requests", "hold"),
+        RequestHold("EndTxn", "trial-0"),
     )
     request = SupervisorRequest("impair", name="leader-isolated", impairments=impairments)
     assert decode_request(encode(request)) == request
@@ -115,6 +123,9 @@ def test_impairments_and_counts_survive_the_supervisor_protocol() -> None:
         impairment_counts=(
             ImpairmentCounts(1, "incoming packets dropped", 1, 2),
             ImpairmentCounts(3, "requests held", bytes=0, connections=4),
+            ImpairmentCounts(
+                2, "requests held", request=HeldRequest(2, "EndTxn", 1, 5, 9, True, 48)
+            ),
         ),
         active_impairments=("leader-isolated",),
     )

@@ -20,6 +20,7 @@ from support.builders.circumstances import (
     POWER_LOSS_ALL,
     PRODUCER_CRASH,
     REASSIGNMENT,
+    REQUEST_DELAYED,
     RESPONSES_DROPPED,
     UNKNOWN_FAULT,
     USUAL,
@@ -45,65 +46,66 @@ LOSS, DUPLICATES, ORDER, ATOMIC, UP, MISSED, REPROCESSED = Guarantee
 TWO_ISOLATED = LEADER_ISOLATED.model_copy(update={"nodes_isolated": 2})
 PREFERRED_LEADER = REASSIGNMENT.model_copy(update={"may_affect_leader": False})
 PARTITIONS_RAISED = FaultEffects(kind="partitions-raised", adds_partitions=True)
-
+LATE = {"transactional": True, "fault": REQUEST_DELAYED}
+COPIES = {"transactional": False, "consumers": 2, "copy_workload": True}
 CASES: list[tuple[Guarantee, int, dict[str, Any]]] = [
     (LOSS, 1, {"acks": "0"}),
     (LOSS, 2, {"compacted": True}),
     (LOSS, 3, {"retention_ms": 1000}),
     (LOSS, 3, {"retention_ms": 0}),
     (LOSS, 3, {"retention_bytes": 0}),
-    (LOSS, 11, {"retention_ms": 3_600_000}),
-    (LOSS, 11, {"retention_ms": -1}),
+    (LOSS, 13, {"retention_ms": 3_600_000}),
+    (LOSS, 13, {"retention_ms": -1}),
     (LOSS, 4, {"fault": FaultEffects(kind="topic-recreated", deletes_topic=True)}),
     (LOSS, 5, {"fault": NO_FAULT}),
     (LOSS, 5, {"fault": NO_FAULT, "acks": "1", "min_insync_replicas": 1}),
     (LOSS, 6, {"fault": UNKNOWN_FAULT}),
-    (LOSS, 7, {"fault": FOLLOWER_CRASH, "acks": "1"}),
-    (LOSS, 7, {"fault": FOLLOWER_CRASH, "min_insync_replicas": 1}),
-    (LOSS, 8, {"acks": "1"}),
-    (LOSS, 8, {"acks": "1", "fault": LEADER_PAUSE}),
-    (LOSS, 9, {"unclean_election": True}),
-    (LOSS, 11, {}),
-    (LOSS, 11, {"fault": LEADER_PAUSE, "min_insync_replicas": 1}),
-    (LOSS, 11, {"fault": LEADER_PAUSE, "replication_factor": 1, "acks": "1"}),
-    (LOSS, 11, {"fault": LEADER_CRASH.model_copy(update={"power_loss": True})}),
-    (LOSS, 12, {"fault": BIT_FLIP}),
-    (LOSS, 12, {"fault": BIT_FLIP, "replication_factor": 1, "min_insync_replicas": 1}),
+    (LOSS, 9, {"fault": FOLLOWER_CRASH, "acks": "1"}),
+    (LOSS, 9, {"fault": FOLLOWER_CRASH, "min_insync_replicas": 1}),
+    (LOSS, 10, {"acks": "1"}),
+    (LOSS, 10, {"acks": "1", "fault": LEADER_PAUSE}),
+    (LOSS, 11, {"unclean_election": True}),
+    (LOSS, 13, {}),
+    (LOSS, 13, {"fault": LEADER_PAUSE, "min_insync_replicas": 1}),
+    (LOSS, 13, {"fault": LEADER_PAUSE, "replication_factor": 1, "acks": "1"}),
+    (LOSS, 13, {"fault": LEADER_CRASH.model_copy(update={"power_loss": True})}),
+    (LOSS, 14, {"fault": BIT_FLIP}),
+    (LOSS, 14, {"fault": BIT_FLIP, "replication_factor": 1, "min_insync_replicas": 1}),
     (
         LOSS,
-        15,
+        17,
         {
             "fault": POWER_LOSS_ALL.model_copy(update={"loses_synced_data": True}),
             "flush_messages": 1,
         },
     ),
-    (LOSS, 16, {"fault": POWER_LOSS_ALL, "flush_messages": 1}),
-    (LOSS, 17, {"fault": POWER_LOSS_ALL}),
+    (LOSS, 18, {"fault": POWER_LOSS_ALL, "flush_messages": 1}),
+    (LOSS, 19, {"fault": POWER_LOSS_ALL}),
     (
         LOSS,
-        17,
+        19,
         {"fault": LEADER_CRASH.model_copy(update={"power_loss": True}), "min_insync_replicas": 1},
     ),
-    (LOSS, 18, {"min_insync_replicas": 1}),
-    (LOSS, 18, {"replication_factor": 1, "min_insync_replicas": 1}),
-    (LOSS, 18, {"replication_factor": 1, "min_insync_replicas": 2, "acks": "1"}),
-    (LOSS, 18, {"replication_factor": 1, "min_insync_replicas": 2}),
+    (LOSS, 20, {"min_insync_replicas": 1}),
+    (LOSS, 20, {"replication_factor": 1, "min_insync_replicas": 1}),
+    (LOSS, 20, {"replication_factor": 1, "min_insync_replicas": 2, "acks": "1"}),
+    (LOSS, 20, {"replication_factor": 1, "min_insync_replicas": 2}),
     (
         LOSS,
-        18,
+        20,
         {"fault": LEADER_PAUSE.model_copy(update={"pause_ms": 3600}), "min_insync_replicas": 1},
     ),
-    (LOSS, 7, {"fault": FOLLOWERS_THROTTLED, "acks": "1"}),
-    (LOSS, 8, {"fault": REASSIGNMENT, "acks": "1", "replication_factor": 1}),
-    (LOSS, 9, {"fault": ISR_SHRUNK.model_copy(update={"forces_unclean_election": True})}),
-    (LOSS, 11, {"fault": REASSIGNMENT, "min_insync_replicas": 1}),
-    (LOSS, 18, {"fault": ISR_SHRUNK}),
-    (LOSS, 13, {"fault": ISR_SHRUNK, "eligible_leader_replicas": 1}),
-    (LOSS, 14, {"fault": ISR_SHRUNK, "eligible_leader_replicas": None}),
-    (LOSS, 11, {"eligible_leader_replicas": None}),
+    (LOSS, 9, {"fault": FOLLOWERS_THROTTLED, "acks": "1"}),
+    (LOSS, 10, {"fault": REASSIGNMENT, "acks": "1", "replication_factor": 1}),
+    (LOSS, 11, {"fault": ISR_SHRUNK.model_copy(update={"forces_unclean_election": True})}),
+    (LOSS, 13, {"fault": REASSIGNMENT, "min_insync_replicas": 1}),
+    (LOSS, 20, {"fault": ISR_SHRUNK}),
+    (LOSS, 15, {"fault": ISR_SHRUNK, "eligible_leader_replicas": 1}),
+    (LOSS, 16, {"fault": ISR_SHRUNK, "eligible_leader_replicas": None}),
+    (LOSS, 13, {"eligible_leader_replicas": None}),
     (
         LOSS,
-        13,
+        15,
         {
             "fault": ISR_SHRUNK.model_copy(update={"power_loss": True}),
             "eligible_leader_replicas": 1,
@@ -111,7 +113,7 @@ CASES: list[tuple[Guarantee, int, dict[str, Any]]] = [
     ),
     (
         LOSS,
-        15,
+        17,
         {
             "fault": ISR_SHRUNK.model_copy(update={"loses_synced_data": True}),
             "eligible_leader_replicas": 1,
@@ -119,18 +121,18 @@ CASES: list[tuple[Guarantee, int, dict[str, Any]]] = [
     ),
     (
         LOSS,
-        12,
+        14,
         {
             "fault": ISR_SHRUNK.model_copy(update={"corrupts_records": True}),
             "eligible_leader_replicas": 1,
         },
     ),
-    (LOSS, 18, {"fault": ISR_SHRUNK, "eligible_leader_replicas": 1, "min_insync_replicas": 1}),
-    (LOSS, 8, {"fault": ISR_SHRUNK, "eligible_leader_replicas": 1, "acks": "1"}),
-    (LOSS, 9, {"fault": ISR_SHRUNK, "eligible_leader_replicas": 1, "unclean_election": True}),
+    (LOSS, 20, {"fault": ISR_SHRUNK, "eligible_leader_replicas": 1, "min_insync_replicas": 1}),
+    (LOSS, 10, {"fault": ISR_SHRUNK, "eligible_leader_replicas": 1, "acks": "1"}),
+    (LOSS, 11, {"fault": ISR_SHRUNK, "eligible_leader_replicas": 1, "unclean_election": True}),
     (
         LOSS,
-        18,
+        20,
         {
             "fault": LEADER_CRASH.model_copy(update={"nodes_down": 2}),
             "eligible_leader_replicas": 1,
@@ -138,7 +140,7 @@ CASES: list[tuple[Guarantee, int, dict[str, Any]]] = [
     ),
     (
         LOSS,
-        13,
+        15,
         {
             "fault": ISR_SHRUNK.model_copy(update={"nodes_down": 2}),
             "eligible_leader_replicas": 1,
@@ -147,16 +149,16 @@ CASES: list[tuple[Guarantee, int, dict[str, Any]]] = [
     ),
     (
         LOSS,
-        18,
+        20,
         {"fault": ISR_SHRUNK.model_copy(update={"parts": 2}), "eligible_leader_replicas": 1},
     ),
-    (LOSS, 7, {"fault": RESPONSES_DROPPED, "acks": "1"}),
-    (LOSS, 8, {"fault": LEADER_ISOLATED, "acks": "1"}),
-    (LOSS, 10, {"fault": LEADER_ISOLATED}),
-    (LOSS, 10, {"fault": LEADER_ISOLATED, "min_insync_replicas": 1}),
+    (LOSS, 9, {"fault": RESPONSES_DROPPED, "acks": "1"}),
+    (LOSS, 10, {"fault": LEADER_ISOLATED, "acks": "1"}),
+    (LOSS, 12, {"fault": LEADER_ISOLATED}),
+    (LOSS, 12, {"fault": LEADER_ISOLATED, "min_insync_replicas": 1}),
     (
         LOSS,
-        11,
+        13,
         {"fault": LEADER_ISOLATED.model_copy(update={"nodes_down": 1}), "min_insync_replicas": 3},
     ),
     (DUPLICATES, 1, {"fault": UNKNOWN_FAULT, "idempotent": True}),
@@ -207,38 +209,60 @@ CASES: list[tuple[Guarantee, int, dict[str, Any]]] = [
     (ORDER, 12, {"fault": NO_FAULT}),
     (ATOMIC, 1, {"transactional": False}),
     (ATOMIC, 2, {"transactional": True, "fault": UNKNOWN_FAULT}),
-    (ATOMIC, 3, {"transactional": True, "fault": BIT_FLIP}),
-    (ATOMIC, 3, {"transactional": True, "fault": POWER_LOSS_ALL}),
+    (ATOMIC, 5, {"transactional": True, "fault": BIT_FLIP}),
+    (ATOMIC, 5, {"transactional": True, "fault": POWER_LOSS_ALL}),
     (
         ATOMIC,
-        4,
+        6,
         {
             "transactional": True,
             "fault": FaultEffects(kind="producer-fenced", ends_transactional_producer=True),
         },
     ),
-    (ATOMIC, 5, {"transactional": True}),
+    (ATOMIC, 8, {"transactional": True}),
     (
         ATOMIC,
-        5,
+        8,
         {"transactional": True, "fault": POWER_LOSS_ALL.model_copy(update={"nodes_down": 1})},
     ),
+    *(
+        (guarantee, rule, {**LATE, **given, **client})
+        for guarantee, (unknown, known), given in (
+            (ATOMIC, (3, 4), {}),
+            (LOSS, (7, 8), {}),
+            (MISSED, (6, 7), {**COPIES, "commits": "within"}),
+            (REPROCESSED, (3, 4), {**COPIES, "commits": "within"}),
+        )
+        for rule, client in (
+            (unknown, {"client": "java", "transaction_version": None}),
+            (known, {"client": "java", "transaction_version": 1}),
+            (known, {"client": "java", "transaction_version": 0}),
+            (known, {"client": "librdkafka", "transaction_version": 2}),
+            (known, {"client": "librdkafka"}),
+        )
+    ),
+    (ATOMIC, 4, {"transactional": True, "fault": LEADER_PAUSE}),
+    (ATOMIC, 4, {"transactional": True, "fault": RESPONSES_DROPPED}),
+    (ATOMIC, 8, {"transactional": True, "fault": LEADER_PAUSE, "socket_timeout_ms": 3000}),
+    (ATOMIC, 7, {**LATE, "client": "java", "transaction_version": 2}),
+    (LOSS, 9, {**LATE, "client": "java", "transaction_version": 2}),
+    (LOSS, 9, {**LATE, "transactional": False}),
     (MISSED, 1, {"consumers": 2, "commits": "before", "fault": MEMBER_CRASH}),
     (MISSED, 2, {"consumers": 2, "fault": UNKNOWN_FAULT}),
     (MISSED, 2, {"consumers": 2, "unclean_election": True}),
     (MISSED, 2, {"consumers": 2, "fault": POWER_LOSS_ALL}),
     (MISSED, 2, {"consumers": 2, "fault": LEADER_CRASH.model_copy(update={"nodes_down": 2})}),
-    (MISSED, 7, {"consumers": 2, "fault": LEADER_ISOLATED}),
+    (MISSED, 9, {"consumers": 2, "fault": LEADER_ISOLATED}),
     (MISSED, 2, {"consumers": 2, "fault": TWO_ISOLATED}),
     (MISSED, 5, {"consumers": 2, "auto_offset_reset": "latest", "fault": PARTITIONS_RAISED}),
-    (MISSED, 7, {"consumers": 2, "fault": PARTITIONS_RAISED}),
-    (MISSED, 7, {"consumers": 2, "auto_offset_reset": "latest", "fault": MEMBER_CRASH}),
+    (MISSED, 9, {"consumers": 2, "fault": PARTITIONS_RAISED}),
+    (MISSED, 9, {"consumers": 2, "auto_offset_reset": "latest", "fault": MEMBER_CRASH}),
     (MISSED, 3, {"consumers": 2, "copy_workload": True, "acks": "1"}),
     (MISSED, 4, {"consumers": 2, "retention_bytes": 4_000_000}),
     (MISSED, 4, {"consumers": 2, "retention_ms": 2000}),
     (
         MISSED,
-        6,
+        8,
         {
             "consumers": 2,
             "copy_workload": True,
@@ -247,15 +271,15 @@ CASES: list[tuple[Guarantee, int, dict[str, Any]]] = [
             "fault": MEMBER_CRASH,
         },
     ),
-    (MISSED, 6, {"consumers": 2, "copy_workload": True, "commits": "within", "idempotent": True}),
-    (MISSED, 7, {"consumers": 2, "copy_workload": True}),
-    (MISSED, 7, {"consumers": 2, "acks": "1"}),
-    (MISSED, 7, {"consumers": 2, "fault": MEMBER_CRASH}),
+    (MISSED, 8, {"consumers": 2, "copy_workload": True, "commits": "within", "idempotent": True}),
+    (MISSED, 9, {"consumers": 2, "copy_workload": True}),
+    (MISSED, 9, {"consumers": 2, "acks": "1"}),
+    (MISSED, 9, {"consumers": 2, "fault": MEMBER_CRASH}),
     (REPROCESSED, 1, {"consumers": 2, "fault": MEMBER_CRASH}),
     (REPROCESSED, 2, {"consumers": 2, "commits": "before", "fault": POWER_LOSS_ALL}),
     (
         REPROCESSED,
-        3,
+        5,
         {
             "consumers": 2,
             "copy_workload": True,
@@ -264,13 +288,13 @@ CASES: list[tuple[Guarantee, int, dict[str, Any]]] = [
             "fault": MEMBER_CRASH,
         },
     ),
-    (REPROCESSED, 4, {"consumers": 2, "copy_workload": True, "commits": "before"}),
+    (REPROCESSED, 6, {"consumers": 2, "copy_workload": True, "commits": "before"}),
     (
         REPROCESSED,
-        5,
+        7,
         {"consumers": 2, "copy_workload": True, "commits": "before", "idempotent": True},
     ),
-    (REPROCESSED, 5, {"consumers": 2, "commits": "before", "fault": MEMBER_CRASH}),
+    (REPROCESSED, 7, {"consumers": 2, "commits": "before", "fault": MEMBER_CRASH}),
     (UP, 1, {"fault": NO_FAULT}),
     (UP, 1, {"fault": MEMBER_CRASH}),
     (UP, 1, {"fault": BIT_FLIP}),
@@ -329,7 +353,7 @@ CASES: list[tuple[Guarantee, int, dict[str, Any]]] = [
     (DUPLICATES, 5, {"fault": PRODUCER_CRASH, "idempotent": True}),
     (ORDER, 2, {"fault": PRODUCER_CRASH, "idempotent": True}),
     (UP, 3, {"fault": PRODUCER_CRASH, "acks": "1"}),
-    (LOSS, 7, {"fault": PRODUCER_CRASH, "acks": "1"}),
+    (LOSS, 9, {"fault": PRODUCER_CRASH, "acks": "1"}),
 ]
 
 
@@ -402,12 +426,13 @@ def test_a_rule_on_an_unknown_fact_gives_a_clause_of_unknown_outcome() -> None:
 
 
 def test_every_source_is_official() -> None:
-    """The documentation of Kafka or ZooKeeper, a Kafka Improvement Proposal, or client source."""
+    """Documentation of Kafka or ZooKeeper, a KIP, an issue of Kafka's, or client source."""
     owners = (
         "https://kafka.apache.org/documentation/#",
         "https://cwiki.apache.org/confluence/display/KAFKA/KIP-",
         "https://zookeeper.apache.org/doc/",
         "https://github.com/confluentinc/librdkafka/blob/v",
+        "https://issues.apache.org/jira/browse/KAFKA-",
     )
     assert all(rule.source.startswith(owners) for _, rule in contract_table())
 
@@ -514,6 +539,25 @@ def test_a_more_severe_fault_never_adds_a_guarantee(cell: Circumstances, more: i
 def test_an_unknown_fault_leaves_no_guarantee(cell: Circumstances) -> None:
     """It may have any effect."""
     assert not any(_guaranteed(cell.model_copy(update={"fault": UNKNOWN_FAULT})).values())
+
+
+@given(cells, st.sampled_from([None, 0, 1, 2]), st.sampled_from(["java", "librdkafka"]))
+def test_atomicity_under_late_requests_needs_a_client_that_speaks_transaction_version_2(
+    cell: Circumstances, transaction_version: int | None, client: str
+) -> None:
+    """Unknown is not enough, and no other setting helps (KAFKA-17754, KIP-890)."""
+    late = cell.model_copy(
+        update={
+            "transactional": True,
+            "client": client,
+            "transaction_version": transaction_version,
+            "fault": cell.fault.model_copy(update={"delays_transactional_request": True}),
+        }
+    )
+    rule = deciding_rule(ATOMIC, late)
+    assert not rule.guaranteed or (client, transaction_version) == ("java", 2)
+    if (client, transaction_version) == ("java", None) and cell.fault.known:
+        assert rule.guaranteed is None
 
 
 @given(cells)
