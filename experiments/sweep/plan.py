@@ -327,6 +327,8 @@ class Plan(Frozen):
     sweep_id: str
     experiment: str
     question: str
+    construction: str | None = None
+    """Where the experiment's own construction decides the outcome; None: it does not say."""
     claim: Claim | None = None
     """The lesson's claim that the experiment tests, if it tests one."""
     seed: int

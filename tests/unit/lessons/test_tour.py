@@ -180,6 +180,8 @@ def test_a_chapter_has_claim_experiment_finding_and_advice() -> None:
         TourStop(lesson=5, experiment="acks-levels"),
         experiment.title,
         experiment.claim,
+        experiment.construction,
+        "socket.timeout.ms 1 s (default 60 s).",
         found,
         None,
         "3:10",
@@ -200,6 +202,8 @@ def test_a_chapter_has_claim_experiment_finding_and_advice() -> None:
     expected = [
         experiment.claim.says.strip(),
         "## The experiment",
+        "What its construction decides: The followers are paused",
+        "Timeouts below their defaults: socket.timeout.ms 1 s (default 60 s).",
         "**The evidence is inconclusive.**",
         *found.sentences,
         found.summary,
