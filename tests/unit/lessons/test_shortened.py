@@ -59,7 +59,7 @@ def test_all_values_of_an_axis_are_named() -> None:
     ],
 )
 def test_each_client_has_its_own_defaults(client: str, text: str) -> None:
-    """librdkafka's socket.timeout.ms is Java's request.timeout.ms."""
+    """Librdkafka's socket.timeout.ms is Java's request.timeout.ms."""
     delivery = 300_000 if client == "librdkafka" else 120_000
     experiment = _experiment(
         client=client,
