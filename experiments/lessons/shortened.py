@@ -58,7 +58,8 @@ MEMBER_DEFAULTS_MS: Final[Mapping[str, int]] = MappingProxyType(
 def describe_shortened(plan: Plan) -> str | None:
     """Return the timeouts that a sweep sets below their defaults, as one sentence.
 
-    Example: `broker.session.timeout.ms 2 s (default 9 s) and socket.timeout.ms 1 s (default 60 s).`
+    Example: `broker.session.timeout.ms 2 s (default 9 s) and socket.timeout.ms 1 s (librdkafka's
+    default 60 s).`
 
     Args:
         plan: the sweep; trials that are only controls do not count.
@@ -66,30 +67,33 @@ def describe_shortened(plan: Plan) -> str | None:
     Returns:
         None: every timeout has its default, or a higher value.
     """
-    values: defaultdict[tuple[str, int], set[int]] = defaultdict(set)
+    values: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
     for trial in plan.trials:
         if not trial.added:
-            for name, default_ms, value_ms in _shortened(trial):
-                values[name, default_ms].add(value_ms)
+            for name, default, value_ms in _shortened(trial):
+                values[name, default].add(value_ms)
     texts = [
-        f"{name} {' and '.join(map(_seconds, sorted(values_ms)))} (default {_seconds(default_ms)})"
-        for (name, default_ms), values_ms in values.items()
+        f"{name} {' and '.join(map(_seconds, sorted(values_ms)))} ({default})"
+        for (name, default), values_ms in values.items()
     ]
     return f"{format_list(texts)}." if texts else None
 
 
-def _shortened(trial: TrialSpec) -> Iterator[tuple[str, int, int]]:
-    """Yield name, default and value of each shortened timeout, in milliseconds."""
-    client = JAVA_DEFAULTS_MS if trial.client == "java" else LIBRDKAFKA_DEFAULTS_MS
-    for defaults_ms, settings in (
-        (BROKER_DEFAULTS_MS, trial.cluster.broker),
-        (client, trial.producer),
-        (MEMBER_DEFAULTS_MS, trial.consumer if trial.workload.members else {}),
+def _shortened(trial: TrialSpec) -> Iterator[tuple[str, str, int]]:
+    """Yield name, default as text and value in milliseconds of each shortened timeout."""
+    if trial.client == "java":
+        producer = (JAVA_DEFAULTS_MS, "Java's default", trial.producer)
+    else:
+        producer = (LIBRDKAFKA_DEFAULTS_MS, "librdkafka's default", trial.producer)
+    for defaults_ms, whose, settings in (
+        (BROKER_DEFAULTS_MS, "default", trial.cluster.broker),
+        producer,
+        (MEMBER_DEFAULTS_MS, "default", trial.consumer if trial.workload.members else {}),
     ):
         for name, default_ms in defaults_ms.items():
             value = settings.get(name, "")
             if value.isdecimal() and int(value) < default_ms:
-                yield name, default_ms, int(value)
+                yield name, f"{whose} {_seconds(default_ms)}", int(value)
 
 
 def _seconds(duration_ms: int) -> str:

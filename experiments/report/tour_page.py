@@ -9,7 +9,7 @@ from pathlib import Path
 
 from experiments.lessons.finding import Conclusion, Finding, finding_of
 from experiments.lessons.shortened import describe_shortened
-from experiments.lessons.tour import TourFolder, TourStop
+from experiments.lessons.tour import QUICK_NOTE, TourFolder, TourStop
 from experiments.planning.catalog import load_experiment
 from experiments.report.charts import Chart
 from experiments.report.drawing import set_matplotlib_cache
@@ -57,6 +57,7 @@ def write_tour_page(folder: TourFolder, home: Home) -> Path:
     counts = Counter(claim.finding.conclusion if claim.finding else None for claim in claims)
     page = load_template("tour.html").render(
         tour=tour,
+        quick_note=QUICK_NOTE if tour.quick else None,
         claims=claims,
         counts=[
             (conclusion.value, counts[conclusion])

@@ -40,6 +40,8 @@ class Claim(Frozen):
     """Observations that would refute the claim."""
     in_production: ClaimText | None = None
     """Recommended settings for production."""
+    quick: dict[str, tuple[Scalar, ...]] = Field(default_factory=dict)
+    """Values by axis that a quick tour tests instead of the experiment's own."""
     varies: tuple[str, ...] = ()
     """Axes that need at least two values: the claim compares them."""
     needs_fault: bool = False

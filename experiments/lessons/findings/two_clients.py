@@ -174,12 +174,12 @@ def _conclusion(cases: Sequence[_Case]) -> Conclusion:
     same = [case for case in cases if not case.own_defaults]
     own = [case for case in cases if case.own_defaults]
     enough = bool(same and own) and min(case.trials for case in cases) >= MIN_TRIALS
-    told = all(case.observed for case in same)
+    shown = all(case.observed for case in same)
     return conclude(
         [
             outcome(
                 met=any(case.differing for case in same),
-                measured=enough and told and all(case.is_alike for case in same),
+                measured=enough and shown and all(case.is_alike for case in same),
             )
         ],
         [

@@ -49,15 +49,17 @@ def acks(
         repeats: trials per cell.
         p50_ms: median latencies without a fault, with acks 0, 1 and all.
     """
+    losses: list[tuple[int | str, str, int]] = [
+        (0, "leader-crash-behind", zero),
+        (1, "leader-crash-behind", one),
+        ("all", "leader-crash-behind", every),
+        ("all", "isr-shrunk-leader-crash", alone),
+        ("all", "unclean-election", requested),
+    ]
+    levels: tuple[int | str, ...] = (0, 1, "all")
     trials = [
         a_trial({"acks": level, "fault": fault}, lost=(lost, lost))
-        for level, fault, lost in (
-            (0, "leader-crash-behind", zero),
-            (1, "leader-crash-behind", one),
-            ("all", "leader-crash-behind", every),
-            ("all", "isr-shrunk-leader-crash", alone),
-            ("all", "unclean-election", requested),
-        )
+        for level, fault, lost in losses
         for _ in range(repeats)
     ]
     trials += [
@@ -65,7 +67,7 @@ def acks(
             {"acks": level, "fault": "none", "enable.idempotence": False},
             latency_ms=Latencies(ack=quantiles(ms + repeat / 100)),
         )
-        for level, ms in zip((0, 1, "all"), p50_ms, strict=True)
+        for level, ms in zip(levels, p50_ms, strict=True)
         for repeat in range(repeats)
     ]
     return find_acks_levels(finding_input_of_trials(trials))

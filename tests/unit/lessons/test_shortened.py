@@ -38,8 +38,8 @@ def test_a_shorter_timeout_is_named_with_its_default() -> None:
         workload={"consumers": 2},
     )
     assert describe_shortened(plan(shorter, "s")) == (
-        "broker.session.timeout.ms 2 s (default 9 s), socket.timeout.ms 1 s (default 60 s) and "
-        "session.timeout.ms 3 s (default 45 s)."
+        "broker.session.timeout.ms 2 s (default 9 s), socket.timeout.ms 1 s (librdkafka's default "
+        "60 s) and session.timeout.ms 3 s (default 45 s)."
     )
 
 
@@ -54,8 +54,8 @@ def test_all_values_of_an_axis_are_named() -> None:
 @pytest.mark.parametrize(
     ("client", "text"),
     [
-        ("librdkafka", "socket.timeout.ms 5 s (default 60 s)."),
-        ("java", "request.timeout.ms 5 s (default 30 s)."),
+        ("librdkafka", "socket.timeout.ms 5 s (librdkafka's default 60 s)."),
+        ("java", "request.timeout.ms 5 s (Java's default 30 s)."),
     ],
 )
 def test_each_client_has_its_own_defaults(client: str, text: str) -> None:
