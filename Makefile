@@ -24,7 +24,7 @@ check: setup ## check style, types and imports
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check --quiet .
 	@$(BIN)/mypy && $(BIN)/lint-imports --no-logo
 
-tour: setup ## test all lessons and make one page (over an hour; the last as root)
+tour: setup ## test all lessons and make one page (an hour and a half; the last as root)
 	@$(BIN)/ackbench tour
 
 faults: setup ## run every fault against acks and idempotence (hours; some need root)

@@ -201,6 +201,7 @@ def run(
 \b
 Examples:
   ackbench tour
+  ackbench tour --quick
   ackbench tour --lessons 5,8-9
   ackbench tour --resume newest
   ackbench tour --resume newest --lessons 8 --repeats 10
@@ -218,6 +219,11 @@ Examples:
     metavar="N",
     help="Trials per cell (default: as each experiment has it).",
 )
+@click.option(
+    "--quick",
+    is_flag=True,
+    help="About an hour: 3 repeats and short cells; answers are less certain.",
+)
 @click.option("--resume", metavar="TOUR", help="Resume an interrupted tour, or `newest`.")
 @click.option(
     "--chapters",
@@ -226,7 +232,11 @@ Examples:
     help="Also write the answers as Markdown chapters.",
 )
 def tour(
-    lessons: str | None, repeats: int | None, resume: str | None, chapters: Path | None
+    lessons: str | None,
+    repeats: int | None,
+    quick: bool,
+    resume: str | None,
+    chapters: Path | None,
 ) -> int:
     """Test the lessons' claims one after the other and make one page of the answers.
 
@@ -240,10 +250,12 @@ def tour(
         raise click.UsageError(
             "--repeats with --resume needs --lessons: it applies to lessons that are tested again"
         )
+    if resume and quick:
+        raise click.UsageError("--quick with --resume: a tour keeps the kind it was started as")
     return (
         command.resume(home, resume, lessons, repeats, chapters)
         if resume
-        else command.tour(home, lessons, repeats, chapters)
+        else command.tour(home, lessons, repeats, chapters, quick=quick)
     )
 
 

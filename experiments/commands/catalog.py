@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 
+from experiments.lessons.shortened import describe_shortened
 from experiments.messages.phrases import format_count
 from experiments.planning.catalog import catalog_experiments, load_experiment
 from experiments.planning.experiment import Experiment
@@ -47,7 +48,7 @@ def explain(named: str) -> int:
     experiment = load_experiment(named)
     plan, console = plan_experiment(experiment, _SWEEP_ID, named), _console()
     console.print(f"{experiment.name}: {experiment.title}", style="bold", markup=False)
-    for head, text in _paragraphs(experiment):
+    for head, text in _paragraphs(experiment, describe_shortened(plan)):
         console.print(f"\n{head}", style="bold" if console.is_terminal else None)
         console.print(Padding(" ".join(text.split()), (0, 0, 0, 2)), markup=False, highlight=False)
     console.print(f"\n{_extent(experiment, plan)}", markup=False, highlight=False)
@@ -84,8 +85,12 @@ def _minutes(experiment: Experiment) -> str:
     return f"{expected_minutes(plan_experiment(experiment, _SWEEP_ID, experiment.name))} min"
 
 
-def _paragraphs(experiment: Experiment) -> Iterator[tuple[str, str]]:
+def _paragraphs(experiment: Experiment, shortened: str | None) -> Iterator[tuple[str, str]]:
     yield "question", experiment.question
+    if experiment.construction:
+        yield "decided by the construction", experiment.construction
+    if shortened:
+        yield "timeouts below their defaults", shortened
     if experiment.claim:
         claim = experiment.claim
         yield f"claim (lesson {claim.lesson})", claim.says

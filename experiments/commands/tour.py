@@ -15,6 +15,7 @@ from experiments.commands.run import log_of, reason_of_failure, report_interrupt
 from experiments.commands.sweep_claim import SweepClaim
 from experiments.lessons.finding import finding_of
 from experiments.lessons.tour import (
+    QUICK_NOTE,
     Tour,
     TourFolder,
     TourStop,
@@ -25,7 +26,7 @@ from experiments.lessons.tour import (
 )
 from experiments.messages.phrases import format_count
 from experiments.planning.new_sweep import new_sweep, plan_experiment, prepare_kafka
-from experiments.planning.overrides import Overrides
+from experiments.planning.overrides import apply_overrides
 from experiments.report.chapters import write_chapters
 from experiments.report.drawing import set_matplotlib_cache
 from experiments.report.tour_page import write_tour_page
@@ -39,7 +40,14 @@ from infra.errors import HarnessError, InputError
 from infra.machine.home import Home
 
 
-def tour(home: Home, lessons: str | None, repeats: int | None, chapters: Path | None = None) -> int:
+def tour(
+    home: Home,
+    lessons: str | None,
+    repeats: int | None,
+    chapters: Path | None = None,
+    *,
+    quick: bool = False,
+) -> int:
     """Start a tour and run it to its end.
 
     Args:
@@ -47,6 +55,7 @@ def tour(home: Home, lessons: str | None, repeats: int | None, chapters: Path | 
         lessons: the lessons to test, as in `1,5-8`. None: all.
         repeats: repeats of each cell. None: as each experiment has it.
         chapters: a folder for the answers as Markdown chapters.
+        quick: fewer repeats and short cells, with less certain answers.
 
     Returns:
         The exit code.
@@ -56,7 +65,7 @@ def tour(home: Home, lessons: str | None, repeats: int | None, chapters: Path | 
         HarnessError: a sweep failed, so that its claim has no answer; the others are on the page.
     """
     home.ensure_writable()
-    started = new_tour(parse_lessons(lessons), repeats)
+    started = new_tour(parse_lessons(lessons), repeats, quick=quick)
     folder = TourFolder(home.tours / started.tour_id)
     folder.write(started)
     return _run_stops(home, folder, chapters)
@@ -98,6 +107,8 @@ def _run_stops(home: Home, folder: TourFolder, chapters: Path | None) -> int:
     claims = format_count(len(started.stops), "claim")
     expected = format_duration(sum(expected_duration_s(plan) for plan in _open_plans(started)))
     _say(f"{started.tour_id}: {open_stops} of {claims} to test, about {expected}")
+    if started.quick:
+        _say(QUICK_NOTE)
     fetch_ahead(home, started)
     with measuring_service(home):
         for stop in started.stops:
@@ -121,8 +132,7 @@ def _run_stop(home: Home, folder: TourFolder, stop: TourStop) -> tuple[TourStop,
         if stop.sweep_id:
             sweep = find_sweep(home, stop.sweep_id)
         else:
-            overrides = Overrides(repeats=stop.repeats or started.repeats)
-            sweep = new_sweep(home, stop.experiment, overrides, _say)
+            sweep = new_sweep(home, stop.experiment, started.overrides(stop), _say)
     except InputError as error:
         _say(f"lesson {stop.lesson} cannot be tested on this machine: {error}")
         return stop.model_copy(update={"impossible": str(error)}), 0
@@ -165,11 +175,9 @@ def _open_plans(started: Tour) -> Iterator[Plan]:
     for stop in started.stops:
         if not stop.done:
             experiment = claims[stop.lesson]
-            repeats = stop.repeats or started.repeats or experiment.repeats
             with suppress(InputError):  # reported when the stop is run
-                yield plan_experiment(
-                    experiment.model_copy(update={"repeats": repeats}), "tour", experiment.name
-                )
+                changed = apply_overrides(experiment, started.overrides(stop))
+                yield plan_experiment(changed, "tour", experiment.name)
 
 
 def _print_answers(home: Home, folder: TourFolder) -> int:

@@ -17,13 +17,22 @@ from pydantic import ValidationError
 
 from experiments.errors import LedgerError, UnknownName
 from experiments.ledger.record import Frozen
+from experiments.lessons.finding import MIN_TRIALS
 from experiments.messages.phrases import did_you_mean
-from experiments.planning.catalog import catalog_experiments
+from experiments.planning.catalog import catalog_experiments, load_experiment
 from experiments.planning.experiment import Experiment
+from experiments.planning.overrides import Overrides
 from infra.errors import InputError
 from infra.machine.files import replace_file
 from infra.machine.home import Home
 
+QUICK_REPEATS: Final = MIN_TRIALS
+"""Repeats of a quick tour: the fewest with which a claim can be supported or refuted."""
+QUICK_NOTE: Final = (
+    f"Quick tour: {QUICK_REPEATS} repeats per cell, and short cells. Something that happens in "
+    f"none of {QUICK_REPEATS} trials may still happen in most of all trials, and "
+    "the order of costs, which needs 6 pairs, cannot be decided."
+)
 _RANGE: Final = re.compile(r"^(?P<first>[0-9]+)(?:-(?P<last>[0-9]+))?$")
 _TOUR_FILE: Final = "tour.json"
 
@@ -56,7 +65,24 @@ class Tour(Frozen):
     tour_id: str
     repeats: int | None = None
     """Repeats per cell; None: as each experiment sets them."""
+    quick: bool = False
+    """Whether each experiment has `QUICK_REPEATS` repeats and the short cells of its claim."""
     stops: tuple[TourStop, ...]
+
+    def overrides(self, stop: TourStop) -> Overrides:
+        """Return the overrides of a stop's experiment.
+
+        Raises:
+            UnknownName: no experiment of the catalogue tests the stop's lesson.
+        """
+        repeats = stop.repeats or self.repeats
+        if not self.quick:
+            return Overrides(repeats=repeats)
+        experiment = load_experiment(stop.experiment)
+        return Overrides(
+            axes=experiment.claim.quick if experiment.claim else {},
+            repeats=repeats or min(QUICK_REPEATS, experiment.repeats),
+        )
 
     def retest(self, lessons: frozenset[int], repeats: int | None) -> Tour:
         """Return the tour with these lessons to be tested again, whatever their findings were.
@@ -120,12 +146,13 @@ class TourFolder:
         replace_file(self.root / _TOUR_FILE, tour.model_dump_json(indent=1))
 
 
-def new_tour(lessons: frozenset[int], repeats: int | None) -> Tour:
+def new_tour(lessons: frozenset[int], repeats: int | None, *, quick: bool = False) -> Tour:
     """Return a new tour of these lessons; nothing is written.
 
     Args:
         lessons: numbers of lessons.
         repeats: repeats per cell; None: as each experiment sets them.
+        quick: whether the tour is a quick one.
 
     Raises:
         UnknownName: no experiment of the catalogue tests one of the lessons.
@@ -143,6 +170,7 @@ def new_tour(lessons: frozenset[int], repeats: int | None) -> Tour:
     return Tour(
         tour_id=f"tour-{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(2)}",
         repeats=repeats,
+        quick=quick,
         stops=stops,
     )
 

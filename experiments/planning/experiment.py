@@ -67,6 +67,11 @@ class Experiment(_Section):
     name: Annotated[str, Strict()] = Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=60)
     title: Line
     question: Text
+    construction: Text | None = None
+    """Where the experiment's own construction decides the outcome, in one sentence.
+
+    Every experiment of the catalogue has it.
+    """
     claim: Claim | None = None
     """The lesson's claim that this experiment tests, if it tests one."""
     kafka_version: Text = Field(default="4.3.1", alias="kafka.version")

@@ -68,6 +68,7 @@ def plan(experiment: Experiment, sweep_id: str, librdkafka: ClientRules | None =
         sweep_id=sweep_id,
         experiment=experiment.name,
         question=experiment.question,
+        construction=experiment.construction,
         claim=experiment.claim,
         seed=experiment.seed,
         repeats=experiment.repeats,

@@ -132,6 +132,10 @@ def chapter_lines(result: ClaimResult, finding: Finding, plan: Plan) -> Iterator
     yield from ("## The experiment", "", one_line(claim.method), "")
     refuted_by = one_line(claim.refuted_by)
     yield from (f"It would be refuted by: {refuted_by[:1].lower()}{refuted_by[1:]}", "")
+    if result.construction:
+        yield from (f"What its construction decides: {one_line(result.construction)}", "")
+    if result.shortened:
+        yield from (f"Timeouts below their defaults: {result.shortened}", "")
     yield from ("```sh", f"ackbench run {result.stop.experiment}", "```", "")
     yield from ("## Results", "", finding.markdown(), "")
     if result.plot:

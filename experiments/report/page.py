@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from experiments.ledger.record import Status
+from experiments.lessons.shortened import describe_shortened
 from experiments.messages.phrases import one_line
 from experiments.report.answer import compute_answer
 from experiments.report.cell_tables import cell_views, figure_table, shown_guarantees
@@ -212,6 +213,7 @@ def _template_values(data: ReportData) -> dict[str, Any]:
     return {
         "results": results,
         "plan": data.plan,
+        "shortened": describe_shortened(data.plan),
         "finding": finding,
         "plot": plot_chart(finding.plot, "finding") if finding and finding.plot else None,
         "answer": compute_answer(results),

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from experiments.lessons.finding import Conclusion, Finding, finding_of
-from experiments.lessons.tour import TourFolder, TourStop
+from experiments.lessons.shortened import describe_shortened
+from experiments.lessons.tour import QUICK_NOTE, TourFolder, TourStop
 from experiments.planning.catalog import load_experiment
 from experiments.report.charts import Chart
 from experiments.report.drawing import set_matplotlib_cache
@@ -30,6 +31,10 @@ class ClaimResult:
     stop: TourStop
     title: str
     claim: Claim
+    construction: str | None
+    """Where the experiment's own construction decides the outcome."""
+    shortened: str | None
+    """The timeouts below their defaults; None: not planned yet, or none."""
     finding: Finding | None
     """None: the claim has not been tested, or cannot be tested on this machine."""
     plot: Chart | None
@@ -52,6 +57,7 @@ def write_tour_page(folder: TourFolder, home: Home) -> Path:
     counts = Counter(claim.finding.conclusion if claim.finding else None for claim in claims)
     page = load_template("tour.html").render(
         tour=tour,
+        quick_note=QUICK_NOTE if tour.quick else None,
         claims=claims,
         counts=[
             (conclusion.value, counts[conclusion])
@@ -84,6 +90,8 @@ def _claim_result(stop: TourStop, folder: TourFolder, home: Home) -> ClaimResult
             stop=stop,
             title=experiment.title,
             claim=experiment.claim,
+            construction=experiment.construction,
+            shortened=None,
             finding=None,
             plot=None,
             took=took,
@@ -95,13 +103,16 @@ def _claim_result(stop: TourStop, folder: TourFolder, home: Home) -> ClaimResult
     finding = finding_of(sweep, results)
     plot = finding.plot if finding else None
     # Claim and method are those of the sweep's plan; the advice is the catalogue's current one.
-    claim = (sweep.plan().claim or experiment.claim).model_copy(
+    plan = sweep.plan()
+    claim = (plan.claim or experiment.claim).model_copy(
         update={"in_production": experiment.claim.in_production}
     )
     return ClaimResult(
         stop=stop,
         title=experiment.title,
         claim=claim,
+        construction=plan.construction or experiment.construction,
+        shortened=describe_shortened(plan),
         finding=finding,
         plot=plot_chart(plot, f"lesson-{stop.lesson}") if plot else None,
         took=took,

@@ -40,6 +40,8 @@ class Claim(Frozen):
     """Observations that would refute the claim."""
     in_production: ClaimText | None = None
     """Recommended settings for production."""
+    quick: dict[str, tuple[Scalar, ...]] = Field(default_factory=dict)
+    """Values by axis that a quick tour tests instead of the experiment's own."""
     varies: tuple[str, ...] = ()
     """Axes that need at least two values: the claim compares them."""
     needs_fault: bool = False
@@ -327,6 +329,8 @@ class Plan(Frozen):
     sweep_id: str
     experiment: str
     question: str
+    construction: str | None = None
+    """Where the experiment's own construction decides the outcome; None: it does not say."""
     claim: Claim | None = None
     """The lesson's claim that the experiment tests, if it tests one."""
     seed: int

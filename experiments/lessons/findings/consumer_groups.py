@@ -8,38 +8,37 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
+from experiments.lessons.criterion import conclude, outcome
 from experiments.lessons.finding import (
     MIN_TRIALS,
     Conclusion,
     Finding,
     FindingInput,
+    describe_duration,
     describe_durations,
     describe_values,
     repeats_needed,
 )
 from experiments.lessons.plots import DotRow, DotsPlot
-from experiments.messages.phrases import format_count
+from experiments.messages.phrases import format_count, format_list
 from experiments.results.models import TrialResult
 from experiments.results.rows import Row
+from experiments.sweep.plan import TrialSpec
 
 _JOINS: Final = "consumer-joins"
 _LEAVES: Final = "consumer-leaves"
+_PAUSE: Final = "consumer-pause"
 _CHANGES: Final = {
     _JOINS: "a member joined",
     _LEAVES: "a member left",
     "consumer-crash-before-commit": "a member crashed",
+    _PAUSE: "a member was paused for longer than its session",
 }
 _NS_PER_MS: Final = 1e6
+_NS_PER_S: Final = 1e9
 _REMARK_BY_CONCLUSION: Final = {
-    Conclusion.SUPPORTED: (
-        "All five statements hold. What they omit: a change of the group costs time, and records "
-        "are processed again."
-    ),
-    Conclusion.PARTLY_SUPPORTED: "Not all five statements held in every trial.",
-    Conclusion.REFUTED: (
-        "A partition had two consumers of one group at the same time, which a consumer group is "
-        "meant to exclude."
-    ),
+    Conclusion.SUPPORTED: "All five statements held in every trial.",
+    Conclusion.REFUTED: "A statement of the lesson did not hold in a trial.",
     Conclusion.INCONCLUSIVE: "Too few trials were judged.",
 }
 
@@ -53,6 +52,11 @@ class _Trial(NamedTuple):
     @property
     def fault(self) -> str:
         return str(self.result.cell["fault"])
+
+    @property
+    def overlap_s(self) -> float:
+        """How long partitions had two members of the first group that held them, in total."""
+        return float(self.groups[0]["overlap_ns"]) / _NS_PER_S
 
     @property
     def protocol(self) -> str:
@@ -74,8 +78,8 @@ def _processed_all(row: Row) -> bool:
 
 _STATEMENTS: Final = (
     _Statement(
-        "No partition was assigned to two members of a group at the same time",
-        lambda _trial: True,
+        "No partition was held by two members of a group that kept their session",
+        lambda trial: trial.fault != _PAUSE,
         lambda trial: all(row["overlap_ns"] == 0 for row in trial.groups),
     ),
     _Statement(
@@ -99,7 +103,8 @@ _STATEMENTS: Final = (
         lambda trial: trial.groups[0]["idle_members"] == 1,
     ),
 )
-"""The first one is what a group is there for: the claim is refuted without it."""
+_MAY: Final = _STATEMENTS[1]
+"""Says what may happen: one trial shows it, and none refutes it."""
 
 
 class _Tally(NamedTuple):
@@ -123,13 +128,20 @@ def find(data: FindingInput) -> Finding:
     """Return whether each of the lesson's statements held, and what a change of the group cost."""
     trials = list(_trials(data))
     tallies = [_tally(statement, trials) for statement in _STATEMENTS]
-    conclusion = _conclusion(tallies)
+    paused = [trial for trial in trials if trial.fault == _PAUSE]
+    conclusion = _conclusion(tallies, paused)
     sentences = [tally.sentence for tally in tallies if tally.of]
     return Finding(
         lesson=data.lesson,
         conclusion=conclusion,
-        sentences=(*sentences, *_change_sentences(trials)) or ("No trial was judged.",),
-        remark=_REMARK_BY_CONCLUSION[conclusion],
+        sentences=(
+            *sentences,
+            *_two_holders_sentence(paused),
+            *_change_sentences(trials),
+            *_session_sentence(data),
+        )
+        or ("No trial was judged.",),
+        remark=_REMARK_BY_CONCLUSION.get(conclusion) or _partial_remark(tallies, paused),
         repeats_needed=repeats_needed(conclusion),
         plot=_plot(trials),
     )
@@ -148,12 +160,75 @@ def _tally(statement: _Statement, trials: Sequence[_Trial]) -> _Tally:
     return _Tally(statement, sum(held), len(held))
 
 
-def _conclusion(tallies: Sequence[_Tally]) -> Conclusion:
-    if min(tally.of for tally in tallies) < MIN_TRIALS:
-        return Conclusion.INCONCLUSIVE
-    if all(tally.always for tally in tallies):
-        return Conclusion.SUPPORTED
-    return Conclusion.PARTLY_SUPPORTED if tallies[0].always else Conclusion.REFUTED
+def _conclusion(tallies: Sequence[_Tally], paused: Sequence[_Trial]) -> Conclusion:
+    """Return whether each statement held; partly, if a paused member was a second holder."""
+    must = [tally for tally in tallies if tally.statement is not _MAY]
+    may = [tally for tally in tallies if tally.statement is _MAY]
+    return conclude(
+        [outcome(met=not tally.always, measured=tally.of >= MIN_TRIALS) for tally in must],
+        [outcome(met=False, measured=tally.held > 0) for tally in may],
+        limited=any(trial.overlap_s > 0 for trial in paused),
+    )
+
+
+def _partial_remark(tallies: Sequence[_Tally], paused: Sequence[_Trial]) -> str:
+    remark = ""
+    if any(trial.overlap_s > 0 for trial in paused):
+        remark = (
+            "A partition has one consumer as far as the group's coordinator knows. A member that "
+            "is paused for longer than its session does not learn that it was removed, and goes on "
+            "with its batch while another member has the partition: processing must tolerate that."
+        )
+    if any(tally.statement is _MAY and not tally.held for tally in tallies):
+        remark += " That one member has several partitions was not observed."
+    return remark.strip()
+
+
+def _two_holders_sentence(paused: Sequence[_Trial]) -> Iterator[str]:
+    """Yield for how long two members held a partition when one of them was paused."""
+    for protocol, group in _by_protocol(paused).items():
+        overlapping = [trial for trial in group if trial.overlap_s > 0]
+        sentence = (
+            "When a member was paused for longer than its session, it and another member held a "
+            f"partition at the same time in {len(overlapping)} of "
+            f"{format_count(len(group), 'trial')} with the {protocol} protocol"
+        )
+        if overlapping:
+            overlaps_ms = [1000 * trial.overlap_s for trial in overlapping]
+            sentence += f", for {describe_durations(overlaps_ms)}, summed over partitions"
+        yield f"{sentence}."
+
+
+def _session_sentence(data: FindingInput) -> Iterator[str]:
+    """Yield the session timeouts of the trials: they are most of the time after a crash."""
+    sessions_ms = {
+        protocol: sorted({int(value) for trial in data.plan.trials if (value := read(trial))})
+        for protocol, read in (("classic", _classic_session), ("KIP-848", _kip_848_session))
+    }
+    texts = [
+        f"{format_list([describe_duration(value) for value in values])} with the {protocol} "
+        "protocol"
+        for protocol, values in sessions_ms.items()
+        if values
+    ]
+    if texts:
+        yield (
+            f"The session timeout was {format_list(texts)}; Kafka's default is 45 s. A member that "
+            "crashes is noticed only after it."
+        )
+
+
+def _classic_session(trial: TrialSpec) -> str | None:
+    return None if _is_kip_848(trial) else trial.consumer.get("session.timeout.ms")
+
+
+def _kip_848_session(trial: TrialSpec) -> str | None:
+    key = "group.consumer.session.timeout.ms"
+    return trial.cluster.broker.get(key) if _is_kip_848(trial) else None
+
+
+def _is_kip_848(trial: TrialSpec) -> bool:
+    return trial.cell.get("group.protocol") == "consumer"
 
 
 def _change_sentences(trials: Sequence[_Trial]) -> Iterator[str]:

@@ -12,6 +12,13 @@ from statistics import median
 from typing import Final
 
 from experiments.comparing.pairing import paired_numbers
+from experiments.lessons.criterion import (
+    ORDER_NEEDS,
+    Outcome,
+    conclude,
+    outcome,
+    paired_order,
+)
 from experiments.lessons.finding import (
     CLIENT_NAMES,
     MIN_TRIALS,
@@ -25,7 +32,9 @@ from experiments.lessons.finding import (
     share_with,
 )
 from experiments.lessons.plots import DotRow, DotsPlot
+from experiments.messages.phrases import format_list
 from experiments.results.models import CellResult, TrialResult
+from experiments.sweep.plan import NO_FAULT
 from experiments.verdicts.statistics import Estimate, Share, describe_share
 
 _IN_FLIGHT: Final = "max.in.flight.requests.per.connection"
@@ -34,13 +43,7 @@ _WITHIN_CAPACITY_PERCENT: Final = 95.0
 
 Its throughput is then that of the load, with and without idempotence.
 """
-_REMARK_BY_CONCLUSION: Final = {
-    Conclusion.SUPPORTED: "Idempotence prevents duplicates, keeps the order, and has a price.",
-    Conclusion.REFUTED: "The lesson does not hold here.",
-    Conclusion.INCONCLUSIVE: (
-        "Too few trials, or none in which a retry stored a duplicate without idempotence."
-    ),
-}
+_TOO_FEW: Final = "Too few trials, or none in which a retry stored a duplicate without idempotence."
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,11 @@ class _Case:
         return share_with(self.trials, lambda trial: trial.reordered)
 
     @property
+    def circumstances(self) -> str:
+        """The client and what was dropped."""
+        return f"{CLIENT_NAMES[self.client]} and dropped {self.dropped}"
+
+    @property
     def name(self) -> str:
         idempotence = "on" if self.is_idempotent else "off"
         return (
@@ -83,21 +91,23 @@ class _Cost:
     """One figure with idempotence relative to without, from pairs of trials with one seed."""
 
     sentence: str
-    is_significant: bool
-    """Whether the interval excludes that idempotence is as fast."""
+    is_slower: Outcome
+    """Whether idempotence is slower (`NOT_MET`), faster (`MET`), or neither is shown."""
 
 
 def find(data: FindingInput) -> Finding:
     """Return the trials with duplicates and reordering by setting, and the cost of idempotence."""
-    cases = [_case(data, cell) for cell in data.cells() if cell.cell["fault"] != "none"]
-    costs = [*_throughput_cost(data), *_latency_cost(cases)]
+    cases = [_case(data, cell) for cell in data.cells() if cell.cell["fault"] != NO_FAULT]
+    costs = [*_throughput_cost(data), *_latency_cost(data)]
     conclusion = _conclusion(cases, costs)
     sentences = (*(case.sentence for case in cases), *(cost.sentence for cost in costs))
     return Finding(
         lesson=data.lesson,
         conclusion=conclusion,
         sentences=sentences or ("No trial was judged.",),
-        remark=_REMARK_BY_CONCLUSION.get(conclusion) or _partial_remark(cases, costs),
+        remark=_TOO_FEW
+        if conclusion is Conclusion.INCONCLUSIVE
+        else _remark(conclusion, cases, costs),
         repeats_needed=repeats_needed(conclusion, [case.duplicates for case in cases]),
         plot=DotsPlot(
             caption="Duplicates and records out of order, one dot per trial",
@@ -120,9 +130,9 @@ def _case(data: FindingInput, cell: CellResult) -> _Case:
 
 def _throughput_cost(data: FindingInput) -> Iterator[_Cost]:
     """Yield the cost in throughput, where the load was more than the cluster could take."""
-    off, on = (data.trials(fault="none", enable__idempotence=value) for value in (False, True))
+    off, on = (_without_fault(data, value, overloaded=True) for value in (False, True))
     in_time = [acked_in_time_percent(trials) for trials in (off, on)]
-    ratio = _ratio(off, on, lambda trial: trial.throughput_records_per_s)
+    ratio = _ratio(off, on, _throughput)
     if not all(in_time) or ratio is None:
         return
     off_percent, on_percent = (describe_values(values, 0, " %") for values in in_time)
@@ -133,40 +143,45 @@ def _throughput_cost(data: FindingInput) -> Iterator[_Cost]:
     if min(map(median, in_time)) >= _WITHIN_CAPACITY_PERCENT:
         yield _Cost(
             f"{acked}: the load is within the cluster's capacity and does not show its throughput.",
-            is_significant=False,
+            Outcome.UNDECIDED,
         )
     else:
+        order = paired_order(on, off, _throughput)
         yield _Cost(
-            f"{acked}: throughput with idempotence was {_describe_ratio(ratio)} that without.",
-            is_significant=bool(ratio.interval and ratio.interval.high < 1),
+            f"{acked}: throughput with idempotence was {_describe_ratio(ratio)} that without, and "
+            f"lower {order.text} with the same seed.",
+            order.outcome,
         )
 
 
-def _latency_cost(cases: Sequence[_Case]) -> Iterator[_Cost]:
-    """Yield the cost in latency under a light load.
-
-    Measured before the fault, with the client that reports latencies in microseconds (librdkafka).
-    """
-    off, on = (
-        [
-            trial
-            for case in cases
-            if case.client != "java" and case.is_idempotent is value
-            for trial in case.trials
-        ]
-        for value in (False, True)
-    )
-    ratio = _ratio(off, on, _ack_p50_before_fault_ms)
+def _latency_cost(data: FindingInput) -> Iterator[_Cost]:
+    """Yield the cost in latency under a light load without a fault."""
+    off, on = (_without_fault(data, value, overloaded=False) for value in (False, True))
+    ratio = _ratio(off, on, _ack_p50_ms)
     if ratio:
+        order = paired_order(off, on, _ack_p50_ms)
         yield _Cost(
-            "Before the fault, under a load far below the cluster's capacity, the median latency "
-            f"with idempotence was {_describe_ratio(ratio)} that without.",
-            is_significant=bool(ratio.interval and ratio.interval.low > 1),
+            "Without a fault, under a load far below the cluster's capacity, the median latency "
+            f"with idempotence was {_describe_ratio(ratio)} that without, and higher "
+            f"{order.text} with the same seed.",
+            order.outcome,
         )
 
 
-def _ack_p50_before_fault_ms(trial: TrialResult) -> float | None:
-    latency = trial.latency_by_phase_ms.before.ack
+def _without_fault(
+    data: FindingInput, is_idempotent: bool, *, overloaded: bool
+) -> list[TrialResult]:
+    """Return the trials without a fault; an overloaded cell has an axis for the rate."""
+    trials = data.trials(fault=NO_FAULT, enable__idempotence=is_idempotent)
+    return [trial for trial in trials if (RATE_AXIS in trial.cell) is overloaded]
+
+
+def _throughput(trial: TrialResult) -> float | None:
+    return trial.throughput_records_per_s
+
+
+def _ack_p50_ms(trial: TrialResult) -> float | None:
+    latency = trial.latency_ms.ack
     return latency.p50 if latency else None
 
 
@@ -195,31 +210,79 @@ def _describe_ratio(ratio: Estimate) -> str:
 
 
 def _conclusion(cases: Sequence[_Case], costs: Sequence[_Cost]) -> Conclusion:
-    off, on = ([case for case in cases if case.is_idempotent is value] for value in (False, True))
-    if any(case.duplicates.seen or case.reordered.seen for case in on):
-        return Conclusion.REFUTED
-    if (
-        not on
-        or not any(case.duplicates.seen for case in off)
-        or min(case.duplicates.of for case in cases) < MIN_TRIALS
-    ):
-        return Conclusion.INCONCLUSIVE
-    reordered = any(case.reordered.seen for case in off)
-    if reordered and any(cost.is_significant for cost in costs):
-        return Conclusion.SUPPORTED
-    return Conclusion.PARTLY_SUPPORTED
+    """Return whether idempotence prevents duplicates; order and cost may stay undecided."""
+    prevented = _prevented(cases)
+    enough = bool(cases) and min(case.duplicates.of for case in cases) >= MIN_TRIALS
+    on = [case for case in cases if case.is_idempotent]
+    return conclude(
+        [
+            outcome(
+                met=any(case.duplicates.seen for case in on),
+                measured=enough and bool(prevented["duplicates"]),
+            )
+        ],
+        [
+            outcome(
+                met=any(case.reordered.seen for case in on),
+                measured=enough and bool(prevented["reordering"]),
+            ),
+            outcome(
+                met=any(cost.is_slower is Outcome.MET for cost in costs) and not _is_slower(costs),
+                measured=_is_slower(costs),
+            ),
+        ],
+    )
 
 
-def _partial_remark(cases: Sequence[_Case], costs: Sequence[_Cost]) -> str:
-    if any(case.reordered.seen for case in cases):
-        order = " and keeps the order, which is lost without it"
+def _is_slower(costs: Sequence[_Cost]) -> bool:
+    return any(cost.is_slower is Outcome.NOT_MET for cost in costs)
+
+
+def _prevented(cases: Sequence[_Case]) -> dict[str, list[str]]:
+    """Return where idempotence prevented duplicates, and where reordering.
+
+    A client and what was dropped count where the effect was seen without idempotence, and not with
+    it.
+    """
+    return {
+        effect: [
+            off.circumstances
+            for off in cases
+            if not off.is_idempotent
+            and share(off).seen
+            and any(
+                on.is_idempotent
+                and on.circumstances == off.circumstances
+                and on.duplicates.of
+                and not share(on).seen
+                for on in cases
+            )
+        ]
+        for effect, share in (
+            ("duplicates", attrgetter("duplicates")),
+            ("reordering", attrgetter("reordered")),
+        )
+    }
+
+
+def _remark(conclusion: Conclusion, cases: Sequence[_Case], costs: Sequence[_Cost]) -> str:
+    if conclusion is Conclusion.REFUTED:
+        on = [case for case in cases if case.is_idempotent]
+        if any(case.duplicates.seen or case.reordered.seen for case in on):
+            return "Records were duplicated or out of order with idempotence."
+        return "Idempotence was faster."
+    prevented = _prevented(cases)
+    texts = [
+        f"Idempotence prevented {effect} with {format_list(list(dict.fromkeys(where)))}."
+        if where
+        else f"No {effect} was observed that it could have prevented."
+        for effect, where in prevented.items()
+    ]
+    if _is_slower(costs):
+        texts.append("It is measurably slower.")
     else:
-        order = "; loss of the order without it was not observed"
-    if any(cost.is_significant for cost in costs):
-        cost = "it is measurably slower"
-    else:
-        cost = "the figures do not show that it is slower"
-    return f"Idempotence prevents duplicates{order}; {cost}."
+        texts.append(f"The figures do not decide whether it is slower: {ORDER_NEEDS}.")
+    return " ".join(texts)
 
 
 def _dots(case: _Case) -> Iterator[DotRow]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from experiments.lessons.criterion import conclude, outcome
 from experiments.lessons.finding import (
     MIN_TRIALS,
     Conclusion,
@@ -39,10 +40,7 @@ _NO_WAIT: Final = 0.5
 _REMARK_BY_CONCLUSION: Final = {
     Conclusion.SUPPORTED: "acks=all did not wait for a follower beyond the minimum.",
     Conclusion.REFUTED: (
-        "acks=all waits for every replica that is in sync, whatever the minimum. "
-        "min.insync.replicas decides with how few replicas in sync the leader refuses a write: a "
-        "higher value gives up availability for the guarantee that an acknowledged record is on "
-        "that many brokers."
+        f"acks=all waited for a follower that was in sync, although {_MINIMUM} was 1."
     ),
     Conclusion.INCONCLUSIVE: "Too few trials were judged, or they contradict each other.",
 }
@@ -62,7 +60,7 @@ def find(data: FindingInput) -> Finding:
             *_refusal_sentence(crashes),
             f"Acknowledged records were lost in {describe_share(loss)}.",
         ),
-        remark=_REMARK_BY_CONCLUSION[conclusion],
+        remark=_remark(conclusion, crashes),
         repeats_needed=repeats_needed(conclusion),
         plot=DotsPlot(
             caption=(
@@ -135,9 +133,26 @@ def _conclusion(
     Refuted if each wait lasted until the follower left the ISR; supported if none was half as long.
     """
     trials = [*map(len, waits.values()), *(len(unavailable_ms(of)) for of in crashes.values())]
-    if not waits or min(trials) < MIN_TRIALS:
-        return Conclusion.INCONCLUSIVE
+    enough = bool(waits) and min(trials) >= MIN_TRIALS
     parts = [value / lag_ms for lag_ms, values in waits.items() for value in values]
-    if min(parts) >= _FULL_WAIT:
-        return Conclusion.REFUTED
-    return Conclusion.SUPPORTED if max(parts) < _NO_WAIT else Conclusion.INCONCLUSIVE
+    waited = outcome(
+        met=enough and min(parts) >= _FULL_WAIT, measured=enough and max(parts) < _NO_WAIT
+    )
+    return conclude([waited])
+
+
+def _remark(conclusion: Conclusion, crashes: Mapping[int, Sequence[TrialResult]]) -> str:
+    """Return what the figures show; the role of the minimum only where crashes show it."""
+    remark = _REMARK_BY_CONCLUSION[conclusion]
+    if conclusion is not Conclusion.REFUTED:
+        return remark
+    resumed = {minimum: share_recovered_before_heal(trials) for minimum, trials in crashes.items()}
+    always = [minimum for minimum, share in resumed.items() if share.of and share.seen == share.of]
+    never = [minimum for minimum, share in resumed.items() if share.of and not share.seen]
+    if always and never and max(always) < min(never):
+        remark += (
+            f" With both followers down, writes resumed with {_MINIMUM}={max(always)} and not with "
+            f"{format_list(list(map(str, never)), 'or')}: the minimum decides with how few "
+            "replicas in sync the leader refuses a write."
+        )
+    return remark

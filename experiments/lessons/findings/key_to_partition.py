@@ -11,6 +11,7 @@ from typing import Final
 
 from experiments.ledger.record import Cell
 from experiments.ledger.workload_tables import OrderObserver, OrderScope
+from experiments.lessons.criterion import conclude, outcome
 from experiments.lessons.finding import (
     CLIENT_NAMES,
     MIN_TRIALS,
@@ -20,7 +21,7 @@ from experiments.lessons.finding import (
     repeats_needed,
 )
 from experiments.lessons.plots import DotRow, DotsPlot
-from experiments.messages.phrases import format_count
+from experiments.messages.phrases import format_count, format_list
 from experiments.results.models import CellResult
 from experiments.results.rows import Row
 
@@ -28,15 +29,6 @@ _FORMULAS: Final = ("murmur2", "crc32")
 _REMARK_BY_CONCLUSION: Final = {
     Conclusion.SUPPORTED: (
         "Each client puts a key where murmur2 predicts, and its records stay in order there."
-    ),
-    Conclusion.PARTLY_SUPPORTED: (
-        "Each client keeps a key in one partition, but which one depends on the client: "
-        "librdkafka's default is crc32(key) % partitions. Where producers of both kinds write to "
-        "one topic, set partitioner=murmur2_random in librdkafka, or one key has two partitions."
-    ),
-    Conclusion.REFUTED: (
-        "Although the number of partitions did not change, records of one key were in several "
-        "partitions, out of order, or where no formula predicts them."
     ),
     Conclusion.INCONCLUSIVE: "Too few trials were judged.",
 }
@@ -71,6 +63,11 @@ class _Client:
     def has_one_partition_per_key(self) -> bool:
         return self.total("single_partition_keys") == self.total("keys")
 
+    @property
+    def keeps_keys(self) -> bool:
+        """Whether each key has one partition and its records are in order there."""
+        return self.has_one_partition_per_key and not self.total_records("inverted")
+
 
 def find(data: FindingInput) -> Finding:
     """Return which formula each client follows, and whether a key keeps its partition and order."""
@@ -80,7 +77,7 @@ def find(data: FindingInput) -> Finding:
         lesson=data.lesson,
         conclusion=conclusion,
         sentences=tuple(map(_sentence, clients)) or ("No trial was measured.",),
-        remark=_REMARK_BY_CONCLUSION[conclusion],
+        remark=_REMARK_BY_CONCLUSION.get(conclusion) or _refuted_remark(clients),
         repeats_needed=repeats_needed(conclusion),
         plot=DotsPlot(
             caption="Keys whose partition each formula predicts, one dot per trial",
@@ -105,9 +102,10 @@ def _client(data: FindingInput, cell: CellResult) -> _Client:
 
 
 def _name(cell: Cell) -> str:
-    """Return the client with its partitioner; the default one of Java's client has no name."""
+    """Return the client with its partitioner; that of Java's client only where it is set."""
     if cell.get("client") == "java":
-        return CLIENT_NAMES["java"]
+        chosen = cell.get("partitioner.class")
+        return f"{CLIENT_NAMES['java']} with {chosen}" if chosen else CLIENT_NAMES["java"]
     partitioner = cell.get("partitioner", "consistent_random")
     return f"{CLIENT_NAMES['librdkafka']} with partitioner={partitioner}"
 
@@ -154,15 +152,30 @@ def _dots(client: _Client) -> Iterator[DotRow]:
 
 
 def _conclusion(clients: Sequence[_Client]) -> Conclusion:
-    if any(
-        not client.has_one_partition_per_key or client.total_records("inverted")
-        for client in clients
-    ):
-        return Conclusion.REFUTED
-    if not clients or min(len(client.keys) for client in clients) < MIN_TRIALS:
-        return Conclusion.INCONCLUSIVE
-    if all(client.follows("murmur2") for client in clients):
-        return Conclusion.SUPPORTED
-    if all(any(client.follows(formula) for formula in _FORMULAS) for client in clients):
-        return Conclusion.PARTLY_SUPPORTED
-    return Conclusion.REFUTED
+    """Return whether murmur2 predicts every key, in one partition and in order."""
+    measured = bool(clients) and min(len(client.keys) for client in clients) >= MIN_TRIALS
+    return conclude(
+        [
+            outcome(met=any(not one.keeps_keys for one in clients), measured=measured),
+            outcome(met=any(not one.follows("murmur2") for one in clients), measured=measured),
+        ]
+    )
+
+
+def _refuted_remark(clients: Sequence[_Client]) -> str:
+    """Return what was observed instead: another formula, or keys that are not kept together."""
+    if not all(client.keeps_keys for client in clients):
+        return (
+            "Although the number of partitions did not change, records of one key were in several "
+            "partitions or out of order."
+        )
+    unknown = [one.name for one in clients if not any(map(one.follows, _FORMULAS))]
+    if unknown:
+        return f"No formula predicts the partition of every key of {format_list(unknown)}."
+    other = [one.name for one in clients if not one.follows("murmur2")]
+    return (
+        "Each client kept a key in one partition and in order, but which partition depends on the "
+        f"partitioner: {format_list(other)} puts it at crc32(key) % partitions. Where producers "
+        "with both formulas write to one topic, set partitioner=murmur2_random in librdkafka, or "
+        "one key has two partitions."
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from experiments.lessons.criterion import conclude, outcome
 from experiments.lessons.finding import (
     MIN_TRIALS,
     Conclusion,
@@ -161,8 +162,10 @@ def _bars(suffix: str, rows: Sequence[Row]) -> Iterator[BarRow]:
 def _conclusion(
     trials: Sequence[TrialResult], plain_rows: Sequence[Row], racked_rows: Sequence[Row]
 ) -> Conclusion:
-    if len(trials) < MIN_TRIALS or {row["side"] for row in plain_rows} != set(_SIDES):
-        return Conclusion.INCONCLUSIVE
-    if _follower_records(plain_rows):
-        return Conclusion.REFUTED
-    return Conclusion.PARTLY_SUPPORTED if _follower_records(racked_rows) else Conclusion.SUPPORTED
+    """Return whether followers served no client; partly, if one with client.rack was served."""
+    both_sides = {row["side"] for row in plain_rows} == set(_SIDES)
+    follower = outcome(
+        met=_follower_records(plain_rows) > 0,
+        measured=len(trials) >= MIN_TRIALS and both_sides,
+    )
+    return conclude([follower], limited=_follower_records(racked_rows) > 0)

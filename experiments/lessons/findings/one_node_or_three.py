@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Final
 
+from experiments.lessons.criterion import conclude, outcome
 from experiments.lessons.finding import (
     MIN_TRIALS,
     Conclusion,
@@ -16,6 +17,7 @@ from experiments.lessons.finding import (
     FindingInput,
     describe_duration,
     repeats_needed,
+    share_recovered_before_heal,
     share_with_loss,
     unavailable_ms,
 )
@@ -29,10 +31,9 @@ _REMARK_BY_CONCLUSION: Final = {
         "A single node accepts no records while it is down; several nodes continue without one of "
         "them."
     ),
-    Conclusion.REFUTED: "A single node resumed before it was healed, as several nodes do.",
-    Conclusion.PARTLY_SUPPORTED: (
-        "Not every fault that a single node does not survive is survived by several, or the other "
-        "way round."
+    Conclusion.REFUTED: (
+        "A single node resumed before it was back, or several nodes did not continue without one "
+        "of them."
     ),
     Conclusion.INCONCLUSIVE: "Too few trials were judged.",
 }
@@ -49,7 +50,8 @@ def find(data: FindingInput) -> Finding:
     return Finding(
         lesson=data.lesson,
         conclusion=conclusion,
-        sentences=tuple(_sentence(nodes, of_nodes) for nodes, of_nodes in trials.items()),
+        sentences=tuple(_sentence(nodes, of_nodes) for nodes, of_nodes in trials.items())
+        or ("No trial was judged.",),
         remark=_REMARK_BY_CONCLUSION[conclusion],
         repeats_needed=repeats_needed(conclusion, losses),
         plot=DotsPlot(
@@ -70,11 +72,11 @@ def find(data: FindingInput) -> Finding:
 
 def _sentence(nodes: int, trials: Sequence[TrialResult]) -> str:
     cluster = "one node" if nodes == 1 else f"{nodes} nodes"
-    resumed = sum(bool(trial.recovered_before_heal) for trial in trials)
+    resumed = share_recovered_before_heal(trials)
     sentence = (
         f"With {cluster}: acknowledged records were lost in "
         f"{describe_share(share_with_loss(trials))}; writes resumed before the node was back in "
-        f"{resumed} of {format_count(len(trials), 'trial')}"
+        f"{resumed.seen} of {format_count(resumed.of, 'trial')}"
     )
     if gaps_ms := unavailable_ms(trials):
         gap = describe_duration(median(gaps_ms))
@@ -87,17 +89,14 @@ def _conclusion(trials: _Trials) -> Conclusion:
 
     Supported if a single node never resumed before it was back, and several nodes always did.
     """
-    fewest, most = min(trials), max(trials)
-    single, several = (
-        [
-            trial.recovered_before_heal
-            for trial in trials[nodes]
-            if trial.recovered_before_heal is not None
-        ]
-        for nodes in (fewest, most)
-    )
-    if min(len(single), len(several)) < MIN_TRIALS:
+    if len(trials) < 2:  # noqa: PLR2004 - a comparison has two sides
         return Conclusion.INCONCLUSIVE
-    if not any(single) and all(several):
-        return Conclusion.SUPPORTED
-    return Conclusion.REFUTED if all(single) else Conclusion.PARTLY_SUPPORTED
+    single, several = (
+        share_recovered_before_heal(trials[nodes]) for nodes in (min(trials), max(trials))
+    )
+    return conclude(
+        [
+            outcome(met=single.seen > 0, measured=single.of >= MIN_TRIALS),
+            outcome(met=several.seen < several.of, measured=several.of >= MIN_TRIALS),
+        ]
+    )

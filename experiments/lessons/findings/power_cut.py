@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from experiments.ledger.record import Scalar
+from experiments.lessons.criterion import conclude, outcome
 from experiments.lessons.finding import (
     MIN_TRIALS,
     Conclusion,
@@ -25,6 +26,7 @@ from experiments.verdicts.statistics import Share, describe_share
 
 _EVERY_RECORD: Final = "1"
 """Value of `flush.messages` that syncs each record before it is acknowledged."""
+_FLUSH: Final = "flush.messages=1"
 _RECOVERY_POINT_CUT: Final = "recovery-point-cut"
 """Cuts the logs to the recovery points, which a broker writes once a minute.
 
@@ -33,14 +35,6 @@ It says nothing about a topic that syncs each record.
 _REMARK_BY_CONCLUSION: Final = {
     Conclusion.SUPPORTED: (
         "Records that all in-sync replicas had acknowledged were still there after the power cut."
-    ),
-    Conclusion.PARTLY_SUPPORTED: (
-        "An acknowledged record is in the operating system's memory, and on disk some time later. "
-        "Kafka relies on the other replicas: place them where one power cut does not reach all of "
-        "them, or sync each record (flush.messages=1) and pay for it."
-    ),
-    Conclusion.REFUTED: (
-        "Records that all in-sync replicas had were lost in the power cut of one node."
     ),
     Conclusion.INCONCLUSIVE: "Too few trials were judged.",
 }
@@ -58,7 +52,7 @@ class _Case:
     @property
     def name(self) -> str:
         nodes = "At all nodes" if self.all_nodes else "At the leader's node only"
-        synced = " and each record synced (flush.messages=1)" if self.is_synced else ""
+        synced = f" and each record synced ({_FLUSH})" if self.is_synced else ""
         return f"{nodes} with acks={self.acks}{synced}"
 
     @property
@@ -89,7 +83,7 @@ def find(data: FindingInput) -> Finding:
         conclusion=conclusion,
         lead=_lead(recovery_point=recovery_point) if cases else None,
         sentences=tuple(case.sentence for case in cases) or ("No trial was judged.",),
-        remark=_REMARK_BY_CONCLUSION[conclusion],
+        remark=_REMARK_BY_CONCLUSION.get(conclusion) or _refuted_remark(cases),
         repeats_needed=repeats_needed(conclusion, (case.loss for case in cases)),
         plot=SharesPlot(
             caption="Trials in which acknowledged records were lost",
@@ -117,18 +111,33 @@ def _case(data: FindingInput, cell: CellResult) -> _Case:
 
 
 def _conclusion(cases: Sequence[_Case]) -> Conclusion:
-    """Return whether acks=all kept its records.
-
-    Partly supported if only the power cut of all nodes lost records.
-    """
+    """Return whether acks=all kept its records, at one node and at all."""
     one, every = (
         [case.loss for case in cases if case.acks == "all" and case.all_nodes is all_nodes]
         for all_nodes in (False, True)
     )
-    if any(loss.seen for loss in one):
-        return Conclusion.REFUTED
-    if not one or not every or min(loss.of for loss in (*one, *every)) < MIN_TRIALS:
-        return Conclusion.INCONCLUSIVE
-    if any(loss.seen for loss in every):
-        return Conclusion.PARTLY_SUPPORTED
-    return Conclusion.SUPPORTED
+    return conclude(
+        outcome(
+            met=any(loss.seen for loss in losses),
+            measured=bool(losses) and min(loss.of for loss in losses) >= MIN_TRIALS,
+        )
+        for losses in (one, every)
+    )
+
+
+def _refuted_remark(cases: Sequence[_Case]) -> str:
+    """Return where records with acks=all were lost, and what prevented it."""
+    lost = [case for case in cases if case.acks == "all" and case.loss.seen]
+    if any(not case.all_nodes for case in lost):
+        return "Records with acks=all were lost in the power cut of one node."
+    remark = (
+        "An acknowledged record is in the memory of the brokers' operating systems, and on disk "
+        "some time later: it was lost where all of them lost power at once"
+    )
+    kept = [case.loss for case in cases if case.all_nodes and case.is_synced]
+    if kept and not any(loss.seen for loss in kept) and not any(one.is_synced for one in lost):
+        remark += f", and not where each record was synced before its acknowledgement ({_FLUSH})"
+    return (
+        f"{remark}. Place replicas where one power cut does not reach all of them, or sync each "
+        "record and pay for it."
+    )

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from experiments.ledger.workload_tables import Field
+from experiments.lessons.criterion import conclude, outcome
 from experiments.lessons.finding import (
     MIN_TRIALS,
     Conclusion,
@@ -26,8 +27,8 @@ _REMARK_BY_CONCLUSION: Final = {
         "Consumers read what was sent, also after a failover and as often as they like."
     ),
     Conclusion.PARTLY_SUPPORTED: (
-        "All fields are kept except the timestamp, where the topic takes the broker's clock "
-        f"({_TIMESTAMP_TYPE}={_LOG_APPEND_TIME})."
+        "All fields were kept except the timestamp where the topic takes the broker's clock "
+        f"({_TIMESTAMP_TYPE}={_LOG_APPEND_TIME}; the default is CreateTime)."
     ),
     Conclusion.REFUTED: "Records were not read as they were sent, or two replays differ.",
     Conclusion.INCONCLUSIVE: "Too few trials were judged.",
@@ -130,17 +131,18 @@ def _conclusion(
         overwritten: rows of timestamps that the broker may overwrite.
         again: rows of all replays but the first.
     """
-    if _with_failover(trials) < MIN_TRIALS or not again or not _sum(kept, "compared_records"):
-        return Conclusion.INCONCLUSIVE
-    if (
+    differing = (
         _sum(kept, "differing_records")
-        or _sum(again, "differing_records")
-        or _sum(again, "absent_records")
-    ):
-        return Conclusion.REFUTED
-    if _sum(overwritten, "differing_records"):
-        return Conclusion.PARTLY_SUPPORTED
-    return Conclusion.SUPPORTED
+        + _sum(again, "differing_records")
+        + _sum(again, "absent_records")
+    )
+    measured = (
+        _with_failover(trials) >= MIN_TRIALS and bool(again) and _sum(kept, "compared_records") > 0
+    )
+    return conclude(
+        [outcome(met=differing > 0, measured=measured)],
+        limited=_sum(overwritten, "differing_records") > 0,
+    )
 
 
 def _bars(timestamp_type: str, rows: Sequence[Row]) -> Iterator[BarRow]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Final, NamedTuple
 
+from experiments.lessons.criterion import conclude, outcome
 from experiments.lessons.finding import (
     MIN_TRIALS,
     Conclusion,
@@ -26,8 +27,10 @@ _REMARK_BY_CONCLUSION: Final = {
         "Retention does not wait for consumers: a consumer that falls further behind than the log "
         "is long loses the records in between, and gets an error only with auto.offset.reset=none."
     ),
-    Conclusion.REFUTED: "A consumer that kept up lost records too, or a slow one lost none.",
-    Conclusion.PARTLY_SUPPORTED: "Not every slow consumer lost records in every trial.",
+    Conclusion.REFUTED: (
+        "A consumer that kept up lost records too, or one that fell further behind than the log is "
+        "long lost none."
+    ),
     Conclusion.INCONCLUSIVE: "Too few trials were judged.",
 }
 
@@ -148,16 +151,14 @@ def _reset_sentence(case: _Case) -> str:
 
 
 def _conclusion(silent: Sequence[_Case]) -> Conclusion:
-    """Return whether slow consumers lost records and fast ones did not.
+    """Return whether consumers that the log could not wait for lost records, and fast ones none.
 
     Args:
         silent: cases in which the client resets the offset without an error.
     """
     fast = [case for case in silent if case.keeps_up]
-    slow = [case for case in silent if not case.keeps_up]
-    if not fast or not slow or min(len(case.rows) for case in silent) < MIN_TRIALS:
-        return Conclusion.INCONCLUSIVE
-    lost = [records > 0 for case in slow for records in case.unread]
-    if any(records for case in fast for records in case.unread) or not any(lost):
-        return Conclusion.REFUTED
-    return Conclusion.SUPPORTED if all(lost) else Conclusion.PARTLY_SUPPORTED
+    slow = [case for case in silent if case.expected_records > 0]
+    measured = bool(fast and slow) and min(len(case.rows) for case in silent) >= MIN_TRIALS
+    kept = any(records == 0 for case in slow for records in case.unread)
+    lost = any(records for case in fast for records in case.unread)
+    return conclude([outcome(met=lost, measured=measured), outcome(met=kept, measured=measured)])

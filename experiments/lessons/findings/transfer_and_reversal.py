@@ -11,6 +11,7 @@ from statistics import median
 from typing import Final
 
 from experiments.ledger.workload_tables import OrderObserver, OrderScope
+from experiments.lessons.criterion import conclude, outcome
 from experiments.lessons.finding import (
     MIN_TRIALS,
     Conclusion,
@@ -142,12 +143,20 @@ def _one_key_sentence(cases: Sequence[_Case]) -> Iterator[str]:
 
 
 def _conclusion(two_keys: Sequence[_Case], one_key: Sequence[_Case]) -> Conclusion:
-    if any(case.inverted for case in one_key):
-        return Conclusion.REFUTED
-    trials = min((len(case.orders) for case in (*two_keys, *one_key)), default=0)
-    inverted = any(
-        all(row["inverted"] for row in case.orders) for case in two_keys if case.slow_records_per_s
+    """Return whether one key prevents the inversions that two keys have with a slow consumer.
+
+    Both must be consumed at the same speeds: an order is only shown to be kept where it is lost
+    without the common key.
+    """
+    enough = min((len(case.orders) for case in (*two_keys, *one_key)), default=0) >= MIN_TRIALS
+    lost_at = {
+        case.slow_records_per_s
+        for case in two_keys
+        if case.slow_records_per_s and all(row["inverted"] for row in case.orders)
+    }
+    kept_at = {case.slow_records_per_s for case in one_key}
+    inverted = outcome(
+        met=any(case.inverted for case in one_key),
+        measured=enough and bool(lost_at & kept_at),
     )
-    if trials >= MIN_TRIALS and one_key and inverted:
-        return Conclusion.SUPPORTED
-    return Conclusion.INCONCLUSIVE
+    return conclude([inverted])

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from experiments.ledger.record import Scalar
+from experiments.lessons.criterion import conclude, outcome
 from experiments.lessons.finding import (
     CLIENT_NAMES,
     MIN_TRIALS,
@@ -21,23 +22,12 @@ from experiments.lessons.finding import (
     share_with_loss,
 )
 from experiments.lessons.plots import ShareDot, SharesPlot
-from experiments.verdicts.statistics import Share, describe_share
+from experiments.messages.phrases import format_list
+from experiments.verdicts.statistics import CONFIDENCE, Share, describe_share
 
 _WHEN: Final = {
     "relay-reset": "when the leader's responses were lost",
     "leader-crash-behind": "when the leader crashed while its followers were behind",
-}
-_REMARK_BY_CONCLUSION: Final = {
-    Conclusion.SUPPORTED: "It makes no difference which of the two clients is used.",
-    Conclusion.PARTLY_SUPPORTED: (
-        "The same settings mean the same to both clients, but their defaults differ: Java's "
-        "producer is idempotent by default, librdkafka's only with enable.idempotence=true. Set it "
-        "explicitly in both."
-    ),
-    Conclusion.REFUTED: "The two clients behave differently under the same settings.",
-    Conclusion.INCONCLUSIVE: (
-        "Too few trials were judged, or under a fault neither client lost or duplicated records."
-    ),
 }
 
 
@@ -51,6 +41,8 @@ class _Case:
     lost: dict[str, Share]
     """By client."""
     duplicated: dict[str, Share]
+    """By client."""
+    reordered: dict[str, Share]
     """By client."""
 
     @property
@@ -67,21 +59,45 @@ class _Case:
         return min(share.of for share in self.lost.values())
 
     @property
-    def is_alike(self) -> bool:
-        """Whether both clients lost records or neither, and the same for duplicates."""
-        return all(
-            len({share.seen > 0 for share in shares.values()}) == 1
-            for shares in (self.lost, self.duplicated)
-        )
+    def effects(self) -> dict[str, Mapping[str, Share]]:
+        """What may happen to acknowledged records, with the shares of both clients."""
+        return {
+            "lost": self.lost,
+            "duplicated": self.duplicated,
+            "out of order": self.reordered,
+        }
 
     @property
     def observed(self) -> dict[str, Mapping[str, Share]]:
         """What happened with at least one client, with the shares of both."""
         return {
             effect: shares
-            for effect, shares in (("lost", self.lost), ("duplicated", self.duplicated))
+            for effect, shares in self.effects.items()
             if any(share.seen for share in shares.values())
         }
+
+    @property
+    def differing(self) -> list[str]:
+        """What happened with one client more often than with the other, beyond chance."""
+        return [effect for effect, shares in self.effects.items() if _differ(*shares.values())]
+
+    @property
+    def is_alike(self) -> bool:
+        """Whether each effect was seen with both clients, or with neither."""
+        return all(
+            len({share.seen > 0 for share in shares.values()}) == 1
+            for shares in self.effects.values()
+        )
+
+
+def _differ(one: Share, other: Share) -> bool:
+    """Return whether two shares differ, by Fisher's exact two-sided test at 5 %."""
+    from scipy.stats import fisher_exact
+
+    if not (one.of and other.of):
+        return False
+    table = [[share.seen, share.of - share.seen] for share in (one, other)]
+    return bool(fisher_exact(table).pvalue < 1 - CONFIDENCE)
 
 
 def find(data: FindingInput) -> Finding:
@@ -93,10 +109,10 @@ def find(data: FindingInput) -> Finding:
         lesson=data.lesson,
         conclusion=conclusion,
         sentences=tuple(map(_sentence, cases)) or ("No trial was judged.",),
-        remark=_REMARK_BY_CONCLUSION[conclusion],
+        remark=_remark(conclusion, cases),
         repeats_needed=repeats_needed(conclusion, shares),
         plot=SharesPlot(
-            caption="Trials in which acknowledged records were lost or duplicated",
+            caption="Trials in which acknowledged records were lost, duplicated or out of order",
             rows=tuple(dot for case in cases for dot in _dots(case)),
         ),
     )
@@ -126,6 +142,10 @@ def _case(data: FindingInput, fault: str, acks: Scalar, own_defaults: bool) -> _
             client: share_with(of_client, lambda trial: trial.duplicates)
             for client, of_client in trials.items()
         },
+        reordered={
+            client: share_with(of_client, lambda trial: trial.reordered)
+            for client, of_client in trials.items()
+        },
     )
 
 
@@ -133,7 +153,7 @@ def _sentence(case: _Case) -> str:
     effects = [
         f"{effect} by {_describe_clients(shares)}" for effect, shares in case.observed.items()
     ]
-    outcome = ", and ".join(effects) or "neither lost nor duplicated"
+    outcome = ", and ".join(effects) or "neither lost, duplicated nor out of order"
     return f"With {case.name}, acknowledged records were {outcome}."
 
 
@@ -153,15 +173,52 @@ def _conclusion(cases: Sequence[_Case]) -> Conclusion:
     """Return whether the clients are alike; partly, if only their own defaults differ."""
     same = [case for case in cases if not case.own_defaults]
     own = [case for case in cases if case.own_defaults]
-    if (
-        not same
-        or not own
-        or min(case.trials for case in cases) < MIN_TRIALS
-        or not all(case.observed for case in same)
-    ):
-        return Conclusion.INCONCLUSIVE
-    if not all(case.is_alike for case in same):
-        return Conclusion.REFUTED
-    if all(case.is_alike for case in own):
-        return Conclusion.SUPPORTED
-    return Conclusion.PARTLY_SUPPORTED
+    enough = bool(same and own) and min(case.trials for case in cases) >= MIN_TRIALS
+    shown = all(case.observed for case in same)
+    return conclude(
+        [
+            outcome(
+                met=any(case.differing for case in same),
+                measured=enough and shown and all(case.is_alike for case in same),
+            )
+        ],
+        [
+            outcome(met=False, measured=all(case.is_alike or case.differing for case in own)),
+        ],
+        limited=any(case.differing for case in own),
+    )
+
+
+def _remark(conclusion: Conclusion, cases: Sequence[_Case]) -> str:
+    """Return in what the clients differ; what was not observed with either is not compared."""
+    if conclusion is Conclusion.INCONCLUSIVE:
+        return (
+            "Too few trials were judged, or neither client showed an effect of a fault, or one "
+            "did in too few trials to tell it from the other."
+        )
+    same, own = (
+        list(
+            dict.fromkeys(
+                effect for case in cases if case.own_defaults is is_own for effect in case.differing
+            )
+        )
+        for is_own in (False, True)
+    )
+    if same:
+        return f"With the same settings the clients differ: records {format_list(same)}."
+    compared = dict.fromkeys(
+        effect for case in cases if not case.own_defaults for effect in case.observed
+    )
+    remark = (
+        "With the same settings both clients showed the same effects: records "
+        f"{format_list(list(compared))}."
+    )
+    if own:
+        remark += (
+            f" With their own defaults they differ: records {format_list(own)}. Java's producer is "
+            "idempotent by default, librdkafka's only with enable.idempotence=true: set it "
+            "explicitly in both."
+        )
+    elif conclusion is Conclusion.PARTLY_SUPPORTED:
+        remark += " With their own defaults the figures do not decide whether they differ."
+    return remark

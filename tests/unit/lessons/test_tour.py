@@ -25,6 +25,7 @@ from experiments.lessons.plots import (
     SharesPlot,
 )
 from experiments.lessons.tour import (
+    QUICK_NOTE,
     Tour,
     TourFolder,
     TourStop,
@@ -33,10 +34,13 @@ from experiments.lessons.tour import (
     new_tour,
     parse_lessons,
 )
+from experiments.planning.overrides import apply_overrides
+from experiments.planning.planner import plan
 from experiments.report.chapters import chapter_lines
 from experiments.report.finding_plots import plot_chart
 from experiments.report.tour_page import ClaimResult, write_tour_page
 from experiments.sweep.plan import Plan
+from experiments.sweep.progress import expected_duration_s
 from experiments.verdicts.statistics import share
 from infra.errors import InputError
 from infra.kafka.spec import ClusterSpec
@@ -180,13 +184,15 @@ def test_a_chapter_has_claim_experiment_finding_and_advice() -> None:
         TourStop(lesson=5, experiment="acks-levels"),
         experiment.title,
         experiment.claim,
+        experiment.construction,
+        "socket.timeout.ms 1 s (default 60 s).",
         found,
         None,
         "3:10",
         9,
         None,
     )
-    plan = Plan(
+    planned = Plan(
         sweep_id="s",
         experiment="acks-levels",
         question="?",
@@ -195,11 +201,13 @@ def test_a_chapter_has_claim_experiment_finding_and_advice() -> None:
         trials=(),
         refused=(),
     )
-    lines = "\n".join(chapter_lines(answer, found, plan)).splitlines()
+    lines = "\n".join(chapter_lines(answer, found, planned)).splitlines()
 
     expected = [
         experiment.claim.says.strip(),
         "## The experiment",
+        "What its construction decides: The followers are paused",
+        "Timeouts below their defaults: socket.timeout.ms 1 s (default 60 s).",
         "**The evidence is inconclusive.**",
         *found.sentences,
         found.summary,
@@ -254,3 +262,33 @@ def test_a_finding_survives_json() -> None:
         )
     )
     assert type(found).model_validate_json(found.model_dump_json()) == found
+
+
+def test_a_quick_tour_has_few_repeats_and_short_cells() -> None:
+    """Its own repeats are kept where they are set; the page says what is less certain."""
+    quick = new_tour(frozenset({4, 7}), None, quick=True)
+    coordinators, deliveries = quick.stops
+    assert quick.overrides(coordinators).axes == {"partitions": (1,)}
+    assert [quick.overrides(stop).repeats for stop in quick.stops] == [3, 3]
+    chosen = quick.retest(frozenset({7}), 9)
+    assert chosen.overrides(chosen.stops[1]).repeats == 9
+    usual = new_tour(frozenset({4}), None)
+    assert (usual.overrides(coordinators).axes, usual.overrides(deliveries).repeats) == ({}, None)
+    assert "3 repeats per cell" in QUICK_NOTE
+
+
+@pytest.mark.parametrize("stop", new_tour(parse_lessons(None), None).stops, ids=str)
+def test_each_quick_stop_still_tests_its_claim(stop: TourStop) -> None:
+    """Its overrides can be planned, and take at most as long as the whole experiment."""
+    quick = Tour(tour_id="t", quick=True, stops=(stop,))
+    experiment = claims_by_lesson()[stop.lesson]
+    whole = plan(experiment, "sweep")
+    short = plan(apply_overrides(experiment, quick.overrides(stop)), "sweep")
+    assert expected_duration_s(short) <= expected_duration_s(whole)
+    assert short.repeats == 3
+
+
+def test_a_quick_tour_cannot_be_made_of_a_started_one() -> None:
+    """The exit code is 2."""
+    result = ackbench("tour", "--resume", "newest", "--quick")
+    assert (result.exit_code, "--quick with --resume" in result.stderr) == (2, True)

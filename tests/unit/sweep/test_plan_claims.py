@@ -77,10 +77,22 @@ def test_each_claim_recommends_settings_for_production(experiment: Experiment) -
     assert experiment.claim.in_production
 
 
+@pytest.mark.parametrize(
+    "experiment", catalog_experiments(), ids=lambda experiment: experiment.name
+)
+def test_every_experiment_states_what_its_construction_decides(experiment: Experiment) -> None:
+    """One or two sentences; the plan carries them to the pages."""
+    assert experiment.construction is not None
+    assert experiment.construction.rstrip().endswith(".")
+    assert 40 <= len(experiment.construction) <= 320
+
+
 @pytest.mark.parametrize("experiment", CLAIMS, ids=lambda experiment: experiment.name)
-def test_each_claim_is_tested_in_about_four_minutes(experiment: Experiment) -> None:
+def test_each_claim_is_tested_in_at_most_eight_minutes(experiment: Experiment) -> None:
     """With the repeats of the catalogue; more repeats take longer."""
-    assert expected_minutes(plan(experiment, "sweep")) <= 4
+    planned = plan(experiment, "sweep")
+    assert expected_minutes(planned) <= 8
+    assert planned.construction == experiment.construction
 
 
 def test_client_rack_is_set_for_the_consumer_only() -> None:
@@ -137,11 +149,13 @@ def test_a_run_without_its_fault_is_rejected_in_one_line(home: Home) -> None:
 
 
 def test_explain_describes_an_experiment_without_running_it(home: Home) -> None:
-    """It prints the question, the claim, mechanism, method, what refutes it, and the duration."""
+    """The question, what the construction decides, the claim, how it is refuted, the duration."""
     result = ackbench("explain", "acks-levels")
     assert result.exit_code == 0
     for head in (
         "question",
+        "decided by the construction",
+        "timeouts below their defaults",
         "claim (lesson 5)",
         "mechanism",
         "method",

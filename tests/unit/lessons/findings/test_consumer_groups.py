@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from support.builders.findings import a_trial, finding_input_of_trials
+from support.builders.records import a_spec
 
 from experiments.ledger.record import Cell
 from experiments.lessons.finding import Conclusion, Finding
 from experiments.lessons.findings.consumer_groups import find
+from experiments.sweep.plan import ClusterNeed
 
 S = 1_000_000_000
 COMPLETE = {
@@ -62,7 +65,7 @@ def test_five_statements_that_hold_support_the_claim() -> None:
     finding = _found()
     assert finding.conclusion is Conclusion.SUPPORTED
     assert finding.sentence.startswith(
-        "No partition was assigned to two members of a group at the same time: "
+        "No partition was held by two members of a group that kept their session: "
         "in each of 18 trials. After one member had left"
     )
     assert "in each of 6 trials" in finding.sentence
@@ -76,13 +79,13 @@ def test_five_statements_that_hold_support_the_claim() -> None:
 @pytest.mark.parametrize(
     ("seen", "conclusion", "words"),
     [
-        ({"overlap_ns": 5}, Conclusion.REFUTED, "at the same time: in 0 of 18 trials"),
+        ({"overlap_ns": 5}, Conclusion.REFUTED, "kept their session: in 0 of 18 trials"),
         (
             {"processed_records": 899},
-            Conclusion.PARTLY_SUPPORTED,
+            Conclusion.REFUTED,
             "processed every record: in 0 of 18 trials",
         ),
-        ({"idle_members": 0}, Conclusion.PARTLY_SUPPORTED, "was idle: in 0 of 6 trials"),
+        ({"idle_members": 0}, Conclusion.REFUTED, "was idle: in 0 of 6 trials"),
         (
             {"max_partitions": 1},
             Conclusion.PARTLY_SUPPORTED,
@@ -93,10 +96,68 @@ def test_five_statements_that_hold_support_the_claim() -> None:
 def test_a_statement_that_does_not_hold_is_named(
     seen: dict[str, int], conclusion: Conclusion, words: str
 ) -> None:
-    """Two consumers of one partition refute the claim; all else is partly supported."""
+    """Each of them refutes the claim, but what a consumer may have only limits it."""
     finding = _found(**seen)
     assert finding.conclusion is conclusion
     assert words in finding.sentence
+
+
+def _paused(overlap_s: float) -> Finding:
+    """Return the finding where a paused member overlaps with another for this long."""
+    cells: list[Cell] = [
+        {"fault": fault, "group.protocol": "classic"}
+        for fault in (*FAULTS, "consumer-pause")
+        for _ in range(3)
+    ]
+    groups = {
+        place: _groups(
+            str(cell["fault"]),
+            {"overlap_ns": int(overlap_s * S)} if cell["fault"] == "consumer-pause" else {},
+        )
+        for place, cell in enumerate(cells)
+    }
+    return find(
+        finding_input_of_trials([a_trial(cell, missed=0) for cell in cells], {"groups": groups})
+    )
+
+
+def test_a_paused_member_that_still_holds_its_partition_limits_the_claim() -> None:
+    """The coordinator has given it to another member, which the paused one cannot know."""
+    finding = _paused(overlap_s=1.5)
+    assert finding.conclusion is Conclusion.PARTLY_SUPPORTED
+    assert (
+        "When a member was paused for longer than its session, it and another member held a "
+        "partition at the same time in 3 of 3 trials with the classic protocol, for 1.5 s "
+        "(3 trials), summed over partitions." in finding.sentences
+    )
+    assert "does not learn that it was removed" in finding.remark
+    assert "kept their session: in each of 9 trials" in finding.sentence
+
+
+def test_a_paused_member_without_overlap_supports_the_claim() -> None:
+    """The sentence says in how many trials it was looked for."""
+    finding = _paused(overlap_s=0)
+    assert finding.conclusion is Conclusion.SUPPORTED
+    assert "held a partition at the same time in 0 of 3 trials" in finding.sentence
+
+
+def test_the_session_behind_the_time_after_a_crash_is_named() -> None:
+    """Each protocol has its own; the default is 45 seconds for both."""
+    data = finding_input_of_trials([])
+    specs = (
+        a_spec(cell={"group.protocol": "classic"}, consumer={"session.timeout.ms": "2000"}),
+        a_spec(
+            cell={"group.protocol": "consumer"},
+            cluster=ClusterNeed(
+                kafka_version="4.3.1", broker={"group.consumer.session.timeout.ms": "2500"}
+            ),
+        ),
+    )
+    finding = find(replace(data, plan=data.plan.model_copy(update={"trials": specs})))
+    assert (
+        "The session timeout was 2.0 s with the classic protocol and 2.5 s with the KIP-848 "
+        "protocol; Kafka's default is 45 s." in finding.sentence
+    )
 
 
 def test_unknown_counts_are_inconclusive() -> None:

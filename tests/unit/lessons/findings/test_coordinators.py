@@ -11,8 +11,14 @@ from experiments.lessons.finding import Conclusion, Finding
 from experiments.lessons.findings.coordinators import find
 
 
-def _cell(coordination: str, fault: str, version: str = "3.9.2") -> Cell:
-    return {"acks": "all", "kafka.version": version, "coordination": coordination, "fault": fault}
+def _cell(coordination: str, fault: str, version: str = "3.9.2", partitions: int = 1) -> Cell:
+    return {
+        "partitions": partitions,
+        "acks": "all",
+        "kafka.version": version,
+        "coordination": coordination,
+        "fault": fault,
+    }
 
 
 ZOOKEEPER, KRAFT, NEWER = (
@@ -98,3 +104,41 @@ def test_no_failover_under_either_is_inconclusive() -> None:
 def test_two_trials_per_cell_are_inconclusive() -> None:
     """A finding needs three trials of each cell."""
     assert _found(repeats=2).conclusion is Conclusion.INCONCLUSIVE
+
+
+def test_a_loss_under_both_is_no_difference_between_them() -> None:
+    """Nor is the claim supported: acks=all must lose nothing."""
+    cells = [(_cell(coordination, "leader-crash")) for coordination in ("zookeeper", "kraft")]
+    trials = [
+        a_trial(cell, unavailable_ms=2300.0, recovered_before_heal=True, lost=(1, 1))
+        for cell in cells
+        for _ in range(3)
+    ]
+    assert find(finding_input_of_trials(trials)).conclusion is Conclusion.INCONCLUSIVE
+
+
+def test_cases_are_compared_at_the_same_number_of_partitions() -> None:
+    """The sentences name it, and say that a figure over more partitions is a maximum."""
+    gaps_ms = {("zookeeper", 1): 2300.0, ("zookeeper", 1000): 9000.0, ("kraft", 1): 2300.0}
+    cells = [
+        (_cell(coordination, "leader-crash", partitions=partitions), gap_ms)
+        for (coordination, partitions), gap_ms in {**gaps_ms, ("kraft", 1000): 2500.0}.items()
+    ]
+    trials = [
+        a_trial(cell, unavailable_ms=gap_ms, recovered_before_heal=True)
+        for cell, gap_ms in cells
+        for _ in range(3)
+    ]
+    finding = find(finding_input_of_trials(trials))
+    assert finding.conclusion is Conclusion.SUPPORTED
+    assert (
+        "When the partition leader crashed, with 1,000 partitions, no record was acknowledged for "
+        "9.0 s (3 trials) on Kafka 3.9.2 with ZooKeeper and 2.5 s (3 trials) on Kafka 3.9.2 with "
+        "KRaft." in finding.sentences
+    )
+    assert "it is a maximum over more of them" in finding.sentence
+    assert (
+        "Every trial with ZooKeeper took longer than every one with the other in these cases: "
+        "partition leader crash, 1,000 partitions." in finding.remark
+    )
+    assert "Every trial with KRaft" not in finding.remark

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from support.builders.findings import a_trial, finding_input_of_trials
 
 from experiments.ledger.record import Cell
-from experiments.lessons.finding import Conclusion, Finding
+from experiments.lessons.finding import Conclusion, Finding, FindingInput
 from experiments.lessons.findings.delivery_semantics import DELIVERIES, find
 from experiments.results.models import Latencies, Quantiles, TrialResult
 from experiments.sweep.plan import Delivery
@@ -33,6 +33,15 @@ def _without_fault(delivery: Delivery, p50_ms: float) -> TrialResult:
 def _found(
     seen: Seen = AS_TAUGHT, p50_ms: Mapping[Delivery, float] = RISING, repeats: int = 6
 ) -> Finding:
+    return find(_input(seen, p50_ms, repeats))
+
+
+def _input(
+    seen: Seen = AS_TAUGHT,
+    p50_ms: Mapping[Delivery, float] = RISING,
+    repeats: int = 6,
+    extra: Sequence[TrialResult] = (),
+) -> FindingInput:
     crashed = [
         a_trial(
             {"workload.delivery": name, "fault": "copier-crash"},
@@ -42,17 +51,16 @@ def _found(
         for name in DELIVERIES
         for _ in range(repeats)
     ]
-    return find(
-        finding_input_of_trials(
-            [
-                *crashed,
-                *(
-                    _without_fault(name, p50_ms[name] + repeat / 10)
-                    for name in DELIVERIES
-                    for repeat in range(repeats)
-                ),
-            ]
-        )
+    return finding_input_of_trials(
+        [
+            *crashed,
+            *extra,
+            *(
+                _without_fault(name, p50_ms[name] + repeat / 10)
+                for name in DELIVERIES
+                for repeat in range(repeats)
+            ),
+        ]
     )
 
 
@@ -65,9 +73,40 @@ def test_what_the_lesson_states_supports_the_claim() -> None:
     assert "median end-to-end latency was 10 ms (6 trials) with at most once" in finding.sentence
 
 
-def test_another_order_of_latency_supports_the_claim_in_part() -> None:
-    """The guarantees hold; their cost is not as claimed."""
-    assert _found(p50_ms={**RISING, "at-most-once": 20.0}).conclusion is Conclusion.PARTLY_SUPPORTED
+def test_another_order_of_latency_refutes_the_claim() -> None:
+    """At most once is the slower one in all six pairs."""
+    finding = _found(p50_ms={**RISING, "at-most-once": 20.0})
+    assert finding.conclusion is Conclusion.REFUTED
+    assert "at least once was faster than at most once" in finding.remark
+
+
+def test_an_order_that_the_pairs_do_not_show_supports_the_claim_in_part() -> None:
+    """Three pairs cannot decide it; equal latencies do not either. The remark says what is open."""
+    equal = _found(p50_ms={**RISING, "at-most-once": 15.0})
+    assert equal.conclusion is Conclusion.PARTLY_SUPPORTED
+    assert "The figures show that exactly once is slower than at least once." in equal.remark
+    assert "They do not show that at least once is slower than at most once" in equal.remark
+    few = _found(repeats=3)
+    assert few.conclusion is Conclusion.PARTLY_SUPPORTED
+    assert "exactly once was slower than at least once in 3 of 3 pairs" in few.sentence
+    assert "6 pairs with the same seed that all agree would decide" in few.remark
+
+
+def test_trials_without_a_fault_are_no_evidence_for_exactly_once() -> None:
+    """They cannot miss or repeat anything, and are not counted."""
+    assert (
+        "Over all faults, without the trials that had none, exactly once missed or repeated "
+        "records in 0 of 6 trials" in _found().sentence
+    )
+
+
+def test_exactly_once_needs_enough_crashes_of_the_leader() -> None:
+    """Where the sweep has that cell."""
+    cell: Cell = {"workload.delivery": "exactly-once", "fault": "leader-crash"}
+    data = _input(extra=[a_trial(cell, group_missed=0, group_repeated=0) for _ in range(2)])
+    assert find(data).conclusion is Conclusion.INCONCLUSIVE
+    data = _input(extra=[a_trial(cell, group_missed=0, group_repeated=1)])
+    assert find(data).conclusion is Conclusion.REFUTED
 
 
 def test_exactly_once_that_misses_or_repeats_refutes_the_claim() -> None:

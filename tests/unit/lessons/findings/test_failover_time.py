@@ -43,10 +43,16 @@ def found(
     return find(finding_input_of_trials(trials, {"outages": outages, "gaps": gaps}))
 
 
-def test_a_slow_crash_and_a_fast_shutdown_support_the_claim_in_part() -> None:
-    """Detection takes the session timeout; a controlled shutdown does not wait for it."""
+def test_a_slow_crash_refutes_the_claim_although_a_shutdown_is_fast() -> None:
+    """Detection takes the session timeout; the remark says which case was noticed."""
     finding = found([9300, 9500, 9900], [150, 200, 310])
-    assert finding.conclusion is Conclusion.PARTLY_SUPPORTED
+    assert finding.conclusion is Conclusion.REFUTED
+    assert finding.remark == (
+        "Noticed at the median: Leader crash (session timeout 9 s). More than half of that time "
+        "is detection: the controller fences a crashed broker only after "
+        "broker.session.timeout.ms. Less than a second at the median: Clean shutdown of the leader "
+        "(session timeout 9 s)."
+    )
     assert (
         "Leader crash (session timeout 9 s): the partition acknowledged no record for 9.5 s "
         "(9.3 s to 9.9 s in 3 trials)" in finding.sentence
@@ -80,14 +86,16 @@ def test_gaps_below_a_second_support_the_claim() -> None:
 
 
 def test_a_noticed_clean_shutdown_refutes_the_claim() -> None:
-    """Then no kind of failure is unnoticed."""
-    assert found([9300, 9500, 9900], [1500, 2000, 3100]).conclusion is Conclusion.REFUTED
+    """No detection is part of it, so the remark does not say so."""
+    finding = found([300, 500, 900], [1500, 2000, 3100])
+    assert finding.conclusion is Conclusion.REFUTED
+    assert "detection" not in finding.remark
 
 
 def test_a_single_slow_shutdown_does_not_decide() -> None:
     """A busy machine may pause on its own; the median decides and the range shows it."""
     finding = found([9300, 9500, 9900], [150, 200, 2100])
-    assert finding.conclusion is Conclusion.PARTLY_SUPPORTED
+    assert "Less than a second at the median: Clean shutdown" in finding.remark
     assert "200 ms (150 ms to 2.1 s in 3 trials)" in finding.sentence
 
 

@@ -67,10 +67,14 @@ def _found(
     )
 
 
-def test_a_default_with_another_hash_supports_the_claim_in_part() -> None:
-    """The sentences give the keys that each formula predicts."""
+def test_a_default_with_another_hash_refutes_the_claim() -> None:
+    """The sentences give the keys that each formula predicts; the remark names the formula."""
     finding = _found()
-    assert finding.conclusion is Conclusion.PARTLY_SUPPORTED
+    assert finding.conclusion is Conclusion.REFUTED
+    assert (
+        "librdkafka with partitioner=consistent_random puts it at crc32(key) % partitions"
+        in finding.remark
+    )
     assert (
         "librdkafka with partitioner=consistent_random: 300,000 keys over 3 trials, each in one "
         "partition" in finding.sentence
@@ -89,7 +93,9 @@ def test_a_default_with_another_hash_supports_the_claim_in_part() -> None:
 
 def test_a_formula_that_misses_one_key_is_not_followed() -> None:
     """One of 300,000 keys is enough."""
-    assert _found(java=(KEYS - 1, CHANCE)).conclusion is Conclusion.REFUTED
+    finding = _found(default=(KEYS, CHANCE), java=(KEYS - 1, CHANCE))
+    assert finding.conclusion is Conclusion.REFUTED
+    assert finding.remark == "No formula predicts the partition of every key of Java's client."
 
 
 def test_murmur2_with_every_client_supports_the_claim() -> None:
@@ -106,5 +112,6 @@ def test_a_key_in_two_partitions_refutes_the_claim() -> None:
 
 def test_two_trials_or_none_are_inconclusive() -> None:
     """A sweep that was not measured has a finding too."""
-    assert _found(repeats=2).conclusion is Conclusion.INCONCLUSIVE
+    too_few = _found(default=(KEYS, CHANCE), repeats=2)
+    assert too_few.conclusion is Conclusion.INCONCLUSIVE
     assert find(finding_input_of_trials([a_trial(JAVA)])).conclusion is Conclusion.INCONCLUSIVE

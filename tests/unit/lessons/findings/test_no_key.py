@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from support.builders.findings import a_trial, finding_input_of_trials
 
 from experiments.ledger.record import Cell
@@ -80,13 +81,44 @@ def test_an_overload_within_seconds_only_supports_the_claim_in_part() -> None:
 
 
 def test_an_overload_over_the_entire_load_supports_the_claim() -> None:
-    """The limit is 1.5 times the mean; the remark names the client that causes it."""
+    """The limit is 1.5 times the mean; the remark names no cause that was not compared."""
     finding = _found(total=1.5)
     assert finding.conclusion is Conclusion.SUPPORTED
-    assert (
-        "over the entire load: Java's client, no key, sticky. The client's partitioner is the cause"
-        in finding.remark
-    )
+    assert "over the entire load: Java's client, no key, sticky. It had not with" in finding.remark
+    assert "cause" not in finding.remark
+
+
+@pytest.mark.parametrize(
+    ("off", "cause"),
+    [
+        (1.02, "adaptive partitioning is the cause"),
+        (1.6, "the sticky partitioner is the cause, with adaptive partitioning and without"),
+    ],
+)
+def test_the_cause_is_told_by_the_cell_without_adaptive_partitioning(
+    off: float, cause: str
+) -> None:
+    """Both cells have the sticky partitioner."""
+    loads = {"true": 1.6, "false": off}
+    cells = [{**JAVA, "partitioner.adaptive.partitioning.enable": value} for value in loads]
+    trials = [a_trial(cell) for cell in cells for _ in range(3)]
+    rows = {
+        place: [
+            {
+                "of": "records",
+                "total": 25_000,
+                "partitions": 6,
+                "max_over_mean": list(loads.values())[place // 3],
+                "gini": 0.2,
+                "second_max_over_mean": 2.0,
+            }
+        ]
+        for place in range(6)
+    }
+    finding = find(finding_input_of_trials(trials, {"skews": rows}))
+    assert finding.conclusion is Conclusion.SUPPORTED
+    assert "Java's client, no key, sticky, adaptive partitioning off" in finding.sentence
+    assert cause in finding.remark
 
 
 def test_an_even_load_refutes_the_claim() -> None:

@@ -40,10 +40,11 @@ def _found(
     )
 
 
-def test_a_loss_in_a_power_cut_of_all_nodes_supports_the_claim_in_part() -> None:
+def test_a_loss_in_a_power_cut_of_all_nodes_refutes_the_claim() -> None:
     """Other replicas keep what one node loses, but none keeps what all nodes lose."""
     finding = _found()
-    assert finding.conclusion is Conclusion.PARTLY_SUPPORTED
+    assert finding.conclusion is Conclusion.REFUTED
+    assert "and not where each record was synced before its acknowledgement" in finding.remark
     assert (
         "At the leader's node only with acks=all in 0 of 3 trials "
         "(below 71 %)." in finding.sentences
@@ -61,6 +62,12 @@ def test_a_loss_in_a_power_cut_of_all_nodes_supports_the_claim_in_part() -> None
 def test_a_loss_at_one_node_refutes_the_claim() -> None:
     """Two other replicas had each record."""
     assert _found(one=3).conclusion is Conclusion.REFUTED
+    assert "in the power cut of one node" in _found(one=3).remark
+
+
+def test_syncing_is_credited_only_where_it_kept_the_records() -> None:
+    """A synced record that is lost has another cause."""
+    assert "and not where each record was synced" not in _found(synced=2).remark
 
 
 def test_no_loss_supports_the_claim() -> None:
@@ -70,7 +77,7 @@ def test_no_loss_supports_the_claim() -> None:
 
 def test_two_trials_per_cell_are_inconclusive() -> None:
     """A finding needs three trials of each cell."""
-    assert _found(repeats=2).conclusion is Conclusion.INCONCLUSIVE
+    assert _found(every=0, repeats=2).conclusion is Conclusion.INCONCLUSIVE
 
 
 @pytest.mark.parametrize(("kind", "worst"), [("power-loss", False), ("recovery-point-cut", True)])

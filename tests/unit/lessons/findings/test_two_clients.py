@@ -19,7 +19,11 @@ def _cell(client: str, *, own: bool, acks: int | str = "all", fault: str = "rela
 
 
 def _found(
-    same: Mapping[str, int], own: Mapping[str, int], lost: Mapping[str, int], repeats: int = 3
+    same: Mapping[str, int],
+    own: Mapping[str, int],
+    lost: Mapping[str, int],
+    repeats: int = 3,
+    reordered: Mapping[str, int] | None = None,
 ) -> Finding:
     """Return the finding for these counts, all by client.
 
@@ -28,9 +32,17 @@ def _found(
         own: duplicates with the client's own defaults.
         lost: records lost with acks=1.
         repeats: trials per cell.
+        reordered: records out of order with the same settings; None: none.
     """
+    out_of_order = reordered or NONE
     cells: list[tuple[Cell, dict[str, Any]]] = [
-        *((_cell(client, own=False), {"duplicates": same[client]}) for client in BOTH),
+        *(
+            (
+                _cell(client, own=False),
+                {"duplicates": same[client], "reordered": out_of_order[client]},
+            )
+            for client in BOTH
+        ),
         *((_cell(client, own=True), {"duplicates": own[client]}) for client in BOTH),
         *(
             (
@@ -52,15 +64,23 @@ ONE = {"librdkafka": 40, "java": 0}
 NONE = {"librdkafka": 0, "java": 0}
 
 
+def test_defaults_that_may_differ_by_chance_are_not_called_different() -> None:
+    """Three trials of each client are too few."""
+    finding = _found(same=ALIKE, own=ONE, lost=ALIKE)
+    assert finding.conclusion is Conclusion.PARTLY_SUPPORTED
+    assert "the figures do not decide whether they differ" in finding.remark
+
+
 def test_different_defaults_support_the_claim_in_part() -> None:
     """The same settings have the same effect in both clients."""
-    finding = _found(same=ALIKE, own=ONE, lost=ALIKE)
+    finding = _found(same=ALIKE, own=ONE, lost=ALIKE, repeats=5)
+    assert "With their own defaults they differ: records duplicated." in finding.remark
     assert finding.conclusion is Conclusion.PARTLY_SUPPORTED
     assert (
         "With each client's own defaults, when the leader's responses were lost, acknowledged "
-        "records were duplicated by librdkafka in 3 of 3 trials" in finding.sentence
+        "records were duplicated by librdkafka in 5 of 5 trials" in finding.sentence
     )
-    assert "Java's client in 0 of 3 trials" in finding.sentence
+    assert "Java's client in 0 of 5 trials" in finding.sentence
 
 
 def test_clients_that_behave_alike_support_the_claim() -> None:
@@ -68,14 +88,31 @@ def test_clients_that_behave_alike_support_the_claim() -> None:
     finding = _found(same=ALIKE, own=NONE, lost=ALIKE)
     assert finding.conclusion is Conclusion.SUPPORTED
     assert (
-        "responses were lost, acknowledged records were neither lost nor duplicated"
+        "responses were lost, acknowledged records were neither lost, duplicated nor out of order"
         in finding.sentence
     )
 
 
 def test_a_difference_under_the_same_settings_refutes_the_claim() -> None:
     """One client duplicates and the other does not."""
-    assert _found(same=ONE, own=ONE, lost=ALIKE).conclusion is Conclusion.REFUTED
+    finding = _found(same=ONE, own=ONE, lost=ALIKE, repeats=5)
+    assert finding.conclusion is Conclusion.REFUTED
+    assert finding.remark == "With the same settings the clients differ: records duplicated."
+
+
+def test_a_difference_that_may_be_chance_is_inconclusive() -> None:
+    """3 of 3 trials and 0 of 3 differ with p = 0.1 (Fisher)."""
+    assert _found(same=ONE, own=ONE, lost=ALIKE).conclusion is Conclusion.INCONCLUSIVE
+
+
+def test_order_is_part_of_the_same() -> None:
+    """One client that reorders where the other does not is a difference."""
+    finding = _found(same=ALIKE, own=NONE, lost=ALIKE, repeats=5, reordered=ONE)
+    assert finding.conclusion is Conclusion.REFUTED
+    assert "out of order by librdkafka in 5 of 5 trials" in finding.sentence
+    both = _found(same=ALIKE, own=NONE, lost=ALIKE, repeats=5, reordered=ALIKE)
+    assert both.conclusion is Conclusion.SUPPORTED
+    assert both.remark.endswith("records duplicated, out of order and lost.")
 
 
 def test_a_fault_without_loss_is_inconclusive() -> None:
