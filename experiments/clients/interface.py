@@ -20,6 +20,7 @@ from experiments.clients.group.groups import ConsumerGroup, ConsumerGroups
 from experiments.clients.group.member import MemberProcess
 from experiments.clients.java.consumer import JavaConsumer
 from experiments.clients.java.producer import JavaProducer
+from experiments.clients.java.transactional import JavaTransactionalProducer
 from experiments.clients.producer.job import ProducerJob
 from experiments.clients.producer.process import ProducerProcess
 from experiments.events.journal import Event
@@ -181,8 +182,9 @@ class JavaClientFactory:
     """The cache folder with the jars."""
 
     def producer(self, job: ProducerJob) -> JavaProducer:
-        """Start a producer."""
-        return JavaProducer(job, self.version, self.cache)
+        """Start a producer, with transactions if its job has any."""
+        kind = JavaTransactionalProducer if job.transaction_records else JavaProducer
+        return kind(job, self.version, self.cache)
 
     def consumer(self, job: ConsumerJob) -> JavaConsumer:
         """Start a concurrent consumer."""

@@ -247,11 +247,6 @@ def _java_problems(workload: Workload, rate: float, *, sweeps_size: bool) -> Ite
             f"workload.producers is {workload.producers}; "
             f"allowed with client java: at most {MAX_JAVA_PRODUCERS}"
         )
-    if workload.transaction_records:
-        yield (
-            f"workload.transaction_records is {workload.transaction_records}; "
-            "allowed with client java: 0 (VerifiableProducer has no transactions)"
-        )
     if workload.record_serving_brokers:
         yield (
             "workload.record_serving_brokers is true; "

@@ -219,7 +219,7 @@ class TrialClients:
         )
         groups = self.groups.finish(final.visible_end_offsets, READ_TIMEOUT_S)
         output = self._read_output()
-        consumer = self.consumer.finish((output or final).visible_end_offsets, READ_TIMEOUT_S)
+        consumer = self.consumer.finish(self._consumer_ends(output or final), READ_TIMEOUT_S)
         if final.begin_offsets and output is None:
             final = final.with_expired(self.consumer.expired_records(final.begin_offsets))
         return ClientResults(
@@ -269,6 +269,15 @@ class TrialClients:
 
     def _all(self) -> tuple[TrialClient, ...]:
         return (*self.producers, self.consumer, self.groups)
+
+    def _consumer_ends(self, final: FinalRead) -> dict[int, int]:
+        """Return up to where the concurrent consumer has to read.
+
+        VerifiableConsumer reports records, and so never an offset behind a transaction's marker.
+        """
+        if self.spec.client == "java" and self.spec.workload.transaction_records:
+            return final.end_of_visible_records()
+        return final.visible_end_offsets
 
     def _read_output(self) -> FinalRead | None:
         output = output_topic_name(self.spec)

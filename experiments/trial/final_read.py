@@ -54,6 +54,20 @@ class FinalRead:
     begin_offsets: dict[int, int] = field(default_factory=dict)
     """Where partitions begin whose first records have expired; the others begin at 0."""
 
+    def end_of_visible_records(self) -> dict[int, int]:
+        """Return the offset after each partition's last visible record.
+
+        Behind it are at most records that are not visible, and the markers that end transactions,
+        which no consumer returns.
+        """
+        visible = self.log.filter(self.log["visible"])
+        ends = dict.fromkeys(self.visible_end_offsets, 0)
+        for partition, offset in zip(
+            visible["partition"].to_pylist(), visible["offset"].to_pylist(), strict=True
+        ):
+            ends[partition] = max(ends[partition], offset + 1)
+        return ends
+
     def with_expired(self, expired: pa.Table) -> FinalRead:
         """Return this read with records added that a consumer received before they expired."""
         log = pa.concat_tables([expired, self.log])

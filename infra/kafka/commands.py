@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, Literal
 
-from infra.errors import InputError, MachineError
+from infra.errors import HarnessError, InputError, MachineError
 from infra.jvm.runtime import java_binary
 from infra.jvm.startup_cache import StartupCache, startup_cache
 from infra.kafka.jars import kafka_jars
@@ -33,6 +33,7 @@ _CLIENT_JVM_OPTIONS: Final = (
 )
 
 ClientProgram = Literal["VerifiableProducer", "VerifiableConsumer"]
+_JANINO: Final = "org.codehaus.janino.JavaSourceClassLoader"
 _TOOLS_PACKAGE: Final = "org.apache.kafka.tools"
 _COMMAND_CONFIG_SINCE: Final = (4, 2, 0)
 """From this version on, all tools have the option `--command-config` (KIP-1147)."""
@@ -95,7 +96,12 @@ def _zookeeper_command(cache: Path, spec: ClusterSpec) -> tuple[str, ...]:
 
 
 def tool_command(
-    cache: Path, version: str, main_class: str, options: Sequence[str] = (), logs: str = ""
+    cache: Path,
+    version: str,
+    main_class: str,
+    options: Sequence[str] = (),
+    logs: str = "",
+    more_jars: Sequence[Path] = (),
 ) -> tuple[str, ...]:
     """Return the command that runs a main class of Kafka's jars, ready for its arguments.
 
@@ -105,12 +111,13 @@ def tool_command(
         main_class: the fully qualified class name.
         options: JVM options.
         logs: the suffix of the Log4j configuration: empty for a node, `-client` for a client.
+        more_jars: for the class path, after Kafka's own.
 
     Raises:
         InputError: the Kafka version is invalid.
         MachineError: the jars are not available, or the cache's path has a colon.
     """
-    jars = kafka_jars(cache, version)
+    jars = (*kafka_jars(cache, version), *more_jars)
     if any(":" in str(jar) for jar in jars):
         raise MachineError(
             f"the path {cache} has a colon, which separates the entries of a class path; "
@@ -143,6 +150,42 @@ def client_command(cache: Path, version: str, program: ClientProgram) -> tuple[s
     return tool_command(
         cache, version, f"{_TOOLS_PACKAGE}.{program}", _CLIENT_JVM_OPTIONS, logs="-client"
     )
+
+
+def source_command(cache: Path, version: str, source: Path) -> tuple[str, ...]:
+    """Return the command that compiles and runs a Java source with Kafka's jars as a client.
+
+    The JVM has no compiler. Janino, which PySpark brings for generated code, is one in two jars; it
+    knows no lambda expressions.
+
+    Args:
+        cache: the home's cache folder.
+        version: the Kafka version.
+        source: a file with one public class of the same name, in no package.
+
+    Raises:
+        InputError: the Kafka version is invalid.
+        MachineError: the jars are not available.
+        HarnessError: PySpark lacks Janino.
+    """
+    command = tool_command(
+        cache,
+        version,
+        _JANINO,
+        _CLIENT_JVM_OPTIONS,
+        logs="-client",
+        more_jars=[_pyspark_jar("janino"), _pyspark_jar("commons-compiler")],
+    )
+    return (*command, "-sourcepath", str(source.parent), source.stem)
+
+
+def _pyspark_jar(name: str) -> Path:
+    import pyspark
+
+    jars = sorted(Path(pyspark.__file__).parent.glob(f"jars/{name}-[0-9]*.jar"))
+    if not jars:
+        raise HarnessError(f"PySpark has no jars/{name}-*.jar: run `make setup` again")
+    return jars[-1]
 
 
 def config_option(version: str, program: ClientProgram) -> str:

@@ -52,11 +52,10 @@ class JavaProducer(JavaProgram):
     def __init__(self, job: ProducerJob, version: str, cache: Path) -> None:
         self.job, self._ahead_ns, self._acked = job, ahead_of_wall_ns(), 0
         self._started_ms, self._warm_up_records = 0, warm_up_records(job.rate_records_per_s)
-        command = [*client_command(cache, version, "VerifiableProducer"), *_arguments(job)]
         super().__init__(
             f"producer {job.producer}",
-            command,
-            config_option(version, "VerifiableProducer"),
+            self._command(job, version, cache),
+            self._config_option(version),
             job.passed_settings,
             job.folder,
         )
@@ -151,8 +150,7 @@ class JavaProducer(JavaProgram):
         table = java_attempts(lines, log if self.job.create_time else None, self._schedule())
         return table if self.has_succeeded() else trim_to_last_known(table, log)
 
-    @staticmethod
-    def transactions(attempts: pa.Table) -> pa.Table:
+    def transactions(self, attempts: pa.Table) -> pa.Table:
         """Return an empty table: VerifiableProducer has no transactions."""
         del attempts
         return TRANSACTIONS.empty_table()
@@ -172,6 +170,14 @@ class JavaProducer(JavaProgram):
     def delete_files(self) -> None:
         """Delete the reports; the log stays."""
         self.output.unlink()
+
+    @staticmethod
+    def _command(job: ProducerJob, version: str, cache: Path) -> list[str]:
+        return [*client_command(cache, version, "VerifiableProducer"), *arguments(job)]
+
+    @staticmethod
+    def _config_option(version: str) -> str:
+        return config_option(version, "VerifiableProducer")
 
     def _schedule(self) -> JavaSchedule:
         job, text = self.job, TextValueFormat(trial_tag(self.job.token), self._warm_up_records)
@@ -203,7 +209,8 @@ class JavaProducer(JavaProgram):
         return self.log.read_text(errors="replace")
 
 
-def _arguments(job: ProducerJob) -> list[str]:
+def arguments(job: ProducerJob) -> list[str]:
+    """Return VerifiableProducer's arguments, without its properties file."""
     keys = ["--repeating-keys", str(job.keys)] if job.keys else []
     options = {
         "--bootstrap-server": job.bootstrap_servers,

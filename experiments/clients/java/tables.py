@@ -50,6 +50,8 @@ CODES: Final[dict[str, int]] = {
     "PolicyViolationException": 44,
     "OutOfOrderSequenceException": 45,
     "InvalidProducerEpochException": 47,
+    "InvalidTxnStateException": 48,
+    "ConcurrentTransactionsException": 51,
     "KafkaStorageException": 56,
     "UnknownProducerIdException": 59,
     "UnsupportedCompressionTypeException": 76,

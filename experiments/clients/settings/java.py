@@ -187,6 +187,8 @@ def refusal(settings: Mapping[str, str]) -> str | None:
     The rules are those of `ProducerConfig.postProcessAndValidateIdempotenceConfigs` and
     `KafkaProducer.configureDeliveryTimeout`.
     """
+    if "transactional.id" in settings and settings.get("enable.idempotence") == "false":
+        return "Cannot set a transactional.id without also enabling idempotence."
     if settings.get("enable.idempotence") == "true":
         if settings.get("acks", "all") not in {"all", "-1"}:
             return (

@@ -15,7 +15,7 @@ from experiments.faults.process.parameters import CrashParameters
 from experiments.faults.transactions.producers import (
     FAMILY,
     first_producer,
-    no_transactions_reason,
+    no_own_producer_reason,
     transactional_id_of,
 )
 from experiments.ledger.record import FaultEvidence
@@ -29,8 +29,8 @@ class CoordinatorCrashParameters(CrashParameters):
     """The transaction coordinator of a producer crashes and is started again."""
 
     def impossible_reason(self, topology: Topology) -> str | None:
-        """Refuse workloads without transactions."""
-        return no_transactions_reason(topology)
+        """Refuse workloads without transactions, and Java's client."""
+        return no_own_producer_reason(topology)
 
 
 def crash_coordinator(

@@ -37,6 +37,13 @@ def no_transactions_reason(topology: Topology) -> str | None:
     return "workload.transaction_records is 0; allowed: producers that send in transactions"
 
 
+def no_own_producer_reason(topology: Topology) -> str | None:
+    """Return why faults that need ackbench's own producer are impossible; `None`: they are not."""
+    if topology.client == "java":
+        return "client is java; allowed: librdkafka, whose producer can be replaced or observed"
+    return no_transactions_reason(topology)
+
+
 def first_producer(context: FaultContext) -> ProducerProcess:
     """Return producer 0.
 
@@ -65,8 +72,8 @@ class FencedParameters(FaultParameters):
     )
 
     def impossible_reason(self, topology: Topology) -> str | None:
-        """Refuse workloads without transactions."""
-        return no_transactions_reason(topology)
+        """Refuse workloads without transactions, and Java's client."""
+        return no_own_producer_reason(topology)
 
 
 class AbandonedParameters(FaultParameters):
@@ -80,8 +87,8 @@ class AbandonedParameters(FaultParameters):
     )
 
     def impossible_reason(self, topology: Topology) -> str | None:
-        """Refuse workloads without transactions."""
-        return no_transactions_reason(topology)
+        """Refuse workloads without transactions, and Java's client."""
+        return no_own_producer_reason(topology)
 
 
 # A fenced producer

@@ -85,3 +85,14 @@ LATE_REQUESTS_ARE_REFUSED: Final = guaranteed(
     KIP_890,
 )
 """For a place after `late_request_rules`: then the client speaks it."""
+
+
+def must_tear_transactions(c: Circumstances) -> bool:
+    """Return whether a cell is a positive control for atomicity.
+
+    A delayed EndTxn decides the next transaction, and neither side refuses it: the cell must show
+    torn transactions, or the sweep has no power to see any.
+    """
+    return (
+        c.transactional and c.fault.kind == "end-txn-delayed" and refuses_late_requests(c) is False
+    )

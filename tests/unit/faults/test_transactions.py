@@ -35,6 +35,14 @@ def test_without_transactions_there_is_no_target(kind: str) -> None:
     assert parameters.impossible_reason(TRANSACTIONAL) is None
 
 
+@pytest.mark.parametrize("kind", ["producer-fenced", "transaction-abandoned", "coordinator-crash"])
+def test_faults_that_need_ackbenchs_own_producer_refuse_javas_client(kind: str) -> None:
+    """Its program can neither be replaced nor observed from outside."""
+    topology = TRANSACTIONAL.model_copy(update={"client": "java"})
+    reason = FAULTS[kind].parameters().impossible_reason(topology)
+    assert str(reason).startswith("client is java; allowed: librdkafka")
+
+
 @pytest.mark.parametrize("kind", ["producer-fenced", "transaction-abandoned"])
 def test_a_producer_that_is_not_replaced_keeps_the_order(kind: str) -> None:
     """There is no second session; only the outcome of its last transaction is open."""

@@ -135,8 +135,8 @@ def test_an_experiments_settings_take_precedence_over_the_clients_defaults() -> 
         ),
         (
             {"client": "java"},
-            {"workload": {"transaction_records": 10}},
-            "transaction_records is 10; allowed with client java: 0",
+            {"workload": {"headers": 1}},
+            "headers is 1; allowed with client java: 0",
         ),
         (
             {"client": "java", "client.defaults": 3},

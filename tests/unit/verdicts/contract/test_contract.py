@@ -39,6 +39,7 @@ from experiments.verdicts.contract import (
 )
 from experiments.verdicts.contract.circumstances import UNLIMITED_RETRIES, Circumstances
 from experiments.verdicts.contract.guarantees import unknown
+from experiments.verdicts.contract.late_requests import must_tear_transactions
 from experiments.verdicts.contract.rules import as_line
 
 LOSS, DUPLICATES, ORDER, ATOMIC, UP, MISSED, REPROCESSED = Guarantee
@@ -564,3 +565,23 @@ def test_atomicity_under_late_requests_needs_a_client_that_speaks_transaction_ve
 def test_acks_0_never_guarantees_durability(cell: Circumstances) -> None:
     """Whatever else is set."""
     assert not _guaranteed(cell.model_copy(update={"acks": "0"}))[LOSS]
+
+
+@pytest.mark.parametrize(
+    ("client", "transaction_version", "is_control"),
+    [
+        ("librdkafka", 2, True),
+        ("librdkafka", None, True),
+        ("java", 1, True),
+        ("java", None, False),
+        ("java", 2, False),
+    ],
+)
+def test_a_delayed_commit_that_nobody_refuses_is_the_positive_control_of_atomicity(
+    client: str, transaction_version: int | None, is_control: bool
+) -> None:
+    """Where it is unknown whether the request is refused, nothing must be seen."""
+    cell = _case({**LATE, "client": client, "transaction_version": transaction_version})
+    assert must_tear_transactions(cell) == is_control
+    assert not must_tear_transactions(cell.model_copy(update={"fault": LEADER_PAUSE}))
+    assert not must_tear_transactions(cell.model_copy(update={"transactional": False}))
