@@ -27,6 +27,7 @@ from experiments.errors import NotComparable
 from experiments.ledger.record import Frozen, Role
 from experiments.results.cells import judged_trials
 from experiments.results.models import CellResult, SweepResults, TrialResult
+from experiments.results.wording import POWER_NOT_SHOWN, is_unproven
 from experiments.sweep.plan import Plan
 from experiments.verdicts.contract import Guarantee
 from experiments.verdicts.judge import Judgement, Verdict, shows_loss
@@ -265,6 +266,8 @@ def _verdict_changes(a: Sequence[Judgement], b: Sequence[Judgement]) -> list[Ver
 
 
 def _verdict_text(judgement: Judgement) -> str:
+    if is_unproven(judgement):
+        return f"{judgement.verdict.value}, {POWER_NOT_SHOWN}"
     if judgement.verdict is not Verdict.NOT_GUARANTEED:
         return judgement.verdict.value
     observed = {True: ": observed", False: ": not observed", None: ""}[judgement.seen]

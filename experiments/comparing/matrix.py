@@ -14,7 +14,7 @@ from experiments.results.changed_settings import changed_setting_lines
 from experiments.results.models import CellResult, SweepResults
 from experiments.sweep.cell_names import FAULT_AXIS, setting_text, value_text
 from experiments.verdicts.contract import Guarantee
-from experiments.verdicts.judge import Verdict
+from experiments.verdicts.judge import Judgement, Verdict
 from experiments.verdicts.statistics import Share
 
 COLUMN_AXES: Final = ("acks", "enable.idempotence")
@@ -53,15 +53,25 @@ class Matrix:
     """Per sweep and scope, the settings that are not defaults."""
 
     @property
-    def verdicts(self) -> Counter[Verdict]:
-        """How often each verdict was given, over all guarantees of all cells."""
-        return Counter(
-            judgement.verdict
+    def judgements(self) -> tuple[Judgement, ...]:
+        """The judgements on all guarantees of all cells."""
+        return tuple(
+            judgement
             for row in self.rows
             for cell in row.cells
             if cell
             for judgement in cell.judgements
         )
+
+    @property
+    def verdicts(self) -> Counter[Verdict]:
+        """How often each verdict was given."""
+        return Counter(judgement.verdict for judgement in self.judgements)
+
+    @property
+    def unproven(self) -> int:
+        """How many guarantees held in a sweep that does not show that it would see a violation."""
+        return sum(map(wording.is_unproven, self.judgements))
 
 
 def matrix_of(sweeps: Sequence[SweepResults]) -> Matrix:
@@ -148,7 +158,8 @@ def matrix_notes(matrix: Matrix) -> Iterator[str]:
     cells = sum(cell is not None for row in matrix.rows for cell in row.cells)
     counts = matrix.verdicts
     yield (
-        f"{format_count(cells, 'cell')}: {counts[Verdict.HELD]:,} guarantees held, "
+        f"{format_count(cells, 'cell')}: {counts[Verdict.HELD]:,} guarantees held "
+        f"({matrix.unproven:,} of them: {wording.POWER_NOT_SHOWN}), "
         f"{counts[Verdict.VIOLATED]:,} VIOLATED, {counts[Verdict.UNKNOWN]:,} unknown, "
         f"{counts[Verdict.NOT_GUARANTEED]:,} not guaranteed"
     )

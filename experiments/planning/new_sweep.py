@@ -14,6 +14,7 @@ from experiments.planning.catalog import load_experiment
 from experiments.planning.experiment import Experiment
 from experiments.planning.overrides import Overrides, apply_overrides
 from experiments.planning.planner import plan
+from experiments.planning.power import power_remarks
 from experiments.planning.properties.extraction import ensure_version_known
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.lookup import new_sweep_id
@@ -26,7 +27,7 @@ from infra.machine.home import Home
 from infra.machine.resources import require_resources, this_machine
 
 Notify = Callable[[str], None]
-"""Shows the user one line about something that takes long."""
+"""Shows the user one line: about something that takes long, or that the sweep cannot show."""
 
 
 def new_sweep(
@@ -44,7 +45,8 @@ def new_sweep(
         name_or_file: an experiment of the catalogue, or a file.
         overrides: values that replace those of the experiment.
         notify: if given, jars and start-up caches are prepared now, with a line for each step
-            that takes long; otherwise they are made when they are first needed.
+            that takes long; otherwise they are made when they are first needed. It also gets a
+            line for what the sweep cannot show, with the cells or repeats that would.
 
     Raises:
         InputError: the experiment or an override is wrong, or this machine lacks something; one
@@ -71,6 +73,8 @@ def new_sweep(
         )
     check_machine(planned, home)
     if notify:
+        for remark in power_remarks(planned):
+            notify(remark)
         prepare_kafka(planned, home, notify)
     return _write_folder(home, experiment, planned)
 

@@ -15,12 +15,14 @@ from experiments.messages.phrases import format_count, format_list
 from experiments.results.models import CellResult, SweepResults
 from experiments.results.wording import (
     GUARANTEE_NAMES,
-    HELD_SIGN,
     OBSERVED_SIGN,
     OBSERVED_TEXTS,
+    POWER_NOT_SHOWN,
     UNKNOWN_SIGN,
     VIOLATED_SIGN,
+    is_unproven,
     share_text,
+    verdict_sign,
 )
 from experiments.sweep.cell_names import (
     FAULT_AXIS,
@@ -114,7 +116,9 @@ def _observation_sentence(judged: _Judged) -> str:
 
 def _held_sentence(judged: _Judged) -> str:
     held = _with_verdict(judged, Verdict.HELD)
-    return f"{format_count(len(held), 'guarantee')} held{_weakest_evidence(held)}." if held else ""
+    if not held:
+        return ""
+    return f"{format_count(len(held), 'guarantee')} held{_weakest_evidence(held)}{_unproven(held)}."
 
 
 def _unknown_sentence(judged: _Judged) -> str:
@@ -130,6 +134,14 @@ def _weakest_evidence(held: _Judged) -> str:
     if not shares:
         return ""
     return f"; weakest evidence: {share_text(max(shares, key=lambda share: share.interval.high))}"
+
+
+def _unproven(held: _Judged) -> str:
+    """Return for how many of the guarantees that held the sweep does not show its power."""
+    unproven = sum(is_unproven(one.judgement) for one in held)
+    if not unproven:
+        return ""
+    return f"; {POWER_NOT_SHOWN}" + (f" for {unproven} of them" if unproven < len(held) else "")
 
 
 # The lines
@@ -155,8 +167,10 @@ def _lines(judged: _Judged, cells: Sequence[CellResult]) -> Iterator[AnswerLine]
     for guarantee in Guarantee:
         held = _with_verdict(judged, Verdict.HELD, guarantee)
         if held:
-            text = f"Guaranteed and held: {GUARANTEE_NAMES[guarantee]}{_weakest_evidence(held)}."
-            yield AnswerLine(HELD_SIGN, "held", text, names(held))
+            evidence = f"{_weakest_evidence(held)}{_unproven(held)}"
+            text = f"Guaranteed and held: {GUARANTEE_NAMES[guarantee]}{evidence}."
+            sign = verdict_sign(held[0].judgement)
+            yield AnswerLine(sign, "held", text, names(held))
     for guarantee in Guarantee:
         unknown = _with_verdict(judged, Verdict.UNKNOWN, guarantee)
         if unknown:

@@ -31,6 +31,7 @@ from experiments.results.wording import (
     OBSERVED_SIGN,
     UNKNOWN_SIGN,
     UNKNOWN_TEXT,
+    UNPROVEN_SIGN,
     VIOLATED_SIGN,
 )
 from experiments.sweep.folder import SweepFolder
@@ -93,6 +94,13 @@ GLOSSARY: Final[tuple[tuple[str, str], ...]] = (
             "The percentage is the upper end of the interval of the share of violations."
         ),
     ),
+    (
+        "power not shown",
+        (
+            "No trial of this sweep showed a violation of this guarantee, in whichever cell. So "
+            "the sweep does not show that it would detect one."
+        ),
+    ),
     ("violated", "Guaranteed, and violated in at least one trial."),
     (
         "not guaranteed",
@@ -120,7 +128,7 @@ GLOSSARY: Final[tuple[tuple[str, str], ...]] = (
         "control, positive control",
         (
             "The control has no fault, and must not lose or duplicate a record. The positive "
-            "control must lose records; if it does not, ackbench cannot detect loss."
+            "control must lose records in each of its trials; otherwise ackbench may miss a loss."
         ),
     ),
     (
@@ -147,6 +155,7 @@ _BEFORE_UNIT: Final = re.compile(r"(?<=\d) (?=%|(?:ms|s|kB|MB)\b)")
 
 SIGNS: Final = {
     "held": HELD_SIGN,
+    "unproven": UNPROVEN_SIGN,
     "violated": VIOLATED_SIGN,
     "unknown": UNKNOWN_SIGN,
     "observed": OBSERVED_SIGN,

@@ -21,6 +21,7 @@ from experiments.verdicts.judge import (
     HarnessCheck,
     NamedRecord,
     TrialFacts,
+    count_detections,
     judge,
 )
 from experiments.verdicts.statistics import describe_share, share
@@ -126,7 +127,8 @@ def harness_check(trials: Sequence[TrialResult]) -> HarnessCheck:
     control, positive = (_judged_trials(trials, r) for r in (Role.CONTROL, Role.POSITIVE_CONTROL))
     return HarnessCheck(
         control_clean=not any(map(control_defects, control)) if control else None,
-        positive_control_lost=any(map(_lost, positive)) if positive else None,
+        positive_control_lost=all(map(_lost, positive)) if positive else None,
+        detections=count_detections(trial_facts(trial, {}) for trial in trials if trial.judged),
         sentences=(
             f"control (no fault): {_control_result(trials, control)}",
             f"positive control (must lose): {_positive_control_result(trials, positive)}",
@@ -186,7 +188,10 @@ def _positive_control_result(trials: Sequence[TrialResult], positive: Sequence[T
     result = f"lost acknowledged records in {describe_share(share(len(losses), len(positive)))}"
     if not losses:
         return f'{result}: this sweep would not detect a loss, so "not observed" proves nothing'
-    return f"{result}; {_range_text(losses)} records per trial"
+    result = f"{result}; {_range_text(losses)} records per trial"
+    if len(losses) < len(positive):
+        return f"{result}: it must lose in each trial, so this sweep may miss a loss"
+    return result
 
 
 def _why_unjudged(trials: Sequence[TrialResult], role: Role) -> str:

@@ -39,6 +39,7 @@ _STATUS: Final = "status"
 _STYLES: Final = {
     wording.VIOLATED_SIGN: "bold red",
     wording.HELD_SIGN: "green",
+    wording.UNPROVEN_SIGN: "green",
     wording.OBSERVED_SIGN: "yellow",
     "no": "yellow",  # not available during the fault, and not guaranteed
 }

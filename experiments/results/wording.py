@@ -49,6 +49,8 @@ ROLE_NAMES: Final = {
 # Verdicts
 
 HELD_SIGN, VIOLATED_SIGN, UNKNOWN_SIGN = "✓", "✗", "?"
+UNPROVEN_SIGN = "○"
+"""Held, and no trial of the sweep shows that it would detect a violation."""
 OBSERVED_SIGN, NOT_OBSERVED_SIGN, NOT_MEASURABLE_SIGN = "!", "·", "-"
 _SIGNS: Final = {
     Verdict.HELD: HELD_SIGN,
@@ -65,6 +67,8 @@ _TEXTS: Final = {
     Verdict.VIOLATED: "VIOLATED",
     Verdict.UNKNOWN: "unknown",
 }
+POWER_NOT_SHOWN: Final = "power not shown"
+"""What is said of a guarantee that held if `is_unproven`."""
 _TEXTS_IF_NOT_GUARANTEED: Final = {
     True: "not guaranteed: observed",
     False: "not guaranteed: not observed",
@@ -84,7 +88,8 @@ _AVAILABLE: Final = {True: "no", False: "yes", None: "not measured"}
 """Whether partitions were available during the fault, by `Judgement.seen`."""
 
 LEGEND: Final = (
-    f"guaranteed: {HELD_SIGN} held  {VIOLATED_SIGN} VIOLATED  {UNKNOWN_SIGN} unknown    "
+    f"guaranteed: {HELD_SIGN} held  {UNPROVEN_SIGN} held, power not shown (no trial of this sweep "
+    f"showed a violation)  {VIOLATED_SIGN} VIOLATED  {UNKNOWN_SIGN} unknown\n"
     f"not guaranteed: {OBSERVED_SIGN} observed  {NOT_OBSERVED_SIGN} not observed  "
     f"{NOT_MEASURABLE_SIGN} not measurable\n"
     "loss: acknowledged records lost  dup: duplicate records  ord: records out of order  "
@@ -128,15 +133,22 @@ def verdict_mark(cell: CellResult, guarantee: Guarantee) -> str:
     return f"{available} {verdict_sign(judgement)}"
 
 
+def is_unproven(judgement: Judgement) -> bool:
+    """Return whether a guarantee held, and no trial shows that a violation would be detected."""
+    return judgement.verdict is Verdict.HELD and judgement.power_shown is False
+
+
 def verdict_sign(judgement: Judgement) -> str:
     """Return the sign of a verdict, which is readable without its colour."""
     if judgement.verdict is Verdict.NOT_GUARANTEED:
         return _SIGNS_IF_NOT_GUARANTEED[judgement.seen]
-    return _SIGNS[judgement.verdict]
+    return UNPROVEN_SIGN if is_unproven(judgement) else _SIGNS[judgement.verdict]
 
 
 def verdict_text(judgement: Judgement) -> str:
     """Return the words of a verdict; if not guaranteed, with what was observed."""
+    if is_unproven(judgement):
+        return f"{_TEXTS[judgement.verdict]}, {POWER_NOT_SHOWN}"
     if judgement.verdict is not Verdict.NOT_GUARANTEED:
         return _TEXTS[judgement.verdict]
     if judgement.guarantee is Guarantee.AVAILABILITY:

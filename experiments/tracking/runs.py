@@ -18,9 +18,10 @@ from experiments.ledger.record import Scalar, Status, TrialRecord
 from experiments.lessons.finding import Finding
 from experiments.results.models import CellResult, Latencies, SweepResults, TrialResult
 from experiments.results.trials import lateness_p99_ms
+from experiments.results.wording import is_unproven
 from experiments.sweep.plan import ClusterNeed, TrialSpec
 from experiments.verdicts.contract import Guarantee
-from experiments.verdicts.judge import Verdict
+from experiments.verdicts.judge import Judgement, Verdict
 
 MAX_CELL_NAME_LENGTH: Final = 220
 """MLflow allows 250 characters for a metric; the name of its group needs up to 26 of them."""
@@ -138,22 +139,27 @@ def _finding_tags(finding: Finding) -> dict[str, str]:
 def count_verdicts(cells: Sequence[CellResult], guarantee: Guarantee) -> str:
     """Return the number of cells per verdict, the worst first: `VIOLATED 1, HELD 4`.
 
-    Only the experiment's own cells count. Empty if none was judged.
+    `HELD 4 (power not shown)`: no trial of the sweep showed a violation of the guarantee. Only the
+    experiment's own cells count. Empty if none was judged.
     """
-    counts = Counter(_verdicts(cells, guarantee))
+    judged = _judgements(cells, guarantee)
+    counts = Counter(judgement.verdict for judgement in judged)
+    unproven = " (power not shown)" if any(map(is_unproven, judged)) else ""
     return ", ".join(
-        f"{verdict} {counts[verdict]}" for verdict in _VERDICT_ORDER if counts[verdict]
+        f"{verdict} {counts[verdict]}{unproven if verdict is Verdict.HELD else ''}"
+        for verdict in _VERDICT_ORDER
+        if counts[verdict]
     )
 
 
 def verdict_metrics(results: SweepResults) -> Iterator[tuple[str, float]]:
     """Yield the summary's numbers of verdicts, shares per cell, and results of the controls."""
-    counts = Counter(
-        verdict for guarantee in Guarantee for verdict in _verdicts(results.cells, guarantee)
-    )
+    judged = [one for guarantee in Guarantee for one in _judgements(results.cells, guarantee)]
+    counts = Counter(judgement.verdict for judgement in judged)
     if counts:
         for verdict in Verdict:
             yield f"verdict/{verdict.lower().replace(' ', '_')}", float(counts[verdict])
+        yield "verdict/held_power_not_shown", float(sum(map(is_unproven, judged)))
     for cell in results.cells:
         yield from _shares(cell)
     controls = {
@@ -186,9 +192,9 @@ def _shorten(name: str) -> str:
     return f"{name[: MAX_CELL_NAME_LENGTH - 9]} {digest}"
 
 
-def _verdicts(cells: Sequence[CellResult], guarantee: Guarantee) -> list[Verdict]:
+def _judgements(cells: Sequence[CellResult], guarantee: Guarantee) -> list[Judgement]:
     return [
-        judgement.verdict
+        judgement
         for cell in cells
         if not cell.added
         for judgement in cell.judgements

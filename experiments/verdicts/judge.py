@@ -6,7 +6,7 @@ its guarantee; void and failed trials are listed in the reasons, but not judged.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -39,7 +39,12 @@ class HarnessCheck(Frozen):
     control_clean: bool | None = None
     """No lost, duplicate, phantom or corrupt record without a fault; null: no control measured."""
     positive_control_lost: bool | None = None
-    """The positive control, which must lose, lost in at least one trial; null: none measured."""
+    """The positive control, which must lose, lost in each of its trials; null: none measured."""
+    detections: Mapping[Guarantee, int] = Field(default_factory=dict)
+    """In how many measured trials of the sweep each guarantee was seen to be violated.
+
+    Whatever the cell: it proves that this workload, ledger and measure can show such a violation.
+    """
     sentences: tuple[str, ...] = ()
     """What the controls showed, as text."""
 
@@ -47,6 +52,10 @@ class HarnessCheck(Frozen):
     def failed(self) -> bool:
         """Whether a control failed. A control that was not measured has not failed."""
         return self.control_clean is False or self.positive_control_lost is False
+
+    def shows_power(self, guarantee: Guarantee) -> bool:
+        """Return whether a trial of the sweep showed a violation of this guarantee."""
+        return self.detections.get(guarantee, 0) > 0
 
 
 class NamedRecord(Frozen):
@@ -95,6 +104,9 @@ class Judgement(Frozen):
 
     guarantee: Guarantee
     verdict: Verdict
+    power_shown: bool | None = None
+    """For HELD: whether another trial of the sweep showed a violation of this guarantee, which
+    proves that the sweep can see one. `None`: another verdict."""
     seen: bool | None
     """Whether a conclusive trial showed a violation; `None`: unknown."""
     share: Share | None
@@ -175,6 +187,10 @@ class _Case:
     def share(self) -> Share:
         return share_of(_shows_violation(self.guarantee, trial) for trial in self.sealed())
 
+    def power_shown(self) -> bool:
+        """Return whether a trial of the sweep showed a violation of the guarantee."""
+        return self.harness.shows_power(self.guarantee)
+
     def lacks_power(self) -> bool:
         """Return whether the positive control failed, so that "no loss" proves nothing."""
         return (
@@ -188,9 +204,11 @@ def _judgement(case: _Case) -> Judgement:
         (record for trial in case.violating() for record in trial.records.get(case.guarantee, ())),
         key=_record_key,
     )
+    verdict = _verdict(case)
     return Judgement(
         guarantee=case.guarantee,
-        verdict=_verdict(case),
+        verdict=verdict,
+        power_shown=case.power_shown() if verdict is Verdict.HELD else None,
         seen=case.observed(),
         share=case.share() if case.conclusive() else None,
         reasons=(case.clause.reason, *_reasons(case)),
@@ -210,6 +228,19 @@ def _verdict(case: _Case) -> Verdict:
     if case.observed():
         return Verdict.VIOLATED
     return Verdict.UNKNOWN if case.observed() is None or case.lacks_power() else Verdict.HELD
+
+
+def count_detections(trials: Iterable[TrialFacts]) -> dict[Guarantee, int]:
+    """Return in how many of the sealed trials each guarantee was seen to be violated.
+
+    Args:
+        trials: of all cells of a sweep, whether they have the guarantee or not.
+    """
+    sealed = [trial for trial in trials if trial.status is Status.SEALED]
+    return {
+        guarantee: sum(bool(_shows_violation(guarantee, trial)) for trial in sealed)
+        for guarantee in Guarantee
+    }
 
 
 def _shows_violation(guarantee: Guarantee, trial: TrialFacts) -> bool | None:
@@ -304,18 +335,13 @@ def _inconclusive_trials(case: _Case) -> Iterator[str]:
 def _missing_power(case: _Case) -> Iterator[str]:
     if case.lacks_power():
         yield (
-            "the positive control, which must lose records, lost none: this sweep does not show "
-            "that the harness would detect a loss"
+            "the positive control, which must lose records in each of its trials, did not: this "
+            "sweep does not show that the harness would detect a loss"
         )
-    elif (
-        case.clause.guaranteed
-        and case.guarantee is Guarantee.NO_ACKED_LOSS
-        and case.harness.positive_control_lost is None
-        and case.observed() is False
-    ):
+    elif _verdict(case) is Verdict.HELD and not case.power_shown():
         yield (
-            "no positive control was measured: this sweep does not show that the harness would "
-            "detect a loss"
+            f"power not shown: in no trial of this sweep {VIOLATION_TEXT[case.guarantee]}, so it "
+            "does not show that it would detect that"
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Final
 
@@ -160,23 +161,22 @@ class Circumstances(Frozen):
         return self.fault.may_affect_leader or self.fault.moves_leader
 
     @property
+    def sends_for_ms(self) -> float:
+        """How long the client may send a record again before it gives up; it may never."""
+        return self.delivery_timeout_ms or math.inf
+
+    @property
     def may_outlive_producer_id(self) -> bool:
         """Whether a client may send a batch again after the leader has forgotten its producer.
 
         A leader does not forget a producer that has an open transaction.
         """
-        return not self.transactional and not (
-            0 < self.delivery_timeout_ms <= self.producer_id_expiration_ms
-        )
+        return not self.transactional and self.sends_for_ms > self.producer_id_expiration_ms
 
     @property
     def may_outlive_retention(self) -> bool:
         """Whether a client may send a batch again after retention has deleted the first copy."""
-        return (
-            self.retention_bytes >= 0
-            or 0 <= self.retention_ms < self.delivery_timeout_ms
-            or (self.delivery_timeout_ms == 0 and self.retention_ms >= 0)
-        )
+        return self.retention_bytes >= 0 or 0 <= self.retention_ms < self.sends_for_ms
 
     @property
     def uncleanly_shut_down_replicas(self) -> int:

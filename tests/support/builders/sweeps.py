@@ -401,6 +401,7 @@ def _judgement(truth: Truth, judged: Sequence[TrialResult], guarantee: Guarantee
     return Judgement(
         guarantee=guarantee,
         verdict=verdict,
+        power_shown=True if verdict is Verdict.HELD else None,
         seen=bool(seen_in),
         share=share(len(seen_in), len(judged)),
         reasons=("as the documentation says",),

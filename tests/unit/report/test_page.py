@@ -274,6 +274,28 @@ def test_a_positive_control_without_loss_has_the_same_warning() -> None:
     assert "Do not trust these results" in text
 
 
+def test_what_held_without_shown_power_is_said_with_the_verdict_and_in_the_answer() -> None:
+    """No trial of the sweep showed a violation, so it does not show that it would see one."""
+    data = measured_sweep([SAFE, WITHOUT_FAULT])
+    cells = tuple(
+        cell.model_copy(
+            update={
+                "judgements": tuple(
+                    judgement.model_copy(update={"power_shown": False})
+                    for judgement in cell.judgements
+                )
+            }
+        )
+        for cell in data.results.cells
+    )
+    text = ParsedPage(
+        render_page(replace(data, results=data.results.model_copy(update={"cells": cells})))
+    ).text
+    assert "guaranteed and held, power not shown" in text
+    assert "; power not shown." in text
+    assert "guaranteed and held, power" not in ParsedPage(render_page(data)).text
+
+
 def test_a_cell_with_void_trials_only_is_unknown() -> None:
     """Its figures are not 0."""
     data = measured_sweep([SAFE, WITHOUT_FAULT], void=[f"000-{repeat:06d}" for repeat in range(5)])

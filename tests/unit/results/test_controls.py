@@ -12,6 +12,7 @@ from experiments.planning.experiment import parse_experiment
 from experiments.planning.planner import plan
 from experiments.results.judgements import harness_check
 from experiments.results.models import Fates, FaultResult, TransactionCounts, TrialResult
+from experiments.verdicts.contract import Guarantee
 
 NONE = dict.fromkeys(Fates.model_fields, 0)
 CLEAN: dict[str, Any] = {"attempted": 1000, "lost": (0, 0), "duplicates": 0, "fates": Fates(**NONE)}
@@ -93,15 +94,48 @@ def test_a_control_with_possible_losses_is_clean() -> None:
     assert harness_check([a_trial(Role.CONTROL, lost=(0, 5))]).control_clean is True
 
 
-def test_one_positive_control_with_loss_shows_that_loss_is_detected() -> None:
-    """The sentence has the share of trials and its bounds."""
-    check = harness_check([losing("000-a", 0), losing("001-b", 40), losing("002-c", 1200)])
+def test_a_positive_control_that_loses_in_each_trial_shows_that_loss_is_detected() -> None:
+    """The sentence has the share of trials and its interval."""
+    check = harness_check([losing("001-b", 40), losing("002-c", 1200)])
 
     assert check.positive_control_lost is True
     assert check.sentences[1] == (
-        "positive control (must lose): lost acknowledged records in 2 of 3 trials "
-        "(9.4 to 100 %); 40 to 1,200 records per trial"
+        "positive control (must lose): lost acknowledged records in 2 of 2 trials "
+        "(above 15 %); 40 to 1,200 records per trial"
     )
+
+
+def test_a_control_that_must_lose_does_so_in_all_its_trials() -> None:
+    """Two losing trials of three do not satisfy, nor does one that lost perhaps."""
+    check = harness_check([losing("000-a", 0), losing("001-b", 40), losing("002-c", 1200)])
+
+    assert check.positive_control_lost is False
+    assert check.sentences[1] == (
+        "positive control (must lose): lost acknowledged records in 2 of 3 trials "
+        "(9.4 to 100 %); 40 to 1,200 records per trial: it must lose in each trial, so this sweep "
+        "may miss a loss"
+    )
+    unclear = a_trial(Role.POSITIVE_CONTROL, "001-b", lost=(0, 9))
+    assert harness_check([losing("000-a", 40), unclear]).positive_control_lost is False
+
+
+def test_a_violation_in_any_measured_trial_is_counted_as_detected() -> None:
+    """Whatever the role of its cell; void and unmeasured trials show nothing."""
+    check = harness_check(
+        [
+            a_trial(Role.CELL, "000-a", duplicated=3, duplicates=3),
+            a_trial(Role.CELL, "001-b", reordered=1),
+            a_trial(Role.CELL, "002-c", Status.VOID, duplicated=3),
+            losing("003-d", 40),
+        ]
+    )
+
+    found = {guarantee: count for guarantee, count in check.detections.items() if count}
+    assert found == {
+        Guarantee.NO_ACKED_LOSS: 1,
+        Guarantee.NO_DUPLICATES: 1,
+        Guarantee.ORDER: 1,
+    }
 
 
 def test_a_positive_control_without_loss_fails_the_check() -> None:

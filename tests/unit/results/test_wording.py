@@ -2,7 +2,8 @@
 
 from experiments.comparing.gate import Gate
 from experiments.results.models import CellResult, SweepResults
-from experiments.results.wording import result_notes
+from experiments.results.wording import LEGEND, result_notes, verdict_sign, verdict_text
+from experiments.tracking.runs import count_verdicts, verdict_metrics
 from experiments.verdicts.contract import ContractClause, Guarantee
 from experiments.verdicts.judge import Judgement, Verdict
 
@@ -52,3 +53,34 @@ def test_the_gate_names_the_same_reason_as_the_notes() -> None:
     """`--fail-on unknown` says what is not known of the cell."""
     (failure,) = Gate(unknown=True).sweep_failures(_sweep_with_unknown_verdict(None))
     assert CONTRACT_REASON in failure
+
+
+def _held(power_shown: bool | None) -> Judgement:
+    return Judgement(
+        guarantee=Guarantee.ORDER,
+        verdict=Verdict.HELD,
+        power_shown=power_shown,
+        seen=False,
+        share=None,
+        reasons=(),
+    )
+
+
+def test_held_without_shown_power_has_its_own_sign_and_words_everywhere() -> None:
+    """In the terminal's table, the report and the legend; a sweep of an older version has none."""
+    shown, hidden, older = map(_held, (True, False, None))
+    assert (verdict_sign(shown), verdict_sign(hidden), verdict_sign(older)) == ("✓", "○", "✓")
+    assert verdict_text(shown) == "guaranteed and held"
+    assert verdict_text(hidden) == "guaranteed and held, power not shown"
+    assert "○ held, power not shown" in LEGEND
+
+
+def test_the_summary_run_counts_what_held_without_shown_power() -> None:
+    """The tag of the guarantee says it, and the summary has its number."""
+    sweep = _sweep_with_unknown_verdict(None)
+    cells = [
+        cell.model_copy(update={"judgements": (_held(power_shown=False),)}) for cell in sweep.cells
+    ]
+    assert count_verdicts(cells, Guarantee.ORDER) == "HELD 1 (power not shown)"
+    results = sweep.model_copy(update={"cells": tuple(cells)})
+    assert dict(verdict_metrics(results))["verdict/held_power_not_shown"] == 1

@@ -10,15 +10,21 @@ from experiments.ledger.record import Status
 from experiments.verdicts.contract import ContractClause, Guarantee
 from experiments.verdicts.judge import (
     MAX_NAMED_RECORDS,
+    VIOLATION_TEXT,
     HarnessCheck,
     Judgement,
     NamedRecord,
     TrialFacts,
     Verdict,
+    count_detections,
     judge,
 )
 
-RELIABLE = HarnessCheck(control_clean=True, positive_control_lost=True)
+RELIABLE = HarnessCheck(
+    control_clean=True,
+    positive_control_lost=True,
+    detections=dict.fromkeys(Guarantee, 1),
+)
 MECHANISM = "the mechanism"
 
 
@@ -323,15 +329,51 @@ def test_an_observed_loss_is_a_violation_without_a_positive_control() -> None:
     )
 
 
-def test_without_controls_a_guarantee_may_have_held_with_a_caveat() -> None:
-    """The reasons mention that no control was measured."""
-    judgement = _judge_one(Guarantee.NO_ACKED_LOSS, _clean("000-a"), harness=HarnessCheck())
-    assert judgement.verdict is Verdict.HELD
-    assert "no positive control was measured" in judgement.reasons[-1]
-    not_guaranteed = _judge_one(
-        Guarantee.NO_ACKED_LOSS, _clean("000-a"), guaranteed=False, harness=HarnessCheck()
+@pytest.mark.parametrize("guarantee", Guarantee)
+def test_what_held_says_whether_the_sweep_shows_that_it_would_see_a_violation(
+    guarantee: Guarantee,
+) -> None:
+    """One trial of any cell with a violation of this guarantee shows it, of another does not."""
+    facts = [_violating(guarantee, "001-b")]
+    shown = HarnessCheck(control_clean=True, detections=count_detections(facts))
+    judgement = _judge_one(guarantee, _clean("000-a"), harness=shown)
+    assert (judgement.verdict, judgement.power_shown) == (Verdict.HELD, True)
+    assert not any("power not shown" in reason for reason in judgement.reasons)
+
+    others = [_violating(other, "001-b") for other in Guarantee if other is not guarantee]
+    hidden = HarnessCheck(control_clean=True, detections=count_detections(others))
+    judgement = _judge_one(guarantee, _clean("000-a"), harness=hidden)
+    assert (judgement.verdict, judgement.power_shown) == (Verdict.HELD, False)
+    assert judgement.reasons[-1].startswith(
+        f"power not shown: in no trial of this sweep {VIOLATION_TEXT[guarantee]}"
     )
-    assert not any("positive control" in reason for reason in not_guaranteed.reasons)
+
+
+def test_no_other_verdict_says_anything_about_power() -> None:
+    """It qualifies HELD only."""
+    for facts, guaranteed in (
+        (_losing("000-a"), True),
+        (_clean("000-a"), False),
+        (_clean("000-a"), None),
+    ):
+        judgement = _judge_one(
+            Guarantee.NO_ACKED_LOSS, facts, guaranteed=guaranteed, harness=HarnessCheck()
+        )
+        assert judgement.power_shown is None
+        assert not any("power" in reason for reason in judgement.reasons)
+
+
+def test_only_sealed_trials_show_power() -> None:
+    """What a void trial lost is no evidence that a loss would be detected."""
+    assert set(count_detections([_void("000-a")]).values()) == {0}
+    assert count_detections([_losing("000-a"), _losing("001-a")])[Guarantee.NO_ACKED_LOSS] == 2
+
+
+def test_without_controls_a_guarantee_may_have_held_with_a_caveat() -> None:
+    """The reasons mention that no trial shows that a loss would be detected."""
+    judgement = _judge_one(Guarantee.NO_ACKED_LOSS, _clean("000-a"), harness=HarnessCheck())
+    assert (judgement.verdict, judgement.power_shown) == (Verdict.HELD, False)
+    assert judgement.reasons[-1].startswith("power not shown: in no trial of this sweep")
 
 
 def test_a_late_generator_is_reported_and_its_trial_judged() -> None:

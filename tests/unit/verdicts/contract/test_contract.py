@@ -44,6 +44,7 @@ from experiments.verdicts.contract.rules import as_line
 
 LOSS, DUPLICATES, ORDER, ATOMIC, UP, MISSED, REPROCESSED = Guarantee
 
+LEADER_POWER_LOSS = LEADER_CRASH.model_copy(update={"power_loss": True})
 TWO_ISOLATED = LEADER_ISOLATED.model_copy(update={"nodes_isolated": 2})
 PREFERRED_LEADER = REASSIGNMENT.model_copy(update={"may_affect_leader": False})
 PARTITIONS_RAISED = FaultEffects(kind="partitions-raised", adds_partitions=True)
@@ -129,6 +130,17 @@ CASES: list[tuple[Guarantee, int, dict[str, Any]]] = [
         },
     ),
     (LOSS, 20, {"fault": ISR_SHRUNK, "eligible_leader_replicas": 1, "min_insync_replicas": 1}),
+    (
+        LOSS,
+        20,
+        {
+            "fault": LEADER_PAUSE.model_copy(update={"pause_ms": 20_000}),
+            "eligible_leader_replicas": 1,
+            "min_insync_replicas": 1,
+        },
+    ),
+    (LOSS, 10, {"acks": "1", "replication_factor": 2}),
+    (LOSS, 19, {"fault": POWER_LOSS_ALL, "flush_messages": 2}),
     (LOSS, 10, {"fault": ISR_SHRUNK, "eligible_leader_replicas": 1, "acks": "1"}),
     (LOSS, 11, {"fault": ISR_SHRUNK, "eligible_leader_replicas": 1, "unclean_election": True}),
     (
@@ -169,6 +181,24 @@ CASES: list[tuple[Guarantee, int, dict[str, Any]]] = [
     (DUPLICATES, 3, {"idempotent": True, "delivery_timeout_ms": 0}),
     (DUPLICATES, 4, {"idempotent": True, "retention_ms": 20_000}),
     (DUPLICATES, 4, {"idempotent": True, "retention_bytes": 4_000_000}),
+    (DUPLICATES, 4, {"idempotent": True, "retention_bytes": 0}),
+    (DUPLICATES, 4, {"idempotent": True, "retention_ms": 0}),
+    (
+        DUPLICATES,
+        4,
+        {"idempotent": True, "transactional": True, "delivery_timeout_ms": 0},
+    ),
+    (
+        DUPLICATES,
+        5,
+        {
+            "idempotent": True,
+            "transactional": True,
+            "delivery_timeout_ms": 0,
+            "retention_ms": -1,
+        },
+    ),
+    (DUPLICATES, 5, {"idempotent": True, "delivery_timeout_ms": 1}),
     (DUPLICATES, 5, {"idempotent": True, "producer_id_expiration_ms": 30_000}),
     (DUPLICATES, 5, {"idempotent": True, "retention_ms": 30_000}),
     (
@@ -255,6 +285,14 @@ CASES: list[tuple[Guarantee, int, dict[str, Any]]] = [
     (MISSED, 2, {"consumers": 2, "fault": LEADER_CRASH.model_copy(update={"nodes_down": 2})}),
     (MISSED, 9, {"consumers": 2, "fault": LEADER_ISOLATED}),
     (MISSED, 2, {"consumers": 2, "fault": TWO_ISOLATED}),
+    (
+        MISSED,
+        2,
+        {"consumers": 2, "fault": LEADER_CRASH.model_copy(update={"followers_out_of_sync": 1})},
+    ),
+    (MISSED, 2, {"consumers": 2, "fault": LEADER_POWER_LOSS}),
+    (MISSED, 2, {"consumers": 2, "fault": LEADER_POWER_LOSS, "flush_messages": 2}),
+    (MISSED, 7, {"consumers": 2, "fault": LEADER_POWER_LOSS, "flush_messages": 1}),
     (MISSED, 5, {"consumers": 2, "auto_offset_reset": "latest", "fault": PARTITIONS_RAISED}),
     (MISSED, 9, {"consumers": 2, "fault": PARTITIONS_RAISED}),
     (MISSED, 9, {"consumers": 2, "auto_offset_reset": "latest", "fault": MEMBER_CRASH}),

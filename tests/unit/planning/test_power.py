@@ -1,0 +1,61 @@
+"""What a plan cannot show is said before it runs, with the cells or the repeats that could."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from support.fakes.client_rules import RULES
+
+from experiments.planning.experiment import parse_experiment
+from experiments.planning.planner import plan
+from experiments.planning.power import power_remarks
+
+
+def remarks(axes: Any, **changes: Any) -> tuple[str, ...]:
+    """Return the remarks on the plan of a small experiment with these axes."""
+    small = {
+        "name": "small",
+        "title": "t",
+        "question": "q",
+        "axes": {"fault": "leader-crash", "min.insync.replicas": 2, "acks": "all", **axes},
+        "workload": {"duration_s": 10},
+        "repeats": 5,
+    }
+    return power_remarks(plan(parse_experiment(small | changes, "small.yaml"), "small-1", RULES))
+
+
+def test_a_sweep_with_idempotence_alone_is_told_which_cells_could_show_its_power() -> None:
+    """The added positive control shows loss; nothing shows duplicates or order."""
+    (remark,) = remarks({"enable.idempotence": True})
+    assert remark == (
+        "power: no cell is expected to violate no-duplicates or order, so where it holds the "
+        "verdict says that power is not shown; cells with enable.idempotence=false under the same "
+        "fault could show it"
+    )
+
+
+def test_cells_without_the_guarantee_show_its_power() -> None:
+    """Under a fault: five trials without idempotence are enough."""
+    assert remarks({"enable.idempotence": [False, True]}) == ()
+
+
+def test_too_few_trials_are_told_the_repeats_that_are_enough() -> None:
+    """One trial may miss what happens in every other one; the positive control must lose."""
+    (remark,) = remarks({"enable.idempotence": [False, True]}, repeats=1)
+    assert remark == (
+        "power: only 1 trial may violate no-duplicates or order; if none does, the verdict says "
+        "that power is not shown; --repeats 5 shows it if half of them do"
+    )
+
+
+def test_without_controls_nothing_shows_that_a_loss_would_be_detected() -> None:
+    """Every cell has acks=all and enough replicas."""
+    (remark,) = remarks({"enable.idempotence": [False, True]}, controls=False)
+    assert "no cell is expected to violate no-acked-loss" in remark
+    assert "the positive control, which this sweep omits, could show it" in remark
+
+
+def test_a_sweep_that_asks_about_nothing_is_told_nothing() -> None:
+    """Without a fault no guarantee is tested, and without a guarantee none can hold."""
+    assert remarks({"fault": "none", "enable.idempotence": True}) == ()
+    assert remarks({"acks": 1, "enable.idempotence": False, "min.insync.replicas": 1}) == ()
