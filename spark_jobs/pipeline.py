@@ -12,6 +12,8 @@ counts, distributions, and the anomalous records. Spark adds up the units of a t
 | fates | compare attempts with the log; count duplicates | `measures.fate_counts` |
 | order | find the records that a later one precedes in the log | `measures.order` |
 | reads | find what the consumer missed or received again | `measures.read_counts` |
+| consumed | compare what consumers received with the log and each other | `measures.consumed` |
+| compaction | find which absent records a later one of their key replaced | `measures.compaction` |
 | latency | count both latencies by the microsecond | `measures.latency` |
 | availability | find when each partition answered | `measures.availability` |
 | throughput | count what happened, in all and by tenth of a second | `measures.load_counts` |
@@ -28,15 +30,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from experiments.ledger.location import open_location
-from experiments.ledger.result_tables import RESULTS, Side
+from experiments.ledger.result_tables import RESULTS, Anomaly, Side
 from experiments.ledger.validation import InvalidLedger
 from spark_jobs.causes.anomalous_records import (
     APPENDED_RANGES,
     SuspectRecords,
+    anomalous_reads,
     anomalous_records,
     appended_ranges,
     merge_ranges,
@@ -49,6 +53,8 @@ from spark_jobs.io.ledgers import Ledger, Ledgers
 from spark_jobs.io.units import UNIT_RECORDS, Unit, UnitRows, read_unit, split
 from spark_jobs.measures import (
     availability,
+    compaction,
+    consumed,
     expiry,
     fates,
     latency,
@@ -136,6 +142,9 @@ class UnitMeasures:
     hidden_copies: int
     reordered_records: int
     read_counts: reads.ReadCounts
+    consumed_reads: consumed.ConsumedReads
+    compacted: compaction.CompactedRecords | None
+    """`None`: the topic is not compacted."""
     member_reads: int
     latencies: latency.Latencies
     answers: availability.AnswersBySide
@@ -167,11 +176,17 @@ def measure_unit(rows: UnitRows) -> UnitMeasures:
     times = fates.count_rows(received.record, records)
     missed = reads.is_missed(record_fates, times)
     redelivered = reads.redelivered_rows(received, times)
+    compacted = (
+        compaction.compacted_records(unit.attempts, unit.log, record_fates)
+        if record.compacted
+        else None
+    )
     suspects = SuspectRecords(
         record_fates,
         missed if ending and ending.at_end else None,
         reordered,
         redelivered,
+        np.empty(0, np.int64) if compacted is None else compacted.lost_values,
     )
     anomalies = anomalous_records(replace(unit, reads=received), suspects)
     return UnitMeasures(
@@ -182,9 +197,11 @@ def measure_unit(rows: UnitRows) -> UnitMeasures:
             if name in {"events", "epochs", "transactions", "served"}
         },
         fate_counts=fates.count_fates(record_fates, unit.log),
-        hidden_copies=unit.hidden_rows,
+        hidden_copies=len(unit.hidden),
         reordered_records=len(set(unit.log.record[reordered].tolist())),
         read_counts=reads.count_reads(received, times, missed, redelivered),
+        consumed_reads=consumed.consumed_reads(unit),
+        compacted=compacted,
         member_reads=len(processed),
         latencies={
             **latency.ack_latencies(unit.attempts, phases),
@@ -303,6 +320,8 @@ def merge_units(
         hidden_copies=one.hidden_copies + other.hidden_copies,
         reordered_records=one.reordered_records + other.reordered_records,
         read_counts=one.read_counts + other.read_counts,
+        consumed_reads=one.consumed_reads + other.consumed_reads,
+        compacted=one.compacted,
         member_reads=one.member_reads + other.member_reads,
         latencies=latency.merge_latencies(one.latencies, other.latencies),
         answers=availability.merge_answers(one.answers, other.answers),
@@ -331,7 +350,21 @@ def trial_tables(measures: UnitMeasures) -> TrialTables:
     record, events = measures.ledger.record, measures.context["events"]
     ending, trial_groups = consumer_ending(events), groups.groups_of(events)
     gaps = list(availability.gap_rows(measures.answers, record))
-    row = trial_row(measures, gaps, ending)
+    received = measures.consumed_reads
+    lost_reads = consumed.is_lost(received, record.begin_offsets)
+    conflicting = consumed.is_in_conflict(received)
+    found = pa.concat_tables(
+        [
+            measures.anomalies,
+            anomalous_reads(Anomaly.READ_LOST, received.unconfirmed, lost_reads),
+            anomalous_reads(Anomaly.READ_CONFLICT, received.unconfirmed, conflicting),
+        ]
+    )
+    row = {
+        **trial_row(measures, gaps, ending),
+        **consumed.read_columns(received, lost_reads, conflicting),
+        **compaction.compaction_columns(measures.compacted),
+    }
     trials.check_sums(
         measures.ledger,
         row,
@@ -342,16 +375,19 @@ def trial_tables(measures: UnitMeasures) -> TrialTables:
             "read_records": measures.read_counts.read_records,
             "member_reads": measures.member_reads,
         },
-        measures.anomalies,
+        found,
     )
     evidence = trial_evidence(record, events, measures.context["epochs"])
-    anomalies = anomaly_table(measures.anomalies, measures.appended, evidence)
+    anomalies = anomaly_table(found, measures.appended, evidence)
     rows: dict[str, Rows] = {
         **measures.requested,
         "trials": [row],
         "fates": fates.fate_rows(measures.fate_counts) if _is_written(measures) else [],
         "latency": latency.quantile_rows(measures.latencies),
         "gaps": gaps,
+        "readers": (
+            availability.reader_rows(measures.answers, record) if _can_wait(measures) else ()
+        ),
         "outages": outage_rows(gaps, evidence),
         "groups": [
             assignments.group_row(group, counts, events, record.phases)
@@ -375,6 +411,20 @@ def trial_tables(measures: UnitMeasures) -> TrialTables:
         "anomalies": anomalies,
         "attribution": attribution_table(anomalies),
     }
+
+
+def _can_wait(measures: UnitMeasures) -> bool:
+    """Return whether the concurrent consumer can wait for what the producers have acknowledged.
+
+    It can not if there is none, if it reads the copiers' output, or if records are visible only
+    once their transaction is committed.
+    """
+    has_consumer = consumer_ending(measures.context["events"]) or measures.read_counts.reads
+    return bool(
+        has_consumer
+        and measures.copy_counts is None
+        and not measures.context["transactions"].num_rows
+    )
 
 
 def _is_written(measures: UnitMeasures) -> bool:

@@ -158,6 +158,10 @@ class PlantedTrial:
     replays: Sequence[Replay] = ()
     """Where each replay began; without any, the tables `sent` and `replays` do not exist."""
     keying: KeyOptions | None = None
+    isolation: str = "read_uncommitted"
+    """The consumers' `isolation.level`."""
+    cleanup: str = "delete"
+    """The topic's `cleanup.policy`."""
     output: Sequence[PlantedLogRow] | None = None
     """The rows that copiers wrote; `None`: the trial has no copiers."""
     begin_offsets: Mapping[int, int] = field(default_factory=dict)
@@ -235,8 +239,8 @@ class PlantedTrial:
             kafka_version="none",
             client="none",
             producer_settings={},
-            consumer_settings={},
-            topic_settings={},
+            consumer_settings={"isolation.level": self.isolation},
+            topic_settings={"cleanup.policy": self.cleanup},
             broker_settings={},
             replication_factor=1,
             partitions=self.partitions or self._partitions(),

@@ -177,6 +177,19 @@ class TrialRecord(Frozen):
     stages_s: dict[str, float]
     """How long each stage of the trial took, seconds."""
 
+    @property
+    def compacted(self) -> bool:
+        """Whether the topic is compacted; its own `cleanup.policy` wins over its brokers'."""
+        policy = self.topic_settings.get("cleanup.policy") or self.broker_settings.get(
+            "log.cleanup.policy", ""
+        )
+        return "compact" in policy
+
+    @property
+    def shows_aborted(self) -> bool:
+        """Whether consumers may receive records of aborted transactions (`isolation.level`)."""
+        return self.consumer_settings.get("isolation.level") != "read_committed"
+
 
 def read_record(trial_folder: Path) -> TrialRecord:
     """Read `trial.json` from a trial's folder.

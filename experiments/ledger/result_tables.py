@@ -77,6 +77,12 @@ class Anomaly(StrEnum):
     """In the log and never received by the consumer, although it read beyond its offset."""
     REDELIVERED = "REDELIVERED"
     """The same offset received again."""
+    READ_LOST = "READ_LOST"
+    """Received by a consumer, and the log that survived does not have it at that offset."""
+    READ_CONFLICT = "READ_CONFLICT"
+    """Received at an offset where consumers received another record too; not the log's record."""
+    VALUE_LOST = "VALUE_LOST"
+    """Acknowledged, not in the compacted log, and the log has no later record of its key."""
 
 
 class Cause(StrEnum):
@@ -176,6 +182,12 @@ TRIALS: Final = pa.schema(
         # Null: the concurrent consumer did not reach the end, or it is unknown whether it did.
         nullable("missed_records", pa.int64()),
         nullable("redelivered_reads", pa.int64()),  # null: there was no consumer
+        # Distinct records at an offset. Null: no consumer received a record that can be judged.
+        nullable("lost_reads", pa.int64()),
+        nullable("conflicting_reads", pa.int64()),  # null: nothing was received twice
+        # Null: the topic is not compacted.
+        nullable("compacted_records", pa.int64()),
+        nullable("lost_value_records", pa.int64()),
         # Null: there was no consumer group.
         nullable("group_missed_records", pa.int64()),
         nullable("group_redelivered_reads", pa.int64()),
@@ -253,6 +265,20 @@ GAPS: Final = pa.schema(
         required("answered", pa.bool_()),
     ]
 )
+
+READERS: Final = pa.schema(
+    [
+        text("trial_id"),
+        required("partition", pa.int32()),
+        # The last record that the concurrent consumer received before the heal; null: none.
+        nullable("last_read_ns", pa.int64()),
+        # The first acknowledgement after that read and before the heal; null: there was none.
+        nullable("unread_since_ns", pa.int64()),
+        # Whether records were acknowledged between the begin of the fault and the heal.
+        required("acked_in_fault", pa.bool_()),
+    ]
+)
+"""One row per partition of a trial with a healed fault and a concurrent consumer of its topic."""
 
 OUTAGES: Final = pa.schema(
     [
@@ -349,6 +375,7 @@ RESULTS: Final = {
     "histogram": HISTOGRAM,
     "timeline": TIMELINE,
     "gaps": GAPS,
+    "readers": READERS,
     "anomalies": ANOMALIES,
     "attribution": ATTRIBUTION,
     "outages": OUTAGES,

@@ -204,6 +204,12 @@ def _figures(data: ReportData, cell: CellResult) -> Iterator[tuple[str, str]]:
     yield "reordered", count_text(cell.reordered)
     yield "missed", count_text(cell.missed)
     yield "redelivered", count_text(cell.redelivered)
+    yield "received, then lost", count_text(cell.lost_reads)
+    if Guarantee.CONSUMERS_AGREE in shown_guarantees(data):
+        yield "received in conflict", count_text(cell.conflicting_reads)
+    if Guarantee.LAST_VALUE_KEPT in shown_guarantees(data):
+        yield "compacted", count_text(cell.compacted)
+        yield "last values lost", count_text(cell.lost_values)
     if Guarantee.NO_MISSED_RECORDS in shown_guarantees(data):
         yield "missed by the group", count_text(cell.group_missed)
         yield "reprocessed by the group", count_text(cell.group_repeated)

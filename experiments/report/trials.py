@@ -178,6 +178,8 @@ def _anomaly_counts(result: TrialResult) -> dict[str, int | None]:
         "reordered": result.reordered,
         "missed by the consumer": result.missed,
         "redelivered": result.redelivered,
+        "received, then lost": result.lost_reads,
+        "received in conflict": result.conflicting_reads,
         "missed by the group": result.group_missed,
         "reprocessed by the group": result.group_repeated,
         "rejected but in the log": fates.rejected_present if fates else None,
@@ -190,6 +192,8 @@ def _anomaly_counts(result: TrialResult) -> dict[str, int | None]:
     if transactions:
         counts["transactions partly visible"] = transactions.torn
         counts["aborted but visible"] = transactions.aborted_visible
+    if result.lost_values is not None:
+        counts["last values lost"] = result.lost_values
     counts["phantom"] = fates.phantom if fates else None
     counts["corrupt"] = fates.corrupt if fates else None
     return counts

@@ -63,6 +63,18 @@ _NOUNS: Final[Mapping[Anomaly, tuple[str, str]]] = {
         "records that the consumer did not receive",
     ),
     Anomaly.REDELIVERED: ("record received again", "records received again"),
+    Anomaly.READ_LOST: (
+        "record that a consumer received and the log lost",
+        "records that consumers received and the log lost",
+    ),
+    Anomaly.READ_CONFLICT: (
+        "record received at an offset where another one was received",
+        "records received at offsets where others were received",
+    ),
+    Anomaly.VALUE_LOST: (
+        "lost record without a later one of its key",
+        "lost records without a later one of their key",
+    ),
 }
 """Singular and plural."""
 _TIMED_EVENTS: Final[Mapping[Anomaly, str]] = {
@@ -72,6 +84,8 @@ _TIMED_EVENTS: Final[Mapping[Anomaly, str]] = {
     Anomaly.ABORTED_VISIBLE: "stored",
     Anomaly.MISSED: "acknowledged",
     Anomaly.REDELIVERED: "received",
+    Anomaly.READ_LOST: "received",
+    Anomaly.READ_CONFLICT: "received",
 }
 """The event whose time decides the phase, where the sentence does not name it already."""
 _PHASES: Final = {
@@ -81,6 +95,9 @@ _PHASES: Final = {
 }
 _LEADER_ROLES: Final[Mapping[Anomaly, str]] = {
     Anomaly.LOST: "acknowledged by leader",
+    Anomaly.VALUE_LOST: "acknowledged by leader",
+    Anomaly.READ_LOST: "returned by leader",
+    Anomaly.READ_CONFLICT: "returned by leader",
     Anomaly.UNKNOWN_ABSENT: "while the leader was",
 }
 _APPENDED: Final = "appended by leader"

@@ -30,6 +30,9 @@ ANOMALY_BY_GUARANTEE: Final[Mapping[Guarantee, Anomaly]] = {
     Guarantee.NO_ACKED_LOSS: Anomaly.LOST,
     Guarantee.NO_DUPLICATES: Anomaly.DUPLICATED,
     Guarantee.ORDER: Anomaly.REORDERED,
+    Guarantee.NO_READ_LOSS: Anomaly.READ_LOST,
+    Guarantee.CONSUMERS_AGREE: Anomaly.READ_CONFLICT,
+    Guarantee.LAST_VALUE_KEPT: Anomaly.VALUE_LOST,
     Guarantee.ATOMICITY: Anomaly.ABORTED_VISIBLE,
 }
 """The kind of anomaly that violates a guarantee, for guarantees about records."""
@@ -79,12 +82,17 @@ def trial_facts(
         lost=trial.lost,
         duplicated=trial.duplicated,
         reordered=trial.reordered,
+        lost_reads=trial.lost_reads,
+        conflicting_reads=trial.conflicting_reads,
+        compacted=trial.compacted,
+        lost_values=trial.lost_values,
         group_missed=trial.group_missed,
         group_repeated=trial.group_repeated,
         atomicity_violations=trial.transactions.atomicity_violations
         if trial.transactions
         else None,
         recovered_before_heal=trial.recovered_before_heal,
+        readable_before_heal=trial.readable_before_heal,
         generator_late=trial.generator_late,
         records=records,
     )
@@ -138,7 +146,12 @@ def harness_check(trials: Sequence[TrialResult]) -> HarnessCheck:
 
 def control_defects(trial: TrialResult) -> dict[str, int]:
     """Return the number of records by defect that a trial without a fault must not have."""
-    counts = {"lost": _lost(trial), "duplicates": trial.duplicates or 0}
+    counts = {
+        "lost": _lost(trial),
+        "duplicates": trial.duplicates or 0,
+        "received and lost": trial.lost_reads or 0 if trial.lost_values is None else 0,
+        "received in conflict": trial.conflicting_reads or 0,
+    }
     if trial.fates:
         counts |= {"phantom": trial.fates.phantom, "corrupt": trial.fates.corrupt}
     if trial.transactions:
@@ -154,6 +167,12 @@ def _judged_trials(trials: Sequence[TrialResult], role: Role) -> list[TrialResul
 
 
 def _lost(trial: TrialResult) -> int:
+    """Return the records that were certainly lost; of a compacted topic, the lost values.
+
+    The other absent records of a compacted topic were removed by compaction.
+    """
+    if trial.lost_values is not None:
+        return trial.lost_values
     return trial.lost[0] if trial.lost else 0
 
 

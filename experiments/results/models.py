@@ -155,6 +155,17 @@ class TrialResult(Frozen):
     """Records of the log that the consumer skipped; null if it did not reach the end."""
     redelivered: int | None = None
     """Reads of an offset that the consumer had read before."""
+    lost_reads: int | None = None
+    """Records that a consumer received and the log does not have at that offset; null: none can be
+    judged."""
+    conflicting_reads: int | None = None
+    """Records that consumers received at an offset where they received another one too, except the
+    log's; null: no offset was received twice."""
+    compacted: int | None = None
+    """Acknowledged records that a later one of their key replaced; null: no compaction."""
+    lost_values: int | None = None
+    """Acknowledged records that are absent without a later one of their key; null: no
+    compaction."""
     group_missed: int | None = None
     """Records that the group committed past and no member processed; null: no group."""
     group_repeated: int | None = None
@@ -175,6 +186,12 @@ class TrialResult(Frozen):
     """Whether every partition that became unavailable accepted records before the heal.
 
     Null without a fault and with acks=0.
+    """
+    readable_before_heal: bool | None = None
+    """Whether the concurrent consumer received what every partition acknowledged before the heal.
+
+    Null without a fault, with acks=0, with transactions, with copiers, and if a partition
+    acknowledged nothing that the consumer could have received.
     """
     throughput_records_per_s: float | None = None
     """Acknowledged within the load window."""
@@ -244,6 +261,10 @@ class CellResult(Frozen):
     reordered: int | None = None
     missed: int | None = None
     redelivered: int | None = None
+    lost_reads: int | None = None
+    conflicting_reads: int | None = None
+    compacted: int | None = None
+    lost_values: int | None = None
     group_missed: int | None = None
     group_repeated: int | None = None
     copies: CopyCounts | None = None

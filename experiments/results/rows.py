@@ -77,6 +77,7 @@ class ResultRows:
     gaps: Mapping[str, Sequence[Row]]
     cells: Mapping[str, Row]
     """By `experiments.results.cells.cell_key`."""
+    readers: Mapping[str, Sequence[Row]] = field(default_factory=lambda: defaultdict(list))
     copies: Mapping[str, Row] = field(default_factory=dict)
     """Only of trials with a copy workload."""
 
@@ -95,5 +96,6 @@ class ResultRows:
             latency=rows_by_trial(sweep, "latency"),
             gaps=rows_by_trial(sweep, "gaps"),
             cells={row["cell"]: row for row in cells},
+            readers=rows_by_trial(sweep, "readers"),
             copies={row["trial_id"]: row for row in copies},
         )

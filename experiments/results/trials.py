@@ -56,6 +56,38 @@ def recovered_before_heal(phases: Phases, gaps: Sequence[Row], acks: str) -> boo
     return not any(gap["began_ns"] < heal_ns <= gap["began_ns"] + gap["gap_ns"] for gap in outages)
 
 
+def readable_before_heal(phases: Phases, readers: Sequence[Row], acks: str) -> bool | None:
+    """Return whether the concurrent consumer received what was acknowledged, before the heal.
+
+    A partition was not readable if an acknowledged record waited for a second or longer, and the
+    consumer still had received nothing more when the fault was healed. Acknowledgements that came
+    later than that before the heal tell nothing.
+
+    Args:
+        phases: the trial's.
+        readers: its rows of `experiments.ledger.result_tables.READERS`.
+        acks: the producer's; with `0` no broker confirms that it appended a record.
+
+    Returns:
+        `None` if unknown: no fault, no heal, acks=0, no consumer of the topic, or a partition that
+        acknowledged nothing during the fault that the consumer could have received.
+    """
+    if phases.fault_begin_ns is None or phases.fault_end_ns is None or acks == "0":
+        return None
+    readable = [_is_readable(row, phases.fault_begin_ns, phases.fault_end_ns) for row in readers]
+    if False in readable:
+        return False
+    return True if readable and None not in readable else None
+
+
+def _is_readable(row: Row, begin_ns: int, heal_ns: int) -> bool | None:
+    unread_since_ns, last_read_ns = row["unread_since_ns"], row["last_read_ns"]
+    if unread_since_ns is not None and heal_ns - unread_since_ns >= MIN_OUTAGE_NS:
+        return False
+    read_in_fault = last_read_ns is not None and last_read_ns > begin_ns
+    return True if read_in_fault and row["acked_in_fault"] else None
+
+
 def refused_trial(refused: RefusedCell) -> TrialResult:
     """Return the result of a cell whose configuration the client refuses."""
     fault = FaultResult(kind=_fault_kind(refused.cell))
@@ -138,6 +170,10 @@ def record_counts(row: Row) -> dict[str, Any]:
         "reordered": row["reordered_records"],
         "missed": row["missed_records"],
         "redelivered": row["redelivered_reads"],
+        "lost_reads": row["lost_reads"],
+        "conflicting_reads": row["conflicting_reads"],
+        "compacted": row["compacted_records"],
+        "lost_values": row["lost_value_records"],
         "group_missed": row["group_missed_records"],
         "group_repeated": row["group_redelivered_reads"],
         "transactions": _transactions(row),
@@ -172,6 +208,9 @@ def _values(record: TrialRecord, row: Row, rows: ResultRows) -> dict[str, Any]:
         else row["consumer_unavailable_ns"] / NS_PER_MS,
         "recovered_before_heal": recovered_before_heal(
             record.phases, gaps, record.producer_settings.get("acks", "")
+        ),
+        "readable_before_heal": readable_before_heal(
+            record.phases, rows.readers[record.trial_id], record.producer_settings.get("acks", "")
         ),
         "throughput_records_per_s": row["acked_per_s"],
         "offered_records_per_s": row["attempted_per_s"],

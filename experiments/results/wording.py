@@ -34,8 +34,12 @@ GUARANTEE_HEADS: Final[Mapping[Guarantee, str]] = {
     Guarantee.NO_ACKED_LOSS: "loss",
     Guarantee.NO_DUPLICATES: "dup",
     Guarantee.ORDER: "ord",
+    Guarantee.NO_READ_LOSS: "shown",
+    Guarantee.CONSUMERS_AGREE: "agree",
+    Guarantee.LAST_VALUE_KEPT: "last",
     Guarantee.ATOMICITY: "atom",
     Guarantee.AVAILABILITY: "avail",
+    Guarantee.READ_AVAILABILITY: "reads",
     Guarantee.NO_MISSED_RECORDS: "miss",
     Guarantee.NO_REPROCESSING: "again",
 }
@@ -78,12 +82,18 @@ OBSERVED_TEXTS: Final[Mapping[Guarantee, str]] = {
     Guarantee.NO_ACKED_LOSS: "acknowledged records were lost",
     Guarantee.NO_DUPLICATES: "records were duplicated",
     Guarantee.ORDER: "records were out of order",
+    Guarantee.NO_READ_LOSS: "records that consumers had received were lost",
+    Guarantee.CONSUMERS_AGREE: "consumers received different records at one offset",
+    Guarantee.LAST_VALUE_KEPT: "the last values of keys were lost",
     Guarantee.ATOMICITY: "transactions were partly visible, or visible though not committed",
     Guarantee.AVAILABILITY: "the partition was unavailable until the fault was healed",
+    Guarantee.READ_AVAILABILITY: "acknowledged records could not be read until the heal",
     Guarantee.NO_MISSED_RECORDS: "the group committed past records that it did not process",
     Guarantee.NO_REPROCESSING: "the group processed records more than once",
 }
 """What was observed where the outcome is the opposite of the guarantee."""
+AVAILABILITIES: Final = (Guarantee.AVAILABILITY, Guarantee.READ_AVAILABILITY)
+"""The guarantees that are observed as yes or no, not as violations."""
 _AVAILABLE: Final = {True: "no", False: "yes", None: "not measured"}
 """Whether partitions were available during the fault, by `Judgement.seen`."""
 
@@ -93,14 +103,19 @@ LEGEND: Final = (
     f"not guaranteed: {OBSERVED_SIGN} observed  {NOT_OBSERVED_SIGN} not observed  "
     f"{NOT_MEASURABLE_SIGN} not measurable\n"
     "loss: acknowledged records lost  dup: duplicate records  ord: records out of order  "
-    "avail: available during the fault (yes, no, - not measured)\n"
+    "shown: received by a consumer, then lost  avail, reads: written, and read, during the fault "
+    "(yes, no, - not measured)\n"
     f"{INTERVAL_LEGEND}; 1 to 3 of 5: two trials cannot tell"
 )
 LEGEND_OF_TRANSACTIONS: Final = (
     "atom: transactions partly visible, or visible though not committed; "
     "a record counts as acknowledged when its transaction is committed"
 )
+LEGEND_OF_COMPACTION: Final = (
+    "last: acknowledged records that are absent, and no later one of their key is in the log"
+)
 LEGEND_OF_GROUPS: Final = (
+    "agree: consumers received different records at one offset  "
     "miss: records that the group committed past and did not process  "
     "again: records that the group processed more than once"
 )
@@ -119,13 +134,13 @@ def guarantee_heads(cells: Sequence[CellResult]) -> dict[Guarantee, str]:
 def verdict_mark(cell: CellResult, guarantee: Guarantee) -> str:
     """Return the verdict as the terminal table shows it; empty if the cell has none.
 
-    This is the verdict's sign. Under `avail` it is whether partitions were available during the
-    fault (`yes`, `no` or `-`), followed by the sign where availability is guaranteed.
+    This is the verdict's sign. Under `avail` and `reads` it is whether partitions were available
+    during the fault (`yes`, `no` or `-`), followed by the sign where that is guaranteed.
     """
     judgement = next((one for one in cell.judgements if one.guarantee is guarantee), None)
     if judgement is None:
         return ""
-    if guarantee is not Guarantee.AVAILABILITY:
+    if guarantee not in AVAILABILITIES:
         return verdict_sign(judgement)
     available = NOT_MEASURABLE_SIGN if judgement.seen is None else _AVAILABLE[judgement.seen]
     if judgement.verdict is Verdict.NOT_GUARANTEED:
@@ -151,7 +166,7 @@ def verdict_text(judgement: Judgement) -> str:
         return f"{_TEXTS[judgement.verdict]}, {POWER_NOT_SHOWN}"
     if judgement.verdict is not Verdict.NOT_GUARANTEED:
         return _TEXTS[judgement.verdict]
-    if judgement.guarantee is Guarantee.AVAILABILITY:
+    if judgement.guarantee in AVAILABILITIES:
         return f"not guaranteed; available during the fault: {_AVAILABLE[judgement.seen]}"
     return _TEXTS_IF_NOT_GUARANTEED[judgement.seen]
 

@@ -22,11 +22,9 @@ from experiments.results.rows import read_table
 from experiments.results.spark_job import measure
 from experiments.selftest.ledger_copy import LedgerCopy
 from experiments.selftest.plants import (
-    DUPLICATE_COPIES,
-    MISSED,
+    COUNTS,
     PLANTS,
-    REDELIVERED,
-    REORDERED,
+    READ_CONFLICT,
     Figures,
     NoPlaceToPlant,
     Plant,
@@ -162,12 +160,13 @@ def _plant(plant: Plant, context: PlantContext, sweep: SweepFolder) -> str:
 
 def _figures(sweep: SweepFolder) -> Mapping[str, Mapping[str, int | None]]:
     """Return the figures of each copy by trial, under the names that `plants` uses."""
-    counts = (DUPLICATE_COPIES, REORDERED, MISSED, REDELIVERED)
     figures: dict[str, dict[str, int | None]] = {}
     for row in _rows(sweep, "trials"):
         figures[row["trial_id"]] = {
             **dict.fromkeys(Fate, 0),
-            **{name: row[name] for name in counts},
+            **{name: row[name] for name in COUNTS},
+            # Null if no offset was received twice, which the plant changes.
+            READ_CONFLICT: row[READ_CONFLICT] or 0,
         }
     for row in _rows(sweep, "fates"):
         figures[row["trial_id"]][row["fate"]] = row["records"]

@@ -126,13 +126,16 @@ MS_NS: Final = 1_000_000
 TIMED_OUT: Final = -192
 """`RD_KAFKA_RESP_ERR__MSG_TIMED_OUT`."""
 NOT_ENOUGH_REPLICAS: Final = 19
-DUPLICATE_COPIES, REORDERED, MISSED, REDELIVERED = (
+DUPLICATE_COPIES, REORDERED, MISSED, REDELIVERED, READ_LOST, READ_CONFLICT = COUNTS = (
     "duplicate_copies",
     "reordered_records",
     "missed_records",
     "redelivered_reads",
+    "lost_reads",
+    "conflicting_reads",
 )
-COUNTED: Final = (*Fate, DUPLICATE_COPIES, REORDERED, MISSED, REDELIVERED)
+"""The columns of the table of trials that are compared."""
+COUNTED: Final = (*Fate, *COUNTS)
 """The figures that are compared with the untouched copy."""
 TIMED: Final = tuple(f"{measure.value}_{name}_us" for measure in Measure for name in QUANTILES)
 
@@ -311,6 +314,33 @@ def _missed(context: PlantContext) -> LedgerCopy:
     return context.ledger.without("reads", context.sample().reads)
 
 
+def _read_and_lost(context: PlantContext) -> LedgerCopy:
+    """Let the consumer receive further copies, behind the end of the log that survived."""
+    reads = context.ledger.tables["reads"].take(pa.array(context.sample().reads))
+    ends = context.ledger.record.end_offsets
+    offsets = [
+        ends[partition] + number for number, partition in enumerate(reads["partition"].to_pylist())
+    ]
+    return context.ledger.appended("reads", _replace_column(reads, "offset", offsets))
+
+
+def _read_in_conflict(context: PlantContext) -> LedgerCopy:
+    """Let a second consumer receive other records at the places of some records."""
+    *sample, other = context.sample(RECORDS + 1).reads
+    reads = context.ledger.tables["reads"]
+    again = reads.take(pa.array(sample))
+    for name in ("producer", "seq", "intended_ns"):
+        again = _replace_column(again, name, [reads[name][int(other)].as_py()] * RECORDS)
+    return context.ledger.appended(
+        "reads", _replace_column(again, "consumer", [SECOND_CONSUMER] * RECORDS)
+    )
+
+
+def _replace_column(table: pa.Table, name: str, values: list[int]) -> pa.Table:
+    column = table.schema.field(name)
+    return table.set_column(table.schema.names.index(name), column, pa.array(values, column.type))
+
+
 def _redelivered(context: PlantContext) -> LedgerCopy:
     """Read some records again, after all others."""
     again = context.ledger.tables["reads"].take(pa.array(context.sample().reads))
@@ -345,18 +375,20 @@ def _all_quantiles_later(measure: Measure) -> Figures:
 
 
 K: Final = RECORDS
+SECOND_CONSUMER: Final = 999
+"""The number of a consumer that no trial has."""
 PLANTS: Final = (
     Plant(
         "lost",
         f"{K} acknowledged records removed from the log",
         _lost,
-        {Fate.DELIVERED_ONCE: -K, Fate.LOST: K},
+        {Fate.DELIVERED_ONCE: -K, Fate.LOST: K, READ_LOST: K},
     ),
     Plant(
         "truncated",
         f"a partition's log truncated by {K} records",
         _truncated,
-        {Fate.DELIVERED_ONCE: -K, Fate.LOST: K},
+        {Fate.DELIVERED_ONCE: -K, Fate.LOST: K, READ_LOST: K},
     ),
     Plant(
         "duplicated",
@@ -371,7 +403,7 @@ PLANTS: Final = (
         "corrupt",
         f"the checksum of {K} records invalidated",
         _corrupt,
-        {Fate.DELIVERED_ONCE: -K, Fate.LOST: K, Fate.CORRUPT: K},
+        {Fate.DELIVERED_ONCE: -K, Fate.LOST: K, Fate.CORRUPT: K, READ_LOST: K},
     ),
     Plant("phantom", f"{K} records of another origin appended", _phantom, {Fate.PHANTOM: K}),
     Plant(
@@ -384,7 +416,7 @@ PLANTS: Final = (
         "unknown-absent",
         f"{K} records timed out and removed from the log",
         _unknown_absent,
-        {Fate.DELIVERED_ONCE: -K, Fate.UNKNOWN_ABSENT: K},
+        {Fate.DELIVERED_ONCE: -K, Fate.UNKNOWN_ABSENT: K, READ_LOST: K},
     ),
     Plant(
         "rejected-present",
@@ -396,10 +428,22 @@ PLANTS: Final = (
         "rejected",
         f"{K} records rejected and removed from the log",
         _rejected,
-        {Fate.DELIVERED_ONCE: -K, Fate.REJECTED: K},
+        {Fate.DELIVERED_ONCE: -K, Fate.REJECTED: K, READ_LOST: K},
     ),
     Plant("missed", f"the reads of {K} records removed", _missed, {MISSED: K}),
     Plant("redelivered", f"{K} records read a second time", _redelivered, {REDELIVERED: K}),
+    Plant(
+        "read-and-lost",
+        f"{K} records received behind the end of the log",
+        _read_and_lost,
+        {READ_LOST: K},
+    ),
+    Plant(
+        "read-in-conflict",
+        f"{K} records received by a second consumer at the offsets of others",
+        _read_in_conflict,
+        {READ_LOST: K, READ_CONFLICT: K},
+    ),
     Plant(
         "slower",
         f"every acknowledgement {LATER_US // 1000} ms later",

@@ -79,6 +79,14 @@ class TrialFacts(Frozen):
     """Records with more than one copy."""
     reordered: int | None = None
     """Records whose first copy is after a record that was sent later."""
+    lost_reads: int | None = None
+    """Records that a consumer received and the log lacks; `None`: no read can be judged."""
+    conflicting_reads: int | None = None
+    """Received records of an offset at which another one was received; `None`: none compared."""
+    compacted: int | None = None
+    """Records that compaction removed; `None`: the topic is not compacted."""
+    lost_values: int | None = None
+    """Absent acknowledged records without a later one of their key; `None`: not compacted."""
     atomicity_violations: int | None = None
     """Partly visible transactions, plus visible records of transactions that did not commit.
 
@@ -92,6 +100,11 @@ class TrialFacts(Frozen):
     """Whether every partition that stopped accepting records accepted them before the heal.
 
     `None` also without a fault.
+    """
+    readable_before_heal: bool | None = None
+    """Whether the consumer received before the heal what the partitions acknowledged meanwhile.
+
+    `None` also if nothing was acknowledged that it could have received.
     """
     generator_late: bool | None = None
     """Whether the load generator fell behind its schedule."""
@@ -130,8 +143,14 @@ VIOLATION_TEXT: Final[Mapping[Guarantee, str]] = {
     Guarantee.NO_ACKED_LOSS: "acknowledged records were lost",
     Guarantee.NO_DUPLICATES: "records were stored more than once",
     Guarantee.ORDER: "records were stored out of order",
+    Guarantee.NO_READ_LOSS: "records that consumers had received were lost",
+    Guarantee.CONSUMERS_AGREE: "consumers received different records at one offset",
+    Guarantee.LAST_VALUE_KEPT: "acknowledged records were absent without a later one of their key",
     Guarantee.ATOMICITY: "transactions were visible in part, or without being committed",
     Guarantee.AVAILABILITY: "partitions were unavailable until the fault was healed",
+    Guarantee.READ_AVAILABILITY: (
+        "consumers did not receive acknowledged records until the fault was healed"
+    ),
     Guarantee.NO_MISSED_RECORDS: "records were committed that no member of the group processed",
     Guarantee.NO_REPROCESSING: "the group processed records more than once",
 }
@@ -247,8 +266,13 @@ def _shows_violation(guarantee: Guarantee, trial: TrialFacts) -> bool | None:
     """Return whether a trial shows a violation; `None`: it is inconclusive."""
     if guarantee is Guarantee.NO_ACKED_LOSS:
         return shows_loss(trial.lost)
-    if guarantee is Guarantee.AVAILABILITY:
-        return None if trial.recovered_before_heal is None else not trial.recovered_before_heal
+    if guarantee in {Guarantee.AVAILABILITY, Guarantee.READ_AVAILABILITY}:
+        available = (
+            trial.recovered_before_heal
+            if guarantee is Guarantee.AVAILABILITY
+            else trial.readable_before_heal
+        )
+        return None if available is None else not available
     count = _violation_counts(trial)[guarantee]
     return None if count is None else count > 0
 
@@ -258,10 +282,18 @@ def _violation_counts(trial: TrialFacts) -> Mapping[Guarantee, int | None]:
     return {
         Guarantee.NO_DUPLICATES: trial.duplicated,
         Guarantee.ORDER: trial.reordered,
+        Guarantee.NO_READ_LOSS: trial.lost_reads,
+        Guarantee.CONSUMERS_AGREE: trial.conflicting_reads,
+        Guarantee.LAST_VALUE_KEPT: _lost_values(trial),
         Guarantee.ATOMICITY: trial.atomicity_violations,
         Guarantee.NO_MISSED_RECORDS: trial.group_missed,
         Guarantee.NO_REPROCESSING: trial.group_repeated,
     }
+
+
+def _lost_values(trial: TrialFacts) -> int | None:
+    """Return the lost values; `None` if compaction removed nothing, so that nothing was tested."""
+    return trial.lost_values if trial.compacted or trial.lost_values else None
 
 
 def shows_loss(lost: tuple[int, int] | None) -> bool | None:
@@ -326,6 +358,13 @@ def _inconclusive_trials(case: _Case) -> Iterator[str]:
         yield (
             "records of unknown outcome are absent, and any of them may have been acknowledged "
             f"({absent})"
+        )
+    elif case.guarantee is Guarantee.LAST_VALUE_KEPT and all(
+        t.compacted == 0 for t in inconclusive
+    ):
+        yield (
+            f"compaction removed no record in {len(inconclusive)} of {len(sealed)} sealed "
+            f"{plural(len(sealed), 'trial')}: it was not tested there"
         )
     else:
         trials = f"{len(inconclusive)} of {len(sealed)} sealed {plural(len(sealed), 'trial')}"

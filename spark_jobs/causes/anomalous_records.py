@@ -11,6 +11,7 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from experiments.ledger.result_tables import Anomaly
 from spark_jobs.io.arrays import LogRows, UnitArrays
@@ -66,6 +67,8 @@ class SuspectRecords:
     """Rows of the log; of `spark_jobs.measures.order.reordered_rows`."""
     redelivered: IntColumn
     """Reads; of `spark_jobs.measures.reads.redelivered_rows`."""
+    lost_values: IntColumn
+    """Records; of `spark_jobs.measures.compaction.compacted_records`."""
 
 
 def anomalous_records(unit: UnitArrays, suspects: SuspectRecords) -> pa.Table:
@@ -84,7 +87,10 @@ def anomalous_records(unit: UnitArrays, suspects: SuspectRecords) -> pa.Table:
     }
     if suspects.missed is not None:
         by_kind[Anomaly.MISSED] = suspects.missed
-    records = {kind: np.flatnonzero(found) for kind, found in by_kind.items()}
+    records: dict[Anomaly, IntColumn] = {
+        **{kind: np.flatnonzero(found) for kind, found in by_kind.items()},
+        Anomaly.VALUE_LOST: suspects.lost_values,
+    }
     several = np.flatnonzero(copies > 1)
     lookup = _Lookup.of(unit, np.concatenate([several, *records.values()]))
     found = [lookup.records(kind, numbers) for kind, numbers in records.items()]
@@ -245,6 +251,29 @@ def _anomaly_table(
         ),
     )
     return pa.table(columns, schema=ANOMALOUS_RECORDS)
+
+
+def anomalous_reads(kind: Anomaly, reads: pa.Table, chosen: BoolColumn) -> pa.Table:
+    """Return anomalies of what consumers received, of the schema `ANOMALOUS_RECORDS`.
+
+    Records of the copiers' output have no place, because that is one of another topic.
+
+    Args:
+        kind: the kind of all of them.
+        reads: of the schema `spark_jobs.measures.consumed.UNCONFIRMED`, of the entire trial.
+        chosen: which of them.
+    """
+    rows = reads.filter(pa.array(chosen))
+    columns = {
+        "kind": pa.array([kind.value]).take(pa.array(np.zeros(len(rows), np.int64))),
+        **{name: rows[name] for name in ("producer", "seq", "at_ns", "sent_ns")},
+        **{
+            name: pc.if_else(rows["of_output"], pa.scalar(None, rows[name].type), rows[name])
+            for name in ("partition", "offset")
+        },
+        "first_offset": pa.nulls(len(rows), pa.int64()),
+    }
+    return pa.table([columns[name] for name in ANOMALOUS_RECORDS.names], schema=ANOMALOUS_RECORDS)
 
 
 def appended_ranges(log: LogRows) -> pa.Table:

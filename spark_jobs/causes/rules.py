@@ -31,6 +31,13 @@ NULL: Final = -1
 _MAX_SEQ: Final = int(np.iinfo(np.int64).max)
 """Greater than every sequence number."""
 _RESENT_KINDS: Final = (Anomaly.DUPLICATED, Anomaly.REORDERED, Anomaly.REJECTED_PRESENT)
+_LOST_KINDS: Final = (
+    Anomaly.LOST,
+    Anomaly.READ_LOST,
+    Anomaly.READ_CONFLICT,
+    Anomaly.VALUE_LOST,
+)
+"""Records that were in a log, at the offset that the anomaly has, and are not there any more."""
 _REQUEST_FAILURES: Final = ("timed_out", "disconnected")
 
 IntColumn = NDArray[np.int64]
@@ -113,7 +120,7 @@ def _topic_deleted(rows: AnomalyColumns, evidence: TrialEvidence) -> Iterator[Ru
     one existed. A record without an offset (acks=0) was never acknowledged by a broker: if it was
     sent after the deletion was requested, there may have been no topic at all.
     """
-    lost = rows.has_kind(Anomaly.LOST) & (rows.at_ns != NULL)
+    lost = rows.has_kind(*_LOST_KINDS) & (rows.at_ns != NULL)
     deletions = evidence.partition_events(None, TOPIC_DELETED)
     recreations = evidence.partition_events(None, TOPIC_RECREATED)
     for deleted, recreated in zip(deletions, recreations, strict=False):
@@ -133,7 +140,7 @@ def _log_truncated(
     does not yet know that it was replaced continues to acknowledge (acks=1), and truncates its log
     once it learns.
     """
-    lost = rows.has_kind(Anomaly.LOST)  # a record without offset (NULL) is below every truncation
+    lost = rows.has_kind(*_LOST_KINDS)  # a record without offset (NULL) is below every truncation
     for led in reversed(leaderships):
         for truncation in truncations:
             if (
@@ -163,7 +170,7 @@ def _beyond_epoch_end(
     """
     leaderships, ranges = evidence.leaderships(partition), evidence.epoch_ranges(partition)
     lost, led_by = (
-        rows.has_kind(Anomaly.LOST),
+        rows.has_kind(*_LOST_KINDS),
         interval_index([led.since_ns for led in leaderships], rows.at_ns),
     )
     for number, led in enumerate(leaderships):

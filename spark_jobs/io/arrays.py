@@ -104,6 +104,20 @@ class LogRows:
 
 
 @dataclass(frozen=True)
+class HiddenRows:
+    """The log's rows that are not visible to a `read_committed` consumer, in any order."""
+
+    record: IntColumn
+    """`NO_NUMBER`: corrupt, or without an id."""
+    partition: IntColumn
+    offset: IntColumn
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self.record)
+
+
+@dataclass(frozen=True)
 class Reads:
     """What consumers received, by the time of receipt."""
 
@@ -133,6 +147,8 @@ class OutputRows:
     """The rows of the copiers' output, in any order."""
 
     record: IntColumn
+    partition: IntColumn
+    offset: IntColumn
     intact: BoolColumn
     visible: BoolColumn
 
@@ -169,8 +185,7 @@ class UnitArrays:
     ids: RecordIds
     attempts: Attempts
     log: LogRows
-    hidden_rows: int
-    """How many rows of the log are not visible to a `read_committed` consumer."""
+    hidden: HiddenRows
     reads: Reads
     output: OutputRows | None = None
     sent: SentFields | None = None
@@ -181,8 +196,9 @@ def to_arrays(rows: UnitRows) -> UnitArrays:
     """Return a unit's rows as arrays. Outcomes are those of the delivery reports."""
     attempts, log = rows.columns["attempts"], rows.columns["log"]
     visible = in_order(where(log, log["visible"]), "partition", "offset")
+    hidden = where(log, ~log["visible"])
     reads = in_order(rows.columns["reads"], "received_ns")
-    named = {**rows.columns, "log": visible, "reads": reads}
+    named = {**rows.columns, "log": visible, "hidden": hidden, "reads": reads}
     ids, numbers = _number_records({name: _Ids.of(columns) for name, columns in named.items()})
     return UnitArrays(
         rows,
@@ -211,7 +227,7 @@ def to_arrays(rows: UnitRows) -> UnitArrays:
             leader_epoch=visible["leader_epoch"],
             timestamp_ms=visible.get("timestamp_ms"),
         ),
-        len(log["visible"]) - len(visible["visible"]),
+        HiddenRows(numbers["hidden"], hidden["partition"], hidden["offset"]),
         Reads(
             record=numbers["reads"],
             consumer=reads["consumer"],
@@ -232,7 +248,13 @@ def _output(named: Mapping[str, Columns], numbers: Mapping[str, IntColumn]) -> O
     if OUTPUT not in named:
         return None
     columns = named[OUTPUT]
-    return OutputRows(numbers[OUTPUT], columns["intact"], columns["visible"])
+    return OutputRows(
+        numbers[OUTPUT],
+        columns["partition"],
+        columns["offset"],
+        columns["intact"],
+        columns["visible"],
+    )
 
 
 def _sent(named: Mapping[str, Columns], numbers: Mapping[str, IntColumn]) -> SentFields | None:

@@ -60,7 +60,7 @@ _COLUMNS: Final = {
         *("consumer", "partition", "offset", "producer"),
         *("seq", "intended_ns", "received_ns"),
     ),
-    OUTPUT: ("producer", "seq", "intact", "visible"),
+    OUTPUT: ("partition", "offset", "producer", "seq", "intact", "visible"),
 }
 """The columns of large tables that the measures of every trial need."""
 
@@ -124,8 +124,8 @@ class UnitRows:
 def split(ledgers: Sequence[Ledger], unit_records: int = UNIT_RECORDS) -> list[Unit]:
     """Return the units of all trials, the largest first.
 
-    A trial whose keys or replays are measured is one unit, whatever its size: these measures
-    compare a record with others of any sequence number.
+    A trial whose keys or replays are measured, or whose topic is compacted, is one unit, whatever
+    its size: these measures compare a record with others of any sequence number.
     """
     units = chain.from_iterable(_split_trial(ledger, unit_records) for ledger in ledgers)
     return sorted(units, key=lambda unit: unit.records, reverse=True)
@@ -134,7 +134,7 @@ def split(ledgers: Sequence[Ledger], unit_records: int = UNIT_RECORDS) -> list[U
 def _split_trial(ledger: Ledger, unit_records: int) -> Iterator[Unit]:
     record = ledger.record
     count = -(-max(ledger.attempts_rows, ledger.log_rows, ledger.reads_rows) // unit_records)
-    if count <= 1 or record.keying is not None or record.replays:
+    if count <= 1 or record.keying is not None or record.compacted or record.replays:
         yield Unit(ledger)
         return
     records = max((producer.records for producer in record.producers), default=0)
@@ -215,7 +215,8 @@ def _columns(name: str, unit: Unit) -> list[str]:
     columns = list(_COLUMNS.get(name, _SCHEMAS[name].names))
     has_keys = unit.ledger.record.keying is not None
     if name == "attempts":
-        columns += ["key"] * has_keys + ["transaction"] * bool(unit.ledger.transactions_rows)
+        columns += ["key"] * (has_keys or unit.ledger.record.compacted)
+        columns += ["transaction"] * bool(unit.ledger.transactions_rows)
     if name == "log":
         columns += ["timestamp_ms"] * has_keys
     return columns

@@ -223,6 +223,44 @@ def gap_rows(answers: AnswersBySide, record: TrialRecord) -> Iterator[Mapping[st
         }
 
 
+def reader_rows(answers: AnswersBySide, record: TrialRecord) -> Iterator[Mapping[str, Any]]:
+    """Yield a trial's rows of `READERS`, without trial_id; times are exact to a millisecond.
+
+    Args:
+        answers: of a trial whose concurrent consumer reads what its producers write.
+        record: the trial's; without a healed fault there are no rows.
+    """
+    begin_ns, heal_ns = record.phases.fault_begin_ns, record.phases.fault_end_ns
+    if begin_ns is None or heal_ns is None:
+        return
+    for (partition, side), acknowledged in answers.items():
+        if side is not Side.PRODUCER or not acknowledged.records:
+            continue
+        read = answers.get((partition, Side.CONSUMER))
+        last_read_ns = None if read is None else _latest_before(read, heal_ns)
+        unread_ns = _earliest_after(acknowledged, NULL if last_read_ns is None else last_read_ns)
+        yield {
+            "partition": partition,
+            "last_read_ns": last_read_ns,
+            "unread_since_ns": None if unread_ns is None or unread_ns >= heal_ns else unread_ns,
+            "acked_in_fault": (_latest_before(acknowledged, heal_ns) or begin_ns) > begin_ns,
+        }
+
+
+def _latest_before(answers: Answers, at_ns: int) -> int | None:
+    """Return the last answer before a time; `None`: there is none."""
+    times = np.concatenate([answers.first_ns, answers.last_ns])
+    earlier = times[times < at_ns]
+    return int(earlier.max()) if len(earlier) else None
+
+
+def _earliest_after(answers: Answers, at_ns: int) -> int | None:
+    """Return the first answer after a time; `None`: there is none."""
+    times = np.concatenate([answers.first_ns, answers.last_ns])
+    later = times[times > at_ns]
+    return int(later.min()) if len(later) else None
+
+
 def unavailable_ns(
     record: TrialRecord, attempts: int, gaps: Sequence[Mapping[str, Any]]
 ) -> int | None:

@@ -27,6 +27,9 @@ _COUNTED_BY: Final = {
     Anomaly.CORRUPT: "corrupt_copies",
     Anomaly.MISSED: "missed_records",
     Anomaly.REDELIVERED: "redelivered_reads",
+    Anomaly.READ_LOST: "lost_reads",
+    Anomaly.READ_CONFLICT: "conflicting_reads",
+    Anomaly.VALUE_LOST: "lost_value_records",
 }
 """The column of `TRIALS` that counts each kind of anomaly.
 

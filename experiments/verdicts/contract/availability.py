@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from experiments.verdicts.contract.circumstances import Circumstances
 from experiments.verdicts.contract.guarantees import (
     ACKS,
     KIP_516,
@@ -20,17 +21,21 @@ from experiments.verdicts.contract.guarantees import (
     not_guaranteed,
 )
 
+
+def has_no_outage(circumstances: Circumstances) -> bool:
+    """Return whether no node fails: no fault, or a single one of consumers or stored bytes."""
+    fault = circumstances.fault
+    return fault.kind == "none" or (
+        (fault.corrupts_records or fault.interrupts_member)
+        and fault.parts == 1
+        and circumstances.max_dead_replicas == 0
+    )
+
+
 RULES: Final = (
     not_guaranteed(
         "no fault, or a single fault that affects only consumers or only stored bytes",
-        lambda c: (
-            c.fault.kind == "none"
-            or (
-                (c.fault.corrupts_records or c.fault.interrupts_member)
-                and c.fault.parts == 1
-                and c.max_dead_replicas == 0
-            )
-        ),
+        has_no_outage,
         "no node fails, so there is no outage that could end before a heal",
         REPLICATION,
     ),

@@ -20,10 +20,18 @@ class Guarantee(StrEnum):
     """A record is in the log once."""
     ORDER = "order"
     """The records of a producer are in a partition's log in the order in which they were sent."""
+    NO_READ_LOSS = "no-read-loss"
+    """A record that a consumer received stays in the log, at the offset where it was received."""
+    CONSUMERS_AGREE = "consumers-agree"
+    """Consumers that receive a record at one partition and offset receive the same record."""
+    LAST_VALUE_KEPT = "last-value-kept"
+    """Compaction removes an acknowledged record only if the log keeps a later one of its key."""
     ATOMICITY = "atomicity"
     """A `read_committed` consumer receives all of a committed transaction, and nothing else."""
     AVAILABILITY = "availability"
     """The partition accepts records again before the fault is healed."""
+    READ_AVAILABILITY = "read-availability"
+    """A consumer receives what the partition acknowledges before the fault is healed."""
     NO_MISSED_RECORDS = "no-missed-records"
     """A record that the consumer group committed past was processed by one of its members."""
     NO_REPROCESSING = "no-reprocessing"
@@ -31,9 +39,15 @@ class Guarantee(StrEnum):
 
 
 CONDITIONAL_GUARANTEES: Final = frozenset(
-    {Guarantee.ATOMICITY, Guarantee.NO_MISSED_RECORDS, Guarantee.NO_REPROCESSING}
+    {
+        Guarantee.ATOMICITY,
+        Guarantee.CONSUMERS_AGREE,
+        Guarantee.LAST_VALUE_KEPT,
+        Guarantee.NO_MISSED_RECORDS,
+        Guarantee.NO_REPROCESSING,
+    }
 )
-"""Guarantees that apply only to cells with transactions or with a consumer group."""
+"""Guarantees that apply only to cells with transactions, a consumer group or a compacted topic."""
 
 
 class ContractClause(Frozen):
@@ -125,6 +139,7 @@ KIP: Final = "https://cwiki.apache.org/confluence/display/KAFKA/KIP-"
 ACKS: Final = f"{DOCUMENTATION}producerconfigs_acks"
 MAX_IN_FLIGHT: Final = f"{DOCUMENTATION}producerconfigs_max.in.flight.requests.per.connection"
 IDEMPOTENCE: Final = f"{DOCUMENTATION}producerconfigs_enable.idempotence"
+COMPACTION: Final = f"{DOCUMENTATION}compaction"
 CLEANUP: Final = f"{DOCUMENTATION}topicconfigs_cleanup.policy"
 RETENTION: Final = f"{DOCUMENTATION}topicconfigs_retention.ms"
 FLUSH: Final = f"{DOCUMENTATION}topicconfigs_flush.messages"
@@ -144,6 +159,11 @@ KIP_101: Final = (
 KIP_106: Final = f"{KIP}106+-+Change+Default+unclean.leader.election.enabled+from+True+to+False"
 KIP_447: Final = f"{KIP}447%3A+Producer+scalability+for+exactly+once+semantics"
 KIP_497: Final = f"{KIP}497%3A+Add+inter-broker+API+to+alter+ISR"
+JIRA: Final = "https://issues.apache.org/jira/browse/KAFKA-"
+"""Followed by the number of an issue of Kafka."""
+KAFKA_15583: Final = f"{JIRA}15583"
+"""The high watermark advances only while the ISR has min.insync.replicas, from Kafka 3.7 on."""
+KIP_320: Final = f"{KIP}320%3A+Allow+fetchers+to+detect+and+handle+log+truncation"
 KIP_516: Final = f"{KIP}516%3A+Topic+Identifiers"
 KIP_595: Final = f"{KIP}595%3A+A+Raft+Protocol+for+the+Metadata+Quorum"
 KIP_631: Final = f"{KIP}631%3A+The+Quorum-based+Kafka+Controller"
@@ -158,8 +178,6 @@ LIBRDKAFKA: Final = "https://github.com/confluentinc/librdkafka/blob/v2.15.0/src
 LIBRDKAFKA_PRODUCE_ERROR: Final = f"{LIBRDKAFKA}rdkafka_request.c#L4447"
 """`rd_kafka_handle_Produce_error`: after NOT_LEADER_OR_FOLLOWER it moves the batch back to the
 partition's queue by `rd_kafka_toppar_retry_msgq` with `incr_retry=0`."""
-JIRA: Final = "https://issues.apache.org/jira/browse/KAFKA-"
-"""Followed by the number of an issue of Kafka's."""
 KAFKA_17754: Final = f"{JIRA}17754"
 """A delayed EndTxn may decide a later transaction: aborted reads, lost writes."""
 ZOOKEEPER_GUIDE: Final = (

@@ -13,13 +13,17 @@ from typing import Final
 
 from experiments.verdicts.contract import (
     availability,
+    compaction,
+    consumed,
     duplicates_and_order,
     loss,
+    read_availability,
     transactions_and_groups,
 )
 from experiments.verdicts.contract.circumstances import Circumstances
 from experiments.verdicts.contract.guarantees import (
     DOCUMENTATION,
+    JIRA,
     KIP,
     LIBRDKAFKA,
     ZOOKEEPER_GUIDE,
@@ -32,8 +36,12 @@ RULES: Final[Mapping[Guarantee, tuple[Rule, ...]]] = {
     Guarantee.NO_ACKED_LOSS: loss.RULES,
     Guarantee.NO_DUPLICATES: duplicates_and_order.DUPLICATE_RULES,
     Guarantee.ORDER: duplicates_and_order.ORDER_RULES,
+    Guarantee.NO_READ_LOSS: consumed.READ_LOSS_RULES,
+    Guarantee.CONSUMERS_AGREE: consumed.AGREEMENT_RULES,
+    Guarantee.LAST_VALUE_KEPT: compaction.RULES,
     Guarantee.ATOMICITY: transactions_and_groups.ATOMICITY_RULES,
     Guarantee.AVAILABILITY: availability.RULES,
+    Guarantee.READ_AVAILABILITY: read_availability.RULES,
     Guarantee.NO_MISSED_RECORDS: transactions_and_groups.MISSED_RULES,
     Guarantee.NO_REPROCESSING: transactions_and_groups.REPROCESSING_RULES,
 }
@@ -46,11 +54,14 @@ def clauses_of(circumstances: Circumstances) -> tuple[ContractClause, ...]:
     """Return what is guaranteed to a cell and what is not, in the order of `Guarantee`.
 
     Cells without transactions have no clause on atomicity; cells without a consumer group have
-    none on what a group processes.
+    none on what a group processes, or on whether its members and the concurrent consumer agree;
+    cells without compaction have none on last values.
     """
     has_group = circumstances.consumers > 0
     applies = {
         Guarantee.ATOMICITY: circumstances.transactional,
+        Guarantee.CONSUMERS_AGREE: has_group,
+        Guarantee.LAST_VALUE_KEPT: circumstances.compacted,
         Guarantee.NO_MISSED_RECORDS: has_group,
         Guarantee.NO_REPROCESSING: has_group,
     }
@@ -101,6 +112,8 @@ def _source_name(source: str) -> str:
         return f"KIP-{source.removeprefix(KIP).split('+')[0].removesuffix('%3A')}"
     if source.startswith(LIBRDKAFKA):
         return f"librdkafka, {source.removeprefix(LIBRDKAFKA).split('#')[0]}"
+    if source.startswith(JIRA):
+        return f"KAFKA-{source.removeprefix(JIRA)}"
     if source == ZOOKEEPER_GUIDE:
         return "ZooKeeper Administrator's Guide"
     return source.removeprefix(DOCUMENTATION)

@@ -388,6 +388,7 @@ def play(history: History, trial_id: str = "000-history") -> PlantedTrial:
         simulation.phases(),
         cell=cell,
         partitions=INITIAL_PARTITIONS,
+        isolation="read_committed" if len(history) % 2 else "read_uncommitted",
     )
     return replace(
         trial, events=simulation.events, epochs=epochs, transactions=simulation.transactions

@@ -54,6 +54,11 @@ REFUSED: Cell = {
 }
 _NS = 1_000_000_000
 UNCONDITIONAL = [guarantee for guarantee in Guarantee if guarantee not in CONDITIONAL_GUARANTEES]
+WHATEVER_ACKS_IS = (
+    Guarantee.AVAILABILITY,
+    Guarantee.NO_READ_LOSS,
+    Guarantee.READ_AVAILABILITY,
+)
 
 
 @dataclass(frozen=True)
@@ -369,7 +374,7 @@ def _cell(truth: Truth, trials: Sequence[TrialResult]) -> CellResult:
 
 
 def _is_guaranteed(truth: Truth, guarantee: Guarantee) -> bool:
-    return guarantee is Guarantee.AVAILABILITY or (
+    return guarantee in WHATEVER_ACKS_IS or (
         truth.cell["acks"] == "all"
         and (guarantee is not Guarantee.NO_DUPLICATES or truth.cell["enable.idempotence"] is True)
     )

@@ -20,6 +20,11 @@ from support.reference.anomalies import (
     missed_ids,
     reordered_rows,
 )
+from support.reference.consumed import (
+    compaction_counts,
+    consumed_anomalies,
+    consumed_counts,
+)
 from support.reference.groups import group_counts
 from support.reference.transactions import as_read_committed, transaction_counts
 
@@ -47,6 +52,10 @@ COUNTS = (
     "reordered_records",
     "missed_records",
     "redelivered_reads",
+    "lost_reads",
+    "conflicting_reads",
+    "compacted_records",
+    "lost_value_records",
     "group_missed_records",
     "group_redelivered_reads",
     "committed_transactions",
@@ -96,14 +105,20 @@ def plain_result(stored: PlantedTrial) -> PlainTrial:
     }
     return PlainTrial(
         fates=_fates(trial),
-        counts={**_counts(trial), **transaction_counts(stored), **_unavailability(stored)},
+        counts={
+            **_counts(trial),
+            **consumed_counts(stored),
+            **compaction_counts(trial),
+            **transaction_counts(stored),
+            **_unavailability(stored),
+        },
         latencies={part: _figures(sorted(values)) for part, values in latencies.items()},
         histogram=dict(
             Counter((*part, *_bucket(us)) for part, values in latencies.items() for us in values)
         ),
         timeline=_timeline(trial),
         gaps=_gaps(stored),
-        anomalies=anomalies(trial),
+        anomalies=anomalies(trial) + consumed_anomalies(stored),
     )
 
 

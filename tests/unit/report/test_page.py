@@ -301,7 +301,7 @@ def test_a_cell_with_void_trials_only_is_unknown() -> None:
     data = measured_sweep([SAFE, WITHOUT_FAULT], void=[f"000-{repeat:06d}" for repeat in range(5)])
     text = ParsedPage(render_page(data)).text
     assert "no trial was sealed" in text
-    assert "4 verdicts are unknown." in text
+    assert "6 verdicts are unknown." in text
 
 
 def test_a_single_trial_has_a_page() -> None:
@@ -362,7 +362,7 @@ def test_the_command_writes_the_page_of_an_unmeasured_sweep(
     result = ackbench("report", sweep.sweep_id)
     assert (result.exit_code, result.stdout) == (0, f"{sweep.report}\n")
     text = ParsedPage(sweep.report.read_text()).text
-    assert "1 verdict is unknown." in text
+    assert "2 verdicts are unknown." in text
     assert "not measured 000-abcdef" in text
     assert "not run 001-abcdef" in text
 

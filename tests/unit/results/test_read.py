@@ -400,7 +400,7 @@ def test_a_violation_names_its_trials(sweep: SweepFolder) -> None:
         sweep,
         {"000-planned": {"attempted_records": 9, "lost_low_records": 2, "lost_high_records": 2}},
     )
-    loss, duplicates, _, _ = read_results(sweep).cells[0].judgements
+    loss, duplicates, *_ = read_results(sweep).cells[0].judgements
     assert (loss.verdict, loss.trials, loss.records_total) == (
         Verdict.VIOLATED,
         ("000-planned",),

@@ -243,6 +243,8 @@ def _trials_without_anomalies(sweep: SweepFolder) -> list[dict[str, object]]:
             "reordered_records": 0,
             "missed_records": 0,
             "redelivered_reads": 0,
+            "lost_reads": 0,
+            "conflicting_reads": None,
         }
         for trial in trials
     ]

@@ -88,6 +88,8 @@ def test_a_trial_adds_up_its_fates(measured: Measure) -> None:
         "reordered_records": 0,
         "missed_records": None,
         "group_missed_records": None,
+        "compacted_records": None,
+        "lost_value_records": None,
     }
 
 

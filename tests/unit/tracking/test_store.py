@@ -182,10 +182,12 @@ def test_the_summary_has_the_verdicts_and_the_results_of_the_controls(
         "verdict/no-acked-loss": "UNKNOWN 1",
         "verdict/no-duplicates": "NOT GUARANTEED 1",
         "verdict/order": "NOT GUARANTEED 1",
+        "verdict/no-read-loss": "UNKNOWN 1",
         "verdict/availability": "NOT GUARANTEED 1",
+        "verdict/read-availability": "NOT GUARANTEED 1",
     }
     assert "control (no fault): none was run" in summary.data.tags["controls"]
-    assert summary.data.metrics["verdict/unknown"] == 1
+    assert summary.data.metrics["verdict/unknown"] == 2
 
 
 def test_shares_and_their_bounds_are_metrics_of_the_summary() -> None:

@@ -42,6 +42,10 @@ def _clean(trial_id: str) -> TrialFacts:
         "lost": (0, 0),
         "duplicated": 0,
         "reordered": 0,
+        "lost_reads": 0,
+        "conflicting_reads": 0,
+        "compacted": 9,
+        "lost_values": 0,
         "atomicity_violations": 0,
         "group_missed": 0,
         "group_repeated": 0,
@@ -52,6 +56,7 @@ def _clean(trial_id: str) -> TrialFacts:
             "status": Status.SEALED,
             **none,
             "recovered_before_heal": True,
+            "readable_before_heal": True,
             "generator_late": False,
         }
     )
@@ -69,8 +74,12 @@ def _violating(guarantee: Guarantee, trial_id: str) -> TrialFacts:
         Guarantee.NO_ACKED_LOSS: {"lost": (1, 1)},
         Guarantee.NO_DUPLICATES: {"duplicated": 1},
         Guarantee.ORDER: {"reordered": 1},
+        Guarantee.NO_READ_LOSS: {"lost_reads": 1},
+        Guarantee.CONSUMERS_AGREE: {"conflicting_reads": 1},
+        Guarantee.LAST_VALUE_KEPT: {"lost_values": 1},
         Guarantee.ATOMICITY: {"atomicity_violations": 1},
         Guarantee.AVAILABILITY: {"recovered_before_heal": False},
+        Guarantee.READ_AVAILABILITY: {"readable_before_heal": False},
         Guarantee.NO_MISSED_RECORDS: {"group_missed": 1},
         Guarantee.NO_REPROCESSING: {"group_repeated": 1},
     }
@@ -411,12 +420,44 @@ def _facts(
         lost=st.sampled_from(lost),
         duplicated=count,
         reordered=count,
+        lost_reads=count,
+        conflicting_reads=count,
+        compacted=count,
+        lost_values=count,
         atomicity_violations=count,
         group_missed=count,
         group_repeated=count,
         recovered_before_heal=st.sampled_from(
             [None if value is None else value == 0 for value in counts]
         ),
+        readable_before_heal=st.sampled_from(
+            [None if value is None else value == 0 for value in counts]
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("compacted", "lost", "verdict"),
+    [
+        (0, 0, Verdict.UNKNOWN),
+        (None, None, Verdict.UNKNOWN),
+        (1, 0, Verdict.HELD),
+        (0, 1, Verdict.VIOLATED),
+    ],
+)
+def test_last_values_are_kept_only_if_compaction_removed_something(
+    compacted: int | None, lost: int | None, verdict: Verdict
+) -> None:
+    """A topic whose cleaner never ran tests nothing; a lost value is a violation in any case."""
+    trial = _clean("000-a").model_copy(update={"compacted": compacted, "lost_values": lost})
+    assert _judge_one(Guarantee.LAST_VALUE_KEPT, trial).verdict is verdict
+
+
+def test_a_trial_in_which_compaction_removed_nothing_says_so() -> None:
+    """Instead of "not measurable"."""
+    trial = _clean("000-a").model_copy(update={"compacted": 0})
+    assert _judge_one(Guarantee.LAST_VALUE_KEPT, trial, _clean("001-b")).reasons[-1] == (
+        "compaction removed no record in 1 of 2 sealed trials: it was not tested there"
     )
 
 

@@ -156,7 +156,7 @@ def test_rows_are_sorted_whatever_their_order_in_the_file(random: Random) -> Non
         random.sample(reads, len(reads)),
     )
     visible = [row for row in log if row.visible]
-    assert unit.hidden_rows == len(log) - len(visible)
+    assert len(unit.hidden) == len(log) - len(visible)
     assert unit.log.record.tolist() == [row.seq for row in visible]
     assert unit.log.offset.tolist() == [row.offset for row in visible]
     assert unit.reads.record.tolist() == list(range(6))

@@ -1,0 +1,58 @@
+"""The rules for last-value-kept, which applies to compacted topics. The first match decides.
+
+"Log compaction ensures that Kafka will always retain at least the last known value for each message
+key within the log of data for a single topic partition." So an acknowledged record that is absent
+needs a later one of its key. Order within a key is that of no-duplicates and order: the cleaner
+never reorders records, and never changes an offset. Tombstones, which stay for
+delete.retention.ms, are not tested: no load writes a record without a value.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from experiments.verdicts.contract import loss
+from experiments.verdicts.contract.circumstances import Circumstances
+from experiments.verdicts.contract.guarantees import (
+    CLEANUP,
+    COMPACTION,
+    REPLICATION,
+    RETENTION,
+    guaranteed,
+    not_guaranteed,
+)
+
+
+def _would_lose_without_compaction(circumstances: Circumstances) -> bool:
+    uncompacted = circumstances.model_copy(update={"compacted": False})
+    return not loss.guarantees_no_loss(uncompacted)
+
+
+RULES: Final = (
+    not_guaranteed(
+        "the topic is not compacted",
+        lambda c: not c.compacted,
+        "no record replaces another one",
+        CLEANUP,
+    ),
+    not_guaranteed(
+        "records are retained for less than an hour, or up to a number of bytes",
+        lambda c: c.expires,
+        "with cleanup.policy=compact,delete the broker also deletes old segments, with the last "
+        "values in them",
+        RETENTION,
+    ),
+    not_guaranteed(
+        "no-acked-loss would not be guaranteed without compaction",
+        _would_lose_without_compaction,
+        "the last value of a key may be lost like any acknowledged record",
+        REPLICATION,
+    ),
+    guaranteed(
+        "anything else",
+        lambda _c: True,
+        "the cleaner keeps the record with the highest offset of each key, and acknowledged "
+        "records stay in the log until it replaces them",
+        COMPACTION,
+    ),
+)

@@ -1,0 +1,132 @@
+"""The rules for no-read-loss and consumers-agree: what consumers received stays as it was.
+
+"Only committed messages are ever given out to the consumer" (Kafka's design page), whatever acks
+is: a leader returns records below the high watermark only. It advances once the entire ISR has a
+record, and from Kafka 3.7 on only while the ISR has min.insync.replicas or all replicas
+(KAFKA-15583, `Partition.maybeIncrementLeaderHW`). So what a consumer received is on as many in-sync
+replicas as a record that acks=all acknowledges, and is as safe. The first match decides.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from experiments.verdicts.contract.circumstances import Circumstances
+from experiments.verdicts.contract.guarantees import (
+    CLEANUP,
+    KAFKA_15583,
+    KIP_106,
+    KIP_497,
+    KIP_516,
+    LOG,
+    REPLICATION,
+    RETENTION,
+    UNCLEAN_ELECTION,
+    guaranteed,
+    not_guaranteed,
+)
+
+
+def replicas_of_received(circumstances: Circumstances) -> int:
+    """Return the smallest number of in-sync replicas that have a record when a consumer gets it."""
+    return min(circumstances.min_insync_replicas, circumstances.replication_factor)
+
+
+def _all_may_die(circumstances: Circumstances) -> bool:
+    return circumstances.max_dead_replicas >= replicas_of_received(circumstances)
+
+
+_REMOVED: Final = (
+    not_guaranteed(
+        "the topic is compacted",
+        lambda c: c.compacted,
+        "of records with the same key, compaction keeps only the last, whether or not a consumer "
+        "received the others",
+        CLEANUP,
+    ),
+    not_guaranteed(
+        "records are retained for less than an hour, or up to a number of bytes",
+        lambda c: c.expires,
+        "the broker deletes old segments, whether or not a consumer received their records",
+        RETENTION,
+    ),
+)
+"""What removes records, and never puts another one at their offset."""
+
+_REPLACED: Final = (
+    not_guaranteed(
+        "the topic is deleted",
+        lambda c: c.fault.deletes_topic,
+        "a topic that is created again under the same name is another topic, and its offsets begin "
+        "at 0 again",
+        KIP_516,
+    ),
+    guaranteed(
+        "no fault",
+        lambda c: c.fault.kind == "none",
+        "only committed records are returned to consumers, and no replica fails",
+        REPLICATION,
+    ),
+    not_guaranteed(
+        "a fault that the contract does not know",
+        lambda c: not c.fault.known,
+        "it may stop all replicas at once or change stored data, and no guarantee covers that",
+        UNCLEAN_ELECTION,
+    ),
+    not_guaranteed(
+        "bytes of a stored record change on the leader",
+        lambda c: c.fault.corrupts_records,
+        "the final read gets the changed bytes, which no process repairs",
+        LOG,
+    ),
+    guaranteed(
+        "the fault affects no partition leader",
+        lambda c: not c.fault.may_affect_leader,
+        "the leader has every record that it returned, and stays alive",
+        REPLICATION,
+    ),
+    not_guaranteed(
+        "unclean.leader.election.enable=true, or an unclean election is requested",
+        lambda c: c.unclean_election or c.fault.forces_unclean_election,
+        "a replica that was not in sync may become the leader and lack committed records; the "
+        "others truncate their logs to match, and the offsets are used again",
+        KIP_106,
+    ),
+    guaranteed(
+        "nodes are isolated from each other, and none is dead",
+        lambda c: c.only_isolation,
+        "a leader that cannot reach the controllers cannot remove a replica from the ISR, so its "
+        "high watermark stays where it is; and the next leader was in the ISR",
+        KIP_497,
+    ),
+    guaranteed(
+        "fewer replicas dead at once than min.insync.replicas (at most all replicas), whatever "
+        "acks is",
+        lambda c: not _all_may_die(c),
+        "the high watermark advances only while min.insync.replicas are in sync, so at least as "
+        "many have what a consumer received; one of them stays alive, and only an in-sync replica "
+        "may become the leader",
+        KAFKA_15583,
+        "at most {c.max_dead_replicas} dead at once; min.insync.replicas {c.min_insync_replicas}, "
+        "{c.replication_factor} replicas",
+    ),
+    not_guaranteed(
+        "all in-sync replicas may be dead at once, and lose what they had stored",
+        lambda c: c.fault.power_loss or c.fault.loses_synced_data,
+        "the record is committed on the in-sync replicas alone, and may be written to no disk",
+        UNCLEAN_ELECTION,
+    ),
+    not_guaranteed(
+        "all in-sync replicas may be dead at once, with disks and operating systems intact",
+        lambda _c: True,
+        "the ISR may have shrunk to the replicas that die, where the guarantee ends; the page "
+        "cache outlives the process, so the records are expected back",
+        UNCLEAN_ELECTION,
+        "up to {c.max_dead_replicas} dead at once; min.insync.replicas {c.min_insync_replicas}, "
+        "{c.replication_factor} replicas",
+    ),
+)
+"""What may put another record at an offset that a consumer has received."""
+
+READ_LOSS_RULES: Final = (*_REMOVED, *_REPLACED)
+AGREEMENT_RULES: Final = _REPLACED

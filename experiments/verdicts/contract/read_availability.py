@@ -1,0 +1,85 @@
+"""The rules for read-availability: consumers receive what is acknowledged, before the heal.
+
+Availability for writers and for readers are two promises. A leader returns a record once the entire
+ISR has it, and only while the ISR has min.insync.replicas (the high watermark, KAFKA-15583), so it
+may acknowledge records with acks=1 and hide them until other replicas are back. Consumers therefore
+need what a write with acks=all needs. The first match decides.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from experiments.verdicts.contract import availability
+from experiments.verdicts.contract.circumstances import Circumstances
+from experiments.verdicts.contract.guarantees import (
+    ACKS,
+    ISOLATION,
+    KAFKA_15583,
+    REPLICATION,
+    guaranteed,
+    not_guaranteed,
+)
+
+
+def _may_be_unavailable(circumstances: Circumstances) -> bool:
+    """Return whether a write with acks=all may not be possible before the heal."""
+    with_acks_all = circumstances.model_copy(update={"acks": "all"})
+    return not next(rule for rule in availability.RULES if rule.when(with_acks_all)).guaranteed
+
+
+RULES: Final = (
+    not_guaranteed(
+        "no fault, or a single fault that affects only consumers or only stored bytes",
+        availability.has_no_outage,
+        "no node fails, so there is no outage that could end before a heal",
+        REPLICATION,
+    ),
+    not_guaranteed(
+        "acks=0",
+        lambda c: c.acks == "0",
+        "no acknowledgement tells which records a consumer should have received",
+        ACKS,
+    ),
+    not_guaranteed(
+        "copiers",
+        lambda c: c.copy_workload,
+        "the concurrent consumer reads the copiers' output, not what the producers write",
+        REPLICATION,
+    ),
+    not_guaranteed(
+        "transactions",
+        lambda c: c.transactional,
+        "read_committed consumers wait for the end of every open transaction, up to "
+        "transaction.timeout.ms",
+        ISOLATION,
+    ),
+    not_guaranteed(
+        "availability would not be guaranteed with acks=all",
+        _may_be_unavailable,
+        "a leader returns records below the high watermark, which advances only while "
+        "min.insync.replicas are in sync, and once all of these have the record: consumers need "
+        "what a write with acks=all needs, whatever acks is",
+        KAFKA_15583,
+        "{c.max_dead_replicas} of {c.replication_factor} replicas dead; min.insync.replicas "
+        "{c.min_insync_replicas}",
+    ),
+    not_guaranteed(
+        "a node that may lead is paused or isolated",
+        lambda c: (
+            (c.fault.nodes_paused > 0 or c.fault.nodes_isolated > 0) and c.fault.may_affect_leader
+        ),
+        "the consumer's connection to it stays open, so the consumer learns of another leader only "
+        "when its own request times out (socket.timeout.ms; Java: request.timeout.ms)",
+        REPLICATION,
+    ),
+    guaranteed(
+        "anything else",
+        lambda _c: True,
+        "enough replicas are alive for the high watermark to advance after a short failover, and "
+        "the fault lasts longer than that",
+        KAFKA_15583,
+        "failover takes up to {c.failover_ms:g} ms, the heal comes after "
+        "{c.fault.heals_after_ms:g} ms",
+    ),
+)

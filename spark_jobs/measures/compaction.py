@@ -1,0 +1,95 @@
+"""Compacted topics: acknowledged records that compaction removed, and lost values.
+
+    superseded(r) = the log has a record of r's key that is behind r in its partition, or that r's
+                    producer sent later
+    compacted     = |{ acknowledged records with a key, absent and superseded }|
+    lost_value    = |{ acknowledged records with a key, absent and not superseded }|
+
+Compaction removes a record only if the log keeps a later one of the same key ("at least the last
+known value for each message key"). So an absent record that no later one supersedes was lost. A
+later record supersedes whatever its outcome is: what the log has, a consumer of the topic receives.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from spark_jobs.io.arrays import Attempts, LogRows
+from spark_jobs.io.columns import ACKED_CODE, NO_NUMBER, NULL, IntColumn
+from spark_jobs.measures.fates import RecordFates
+from spark_jobs.measures.order import stream_numbers
+
+
+@dataclass(frozen=True)
+class CompactedRecords:
+    """The acknowledged records with a key that are not in the log of a compacted topic."""
+
+    removed: IntColumn
+    """Records that a later one of their key supersedes."""
+    lost_values: IntColumn
+    """Records that no later one supersedes."""
+
+
+def compacted_records(attempts: Attempts, log: LogRows, fates: RecordFates) -> CompactedRecords:
+    """Return the acknowledged records that are not in the log, by whether compaction explains it.
+
+    Args:
+        attempts: of the entire trial, with keys and the outcomes as an application sees them.
+        log: the visible rows.
+        fates: of all records.
+    """
+    none = np.empty(0, np.int64)
+    if attempts.key is None:
+        return CompactedRecords(none, none)
+    absent = np.flatnonzero(
+        (attempts.key != NULL)
+        & (attempts.outcome == ACKED_CODE)
+        & (fates.copies[attempts.record] == 0)
+    )
+    if not len(absent):
+        return CompactedRecords(none, none)
+    attempt_of = np.full(len(fates.copies) + 1, NO_NUMBER)
+    attempt_of[attempts.record] = np.arange(len(attempts))
+    stored = attempt_of[log.record]  # a row without an id has the last one, which is `NO_NUMBER`
+    rows = np.flatnonzero(stored != NO_NUMBER)
+    stored = stored[rows]
+    behind = _is_below_highest(
+        (attempts.key[absent], attempts.partition[absent]),
+        attempts.offset[absent],
+        (attempts.key[stored], log.partition[rows]),
+        log.offset[rows],
+    )
+    sent_before = _is_below_highest(
+        (attempts.key[absent], attempts.producer[absent]),
+        attempts.seq[absent],
+        (attempts.key[stored], attempts.producer[stored]),
+        attempts.seq[stored],
+    )
+    superseded = (behind & (attempts.offset[absent] != NULL)) | sent_before
+    records = attempts.record[absent]
+    return CompactedRecords(records[superseded], records[~superseded])
+
+
+def _is_below_highest(
+    keys: tuple[IntColumn, ...],
+    values: IntColumn,
+    stored_keys: tuple[IntColumn, ...],
+    stored_values: IntColumn,
+) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Return which values are below the highest stored value with the same keys."""
+    both = (np.concatenate(pair) for pair in zip(keys, stored_keys, strict=True))
+    stream = np.unique(stream_numbers(*both), return_inverse=True)[1]
+    highest = np.full(len(stream), NULL)
+    np.maximum.at(highest, stream[len(values) :], stored_values)
+    below: np.ndarray[tuple[int], np.dtype[np.bool_]] = values < highest[stream[: len(values)]]
+    return below
+
+
+def compaction_columns(found: CompactedRecords | None) -> dict[str, int | None]:
+    """Return a trial's columns of `TRIALS`; null if its topic is not compacted."""
+    return {
+        "compacted_records": None if found is None else len(found.removed),
+        "lost_value_records": None if found is None else len(found.lost_values),
+    }
