@@ -224,6 +224,22 @@ def _figures(data: ReportData, cell: CellResult) -> Iterator[tuple[str, str]]:
     yield "longest gap", estimate_text(cell.outage_ms)
 
 
+def partitions_note(cells: Sequence[CellResult]) -> str | None:
+    """Return what figures of cells with different numbers of partitions have in common.
+
+    Returns:
+        None: all cells that were run have the same number of partitions.
+    """
+    counts = {cell.cell.get("partitions") for cell in cells if cell.refused is None}
+    if len(counts) < 2:  # noqa: PLR2004 - cells differ from two on
+        return None
+    return (
+        "The cells differ in the number of partitions. The longest gap of a trial is that of the "
+        "partition that waited longest, so with more partitions it is a maximum over more of them; "
+        "a latency is that of the records of all partitions together, the slowest included."
+    )
+
+
 def _counts(
     heads: Mapping[str, str], counts: CopyCounts | TransactionCounts | None
 ) -> Iterator[tuple[str, str]]:

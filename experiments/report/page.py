@@ -11,7 +11,12 @@ from experiments.ledger.record import Status
 from experiments.lessons.shortened import describe_shortened
 from experiments.messages.phrases import one_line
 from experiments.report.answer import compute_answer
-from experiments.report.cell_tables import cell_views, figure_table, shown_guarantees
+from experiments.report.cell_tables import (
+    cell_views,
+    figure_table,
+    partitions_note,
+    shown_guarantees,
+)
 from experiments.report.changes import changes_view
 from experiments.report.charts import draw_charts
 from experiments.report.data import ReportData, read_report_data
@@ -229,6 +234,7 @@ def _template_values(data: ReportData) -> dict[str, Any]:
         "guarantees": tuple(GUARANTEE_NAMES[guarantee] for guarantee in shown_guarantees(data)),
         "cells": cells,
         "figures": figure_table(cells),
+        "partitions_note": partitions_note(run),
         "charts": draw_charts(data),
         "changes": changes_view(data),
         "trials": trials_by_cell(data),

@@ -49,6 +49,12 @@ def test_an_undecided_required_part_is_never_supported_in_part(
     assert found in {Conclusion.INCONCLUSIVE, Conclusion.REFUTED}
 
 
+def test_a_claim_is_not_limited_unless_it_is_said() -> None:
+    """A case outside of the criterion is named by the finding."""
+    assert conclude([Outcome.NOT_MET]) is Conclusion.SUPPORTED
+    assert conclude([Outcome.NOT_MET], limited=True) is Conclusion.PARTLY_SUPPORTED
+
+
 def test_a_single_refuting_observation_needs_no_further_trials() -> None:
     """An absence needs enough trials."""
     assert outcome(met=True, measured=False) is Outcome.MET

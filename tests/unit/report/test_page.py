@@ -408,3 +408,28 @@ def test_the_planted_sweep_has_the_expected_truth() -> None:
     assert [truth.cell["acks"] for truth in TRUTHS] == ["all", "all", 1, "all"]
     assert sum(LOSING.lost) == 7819
     assert sum(DUPLICATING.copies) == 9237
+
+
+def test_a_gap_over_several_numbers_of_partitions_is_called_a_maximum() -> None:
+    """The note stands at each table and chart that compares them, and nowhere else."""
+    more = replace(SAFE, cell={**SAFE.cell, "partitions": 1000})
+    note = "with more partitions it is a maximum over more of them"
+    text = ParsedPage(render_page(measured_sweep([SAFE, more, WITHOUT_FAULT]))).text
+    assert text.count(note) == 4
+    assert note not in ParsedPage(render_page(measured_sweep([SAFE, WITHOUT_FAULT]))).text
+
+
+def test_the_page_says_what_its_construction_decides_and_what_is_shortened() -> None:
+    """A sweep whose plan has neither has no such line."""
+    data = measured_sweep([SAFE, WITHOUT_FAULT])
+    trials = tuple(
+        trial.model_copy(update={"producer": {**trial.producer, "socket.timeout.ms": "1000"}})
+        for trial in data.plan.trials
+    )
+    planned = data.plan.model_copy(
+        update={"construction": "The followers are paused.", "trials": trials}
+    )
+    text = ParsedPage(render_page(replace(data, plan=planned))).text
+    assert "What the construction decides: The followers are paused." in text
+    assert "socket.timeout.ms 1" in text
+    assert "What the construction decides" not in ParsedPage(render_page(data)).text
