@@ -291,7 +291,7 @@ CASES: list[tuple[Guarantee, int, dict[str, Any]]] = [
     ),
     (MISSED, 2, {"consumers": 2, "fault": LEADER_POWER_LOSS}),
     (MISSED, 2, {"consumers": 2, "fault": LEADER_POWER_LOSS, "flush_messages": 2}),
-    (MISSED, 7, {"consumers": 2, "fault": LEADER_POWER_LOSS, "flush_messages": 1}),
+    (MISSED, 9, {"consumers": 2, "fault": LEADER_POWER_LOSS, "flush_messages": 1}),
     (MISSED, 5, {"consumers": 2, "auto_offset_reset": "latest", "fault": PARTITIONS_RAISED}),
     (MISSED, 9, {"consumers": 2, "fault": PARTITIONS_RAISED}),
     (MISSED, 9, {"consumers": 2, "auto_offset_reset": "latest", "fault": MEMBER_CRASH}),
