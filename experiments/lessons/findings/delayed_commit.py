@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from experiments.lessons.criterion import conclude, outcome
 from experiments.lessons.finding import (
     CLIENT_NAMES,
     MIN_TRIALS,
@@ -27,7 +28,9 @@ from experiments.verdicts.statistics import Share, describe_share
 FAULT: Final = "end-txn-delayed"
 REFUSES_LATE_REQUESTS: Final = frozenset({("java", 2)})
 """Client and level of `transaction.version` with which no transaction may be torn."""
-_VERSION: Final = re.compile(r"a relay held EndTxn v(?P<version>\d+)")
+_HELD: Final = re.compile(
+    r"a relay held EndTxn v(?P<version>\d+) .* answered with error (?P<error>\d+)"
+)
 _REMARK_BY_CONCLUSION: Final = {
     Conclusion.SUPPORTED: (
         "A transaction is atomic under a late commit only if brokers and client both speak "
@@ -62,15 +65,17 @@ class _Case:
 
     @property
     def request(self) -> str:
-        """The versions of the held requests: `EndTxn 1`."""
-        found = {
-            match["version"]
+        """The held requests and their answers: `EndTxn 5, answered with error 90`."""
+        held = [
+            match
             for trial in self.trials
             if trial.fault
             for sentence in trial.fault.evidence
-            if (match := _VERSION.match(sentence))
-        }
-        return f"EndTxn {format_list(sorted(found))}" if found else "EndTxn"
+            if (match := _HELD.match(sentence))
+        ]
+        versions, errors = (sorted({match[name] for match in held}) for name in _HELD.groupindex)
+        answer = "no error" if errors == ["0"] else f"error {format_list(errors)}"
+        return f"EndTxn {format_list(versions)}, answered with {answer}" if held else "EndTxn"
 
 
 def find(data: FindingInput) -> Finding:
@@ -115,10 +120,18 @@ def _violations(trial: TrialResult) -> int | None:
 
 
 def _conclusion(cases: Sequence[_Case], undisturbed: Share) -> Conclusion:
-    if undisturbed.seen or any(case.torn.seen for case in cases if not case.may_be_torn):
-        return Conclusion.REFUTED
-    if not cases or min(case.torn.of for case in cases) < MIN_TRIALS:
-        return Conclusion.INCONCLUSIVE
-    if not all(case.torn.seen for case in cases if case.may_be_torn):
-        return Conclusion.REFUTED
-    return Conclusion.SUPPORTED
+    torn = [case.torn for case in cases if case.may_be_torn]
+    kept = [case.torn for case in cases if not case.may_be_torn]
+    return conclude(
+        [
+            outcome(
+                met=any(share.seen for share in kept),
+                measured=bool(kept) and all(share.of >= MIN_TRIALS for share in kept),
+            ),
+            outcome(met=undisturbed.seen > 0, measured=undisturbed.of >= MIN_TRIALS),
+            outcome(
+                met=any(share.of >= MIN_TRIALS and not share.seen for share in torn),
+                measured=bool(torn) and all(share.of >= MIN_TRIALS for share in torn),
+            ),
+        ]
+    )

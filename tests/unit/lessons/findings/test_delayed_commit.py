@@ -21,7 +21,8 @@ def trial(client: str, level: int, fault: str, torn: int, aborted_visible: int =
     counts = TransactionCounts(
         committed=1, aborted=1, unknown=0, torn=torn, aborted_visible=aborted_visible
     )
-    evidence = (f"a relay held EndTxn v{version} to node 1, held for 1.00 s, delivered",)
+    held = f"a relay held EndTxn v{version} to node 1, held for 1.00 s, delivered in the next"
+    evidence = (f"{held} transaction, answered with error {90 if version == 5 else 0}: NAME",)
     return a_trial(
         {"client": client, "transaction.version": level, "fault": fault},
         transactions=counts,
@@ -47,10 +48,12 @@ def test_transactions_torn_except_with_java_and_transaction_version_2_support_th
     finding = found(EXPECTED)
     assert finding.conclusion is Conclusion.SUPPORTED
     assert (
-        "Java's client, transaction.version=2 (EndTxn 5): transactions were torn in 0 of 3 trials"
-        in finding.sentence
+        "Java's client, transaction.version=2 (EndTxn 5, answered with error 90): transactions were"
+        " torn in 0 of 3 trials" in finding.sentence
     )
-    assert "librdkafka, transaction.version=2 (EndTxn 1)" in finding.sentence
+    assert (
+        "librdkafka, transaction.version=2 (EndTxn 1, answered with no error)" in finding.sentence
+    )
     assert "Without a fault: 0 of 12 trials" in finding.sentence
 
 
