@@ -198,8 +198,8 @@ def _noticed_remark(cases: Sequence[_Case]) -> str:
     detected = [case.name for case in noticed if case.is_mostly_detection]
     if detected:
         remark += (
-            f" More than half of that time is detection, in {format_list(detected)}: the controller "
-            "fences a crashed broker only after broker.session.timeout.ms."
+            f" More than half of that time is detection, in {format_list(detected)}: the "
+            "controller fences a crashed broker only after broker.session.timeout.ms."
         )
     unnoticed = [case.name for case in enough if not case.is_noticed]
     if unnoticed:
