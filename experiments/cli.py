@@ -222,7 +222,7 @@ Examples:
 @click.option(
     "--quick",
     is_flag=True,
-    help="About an hour: 3 repeats and short cells; answers are less certain.",
+    help="About an hour: 3 repeats, short cells, few controls; answers are less certain.",
 )
 @click.option("--resume", metavar="TOUR", help="Resume an interrupted tour, or `newest`.")
 @click.option(

@@ -29,9 +29,9 @@ from infra.machine.home import Home
 QUICK_REPEATS: Final = MIN_TRIALS
 """Repeats of a quick tour: the fewest with which a claim can be supported or refuted."""
 QUICK_NOTE: Final = (
-    f"Quick tour: {QUICK_REPEATS} repeats per cell, and short cells. Something that happens in "
-    f"none of {QUICK_REPEATS} trials may still happen in most of all trials, and "
-    "the order of costs, which needs 6 pairs, cannot be decided."
+    f"Quick tour: {QUICK_REPEATS} repeats per cell, short cells, and controls in the first sweep "
+    f"only. Something that happens in none of {QUICK_REPEATS} trials may still happen in most of "
+    "all trials, and the order of costs, which needs 6 pairs, cannot be decided."
 )
 _RANGE: Final = re.compile(r"^(?P<first>[0-9]+)(?:-(?P<last>[0-9]+))?$")
 _TOUR_FILE: Final = "tour.json"
@@ -66,7 +66,10 @@ class Tour(Frozen):
     repeats: int | None = None
     """Repeats per cell; None: as each experiment sets them."""
     quick: bool = False
-    """Whether each experiment has `QUICK_REPEATS` repeats and the short cells of its claim."""
+    """Whether each experiment has `QUICK_REPEATS` repeats and the short cells of its claim.
+
+    Only the first one has controls, which test the harness.
+    """
     stops: tuple[TourStop, ...]
 
     def overrides(self, stop: TourStop) -> Overrides:
@@ -82,6 +85,7 @@ class Tour(Frozen):
         return Overrides(
             axes=experiment.claim.quick if experiment.claim else {},
             repeats=repeats or min(QUICK_REPEATS, experiment.repeats),
+            controls=None if stop.lesson == self.stops[0].lesson else False,
         )
 
     def retest(self, lessons: frozenset[int], repeats: int | None) -> Tour:

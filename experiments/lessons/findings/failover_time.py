@@ -195,11 +195,11 @@ def _noticed_remark(cases: Sequence[_Case]) -> str:
     enough = [case for case in cases if len(case.target_gaps) >= MIN_TRIALS]
     noticed = [case for case in enough if case.is_noticed]
     remark = f"Noticed at the median: {format_list([case.name for case in noticed])}."
-    detected = [case for case in noticed if case.is_mostly_detection]
-    if len(detected) == len(noticed):
+    detected = [case.name for case in noticed if case.is_mostly_detection]
+    if detected:
         remark += (
-            " More than half of that time is detection: the controller fences a crashed broker "
-            "only after broker.session.timeout.ms."
+            f" More than half of that time is detection, in {format_list(detected)}: the "
+            "controller fences a crashed broker only after broker.session.timeout.ms."
         )
     unnoticed = [case.name for case in enough if not case.is_noticed]
     if unnoticed:

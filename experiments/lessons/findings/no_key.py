@@ -184,7 +184,7 @@ def _overload_remark(strategies: Sequence[_Strategy]) -> str:
     )
     evenly = [strategy.name for strategy in choices if strategy not in over]
     if evenly:
-        remark += f" It had not with {format_list(evenly)}."
+        remark += f" Not so with {format_list(evenly)}."
     adaptive = {_is_adaptive(one.cell): one in over for one in choices if _ADAPTIVE in one.cell}
     if adaptive == {True: True, False: False}:
         remark += (

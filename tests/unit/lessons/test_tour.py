@@ -270,6 +270,7 @@ def test_a_quick_tour_has_few_repeats_and_short_cells() -> None:
     coordinators, deliveries = quick.stops
     assert quick.overrides(coordinators).axes == {"partitions": (1,)}
     assert [quick.overrides(stop).repeats for stop in quick.stops] == [3, 3]
+    assert [quick.overrides(stop).controls for stop in quick.stops] == [None, False]
     chosen = quick.retest(frozenset({7}), 9)
     assert chosen.overrides(chosen.stops[1]).repeats == 9
     usual = new_tour(frozenset({4}), None)

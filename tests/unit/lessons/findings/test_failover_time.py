@@ -49,9 +49,9 @@ def test_a_slow_crash_refutes_the_claim_although_a_shutdown_is_fast() -> None:
     assert finding.conclusion is Conclusion.REFUTED
     assert finding.remark == (
         "Noticed at the median: Leader crash (session timeout 9 s). More than half of that time "
-        "is detection: the controller fences a crashed broker only after "
-        "broker.session.timeout.ms. Less than a second at the median: Clean shutdown of the leader "
-        "(session timeout 9 s)."
+        "is detection, in Leader crash (session timeout 9 s): the controller fences a crashed "
+        "broker only after broker.session.timeout.ms. Less than a second at the median: Clean "
+        "shutdown of the leader (session timeout 9 s)."
     )
     assert (
         "Leader crash (session timeout 9 s): the partition acknowledged no record for 9.5 s "

@@ -84,7 +84,7 @@ def test_an_overload_over_the_entire_load_supports_the_claim() -> None:
     """The limit is 1.5 times the mean; the remark names no cause that was not compared."""
     finding = _found(total=1.5)
     assert finding.conclusion is Conclusion.SUPPORTED
-    assert "over the entire load: Java's client, no key, sticky. It had not with" in finding.remark
+    assert "over the entire load: Java's client, no key, sticky. Not so with" in finding.remark
     assert "cause" not in finding.remark
 
 
