@@ -86,9 +86,10 @@ CASES: list[tuple[Guarantee, int, dict[str, Any]]] = [
             )
         },
     ),
-    (READABLE, 7, {}),
-    (READABLE, 7, {"acks": "1"}),
-    (READABLE, 7, {"acks": "1", "fault": FOLLOWER_CRASH}),
+    (READABLE, 7, {"fault": LEADER_CRASH.model_copy(update={"heals_after_ms": 20_000})}),
+    (READABLE, 8, {"fault": LEADER_CRASH.model_copy(update={"heals_after_ms": 20_001})}),
+    (READABLE, 8, {"fault": FOLLOWER_CRASH}),
+    (READABLE, 8, {"acks": "1", "fault": FOLLOWER_CRASH}),
 ]
 
 
@@ -139,6 +140,7 @@ CIRCUMSTANCES = st.builds(
     st.sampled_from(
         [
             *(BIT_FLIP, FOLLOWER_CRASH, FOLLOWERS_THROTTLED, ISR_SHRUNK, LEADER_CRASH),
+            LEADER_CRASH.model_copy(update={"heals_after_ms": 90_000}),
             *(LEADER_ISOLATED, LEADER_PAUSE, MEMBER_CRASH, NO_FAULT, POWER_LOSS_ALL),
             *(REASSIGNMENT, UNKNOWN_FAULT, RECREATED, UNCLEAN),
         ]
