@@ -1,7 +1,7 @@
 """Kafka's Java producer with transactions, in a program of ackbench's own.
 
 Kafka's tools jar has no producer that reports both its records and its transactions (see
-`docs/decisions/0024`). `TransactionalProducer.java` is Kafka's `KafkaProducer` with the schedule of
+`docs/decisions/0025`). `TransactionalProducer.java` is Kafka's `KafkaProducer` with the schedule of
 librdkafka's transactional producer, and with the options and reports of VerifiableProducer.
 """
 
