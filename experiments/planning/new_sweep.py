@@ -14,11 +14,11 @@ from experiments.planning.catalog import load_experiment
 from experiments.planning.experiment import Experiment
 from experiments.planning.overrides import Overrides, apply_overrides
 from experiments.planning.planner import plan
-from experiments.planning.power import power_remarks
 from experiments.planning.properties.extraction import ensure_version_known
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.lookup import new_sweep_id
 from experiments.sweep.plan import Plan
+from experiments.verdicts.power import power_remarks
 from infra.cluster.setup import ensure_kafka_ready
 from infra.errors import InputError
 from infra.kafka.jars import unverified_checksums

@@ -98,17 +98,17 @@ def test_controllers_are_dedicated_nodes_except_of_a_single_broker() -> None:
 def test_a_machine_without_the_memory_for_dedicated_controllers_gets_combined_nodes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever plans the sweep is told; a number of controllers that was asked for is kept."""
-    file, home, told = tmp_path / "small.yaml", Home(tmp_path / "home"), list[str]()
+    """A notice says so; a number of controllers that was asked for is kept."""
+    file, home, notices = tmp_path / "small.yaml", Home(tmp_path / "home"), list[str]()
     monkeypatch.setattr(new_sweep_module, "this_machine", lambda _folder: SMALL_MACHINE)
     file.write_text(yaml.safe_dump({**BASE, "controllers": 3}))
     with pytest.raises(MachineError, match=r"GiB of memory and 4\.0 GiB are free"):
         new_sweep(home, str(file))
 
     file.write_text(yaml.safe_dump(BASE))
-    sweep = new_sweep(home, str(file), notify=told.append)
+    sweep = new_sweep(home, str(file), notify=notices.append)
     assert sweep.plan().trials[0].cluster.controllers == 0
-    assert told[0] == (
+    assert notices[0] == (
         "This machine has not enough memory for dedicated controllers: each broker is also a "
         "controller (combined mode)."
     )

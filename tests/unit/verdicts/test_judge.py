@@ -338,6 +338,13 @@ def test_an_observed_loss_is_a_violation_without_a_positive_control() -> None:
     )
 
 
+def test_one_failed_control_is_enough_to_distrust_a_sweep() -> None:
+    """A control that was not measured has not failed."""
+    assert HarnessCheck(control_clean=False, positive_control_lost=True).failed
+    assert HarnessCheck(control_clean=True, positive_control_lost=False).failed
+    assert not HarnessCheck(control_clean=True).failed
+
+
 @pytest.mark.parametrize("guarantee", Guarantee)
 def test_what_held_says_whether_the_sweep_shows_that_it_would_see_a_violation(
     guarantee: Guarantee,

@@ -1,7 +1,7 @@
 """What a planned sweep cannot show: guarantees of which no planned trial may show a violation.
 
 A guarantee that held is worth as much as the sweep's ability to see a violation of it
-(`docs/contract.md`, Power). The user is told before the trials run, with what would help. Pure.
+(`docs/contract.md`, Power). The user sees it before the trials run, with what would help. Pure.
 """
 
 from __future__ import annotations

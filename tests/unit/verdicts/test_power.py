@@ -8,7 +8,7 @@ from support.fakes.client_rules import RULES
 
 from experiments.planning.experiment import parse_experiment
 from experiments.planning.planner import plan
-from experiments.planning.power import power_remarks
+from experiments.verdicts.power import power_remarks
 
 
 def remarks(axes: Any, **changes: Any) -> tuple[str, ...]:
@@ -24,7 +24,7 @@ def remarks(axes: Any, **changes: Any) -> tuple[str, ...]:
     return power_remarks(plan(parse_experiment(small | changes, "small.yaml"), "small-1", RULES))
 
 
-def test_a_sweep_with_idempotence_alone_is_told_which_cells_could_show_its_power() -> None:
+def test_a_sweep_with_idempotence_alone_names_the_cells_that_could_show_its_power() -> None:
     """The added positive control shows loss; nothing shows duplicates or order."""
     (remark,) = remarks({"enable.idempotence": True})
     assert remark == (
@@ -39,7 +39,7 @@ def test_cells_without_the_guarantee_show_its_power() -> None:
     assert remarks({"enable.idempotence": [False, True]}) == ()
 
 
-def test_too_few_trials_are_told_the_repeats_that_are_enough() -> None:
+def test_too_few_trials_name_the_repeats_that_are_enough() -> None:
     """One trial may miss what happens in every other one; the positive control must lose."""
     (remark,) = remarks({"enable.idempotence": [False, True]}, repeats=1)
     assert remark == (
@@ -55,7 +55,7 @@ def test_without_controls_nothing_shows_that_a_loss_would_be_detected() -> None:
     assert "the positive control, which this sweep omits, could show it" in remark
 
 
-def test_a_sweep_that_asks_about_nothing_is_told_nothing() -> None:
+def test_a_sweep_that_asks_about_nothing_has_no_remark() -> None:
     """Without a fault no guarantee is tested, and without a guarantee none can hold."""
     assert remarks({"fault": "none", "enable.idempotence": True}) == ()
     assert remarks({"acks": 1, "enable.idempotence": False, "min.insync.replicas": 1}) == ()
