@@ -24,7 +24,10 @@ REMEDIES: Final[Mapping[Guarantee, str]] = {
     Guarantee.NO_ACKED_LOSS: "the positive control, which this sweep omits,",
     Guarantee.NO_DUPLICATES: "cells with enable.idempotence=false under the same fault",
     Guarantee.ORDER: "cells with enable.idempotence=false under the same fault",
+    Guarantee.NO_READ_LOSS: "cells with the fault unclean-election",
+    Guarantee.CONSUMERS_AGREE: "cells with the fault unclean-election",
     Guarantee.AVAILABILITY: "cells with replication.factor=1 under the same fault",
+    Guarantee.READ_AVAILABILITY: "cells with replication.factor=1 under the same fault",
     Guarantee.NO_MISSED_RECORDS: "cells with workload.commits=before",
     Guarantee.NO_REPROCESSING: "cells with workload.commits=after",
 }
