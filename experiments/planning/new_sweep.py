@@ -64,14 +64,20 @@ def new_sweep(
     planned = plan_experiment(experiment, new_sweep_id(experiment.name), source=name_or_file)
     if experiment.cluster == "external":
         planned = _plan_on_external_cluster(experiment, planned, source=name_or_file)
-    elif experiment.controllers is None and not has_memory(planned, home):
+    combined = (
+        experiment.cluster == "local"
+        and experiment.controllers is None
+        and not has_memory(planned, home)
+    )
+    if combined:
         experiment = experiment.model_copy(update={"controllers": 0})
         planned = plan_experiment(experiment, planned.sweep_id, source=name_or_file)
-        (notify or _discard)(
+    check_machine(planned, home)
+    if notify and combined:
+        notify(
             "This machine has not enough memory for dedicated controllers: "
             "each broker is also a controller (combined mode)."
         )
-    check_machine(planned, home)
     if notify:
         for remark in power_remarks(planned):
             notify(remark)

@@ -58,6 +58,7 @@ def a_sweep(home: Home) -> SweepFolder:
         "replication.factor": (3,),
         "fault": ("none",),
         "enable.idempotence": (False,),
+        "broker.session.timeout.ms": (3500,),
     }
     sweep = new_sweep(home, "quick", Overrides(axes, controls=False))
     first = sweep.plan().trials[0]
@@ -241,6 +242,7 @@ def test_show_as_json_is_one_object(home: Home) -> None:
         "enable.idempotence",
         "replication.factor",
         "partitions",
+        "broker.session.timeout.ms",
         "fault",
     }
 

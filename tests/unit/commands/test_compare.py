@@ -130,8 +130,8 @@ def test_a_comparison_is_a_table_json_and_a_page(home: Path) -> None:
     data = json.loads(ackbench("compare", KEPT, BROKEN, "--json").stdout)
     assert "trials with loss" in printed
     assert data["cells"][0]["differences"][0]["difference"] == 1
-    assert "no-acked-loss: HELD became VIOLATED" in printed
-    assert "no-acked-loss: HELD became VIOLATED" in page.read_text()
+    assert "no-acked-loss: HELD, power not shown became VIOLATED" in printed
+    assert "no-acked-loss: HELD, power not shown became VIOLATED" in page.read_text()
 
 
 def test_an_unwritable_page_is_a_one_line_error(home: Path) -> None:
@@ -190,5 +190,5 @@ def test_a_comparison_within_a_sweep_is_a_table_json_and_a_page(home: Path) -> N
     assert "acks=1|all none" in printed
     assert "+100.0 points" in printed
     assert "effect" in printed
-    assert "no-acked-loss: HELD became VIOLATED" in printed
-    assert "no-acked-loss: HELD became VIOLATED" in page.read_text()
+    assert "no-acked-loss: HELD, power not shown became VIOLATED" in printed
+    assert "no-acked-loss: HELD, power not shown became VIOLATED" in page.read_text()

@@ -34,6 +34,8 @@ ONE_CELL = (
     "replication.factor=3",
     "--set",
     "partitions=1",
+    "--set",
+    "broker.session.timeout.ms=3500",
 )
 
 
