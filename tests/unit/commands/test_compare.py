@@ -190,5 +190,5 @@ def test_a_comparison_within_a_sweep_is_a_table_json_and_a_page(home: Path) -> N
     assert "acks=1|all none" in printed
     assert "+100.0 points" in printed
     assert "effect" in printed
-    assert "no-acked-loss: HELD, power not shown became VIOLATED" in printed
-    assert "no-acked-loss: HELD, power not shown became VIOLATED" in page.read_text()
+    assert "no-acked-loss: HELD became VIOLATED" in printed
+    assert "no-acked-loss: HELD became VIOLATED" in page.read_text()

@@ -132,7 +132,9 @@ def test_a_successful_run_exits_with_0(start: Start) -> None:
     code, _, err = command.wait()
 
     assert (code, command.sweep.pending()) == (0, ())
-    assert err == f"sweep {command.sweep.sweep_id}: 2 trials\n"
+    *remarks, last = err.splitlines()
+    assert last == f"sweep {command.sweep.sweep_id}: 2 trials"
+    assert all(remark.startswith("power: ") for remark in remarks)
 
 
 def test_repeats_are_added_until_the_intervals_are_narrow_enough(start: Start) -> None:

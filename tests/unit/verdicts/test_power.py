@@ -65,8 +65,8 @@ def test_a_sweep_that_asks_about_nothing_has_no_remark() -> None:
     assert remarks({"acks": 1, "enable.idempotence": False, "min.insync.replicas": 1}) == ()
 
 
-def test_the_remedy_of_a_read_loss_is_an_unclean_election() -> None:
-    """Without one, what a consumer received stays in the log."""
+def test_what_every_sweep_measures_needs_no_cell_that_violates_it() -> None:
+    """Damage that is planted into a copy of a sweep shows that read losses are seen."""
     experiment = parse_experiment(
         {
             "name": "small",
@@ -82,7 +82,4 @@ def test_the_remedy_of_a_read_loss_is_an_unclean_election() -> None:
         },
         "small.yaml",
     )
-    remark = next(
-        one for one in power_remarks(plan(experiment, "small-1", RULES)) if "no-read-loss" in one
-    )
-    assert "cells with the fault unclean-election could show it" in remark
+    assert not any("no-read-loss" in one for one in power_remarks(plan(experiment, "s-1", RULES)))
