@@ -274,8 +274,6 @@ READERS: Final = pa.schema(
         nullable("last_read_ns", pa.int64()),
         # The first acknowledgement after that read and before the heal; null: there was none.
         nullable("unread_since_ns", pa.int64()),
-        # Whether records were acknowledged between the begin of the fault and the heal.
-        required("acked_in_fault", pa.bool_()),
     ]
 )
 """One row per partition of a trial with a healed fault and a concurrent consumer of its topic."""

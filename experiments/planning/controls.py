@@ -33,6 +33,7 @@ PARTITIONS: Final = SettingPlace(Scope.STRUCTURE, "partitions")
 TRANSACTIONS: Final = SettingPlace(Scope.WORKLOAD, "transaction_records")
 ABORTS: Final = SettingPlace(Scope.WORKLOAD, "abort_every")
 MIN_ISR: Final = SettingPlace(Scope.TOPIC, "min.insync.replicas")
+CLEANUP: Final = SettingPlace(Scope.TOPIC, "cleanup.policy")
 
 
 @dataclass(frozen=True)
@@ -150,7 +151,11 @@ def _positive_control(first: ResolvedCell) -> _ControlRequirements:
     )
     values = {**crash, IDEMPOTENCE: False, PARTITIONS: 1, TRANSACTIONS: 0, ABORTS: 0}
     return _ControlRequirements(
-        Role.POSITIVE_CONTROL, values, min(replicas, 2), {REPLICAS: replicas, MIN_ISR: 1}
+        Role.POSITIVE_CONTROL,
+        values,
+        min(replicas, 2),
+        # Of a compacted topic, a later record of the same key explains every absent one.
+        {REPLICAS: replicas, MIN_ISR: 1, CLEANUP: "delete"},
     )
 
 
@@ -228,15 +233,15 @@ class _ControlBuilder:
             # Transactions need acks=all, which would not lose records.
             producer, workload = remove_transactions(settings.producer, settings.workload)
             settings = replace(settings, producer=producer, workload=workload)
-        min_isr = {
+        of_topic = {
             place.name: str(value)
             for place, value in requirements.added_values.items()
-            if place == MIN_ISR
+            if place == MIN_ISR or (place == CLEANUP and CLEANUP.name in settings.topic)
         }
         return replace(
             settings,
             cluster=cluster_for_fault(settings.cluster, fault),
-            topic={**settings.topic, **min_isr},
+            topic={**settings.topic, **of_topic},
             workload=_prolong(settings.workload, fault),
             fault=fault,
         )

@@ -60,8 +60,9 @@ def readable_before_heal(phases: Phases, readers: Sequence[Row], acks: str) -> b
     """Return whether the concurrent consumer received what was acknowledged, before the heal.
 
     A partition was not readable if an acknowledged record waited for a second or longer, and the
-    consumer still had received nothing more when the fault was healed. Acknowledgements that came
-    later than that before the heal tell nothing.
+    consumer still had received nothing more when the fault was healed. It was readable if the
+    consumer received a record in the last second before the heal. Otherwise nothing was
+    acknowledged that it could have received.
 
     Args:
         phases: the trial's.
@@ -84,8 +85,8 @@ def _is_readable(row: Row, begin_ns: int, heal_ns: int) -> bool | None:
     unread_since_ns, last_read_ns = row["unread_since_ns"], row["last_read_ns"]
     if unread_since_ns is not None and heal_ns - unread_since_ns >= MIN_OUTAGE_NS:
         return False
-    read_in_fault = last_read_ns is not None and last_read_ns > begin_ns
-    return True if read_in_fault and row["acked_in_fault"] else None
+    earliest_ns = max(begin_ns, heal_ns - MIN_OUTAGE_NS)
+    return True if last_read_ns is not None and last_read_ns > earliest_ns else None
 
 
 def refused_trial(refused: RefusedCell) -> TrialResult:

@@ -230,8 +230,8 @@ def reader_rows(answers: AnswersBySide, record: TrialRecord) -> Iterator[Mapping
         answers: of a trial whose concurrent consumer reads what its producers write.
         record: the trial's; without a healed fault there are no rows.
     """
-    begin_ns, heal_ns = record.phases.fault_begin_ns, record.phases.fault_end_ns
-    if begin_ns is None or heal_ns is None:
+    heal_ns = record.phases.fault_end_ns
+    if heal_ns is None:
         return
     for (partition, side), acknowledged in answers.items():
         if side is not Side.PRODUCER or not acknowledged.records:
@@ -243,7 +243,6 @@ def reader_rows(answers: AnswersBySide, record: TrialRecord) -> Iterator[Mapping
             "partition": partition,
             "last_read_ns": last_read_ns,
             "unread_since_ns": None if unread_ns is None or unread_ns >= heal_ns else unread_ns,
-            "acked_in_fault": (_latest_before(acknowledged, heal_ns) or begin_ns) > begin_ns,
         }
 
 

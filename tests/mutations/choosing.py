@@ -31,7 +31,12 @@ JUDGED_BY_HISTORIES: Final = (
     "pipeline",
 )
 """Modules whose mutants must fail on generated histories."""
-JUDGED_BY_BOTH: Final = ("causes.anomalous_records", "causes.explanations")
+JUDGED_BY_BOTH: Final = (
+    "measures.compaction",
+    "measures.consumed",
+    "causes.anomalous_records",
+    "causes.explanations",
+)
 """Modules that the plain loops judge in part; for the rest, their own planted cases must fail."""
 JUDGED_BY_CASES: Final = ("causes.evidence", "causes.rules", "causes.outages")
 """Modules that no history judges: their own planted cases must fail."""

@@ -16,6 +16,7 @@ from experiments.verdicts.contract.guarantees import (
     ACKS,
     ISOLATION,
     KAFKA_15583,
+    KIP_320,
     REPLICATION,
     guaranteed,
     not_guaranteed,
@@ -27,6 +28,15 @@ def _may_be_unavailable(circumstances: Circumstances) -> bool:
     with_acks_all = circumstances.model_copy(update={"acks": "all"})
     return not next(rule for rule in availability.RULES if rule.when(with_acks_all)).guaranteed
 
+
+CONSUMER_FAILOVER_MS: Final = 12_000
+"""How much longer than a producer a consumer may need to receive records from a new leader.
+
+librdkafka looks for leaders of brokers that are down once a second and may skip one response, and
+connects to a broker again after up to reconnect.backoff.max.ms (10 s). Then it validates its
+offset (KIP-320). Measured: 2.3 s after it had learned of the leader, when producers had been served
+for 2.7 s.
+"""
 
 RULES: Final = (
     not_guaranteed(
@@ -72,6 +82,18 @@ RULES: Final = (
         "the consumer's connection to it stays open, so the consumer learns of another leader only "
         "when its own request times out (socket.timeout.ms; Java: request.timeout.ms)",
         REPLICATION,
+    ),
+    not_guaranteed(
+        "the heal may come before the consumer's failover",
+        lambda c: (
+            c.fault.may_affect_leader
+            and c.fault.heals_after_ms <= c.failover_ms + CONSUMER_FAILOVER_MS
+        ),
+        "the fault may be healed before the consumer has learned of the new leader, connected to "
+        "it, and validated its offset there",
+        KIP_320,
+        "healed after {c.fault.heals_after_ms:g} ms; a producer's failover takes up to "
+        "{c.failover_ms:g} ms, a consumer's 12,000 ms longer",
     ),
     guaranteed(
         "anything else",

@@ -14,6 +14,7 @@ from experiments.planning.catalog import catalog_experiments, load_experiment
 from experiments.planning.experiment import parse_experiment
 from experiments.planning.planner import plan
 from experiments.sweep.plan import Plan, TrialSpec
+from experiments.verdicts.contract import Guarantee, circumstances_of, clauses_of
 
 CRASH_BEHIND = {"acks": 1, "fault": "leader-crash-behind"}
 NO_FAULT = {"acks": "all", "enable.idempotence": True, "fault": "none"}
@@ -276,3 +277,33 @@ def test_every_catalogue_entry_has_both_controls(name: str) -> None:
     assert in_role(made, Role.CONTROL)
     assert in_role(made, Role.POSITIVE_CONTROL)
     assert set(of_cell.values()) == {1}
+
+
+def test_the_positive_control_of_a_compacted_topic_is_not_compacted() -> None:
+    """A later record of the same key would explain each lost one; the control stays compacted."""
+    axes = {"acks": ["all"], "fault": "leader-crash"}
+    compacted = planned(axes, topic={"cleanup.policy": "compact"})
+    assert {role: in_role(compacted, role)[0].topic["cleanup.policy"] for role in Role} == {
+        Role.CELL: "compact",
+        Role.CONTROL: "compact",
+        Role.POSITIVE_CONTROL: "delete",
+    }
+    (positive,) = in_role(planned(axes), Role.POSITIVE_CONTROL)
+    assert "cleanup.policy" not in positive.topic
+
+
+def test_the_compaction_experiment_is_judged_on_last_values() -> None:
+    """They are promised with acks=all, and with acks=1 not under a crash."""
+    made = plan(load_experiment("compaction"), "compaction-1", RULES)
+    promised = {
+        (trial.producer["acks"], trial.fault.kind): clause.guaranteed
+        for trial in made.trials
+        for clause in clauses_of(circumstances_of(trial))
+        if clause.guarantee is Guarantee.LAST_VALUE_KEPT
+    }
+    assert promised == {
+        ("all", "none"): True,
+        ("all", "leader-crash"): True,
+        ("all", "follower-crash"): True,
+        ("1", "leader-crash"): False,
+    }

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from experiments.ledger.record import Phases
-from experiments.results.trials import recovered_before_heal
+from experiments.results.trials import readable_before_heal, recovered_before_heal
 
 S = 1_000_000_000
 FAULT = Phases(
@@ -61,3 +61,53 @@ def test_recovery_is_unknown_without_evidence(
 ) -> None:
     """No fault, no heal, no partition, or acks=0, where no broker acknowledges anything."""
     assert recovered_before_heal(phases, gaps, acks) is None
+
+
+def reader(last_read_s: float | None, unread_since_s: float | None) -> dict[str, Any]:
+    """Return a partition's row of `READERS`; times in seconds since the start of the load."""
+    return {
+        "last_read_ns": None if last_read_s is None else round(last_read_s * S),
+        "unread_since_ns": None if unread_since_s is None else round(unread_since_s * S),
+    }
+
+
+@pytest.mark.parametrize(
+    ("readers", "readable"),
+    [
+        ([reader(5.9, 5.95)], True),
+        ([reader(5.9, None)], True),
+        ([reader(2.1, 2.2)], False),
+        ([reader(None, 5)], False),
+        ([reader(5.9, None), reader(2.1, 3)], False),
+        ([reader(2.1, None)], None),
+        ([reader(2.1, 5.5)], None),
+        ([reader(5, None)], None),
+        ([reader(5.9, None), reader(2.1, None)], None),
+        ([reader(None, None)], None),
+        ([], None),
+    ],
+)
+def test_a_partition_whose_acknowledged_records_waited_until_the_heal_was_not_readable(
+    readers: list[dict[str, Any]], readable: bool | None
+) -> None:
+    """One partition is enough; one that had nothing to receive tells nothing."""
+    assert readable_before_heal(FAULT, readers, "all") is readable
+
+
+def test_readability_is_unknown_without_evidence() -> None:
+    """Without a fault, without a heal, and with acks=0."""
+    rows = [reader(2.1, 2.2)]
+    no_fault = FAULT.model_copy(update={"fault_begin_ns": None, "fault_end_ns": None})
+    not_healed = FAULT.model_copy(update={"fault_end_ns": None})
+    assert [readable_before_heal(phases, rows, "1") for phases in (no_fault, not_healed)] == [
+        None,
+        None,
+    ]
+    assert readable_before_heal(FAULT, rows, "0") is None
+
+
+def test_what_was_read_before_a_short_fault_tells_nothing() -> None:
+    """The last second before the heal counts from the begin of the fault."""
+    short = FAULT.model_copy(update={"fault_begin_ns": round(5.5 * S)})
+    assert readable_before_heal(short, [reader(5.4, None)], "all") is None
+    assert readable_before_heal(short, [reader(5.6, None)], "all") is True

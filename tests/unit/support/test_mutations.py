@@ -27,9 +27,12 @@ from spark_jobs.planted import PlantedTrial
 SEED = 20
 HISTORIES = 128
 CAUSES = Path(__file__).parents[1] / "spark_jobs" / "causes"
+MEASURES = CAUSES.with_name("measures")
 CASES = {
     "spark_jobs.causes.anomalous_records": [CAUSES / "test_anomalous_records.py"],
     "spark_jobs.causes.explanations": [CAUSES / "test_explanations.py"],
+    "spark_jobs.measures.compaction": [MEASURES / "test_compaction.py"],
+    "spark_jobs.measures.consumed": [MEASURES / "test_consumed.py"],
 }
 FIXTURES: dict[str, Any] = {"measured": measure_in_memory}
 SECONDS = 3600

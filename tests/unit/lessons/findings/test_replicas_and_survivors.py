@@ -11,27 +11,29 @@ from support.builders.findings import a_trial, finding_input_of_trials, outage_r
 from experiments.ledger.record import Cell
 from experiments.lessons.finding import Conclusion, Finding
 from experiments.lessons.findings.replicas_and_survivors import find
+from experiments.lessons.plots import SharesPlot
 from experiments.results.models import TrialResult
 
 TOGETHER = "leader-crash & follower-crash"
-READ_AND_WRITTEN, READ, NEITHER = "read and written", "read", ""
+READ_AND_WRITTEN, HIDDEN, LED, NEITHER = "read and written", "written", "led", ""
 Row = tuple[TrialResult, list[dict[str, Any]]]
 
 
 def _three(
-    replicas: int, minimum: int, crashed: int, survived: str, lost: int = 0
+    replicas: int, minimum: int, crashed: int, survived: str, lost: int = 0, acks: str = "all"
 ) -> Iterable[Row]:
     """Yield three trials whose crashed brokers restart after 4 s.
 
-    Another broker leads after 2 s if the crashes are survived; else a restarted one after 5 s.
+    Another broker leads after 2 s if one survives; else a restarted one after 5 s. It may accept
+    no records, or hide those that it accepts.
     """
     cell: Cell = {
-        "acks": "all",
+        "acks": acks,
         "replication.factor": replicas,
         "min.insync.replicas": minimum,
         "fault": TOGETHER if crashed > 1 else "leader-crash",
     }
-    wrote = survived == READ_AND_WRITTEN
+    wrote = survived in {READ_AND_WRITTEN, HIDDEN}
     for _ in range(3):
         trial = a_trial(
             cell,
@@ -41,6 +43,7 @@ def _three(
                 "2.follower-crash.restart_after_s": 4.0,
             },
             recovered_before_heal=wrote,
+            readable_before_heal={READ_AND_WRITTEN: True, HIDDEN: False}.get(survived),
             lost=(lost, lost),
         )
         yield (
@@ -58,18 +61,52 @@ def _found(rows: Iterable[Row]) -> Finding:
     )
 
 
-def test_reads_that_survive_more_than_writes_support_the_claim_in_part() -> None:
-    """With a minimum of 2, the second crash stops writes but not reads."""
-    finding = _found([*_three(3, 2, 1, READ_AND_WRITTEN), *_three(3, 2, 2, READ)])
+def test_a_minimum_of_two_supports_the_claim_in_part() -> None:
+    """The second crash stops writes; as nothing was acknowledged, nothing tells about reads."""
+    finding = _found([*_three(3, 2, 1, READ_AND_WRITTEN), *_three(3, 2, 2, LED)])
     assert finding.conclusion is Conclusion.PARTLY_SUPPORTED
     assert (
         "min.insync.replicas=2: with 1 crashed broker read in 3 and written in 3 of 3 trials, "
-        "with 2 crashed brokers read in 3 and written in 0 of 3 trials." in finding.sentence
+        "with 2 crashed brokers read in 0 to 3 and written in 0 of 3 trials." in finding.sentence
     )
-    assert (
-        "writes n - min.insync.replicas, and neither more, in 6 of 6 trials "
-        "(above 54 %)" in finding.sentence
+    assert "and none of them more, in 6 of 6 trials" in finding.sentence
+    assert "hides" not in finding.remark
+
+
+def test_acknowledged_records_may_be_hidden_from_consumers() -> None:
+    """With acks=1, the last replica accepts records that no consumer receives."""
+    finding = _found(
+        [*_three(3, 2, 1, READ_AND_WRITTEN), *_three(3, 2, 2, HIDDEN, lost=5, acks="1")]
     )
+    assert finding.conclusion is Conclusion.PARTLY_SUPPORTED
+    assert "acks=1, replication factor 3" in finding.sentence
+    assert "read in 0 and written in 3 of 3 trials" in finding.sentence
+    assert "and hides them from consumers" in finding.remark
+    assert "(acks=all) were lost in 0 of 3 trials" in finding.sentence
+
+
+def test_records_shown_below_the_minimum_refute_the_claim() -> None:
+    """The high watermark must not advance below min.insync.replicas."""
+    shown = _found([*_three(3, 2, 2, READ_AND_WRITTEN, acks="1")])
+    assert shown.conclusion is Conclusion.REFUTED
+
+
+def test_reads_that_no_trial_tells_about_are_not_plotted() -> None:
+    """A share of no trials has no interval."""
+    plot = _found([*_three(3, 2, 1, READ_AND_WRITTEN), *_three(3, 2, 2, LED)]).plot
+    assert isinstance(plot, SharesPlot)
+    assert [row.name.rpartition(": ")[2] for row in plot.rows] == ["read", "written", "written"]
+
+
+def test_trials_that_cannot_tell_whether_it_was_readable_are_inconclusive() -> None:
+    """That a topic is readable has to be seen in three trials."""
+    rows = [
+        (trial.model_copy(update={"readable_before_heal": None}), marks)
+        for trial, marks in _three(2, 1, 1, READ_AND_WRITTEN)
+    ]
+    finding = _found(rows)
+    assert finding.conclusion is Conclusion.INCONCLUSIVE
+    assert "read in 0 to 3 and written in 3 of 3 trials" in finding.sentence
 
 
 def test_a_single_replica_that_waits_for_its_broker_is_as_expected() -> None:
@@ -80,14 +117,14 @@ def test_a_single_replica_that_waits_for_its_broker_is_as_expected() -> None:
     assert finding.conclusion is Conclusion.SUPPORTED
 
 
-@pytest.mark.parametrize("survived", [READ, NEITHER])
+@pytest.mark.parametrize("survived", [HIDDEN, LED, NEITHER])
 def test_an_unsurvived_crash_refutes_the_claim(survived: str) -> None:
     """It counts whether reads, or only writes, waited for the restart."""
     assert _found(_three(3, 1, 2, survived)).conclusion is Conclusion.REFUTED
 
 
 def test_a_takeover_too_short_for_an_outage_counts() -> None:
-    """A partition that was written before the restart had a leader."""
+    """Without an outage there are no steps of one."""
     finding = _found((trial, []) for trial, _ in _three(2, 1, 1, READ_AND_WRITTEN))
     assert "with 1 crashed broker read in 3 and written in 3 of 3 trials" in finding.sentence
 
@@ -103,7 +140,7 @@ def test_one_slow_takeover_of_three_is_inconclusive() -> None:
     """The crashed brokers may restart before the others have taken over."""
     assert (
         _found(
-            [*list(_three(3, 1, 2, READ_AND_WRITTEN))[:2], *list(_three(3, 1, 2, READ))[:1]]
+            [*list(_three(3, 1, 2, READ_AND_WRITTEN))[:2], *list(_three(3, 1, 2, HIDDEN))[:1]]
         ).conclusion
         is Conclusion.INCONCLUSIVE
     )

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.measured import measure_planted
 
+from experiments.ledger.record import Phases
 from spark_jobs.io.arrays import UnitArrays, to_arrays
 from spark_jobs.measures.availability import (
     SLOT_NS,
@@ -23,7 +26,14 @@ from spark_jobs.measures.availability import (
     merge_answers,
     rows_by_number,
 )
-from spark_jobs.planted import QUIET, PlantedAttempt, PlantedRead, PlantedTrial
+from spark_jobs.planted import (
+    QUIET,
+    PlantedAttempt,
+    PlantedEvent,
+    PlantedRead,
+    PlantedTransaction,
+    PlantedTrial,
+)
 
 MS = 1_000_000
 PHASES = QUIET.model_copy(update={"settled_ns": 20 * MS})
@@ -231,3 +241,69 @@ def test_rows_are_grouped_by_their_number(numbers: list[int]) -> None:
         number: [row for row, other in enumerate(numbers) if other == number]
         for number in set(numbers) - {-1}
     }
+
+
+HEALED = Phases(
+    load_begin_ns=0,
+    load_end_ns=100 * MS,
+    fault_begin_ns=20 * MS,
+    fault_end_ns=60 * MS,
+    settled_ns=100 * MS,
+    healthy_ns=100 * MS,
+)
+
+
+def readers(
+    acked_ms: Sequence[int], read_ms: Sequence[int], phases: Phases = HEALED, **others: Any
+) -> list[tuple[int, int | None, int | None]]:
+    """Return partition, last read and begin of the unread acknowledgements, in milliseconds."""
+    trial = PlantedTrial(
+        "000-a",
+        [PlantedAttempt(0, seq, settled_ns=at * MS) for seq, at in enumerate(acked_ms)],
+        reads=[PlantedRead(0, seq, seq, received_ns=at * MS) for seq, at in enumerate(read_ms)],
+        phases=phases,
+        **others,
+    )
+    return [
+        (
+            row["partition"],
+            *(
+                None if row[name] is None else row[name] // MS
+                for name in ("last_read_ns", "unread_since_ns")
+            ),
+        )
+        for row in measure_planted(trial)["readers"].to_pylist()
+    ]
+
+
+@pytest.mark.parametrize(
+    ("acked_ms", "read_ms", "expected"),
+    [
+        ([1, 30, 40, 70], [2, 31], (0, 31, 40)),
+        ([1, 30, 40, 70], [2, 31, 41, 71], (0, 41, None)),
+        ([1, 30, 60], [2, 60], (0, 2, 30)),
+        ([1, 2], [90], (0, None, 1)),
+        ([1, 61], [5, 90], (0, 5, None)),
+        ([1, 61], [1], (0, 1, None)),
+    ],
+)
+def test_an_acknowledgement_after_the_last_read_waits_until_the_heal(
+    acked_ms: list[int], read_ms: list[int], expected: tuple[int, int | None, int | None]
+) -> None:
+    """What happens at the heal or later is not before it."""
+    assert readers(acked_ms, read_ms) == [expected]
+
+
+def test_without_a_healed_fault_or_a_consumer_nobody_waits() -> None:
+    """Nor with transactions, or if the consumer reads the copiers' output."""
+    end = [PlantedEvent(1, "consumer_end", detail='{"at_end": false}')]
+    assert readers([1], [2], HEALED.model_copy(update={"fault_end_ns": None})) == []
+    assert readers([1], []) == []
+    assert readers([1], [], events=end) == [(0, None, 1)]
+    assert readers([1], [2], transactions=[PlantedTransaction(0, 0)]) == []
+    assert readers([1], [2], output=[]) == []
+
+
+def test_a_partition_that_acknowledged_nothing_has_no_row() -> None:
+    """No record of it could be awaited."""
+    assert readers([], [2]) == []
