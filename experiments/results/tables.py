@@ -122,10 +122,7 @@ def _table(
 def print_cells(console: Console, rows: Sequence[CellResult]) -> None:
     """Print the tables with their legends, then the refused cells, one line per reason."""
     for table in cell_tables(rows):
-        options = console.options.update(max_width=_UNLIMITED_WIDTH)
-        width = max(console.measure(table, options=options).maximum, console.width)
-        # Nothing is cropped: the terminal itself wraps a table that is too wide.
-        console.print(table, width=width, crop=False, highlight=False)
+        _print_uncropped(console, table)
         console.print()
     if any(row.judgements for row in rows):
         print_text(console, wording.LEGEND, wrap=console.is_terminal)
@@ -137,6 +134,20 @@ def print_cells(console: Console, rows: Sequence[CellResult]) -> None:
         print_text(console, wording.LEGEND_OF_GROUPS, wrap=console.is_terminal)
     for line in refusal_lines(rows):
         print_text(console, line, wrap=console.is_terminal)
+
+
+def _print_uncropped(console: Console, table: Table) -> None:
+    """Print a table in its own width; the terminal itself wraps one that is too wide.
+
+    Rich limits the width to the console's, and would leave out columns.
+    """
+    options = console.options.update(max_width=_UNLIMITED_WIDTH)
+    own_width = console.width
+    console.width = max(console.measure(table, options=options).maximum, own_width)
+    try:
+        console.print(table, crop=False, highlight=False)
+    finally:
+        console.width = own_width
 
 
 def print_notes(console: Console, results: SweepResults) -> None:

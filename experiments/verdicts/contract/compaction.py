@@ -18,14 +18,17 @@ from experiments.verdicts.contract.guarantees import (
     COMPACTION,
     REPLICATION,
     RETENTION,
+    Rule,
     guaranteed,
     not_guaranteed,
+    unknown,
 )
 
 
-def _would_lose_without_compaction(circumstances: Circumstances) -> bool:
+def _loss_rule(circumstances: Circumstances) -> Rule:
+    """Return the rule that would decide on no-acked-loss without compaction."""
     uncompacted = circumstances.model_copy(update={"compacted": False})
-    return not loss.guarantees_no_loss(uncompacted)
+    return next(rule for rule in loss.RULES if rule.when(uncompacted))
 
 
 RULES: Final = (
@@ -42,9 +45,15 @@ RULES: Final = (
         "values in them",
         RETENTION,
     ),
+    unknown(
+        "it is unknown whether no-acked-loss would be guaranteed without compaction",
+        lambda c: _loss_rule(c).guaranteed is None,
+        "whether the last value of a key may be lost depends on what that guarantee depends on",
+        REPLICATION,
+    ),
     not_guaranteed(
         "no-acked-loss would not be guaranteed without compaction",
-        _would_lose_without_compaction,
+        lambda c: not _loss_rule(c).guaranteed,
         "the last value of a key may be lost like any acknowledged record",
         REPLICATION,
     ),

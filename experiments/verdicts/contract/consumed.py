@@ -18,18 +18,24 @@ from experiments.verdicts.contract.guarantees import (
     KIP_106,
     KIP_497,
     KIP_516,
+    KIP_966,
     LOG,
     REPLICATION,
     RETENTION,
     UNCLEAN_ELECTION,
     guaranteed,
     not_guaranteed,
+    unknown,
 )
 
 
 def replicas_of_received(circumstances: Circumstances) -> int:
     """Return the smallest number of in-sync replicas that have a record when a consumer gets it."""
     return min(circumstances.min_insync_replicas, circumstances.replication_factor)
+
+
+def _with_acks_all(circumstances: Circumstances) -> Circumstances:
+    return circumstances.model_copy(update={"acks": "all"})
 
 
 def _all_may_die(circumstances: Circumstances) -> bool:
@@ -109,6 +115,25 @@ _REPLACED: Final = (
         KAFKA_15583,
         "at most {c.max_dead_replicas} dead at once; min.insync.replicas {c.min_insync_replicas}, "
         "{c.replication_factor} replicas",
+    ),
+    guaranteed(
+        "eligible.leader.replicas.version=1, and fewer replicas shut down uncleanly than "
+        "min.insync.replicas (at least two); the others are paused, isolated or out of sync",
+        lambda c: _with_acks_all(c).has_enough_clean_replicas and bool(c.eligible_leader_replicas),
+        "the high watermark stays where it is once the ISR is smaller than min.insync.replicas, "
+        "and the replicas that leave it then are eligible leaders: at least one of them has what "
+        "consumers received, and is elected",
+        KIP_966,
+    ),
+    unknown(
+        "the same, and the level of eligible.leader.replicas.version is unknown",
+        lambda c: (
+            _with_acks_all(c).has_enough_clean_replicas and c.eligible_leader_replicas is None
+        ),
+        "the feature level eligible.leader.replicas.version of this cluster is unknown: with level "
+        "1 a replica that left the ISR with all committed records is elected; with level 0 the "
+        "guarantee ends when all in-sync replicas are dead",
+        KIP_966,
     ),
     not_guaranteed(
         "all in-sync replicas may be dead at once, and lose what they had stored",

@@ -46,12 +46,14 @@ SHARED: list[tuple[int, dict[str, Any]]] = [
     (8, {"fault": REASSIGNMENT, "acks": "1", "min_insync_replicas": 1}),
     (8, {"fault": LEADER_PAUSE, "acks": "1"}),
     (8, {"fault": LEADER_CRASH.model_copy(update={"power_loss": True}), "acks": "1"}),
-    (9, {"fault": POWER_LOSS_ALL, "flush_messages": 1}),
-    (9, {"fault": LEADER_CRASH.model_copy(update={"nodes_down": 2, "loses_synced_data": True})}),
-    (10, {"min_insync_replicas": 1}),
-    (10, {"replication_factor": 1, "min_insync_replicas": 2}),
-    (10, {"fault": ISR_SHRUNK}),
-    (10, {"fault": LEADER_CRASH.model_copy(update={"nodes_down": 2})}),
+    (9, {"fault": ISR_SHRUNK, "acks": "1", "eligible_leader_replicas": 1}),
+    (10, {"fault": ISR_SHRUNK, "acks": "1", "eligible_leader_replicas": None}),
+    (11, {"fault": POWER_LOSS_ALL, "flush_messages": 1}),
+    (11, {"fault": LEADER_CRASH.model_copy(update={"nodes_down": 2, "loses_synced_data": True})}),
+    (12, {"min_insync_replicas": 1}),
+    (12, {"replication_factor": 1, "min_insync_replicas": 2}),
+    (12, {"fault": ISR_SHRUNK}),
+    (12, {"fault": LEADER_CRASH.model_copy(update={"nodes_down": 2})}),
 ]
 """Cases of the rules that no-read-loss and consumers-agree have in common."""
 CASES: list[tuple[Guarantee, int, dict[str, Any]]] = [
@@ -63,10 +65,11 @@ CASES: list[tuple[Guarantee, int, dict[str, Any]]] = [
     (AGREE, 2, {"compacted": True, "retention_ms": 1000, "fault": NO_FAULT}),
     (LAST, 1, {"compacted": False}),
     (LAST, 2, {"compacted": True, "retention_bytes": 1000}),
-    (LAST, 3, {"compacted": True, "acks": "1"}),
-    (LAST, 3, {"compacted": True, "min_insync_replicas": 1}),
-    (LAST, 4, {"compacted": True}),
-    (LAST, 4, {"compacted": True, "acks": "1", "fault": NO_FAULT}),
+    (LAST, 3, {"compacted": True, "fault": ISR_SHRUNK, "eligible_leader_replicas": None}),
+    (LAST, 4, {"compacted": True, "acks": "1"}),
+    (LAST, 4, {"compacted": True, "min_insync_replicas": 1}),
+    (LAST, 5, {"compacted": True}),
+    (LAST, 5, {"compacted": True, "acks": "1", "fault": NO_FAULT}),
     (READABLE, 1, {"fault": NO_FAULT}),
     (READABLE, 1, {"fault": MEMBER_CRASH}),
     (READABLE, 2, {"acks": "0"}),
@@ -97,8 +100,8 @@ def _case(changes: dict[str, Any]) -> Circumstances:
     return USUAL.model_copy(update=changes)
 
 
-def _is_guaranteed(guarantee: Guarantee, circumstances: Circumstances) -> bool:
-    return bool(deciding_rule(guarantee, circumstances).guaranteed)
+def _is_guaranteed(guarantee: Guarantee, circumstances: Circumstances) -> bool | None:
+    return deciding_rule(guarantee, circumstances).guaranteed
 
 
 @pytest.mark.parametrize(("guarantee", "number", "changes"), CASES)
@@ -134,6 +137,7 @@ CIRCUMSTANCES = st.builds(
             "min_insync_replicas": st.integers(1, 3),
             "unclean_election": st.booleans(),
             "compacted": st.booleans(),
+            "eligible_leader_replicas": st.sampled_from([None, 0, 1]),
             "retention_ms": st.sampled_from([-1, 1000]),
         }
     ),
