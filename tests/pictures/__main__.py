@@ -28,8 +28,8 @@ IMAGES: Final = ROOT / "docs" / "images"
 PICTURES: Final = {"report-desktop.png": 1280, "report-phone.png": 400}
 """Widths in CSS pixels."""
 HEAD: Final = (
-    "| fault | acks | idempotence | RF | lost | duplicates | ack p99 | longest gap |",
-    "|---|---|---|---|---|---|---|---|",
+    "| fault | acks | idempotence | RF | lost | duplicates | ack p99 | longest gap | available |",
+    "|---|---|---|---|---|---|---|---|---|",
 )
 ROWS: Final = (
     ("leader-crash-behind", "1", False, 3),
@@ -92,8 +92,14 @@ def _rows(cells: list[Cell]) -> Iterator[str]:
             f"**{cell['duplicates']:,}**" if cell["duplicates"] else "0",
             f"{cell['latency_ms']['ack']['p99']['median'] / 1000:.1f} s",
             f"{cell['unavailable_ms']['median'] / 1000:.1f} s",
+            _available(cell),
         )
         yield f"| {' | '.join(map(str, entries))} |"
+
+
+def _available(cell: Cell) -> str:
+    (seen,) = (one["seen"] for one in cell["judgements"] if one["guarantee"] == "availability")
+    return {True: "no", False: "**yes**", None: "not measured"}[seen]
 
 
 def _matches(cell: Cell, axes: Cell) -> bool:
