@@ -99,6 +99,8 @@ def test_reads_without_an_id_are_not_judged() -> None:
 def test_a_corrupt_record_confirms_nothing() -> None:
     """What is stored there is no longer what the consumer received."""
     assert found([READS[2]], [LOG[2]._replace(intact=False)])[0] == 1
+    last = PlantedRead(0, 7, 2)  # of the record with the highest number
+    assert found([last], [LOG[2]._replace(intact=False)])[0] == 1
 
 
 @pytest.mark.parametrize(("isolation", "lost"), [("read_uncommitted", 0), ("read_committed", 1)])
@@ -123,6 +125,23 @@ def test_copiers_read_the_log_and_the_concurrent_consumer_reads_their_output() -
     assert found(reads, events=[GROUP], output=output) == (1, None, [("READ_LOST", 2, None)])
     crossed = [PlantedRead(0, 3, 0, consumer=1), PlantedRead(0, 0, 0)]
     assert found(crossed, events=[GROUP], output=output)[:2] == (2, None)
+
+
+@pytest.mark.parametrize(
+    ("isolation", "visible", "lost"),
+    [
+        ("read_uncommitted", False, 0),
+        ("read_uncommitted", True, 0),
+        ("read_committed", False, 1),
+        ("read_committed", True, 0),
+    ],
+)
+def test_the_output_has_hidden_rows_too(isolation: str, visible: bool, lost: int) -> None:
+    """Copies of an aborted transaction stay in it, and only read_uncommitted may receive them."""
+    output = [PlantedLogRow(0, 3, 0, visible=visible)]
+    assert (
+        found([PlantedRead(0, 3, 0)], events=[GROUP], output=output, isolation=isolation)[0] == lost
+    )
 
 
 def test_a_lost_read_has_the_cause_of_a_lost_record() -> None:
