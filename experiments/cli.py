@@ -104,7 +104,7 @@ def cli() -> None:
 \b
 Examples:
   ackbench run quick
-  ackbench run quick --set acks=1 --set fault=leader-pause --repeats 5
+  ackbench run quick --set acks=1 --set partitions=1 --repeats 5
   ackbench run quick --set workload.duration_s=20 --set linger.ms=0,50
   ackbench run quick --set acks=1,all --until "ci<0.3" --budget 30m
   ackbench run --resume quick-20260102T030405-ab12
