@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Final
 
 import pyarrow as pa
@@ -16,6 +16,7 @@ from experiments.results.cells import cell_key
 from experiments.results.models import CellResult, TrialResult
 from experiments.sweep.plan import Plan, TrialSpec
 from experiments.verdicts.contract import Guarantee, circumstances_of, clauses_of
+from experiments.verdicts.contract.late_requests import must_tear_transactions
 from experiments.verdicts.judge import (
     MAX_NAMED_RECORDS,
     HarnessCheck,
@@ -130,17 +131,32 @@ def _first_records(trial_id: str, rows: pa.Table) -> tuple[NamedRecord, ...]:
     )
 
 
-def harness_check(trials: Sequence[TrialResult]) -> HarnessCheck:
-    """Return what the sealed and measured trials of both controls show about the harness."""
+def harness_check(trials: Sequence[TrialResult], must_tear: Container[str] = ()) -> HarnessCheck:
+    """Return what the sealed and measured trials of the controls show about the harness.
+
+    Args:
+        trials: all trials of the sweep.
+        must_tear: ids of the trials in which a late EndTxn must tear a transaction.
+    """
+    tearing = [trial for trial in trials if trial.judged and trial.trial_id in must_tear]
     control, positive = (_judged_trials(trials, r) for r in (Role.CONTROL, Role.POSITIVE_CONTROL))
     return HarnessCheck(
         control_clean=not any(map(control_defects, control)) if control else None,
         positive_control_lost=all(map(_lost, positive)) if positive else None,
+        positive_control_torn=all(map(_torn, tearing)) if tearing else None,
         detections=count_detections(trial_facts(trial, {}) for trial in trials if trial.judged),
         sentences=(
             f"control (no fault): {_control_result(trials, control)}",
             f"positive control (must lose): {_positive_control_result(trials, positive)}",
+            *([_tearing_result(tearing)] if tearing else []),
         ),
+    )
+
+
+def trials_that_must_tear(plan: Plan) -> frozenset[str]:
+    """Return the ids of the trials that are positive controls for atomicity."""
+    return frozenset(
+        spec.trial_id for spec in plan.trials if must_tear_transactions(circumstances_of(spec))
     )
 
 
@@ -174,6 +190,21 @@ def _lost(trial: TrialResult) -> int:
     if trial.lost_values is not None:
         return trial.lost_values
     return trial.lost[0] if trial.lost else 0
+
+
+def _torn(trial: TrialResult) -> bool:
+    return trial.transactions is not None and trial.transactions.atomicity_violations > 0
+
+
+def _tearing_result(tearing: Sequence[TrialResult]) -> str:
+    torn = sum(map(_torn, tearing))
+    result = (
+        "positive control (a late EndTxn must tear transactions): torn in "
+        f"{describe_share(share(torn, len(tearing)))}"
+    )
+    if torn == len(tearing):
+        return result
+    return f"{result}: it must tear in each trial, so this sweep may miss a torn transaction"
 
 
 def _control_result(trials: Sequence[TrialResult], control: Sequence[TrialResult]) -> str:

@@ -12,7 +12,12 @@ from experiments.ledger.record import TrialRecord
 from experiments.ledger.validation import InvalidLedger, sealed_folders, validate_trial
 from experiments.results.cells import cell_results
 from experiments.results.changed_settings import changed_settings
-from experiments.results.judgements import harness_check, named_records, with_judgements
+from experiments.results.judgements import (
+    harness_check,
+    named_records,
+    trials_that_must_tear,
+    with_judgements,
+)
 from experiments.results.models import SweepResults
 from experiments.results.rows import ResultRows, read_table
 from experiments.results.trials import complete_trial, failed_trial, refused_trial
@@ -44,7 +49,7 @@ def read_results(sweep: SweepFolder) -> SweepResults:
         if spec.trial_id not in records and sweep.failed(spec.trial_id).exists()
     ]
     trials.sort(key=lambda trial: trial.trial_id)
-    harness = harness_check(trials)
+    harness = harness_check(trials, trials_that_must_tear(plan))
     known = {trial.trial_id for trial in trials}
     return SweepResults(
         sweep_id=plan.sweep_id,

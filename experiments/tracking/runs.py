@@ -165,6 +165,7 @@ def verdict_metrics(results: SweepResults) -> Iterator[tuple[str, float]]:
     controls = {
         "control_clean": results.harness.control_clean,
         "positive_control_lost": results.harness.positive_control_lost,
+        "positive_control_torn": results.harness.positive_control_torn,
     }
     for name, value in controls.items():
         if value is not None:

@@ -40,6 +40,9 @@ class HarnessCheck(Frozen):
     """No lost, duplicate, phantom or corrupt record without a fault; null: no control measured."""
     positive_control_lost: bool | None = None
     """The positive control, which must lose, lost in each of its trials; null: none measured."""
+    positive_control_torn: bool | None = None
+    """Each trial in which a late EndTxn must tear a transaction shows one that is torn; null: the
+    sweep has no such cell, or none of its trials was measured."""
     detections: Mapping[Guarantee, int] = Field(default_factory=dict)
     """In how many measured trials of the sweep each guarantee was seen to be violated.
 
@@ -51,7 +54,11 @@ class HarnessCheck(Frozen):
     @property
     def failed(self) -> bool:
         """Whether a control failed. A control that was not measured has not failed."""
-        return self.control_clean is False or self.positive_control_lost is False
+        return False in {
+            self.control_clean,
+            self.positive_control_lost,
+            self.positive_control_torn,
+        }
 
     def shows_power(self, guarantee: Guarantee) -> bool:
         """Return whether a trial of the sweep showed a violation of this guarantee."""
@@ -211,11 +218,12 @@ class _Case:
         return self.harness.shows_power(self.guarantee)
 
     def lacks_power(self) -> bool:
-        """Return whether the positive control failed, so that "no loss" proves nothing."""
-        return (
-            self.guarantee is Guarantee.NO_ACKED_LOSS
-            and self.harness.positive_control_lost is False
-        )
+        """Return whether the guarantee's positive control failed, so that HELD proves nothing."""
+        controls = {
+            Guarantee.NO_ACKED_LOSS: self.harness.positive_control_lost,
+            Guarantee.ATOMICITY: self.harness.positive_control_torn,
+        }
+        return controls.get(self.guarantee) is False
 
 
 def _judgement(case: _Case) -> Judgement:
@@ -371,11 +379,19 @@ def _inconclusive_trials(case: _Case) -> Iterator[str]:
         yield f"not measurable in {trials}"
 
 
+_CONTROL_TEXTS: Final[Mapping[Guarantee, tuple[str, str]]] = {
+    Guarantee.NO_ACKED_LOSS: ("lose records", "a loss"),
+    Guarantee.ATOMICITY: ("tear transactions", "a torn transaction"),
+}
+"""What the positive control of a guarantee must do, and what it then shows to be detected."""
+
+
 def _missing_power(case: _Case) -> Iterator[str]:
     if case.lacks_power():
+        must, what = _CONTROL_TEXTS[case.guarantee]
         yield (
-            "the positive control, which must lose records in each of its trials, did not: this "
-            "sweep does not show that the harness would detect a loss"
+            f"the positive control, which must {must} in each of its trials, did not: this sweep "
+            f"does not show that the harness would detect {what}"
         )
     elif _verdict(case) is Verdict.HELD and not case.power_shown():
         yield (

@@ -8,9 +8,10 @@ import pytest
 from support.fakes.client_rules import RULES
 
 from experiments.ledger.record import Role, Status
+from experiments.planning.catalog import load_experiment
 from experiments.planning.experiment import parse_experiment
 from experiments.planning.planner import plan
-from experiments.results.judgements import harness_check
+from experiments.results.judgements import harness_check, trials_that_must_tear
 from experiments.results.models import Fates, FaultResult, TransactionCounts, TrialResult
 from experiments.verdicts.contract import Guarantee
 
@@ -190,3 +191,38 @@ def test_planned_controls_are_the_checked_controls() -> None:
     )
 
     assert (check.control_clean, check.positive_control_lost) == (True, True)
+
+
+def tearing(trial_id: str, torn: int) -> TrialResult:
+    """Return a trial with a late EndTxn."""
+    counts = dict.fromkeys(TransactionCounts.model_fields, 0) | {"torn": torn}
+    return a_trial(Role.CELL, trial_id, transactions=TransactionCounts(**counts))
+
+
+def test_a_late_commit_must_tear_a_transaction_in_each_trial() -> None:
+    """One trial that does not shows that the sweep may miss a torn transaction."""
+    trials, ids = [tearing("000-a", 1), tearing("001-b", 2)], {"000-a", "001-b", "002-c"}
+    check = harness_check(trials, ids)
+    assert check.positive_control_torn is True
+    assert "torn in 2 of 2 trials" in check.sentences[2]
+
+    check = harness_check([*trials, tearing("002-c", 0)], ids)
+    assert check.positive_control_torn is False
+    assert "may miss a torn transaction" in check.sentences[2]
+
+
+def test_a_sweep_without_a_late_commit_has_no_control_for_atomicity() -> None:
+    """Then nothing is known, and nothing is said."""
+    check = harness_check([tearing("000-a", 0)])
+    assert (check.positive_control_torn, len(check.sentences)) == (None, 2)
+
+
+def test_the_trials_that_must_tear_are_those_of_clients_that_do_not_speak_version_2() -> None:
+    """Librdkafka on any cluster, and Java's client below transaction.version 2."""
+    planned = plan(load_experiment("delayed-commit"), "delayed-commit-1")
+    must = trials_that_must_tear(planned)
+    assert {
+        (spec.client, spec.cluster.features["transaction.version"])
+        for spec in planned.trials
+        if spec.trial_id in must
+    } == {("librdkafka", 1), ("librdkafka", 2), ("java", 1)}

@@ -314,6 +314,14 @@ def test_without_a_loss_in_the_positive_control_no_loss_is_not_proven() -> None:
     assert "the positive control" in judgement.reasons[2]
 
 
+def test_without_a_torn_transaction_in_its_control_atomicity_is_not_proven() -> None:
+    """A late EndTxn must tear transactions where neither side refuses it."""
+    insensitive = HarnessCheck(control_clean=True, positive_control_torn=False)
+    judgement = _judge_one(Guarantee.ATOMICITY, _clean("000-a"), harness=insensitive)
+    assert (judgement.verdict, judgement.seen) == (Verdict.UNKNOWN, False)
+    assert "must tear transactions in each of its trials" in judgement.reasons[2]
+
+
 @pytest.mark.parametrize(
     "guarantee", [Guarantee.NO_DUPLICATES, Guarantee.ORDER, Guarantee.AVAILABILITY]
 )
@@ -342,6 +350,7 @@ def test_one_failed_control_is_enough_to_distrust_a_sweep() -> None:
     """A control that was not measured has not failed."""
     assert HarnessCheck(control_clean=False, positive_control_lost=True).failed
     assert HarnessCheck(control_clean=True, positive_control_lost=False).failed
+    assert HarnessCheck(control_clean=True, positive_control_torn=False).failed
     assert not HarnessCheck(control_clean=True).failed
 
 
