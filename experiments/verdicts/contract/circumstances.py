@@ -86,6 +86,8 @@ class Circumstances(Frozen):
     session_timeout_ms: float
     heartbeat_interval_ms: float
     replica_lag_ms: float
+    replica_fetch_backoff_ms: float = 0
+    """How long a follower waits after a fetch that failed (`replica.fetch.backoff.ms`)."""
     controller_failover_ms: float
     """The longest time until a new controller is active.
 
@@ -224,14 +226,21 @@ class Circumstances(Frozen):
         return self.fault.controllers_failed > 0 or not self.dedicated_controllers
 
     @property
+    def waits_for_followers(self) -> bool:
+        """Whether a record is acknowledged only once followers in the ISR have it."""
+        return self.acks == "all" and self.replication_factor > 1
+
+    @property
     def failover_ms(self) -> float:
         """How long a failover may take at the longest.
 
         If the failed node may be the active controller, another one is elected first. The
-        controller checks sessions eight times per session timeout, so it fences a node after
-        up to 9/8 of it; a new controller restarts all sessions. The client looks up the new leader
-        and needs a retry. If its connection hangs instead of breaking, it also needs its request
-        timeout (checked once a second) and a new connection.
+        controller checks sessions eight times per session timeout, so it fences a node after up to
+        9/8 of it; a new controller restarts all sessions. A record that waits for followers may
+        wait for one that fetched from the new leader too early, and fetches again after its
+        backoff. The client looks up the new leader and needs a retry. If its connection hangs
+        instead of breaking, it also needs its request timeout (checked once a second) and a new
+        connection.
         """
         hanging_connection = (
             self.socket_timeout_ms + 1000 + self.connection_setup_timeout_ms
@@ -243,6 +252,7 @@ class Circumstances(Frozen):
             + self.session_timeout_ms * 9 / 8
             + hanging_connection
             + self.leader_lookup_ms
+            + (self.replica_fetch_backoff_ms if self.waits_for_followers else 0)
             + self.retry_backoff_max_ms
         )
 
@@ -357,6 +367,7 @@ def _of_nodes(node: Mapping[str, str]) -> dict[str, str | float]:
             "producer.id.expiration.ms", _DEFAULT_PRODUCER_ID_EXPIRATION_MS
         ),
         "replica_lag_ms": node["replica.lag.time.max.ms"],
+        "replica_fetch_backoff_ms": node["replica.fetch.backoff.ms"],
         "controller_failover_ms": _controller_failover_ms(node),
     }
 

@@ -210,7 +210,7 @@ def test_librdkafka_looks_up_a_leader_once_a_second_or_at_its_refresh_interval(
     circumstances = circumstances_of(
         _spec(
             client=client,
-            producer={"acks": "all", **settings},
+            producer={"acks": "1", **settings},
             fault=FaultRequest(kind="leader-crash"),
         )
     )
@@ -315,3 +315,15 @@ def test_the_level_of_eligible_leader_replicas_is_unknown_on_an_external_cluster
         _spec(cluster=ClusterNeed(kafka_version="4.3.1", external="broker:9092"))
     )
     assert (tracked.eligible_leader_replicas, external.eligible_leader_replicas) == (1, None)
+
+
+def test_a_failover_takes_longer_for_records_that_wait_for_followers() -> None:
+    """A follower that fetched from the new leader too early waits for its backoff."""
+    crash = FaultRequest(kind="leader-crash")
+    of_all, of_leader = (
+        circumstances_of(_spec(fault=crash, producer={"acks": acks, "enable.idempotence": "false"}))
+        for acks in ("all", "1")
+    )
+    assert of_all.failover_ms - of_leader.failover_ms == 1000
+    alone = circumstances_of(_spec(fault=crash, replication_factor=1))
+    assert alone.failover_ms == of_leader.failover_ms
