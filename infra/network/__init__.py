@@ -27,7 +27,7 @@ def network_for(kind: NetworkKind, nodes: int, listeners: int, cluster_id: str) 
 
             return NamespacedNetwork(nodes, listeners, cluster_id)
         case "relays":
-            from infra.network.relay import RelayedNetwork
+            from infra.network.relayed import RelayedNetwork
 
             return RelayedNetwork(nodes, listeners)
         case "loopback":

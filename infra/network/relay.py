@@ -10,90 +10,22 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from infra.errors import ImpairmentConflict, SupervisorError
+from infra.errors import ImpairmentConflict
 from infra.kafka.frames import FrameSplitter
-from infra.kafka.kraft import ListenAddress
 from infra.network.impairment import (
     Direction,
-    ImpairableNetwork,
-    Impairment,
     ImpairmentCounts,
-    ImpairmentMechanism,
     RelayAction,
-    RequestHold,
 )
-from infra.network.loopback import LoopbackNetwork
 
 MAX_HELD_BYTES: Final = 64 << 20
 """Per connection and direction. When it is reached, the relay stops reading from the sender."""
 _RESET_ON_CLOSE: Final = struct.pack("ii", 1, 0)
 """SO_LINGER of 0 seconds: closing the socket sends RST (socket(7))."""
 _BACKLOG: Final = 1024
-
-
-class RelayedNetwork(ImpairableNetwork):
-    """Implements `infra.network.loopback.Network` with a relay in front of each client listener.
-
-    The relay's port is the advertised one. Connections between nodes and those of the harness go
-    directly to the nodes' listeners.
-    """
-
-    def __init__(self, nodes: int, listeners: int) -> None:
-        """Reserve the ports.
-
-        Raises:
-            MachineError: there are not enough free ports.
-        """
-        self._loopback = LoopbackNetwork(nodes, listeners + 1)
-        addresses = self._loopback.listen_addresses()
-        self._listen_addresses = tuple(
-            ListenAddress(address.host, address.ports[:-1], address.ports[-1])
-            for address in addresses
-        )
-        self._relays = {
-            node_id: Relay(node_id, address.host, address.ports[-1], address.ports[0])
-            for node_id, address in enumerate(addresses, start=1)
-        }
-        super().__init__(self._create_mechanism)
-
-    def listen_addresses(self) -> tuple[ListenAddress, ...]:
-        """Return where each node listens, and the port that it advertises to clients."""
-        return self._listen_addresses
-
-    def launch_command(self, index: int, command: Sequence[str]) -> tuple[str, ...]:
-        """Return the command unchanged."""
-        return self._loopback.launch_command(index, command)
-
-    async def start(self) -> None:
-        """Let the relays listen. The relay of a stopped node resets its clients' connections."""
-        for relay in self._relays.values():
-            await relay.start()
-
-    def close(self) -> None:
-        """Close the relays and release the ports."""
-        for relay in self._relays.values():
-            relay.close()
-        self._loopback.close()
-
-    def _create_mechanism(self, impairment: Impairment) -> ImpairmentMechanism:
-        if isinstance(impairment, RequestHold):
-            from infra.network.request_hold import RequestHoldMechanism
-
-            return RequestHoldMechanism(impairment, tuple(self._relays.values()))
-        if not isinstance(impairment, RelayAction):
-            raise SupervisorError(
-                f"relays do not drop or shape packets, that needs namespaces: {impairment}"
-            )
-        relay = self._relays.get(impairment.node_id)
-        if relay is None:
-            raise SupervisorError(
-                f"there is no node {impairment.node_id}: nodes are {sorted(self._relays)}"
-            )
-        return RelayMechanism(impairment, relay)
 
 
 class FrameWatcher(Protocol):
