@@ -5,7 +5,7 @@ BIN := .venv/bin
 FAULTS := $(basename $(notdir $(wildcard experiments/catalog/faults-*.yaml)))
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
-.PHONY: help setup bench test check tour faults soak perf pictures mutants lock clean powerloss
+.PHONY: help setup bench test check tour faults soak perf pictures tables mutants lock clean powerloss
 
 help: ## print this list
 	@grep -hE '^[a-z]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -39,6 +39,9 @@ perf: setup ## measure generator, lateness, final read, Spark and cluster start
 
 pictures: setup ## write README table and pictures from the newest quick sweep (chromium)
 	@$(BIN)/python tests/pictures
+
+tables: setup ## write the tables of docs/what-breaks-what.md from the newest sweeps
+	@$(BIN)/python tests/pictures/what_breaks_what.py
 
 mutants: setup ## try every mutant of the code that judges
 	@ACKBENCH_MUTANTS=all $(BIN)/pytest tests/unit/support/test_mutations.py \
