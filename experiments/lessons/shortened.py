@@ -3,56 +3,49 @@
 An outage of two seconds with a session of two seconds is one of nine with Kafka's default. Pages
 and chapters therefore name every such setting next to the figures that it shapes.
 
-Sources of the defaults: Kafka 4.3's documentation of broker, controller, consumer and producer
-configurations; librdkafka's CONFIGURATION.md.
+The defaults are those of Kafka's own definitions and of librdkafka, as for every other setting that
+is changed (`experiments.results.changed_settings`).
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from types import MappingProxyType
+from collections.abc import Iterator
 from typing import Final
 
 from experiments.messages.phrases import format_list
+from experiments.planning.properties import kafka_properties, known_versions
+from experiments.results.changed_settings import defaults_of, kafka_defaults, producer_defaults
 from experiments.sweep.plan import Plan, TrialSpec
 
-BROKER_DEFAULTS_MS: Final[Mapping[str, int]] = MappingProxyType(
-    {
-        "broker.session.timeout.ms": 9_000,
-        "broker.heartbeat.interval.ms": 2_000,
-        "controller.quorum.fetch.timeout.ms": 2_000,
-        "controller.quorum.election.timeout.ms": 1_000,
-        "controller.quorum.election.backoff.max.ms": 1_000,
-        "zookeeper.session.timeout.ms": 18_000,
-        "replica.lag.time.max.ms": 30_000,
-        "replica.fetch.backoff.ms": 1_000,
-        "group.initial.rebalance.delay.ms": 3_000,
-        "group.consumer.session.timeout.ms": 45_000,
-        "group.consumer.heartbeat.interval.ms": 5_000,
-        "log.retention.check.interval.ms": 300_000,
-    }
+BROKER_TIMEOUTS: Final = (
+    "broker.session.timeout.ms",
+    "broker.heartbeat.interval.ms",
+    "controller.quorum.fetch.timeout.ms",
+    "controller.quorum.election.timeout.ms",
+    "controller.quorum.election.backoff.max.ms",
+    "zookeeper.session.timeout.ms",
+    "replica.lag.time.max.ms",
+    "replica.fetch.backoff.ms",
+    "group.initial.rebalance.delay.ms",
+    "group.consumer.session.timeout.ms",
+    "group.consumer.heartbeat.interval.ms",
+    "log.retention.check.interval.ms",
 )
-LIBRDKAFKA_DEFAULTS_MS: Final[Mapping[str, int]] = MappingProxyType(
-    {
-        "socket.timeout.ms": 60_000,
-        "delivery.timeout.ms": 300_000,
-        "retry.backoff.max.ms": 1_000,
-        "topic.metadata.refresh.interval.ms": 300_000,
-    }
+LIBRDKAFKA_TIMEOUTS: Final = (
+    "socket.timeout.ms",
+    "delivery.timeout.ms",
+    "retry.backoff.max.ms",
+    "topic.metadata.refresh.interval.ms",
 )
-JAVA_DEFAULTS_MS: Final[Mapping[str, int]] = MappingProxyType(
-    {
-        "request.timeout.ms": 30_000,
-        "delivery.timeout.ms": 120_000,
-        "retry.backoff.max.ms": 1_000,
-        "metadata.max.age.ms": 300_000,
-    }
+JAVA_TIMEOUTS: Final = (
+    "request.timeout.ms",
+    "delivery.timeout.ms",
+    "retry.backoff.max.ms",
+    "metadata.max.age.ms",
 )
-MEMBER_DEFAULTS_MS: Final[Mapping[str, int]] = MappingProxyType(
-    {"session.timeout.ms": 45_000, "heartbeat.interval.ms": 3_000, "max.poll.interval.ms": 300_000}
-)
-"""Of a consumer that is a member of a group, in both clients."""
+MEMBER_TIMEOUTS: Final = ("session.timeout.ms", "heartbeat.interval.ms", "max.poll.interval.ms")
+"""Of a consumer that is a member of a group; both clients have the same defaults."""
 
 
 def describe_shortened(plan: Plan) -> str | None:
@@ -81,19 +74,26 @@ def describe_shortened(plan: Plan) -> str | None:
 
 def _shortened(trial: TrialSpec) -> Iterator[tuple[str, str, int]]:
     """Yield name, default as text and value in milliseconds of each shortened timeout."""
-    if trial.client == "java":
-        producer = (JAVA_DEFAULTS_MS, "Java's default", trial.producer)
-    else:
-        producer = (LIBRDKAFKA_DEFAULTS_MS, "librdkafka's default", trial.producer)
-    for defaults_ms, whose, settings in (
-        (BROKER_DEFAULTS_MS, "default", trial.cluster.broker),
-        producer,
-        (MEMBER_DEFAULTS_MS, "default", trial.consumer if trial.workload.members else {}),
+    kafka = kafka_defaults(trial) or kafka_properties(known_versions()[-1])
+    whose_client, client_timeouts = (
+        ("Java's", JAVA_TIMEOUTS)
+        if trial.client == "java"
+        else ("librdkafka's", LIBRDKAFKA_TIMEOUTS)
+    )
+    for names, whose, settings, defaults in (
+        (BROKER_TIMEOUTS, "default", trial.cluster.broker, defaults_of(kafka.broker)),
+        (client_timeouts, f"{whose_client} default", trial.producer, producer_defaults(trial)),
+        (
+            MEMBER_TIMEOUTS,
+            "default",
+            trial.consumer if trial.workload.members else {},
+            defaults_of(kafka.consumer),
+        ),
     ):
-        for name, default_ms in defaults_ms.items():
-            value = settings.get(name, "")
-            if value.isdecimal() and int(value) < default_ms:
-                yield name, f"{whose} {_seconds(default_ms)}", int(value)
+        for name in names:
+            value, default = settings.get(name, ""), defaults.get(name, "")
+            if value.isdecimal() and default.isdecimal() and int(value) < int(default):
+                yield name, f"{whose} {_seconds(int(default))}", int(value)
 
 
 def _seconds(duration_ms: int) -> str:

@@ -11,16 +11,14 @@ from typing import Final
 
 from experiments.clients.settings.kinds import ClientChoice
 from experiments.ledger.record import Cell
-from experiments.planning.properties import kafka_properties
+from experiments.planning.properties import KafkaProperties, kafka_properties
 from experiments.planning.properties.definitions import Property
 from experiments.results.models import ChangedSetting
 from experiments.sweep.plan import TrialSpec
 
-COMBINED: Final = ChangedSetting(
-    scope="brokers", name="process.roles", values=("broker,controller",), default="broker"
-)
-"""Each broker is also a controller, which Kafka's documentation does not recommend for critical
-deployments (https://kafka.apache.org/documentation/#kraft_role)."""
+COMBINED: Final = "broker,controller"
+"""`process.roles` of a broker that is also a controller, which Kafka's documentation does not
+recommend for critical deployments (https://kafka.apache.org/documentation/#kraft_role)."""
 _NAMES_AND_LOGGING: Final = frozenset(
     {"client.id", "group.id", "debug", "enable.metrics.push", "enable.partition.eof"}
 )
@@ -65,18 +63,20 @@ def changed_setting_lines(settings: Sequence[ChangedSetting]) -> Iterator[str]:
 
 def _changed(spec: TrialSpec, several_clients: bool) -> Iterator[tuple[str, str, str, str | None]]:
     """Yield scope, name, value and default of the settings of a trial that are not the default."""
-    client = ClientChoice(kind=spec.client, defaults=True)
     prefix = f"{spec.client} " if several_clients else ""
-    kept = {name: spec.producer[name] for name in _DERIVES_OTHERS if name in spec.producer}
-    kafka = None if spec.cluster.external else kafka_properties(spec.cluster.kafka_version)
+    kafka = kafka_defaults(spec)
     scopes: list[tuple[str, Mapping[str, str], Mapping[str, str]]] = [
-        (f"{prefix}producer", spec.producer, client.producer_settings(kept)),
-        (f"{prefix}consumer", spec.consumer, client.consumer_settings({})),
+        (f"{prefix}producer", spec.producer, producer_defaults(spec)),
+        (
+            f"{prefix}consumer",
+            spec.consumer,
+            ClientChoice(kind=spec.client, defaults=True).consumer_settings({}),
+        ),
     ]
     if kafka is not None:
         scopes += [
-            ("topic", spec.topic, _defaults(kafka.topic)),
-            ("brokers", spec.cluster.settings(), _defaults(kafka.broker)),
+            ("topic", spec.topic, defaults_of(kafka.topic)),
+            ("brokers", spec.cluster.settings(), defaults_of(kafka.broker)),
             (
                 "features",
                 {name: str(level) for name, level in spec.cluster.features.items()},
@@ -93,10 +93,28 @@ def _changed(spec: TrialSpec, several_clients: bool) -> Iterator[tuple[str, str,
             ):
                 yield scope, name, value, default
     if not spec.cluster.external and "combined" in spec.cluster.spec().roles:
-        yield COMBINED.scope, COMBINED.name, COMBINED.values[0], COMBINED.default
+        yield "brokers", "process.roles", COMBINED, "broker"
 
 
-def _defaults(properties: Iterable[Property]) -> dict[str, str]:
+def producer_defaults(spec: TrialSpec) -> dict[str, str]:
+    """Return the defaults of a trial's producers, which depend on some of their settings."""
+    kept = {name: spec.producer[name] for name in _DERIVES_OTHERS if name in spec.producer}
+    return ClientChoice(kind=spec.client, defaults=True).producer_settings(kept)
+
+
+def kafka_defaults(spec: TrialSpec) -> KafkaProperties | None:
+    """Return the properties of a trial's brokers; `None`: their version is unknown on this machine.
+
+    It is unknown of an external cluster, and may be of a sweep that another machine ran.
+    """
+    try:
+        return kafka_properties(spec.cluster.kafka_version)
+    except FileNotFoundError:
+        return None
+
+
+def defaults_of(properties: Iterable[Property]) -> dict[str, str]:
+    """Return the default of each property, by name."""
     return {one.name: one.default for one in properties}
 
 

@@ -98,3 +98,16 @@ def test_the_lines_have_one_scope_each() -> None:
         "brokers",
     ]
     assert "topic, not the default (default in brackets): min.insync.replicas=2 (1)" in lines
+
+
+def test_a_version_that_this_machine_does_not_know_hides_no_results() -> None:
+    """A sweep of another machine may have one; its clients' settings are still listed."""
+    planned = plan(parse_experiment(BASE, "changed"), "changed-1")
+    unknown = [
+        spec.model_copy(
+            update={"cluster": spec.cluster.model_copy(update={"kafka_version": "9.9.9"})}
+        )
+        for spec in planned.trials
+    ]
+    scopes = {one.scope for one in changed_settings(unknown)}
+    assert scopes == {"producer", "consumer"}
