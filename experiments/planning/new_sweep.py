@@ -124,8 +124,7 @@ def _plan_on_external_cluster(experiment: Experiment, planned: Plan, source: str
 
 def has_memory(planned: Plan, home: Home) -> bool:
     """Return whether this machine has the memory that a plan needs."""
-    available = this_machine(home.root).memory_bytes
-    return available is None or resource_needs(planned).memory_bytes <= available
+    return resource_needs(planned).memory_bytes <= this_machine(home.root).memory_bytes
 
 
 def check_machine(planned: Plan, home: Home) -> None:

@@ -26,6 +26,7 @@ from experiments.sweep.cell_names import (
     axis_name,
     setting_text,
     value_text,
+    varying_axes,
 )
 from experiments.verdicts.contract import Guarantee
 
@@ -187,14 +188,9 @@ def _axes(rows: Sequence[CellResult]) -> list[str]:
     """Return the axes with a column: the core axes, then others that differ within a fault."""
     cells = [row.cell for row in rows]
     by_fault = axes_by_fault(cells)
-    others = dict.fromkeys(axis for cell in cells for axis in cell if axis not in CORE_AXES)
     return [
         *(axis for axis in CORE_AXES if axis != FAULT_AXIS),
-        *(
-            axis
-            for axis in others
-            if len({str(cell.get(axis)) for cell in cells}) > 1 and axis not in by_fault
-        ),
+        *(axis for axis in varying_axes(cells) if axis not in {*CORE_AXES, *by_fault}),
     ]
 
 

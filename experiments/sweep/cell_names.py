@@ -81,7 +81,7 @@ def differing_axes(cells: Sequence[Cell]) -> list[str]:
     An axis that has one value per fault is left out: the fault names it.
     """
     by_fault = axes_by_fault(cells)
-    return [axis for axis in _differing(cells) if axis not in by_fault] or list(
+    return [axis for axis in varying_axes(cells) if axis not in by_fault] or list(
         dict.fromkeys(axis for cell in cells for axis in cell)
     )
 
@@ -94,10 +94,11 @@ def axes_by_fault(cells: Sequence[Cell]) -> list[str]:
     groups: dict[str, list[Cell]] = {}
     for cell in cells:
         groups.setdefault(str(cell.get(FAULT_AXIS)), []).append(cell)
-    within = {axis for group in groups.values() for axis in _differing(group)}
-    return [axis for axis in _differing(cells) if axis not in {*within, *CORE_AXES}]
+    within = {axis for group in groups.values() for axis in varying_axes(group)}
+    return [axis for axis in varying_axes(cells) if axis not in {*within, *CORE_AXES}]
 
 
-def _differing(cells: Sequence[Cell]) -> list[str]:
+def varying_axes(cells: Sequence[Cell]) -> list[str]:
+    """Return the axes in which cells differ, in the cells' order."""
     axes = dict.fromkeys(axis for cell in cells for axis in cell)
     return [axis for axis in axes if len({str(cell.get(axis)) for cell in cells}) > 1]

@@ -103,6 +103,13 @@ class Circumstances(Frozen):
     """Members process a record by copying it to an output topic with the same settings."""
     fault: FaultEffects
 
+    def with_acks_all(self) -> Circumstances:
+        """Return the circumstances of the same cell with acks=all.
+
+        What consumers received is on as many in-sync replicas as what acks=all acknowledges.
+        """
+        return self.model_copy(update={"acks": "all"})
+
     @property
     def expires(self) -> bool:
         """Whether records may be deleted by retention while anybody is at work with them."""

@@ -19,6 +19,7 @@ from experiments.verdicts.contract.guarantees import (
     REPLICATION,
     RETENTION,
     Rule,
+    first_rule,
     guaranteed,
     not_guaranteed,
     unknown,
@@ -28,7 +29,7 @@ from experiments.verdicts.contract.guarantees import (
 def _loss_rule(circumstances: Circumstances) -> Rule:
     """Return the rule that would decide on no-acked-loss without compaction."""
     uncompacted = circumstances.model_copy(update={"compacted": False})
-    return next(rule for rule in loss.RULES if rule.when(uncompacted))
+    return first_rule(loss.RULES, uncompacted)
 
 
 RULES: Final = (

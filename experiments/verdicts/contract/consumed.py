@@ -29,17 +29,9 @@ from experiments.verdicts.contract.guarantees import (
 )
 
 
-def replicas_of_received(circumstances: Circumstances) -> int:
-    """Return the smallest number of in-sync replicas that have a record when a consumer gets it."""
-    return min(circumstances.min_insync_replicas, circumstances.replication_factor)
-
-
-def _with_acks_all(circumstances: Circumstances) -> Circumstances:
-    return circumstances.model_copy(update={"acks": "all"})
-
-
 def _all_may_die(circumstances: Circumstances) -> bool:
-    return circumstances.max_dead_replicas >= replicas_of_received(circumstances)
+    """Return whether all in-sync replicas that had a record may die when a consumer has got it."""
+    return circumstances.max_dead_replicas >= circumstances.with_acks_all().required_replicas
 
 
 _REMOVED: Final = (
@@ -119,7 +111,7 @@ _REPLACED: Final = (
     guaranteed(
         "eligible.leader.replicas.version=1, and fewer replicas shut down uncleanly than "
         "min.insync.replicas (at least two); the others are paused, isolated or out of sync",
-        lambda c: _with_acks_all(c).has_enough_clean_replicas and bool(c.eligible_leader_replicas),
+        lambda c: c.with_acks_all().has_enough_clean_replicas and bool(c.eligible_leader_replicas),
         "the high watermark stays where it is once the ISR is smaller than min.insync.replicas, "
         "and the replicas that leave it then are eligible leaders: at least one of them has what "
         "consumers received, and is elected",
@@ -128,7 +120,7 @@ _REPLACED: Final = (
     unknown(
         "the same, and the level of eligible.leader.replicas.version is unknown",
         lambda c: (
-            _with_acks_all(c).has_enough_clean_replicas and c.eligible_leader_replicas is None
+            c.with_acks_all().has_enough_clean_replicas and c.eligible_leader_replicas is None
         ),
         "the feature level eligible.leader.replicas.version of this cluster is unknown: with level "
         "1 a replica that left the ISR with all committed records is elected; with level 0 the "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -86,6 +86,11 @@ class Rule:
             reason=self.reason + figures,
             source=self.source,
         )
+
+
+def first_rule(rules: Iterable[Rule], circumstances: Circumstances) -> Rule:
+    """Return the first rule whose condition holds; the last rule of every guarantee always does."""
+    return next(rule for rule in rules if rule.when(circumstances))
 
 
 def guaranteed(

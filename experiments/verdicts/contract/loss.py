@@ -18,6 +18,7 @@ from experiments.verdicts.contract.guarantees import (
     REPLICATION,
     RETENTION,
     UNCLEAN_ELECTION,
+    first_rule,
     guaranteed,
     not_guaranteed,
     unknown,
@@ -175,4 +176,4 @@ def guarantees_no_loss(circumstances: Circumstances) -> bool | None:
 
     `None`: unknown.
     """
-    return next(rule for rule in RULES if rule.when(circumstances)).guaranteed
+    return first_rule(RULES, circumstances).guaranteed

@@ -18,6 +18,7 @@ from experiments.verdicts.contract.guarantees import (
     KAFKA_15583,
     KIP_320,
     REPLICATION,
+    first_rule,
     guaranteed,
     not_guaranteed,
 )
@@ -25,8 +26,7 @@ from experiments.verdicts.contract.guarantees import (
 
 def _may_be_unavailable(circumstances: Circumstances) -> bool:
     """Return whether a write with acks=all may not be possible before the heal."""
-    with_acks_all = circumstances.model_copy(update={"acks": "all"})
-    return not next(rule for rule in availability.RULES if rule.when(with_acks_all)).guaranteed
+    return not first_rule(availability.RULES, circumstances.with_acks_all()).guaranteed
 
 
 CONSUMER_FAILOVER_MS: Final = 12_000

@@ -30,6 +30,7 @@ from experiments.verdicts.contract.guarantees import (
     ContractClause,
     Guarantee,
     Rule,
+    first_rule,
 )
 
 RULES: Final[Mapping[Guarantee, tuple[Rule, ...]]] = {
@@ -74,7 +75,7 @@ def clauses_of(circumstances: Circumstances) -> tuple[ContractClause, ...]:
 
 def deciding_rule(guarantee: Guarantee, circumstances: Circumstances) -> Rule:
     """Return the first rule of a guarantee whose condition holds."""
-    return next(rule for rule in RULES[guarantee] if rule.when(circumstances))
+    return first_rule(RULES[guarantee], circumstances)
 
 
 def contract_table() -> tuple[tuple[Guarantee, Rule], ...]:
