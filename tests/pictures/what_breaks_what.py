@@ -1,11 +1,13 @@
 """`make tables`: the tables of docs/what-breaks-what.md, from the newest sweep of each experiment.
 
 A table stands between `<!-- NAME -->` and `<!-- /NAME -->`, where NAME is the experiment. Those of
-experiments without a complete sweep in this home stay as they are.
+experiments without a complete sweep in this home stay as they are. Experiments of faults have the
+matrix of faults and settings; all others have the table of `ackbench show`.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -25,11 +27,13 @@ from infra.machine.home import Home
 
 DOCUMENT: Final = Path(__file__).parents[2] / "docs" / "what-breaks-what.md"
 _TABLE: Final = re.compile(
-    r"(?P<head><!-- (?P<name>faults-[a-z-]+) -->\n).*?(?P<end>\n<!-- /(?P=name) -->)", re.DOTALL
+    r"(?P<head><!-- (?P<name>[a-z-]+) -->\n).*?\n?(?P<end><!-- /(?P=name) -->)", re.DOTALL
 )
-_LEGEND: Final = ("- guaranteed: ", "- not guaranteed: ", "- loss: ", "- percentages behind ")
+_LEGEND: Final = ("guaranteed: ", "not guaranteed: ", "loss: ", "percentages behind ")
 """Lines that the head of the document has once for all tables."""
 COLUMNS: Final = 100
+SHOW_COLUMNS: Final = 140
+"""Cells of versions and clients have up to six axes of their own."""
 
 
 def main() -> int:
@@ -44,28 +48,52 @@ def main() -> int:
         if sweep.pending():
             return match[0]
         written.append(sweep.root.name)
-        return match["head"] + "\n".join(_lines(sweep.root.name)) + match["end"]
+        lines = _matrix if match["name"].startswith("faults-") else _shown
+        return match["head"] + "\n".join([*lines(sweep.root.name), match["end"]])
 
     DOCUMENT.write_text(_TABLE.sub(table, DOCUMENT.read_text()))
     Console().print(f"{len(written)} tables: {', '.join(written)}")
     return 0
 
 
-def _lines(sweep: str) -> Iterator[str]:
-    shown = subprocess.run(
-        [str(COMMAND), "matrix", sweep, "--markdown"], check=True, capture_output=True, text=True
-    )
-    for line in shown.stdout.splitlines():
-        if line.startswith("- ") and not line.startswith(_LEGEND):
-            yield from textwrap.wrap(
-                line,
-                COLUMNS,
-                subsequent_indent="  ",
-                break_long_words=False,
-                break_on_hyphens=False,
-            )
-        elif not line.startswith("- "):
+def _matrix(sweep: str) -> Iterator[str]:
+    for line in _output("matrix", sweep, "--markdown").splitlines():
+        remark = line.removeprefix("- ")
+        if remark == line:
             yield line
+        elif not remark.startswith(_LEGEND):
+            yield from _wrapped(line, COLUMNS)
+
+
+def _shown(sweep: str) -> Iterator[str]:
+    """Yield the tables and the remarks below them, without the experiment's question and claim."""
+    lines = [line.rstrip() for line in _output("show", sweep).splitlines()]
+    first = next(number for number, line in enumerate(lines) if line.startswith("fault: "))
+    remarks = max(number for number, line in enumerate(lines) if not line)
+    yield "```"
+    yield from lines[first:remarks]
+    for line in lines[remarks:]:
+        if not line.startswith(_LEGEND):
+            yield from _wrapped(line, SHOW_COLUMNS)
+    yield "```"
+
+
+def _wrapped(line: str, columns: int) -> list[str]:
+    return textwrap.wrap(
+        line,
+        columns,
+        subsequent_indent="  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    ) or [""]
+
+
+def _output(*arguments: str) -> str:
+    environment = {**os.environ, "COLUMNS": str(SHOW_COLUMNS)}
+    command = [str(COMMAND), *arguments]
+    return subprocess.run(
+        command, check=True, capture_output=True, text=True, env=environment
+    ).stdout
 
 
 if __name__ == "__main__":
