@@ -41,8 +41,12 @@ class Home:
 
     @property
     def cache(self) -> Path:
-        """Jars, JVM startup caches and compiled code; deleted content is made again by set-up."""
-        return self.root / "cache"
+        """Jars, JVM startup caches and compiled code; deleted content is made again by set-up.
+
+        A link to another home's cache is followed: the JVM uses a start-up cache only with the
+        paths that it was trained with.
+        """
+        return (self.root / "cache").resolve()
 
     @property
     def published(self) -> Path:

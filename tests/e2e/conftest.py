@@ -19,7 +19,7 @@ def bench(tmp_path: Path) -> Iterator[AckbenchCommand]:
     make_ready(repository_home, print)
     home = Home(tmp_path / "a home")
     home.root.mkdir()
-    home.cache.symlink_to(repository_home.cache)
+    (home.root / "cache").symlink_to(repository_home.cache)
     bench = AckbenchCommand(home)
     yield bench
     bench.run("clean", "--force")

@@ -120,7 +120,7 @@ def left_by_kill(experiment: str) -> list[str]:
     with tempfile.TemporaryDirectory() as folder:
         bench = AckbenchCommand(Home(Path(folder) / "a home"))
         bench.home.root.mkdir()
-        bench.home.cache.symlink_to(clone.cache)
+        (bench.home.root / "cache").symlink_to(clone.cache)
         before = machine_state(bench.home.root)
         path = Path(folder) / "killed.yaml"
         path.write_text(experiment)
