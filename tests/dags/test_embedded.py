@@ -75,6 +75,7 @@ def test_a_signal_interrupts_the_trial_and_runs_only_the_teardown(
         "trial 001-abcdef",
     ]
     assert executed_steps(home)[-1] == "destroy"
+    assert output.count("starting task_id=trial") == len(["000-abcdef", "001-abcdef"])
 
 
 def test_the_database_of_a_killed_run_is_deleted_by_the_next_run(home: Path) -> None:
