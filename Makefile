@@ -5,7 +5,7 @@ BIN := .venv/bin
 FAULTS := $(basename $(notdir $(wildcard experiments/catalog/faults-*.yaml)))
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
-.PHONY: help setup bench test check tour faults soak perf pictures tables mutants lock clean powerloss
+.PHONY: help setup bench test check tour faults soak perf pictures tables sbom audit mutants lock clean powerloss
 
 help: ## print this list
 	@grep -hE '^[a-z]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -42,6 +42,13 @@ pictures: setup ## write README table and pictures from the newest quick sweep (
 
 tables: setup ## write the tables of docs/what-breaks-what.md from the newest sweeps
 	@$(BIN)/python tests/pictures/what_breaks_what.py
+
+sbom: setup ## write requirements/sbom.json and docs/licences.md from what is installed
+	@$(BIN)/python tests/supply_chain
+
+audit: setup ## look up known vulnerabilities of the locked packages (needs the advisories' server)
+	@$(PYTHON) -m venv --clear .venv/audit && .venv/audit/bin/pip install --quiet pip-audit==2.10.1
+	@.venv/audit/bin/pip-audit --requirement requirements/lock.txt --disable-pip --require-hashes
 
 mutants: setup ## try every mutant of the code that judges
 	@ACKBENCH_MUTANTS=all $(BIN)/pytest tests/unit/support/test_mutations.py \
