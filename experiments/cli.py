@@ -317,9 +317,14 @@ def show(sweep: str | None, as_json: bool) -> int:
 
 @cli.command(short_help="Measure a sweep again from its ledgers.")
 @click.argument("sweep")
+@click.option(
+    "--skip-unfit",
+    is_flag=True,
+    help="Leave out trials whose ledgers are incomplete or were altered, and name them.",
+)
 @_MASTER
 @_CONF
-def measure(sweep: str, master: str | None, settings: tuple[str, ...]) -> int:
+def measure(sweep: str, skip_unfit: bool, master: str | None, settings: tuple[str, ...]) -> int:
     """Measure SWEEP again from its ledgers and show the results.
 
     SWEEP is as in `ackbench show`. At a URI the results are written there.
@@ -328,7 +333,7 @@ def measure(sweep: str, master: str | None, settings: tuple[str, ...]) -> int:
     from experiments.results.spark_job import configure_spark
 
     configure_spark(master, settings)
-    return command.measure_again(Home.from_environment(), sweep)
+    return command.measure_again(Home.from_environment(), sweep, skip_unfit=skip_unfit)
 
 
 @cli.command(

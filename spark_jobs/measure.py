@@ -34,6 +34,8 @@ from spark_jobs.python_daemon import forgo_pandas
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
+    from spark_jobs.pipeline import MeasuredTrials
+
 BAD_INPUT: Final = 2
 UNIT_RECORDS_SETTING: Final = "spark.ackbench.unitRecords"
 """Spark's setting for the most records that a task holds."""
@@ -49,7 +51,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         settings = parse_settings(options.conf)
         with tempfile.TemporaryDirectory(prefix="ackbench-spark-", dir=options.work) as work:
-            measure(options.sweep, context_request(options, Path(work), settings))
+            request = context_request(options, Path(work), settings)
+            measure(options.sweep, request, skip_unfit=options.skip_unfit)
     except (InvalidLedger, SparkSetupError) as error:
         print(error_line(error), file=sys.stderr)  # noqa: T201 - the command's output
         return BAD_INPUT
@@ -60,41 +63,59 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def measure(sweep: str, request: ContextRequest) -> None:
+def measure(sweep: str, request: ContextRequest, *, skip_unfit: bool = False) -> None:
     """Measure all sealed trials of a sweep and write `results/`; on an error it stays unchanged.
 
     Args:
         sweep: the sweep's folder, as a path or a URI.
         request: where Spark runs and writes.
+        skip_unfit: leave out the trials whose ledgers are invalid; the manifest names them.
 
     Raises:
         InvalidLedger: a ledger is incomplete, truncated, of another version or of another trial.
         SparkSetupError: Spark cannot run the job as it is configured.
     """
-    ledgers = open_ledgers(sweep)
+    ledgers = open_ledgers(sweep, skip_unfit=skip_unfit)
     if not ledgers.trials:  # a sweep without sealed trials has results without rows: no JVM needed
-        write_results(ledgers.files, ledgers.root, _no_results())
+        write_results(ledgers.files, ledgers.root, _no_results(), left_out=ledgers.left_out)
         return
     from spark_jobs.session import spark_context
 
     with spark_context(request) as context:
-        tables = _measured(context, ledgers)
-    write_results(ledgers.files, ledgers.root, tables)
+        measured = _measured(context, ledgers)
+    _write(ledgers, measured, skip_unfit=skip_unfit)
 
 
-def measure_in(context: SparkContext, sweep: str) -> None:
+def measure_in(context: SparkContext, sweep: str, *, skip_unfit: bool = False) -> None:
     """Measure a sweep in an application that is already running; otherwise as `measure`."""
-    ledgers = open_ledgers(sweep)
-    tables = _measured(context, ledgers) if ledgers.trials else _no_results()
-    write_results(ledgers.files, ledgers.root, tables)
+    ledgers = open_ledgers(sweep, skip_unfit=skip_unfit)
+    _write(ledgers, _measured(context, ledgers), skip_unfit=skip_unfit)
 
 
-def _measured(context: SparkContext, ledgers: Ledgers) -> dict[str, pa.Table]:
+def _measured(context: SparkContext, ledgers: Ledgers) -> MeasuredTrials:
     from spark_jobs.executors import executor_failures
-    from spark_jobs.pipeline import measure_ledgers
+    from spark_jobs.pipeline import measure_trials
 
     with executor_failures(context):
-        return measure_ledgers(context, ledgers, unit_records(context))
+        return measure_trials(context, ledgers, unit_records(context))
+
+
+def _write(ledgers: Ledgers, measured: MeasuredTrials, *, skip_unfit: bool) -> None:
+    from spark_jobs.pipeline import sweep_tables
+
+    if not skip_unfit:
+        measured.require_all()
+    write_results(
+        ledgers.files,
+        ledgers.root,
+        sweep_tables(measured.tables),
+        {
+            ledger.record.trial_id: ledger.sha256
+            for ledger in ledgers.trials
+            if ledger.record.trial_id in measured.tables
+        },
+        {**ledgers.left_out, **{trial: str(error) for trial, error in measured.unfit.items()}},
+    )
 
 
 def _no_results() -> dict[str, pa.Table]:
@@ -146,6 +167,11 @@ def _parser() -> argparse.ArgumentParser:
         prog="spark_jobs.measure", description="Measure a sweep's ledgers and write its results."
     )
     parser.add_argument("sweep", help="the sweep's folder: a path, or a URI that pyarrow.fs opens")
+    parser.add_argument(
+        "--skip-unfit",
+        action="store_true",
+        help="leave out trials whose ledgers are incomplete or were altered",
+    )
     add_spark_options(parser)
     return parser
 

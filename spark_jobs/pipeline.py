@@ -34,9 +34,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from experiments.ledger.digests import InvalidLedger
 from experiments.ledger.location import open_location
 from experiments.ledger.result_tables import RESULTS, Anomaly, Side
-from experiments.ledger.validation import InvalidLedger
+from experiments.ledger.validation import verify_files
 from spark_jobs.causes.anomalous_records import (
     APPENDED_RANGES,
     SuspectRecords,
@@ -79,34 +80,68 @@ TrialTables = Mapping[str, pa.Table]
 # The job.
 
 
+@dataclass(frozen=True)
+class MeasuredTrials:
+    """The result tables of each trial, and why others have none."""
+
+    tables: Mapping[str, TrialTables]
+    unfit: Mapping[str, InvalidLedger]
+
+    def require_all(self) -> MeasuredTrials:
+        """Return this.
+
+        Raises:
+            InvalidLedger: a trial could not be measured; the message names it.
+        """
+        for error in self.unfit.values():
+            raise error
+        return self
+
+
 def measure_ledgers(
     spark: SparkContext, ledgers: Ledgers, unit_records: int = UNIT_RECORDS
 ) -> dict[str, pa.Table]:
     """Return the tables of `experiments.ledger.result_tables.RESULTS`.
 
+    Raises:
+        InvalidLedger: as in `measure_trials`, of any trial.
+    """
+    return sweep_tables(measure_trials(spark, ledgers, unit_records).require_all().tables)
+
+
+def measure_trials(
+    spark: SparkContext, ledgers: Ledgers, unit_records: int = UNIT_RECORDS
+) -> MeasuredTrials:
+    """Return the tables of each trial.
+
+    A trial is unfit if a file is not as it was sealed, its footer is valid but its data cannot be
+    read, or a sum does not hold.
+
     Args:
         spark: where units are measured.
         ledgers: the sealed trials; Spark's executors open the same location.
         unit_records: the most records of a unit, which bounds the memory of a task.
-
-    Raises:
-        InvalidLedger: a sum does not hold, or a file's footer is valid but its data cannot be
-            read. The message names the trial.
     """
+    if not ledgers.trials:
+        return MeasuredTrials({}, {})
     units = split(ledgers.trials, unit_records)
     location = ledgers.location
     measured = spark.parallelize(units, len(units)).map(lambda unit: measured_unit(location, unit))
     if not all(unit.is_whole_trial for unit in units):
         measured = measured.reduceByKey(merge_units)
-    tables = dict(measured.mapValues(finished_trial).collect())
-    return sweep_tables({trial_id: _valid(found) for trial_id, found in tables.items()})
+    found = measured.mapValues(finished_trial).collect()
+    return MeasuredTrials(
+        {trial: tables for trial, tables in found if not isinstance(tables, InvalidLedger)},
+        {trial: error for trial, error in found if isinstance(error, InvalidLedger)},
+    )
 
 
 def measured_unit(location: str, unit: Unit) -> tuple[str, UnitMeasures | InvalidLedger]:
-    """Read and measure a unit, in an executor; an invalid ledger is a result like any other."""
+    """Verify, read and measure a unit, in an executor; an invalid ledger is a result as well."""
     try:
-        rows = read_unit(open_location(location).files, unit)
-        return unit.ledger.record.trial_id, measure_unit(rows)
+        files = open_location(location).files
+        verify_files(files, unit.ledger.folder, unit.ledger.record, unit.files)
+        return unit.ledger.record.trial_id, measure_unit(read_unit(files, unit))
     except InvalidLedger as error:
         return unit.ledger.record.trial_id, error
 
@@ -119,12 +154,6 @@ def finished_trial(measures: UnitMeasures | InvalidLedger) -> TrialTables | Inva
         return trial_tables(measures)
     except InvalidLedger as error:
         return error
-
-
-def _valid(found: TrialTables | InvalidLedger) -> TrialTables:
-    if isinstance(found, InvalidLedger):
-        raise found
-    return found
 
 
 # One unit: one pass over its arrays.

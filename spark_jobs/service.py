@@ -4,9 +4,10 @@
 
 The start of Spark takes longer than the measurement of most sweeps, and a tour has a sweep every
 few minutes. The socket is inherited from the process that starts the service, so requests wait
-until Spark runs. A request is one connection with the sweep's location as a line; the answer is a
-line: `ok`, or what `spark_jobs.measure` prints for the same error. The service ends with SIGINT, or
-when the process that started it has ended.
+until Spark runs. A request is one connection with the sweep's location as a line, after
+`SKIP_UNFIT` if unfit trials are to be left out. The answer is a line: `ok`, or what
+`spark_jobs.measure` prints for the same error. The service ends with SIGINT, or when the process
+that started it has ended.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ from spark_jobs.python_daemon import forgo_pandas
 from spark_jobs.session import spark_context
 
 OK: Final = "ok"
+SKIP_UNFIT: Final = "skip-unfit "
+"""No location begins with it: each is an absolute path or a URI."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -67,11 +70,12 @@ def _answer(listener: socket.socket, context: SparkContext | SparkSetupError) ->
 
 
 def _measured(sweep: str, context: SparkContext | SparkSetupError) -> str:
-    """Measure a sweep and return the answer."""
+    """Carry out the request for a sweep and return the answer."""
     if isinstance(context, SparkSetupError):
         return error_line(context)
     try:
-        measure_in(context, sweep)
+        location = sweep.removeprefix(SKIP_UNFIT)
+        measure_in(context, location, skip_unfit=location != sweep)
     except Exception as error:  # noqa: BLE001 - the next sweep can be measured all the same
         return error_line(error)
     return OK

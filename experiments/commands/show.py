@@ -50,10 +50,16 @@ def _as_json(sweep: SweepFolder) -> str:
     )
 
 
-def measure_again(home: Home, named: str) -> int:
+def measure_again(home: Home, named: str, *, skip_unfit: bool = False) -> int:
     """Compute a sweep's results again from its ledgers and print them.
 
     The job reads and writes a published sweep where it is.
+
+    Args:
+        home: the home of the sweep.
+        named: the sweep.
+        skip_unfit: leave out the trials whose ledgers cannot be measured; they are printed as
+            failed trials, with the reasons.
 
     Raises:
         UnknownName: there is no such sweep.
@@ -65,10 +71,10 @@ def measure_again(home: Home, named: str) -> int:
 
     sweep = open_sweep(home, named)
     if sweep.origin:
-        measure_location(sweep.origin.uri, home, sweep.sweep_id)
+        measure_location(sweep.origin.uri, home, sweep.sweep_id, skip_unfit=skip_unfit)
         sweep = open_sweep(home, sweep.origin.uri)
     else:
-        measure(sweep, home)
+        measure(sweep, home, skip_unfit=skip_unfit)
     print_results(sweep)
     return 0
 
@@ -109,6 +115,9 @@ def remarks(sweep: SweepFolder, results: SweepResults) -> Iterator[str]:
     if results.unmeasured:
         count = format_count(len(results.unmeasured), "trial")
         yield f"not measured: {count}; measure with: ackbench measure {sweep.argument}"
+    if results.without_digests:
+        count = format_count(len(results.without_digests), "trial")
+        yield f"not covered by digests: {count}, sealed before ledger version 5"
 
 
 def gate_exit_code(reasons: Sequence[str]) -> int:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from enum import StrEnum
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from experiments.ledger.schema import LEDGER_VERSION
+from experiments.ledger.digests import FileDigest, InvalidLedger, without_digest
+from experiments.ledger.schema import LEDGER_VERSION, READABLE_VERSIONS
+
+RECORD: Final = "trial.json"
 
 Scalar = str | int | float | bool | None
 Cell = dict[str, Scalar]
@@ -176,6 +180,9 @@ class TrialRecord(Frozen):
     """`end_offsets` of the copiers' output topic; null: no copiers, and no table `output`."""
     stages_s: dict[str, float]
     """How long each stage of the trial took, seconds."""
+    files: dict[str, FileDigest] | None = None
+    """All other files of the trial, by their paths in its folder; `None`: not sealed yet, or by
+    version 4."""
 
     @property
     def compacted(self) -> bool:
@@ -195,7 +202,48 @@ def read_record(trial_folder: Path) -> TrialRecord:
     """Read `trial.json` from a trial's folder.
 
     Raises:
-        OSError: there is none.
-        pydantic.ValidationError: it is of another version; callers name the trial.
+        InvalidLedger: it is missing, or as in `parse_record`.
+        OSError: it cannot be read.
     """
-    return TrialRecord.model_validate_json((trial_folder / "trial.json").read_bytes())
+    try:
+        content = (trial_folder / RECORD).read_bytes()
+    except FileNotFoundError as error:
+        raise InvalidLedger(f"trial {trial_folder.name}: {RECORD} is missing") from error
+    return parse_record(content, trial_folder.name)
+
+
+def parse_record(content: bytes, trial_id: str) -> TrialRecord:
+    """Return the record in the content of a `trial.json`.
+
+    Args:
+        content: of the file.
+        trial_id: the name of its folder.
+
+    Raises:
+        InvalidLedger: it is truncated, altered, of another version or of another trial.
+    """
+    file = f"trial {trial_id}: {RECORD}"
+    try:
+        document, has_digest = without_digest(content)
+    except ValueError as error:
+        raise InvalidLedger(f"{file} {error}") from error
+    try:
+        version = json.loads(document).get("ledger_version")
+        if version not in READABLE_VERSIONS:
+            raise InvalidLedger(
+                f"{file} has ledger version {version}; this ackbench reads the versions "
+                f"{' and '.join(map(str, READABLE_VERSIONS))}"
+            )
+        if not has_digest and version == LEDGER_VERSION:
+            raise InvalidLedger(
+                f"{file} does not end with its SHA-256, as every ledger of version"
+                f" {version} does: it was altered"
+            )
+        record = TrialRecord.model_validate_json(document)
+    except (ValidationError, ValueError, AttributeError) as error:
+        raise InvalidLedger(
+            f"{file} is not a valid trial record: {' '.join(str(error).split())}"
+        ) from error
+    if record.trial_id != trial_id:
+        raise InvalidLedger(f"{file} has trial_id {record.trial_id}")
+    return record

@@ -10,8 +10,10 @@ from typing import Final
 
 import pyarrow as pa
 
-LEDGER_VERSION: Final = 4
+LEDGER_VERSION: Final = 5
 """Increased whenever a reader of the old layout would misread the new one."""
+READABLE_VERSIONS: Final = (4, LEDGER_VERSION)
+"""Version 4 has the same tables, and no digests."""
 
 # Outcomes of an attempt.
 ACKED: Final = "acked"

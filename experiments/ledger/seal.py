@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from experiments.ledger.record import TrialRecord
+from experiments.ledger.digests import digest_file, with_digest
+from experiments.ledger.record import RECORD, TrialRecord
 from experiments.ledger.schema import LEDGER_VERSION, OPTIONAL_TABLES, TABLES
 
 ROW_GROUP_ROWS: Final = 262_144
@@ -46,17 +48,25 @@ def write_table(folder: Path, trial_id: str, name: str, table: pa.Table) -> None
         use_dictionary=plain,
         column_encoding=packed,
         row_group_size=ROW_GROUP_ROWS,
+        write_page_checksum=True,
     )
 
 
-def seal(partial: Path, sealed: Path, record: TrialRecord, tables: Mapping[str, pa.Table]) -> None:
+def seal(
+    partial: Path, sealed: Path, record: TrialRecord, tables: Mapping[str, pa.Table]
+) -> TrialRecord:
     """Write all tables and `trial.json`, sync them to disk, and rename the folder.
+
+    `trial.json` has the digests of all other files of the folder, and its own.
 
     Args:
         partial: the folder to write to.
         sealed: its final name.
         record: the trial's record.
         tables: the ledger's tables by name.
+
+    Returns:
+        The record as sealed.
 
     Raises:
         ValueError: a table is missing or has another schema.
@@ -66,14 +76,22 @@ def seal(partial: Path, sealed: Path, record: TrialRecord, tables: Mapping[str, 
         raise ValueError(f"a ledger has the tables {sorted(tables)}; required: {sorted(TABLES)}")
     for name, table in tables.items():
         write_table(partial, record.trial_id, name, table)
-    (partial / "trial.json").write_text(record.model_dump_json(indent=1))
-    for path in (*partial.iterdir(), partial):
-        _sync(path)
+    files = sorted(path for path in partial.rglob("*") if path.is_file())
+    digests = {
+        str(path.relative_to(partial)): digest_file(pafs.LocalFileSystem(), str(path))
+        for path in files
+    }
+    complete = record.model_copy(update={"ledger_version": LEDGER_VERSION, "files": digests})
+    (partial / RECORD).write_bytes(with_digest(complete.model_dump_json(indent=1)).encode())
+    for path in (*partial.rglob("*"), partial):
+        sync(path)
     partial.rename(sealed)
-    _sync(sealed.parent)
+    sync(sealed.parent)
+    return complete
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on disk (fsync(2))."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,32 +1,23 @@
 """Validates a trial's ledger: every file exists, is complete, and has this version and trial.
 
-It reads `trial.json` and the Parquet footers, and no rows.
+`validate_trial` reads `trial.json` and the Parquet footers; `verify_files` reads everything.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
-from pydantic import ValidationError
 
-from experiments.ledger.record import TrialRecord
-from experiments.ledger.schema import LEDGER_VERSION, OPTIONAL_TABLES, OUTPUT, TABLES
+from experiments.ledger.digests import InvalidLedger, digest_file
+from experiments.ledger.record import RECORD, TrialRecord, parse_record
+from experiments.ledger.schema import OPTIONAL_TABLES, OUTPUT, TABLES
 
-RECORD: Final = "trial.json"
 UNFINISHED: Final = (".partial", ".failed")
 """Suffixes of the folders of trials that are not sealed (`docs/ledger.md`)."""
-
-
-class InvalidLedger(Exception):
-    """A ledger that cannot be measured.
-
-    The message is one line with the trial and the file, or the sum that does not match.
-    """
 
 
 def sealed_folders(files: pafs.FileSystem, root: str, *, published: bool = False) -> Iterator[str]:
@@ -60,7 +51,7 @@ def validate_trial(files: pafs.FileSystem, folder: str) -> tuple[TrialRecord, di
     trial_id = folder.rsplit("/", 1)[-1]
     record = _read_record(files, folder, trial_id)
     rows = {
-        name: _validate_table(files, folder, trial_id, name)
+        name: _validate_table(files, folder, record, name)
         for name in (*TABLES, *optional_tables(record))
     }
     scheduled = sum(producer.records for producer in record.producers)
@@ -87,52 +78,77 @@ def optional_tables(record: TrialRecord) -> tuple[str, ...]:
     )
 
 
+def verify_files(
+    files: pafs.FileSystem, folder: str, record: TrialRecord, names: Iterable[str]
+) -> None:
+    """Compare files of a trial with their digests in its `trial.json`.
+
+    Args:
+        files: the file system of the sweep.
+        folder: the trial's.
+        record: of the trial; one of version 4 has no digests, so nothing is compared.
+        names: the files, as in `TrialRecord.files`.
+
+    Raises:
+        InvalidLedger: a file is missing, cannot be read, or has other content than when it was
+            sealed.
+    """
+    expected = record.files or {}
+    for name in names if expected else ():
+        file = f"trial {record.trial_id}: {name}"
+        try:
+            difference = expected[name].mismatch(digest_file(files, f"{folder}/{name}"))
+        except KeyError as error:
+            raise InvalidLedger(f"{file} has no digest in {RECORD}") from error
+        except FileNotFoundError as error:
+            raise InvalidLedger(f"{file} is missing") from error
+        except OSError as error:
+            raise InvalidLedger(f"{file} cannot be read: {_one_line(error)}") from error
+        if difference:
+            raise InvalidLedger(f"{file} was altered after it was sealed: {difference}")
+
+
+def sealed_files(record: TrialRecord, *, published: bool) -> tuple[str, ...]:
+    """Return the names of the files that a trial's folder must have, apart from `trial.json`.
+
+    Args:
+        record: of the trial.
+        published: the sweep is at a URI, which has the tables only: no files of `clients/`.
+    """
+    return tuple(name for name in record.files or () if not (published and "/" in name))
+
+
 def _read_record(files: pafs.FileSystem, folder: str, trial_id: str) -> TrialRecord:
     try:
-        with files.open_input_file(f"{folder}/trial.json") as stream:
-            text = stream.read()
+        with files.open_input_file(f"{folder}/{RECORD}") as stream:
+            return parse_record(stream.read(), trial_id)
     except FileNotFoundError as error:
-        raise InvalidLedger(f"trial {trial_id}: trial.json is missing") from error
-    try:
-        version = json.loads(text).get("ledger_version")
-        if version != LEDGER_VERSION:
-            raise InvalidLedger(
-                f"trial {trial_id}: trial.json has ledger version {version};"
-                f" this ackbench reads version {LEDGER_VERSION}"
-            )
-        record = TrialRecord.model_validate_json(text)
-    except (ValidationError, ValueError, AttributeError) as error:
-        raise InvalidLedger(
-            f"trial {trial_id}: trial.json is not a valid trial record: {_one_line(error)}"
-        ) from error
-    if record.trial_id != trial_id:
-        raise InvalidLedger(f"trial {trial_id}: trial.json has trial_id {record.trial_id}")
-    return record
+        raise InvalidLedger(f"trial {trial_id}: {RECORD} is missing") from error
 
 
-def _validate_table(files: pafs.FileSystem, folder: str, trial_id: str, name: str) -> int:
+def _validate_table(files: pafs.FileSystem, folder: str, record: TrialRecord, name: str) -> int:
     """Return how many rows a table has, after checking its footer against trial and schema."""
-    file = f"trial {trial_id}: {name}.parquet"
+    file = f"trial {record.trial_id}: {name}.parquet"
     try:
         with files.open_input_file(f"{folder}/{name}.parquet") as stream:
             footer = pq.ParquetFile(stream)
             schema, rows = footer.schema_arrow, int(footer.metadata.num_rows)
     except FileNotFoundError as error:
         raise InvalidLedger(f"{file} is missing") from error
-    except (pa.ArrowInvalid, OSError) as error:
+    except (pa.ArrowException, UnicodeDecodeError, OSError) as error:
         raise InvalidLedger(f"{file} cannot be read: {_one_line(error)}") from error
-    _check_metadata(file, schema.metadata or {}, trial_id)
+    _check_metadata(file, schema.metadata or {}, record)
     _check_columns(file, schema, {**TABLES, **OPTIONAL_TABLES}[name])
     return rows
 
 
-def _check_metadata(file: str, metadata: dict[bytes, bytes], trial_id: str) -> None:
+def _check_metadata(file: str, metadata: dict[bytes, bytes], record: TrialRecord) -> None:
     """Compare the metadata that `experiments.ledger.seal` writes to every file."""
     for key, required in (
-        ("ackbench.ledger_version", str(LEDGER_VERSION)),
-        ("ackbench.trial_id", trial_id),
+        ("ackbench.ledger_version", str(record.ledger_version)),
+        ("ackbench.trial_id", record.trial_id),
     ):
-        value = metadata.get(key.encode(), b"nothing").decode()
+        value = metadata.get(key.encode(), b"nothing").decode(errors="replace")
         if value != required:
             raise InvalidLedger(f"{file} has {key}={value}; required: {required}")
 

@@ -191,7 +191,8 @@ def finding_of(sweep: SweepFolder, results: SweepResults | None = None) -> Findi
             remark="The harness itself is at fault, so nothing can be concluded.",
         )
     find = load_finding(plan.claim.finding)
-    return find(FindingInput(plan.claim.lesson, plan, results, partial(rows_by_trial, sweep)))
+    rows = partial(rows_by_trial, sweep, manifest=results.manifest)
+    return find(FindingInput(plan.claim.lesson, plan, results, rows))
 
 
 def load_finding(name: str) -> Callable[[FindingInput], Finding]:

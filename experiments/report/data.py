@@ -76,12 +76,12 @@ def read_report_data(sweep: SweepFolder) -> ReportData:
         LedgerError: a trial's record or a table cannot be read; the message names the file.
     """
     results = read_results(sweep)
-    records = {record.trial_id: record for record in sweep.complete_trials()}
+    records = {record.trial_id: record for record in sweep.complete_trials(results.left_out)}
     return ReportData(
         plan=sweep.plan(),
         results=results,
         records=records,
-        **{name: rows_by_trial(sweep, name) for name in _TABLES},
+        **{name: rows_by_trial(sweep, name, results.manifest) for name in _TABLES},
         leaders={trial_id: _leader_changes(sweep, record) for trial_id, record in records.items()},
         machine=_machine(sweep),
         finding=finding_of(sweep, results),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from experiments.ledger.record import Status
 from experiments.lessons.shortened import describe_shortened
-from experiments.messages.phrases import one_line
+from experiments.messages.phrases import format_count, one_line
 from experiments.report.answer import compute_answer
 from experiments.report.cell_tables import (
     cell_views,
@@ -263,6 +263,9 @@ def _exceptions(results: SweepResults) -> Iterator[tuple[str, str, str]]:
         yield "not run", trial_id, "planned, not run yet"
     for trial_id in results.unmeasured:
         yield "not measured", trial_id, "sealed, but not in the results: run ackbench measure"
+    if results.without_digests:
+        count = format_count(len(results.without_digests), "trial")
+        yield "no digests", count, "sealed before ledger version 5: altered bits may go unnoticed"
 
 
 def _versions(data: ReportData) -> Iterator[tuple[str, str]]:

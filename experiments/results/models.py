@@ -7,8 +7,11 @@ consumer if the trial had none.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pydantic import Field
 
+from experiments.ledger.manifest import ResultsManifest
 from experiments.ledger.record import Cell, Frozen, Role, Scalar, Status
 from experiments.verdicts.contract import ContractClause
 from experiments.verdicts.judge import HarnessCheck, Judgement
@@ -317,6 +320,16 @@ class SweepResults(Frozen):
     harness: HarnessCheck = HarnessCheck()
     changed_settings: tuple[ChangedSetting, ...] = ()
     """What was not left at its default."""
+    without_digests: tuple[str, ...] = ()
+    """Complete trials that ledger version 4 sealed, without digests: a changed bit in their files
+    may go unnoticed."""
+    manifest: ResultsManifest | None = Field(default=None, exclude=True, repr=False)
+    """Of the measurement that these results are from; further tables must be of it too."""
+
+    @property
+    def left_out(self) -> Mapping[str, str]:
+        """The trials whose ledgers could not be measured, with the reasons."""
+        return self.manifest.left_out if self.manifest else {}
 
     def to_json(self) -> str:
         """Return the JSON of `ackbench show --json`; equal results give equal text."""

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 import pyarrow.fs as pafs
 
 from experiments.errors import LedgerError
-from experiments.ledger.record import TrialRecord
-from experiments.ledger.validation import InvalidLedger, sealed_folders, validate_trial
+from experiments.ledger.digests import InvalidLedger, digest_file
+from experiments.ledger.location import LocationError
+from experiments.ledger.manifest import ResultsManifest
+from experiments.ledger.record import RECORD, TrialRecord
+from experiments.ledger.validation import (
+    sealed_files,
+    sealed_folders,
+    validate_trial,
+    verify_files,
+)
 from experiments.results.cells import cell_results
 from experiments.results.changed_settings import changed_settings
 from experiments.results.judgements import (
@@ -19,14 +28,16 @@ from experiments.results.judgements import (
     with_judgements,
 )
 from experiments.results.models import SweepResults
-from experiments.results.rows import ResultRows, read_table
-from experiments.results.trials import complete_trial, failed_trial, refused_trial
+from experiments.results.rows import ResultRows, read_manifest, read_table
+from experiments.results.trials import complete_trial, failed_trial, refused_trial, unfit_trial
 from experiments.sweep.folder import SweepFolder
 
 __all__ = ["SweepResults", "read_results"]
 
 _REQUESTS: Final = 16
 """Trials of a published sweep that are validated at a time."""
+_THREADS: Final = 2
+"""The same of a sweep of this machine; most of the work is done by OpenSSL, without Python."""
 
 
 def read_results(sweep: SweepFolder) -> SweepResults:
@@ -34,10 +45,13 @@ def read_results(sweep: SweepFolder) -> SweepResults:
 
     Raises:
         UnknownName: there is no such sweep.
-        LedgerError: a trial's ledger is incomplete, truncated, of another version or of another
-            trial, or a table of `results/` is unreadable.
+        LedgerError: a trial's ledger is incomplete, truncated, altered, of another version or of
+            another trial, or a table of `results/` is unreadable or altered.
     """
-    plan, rows, records = sweep.plan(), ResultRows.read(sweep), _records(sweep)
+    plan, manifest = sweep.plan(), read_manifest(sweep)
+    rows = ResultRows.read(sweep, manifest)
+    left_out = manifest.left_out if manifest else {}
+    records = _records(sweep, manifest)
     added = {spec.trial_id for spec in plan.trials if spec.added}
     trials = [refused_trial(cell) for cell in plan.refused]
     trials += [
@@ -46,7 +60,12 @@ def read_results(sweep: SweepFolder) -> SweepResults:
     trials += [
         failed_trial(spec, sweep)
         for spec in plan.trials
-        if spec.trial_id not in records and sweep.failed(spec.trial_id).exists()
+        if spec.trial_id not in {*records, *left_out} and sweep.failed(spec.trial_id).exists()
+    ]
+    trials += [
+        unfit_trial(spec, left_out[spec.trial_id])
+        for spec in plan.trials
+        if spec.trial_id in left_out
     ]
     trials.sort(key=lambda trial: trial.trial_id)
     harness = harness_check(trials, trials_that_must_tear(plan))
@@ -61,34 +80,58 @@ def read_results(sweep: SweepFolder) -> SweepResults:
             tuple(cell_results(plan, trials, rows)),
             trials,
             plan,
-            named_records(read_table(sweep, "anomalies")),
+            named_records(read_table(sweep, "anomalies", manifest)),
             harness,
         ),
         pending=tuple(spec.trial_id for spec in plan.trials if spec.trial_id not in known),
         unmeasured=tuple(sorted(records.keys() - rows.trials.keys())),
         harness=harness,
         changed_settings=changed_settings(plan.trials),
+        without_digests=tuple(
+            sorted(trial_id for trial_id, record in records.items() if record.files is None)
+        ),
+        manifest=manifest,
     )
 
 
-def _records(sweep: SweepFolder) -> dict[str, TrialRecord]:
+def _records(sweep: SweepFolder, manifest: ResultsManifest | None) -> dict[str, TrialRecord]:
     """Return the records of the complete trials by id, after validating their ledgers.
 
-    Figures without their ledger would prove nothing. In a store, each footer is a request, and many
-    are made at a time.
+    Figures without their ledger would prove nothing. Trials that the results leave out are not
+    read. In a store, each footer is a request, and many are made at a time; the ledgers' content
+    stays there unread.
     """
-    files, root = sweep.ledgers.files, sweep.ledgers.path
     # A published trial may have become complete since its sweep was fetched.
     names = [
         folder.rsplit("/", 1)[-1]
         for folder in sealed_folders(pafs.LocalFileSystem(), str(sweep.root))
     ]
+    left_out: Collection[str] = manifest.left_out if manifest else ()
     try:
-        with ThreadPoolExecutor(_REQUESTS if sweep.origin else 1) as pool:
+        with ThreadPoolExecutor(_REQUESTS if sweep.origin else _THREADS) as pool:
             validated = pool.map(
-                lambda name: validate_trial(files, f"{root}/trials/{name}")[0], names
+                lambda name: _validated(sweep, name, manifest),
+                [name for name in names if name not in left_out],
             )
             records = sorted(validated, key=lambda record: record.order)
-    except InvalidLedger as error:
+    except LocationError as error:
         raise LedgerError(f"{sweep.sweep_id}: {error}") from error
+    except InvalidLedger as error:
+        raise LedgerError(f"{sweep.sweep_id}: {error}; {sweep.unfit_remedy}") from error
     return {record.trial_id: record for record in records}
+
+
+def _validated(sweep: SweepFolder, trial_id: str, manifest: ResultsManifest | None) -> TrialRecord:
+    """Return a trial's record, after verifying all of its files that are on this machine."""
+    local, folder = pafs.LocalFileSystem(), sweep.trial(trial_id)
+    record, _ = validate_trial(sweep.ledgers.files, f"{sweep.ledgers.path}/trials/{trial_id}")
+    names = sealed_files(record, published=sweep.origin is not None)
+    here = [name for name in names if not sweep.origin or (folder / name).exists()]
+    verify_files(local, str(folder), record, here)
+    measured = manifest.trials.get(trial_id) if manifest else None
+    if measured not in {None, digest_file(local, str(folder / RECORD)).sha256}:
+        raise InvalidLedger(
+            f"trial {trial_id}: {RECORD} is not the one that results/ was computed from: "
+            "compute it again"
+        )
+    return record

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from experiments.errors import LedgerError
+from experiments.ledger.digests import InvalidLedger, digest_of
+from experiments.ledger.manifest import MANIFEST, ResultsManifest, parse_manifest
 from experiments.ledger.result_tables import RESULTS
 from experiments.sweep.folder import SweepFolder
 
@@ -18,50 +21,91 @@ Row = Mapping[str, Any]
 """A row of a table of `experiments.ledger.result_tables`, by column."""
 
 
-def read_table(sweep: SweepFolder, name: str) -> pa.Table:
+def read_manifest(sweep: SweepFolder) -> ResultsManifest | None:
+    """Return the manifest of `results/`; `None`: not measured, or by ledger version 4.
+
+    Raises:
+        LedgerError: it was altered or truncated.
+    """
+    try:
+        return parse_manifest((sweep.results / MANIFEST).read_bytes())
+    except FileNotFoundError:
+        return None
+    except InvalidLedger as error:
+        raise LedgerError(f"{sweep.root}: {error}; {_remedy(sweep)}") from error
+
+
+def read_table(sweep: SweepFolder, name: str, manifest: ResultsManifest | None = None) -> pa.Table:
     """Return a table of `results/`; an empty one if the sweep was not measured.
 
     Args:
         sweep: the sweep.
         name: a key of `experiments.ledger.result_tables.RESULTS`.
+        manifest: of the measurement that the table must be of; `None`: of the last one.
 
     Raises:
-        LedgerError: the table is unreadable, or of another version.
+        LedgerError: the table is unreadable, of another version, or not the one that the manifest
+            names.
     """
-    path = sweep.results / f"{name}.parquet"
-    if not sweep.results.exists():
+    path, manifest = sweep.results / f"{name}.parquet", manifest or read_manifest(sweep)
+    if manifest is None and not any(sweep.results.glob("*.parquet")):
         return RESULTS[name].empty_table()
-    remedy = f"compute it again with: ackbench measure {sweep.argument}"
     try:
-        table = pq.read_table(path)
-    except (OSError, pa.ArrowInvalid) as error:
-        raise LedgerError(f"{path} is unreadable; {remedy}") from error
+        content = path.read_bytes()
+        if manifest is not None:
+            _require_digest(sweep, path, content, manifest)
+        table = pq.read_table(pa.BufferReader(content), page_checksum_verification=True)
+    except (OSError, pa.ArrowException) as error:
+        raise LedgerError(f"{path} is unreadable; {_remedy(sweep)}") from error
     if not table.schema.equals(RESULTS[name], check_metadata=False):
-        raise LedgerError(f"{path} is of another version; {remedy}")
+        raise LedgerError(f"{path} is of another version; {_remedy(sweep)}")
     return table
 
 
-def read_optional_table(sweep: SweepFolder, name: str) -> pa.Table:
+def _require_digest(
+    sweep: SweepFolder, path: Path, content: bytes, manifest: ResultsManifest
+) -> None:
+    expected = manifest.tables.get(path.name)
+    difference = expected.mismatch(digest_of(content)) if expected else "it is not listed there"
+    if difference:
+        raise LedgerError(
+            f"{path} does not match {MANIFEST} next to it ({difference}): it was altered, or the "
+            f"sweep was being measured; {_remedy(sweep)}"
+        )
+
+
+def _remedy(sweep: SweepFolder) -> str:
+    return f"compute it again with: ackbench measure {sweep.argument}"
+
+
+def read_optional_table(
+    sweep: SweepFolder, name: str, manifest: ResultsManifest | None = None
+) -> pa.Table:
     """Return a table as `read_table` does; an empty one if `results/` does not contain it.
 
     Older versions measured without some of today's tables.
 
     Raises:
-        LedgerError: the table is unreadable, or of another version.
+        LedgerError: as `read_table`.
     """
-    if not (sweep.results / f"{name}.parquet").exists():
+    listed = manifest is not None and f"{name}.parquet" in manifest.tables
+    if not listed and not (sweep.results / f"{name}.parquet").exists():
         return RESULTS[name].empty_table()
-    return read_table(sweep, name)
+    return read_table(sweep, name, manifest)
 
 
-def rows_by_trial(sweep: SweepFolder, name: str) -> Mapping[str, Sequence[Row]]:
+def rows_by_trial(
+    sweep: SweepFolder, name: str, manifest: ResultsManifest | None = None
+) -> Mapping[str, Sequence[Row]]:
     """Return the rows of a table by trial, in the table's order; other trials have no rows.
 
+    The arguments are those of `read_table`.
+
     Raises:
-        LedgerError: the table is unreadable, or of another version.
+        LedgerError: as `read_table`.
     """
     rows: defaultdict[str, list[Row]] = defaultdict(list)
-    for row in read_table(sweep, name).to_pylist():
+    for row in read_table(sweep, name, manifest).to_pylist():
         rows[row["trial_id"]].append(row)
     return rows
 
@@ -82,20 +126,22 @@ class ResultRows:
     """Only of trials with a copy workload."""
 
     @classmethod
-    def read(cls, sweep: SweepFolder) -> ResultRows:
+    def read(cls, sweep: SweepFolder, manifest: ResultsManifest | None = None) -> ResultRows:
         """Read the rows of a sweep.
 
         Raises:
-            LedgerError: a table is unreadable, or of another version.
+            LedgerError: as `read_table`.
         """
-        trials, cells = (read_table(sweep, name).to_pylist() for name in ("trials", "cells"))
-        copies = read_optional_table(sweep, "copies").to_pylist()
+        trials, cells = (
+            read_table(sweep, name, manifest).to_pylist() for name in ("trials", "cells")
+        )
+        copies = read_optional_table(sweep, "copies", manifest).to_pylist()
         return cls(
             trials={row["trial_id"]: row for row in trials},
-            fates=rows_by_trial(sweep, "fates"),
-            latency=rows_by_trial(sweep, "latency"),
-            gaps=rows_by_trial(sweep, "gaps"),
+            fates=rows_by_trial(sweep, "fates", manifest),
+            latency=rows_by_trial(sweep, "latency", manifest),
+            gaps=rows_by_trial(sweep, "gaps", manifest),
             cells={row["cell"]: row for row in cells},
-            readers=rows_by_trial(sweep, "readers"),
+            readers=rows_by_trial(sweep, "readers", manifest),
             copies={row["trial_id"]: row for row in copies},
         )

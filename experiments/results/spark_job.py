@@ -34,6 +34,8 @@ SERVICE_VARIABLE: Final = "ACKBENCH_MEASURING_SERVICE"
 """The folder of a running measuring service, for this process and its children."""
 _SOCKET: Final = "measure.sock"
 _OK: Final = "ok"
+_SKIP_UNFIT: Final = "skip-unfit "
+"""Begins a request that leaves out unfit trials (`spark_jobs.service`)."""
 JAVA_OPTIONS: Final = ("-XX:+UseSerialGC", "-XX:-UsePerfData", "-XX:TieredStopAtLevel=1")
 """The serial collector starts fastest and suits few cores.
 
@@ -43,6 +45,7 @@ between Python processes, so its second compiler (C2) does not pay off.
 _BAD_INPUT: Final = 2
 _ANSWERS: Final[Mapping[str, type[InputError]]] = {"measure: ": LedgerError, "spark: ": SparkError}
 """Prefixes of the job's own line in the output of the JVM (`spark_jobs.measure`), and its error."""
+_UNFIT_REMEDY: Final = "restore it from a copy, or leave the trial out with --skip-unfit"
 _LAST_LINES: Final = 15
 _END_S: Final = 20.0
 """How long the job and its JVM may take to exit after SIGINT, seconds."""
@@ -77,38 +80,45 @@ def is_on_cluster() -> bool:
     return not os.environ.get(MASTER_VARIABLE, "local").startswith("local")
 
 
-def measure(sweep: SweepFolder, home: Home) -> None:
+def measure(sweep: SweepFolder, home: Home, *, skip_unfit: bool = False) -> None:
     """Compute the sweep's `results/` from its ledgers; on failure the existing results stay.
 
+    Args:
+        sweep: the sweep.
+        home: as of `measure_location`.
+        skip_unfit: leave out the trials whose ledgers cannot be measured; the results name them.
+
     Raises:
-        LedgerError: a ledger is incomplete, truncated, of another version or of another trial;
-            with the job's message.
+        LedgerError: a ledger is incomplete, truncated, altered, of another version or of another
+            trial; with the job's message.
         SparkError: Spark cannot run the job as it is configured; with the job's message.
         HarnessError: the job failed; with its log and the last lines of it.
     """
-    measure_location(str(sweep.root), home, sweep.sweep_id)
+    measure_location(str(sweep.root), home, sweep.sweep_id, skip_unfit=skip_unfit)
 
 
-def measure_location(location: str, home: Home, name: str) -> None:
+def measure_location(location: str, home: Home, name: str, *, skip_unfit: bool = False) -> None:
     """Compute the results of a sweep where it is, as `measure` does.
 
     Args:
         location: the sweep's folder, or the URI of a published sweep.
         home: has the job's log and cache.
         name: the folder of the log in `logs/`.
+        skip_unfit: as of `measure`.
 
     Raises:
         LedgerError, SparkError, HarnessError: as `measure`.
     """
     service = os.environ.get(SERVICE_VARIABLE)
-    answer = _ask(Path(service), location) if service else None
+    request = f"{_SKIP_UNFIT if skip_unfit else ''}{location}"
+    answer = _ask(Path(service), request) if service else None
     if answer == _OK:
         return
     if answer is not None:
         raise _error_of(answer) or HarnessError(f"the measuring service failed: {answer}")
     _run(
         "spark_jobs.measure",
-        [location, *_spark_arguments()],
+        [location, *(["--skip-unfit"] if skip_unfit else []), *_spark_arguments()],
         home,
         f"{name}/spark",
         _cache(home).options,
@@ -160,18 +170,18 @@ def _short_path(folder: Path) -> Iterator[str]:
         os.close(descriptor)
 
 
-def _ask(service: Path, location: str) -> str | None:
+def _ask(service: Path, request: str) -> str | None:
     """Return the answer of a measuring service; `None`: it does not run.
 
     Args:
         service: the folder with its socket.
-        location: of the sweep.
+        request: its line, without the end.
     """
     try:
         with socket.socket(socket.AF_UNIX) as connection, _short_path(service) as path:
             connection.connect(path)
             with connection.makefile("rw", encoding="utf-8") as stream:
-                stream.write(f"{location}\n")
+                stream.write(f"{request}\n")
                 stream.flush()
                 return stream.readline().rstrip("\n") or None
     except (ConnectionError, FileNotFoundError):
@@ -321,5 +331,6 @@ def _error_of(line: str) -> InputError | None:
     """Return the error that a line of the job reports; `None`: it reports none."""
     for prefix, error in _ANSWERS.items():
         if line.startswith(prefix):
-            return error(line.removeprefix(prefix))
+            text = line.removeprefix(prefix)
+            return error(f"{text}; {_UNFIT_REMEDY}" if text.startswith("trial ") else text)
     return None

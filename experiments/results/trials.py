@@ -107,6 +107,18 @@ def failed_trial(spec: TrialSpec, sweep: SweepFolder) -> TrialResult:
     """Return the result of a trial that failed because of the harness."""
     file = sweep.failed(spec.trial_id) / "reason.txt"
     reason = file.read_text().strip() if file.exists() else "unknown: reason.txt is missing"
+    return _without_values(spec, reason)
+
+
+def unfit_trial(spec: TrialSpec, reason: str) -> TrialResult:
+    """Return the result of a complete trial whose ledger could not be measured.
+
+    It is no evidence about Kafka, like a trial that failed.
+    """
+    return _without_values(spec, f"left out of the results, as its ledger is damaged: {reason}")
+
+
+def _without_values(spec: TrialSpec, reason: str) -> TrialResult:
     return TrialResult(
         trial_id=spec.trial_id,
         cell=spec.cell,

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,8 +15,9 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 
 from experiments.errors import LedgerError, UnknownName
-from experiments.ledger.record import Frozen, TrialRecord, read_record
-from experiments.ledger.schema import LEDGER_VERSION
+from experiments.ledger.digests import InvalidLedger, with_digest, without_digest
+from experiments.ledger.record import RECORD, Frozen, TrialRecord, read_record
+from experiments.ledger.schema import LEDGER_VERSION, READABLE_VERSIONS
 from experiments.sweep.plan import Plan
 from infra.machine.files import replace_file
 
@@ -109,12 +109,12 @@ class SweepFolder:
 
         Raises:
             UnknownName: there is no such sweep.
-            LedgerError: the plan is truncated, or of another ledger version.
+            LedgerError: the plan is truncated, altered, or of another ledger version.
         """
         path = self.root / "plan.json"
         try:
-            content = path.read_bytes()
-            self._require_version(path, content)
+            content, has_digest = without_digest(path.read_bytes())
+            self._require_version(path, content, has_digest=has_digest)
             return Plan.model_validate_json(content)
         except FileNotFoundError as error:
             raise UnknownName(
@@ -124,30 +124,37 @@ class SweepFolder:
             raise LedgerError(
                 f"{path} is truncated or not a plan: {error.errors()[0]['msg']}"
             ) from error
+        except ValueError as error:
+            raise LedgerError(f"{path} {error}: restore it from a copy") from error
 
     @staticmethod
-    def _require_version(path: Path, content: bytes) -> None:
-        """Raise `LedgerError` if the plan has another ledger version.
+    def _require_version(path: Path, content: bytes, *, has_digest: bool) -> None:
+        """Raise `LedgerError` if the plan has another ledger version, or not the digest of its own.
 
-        Content that is not JSON is left to the parser.
+        Content that is no plan is left to the parser.
         """
-        with suppress(ValueError):
+        try:
             data = json.loads(content)
-            version = (
-                data.get("ledger_version", "3 or older")
-                if isinstance(data, dict) and "sweep_id" in data
-                else LEDGER_VERSION
+        except ValueError:
+            return
+        if not isinstance(data, dict) or "sweep_id" not in data:
+            return
+        version = data.get("ledger_version", "3 or older")
+        if version not in READABLE_VERSIONS:
+            raise LedgerError(
+                f"{path} has ledger version {version}; this program reads the versions "
+                f"{' and '.join(map(str, READABLE_VERSIONS))}: run the sweep again"
             )
-            if version != LEDGER_VERSION:
-                raise LedgerError(
-                    f"{path} has ledger version {version}; this program reads version "
-                    f"{LEDGER_VERSION}: run the sweep again"
-                )
+        if version == LEDGER_VERSION and not has_digest:
+            raise LedgerError(
+                f"{path} was altered: it does not end with its SHA-256; restore it from a copy"
+            )
 
     def write_plan(self, plan: Plan) -> None:
         """Create the folder and write the plan into it."""
         (self.root / "trials").mkdir(parents=True, exist_ok=True)
-        replace_file(self.root / "plan.json", plan.model_dump_json(indent=1))
+        current = plan.model_copy(update={"ledger_version": LEDGER_VERSION})
+        replace_file(self.root / "plan.json", with_digest(current.model_dump_json(indent=1)))
 
     def write_record(self, path: Path, record: Frozen) -> None:
         """Replace a record atomically: a reader sees either the old or the new one."""
@@ -165,14 +172,35 @@ class SweepFolder:
         """Return the folder of a failed trial: what it wrote, and the reason (`reason.txt`)."""
         return self.root / "trials" / (trial_id + FAILED)
 
-    def complete_trials(self) -> Iterator[TrialRecord]:
-        """Yield the sealed and void trials, in the order in which they ran."""
-        folders = [
-            p
-            for p in (self.root / "trials").glob("*/trial.json")
-            if p.parent.suffix not in (PARTIAL, FAILED)
-        ]
-        yield from sorted((read_record(p.parent) for p in folders), key=lambda record: record.order)
+    def complete_ids(self) -> tuple[str, ...]:
+        """Return the ids of the sealed and void trials, sorted."""
+        folders = (path.parent for path in (self.root / "trials").glob(f"*/{RECORD}"))
+        return tuple(sorted(p.name for p in folders if p.suffix not in (PARTIAL, FAILED)))
+
+    def complete_trials(self, without: Collection[str] = ()) -> Iterator[TrialRecord]:
+        """Yield the sealed and void trials, in the order in which they ran.
+
+        Args:
+            without: the ids of trials to leave out.
+
+        Raises:
+            LedgerError: a `trial.json` is truncated or altered, or of another version.
+        """
+        try:
+            records = [
+                read_record(self.trial(name)) for name in self.complete_ids() if name not in without
+            ]
+        except InvalidLedger as error:
+            raise LedgerError(f"{self.sweep_id}: {error}; {self.unfit_remedy}") from error
+        yield from sorted(records, key=lambda record: record.order)
+
+    @property
+    def unfit_remedy(self) -> str:
+        """What to do about a trial whose ledger cannot be measured, as a clause."""
+        return (
+            "restore the file from a copy, or leave the trial out: "
+            f"ackbench measure {self.argument} --skip-unfit"
+        )
 
     def pending(self) -> tuple[str, ...]:
         """Return the ids of the planned trials that are not complete, in the plan's order."""

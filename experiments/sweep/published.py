@@ -18,9 +18,9 @@ from pydantic import ValidationError
 
 from experiments.errors import LedgerError, StorageError, UnknownName
 from experiments.ledger.location import Location, LocationError, is_uri, open_location
-from experiments.ledger.record import Frozen
+from experiments.ledger.manifest import MANIFEST
+from experiments.ledger.record import RECORD, Frozen
 from experiments.ledger.result_tables import RESULTS
-from experiments.ledger.validation import RECORD
 from experiments.sweep.folder import FAILED, PARTIAL, SweepFolder
 from experiments.sweep.lookup import find_sweep
 from infra.machine.files import replace_file
@@ -157,14 +157,15 @@ def publish_sweep(sweep: SweepFolder, target: Location) -> None:
     try:
         with _storage_errors():
             published = target.list_files()
-        left = [trial.trial_id for trial in sweep.complete_trials()]
+        complete = sweep.complete_ids()
+        left = list(complete)
         count = len(left)
         left = [trial_id for trial_id in left if f"trials/{trial_id}/{RECORD}" not in published]
         what = f"not published: {len(left)} of {count} trials, and the results"
         publish_plan(sweep, target)
-        for trial in sweep.complete_trials():
-            publish_trial(sweep, trial.trial_id, target)
-            left = [trial_id for trial_id in left if trial_id != trial.trial_id]
+        for published_id in complete:
+            publish_trial(sweep, published_id, target)
+            left = [trial_id for trial_id in left if trial_id != published_id]
             what = f"not published: {len(left)} of {count} trials, and the results"
         _publish_results(sweep, target)
     except StorageError as error:
@@ -192,7 +193,11 @@ def note_failure(sweep: SweepFolder, error: StorageError) -> None:
 
 def _publish_results(sweep: SweepFolder, target: Location) -> None:
     """Upload results, report and reasons of failed trials, and delete what is outdated there."""
-    results = [f"results/{path.name}" for path in sorted(sweep.results.glob("*.parquet"))]
+    results = [
+        f"results/{path.name}"
+        for path in sorted(sweep.results.glob("*"))
+        if path.name == MANIFEST or path.suffix == ".parquet"
+    ]
     failed = [
         f"trials/{path.parent.name}/{_REASON}"
         for path in sorted(sweep.root.glob(f"trials/*{FAILED}/{_REASON}"))
@@ -279,6 +284,7 @@ def _to_fetch(published: Collection[str]) -> set[str]:
     """
     results = {f"results/{name}.parquet" for name in RESULTS}
     measured = {name for name in published if name in results}
+    manifest = {f"results/{MANIFEST}"} & set(published)
     names = {name for name in published if "/" not in name and name not in {*_LOCAL, _PAGE}}
     for record in (name for name in published if name.endswith(f"/{RECORD}")):
         folder = record.removesuffix(f"/{RECORD}")
@@ -286,7 +292,7 @@ def _to_fetch(published: Collection[str]) -> set[str]:
             tables = {f"{folder}/{table}" for table in _FETCHED_TABLES}
             names |= {record, *(tables & set(published))}
     names |= {name for name in published if name.endswith(f"{FAILED}/{_REASON}")}
-    return names | (measured if measured == results else set())
+    return names | (measured | manifest if measured == results else set())
 
 
 def _download(source: Location, folder: Path, names: Collection[str]) -> None:

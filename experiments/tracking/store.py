@@ -160,7 +160,8 @@ def _client(home: Home, uri: str | None = None) -> MlflowClient:
 
 
 def _run_contents(sweep: SweepFolder, results: SweepResults) -> list[RunContent]:
-    plan, records = sweep.plan(), {record.trial_id: record for record in sweep.complete_trials()}
+    plan = sweep.plan()
+    records = {record.trial_id: record for record in sweep.complete_trials(results.left_out)}
     ran = [trial for trial in results.trials if trial.status is not Status.REFUSED]
     finding = finding_of(sweep, results)
     summary = summary_run(results, _description(results, finding), finding)

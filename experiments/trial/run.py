@@ -117,8 +117,7 @@ def run_trial(
         record = _trial_record(spec, clients, cluster, results, phases, evidence).model_copy(
             update={"cluster_assignment": cluster_assignment, "stages_s": stages.seconds}
         )
-        seal(partial, sweep.trial(spec.trial_id), record, tables)
-    return record
+        return seal(partial, sweep.trial(spec.trial_id), record, tables)
 
 
 @contextmanager

@@ -5,13 +5,15 @@ Every ledger file is checked against its schema before a JVM is started.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import pyarrow.fs as pafs
 
-from experiments.ledger.location import is_uri, open_location
-from experiments.ledger.record import TrialRecord
-from experiments.ledger.validation import InvalidLedger, sealed_folders, validate_trial
+from experiments.ledger.digests import InvalidLedger, digest_file
+from experiments.ledger.location import LocationError, is_uri, open_location
+from experiments.ledger.record import RECORD, TrialRecord
+from experiments.ledger.validation import sealed_files, sealed_folders, validate_trial
 
 __all__ = ["InvalidLedger", "Ledger", "Ledgers", "open_ledgers"]
 
@@ -27,6 +29,10 @@ class Ledger:
     log_rows: int
     reads_rows: int
     transactions_rows: int
+    sha256: str = ""
+    """Of `trial.json`."""
+    sealed_files: tuple[str, ...] = ()
+    """The files to compare with their digests; none: it has no digests."""
 
 
 @dataclass(frozen=True)
@@ -39,14 +45,17 @@ class Ledgers:
     root: str
     """The sweep's folder in `files`."""
     trials: tuple[Ledger, ...]
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    """The trials that cannot be measured, and the reasons."""
 
 
-def open_ledgers(sweep: str) -> Ledgers:
+def open_ledgers(sweep: str, *, skip_unfit: bool = False) -> Ledgers:
     """Find and check the sealed trials of a sweep.
 
     Args:
         sweep: the sweep's folder, as a path of this machine or as a URI that
             `pyarrow.fs.FileSystem.from_uri` accepts.
+        skip_unfit: leave out the trials that cannot be measured, instead of raising.
 
     Raises:
         InvalidLedger: the sweep does not exist, or a trial's file is missing, truncated, of another
@@ -56,17 +65,27 @@ def open_ledgers(sweep: str) -> Ledgers:
     files, root = location.files, location.path
     if files.get_file_info(f"{root}/trials").type != pafs.FileType.Directory:
         raise InvalidLedger(f"{sweep} is not a sweep: it has no folder trials")
-    folders = sealed_folders(files, root, published=is_uri(sweep))
-    return Ledgers(
-        location.uri,
-        files,
-        root,
-        tuple(_check_trial(files, folder) for folder in folders),
-    )
+    trials, left_out = [], {}
+    for folder in sealed_folders(files, root, published=is_uri(sweep)):
+        try:
+            trials.append(_check_trial(files, folder, published=is_uri(sweep)))
+        except LocationError:
+            raise
+        except InvalidLedger as error:
+            if not skip_unfit:
+                raise
+            left_out[folder.rsplit("/", 1)[-1]] = str(error)
+    return Ledgers(location.uri, files, root, tuple(trials), left_out)
 
 
-def _check_trial(files: pafs.FileSystem, folder: str) -> Ledger:
+def _check_trial(files: pafs.FileSystem, folder: str, *, published: bool) -> Ledger:
     """Check a trial's files against their schemas and its `trial.json`, and return its ledger."""
     record, rows = validate_trial(files, folder)
     counted = (rows[name] for name in ("attempts", "log", "reads", "transactions"))
-    return Ledger(record, folder, *counted)
+    return Ledger(
+        record,
+        folder,
+        *counted,
+        sha256=digest_file(files, f"{folder}/{RECORD}").sha256,
+        sealed_files=sealed_files(record, published=published),
+    )

@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
+from experiments.ledger.digests import InvalidLedger
 from experiments.ledger.schema import (
     ABANDONED,
     ABORTED,
@@ -33,7 +34,7 @@ from experiments.ledger.schema import (
     TABLES,
     UNKNOWN,
 )
-from experiments.ledger.validation import InvalidLedger, optional_tables
+from experiments.ledger.validation import optional_tables
 from spark_jobs.io.columns import Columns, UnknownOutcome, check_outcomes, to_columns
 from spark_jobs.io.ledgers import Ledger
 
@@ -72,6 +73,8 @@ class Unit:
     ledger: Ledger
     first_seq: int = _MIN_SEQ
     end_seq: int = _MAX_SEQ
+    files: tuple[str, ...] = ()
+    """Its share of the trial's sealed files, whose digests are verified with it."""
 
     @property
     def is_first(self) -> bool:
@@ -135,13 +138,14 @@ def _split_trial(ledger: Ledger, unit_records: int) -> Iterator[Unit]:
     record = ledger.record
     count = -(-max(ledger.attempts_rows, ledger.log_rows, ledger.reads_rows) // unit_records)
     if count <= 1 or record.keying is not None or record.compacted or record.replays:
-        yield Unit(ledger)
+        yield Unit(ledger, files=ledger.sealed_files)
         return
     records = max((producer.records for producer in record.producers), default=0)
     width = -(-records // count)
     begins = [_MIN_SEQ, *(number * width for number in range(1, count)), _MAX_SEQ]
     for number in range(count):
-        yield Unit(ledger, begins[number], begins[number + 1])
+        files = ledger.sealed_files[number::count]
+        yield Unit(ledger, begins[number], begins[number + 1], files)
 
 
 # Reading.
@@ -158,7 +162,7 @@ def read_unit(files: pafs.FileSystem, unit: Unit) -> UnitRows:
     for name in (*TABLES, *optional_tables(unit.ledger.record)):
         try:
             with files.open_input_file(f"{unit.ledger.folder}/{name}.parquet") as stream:
-                file = pq.ParquetFile(stream)
+                file = pq.ParquetFile(stream, page_checksum_verification=True)
                 if name in LARGE_TABLES:
                     columns[name] = _read_columns(file, name, unit, beyond)
                 else:
@@ -167,7 +171,7 @@ def read_unit(files: pafs.FileSystem, unit: Unit) -> UnitRows:
             raise InvalidLedger(
                 f"trial {unit.ledger.record.trial_id}: {name}.parquet {error}"
             ) from error
-        except (pa.ArrowInvalid, UnicodeDecodeError, OSError) as error:
+        except (pa.ArrowException, UnicodeDecodeError, OSError) as error:
             raise InvalidLedger(
                 f"trial {unit.ledger.record.trial_id}: {name}.parquet cannot be read: "
                 "its footer is valid, but its data are not"

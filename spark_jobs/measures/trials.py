@@ -9,10 +9,10 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from experiments.ledger.digests import InvalidLedger
 from experiments.ledger.record import TrialRecord
 from experiments.ledger.result_tables import Anomaly, Fate, Measure, Phase
 from experiments.ledger.schema import ACKED
-from experiments.ledger.validation import InvalidLedger
 from spark_jobs.io.columns import OUTCOMES
 from spark_jobs.io.ledgers import Ledger
 from spark_jobs.measures.fates import FateCount, FateCounts

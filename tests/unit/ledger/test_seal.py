@@ -16,7 +16,7 @@ from experiments.ledger.seal import seal
 
 def test_a_sealed_trial_has_the_written_record_and_tables(tmp_path: Path) -> None:
     """`trial.json` and the tables are equal to what was passed."""
-    partial, sealed = tmp_path / "t.partial", tmp_path / "t"
+    partial, sealed = tmp_path / "000-abcdef.partial", tmp_path / "000-abcdef"
     partial.mkdir()
     row = {
         "partition": [0],
@@ -29,8 +29,9 @@ def test_a_sealed_trial_has_the_written_record_and_tables(tmp_path: Path) -> Non
         "visible": [True],
     }
     log = pa.table(row, schema=LOG)
-    seal(partial, sealed, a_record(), {**no_rows(), "log": log})
-    assert read_record(sealed) == a_record()
+    record = seal(partial, sealed, a_record(), {**no_rows(), "log": log})
+    assert read_record(sealed) == record
+    assert record.model_copy(update={"files": None}) == a_record()
     assert pq.read_table(sealed / "log.parquet").equals(log)
 
 
@@ -46,7 +47,7 @@ def test_each_table_has_its_trial_in_its_metadata(tmp_path: Path) -> None:
 
 def test_a_table_with_another_schema_is_not_sealed(tmp_path: Path) -> None:
     """The folder keeps its partial name."""
-    partial, sealed = tmp_path / "t.partial", tmp_path / "t"
+    partial, sealed = tmp_path / "000-abcdef.partial", tmp_path / "000-abcdef"
     partial.mkdir()
     with pytest.raises(ValueError, match="log"):
         seal(partial, sealed, a_record(), {**no_rows(), "log": pa.table({"offset": [1]})})

@@ -13,6 +13,7 @@ from support.builders.records import a_spec
 from support.builders.result_tables import write_results
 
 from experiments.errors import LedgerError, UnknownName
+from experiments.ledger.digests import with_digest
 from experiments.ledger.record import Cell, FaultEvidence, Phases, Status, read_record
 from experiments.ledger.result_tables import ANOMALIES, FATES, GAPS, LATENCY, RESULTS, TRIALS
 from experiments.ledger.schema import LEDGER_VERSION
@@ -304,7 +305,7 @@ def _newer(trial: Path) -> None:
             _newer,
             (
                 f"trial.json has ledger version {LEDGER_VERSION + 1};"
-                f" this ackbench reads version {LEDGER_VERSION}"
+                " this ackbench reads the versions 4 and 5"
             ),
         ),
         (lambda trial: (trial / "trial.json").unlink(), "trial.json is missing"),
@@ -447,7 +448,8 @@ def test_a_late_load_generator_marks_its_trial(sweep: SweepFolder) -> None:
     path = sweep.trial("000-planned") / "trial.json"
     record = read_record(path.parent)
     late = record.producers[0].model_copy(update={"lateness_us_p99": LATE_MS * 1000 + 1})
-    path.write_text(record.model_copy(update={"producers": (late,)}).model_dump_json())
+    changed = record.model_copy(update={"producers": (late,)}).model_dump_json(indent=1)
+    path.write_text(with_digest(changed))
     trials = {trial.trial_id: trial for trial in read_results(sweep).trials}
     assert [
         trials[name].generator_late for name in ("000-planned", "001-planned", "002-planned")

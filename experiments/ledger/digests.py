@@ -1,0 +1,85 @@
+"""SHA-256 digests of stored files, and JSON documents that contain their own digest.
+
+A document and its digest are one file. So they are replaced together, and neither a crash between
+two writes nor an upload in another order can separate them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import Final
+
+import pyarrow.fs as pafs
+from pydantic import BaseModel, ConfigDict
+
+_BLOCK_BYTES: Final = 1 << 20
+_SEALED: Final = re.compile(rb'(?P<rest>.*),\n "sha256": "(?P<sha256>[0-9a-f]{64})"\n\}', re.DOTALL)
+
+
+class InvalidLedger(Exception):
+    """A ledger that cannot be measured.
+
+    The message is one line with the trial and the file, or the sum that does not match.
+    """
+
+
+class FileDigest(BaseModel):
+    """The size and the SHA-256 of a file."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    sha256: str
+    size_bytes: int
+
+    def mismatch(self, found: FileDigest) -> str | None:
+        """Return how another file differs from the recorded one, as a clause; `None`: not at all.
+
+        Args:
+            found: the digest of the file that is there now.
+        """
+        if found == self:
+            return None
+        if found.size_bytes != self.size_bytes:
+            return f"it has {found.size_bytes} bytes and not {self.size_bytes}"
+        return f"its SHA-256 is {found.sha256[:12]}... and not {self.sha256[:12]}..."
+
+
+def digest_of(content: bytes) -> FileDigest:
+    """Return the digest of content in memory."""
+    return FileDigest(sha256=hashlib.sha256(content).hexdigest(), size_bytes=len(content))
+
+
+def digest_file(files: pafs.FileSystem, path: str) -> FileDigest:
+    """Return the digest of a file.
+
+    Raises:
+        OSError: the file does not exist or cannot be read.
+    """
+    digest, size_bytes = hashlib.sha256(), 0
+    with files.open_input_stream(path, compression=None) as stream:
+        while block := stream.read_buffer(_BLOCK_BYTES):
+            digest.update(block)
+            size_bytes += len(block)
+    return FileDigest(sha256=digest.hexdigest(), size_bytes=size_bytes)
+
+
+def with_digest(document: str) -> str:
+    """Return a JSON object, indented by one space, with its own SHA-256 as its last key."""
+    digest = hashlib.sha256(document.encode()).hexdigest()
+    return f'{document.removesuffix(chr(10) + "}")},\n "sha256": "{digest}"\n}}'
+
+
+def without_digest(content: bytes) -> tuple[bytes, bool]:
+    """Return a document as it was before `with_digest`, and whether it had a digest.
+
+    Raises:
+        ValueError: the digest is not that of the document; the message is a clause.
+    """
+    found = _SEALED.fullmatch(content)
+    if found is None:
+        return content, False
+    document = found["rest"] + b"\n}"
+    if hashlib.sha256(document).hexdigest() != found["sha256"].decode():
+        raise ValueError("was altered after it was written: its SHA-256 does not match its content")
+    return document, True
