@@ -23,6 +23,7 @@ from infra.cluster.setup import ensure_kafka_ready
 from infra.errors import InputError
 from infra.kafka.jars import unverified_checksums
 from infra.kafka.spec import ClusterSpec
+from infra.machine.files import replace_file
 from infra.machine.home import Home
 from infra.machine.resources import require_resources, this_machine
 
@@ -167,7 +168,7 @@ def _discard(_line: str) -> None:
 def _write_folder(home: Home, experiment: Experiment, planned: Plan) -> SweepFolder:
     sweep = SweepFolder(home.sweeps / planned.sweep_id)
     sweep.root.mkdir(parents=True)
-    sweep.experiment_yaml.write_text(experiment.to_yaml(), encoding="utf-8")
+    replace_file(sweep.experiment_yaml, experiment.to_yaml())
     sweep.write_plan(planned)
     local = [trial.cluster for trial in planned.trials if not trial.cluster.external]
     for version in {cluster.kafka_version for cluster in local}:

@@ -213,11 +213,12 @@ class SweepFolder:
             SweepActivity(
                 stage=stage, trial_id=trial_id, what=what, since_ns=time.time_ns()
             ).model_dump_json(),
+            durable=False,
         )
 
     def activity(self) -> SweepActivity | None:
-        """Return what was reported last; `None` if nothing was."""
+        """Return what was reported last; `None` if nothing was, or a power failure damaged it."""
         try:
             return SweepActivity.model_validate_json((self.root / "progress.json").read_bytes())
-        except FileNotFoundError:
+        except (FileNotFoundError, ValidationError):
             return None

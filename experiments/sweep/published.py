@@ -23,7 +23,7 @@ from experiments.ledger.record import RECORD, Frozen
 from experiments.ledger.result_tables import RESULTS
 from experiments.sweep.folder import FAILED, PARTIAL, SweepFolder
 from experiments.sweep.lookup import find_sweep
-from infra.machine.files import replace_file
+from infra.machine.files import move_into_place, replace_file
 from infra.machine.home import Home
 
 STORE_VARIABLE: Final = "ACKBENCH_STORE"
@@ -304,7 +304,7 @@ def _download(source: Location, folder: Path, names: Collection[str]) -> None:
         target = folder / name
         partial = target.with_name(f".{target.name}.{os.getpid()}")
         source.download(name, partial)
-        partial.replace(target)
+        move_into_place(partial, target)
 
     with ThreadPoolExecutor(_REQUESTS) as pool:
         for done in [pool.submit(download, name) for name in names]:

@@ -58,7 +58,8 @@ class ClusterHandle:
 
     def write(self, folder: Path) -> None:
         """Write the handle to the cluster's folder, atomically."""
-        replace_file(folder / HANDLE_FILE, json.dumps(asdict(self), indent=1))
+        content = json.dumps(asdict(self), indent=1)
+        replace_file(folder / HANDLE_FILE, content, durable=False)
 
 
 def read_handle(folder: Path) -> ClusterHandle:

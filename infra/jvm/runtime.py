@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from infra.errors import MachineError
+from infra.machine.files import replace_file
 
 JAVA_HOME_VARIABLE: Final = "ACKBENCH_JAVA_HOME"
 _REMOVED_VARIABLES: Final = frozenset(
@@ -119,7 +120,7 @@ def write_trust_store(path: Path) -> bool:
     """
     certificates = ssl.create_default_context().get_ca_certs(binary_form=True)
     if certificates:
-        path.write_bytes(encode_key_store(certificates))
+        replace_file(path, encode_key_store(certificates))
     return bool(certificates)
 
 
@@ -147,7 +148,4 @@ def _encode_text(text: str) -> bytes:
 
 def _write_program(path: Path, script: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    partial.write_text(script)
-    partial.chmod(0o755)
-    partial.replace(path)
+    replace_file(path, script, mode=0o755)

@@ -17,7 +17,7 @@ from typing import Final
 
 from infra.errors import WaitTimeout
 from infra.jvm.runtime import java_home, supports_startup_caches
-from infra.machine.files import exclusive_lock
+from infra.machine.files import exclusive_lock, move_into_place
 from infra.process.waiting import wait_until
 
 _WRITE_TIMEOUT_S: Final = 180.0
@@ -79,7 +79,7 @@ class StartupCache:
             raise WaitTimeout(f"{awaiting} was written empty")
         for outdated in self.file.parent.glob(f"{self.name}-*.aot"):
             outdated.unlink()
-        partial.replace(self.file)
+        move_into_place(partial, self.file)
 
 
 def startup_cache(

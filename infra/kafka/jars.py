@@ -21,7 +21,7 @@ from infra.errors import HarnessError, MachineError
 from infra.jvm import runtime
 from infra.jvm.runtime import java_binary, java_environment
 from infra.kafka.versions import parse_version, uses_log4j2
-from infra.machine.files import exclusive_lock
+from infra.machine.files import exclusive_lock, move_into_place, replace_file
 
 _IVY: Final = Path(__file__).with_name("ivy")
 _RESOLVE_TIMEOUT_S: Final = 900.0
@@ -122,9 +122,9 @@ def _resolve(cache: Path, version: str) -> None:
         if recorded is None:
             _verify(fetched, locked_jars(version))
         else:
-            recorded.write_text(checksum_list(fetched))
+            replace_file(recorded, checksum_list(fetched))
         shutil.rmtree(target, ignore_errors=True)
-        fetched.replace(target)
+        move_into_place(fetched, target)
 
 
 def checksum_list(folder: Path) -> str:

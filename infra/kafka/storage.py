@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import os
 import re
 import shutil
 import subprocess
@@ -24,7 +23,7 @@ from typing import Final
 from infra.errors import HarnessError
 from infra.jvm.runtime import java_environment
 from infra.kafka.kraft import NodeAddress, node_properties, properties_text
-from infra.machine.files import exclusive_lock
+from infra.machine.files import exclusive_lock, move_into_place, sync
 
 META_PROPERTIES: Final = "meta.properties"
 """Holds the ids of the cluster, the node and the log folder."""
@@ -91,7 +90,7 @@ def copy_formatted(formatted: Path, data: Path, node_id: int, cluster_id: str) -
         )
     )
     for path in (data / _BOOTSTRAP, data / META_PROPERTIES, data):
-        _fsync(path)  # so that the ids outlive a power cut in the node's first seconds
+        sync(path)  # so that the ids outlive a power cut in the node's first seconds
 
 
 def replace_ids(meta: str, ids: dict[str, str]) -> str:
@@ -108,14 +107,6 @@ def replace_ids(meta: str, ids: dict[str, str]) -> str:
                 "this Kafka version uses an unknown storage format"
             )
     return meta
-
-
-def _fsync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _format(target: Path, format_command: Sequence[str]) -> None:
@@ -140,4 +131,4 @@ def _format(target: Path, format_command: Sequence[str]) -> None:
                 f"{(ran.stdout + ran.stderr)[-2000:]}"
             )
         shutil.rmtree(target, ignore_errors=True)
-        Path(partial, "data").replace(target)
+        move_into_place(Path(partial, "data"), target)

@@ -15,7 +15,9 @@ _SQLITE_LOCK_TIMEOUT_S: Final = 60
 """How long to wait for another process's write; `sqlite3.connect` gives up after 5 s by default."""
 
 
-def replace_file(path: Path, content: str | bytes, *, mode: int | None = None) -> None:
+def replace_file(
+    path: Path, content: str | bytes, *, mode: int | None = None, durable: bool = True
+) -> None:
     """Write a file so that every reader sees the old content or the new content, never a part.
 
     The content is written to a hidden file in the same folder, which then gets the final name
@@ -25,6 +27,9 @@ def replace_file(path: Path, content: str | bytes, *, mode: int | None = None) -
         path: the file; its folder must exist.
         content: text is encoded as UTF-8.
         mode: permission bits, for example 0o755; by default those of any new file.
+        durable: wait until the new content is on disk, so that a power failure leaves the old or
+            the new content too. False for files that describe running processes: they mean nothing
+            after a power failure, and fsync(2) would wait for what brokers write meanwhile.
 
     Raises:
         OSError: the file cannot be written, for example because the disk is full.
@@ -34,10 +39,42 @@ def replace_file(path: Path, content: str | bytes, *, mode: int | None = None) -
         partial.write_bytes(content.encode() if isinstance(content, str) else content)
         if mode is not None:
             partial.chmod(mode)
-        partial.replace(path)
+        if durable:
+            move_into_place(partial, path)
+        else:
+            partial.replace(path)
     except BaseException:
         partial.unlink(missing_ok=True)
         raise
+
+
+def move_into_place(partial: Path, target: Path) -> None:
+    """Give a complete file or folder its final name, once all of its content is on disk.
+
+    Without fsync(2) a power failure can leave the new name with empty files: file systems may
+    write a rename before the data. The new name itself is on disk on return.
+
+    Args:
+        partial: in the same file system as the target.
+        target: an existing file, or empty folder, is replaced.
+
+    Raises:
+        OSError: the content cannot be written, for example because the disk is full.
+    """
+    for path in (*(partial.rglob("*") if partial.is_dir() else ()), partial):
+        if path.is_file() or path.is_dir():
+            sync(path)
+    partial.replace(target)
+    sync(target.parent)
+
+
+def sync(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on disk (fsync(2))."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager

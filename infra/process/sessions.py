@@ -71,7 +71,7 @@ def end_sessions(
 
 def write_session_record(record: Path, leaders: Iterable[ProcessIdentity]) -> None:
     """Store the leaders of the sessions that must be ended."""
-    replace_file(record, json.dumps([asdict(leader) for leader in leaders]))
+    replace_file(record, json.dumps([asdict(leader) for leader in leaders]), durable=False)
 
 
 def read_session_record(record: Path) -> tuple[ProcessIdentity, ...]:

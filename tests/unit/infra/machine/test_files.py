@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from pathlib import Path
 
 import pytest
 
-from infra.machine.files import exclusive_lock, replace_file
+from infra.machine.files import exclusive_lock, move_into_place, replace_file
 
 
 @pytest.mark.parametrize(
@@ -74,3 +75,49 @@ def test_a_lock_can_be_taken_again_after_its_release(tmp_path: Path) -> None:
     for _ in range(2):
         with exclusive_lock(tmp_path / "folder" / "thing"):
             assert (tmp_path / "folder").is_dir()
+
+
+@pytest.fixture(name="synced")
+def recorded_synced_files(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the names of the files and folders that are synced to disk, in order, and renames."""
+    done: list[str] = []
+    fsync, replace = os.fsync, Path.replace
+
+    def record_sync(descriptor: int) -> None:
+        done.append(Path(f"/proc/self/fd/{descriptor}").resolve().name)
+        fsync(descriptor)
+
+    def record_rename(path: Path, target: Path) -> Path:
+        done.append(f"rename to {target.name}")
+        return replace(path, target)
+
+    monkeypatch.setattr(os, "fsync", record_sync)
+    monkeypatch.setattr(Path, "replace", record_rename)
+    return done
+
+
+def test_a_file_is_on_disk_before_its_name_and_the_name_before_the_return(
+    tmp_path: Path, synced: list[str]
+) -> None:
+    """A power failure leaves the old content or the new content."""
+    replace_file(tmp_path / "plan.json", "{}")
+    partial, *others = synced
+    assert partial.startswith(".plan.json.")
+    assert others == ["rename to plan.json", tmp_path.name]
+
+
+def test_a_folder_is_on_disk_with_all_of_its_files_before_its_name(
+    tmp_path: Path, synced: list[str]
+) -> None:
+    """Also files of its folders."""
+    (tmp_path / "partial" / "below").mkdir(parents=True)
+    (tmp_path / "partial" / "below" / "file").write_text("content")
+    move_into_place(tmp_path / "partial", tmp_path / "final")
+    assert synced[:3] == ["below", "file", "partial"]
+    assert synced[3:] == ["rename to final", tmp_path.name]
+
+
+def test_what_describes_processes_is_not_synced(tmp_path: Path, synced: list[str]) -> None:
+    """fsync(2) would wait for what brokers write while they are measured."""
+    replace_file(tmp_path / "progress.json", "{}", durable=False)
+    assert synced == ["rename to progress.json"]
