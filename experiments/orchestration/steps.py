@@ -11,16 +11,19 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from experiments.errors import HealFailed, NotPublished, StorageError, TrialFailed, UnknownName
+from experiments.messages.phrases import one_line
 from experiments.orchestration.machine_lock import MAX_WAIT_S, hold_machine_lock
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.plan import TrialSpec
-from infra.errors import HarnessError
+from infra.errors import AckbenchError, HarnessError, MachineError
+from infra.machine.files import replace_file
 from infra.machine.home import Home
+from infra.machine.resources import failure_reason, full_disk
 
 if TYPE_CHECKING:
     from experiments.ledger.location import Location
@@ -127,14 +130,15 @@ def provision(sweep_id: str) -> str:
         trial = next_trial(sweep)
         if trial is None:
             return ""
-        _record_machine(sweep)
-        with _machine_lock(sweep, "provision"):
+        with _failure_recorded(sweep, trial, stops_sweep=True), _machine_lock(sweep, "provision"):
+            _record_machine(sweep)
             if os.environ.get(EMBEDDED):
                 # It starts while the cluster does. Elsewhere it would end with this task.
                 open_fork_server()
             cluster = clusters.provision(
                 Home.from_environment(), sweep_id, trial.cluster, cluster_grace_s()
             )
+            sweep.stop_reason.unlink(missing_ok=True)
             return str(cluster.folder)
 
 
@@ -150,7 +154,7 @@ def _record_machine(sweep: SweepFolder) -> None:
         "cores": machine.cores,
         "free memory, GiB": machine.memory_bytes // GIB,
     }
-    (sweep.root / "machine.json").write_text(json.dumps(properties))
+    replace_file(sweep.root / "machine.json", json.dumps(properties))
 
 
 def run_next_trial(sweep_id: str, on_start: Callable[[str], None]) -> str:
@@ -193,18 +197,15 @@ def run_trial(sweep_id: str, trial_id: str) -> None:
     spec = sweep.plan().trial(trial_id)
     with (
         _step("trial", sweep, "finding the cluster", trial_id),
+        _failure_recorded(sweep, spec),
         _machine_lock(sweep, "trial", trial_id),
     ):
         home = Home.from_environment()
-        try:
-            assigned = clusters.assign_cluster(home, spec, cluster_grace_s())
-        except HarnessError as error:
-            _record_failure(sweep, spec, error)
-            raise
+        assigned = clusters.assign_cluster(home, spec, cluster_grace_s())
         try:
             trial_run.run_trial(sweep, spec, assigned.cluster, home, assigned.assignment)
         except HealFailed as error:
-            sweep.stop_reason.write_text(" ".join(str(error).split()))
+            replace_file(sweep.stop_reason, one_line(str(error)))
             raise
         finally:
             clusters.destroy_after_use(home, spec)
@@ -216,26 +217,27 @@ def run_trial(sweep_id: str, trial_id: str) -> None:
 def measure(sweep_id: str) -> None:
     """Compute the results from the ledgers of all complete trials, if there are any.
 
-    On a Spark cluster, a published sweep is measured in its store: the executors cannot read this
-    machine's folder.
+    A trial whose ledger is damaged is left out: it does not keep the others from being measured,
+    and `verify` names it. On a Spark cluster, a published sweep is measured in its store: the
+    executors cannot read this machine's folder.
 
     Raises:
-        InputError, HarnessError: a ledger is incomplete, or Spark failed.
+        InputError, HarnessError: Spark failed.
     """
     from experiments.results import spark_job
     from experiments.sweep import published
 
     sweep, home = _sweep(sweep_id), Home.from_environment()
     with _step("measure", sweep, "measuring the ledgers with Spark"):
-        if not any(True for _ in sweep.complete_trials()):
+        if not sweep.complete_ids():
             return
         store = published.published_location(sweep) if spark_job.is_on_cluster() else None
         with _machine_lock(sweep, "measure"):
             if store is None:
-                spark_job.measure(sweep, home)
+                spark_job.measure(sweep, home, skip_unfit=True)
                 return
             published.publish_sweep(sweep, store)
-            spark_job.measure_location(store.uri, home, sweep.sweep_id)
+            spark_job.measure_location(store.uri, home, sweep.sweep_id, skip_unfit=True)
             published.fetch_results(sweep, store)
 
 
@@ -277,25 +279,33 @@ def destroy(sweep_id: str) -> None:
 def verify(sweep_id: str) -> None:
     """Publish what is not published yet, if the sweep has a store; then check for missing trials.
 
-    Every planned trial has to be sealed or void; the tasks' states do not show that.
+    Every planned trial has to be sealed or void, with a ledger that could be measured; the tasks'
+    states do not show that.
 
     Raises:
         TrialFailed: trials are missing; the message names each with the reason.
         NotPublished: the store did not accept everything; the message has the remedy.
     """
+    from experiments.results.rows import read_manifest
     from experiments.sweep import published
 
     sweep = _sweep(sweep_id)
     activity = "publishing the sweep" if sweep.store.is_file() else "checking for missing trials"
     with _step("verify", sweep, activity):
         not_published = _publish(sweep, published.publish_sweep, again=True)
-        missing = sweep.pending()
+        missing = {trial_id: _failure_reason(sweep, trial_id) for trial_id in sweep.pending()}
+        manifest = read_manifest(sweep)
+        unfit = manifest.left_out if manifest else {}
+        reasons = "; ".join(f"{name} ({reason})" for name, reason in {**missing, **unfit}.items())
         if missing:
-            reasons = "; ".join(
-                f"{trial_id} ({_failure_reason(sweep, trial_id)})" for trial_id in missing
-            )
             raise TrialFailed(
                 f"{len(missing)} of {len(sweep.plan().trials)} trials are missing: {reasons}"
+            )
+        if unfit:
+            raise TrialFailed(
+                f"{len(unfit)} of {len(sweep.plan().trials)} trials are damaged: {reasons}; restore"
+                f" the files, or delete the trials' folders in {sweep.root / 'trials'} and run them"
+                f" again with: ackbench run --resume {sweep.sweep_id}"
             )
         if not_published:
             raise NotPublished(str(not_published)) from not_published
@@ -361,9 +371,14 @@ def _step(
         RUN_STATE.stopping = True
         raise
     except Exception as error:
-        RUN_STATE.failures = (*RUN_STATE.failures, f"{name}: {error}")
+        full = full_disk(error, Home.from_environment().root)
+        text = f"{error}; {full}" if full else str(error)
+        RUN_STATE.failures = (*RUN_STATE.failures, f"{name}: {text}")
         if sweep:
-            sweep.report_activity("failed", str(error), trial_id)
+            with suppress(OSError):  # the error matters more
+                sweep.report_activity("failed", text, trial_id)
+        if full and not isinstance(error, AckbenchError):
+            raise MachineError(one_line(text)) from error
         raise
 
 
@@ -377,14 +392,44 @@ def _machine_lock(sweep: SweepFolder, stage: str, trial_id: str | None = None) -
         yield
 
 
-def _record_failure(sweep: SweepFolder, spec: TrialSpec, error: Exception) -> None:
-    """Record the failure of a trial that got no cluster."""
-    failed = sweep.failed(spec.trial_id)
-    failed.mkdir(parents=True, exist_ok=True)
-    (failed / "reason.txt").write_text(f"{type(error).__name__}: {error}\n")
-    os.utime(failed)
+@contextmanager
+def _failure_recorded(
+    sweep: SweepFolder, spec: TrialSpec, *, stops_sweep: bool = False
+) -> Iterator[None]:
+    """Record any exception as the failure of a trial, with the reason, unless it has one already.
+
+    Args:
+        sweep: the sweep.
+        spec: the trial that runs, or that needs the cluster.
+        stops_sweep: also record it as the reason why no other trial is run.
+
+    Raises:
+        TrialFailed: in place of an exception that is no error of ackbench's.
+    """
+    try:
+        yield
+    except TrialFailed:
+        raise  # `run_trial` has recorded it
+    except Exception as error:
+        reason = failure_reason(error, sweep.root)
+        if not sweep.trial(spec.trial_id).exists():
+            failed = sweep.failed(spec.trial_id)
+            failed.mkdir(parents=True, exist_ok=True)
+            replace_file(failed / "reason.txt", f"{reason}\n")
+            os.utime(failed)
+            if stops_sweep:
+                replace_file(sweep.stop_reason, f"no cluster: {one_line(str(error))}")
+        if isinstance(error, AckbenchError):
+            raise
+        raise TrialFailed(f"trial {spec.trial_id} ({spec.label}): {reason}") from error
 
 
 def _failure_reason(sweep: SweepFolder, trial_id: str) -> str:
     reason = sweep.failed(trial_id) / "reason.txt"
-    return " ".join(reason.read_text().split()) if reason.is_file() else "never run"
+    if reason.is_file():
+        return one_line(reason.read_text())
+    return (
+        f"never run: {sweep.stop_reason.read_text()}"
+        if sweep.stop_reason.is_file()
+        else ("never run")
+    )

@@ -21,10 +21,11 @@ from typing import Any, Final
 
 from experiments.errors import LedgerError, SparkError
 from experiments.sweep.folder import SweepFolder
-from infra.errors import HarnessError, InputError
+from infra.errors import HarnessError, InputError, MachineError
 from infra.jvm.runtime import java_environment, spark_java_home
 from infra.jvm.startup_cache import StartupCache, quote_java_options, spark_startup_cache
 from infra.machine.home import REPOSITORY, Home
+from infra.machine.resources import full_disk
 from infra.process.log_tail import last_lines, read_from
 from infra.process.processes import spawn_dying_with_parent
 
@@ -321,10 +322,10 @@ def _failure(code: int, job: _Job) -> Exception:
     for line in reversed(lines):
         if error := _error_of(line):
             return error
-    return HarnessError(
-        f"the Spark job failed with exit code {code}; last lines of {job.log}:\n"
-        + "\n".join(last_lines(job.log, _LAST_LINES, since_bytes=job.log_begin_bytes))
-    )
+    last = "\n".join(last_lines(job.log, _LAST_LINES, since_bytes=job.log_begin_bytes))
+    text = f"the Spark job failed with exit code {code}; last lines of {job.log}:\n{last}"
+    full = full_disk(HarnessError(text), job.log)
+    return MachineError(f"the Spark job failed, as {full}") if full else HarnessError(text)
 
 
 def _error_of(line: str) -> InputError | None:

@@ -6,7 +6,7 @@ import json
 import secrets
 import shutil
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -34,7 +34,9 @@ from experiments.trial.log_capture import STORED, LogCapture, stored_batches
 from experiments.trial.metadata_poller import MetadataPoller
 from infra.cluster.interface import Cluster
 from infra.kafka.metrics import topic_metrics
+from infra.machine.files import replace_file
 from infra.machine.home import Home
+from infra.machine.resources import failure_reason, full_disk
 
 HEALTHY_TIMEOUT_S: Final = 60.0
 JOURNAL_FILE: Final = "diary.jsonl"
@@ -125,17 +127,23 @@ def _kept_on_failure(sweep: SweepFolder, spec: TrialSpec, partial: Path) -> Iter
     """Keep the folder of a trial that fails, renamed and with the reason.
 
     A failed trial is reported and never run again on its own. An interrupt is no failure: the next
-    run starts the trial again.
+    run starts the trial again. On a full disk the tables are deleted, which are incomplete, so that
+    there is room for the reason.
     """
     try:
         yield
     except Exception as error:
-        failed = sweep.failed(spec.trial_id)
+        failed, full = sweep.failed(spec.trial_id), full_disk(error, sweep.root)
         shutil.rmtree(failed, ignore_errors=True)
-        (partial / "reason.txt").write_text(f"{type(error).__name__}: {error}\n")
-        partial.rename(failed)
+        for table in partial.glob("*.parquet") if full else ():
+            table.unlink()
+        with suppress(OSError):  # the error itself matters more
+            replace_file(partial / "reason.txt", f"{failure_reason(error, sweep.root)}\n")
+        if partial.exists():
+            partial.rename(failed)
         kind = HealFailed if isinstance(error, HealFailed) else TrialFailed
-        raise kind(f"trial {spec.trial_id} ({spec.label}): {error}") from error
+        text = f"{error}; {full}" if full else str(error)
+        raise kind(f"trial {spec.trial_id} ({spec.label}): {text}") from error
 
 
 def _create_empty(folder: Path) -> Path:

@@ -34,7 +34,7 @@ from infra.cluster.supervisor_protocol import (
 )
 from infra.disk.folder import Disk, FolderDisk
 from infra.disk.image import ImageDisk
-from infra.errors import AckbenchError, HarnessError, MachineError, SupervisorError
+from infra.errors import AckbenchError, MachineError, SupervisorError
 from infra.jvm.runtime import java_environment
 from infra.kafka.broker_settings import server_properties
 from infra.kafka.kraft import NodeAddress, properties_text
@@ -107,7 +107,10 @@ class Supervisor:
                     await node.kill()
         (self._folder / SOCKET).unlink(missing_ok=True)
         self._handle = replace(self._handle, supervisor=None)
-        self._write_handle()
+        try:
+            self._write_handle()
+        except OSError as error:  # a full disk: `ackbench clean` finds that no process is left
+            _log.warning("the handle cannot be written: %s", error)
         _log.info("all nodes have ended, their data are removed")
 
     async def _serve_connection(
@@ -128,9 +131,15 @@ class Supervisor:
             if request.action != "status":
                 _log.info("%s", request)
             return await self._handle_request(request)
-        except HarnessError as error:
+        except AckbenchError as error:
             _log.warning("refused: %s", error)
             return SupervisorReply(error=str(error), error_type=type(error).__name__)
+        except Exception as error:  # noqa: BLE001 - the nodes run on; the requester decides
+            _log.exception("%s failed", line)
+            return SupervisorReply(
+                error=f"the supervisor of {self._folder.name} failed: {error}",
+                error_type=SupervisorError.__name__,
+            )
 
     async def _handle_request(self, request: SupervisorRequest) -> SupervisorReply:
         """Carry out a request; write the handle after those that may have changed it."""
@@ -147,7 +156,8 @@ class Supervisor:
             case "disk":
                 await self._handle_disks(request)
             case "destroy":
-                self._shutdown.set()
+                self._shutdown.set()  # the handle is written when the nodes have ended
+                return SupervisorReply(self._reports())
             case "kill" | "pause" | "resume" | "stop" | "start":
                 node = await self._handle_node(request)
         self._write_handle()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +22,8 @@ _FILES: Final = {
     "memory": ("memory.limit_in_bytes", "memory.usage_in_bytes"),
 }
 """The files of a control group's limit and usage, for version 2 and version 1 of the interface."""
+
+_FULL_DISK: Final = re.compile(r"No space left on device|[Dd]isk quota exceeded|disk is full")
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,43 @@ def this_machine(folder: Path) -> MachineResources:
         cores=len(os.sched_getaffinity(0)),
         root=os.geteuid() == 0,
     )
+
+
+def full_disk(error: BaseException, folder: Path) -> str | None:
+    """Return which disk is full and what to do, if an error is due to that; else `None`.
+
+    Args:
+        error: any; a full disk is an error number, or a text of Arrow, SQLite, Spark or Kafka.
+        folder: its file system is the one that is written to.
+    """
+    free_bytes = psutil.disk_usage(str(_existing(folder))).free
+    causes: list[BaseException] = []
+    cause: BaseException | None = error
+    while cause is not None and cause not in causes:
+        causes.append(cause)
+        cause = cause.__cause__ or cause.__context__
+    numbers = {each.errno for each in causes if isinstance(each, OSError)}
+    if not (
+        numbers & {errno.ENOSPC, errno.EDQUOT}
+        or any(_FULL_DISK.search(str(each)) for each in causes)
+        or free_bytes < MIB
+    ):
+        return None
+    return (
+        f"the disk of {folder} is full ({free_bytes // MIB} MiB free): free space, for example "
+        "with `ackbench clean`, or name another home with ACKBENCH_HOME"
+    )
+
+
+def failure_reason(error: BaseException, folder: Path) -> str:
+    """Return an error with its class, and with the full disk if that is its cause.
+
+    Args:
+        error: any.
+        folder: as of `full_disk`.
+    """
+    full = full_disk(error, folder)
+    return f"{type(error).__name__}: {error}{f'; {full}' if full else ''}"
 
 
 def require_resources(

@@ -129,9 +129,9 @@ class FakeInfrastructure:
         seal(partial, sweep.trial(spec.trial_id), record, no_rows())
         return record
 
-    def measure(self, sweep: SweepFolder, home: Home) -> None:
+    def measure(self, sweep: SweepFolder, home: Home, *, skip_unfit: bool) -> None:
         """Record the call."""
-        del sweep, home
+        del sweep, home, skip_unfit
         self.steps.append("measure")
 
     def track(self, sweep: SweepFolder, home: Home) -> None:

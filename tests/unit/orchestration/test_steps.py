@@ -108,7 +108,8 @@ def test_on_a_spark_cluster_a_published_sweep_is_measured_in_its_store(
     """The executors cannot read this machine's folder; the results are copied into it."""
     sweep, target = a_stored_sweep(world, tmp_path / "store")
 
-    def measured(location: str, _home: Home, _name: str) -> None:
+    def measured(location: str, _home: Home, _name: str, *, skip_unfit: bool) -> None:
+        assert skip_unfit
         assert (location, "trials/000-abcdef/trial.json" in target.list_files()) == (
             target.uri,
             True,
