@@ -69,8 +69,8 @@ def make_ready(home: Home, say: Callable[[str], None]) -> bool:
     ensure_spark_ready(home, announce)
     if not database_of(home).is_file():
         announce("making Airflow's database (once; about 10 seconds)")
-    ensure_database(home)
-    ensure_store(home)
+    ensure_database(home, announce)
+    ensure_store(home, announce)
     return bool(steps)
 
 

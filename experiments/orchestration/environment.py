@@ -10,20 +10,24 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
 from infra.errors import HarnessError
-from infra.machine.files import exclusive_lock, sqlite_url
+from infra.machine.databases import copy_database, create_database, is_complete, move_aside
+from infra.machine.files import exclusive_lock, replace_file, sqlite_url
 from infra.machine.home import REPOSITORY, Home
 
 DAGS_FOLDER: Final = REPOSITORY / "dags"
 LOOPBACK: Final = "127.0.0.1"
 PARALLEL_TASKS: Final = 4
 """Tasks in parallel under `ackbench up`. Trials run one at a time nevertheless."""
+_POOLS: Final = "slot_pool"
+"""The table with Airflow's pools, which is filled last."""
 MACHINE_POOL: Final = "ackbench_machine"
 """A pool of one slot, so that tasks wait for the machine in the scheduler, not in a process."""
 
@@ -60,8 +64,15 @@ def database_of(home: Home) -> Path:
     return home.airflow / "airflow.db"
 
 
-def ensure_database(home: Home) -> None:
+def ensure_database(home: Home, say: Callable[[str], None] | None = None) -> None:
     """Create the home's database, or migrate it to the installed Airflow's version.
+
+    It is created and migrated under another name, so that a killed process leaves the old one or
+    none. One that is incomplete nevertheless is made again.
+
+    Args:
+        home: has the database.
+        say: called with a line if the database is incomplete.
 
     Raises:
         HarnessError: Airflow could not create it; the message names the log.
@@ -69,11 +80,23 @@ def ensure_database(home: Home) -> None:
     _ensure_empty_database(home)
     stamp, database = home.airflow / "migrated", database_of(home)
     with exclusive_lock(database):
+        if database.is_file() and not is_complete(database, _POOLS, check=True):
+            aside = move_aside(database)
+            if say:
+                say(
+                    f"Airflow's database was incomplete, because its creation was interrupted: it "
+                    f"is made again, and its history of runs begins anew; the old file is {aside}"
+                )
         if not database.is_file():
-            shutil.copyfile(_empty_database(home), database)
+            create_database(database, partial(copy_database, _empty_database(home)))
         elif not stamp.is_file() or stamp.read_text() != _database_version():
-            _migrate(home, database)
-        stamp.write_text(_database_version())
+
+            def migrated_copy(target: Path) -> None:
+                copy_database(database, target)
+                _migrate(home, target)
+
+            create_database(database, migrated_copy)
+        replace_file(stamp, _database_version())
 
 
 @contextmanager
@@ -116,9 +139,7 @@ def _ensure_empty_database(home: Home) -> None:
         if not empty.is_file():
             for old in empty.parent.glob("empty-*"):
                 old.unlink()
-            partial = empty.with_suffix(".partial")
-            _migrate(home, partial)
-            partial.replace(empty)
+            create_database(empty, lambda target: _migrate(home, target))
 
 
 def _migrate(home: Home, database: Path) -> None:

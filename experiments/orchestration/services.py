@@ -77,7 +77,9 @@ def up(
         services = services_of(home, airflow_port, mlflow_port)
         for name, port in (("Airflow", airflow_port), ("MLflow", mlflow_port)):
             require_free_port(name, port)
-        ensure_database(home)
+        ensure_database(home, say)
+        if tracking.tracking_uri(home) == tracking.embedded_uri(home):
+            tracking.ensure_store(home, say)
         with _running(home, services) as processes:
             say(f"starting {', '.join(service.name for service in services)} (about 20 seconds)")
             if _wait_until_healthy(home, services, processes, stop):

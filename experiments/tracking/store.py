@@ -8,21 +8,30 @@ tag `sweep_id` connects the runs of a sweep.
 from __future__ import annotations
 
 import json
+import logging
 import os
+import subprocess
+import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from io import StringIO
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from experiments.ledger.record import Frozen, Status
 from experiments.lessons.finding import Finding, finding_of
+from experiments.messages.phrases import one_line
 from experiments.results.read import SweepResults, read_results
 from experiments.sweep.folder import SweepFolder
+from experiments.sweep.lookup import list_sweeps
 from experiments.tracking.runs import REMOVABLE_TAGS, SUMMARY, RunContent, summary_run, trial_run
-from infra.errors import HarnessError
-from infra.machine.files import sqlite_url
-from infra.machine.home import Home
+from infra.errors import AckbenchError, HarnessError, MachineError
+from infra.machine.databases import create_database, is_complete, move_aside
+from infra.machine.files import exclusive_lock, sqlite_url
+from infra.machine.home import REPOSITORY, Home
+from infra.machine.resources import full_disk
+from infra.process.processes import spawn_dying_with_parent
 
 if TYPE_CHECKING:
     from mlflow.entities import Run
@@ -35,6 +44,17 @@ _PARAMS_AND_TAGS_PER_BATCH: Final = 100
 """MLflow's limit for each of them (`mlflow.utils.validation`)."""
 _RUNS_PER_PAGE: Final = 1000
 TRACKED_FILE: Final = "mlflow.json"
+_EXPERIMENTS: Final = "experiments"
+"""The table that MLflow fills last when it creates a database: with the experiment `Default`."""
+_QUIET: Final = {
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
+    # At INFO it logs every table that it creates.
+    "MLFLOW_LOGGING_LEVEL": "WARNING",
+}
+_SHORTENED: Final = 300
+"""Characters of an error of MLflow's that may have an entire SQL statement."""
+_LOG: Final = logging.getLogger(__name__)
 
 
 class TrackedSweep(Frozen):
@@ -54,6 +74,12 @@ def track(sweep: SweepFolder, home: Home) -> TrackedSweep:
         HarnessError: MLflow refused, or is unreachable.
         LedgerError: the results cannot be read.
     """
+    if tracking_uri(home) == embedded_uri(home):
+        ensure_store(home, _LOG.warning)
+    return _track(sweep, home)
+
+
+def _track(sweep: SweepFolder, home: Home) -> TrackedSweep:
     results = read_results(sweep)
     contents = _run_contents(sweep, results)
     import mlflow.exceptions
@@ -64,9 +90,10 @@ def track(sweep: SweepFolder, home: Home) -> TrackedSweep:
         run_ids = _write_all(client, experiment_id, results.sweep_id, contents)
         _log_artifacts(client, run_ids[SUMMARY], results, sweep)
     except mlflow.exceptions.MlflowException as error:
-        raise HarnessError(
-            f"MLflow at {without_credentials(tracking_uri(home))}: {' '.join(str(error).split())}"
-        ) from error
+        text = f"MLflow at {without_credentials(tracking_uri(home))}: {one_line(str(error))}"
+        if full := full_disk(error, home.root):
+            raise MachineError(f"{text[:_SHORTENED]}; {full}") from error
+        raise HarnessError(text) from error
     trials = tuple(run_id for key, run_id in run_ids.items() if key != SUMMARY)
     tracked = TrackedSweep(
         tracking_uri=without_credentials(tracking_uri(home)),
@@ -78,10 +105,56 @@ def track(sweep: SweepFolder, home: Home) -> TrackedSweep:
     return tracked
 
 
-def ensure_store(home: Home) -> None:
-    """Create the tables of the embedded store (2 s), so that the first sweep need not."""
-    if not (home.mlflow / "mlflow.db").is_file():
-        _client(home, embedded_uri(home)).search_experiments(max_results=1)
+def ensure_store(home: Home, say: Callable[[str], None]) -> None:
+    """Create the database of the embedded store (about 5 s), unless there is one.
+
+    It is created under another name, in a process of its own, so that a killed one leaves none. An
+    incomplete database, which MLflow refuses forever, is made again, and all sweeps of the home
+    are tracked again from their folders.
+
+    Args:
+        home: has the store.
+        say: called with a line if the database is incomplete, and for each sweep that cannot be
+            tracked.
+
+    Raises:
+        HarnessError: MLflow could not create it; the message has the last line of its output.
+    """
+    database = home.mlflow / "mlflow.db"
+    if database.is_file() and is_complete(database, _EXPERIMENTS):
+        return
+    with exclusive_lock(database):
+        is_incomplete = database.is_file() and not is_complete(database, _EXPERIMENTS)
+        if is_incomplete:
+            say(
+                "MLflow's database was incomplete, because its creation was interrupted: it is made"
+                " again, and the sweeps are tracked again from their folders; the old file is"
+                f" {move_aside(database)}"
+            )
+        if not database.is_file():
+            create_database(database, _create_store)
+    for sweep in list_sweeps(home) if is_incomplete else ():
+        if sweep.results.is_dir():
+            try:
+                _track(sweep, home)
+            except AckbenchError as error:
+                say(f"sweep {sweep.sweep_id} is not tracked: {error}")
+
+
+def _create_store(database: Path) -> None:
+    """Have MLflow create a database; the process closes it at its end."""
+    process = spawn_dying_with_parent(
+        [sys.executable, "-m", "experiments.tracking.store", sqlite_url(database)],
+        env={**os.environ, **_QUIET},
+        cwd=REPOSITORY,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+    _, output = process.communicate()
+    if process.returncode != 0:
+        lines = output.decode(errors="replace").strip().splitlines() or ["no output"]
+        raise HarnessError(f"MLflow could not create its database {database}: {lines[-1]}")
 
 
 def links(sweep: SweepFolder, home: Home) -> tuple[str, ...]:
@@ -147,16 +220,14 @@ def embedded_uri(home: Home) -> str:
     return sqlite_url(home.mlflow / "mlflow.db")
 
 
-def _client(home: Home, uri: str | None = None) -> MlflowClient:
+def _client(home: Home) -> MlflowClient:
     """Create a client. This imports MLflow, which takes a second or more."""
-    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
-    os.environ.setdefault("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", "true")
-    # At INFO it logs every table that it creates.
-    os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "WARNING")
+    for name, value in _QUIET.items():
+        os.environ.setdefault(name, value)
     from mlflow.tracking import MlflowClient
 
     home.mlflow.mkdir(parents=True, exist_ok=True)
-    return MlflowClient(tracking_uri=uri or tracking_uri(home))
+    return MlflowClient(tracking_uri=tracking_uri(home))
 
 
 def _run_contents(sweep: SweepFolder, results: SweepResults) -> list[RunContent]:
@@ -300,3 +371,14 @@ def without_credentials(uri: str) -> str:
     """Return an address without user name and password."""
     scheme, separator, rest = uri.partition("://")
     return f"{scheme}{separator}{rest.rpartition('@')[2]}" if separator else uri
+
+
+def main() -> None:
+    """Create a database of MLflow at the URI on the command line."""
+    from mlflow.tracking import MlflowClient
+
+    MlflowClient(tracking_uri=sys.argv[1]).search_experiments(max_results=1)
+
+
+if __name__ == "__main__":
+    main()

@@ -81,11 +81,13 @@ def open_ledgers(sweep: str, *, skip_unfit: bool = False) -> Ledgers:
 def _check_trial(files: pafs.FileSystem, folder: str, *, published: bool) -> Ledger:
     """Check a trial's files against their schemas and its `trial.json`, and return its ledger."""
     record, rows = validate_trial(files, folder)
-    counted = (rows[name] for name in ("attempts", "log", "reads", "transactions"))
     return Ledger(
         record,
         folder,
-        *counted,
+        rows["attempts"],
+        rows["log"],
+        rows["reads"],
+        rows["transactions"],
         sha256=digest_file(files, f"{folder}/{RECORD}").sha256,
         sealed_files=sealed_files(record, published=published),
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -410,3 +412,22 @@ def test_params_describe_the_cluster() -> None:
         False,
     )
     assert kraft_params["client.defaults"] == "false"
+
+
+def test_an_incomplete_database_is_made_again_and_the_sweeps_are_tracked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """MLflow refuses a database whose creation was killed, forever."""
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    home, said = Home(tmp_path), list[str]()
+    first = a_sweep(home)
+    first.results.mkdir()
+    home.mlflow.mkdir()
+    with closing(sqlite3.connect(home.mlflow / "mlflow.db")) as half, half:
+        half.execute("CREATE TABLE experiments (experiment_id INTEGER)")
+    store.ensure_store(home, said.append)
+    assert ["incomplete" in line for line in said] == [True]
+    assert (home.mlflow / "mlflow.db.incomplete").is_file()
+    assert {run.data.tags["sweep_id"] for run in runs(home)} == {first.sweep_id}
+    store.ensure_store(home, said.append)
+    assert len(said) == 1

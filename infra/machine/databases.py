@@ -1,0 +1,69 @@
+"""SQLite databases that Airflow and MLflow create: appear complete, or are made again.
+
+Creating one takes seconds and hundreds of statements. A process that is killed in between leaves a
+file that its program neither completes nor accepts. So a database is created under another name
+and renamed.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+from infra.machine.files import move_into_place
+
+_SIDE_FILES: Final = ("", "-journal", "-wal", "-shm")
+"""Suffixes of the files of a database: https://www.sqlite.org/tempfiles.html."""
+
+
+def create_database(database: Path, create: Callable[[Path], None]) -> None:
+    """Create a database under a temporary name, and rename it once it is complete and on disk.
+
+    Args:
+        database: the final name. The caller holds its lock (`exclusive_lock`).
+        create: creates a database of another name, and closes it.
+    """
+    partial = database.with_name(f".{database.name}.partial")
+    for suffix in _SIDE_FILES:
+        Path(f"{partial}{suffix}").unlink(missing_ok=True)
+    create(partial)
+    move_into_place(partial, database)
+
+
+def copy_database(source: Path, target: Path) -> None:
+    """Copy a database as of its last transaction (https://www.sqlite.org/backup.html)."""
+    with closing(sqlite3.connect(source)) as read, closing(sqlite3.connect(target)) as written:
+        read.backup(written)
+
+
+def is_complete(database: Path, table: str, *, check: bool = False) -> bool:
+    """Return whether a database has rows in the table that its creation fills last.
+
+    A database that another process has locked counts as complete, because it is in use.
+
+    Args:
+        database: an existing file.
+        table: the name.
+        check: also check that no page is missing or damaged; it reads the entire file.
+    """
+    try:
+        with closing(sqlite3.connect(f"file:{quote(str(database))}?mode=ro", uri=True)) as opened:
+            filled = opened.execute(f'SELECT 1 FROM "{table}" LIMIT 1').fetchone() is not None  # noqa: S608 - a constant
+            sound = not check or opened.execute("PRAGMA quick_check").fetchone() == ("ok",)
+    except sqlite3.DatabaseError as error:
+        return "locked" in str(error)
+    return filled and sound
+
+
+def move_aside(database: Path) -> Path:
+    """Rename an incomplete database, with its journal, and return its new name."""
+    aside = database.with_name(f"{database.name}.incomplete")
+    for suffix in _SIDE_FILES:
+        path = Path(f"{database}{suffix}")
+        if path.exists():
+            path.replace(f"{aside}{suffix}")
+    return aside
