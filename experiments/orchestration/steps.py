@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from experiments.errors import HealFailed, NotPublished, StorageError, TrialFailed, UnknownName
+from experiments.ledger.digests import with_digest
 from experiments.messages.phrases import one_line
 from experiments.orchestration.machine_lock import MAX_WAIT_S, hold_machine_lock
 from experiments.sweep.folder import SweepFolder
@@ -154,7 +155,7 @@ def _record_machine(sweep: SweepFolder) -> None:
         "cores": machine.cores,
         "free memory, GiB": machine.memory_bytes // GIB,
     }
-    replace_file(sweep.root / "machine.json", json.dumps(properties))
+    replace_file(sweep.root / "machine.json", with_digest(json.dumps(properties, indent=1)))
 
 
 def run_next_trial(sweep_id: str, on_start: Callable[[str], None]) -> str:

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from experiments.errors import LedgerError
+from experiments.ledger.digests import without_digest
 from experiments.ledger.record import TrialRecord
 from experiments.ledger.schema import Source
 from experiments.lessons.finding import Finding, finding_of
@@ -116,8 +117,15 @@ def _leader_changes(sweep: SweepFolder, record: TrialRecord) -> tuple[LeaderChan
 
 
 def _machine(sweep: SweepFolder) -> Mapping[str, Any]:
+    path = sweep.root / "machine.json"
     try:
-        machine = json.loads((sweep.root / "machine.json").read_bytes())
-    except (FileNotFoundError, ValueError):
+        document, _ = without_digest(path.read_bytes())
+    except FileNotFoundError:
+        return {}
+    except ValueError as error:
+        raise LedgerError(f"{path} {error}: restore it from a copy, or delete it") from error
+    try:
+        machine = json.loads(document)
+    except ValueError:
         return {}
     return machine if isinstance(machine, dict) else {}

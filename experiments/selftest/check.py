@@ -40,6 +40,8 @@ OTHER: Final = "001-other"
 UNTOUCHED: Final = "untouched"
 MIN_SUMMARIZED: Final = 5
 """From this many figures with an equal change, only the first and the last are named."""
+_PARQUET_MAGIC: Final = b"PAR1"
+"""The first bytes of a Parquet file; the header of the first page follows."""
 SWEEP: Final = "selftest"
 """The name of the sweep of copies, and of its log."""
 
@@ -57,6 +59,12 @@ class BrokenLedger:
 def _truncate(trial: Path) -> None:
     content = (trial / "log.parquet").read_bytes()
     (trial / "log.parquet").write_bytes(content[: len(content) // 2])
+
+
+def _flip_bit(trial: Path) -> None:
+    content = bytearray((trial / "log.parquet").read_bytes())
+    content[len(_PARQUET_MAGIC)] ^= 1
+    (trial / "log.parquet").write_bytes(content)
 
 
 def _delete(trial: Path) -> None:
@@ -85,6 +93,7 @@ def _drop_row(trial: Path) -> None:
 
 BREAKAGES: Final = (
     BrokenLedger("a truncated file", _truncate, "log.parquet cannot be read"),
+    BrokenLedger("a flipped bit", _flip_bit, "log.parquet was altered after it was sealed"),
     BrokenLedger("a missing file", _delete, "reads.parquet is missing"),
     BrokenLedger(
         "a file of another trial",

@@ -24,7 +24,8 @@ disk = Path(sys.argv[1])
 subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", disk], check=True)
 sweep, spec, trial = SweepFolder(disk / "sweep"), a_spec(), realistic_trial(20_000)
 partial = _create_empty(sweep.partial(spec.trial_id))
-(disk / "filler").write_bytes(b"x" * 220_000)
+free = os.statvfs(disk).f_bavail * os.statvfs(disk).f_frsize
+(disk / "filler").write_bytes(bytes(free - 4096))  # one page is left
 try:
     with _kept_on_failure(sweep, spec, partial):
         seal(partial, sweep.trial(spec.trial_id), trial.record("sweep"), trial.tables())
