@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import click
 
-from infra.errors import AckbenchError, HarnessError
+from infra.errors import AckbenchError, HarnessError, MachineError
 from infra.machine.home import Home
 
 INTERRUPTED: Final = 130
@@ -56,6 +56,13 @@ class OneLineErrors(click.Group):
             sys.exit(_print_error("interrupted", INTERRUPTED))
         except AckbenchError as error:
             sys.exit(_print_error(str(error), error.exit_code))
+        except OSError as error:
+            from infra.machine.resources import full_disk
+
+            full = full_disk(error, Home.from_environment().root)
+            if full is None:
+                raise
+            sys.exit(_print_error(f"{error}; {full}", MachineError.exit_code))
         sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -11,7 +11,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -376,8 +376,7 @@ def _step(
         text = f"{error}; {full}" if full else str(error)
         RUN_STATE.failures = (*RUN_STATE.failures, f"{name}: {text}")
         if sweep:
-            with suppress(OSError):  # the error matters more
-                sweep.report_activity("failed", text, trial_id)
+            sweep.report_activity("failed", text, trial_id)
         if full and not isinstance(error, AckbenchError):
             raise MachineError(one_line(text)) from error
         raise

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -207,14 +208,13 @@ class SweepFolder:
         return tuple(t.trial_id for t in self.plan().trials if not self.trial(t.trial_id).exists())
 
     def report_activity(self, stage: str, what: str = "", trial_id: str | None = None) -> None:
-        """Write what the sweep is doing now; see `SweepActivity`."""
-        replace_file(
-            self.root / "progress.json",
-            SweepActivity(
-                stage=stage, trial_id=trial_id, what=what, since_ns=time.time_ns()
-            ).model_dump_json(),
-            durable=False,
-        )
+        """Write what the sweep is doing now; see `SweepActivity`.
+
+        That it cannot be written, because the disk is full for example, stops nothing.
+        """
+        activity = SweepActivity(stage=stage, trial_id=trial_id, what=what, since_ns=time.time_ns())
+        with suppress(OSError):
+            replace_file(self.root / "progress.json", activity.model_dump_json(), durable=False)
 
     def activity(self) -> SweepActivity | None:
         """Return what was reported last; `None` if nothing was, or a power failure damaged it."""

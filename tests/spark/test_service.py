@@ -8,6 +8,7 @@ import pytest
 
 from experiments.errors import LedgerError
 from experiments.results import spark_job
+from experiments.results.rows import read_manifest
 from experiments.results.spark_job import measure, measuring_service
 from experiments.sweep.folder import SweepFolder
 from infra.machine.home import Home
@@ -28,8 +29,12 @@ def test_a_service_measures_one_sweep_after_the_other(
             measure(sweep, home)
             lost = pq.read_table(sweep.results / "trials.parquet")["lost_low_records"]
             assert lost.to_pylist() == [1]
-        with pytest.raises(LedgerError, match=r"^trial 000-planted: log.parquet is missing$"):
+        with pytest.raises(LedgerError, match=r"^trial 000-planted: log.parquet is missing; rest"):
             measure(sweeps[2], home)
+        measure(sweeps[2], home, skip_unfit=True)
+    manifest = read_manifest(sweeps[2])
+    assert manifest
+    assert manifest.left_out == {"000-planted": "trial 000-planted: log.parquet is missing"}
     assert [path.name for path in home.cache.iterdir()] == ["spark-java"]
 
 

@@ -5,6 +5,7 @@ Large libraries are imported only when they are needed.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -12,10 +13,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 from support.builders.records import a_record, no_rows
 from support.command_line import ackbench
 
+from experiments.cli import OneLineErrors
 from experiments.commands.sweep_claim import SweepClaim
 from experiments.ledger.record import Scalar
 from experiments.ledger.seal import seal
@@ -162,6 +165,26 @@ def test_a_home_that_cannot_be_created_is_reported_in_one_line(
     assert result.exit_code == 2
     assert "cannot create the home folder" in result.stderr
     assert "(Not a directory): set ACKBENCH_HOME" in result.stderr
+
+
+def test_a_full_disk_is_reported_in_one_line(
+    home: Home, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever a command writes."""
+
+    @click.group(cls=OneLineErrors)
+    def program() -> None:
+        pass
+
+    @program.command()
+    def write() -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", "page.html")
+
+    with pytest.raises(SystemExit) as ended:
+        program(["write"])
+    error = capsys.readouterr().err
+    assert (ended.value.code, error.count("\n")) == (2, 1)
+    assert f"'page.html'; the disk of {home.root} is full" in error
 
 
 def test_a_broken_file_is_rejected_with_its_name_and_line(tmp_path: Path, home: Home) -> None:

@@ -13,7 +13,7 @@ from support.bit_flips import damage_found_by_measure, damage_found_by_show, unn
 from support.builders.sweep_folders import TRIAL, plant_sweep, realistic_trial
 
 from experiments.ledger.digests import with_digest, without_digest
-from experiments.ledger.record import read_record
+from experiments.ledger.seal import seal
 from experiments.results.read import read_results
 from experiments.sweep.folder import SweepFolder
 from infra.machine.home import Home
@@ -77,14 +77,19 @@ def test_every_flipped_bit_of_the_plan_is_noticed(sweep: SweepFolder, tmp_path: 
     assert unnoticed_flips(folder.root, 100, 17, check) == []
 
 
-def test_a_file_of_a_client_is_covered_by_digests(tmp_path: Path) -> None:
-    """`trial.json` has the digest of every other file, in subfolders too."""
-    folder = realistic_trial(20).plant(tmp_path / "other")
-    sealed = tmp_path / "sealed"
-    assert set(read_record(folder).files or ()) == {path.name for path in folder.iterdir()} - {
-        "trial.json"
-    }
-    assert not sealed.exists()
+def test_a_file_of_a_client_is_covered_by_its_digest_and_may_be_missing(tmp_path: Path) -> None:
+    """A published trial has no files of clients, and no figure is computed from them."""
+    trial, sealed = realistic_trial(20), tmp_path / "trials" / TRIAL
+    log = sealed.with_suffix(".partial") / "clients" / "producer-0.log"
+    log.parent.mkdir(parents=True)
+    log.write_text("connected")
+    seal(sealed.with_suffix(".partial"), sealed, trial.record("sweep"), trial.tables())
+    assert damage_found_by_measure(tmp_path) is None
+    (sealed / "clients" / log.name).write_text("Connected")
+    message = damage_found_by_measure(tmp_path) or ""
+    assert "clients/producer-0.log was altered after it was sealed" in message
+    (sealed / "clients" / log.name).unlink()
+    assert damage_found_by_measure(tmp_path) is None
 
 
 def test_an_unfit_trial_is_left_out_on_request_and_named(sweep: SweepFolder) -> None:
