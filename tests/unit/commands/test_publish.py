@@ -96,7 +96,7 @@ def test_measure_passes_the_uri_to_the_job(uri: str, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(
         spark_job,
         "measure_location",
-        lambda location, _, name: measured.append((location, name)),
+        lambda location, _, name, **_options: measured.append((location, name)),
     )
     done = ackbench("measure", uri)
     assert done.exit_code == 0

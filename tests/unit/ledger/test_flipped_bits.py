@@ -10,10 +10,19 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from support.bit_flips import damage_found_by_measure, damage_found_by_show, unnoticed_flips
-from support.builders.sweep_folders import TRIAL, plant_sweep, realistic_trial
+from support.builders.records import a_spec
+from support.builders.sweep_folders import (
+    TRIAL,
+    measured_sweep_folder,
+    plant_sweep,
+    realistic_trial,
+)
 
+from experiments.commands.show import remarks
 from experiments.ledger.digests import with_digest, without_digest
 from experiments.ledger.seal import seal
+from experiments.report.data import read_report_data
+from experiments.report.page import render_page
 from experiments.results.read import read_results
 from experiments.sweep.folder import SweepFolder
 from infra.machine.home import Home
@@ -103,6 +112,20 @@ def test_an_unfit_trial_is_left_out_on_request_and_named(sweep: SweepFolder) -> 
     assert (list(results.left_out), results.unmeasured) == ([TRIAL], ())
     assert "log.parquet was altered after it was sealed: its SHA-256" in results.left_out[TRIAL]
     assert pq.read_table(sweep.results / "trials.parquet")["trial_id"].to_pylist() == ["001-other"]
+
+
+def test_the_terminal_and_the_report_name_a_trial_that_was_left_out(tmp_path: Path) -> None:
+    """As a failed trial, with the file and the reason."""
+    specs = [a_spec(trial_id=f"{number:03d}-abcdef", repeat=number) for number in range(2)]
+    sweep = measured_sweep_folder(Home(tmp_path), "planted", specs, lambda _: {})
+    events = sweep.trial("001-abcdef") / "events.parquet"
+    events.write_bytes(events.read_bytes()[:-1])
+    measure_without_spark(sweep, skip_unfit=True)
+    results, named = read_results(sweep), "its ledger is damaged: trial 001-abcdef: events.parquet"
+    assert [named in line for line in remarks(sweep, results)] == [True]
+    assert named in render_page(read_report_data(sweep))
+    (cell,) = results.cells
+    assert (cell.sealed_trials, cell.failed_trials) == (1, 1)
 
 
 def test_results_of_another_record_of_a_trial_are_not_shown(sweep: SweepFolder) -> None:
