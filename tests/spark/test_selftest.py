@@ -25,9 +25,10 @@ def test_each_planted_fault_is_found_exactly(
     def measured(sweep: SweepFolder, _: Home) -> None:
         try:
             ledgers = open_ledgers(str(sweep.root))
+            tables = measure_ledgers(spark, ledgers)
         except InvalidLedger as error:
             raise LedgerError(str(error)) from error
-        write_results(ledgers.files, ledgers.root, measure_ledgers(spark, ledgers))
+        write_results(ledgers.files, ledgers.root, tables)
 
     monkeypatch.setattr("experiments.selftest.check.measure", measured)
     home = Home(tmp_path / "a home")
