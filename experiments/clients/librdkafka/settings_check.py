@@ -39,7 +39,7 @@ class SettingsCheck:
         timeout_s: how long an answer may take.
     """
 
-    def __init__(self, command: Sequence[str], timeout_s: float = ANSWER_TIMEOUT_S) -> None:
+    def __init__(self, command: Sequence[str], timeout_s: float) -> None:
         self._owner_pid, self._timeout_s = os.getpid(), timeout_s
         self._socket, its_socket = socket.socketpair()
         with its_socket:
@@ -109,7 +109,7 @@ def refusal(settings: Mapping[str, str]) -> str | None:
     with _lock:
         if _check is None or not _check.is_usable():
             command = [sys.executable, "-I", "-S", str(_MAIN), str(library_path())]
-            _check = SettingsCheck(command)
+            _check = SettingsCheck(command, ANSWER_TIMEOUT_S)
         return _check.refusal(_without_secrets(settings))
 
 

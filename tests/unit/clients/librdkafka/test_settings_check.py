@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -40,6 +42,19 @@ def test_settings_that_the_library_never_returns_from_are_refused_after_a_while(
     asked = check("import time; time.sleep(600)", timeout_s=0.5)
     assert asked.refusal({"linger.ms": "5"}) == "librdkafka did not answer within 0.5 s"
     assert not asked.is_usable()
+
+
+def test_librdkafka_itself_waits_forever_for_a_fifo_and_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It opens a certificate's file as soon as a client with TLS is created."""
+    os.mkfifo(tmp_path / "ca.pem")
+    monkeypatch.setattr(settings_check, "ANSWER_TIMEOUT_S", 3)
+    monkeypatch.setattr(settings_check, "_check", None)
+    settings = {"security.protocol": "ssl", "ssl.ca.location": str(tmp_path / "ca.pem")}
+    assert refusal(settings) == "librdkafka did not answer within 3 s"
+    monkeypatch.setattr(settings_check, "ANSWER_TIMEOUT_S", 30)
+    assert refusal({"linger.ms": "5"}) is None
 
 
 def test_after_a_crash_another_process_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
