@@ -7,11 +7,13 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
+from experiments.messages.phrases import fit_line, shorten
 from infra.errors import AckbenchError, HarnessError, MachineError
 from infra.machine.home import Home
 
@@ -46,7 +48,9 @@ class OneLineErrors(click.Group):
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run a command and end the process with its exit code."""
         kwargs["standalone_mode"] = False
+        given = kwargs.get("args", args[0] if args else None)
         try:
+            _require_text(sys.argv[1:] if given is None else given)
             code = super().main(*args, **kwargs)
         except click.UsageError as error:
             sys.exit(_print_error(_usage(error), error.exit_code))
@@ -66,9 +70,19 @@ class OneLineErrors(click.Group):
         sys.exit(code if isinstance(code, int) else 0)
 
 
+def _require_text(arguments: Sequence[str]) -> None:
+    """Refuse bytes that are not UTF-8, which Python hands on as halves of surrogate pairs."""
+    for number, argument in enumerate(arguments, 1):
+        try:
+            argument.encode()
+        except UnicodeEncodeError:
+            shown = shorten(ascii(argument))
+            raise click.UsageError(f"argument {number} is not UTF-8 text: {shown}") from None
+
+
 def _print_error(text: str, code: int) -> int:
     """Print the error; return the exit code."""
-    line = text if code == HarnessError.exit_code else " ".join(text.split())
+    line = text if code == HarnessError.exit_code else fit_line(text)
     click.echo(f"ackbench: {line}", err=True)
     return code
 

@@ -8,6 +8,8 @@ from typing import Any, Final
 
 _MAX_LISTED_NAMES: Final = 8
 _MAX_VALUE_CHARACTERS: Final = 60
+_MAX_WORD_CHARACTERS: Final = 200
+_MAX_LINE_CHARACTERS: Final = 2000
 
 
 def plural(number: int, noun: str) -> str:
@@ -34,14 +36,31 @@ def format_value(value: Any) -> str:
         text = "true" if value else "false"
     else:
         text = repr(value)
-    if len(text) <= _MAX_VALUE_CHARACTERS:
+    return shorten(text)
+
+
+def shorten(text: str, most_characters: int = _MAX_VALUE_CHARACTERS) -> str:
+    """Return the text, or its beginning with an ellipsis if it is longer than that."""
+    if len(text) <= most_characters:
         return text
-    return text[: _MAX_VALUE_CHARACTERS - 3] + "..."
+    return text[: most_characters - 3] + "..."
 
 
 def one_line(text: str) -> str:
     """Return the text with each run of white space replaced by one space."""
     return " ".join(text.split())
+
+
+def fit_line(text: str) -> str:
+    """Return the text in one line of at most 2000 characters, with long words shortened.
+
+    A word of more than 200 characters is an argument of the user's, of which both ends are kept.
+    """
+    words = [
+        word if len(word) <= _MAX_WORD_CHARACTERS else f"{word[:100]}...{word[-50:]}"
+        for word in text.split()
+    ]
+    return shorten(" ".join(words), _MAX_LINE_CHARACTERS)
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

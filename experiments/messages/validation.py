@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from experiments.messages.phrases import did_you_mean, format_value, one_line
+from infra.kafka.secrets import HIDDEN, is_secret
 
 if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
@@ -63,7 +64,8 @@ def _describe(detail: ErrorDetails, model: type[BaseModel], within: str) -> str:
     if detail["type"] == "extra_forbidden":
         known = _keys_at(model, detail["loc"][:-1])
         return f"unknown key {key}{did_you_mean(str(detail['loc'][-1]), known)}"
-    return f"{key} is {format_value(detail['input'])}; allowed: {_allowed(detail)}"
+    value = HIDDEN if any(map(is_secret, path)) else format_value(detail["input"])
+    return f"{key} is {value}; allowed: {_allowed(detail)}"
 
 
 def _allowed(detail: ErrorDetails) -> str:

@@ -18,6 +18,7 @@ from experiments.planning.overrides import Overrides, parse_override
 from experiments.planning.yaml_reader import parse_values
 from experiments.sweep.plan import ClientKind
 from infra.errors import InputError
+from infra.kafka.secrets import SENSITIVE_NAME
 
 if TYPE_CHECKING:
     from airflow.sdk import Param
@@ -39,6 +40,8 @@ ControlsChoice = Literal["as in the experiment", "on", "off"]
 """A drop-down, because Airflow's form has no field for a boolean that may be unset."""
 CONTROLS_OF_EXPERIMENT: Final = "as in the experiment"
 INTEGERS_PATTERN: Final = r"^ *\d+ *(, *\d+ *)*$"
+SETTING_PATTERN: Final = rf"^(?! *(?:[^=]*\.)?{SENSITIVE_NAME} *=)[^=]+=.+$"
+"""`axis=values`, and no secret: Airflow would store it with the run before a task reads it."""
 _IF_EMPTY: Final = "Empty: as in the experiment."
 _MAX_SEED: Final = 2**53 - 1
 
@@ -87,9 +90,8 @@ class SweepRequest(BaseModel):
         Raises:
             InputError: as `axes`.
         """
-        return Overrides(
-            self.axes(), self.repeats, self.seed, {"on": True, "off": False}.get(self.controls)
-        )
+        controls = {"on": True, "off": False}.get(self.controls)
+        return Overrides(self.axes(), self.repeats, self.seed, controls, from_form=True)
 
     def axes(self) -> dict[str, tuple[Scalar, ...]]:
         """Return the values of each axis that the request changes.
@@ -170,7 +172,7 @@ def trigger_form(
         },
         "set": {
             "type": ["null", "array"],
-            "items": {"type": "string", "pattern": "^[^=]+=.+$"},
+            "items": {"type": "string", "pattern": SETTING_PATTERN},
             "title": "Other axes and properties",
             "description": "One per line: `linger.ms=0,50`, `workload.record_size_bytes=1000`, "
             "`broker.broker.session.timeout.ms=6000`.",

@@ -64,6 +64,8 @@ SET_BY_ACKBENCH: Final = {
             "group.instance.id",
             "auto.offset.reset",
             "enable.partition.eof",
+            "offset.store.method",
+            "offset.store.path",
         }
     ),
     Scope.TOPIC: frozenset[str](),

@@ -61,16 +61,14 @@ def axis_places(experiment: Experiment, known: KnownNames) -> dict[str, SettingP
         ExperimentError: an axis is unknown, ambiguous or named twice.
     """
     places: dict[str, SettingPlace] = {}
-    for axis in (*itertools.chain.from_iterable(experiment.axes), *CORE_AXES):
+    for axis in dict.fromkeys(itertools.chain.from_iterable(experiment.axes)):
         place = resolve_axis(axis, known)
-        other = next(
-            (name for name, taken in places.items() if taken == place and name != axis), None
-        )
-        if other and axis not in CORE_AXES:
+        other = next((name for name, taken in places.items() if taken == place), None)
+        if other:
             raise ExperimentError(f"the axes {other} and {axis} are the same: keep one")
-        if not other:
-            places.setdefault(axis, place)
-    return places
+        places[axis] = place
+    missing = {axis: resolve_axis(axis, known) for axis in CORE_AXES}
+    return places | {axis: place for axis, place in missing.items() if place not in places.values()}
 
 
 def cell_key(cell: Cell) -> str:

@@ -82,7 +82,7 @@ _NOT_TEXT: Final = frozenset({"opaque", "interceptors", "builtin.features"})
 
 def librdkafka_rules() -> ClientRules:
     """Return the rules of the installed librdkafka."""
-    from experiments.clients.librdkafka import properties
+    from experiments.clients.librdkafka import properties, settings_check
     from experiments.clients.settings import librdkafka
 
     settable = [
@@ -101,7 +101,7 @@ def librdkafka_rules() -> ClientRules:
     return ClientRules(
         producer,
         consumer,
-        properties.refusal,
+        settings_check.refusal,
         librdkafka.producer_settings,
         librdkafka.consumer_settings,
     )

@@ -111,6 +111,11 @@ class Experiment(_Section):
     workload: WorkloadSection = Field(default_factory=WorkloadSection)
     faults: dict[str, Properties] = Field(default_factory=dict)
     """Parameters of faults, by fault; omitted parameters have the fault's own defaults."""
+    allow_code: Boolean = False
+    """Whether properties may name libraries, commands and classes of others than Kafka.
+
+    Only for `ackbench run` with a file: a sweep that is started by a form cannot have it.
+    """
     repeats: WholeNumber = Field(default=1, ge=1, le=1024)
     seed: WholeNumber = Field(default=42, ge=0, lt=2**63)
     controls: Boolean = True

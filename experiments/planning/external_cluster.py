@@ -8,22 +8,17 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from experiments.clients.settings.security import (
-    SECRET_PROPERTIES,
-    SECURITY_PREFIXES,
-    is_reference,
-    resolve_references,
-)
+from experiments.clients.settings.librdkafka import CANONICAL_NAMES, canonical_names
 from experiments.errors import ExperimentError
 from experiments.faults import FAULTS
 from experiments.messages.phrases import did_you_mean, format_value
 from experiments.planning.axes import Scope, SettingPlace
 from experiments.planning.cluster import CLUSTER_AXES, refuse_unknown_properties
-from experiments.planning.code_loading import refuse_code_loading
 from experiments.planning.experiment import Experiment
 from experiments.planning.properties import kafka_properties
+from experiments.planning.protected_properties import refuse_protected
 from experiments.sweep.plan import ClusterNeed, FaultRequest
-from infra.errors import InputError
+from infra.kafka.secrets import SECURITY_PREFIXES
 
 UNKNOWN_VERSION: Final = "unknown"
 """The Kafka version of an external cluster: no broker reports it."""
@@ -35,7 +30,15 @@ _FILE_DEFAULTS: Final = {"nodes": 3, "coordination": "kraft", "controllers": Non
 
 
 def security_properties(experiment: Experiment) -> dict[str, str]:
-    """Return librdkafka's security properties for the external cluster, secrets as `$NAME`."""
+    """Return librdkafka's security properties for the external cluster, secrets as `$NAME`.
+
+    Raises:
+        InputError: two names of one property have different values.
+    """
+    return canonical_names(_security_section(experiment))
+
+
+def _security_section(experiment: Experiment) -> dict[str, str]:
     return {
         name: str(value).lower() if isinstance(value, bool) else str(value)
         for name, value in experiment.security.items()
@@ -66,7 +69,7 @@ def check_cluster_access(
         raise ExperimentError(
             "bootstrap.servers is missing; allowed: host:port,... of the external cluster"
         )
-    _check_security(security_properties(experiment), properties)
+    _check_security(experiment, properties)
     _refuse_node_settings(experiment, places)
     clients = {
         experiment.client,
@@ -79,21 +82,12 @@ def check_cluster_access(
         )
 
 
-def _check_security(security: Mapping[str, str], properties: Collection[str]) -> None:
+def _check_security(experiment: Experiment, properties: Collection[str]) -> None:
     known = [name for name in properties if name.startswith(SECURITY_PREFIXES)]
-    for name, text in security.items():
-        if name not in known:
+    for name, text in _security_section(experiment).items():
+        if CANONICAL_NAMES.get(name, name) not in known:
             raise ExperimentError(f"unknown security property {name}{did_you_mean(name, known)}")
-        refuse_code_loading("security", name, text)
-        if name in SECRET_PROPERTIES and not is_reference(name, text):
-            raise ExperimentError(
-                f"security property {name} is a secret; "
-                "allowed: the name of an environment variable that holds it, as in $KAFKA_SECRET"
-            )
-    try:
-        resolve_references(security)
-    except InputError as error:
-        raise ExperimentError(f"security property {error}") from error
+        refuse_protected("security", name, text, allow_code=experiment.allow_code)
 
 
 def _refuse_node_settings(experiment: Experiment, places: Mapping[str, SettingPlace]) -> None:

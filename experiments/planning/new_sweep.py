@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from experiments.clients.settings.security import connection_settings, register_security
 from experiments.errors import ExperimentError
 from experiments.faults.composition.composite import require_fault_capabilities
+from experiments.messages.phrases import format_count, one_line
 from experiments.planning.capacity import resource_needs
 from experiments.planning.catalog import load_experiment
 from experiments.planning.experiment import Experiment
@@ -57,12 +58,18 @@ def new_sweep(
     home.ensure_writable()
     overrides = overrides or Overrides()
     experiment = load_experiment(name_or_file)
+    if experiment.allow_code and overrides.from_form:
+        raise ExperimentError(
+            f"{name_or_file}: allow_code is true in an experiment from a form; "
+            "allowed: with `ackbench run` on this machine"
+        )
     with _errors_with_source(name_or_file):
         swept_versions = map(str, overrides.axes.get("kafka.version", ()))
         for version in (*experiment.kafka_versions(), *swept_versions):
             ensure_version_known(home, version, notify or _discard)
     experiment = apply_overrides(experiment, overrides)
     planned = plan_experiment(experiment, new_sweep_id(experiment.name), source=name_or_file)
+    refuse_empty(planned, source=name_or_file)
     if experiment.cluster == "external":
         planned = _plan_on_external_cluster(experiment, planned, source=name_or_file)
     combined = (
@@ -84,6 +91,19 @@ def new_sweep(
             notify(remark)
         prepare_kafka(planned, home, notify)
     return _write_folder(home, experiment, planned)
+
+
+def refuse_empty(planned: Plan, source: str) -> None:
+    """Refuse a plan without trials.
+
+    Raises:
+        ExperimentError: the clients refuse every cell; the message has their own words.
+    """
+    if planned.trials:
+        return
+    reasons = list(dict.fromkeys(one_line(cell.reason) for cell in planned.refused))
+    more = f" (and {format_count(len(reasons) - 1, 'other reason')})" if len(reasons) > 1 else ""
+    raise ExperimentError(f"{source}: the client refuses every cell: {reasons[0]}{more}")
 
 
 def plan_experiment(experiment: Experiment, sweep_id: str, source: str) -> Plan:

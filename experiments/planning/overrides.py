@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from experiments.errors import ExperimentError
 from experiments.faults.composition.notation import parse_fault
 from experiments.ledger.record import Scalar
+from experiments.messages.phrases import shorten
 from experiments.messages.validation import describe_validation_error
 from experiments.planning.axes import (
     FAULT_PLACE,
@@ -23,9 +24,11 @@ from experiments.planning.axes import (
 from experiments.planning.client_rules import ClientRules, librdkafka_rules
 from experiments.planning.clients import rules_of_all_clients
 from experiments.planning.experiment import Experiment
+from experiments.planning.protected_properties import refuse_in_form, refuse_literal_secret
 from experiments.planning.settings import check_property_value, property_text
 from experiments.planning.yaml_reader import parse_values
 from experiments.sweep.cell_names import CORE_AXES
+from infra.kafka.secrets import is_secret
 
 
 @dataclass(frozen=True)
@@ -39,18 +42,25 @@ class Overrides:
     seed: int | None = None
     controls: bool | None = None
     """Whether controls are added to the sweep."""
+    from_form: bool = False
+    """Whether a form or an API sent them, which may not load code or use this machine's secrets."""
 
 
 def parse_override(text: str) -> tuple[str, tuple[Scalar, ...]]:
     """Return the axis and the values of `axis=value1,value2`.
 
     Raises:
-        ExperimentError: the text is not of that form.
+        ExperimentError: the text is not of that form, or it holds a secret; the message does not.
     """
     axis, equals, listed = text.partition("=")
-    values = parse_values(listed, f"--set {text}") if equals else ()
+    subject = f"--set {shorten(text)}"
+    if is_secret(axis):
+        subject = f"--set {shorten(axis)}=..."
+        for value in listed.split(","):
+            refuse_literal_secret(f"--set {shorten(axis)}", axis, value.strip())
+    values = parse_values(listed, subject) if equals else ()
     if not axis or not values or not all(isinstance(value, (str, int, float)) for value in values):
-        raise ExperimentError(f"--set {text}: write --set axis=value or --set axis=value1,value2")
+        raise ExperimentError(f"{subject}: write --set axis=value or --set axis=value1,value2")
     return axis.strip(), values
 
 
@@ -73,18 +83,27 @@ def apply_overrides(
     """
     librdkafka = librdkafka or librdkafka_rules()
     for axis, values in overrides.axes.items():
-        experiment = _override_axis(experiment, axis, tuple(values), librdkafka)
+        experiment = _override_axis(
+            experiment, axis, tuple(values), librdkafka, from_form=overrides.from_form
+        )
     others = {"repeats": overrides.repeats, "seed": overrides.seed, "controls": overrides.controls}
     changes = {name: value for name, value in others.items() if value is not None}
     return _replace_keys(experiment, changes, "--")
 
 
 def _override_axis(
-    experiment: Experiment, axis: str, values: tuple[Scalar, ...], librdkafka: ClientRules
+    experiment: Experiment,
+    axis: str,
+    values: tuple[Scalar, ...],
+    librdkafka: ClientRules,
+    *,
+    from_form: bool,
 ) -> Experiment:
     known = known_names(experiment, librdkafka)
     try:
         place = resolve_axis(axis, known)
+        if from_form and place.scope in PROPERTY_SCOPES:
+            refuse_in_form(place.scope, place.name)
         _check_values(experiment, place, values, known, librdkafka)
     except ExperimentError as error:
         raise ExperimentError(f"--set {axis}: {error}") from error
@@ -108,7 +127,8 @@ def _check_values(
     for value in values:
         if place.scope in PROPERTY_SCOPES:
             rules = rules_of_all_clients(experiment, librdkafka)
-            check_property_value(place, value, known, rules)
+            allow_code = experiment.allow_code
+            check_property_value(place, value, known, rules, allow_code=allow_code)
         elif place == FAULT_PLACE:
             parse_fault(property_text(value))
 

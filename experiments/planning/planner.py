@@ -114,7 +114,7 @@ def _check_names_and_values(
     check_cluster_access(experiment, places, librdkafka.producer.keys())
     rules = rules_of_all_clients(experiment, librdkafka)
     for place, value in dict.fromkeys(_property_values(experiment, places, known)):
-        check_property_value(place, value, known, rules)
+        check_property_value(place, value, known, rules, allow_code=experiment.allow_code)
     for kind, parameters in experiment.faults.items():
         fault_parameters(kind, parameters)
     _check_fault_axes(experiment, places, known)

@@ -18,7 +18,6 @@ from experiments.planning.axes import KnownNames, Scope, SettingPlace, canonical
 from experiments.planning.client_rules import ClientRules
 from experiments.planning.clients import client_values, resolve_client
 from experiments.planning.cluster import check_whole_number, cluster_values, resolve_cluster
-from experiments.planning.code_loading import refuse_code_loading
 from experiments.planning.experiment import Experiment, WorkloadSection
 from experiments.planning.external_cluster import (
     external_cluster,
@@ -27,6 +26,7 @@ from experiments.planning.external_cluster import (
 )
 from experiments.planning.faults import fault_request, refuse_invalid_fault
 from experiments.planning.properties import Property
+from experiments.planning.protected_properties import refuse_protected
 from experiments.planning.workload import (
     add_transactional_id,
     refuse_invalid_workload,
@@ -210,7 +210,12 @@ def property_text(value: Scalar) -> str:
 
 
 def check_property_value(
-    place: SettingPlace, value: Scalar, known: KnownNames, rules: Iterable[ClientRules]
+    place: SettingPlace,
+    value: Scalar,
+    known: KnownNames,
+    rules: Iterable[ClientRules],
+    *,
+    allow_code: bool,
 ) -> None:
     """Check a property's value on its own, without the other settings of a cell.
 
@@ -219,13 +224,14 @@ def check_property_value(
         value: the value in the experiment.
         known: the names that the experiment may use.
         rules: the rules of all clients of the experiment.
+        allow_code: whether the experiment's file has `allow_code: true`.
 
     Raises:
-        ExperimentError: the property loads code, Kafka's definition does not allow the value, or
-            every client that knows the property refuses it.
+        ExperimentError: the property loads code or writes down a secret, Kafka's definition does
+            not allow the value, or every client that knows the property refuses it.
     """
     text = property_text(value)
-    refuse_code_loading(place.scope, place.name, text)
+    refuse_protected(place.scope, place.name, text, allow_code=allow_code)
     if place.scope in {Scope.TOPIC, Scope.BROKER}:
         problem = _cluster_value_problem(place, text, known)
     else:

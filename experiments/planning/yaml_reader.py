@@ -2,7 +2,8 @@
 
 PyYAML implements YAML 1.1, where `12:30` is 750, `010` is 8, `1e4` is text and the last of two
 equal keys silently wins. Here numbers are decimal (`1e4` is one), `true/false`, `yes/no` and
-`on/off` are booleans, dates are text, and a repeated key is an error.
+`on/off` are booleans, dates are text, and a repeated key is an error. So is a tag such as `!!set`,
+which would make another type of a value, and text that no file can hold (half of a surrogate pair).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any, Final
 import yaml
 
 from experiments.errors import ExperimentError
-from experiments.messages.phrases import one_line
+from experiments.messages.phrases import one_line, shorten
 
 MAX_CHARACTERS: Final = 1_000_000
 """An experiment is a page of text; a larger file is another file by mistake."""
@@ -98,6 +99,7 @@ _DECIMAL: Final = re.compile(
 )
 _NULL: Final = re.compile(r"^(?:~|null|Null|NULL|)$")
 
+_STANDARD_TAG: Final = "tag:yaml.org,2002:"
 _Resolvers = dict[str, list[tuple[str, re.Pattern[str]]]]
 
 
@@ -105,6 +107,19 @@ class _PlainLoader(yaml.SafeLoader):
     """A loader with the resolvers below instead of YAML 1.1's."""
 
     yaml_implicit_resolvers: _Resolvers = {}  # noqa: RUF012 - PyYAML's own attribute, filled below
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        """Refuse tags; PyYAML calls this for each value."""
+        event = self.peek_event()  # type: ignore[no-untyped-call]
+        if getattr(event, "tag", None) is not None:
+            raise yaml.composer.ComposerError(
+                None,
+                None,
+                f"the tag {shorten(event.tag.replace(_STANDARD_TAG, '!!'))}; "
+                "allowed: values without tags",
+                event.start_mark,
+            )
+        return super().compose_node(parent, index)
 
 
 class _PlainDumper(yaml.SafeDumper):
@@ -140,6 +155,19 @@ def _construct_mapping(loader: _PlainLoader, node: yaml.MappingNode) -> dict[Any
     }
 
 
+def _construct_text(_loader: _PlainLoader, node: yaml.ScalarNode) -> str:
+    """Return the text, with each escaped surrogate pair as the one character that it stands for."""
+    try:
+        text: str = node.value.encode("utf-16", "surrogatepass").decode("utf-16")
+    except UnicodeDecodeError:
+        text = "\0"
+    if "\0" in text:
+        raise yaml.constructor.ConstructorError(
+            None, None, "the text has a character that UTF-8 cannot hold, or \\0", node.start_mark
+        )
+    return text
+
+
 def _construct_integer(_loader: _PlainLoader, node: yaml.ScalarNode) -> int:
     return int(node.value)
 
@@ -149,5 +177,6 @@ def _construct_decimal(_loader: _PlainLoader, node: yaml.ScalarNode) -> float:
 
 
 _PlainLoader.add_constructor("tag:yaml.org,2002:map", _construct_mapping)
+_PlainLoader.add_constructor("tag:yaml.org,2002:str", _construct_text)
 _PlainLoader.add_constructor("tag:yaml.org,2002:int", _construct_integer)
 _PlainLoader.add_constructor("tag:yaml.org,2002:float", _construct_decimal)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from infra.cluster.interface import MetadataSnapshot
 from infra.errors import HarnessError, InputError, SupervisorError
 from infra.kafka.logs import BrokerLogEvent
+from infra.kafka.secrets import is_secret, redact
 from infra.kafka.spec import (
     ClusterSpec,
     ClusterState,
@@ -94,7 +95,8 @@ def admin_client(connection: Mapping[str, str]) -> tuple[AdminClient, list[str]]
         return AdminClient(properties, logger=_LOG), errors
     except KafkaException as error:
         raise InputError(
-            f"cannot make a client for {connection['bootstrap.servers']}: {error.args[0].str()}"
+            f"cannot make a client for {connection['bootstrap.servers']}: "
+            f"{redact(error.args[0].str(), connection)}"
         ) from error
 
 
@@ -135,7 +137,7 @@ def _settings(client: AdminClient, broker: int) -> dict[str, str]:
     return {
         name: str(entry.value)
         for name, entry in sorted(entries.items())
-        if entry.value is not None and not entry.is_sensitive
+        if entry.value is not None and not entry.is_sensitive and not is_secret(name)
     }
 
 

@@ -33,6 +33,7 @@ from infra.kafka.commands import launch_spec
 from infra.kafka.kraft import LOG_DIR
 from infra.kafka.logs import BrokerLogEvent, read_broker_log
 from infra.kafka.replica_files import read_leader_epochs
+from infra.kafka.secrets import resolve_references
 from infra.kafka.spec import ClusterSpec, ClusterState, LaunchSpec, LeaderEpoch, NodeStatus
 from infra.kafka.storage import random_uuid
 from infra.network.impairment import Impairment, ImpairmentCounts
@@ -377,7 +378,8 @@ def provision(
         holder_grace_s: how long the cluster outlives this process and later holders.
 
     Raises:
-        InputError: the name is in use, or a broker setting is invalid.
+        InputError: the name is in use, a broker setting is invalid, or an environment variable
+            that one refers to is not set.
         MachineError: the jars cannot be fetched, or no ports are free.
         NodeFailed: a node did not start; the text ends with lines of its own log.
         WaitTimeout: the cluster did not become healthy in time.
@@ -389,6 +391,7 @@ def provision_with(
     clusters: Path, name: str, spec: ClusterSpec, launch: LaunchSpec, holder_grace_s: float = 0
 ) -> LocalCluster:
     """Provision a cluster whose nodes are started by these commands; otherwise like `provision`."""
+    resolve_references(spec.broker)
     folder = _create_cluster_folder(clusters, name)
     holder = LeaseHolder(ProcessIdentity.own(), holder_grace_s)
     handle = ClusterHandle(name, random_uuid(), spec, launch, shared_properties(spec), (holder,))

@@ -38,6 +38,7 @@ from infra.errors import AckbenchError, MachineError, SupervisorError
 from infra.jvm.runtime import java_environment
 from infra.kafka.broker_settings import server_properties
 from infra.kafka.kraft import NodeAddress, properties_text
+from infra.kafka.secrets import provide_references
 from infra.kafka.spec import DiskKind, NodeStatus
 from infra.kafka.storage import copy_formatted
 from infra.kafka.zookeeper import MYID_FILE, PROPERTIES_FILE, zookeeper_properties
@@ -287,7 +288,8 @@ def prepare_node(
         The command that starts the node's process.
 
     Raises:
-        InputError: a requested setting follows from the node's identity and cannot be overridden.
+        InputError: a requested setting follows from the node's identity and cannot be overridden,
+            or an environment variable that one refers to is not set.
         HarnessError: the formatted log folder has an unknown content.
     """
     if node.role == "zookeeper":
@@ -297,7 +299,7 @@ def prepare_node(
     if handle.spec.coordination == "kraft":
         copy_formatted(Path(handle.launch.formatted), data, node.node_id, handle.cluster_id)
     (folder / "server.properties").write_text(
-        properties_text(server_properties(node, members, handle.spec))
+        properties_text(provide_references(server_properties(node, members, handle.spec)))
     )
     return handle.launch.command
 

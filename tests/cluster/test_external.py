@@ -1,6 +1,7 @@
 """An external cluster, in plain text and with TLS: contacted, observed, and never changed."""
 
 import datetime as dt
+import os
 import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,9 +19,11 @@ from experiments.clients.librdkafka.topics import create_topic
 from experiments.clients.settings.librdkafka import producer_settings
 from experiments.clients.settings.security import connection_settings, register_security
 from infra.cluster.external import ExternalCluster, probe_cluster
+from infra.cluster.local import provision
 from infra.errors import InputError, SupervisorError
 from infra.kafka.commands import launch_spec
 from infra.kafka.kraft import NodeAddress, node_properties, properties_text
+from infra.kafka.secrets import provide_references
 from infra.kafka.spec import ClusterSpec
 from infra.kafka.storage import copy_formatted, random_uuid
 from infra.network.reservations import reserve_ports
@@ -98,13 +101,17 @@ def external(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         "ssl.client.auth": "required",
         "ssl.keystore.type": "PEM",
         "ssl.keystore.location": str(certificate),
-        "ssl.key.password": PASSWORD,
+        "ssl.key.password": f"${VARIABLE}",
         "ssl.truststore.type": "PEM",
         "ssl.truststore.location": str(_public(certificate)),
     }
-    (folder / "server.properties").write_text(properties_text(settings))
-    with (folder / "log").open("wb") as log:
-        broker = spawn_dying_with_parent(launch.command, cwd=folder, stdout=log, stderr=log)
+    environment = {**os.environ, VARIABLE: PASSWORD}
+    with pytest.MonkeyPatch.context() as patch, (folder / "log").open("wb") as log:
+        patch.setenv(VARIABLE, PASSWORD)
+        (folder / "server.properties").write_text(properties_text(provide_references(settings)))
+        broker = spawn_dying_with_parent(
+            launch.command, cwd=folder, stdout=log, stderr=log, env=environment
+        )
     try:
         wait_until(
             lambda: _listens(secure_port),
@@ -172,6 +179,46 @@ def test_a_cluster_that_requires_certificates_is_contacted_and_observed(
         assert client.effective_settings()["ssl.key.password"] == f"${VARIABLE}"
     with pytest.raises(SupervisorError, match="external cluster: ackbench does not control node 1"):
         cluster.kill(1)
+
+
+def test_a_broker_reads_its_secrets_from_its_environment_and_no_file_holds_them(
+    external: ExternalBroker, security: dict[str, str]
+) -> None:
+    """Its TLS listener has the encrypted key; its log hides the pass phrase."""
+    register_security(external.secure, security)
+    assert probe_cluster(connection_settings(external.secure)).brokers == (1,)
+    folder = external.certificate.parent
+    assert _files_holding(folder, f"${{env:{VARIABLE}}}") == ["server.properties"]
+    assert _files_holding(folder, PASSWORD) == []
+
+
+@pytest.mark.parametrize("version", ["3.9.2", "4.3.1"])
+def test_a_provisioned_cluster_leaves_no_secret_behind(
+    clusters: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, version: str
+) -> None:
+    """Nor has it one while it runs: in its handle, its properties and its logs."""
+    broker = {
+        "ssl.keystore.password": f"${VARIABLE}",
+        "delegation.token.secret.key": f"${VARIABLE}",
+    }
+    spec = ClusterSpec(nodes=1, kafka_version=version, broker=broker)
+    monkeypatch.delenv(VARIABLE, raising=False)
+    with pytest.raises(InputError, match=f"{VARIABLE} is not set; it must hold ssl.keystore"):
+        provision(clusters, cache, "secret", spec)
+    monkeypatch.setenv(VARIABLE, PASSWORD)
+    cluster = provision(clusters, cache, "secret", spec)
+    try:
+        assert _files_holding(clusters, PASSWORD) == []
+        assert _files_holding(clusters, "ssl.keystore.password = [hidden]") != []
+    finally:
+        cluster.destroy()
+    assert _files_holding(clusters, PASSWORD) == []
+    assert _files_holding(clusters, f"${{env:{VARIABLE}}}") == ["server.properties"]
+
+
+def _files_holding(folder: Path, text: str) -> list[str]:
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return [path.name for path in files if text.encode() in path.read_bytes()]
 
 
 def test_an_untrusted_certificate_is_an_error_of_one_line(

@@ -134,6 +134,12 @@ def a_sweep(home: Home) -> SweepFolder:
             "--max-repeats is 0; allowed: a whole number from 1 to 1024",
         ),
         (["run", "quick", "--budget", "30m"], "--budget and --max-repeats need --until"),
+        (
+            ["run", "quick", "--set", "acks=0,1", "--set", "enable.idempotence=true"],
+            "quick: the client refuses every cell: `acks` must be set to `all` when",
+        ),
+        (["explain", "a\udcff"], "argument 2 is not UTF-8 text: 'a\\udcff'"),
+        (["run", "quick", "--set", "client.rack=\udcff"], "argument 4 is not UTF-8 text: "),
         (["run", "--nodes", "5"], "No such option '--nodes'"),
         (["show"], "no sweep in"),
         (["show", "x"], "unknown sweep x"),
@@ -152,6 +158,28 @@ def test_bad_input_is_one_line_and_starts_nothing(
     assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
     assert result.stderr.startswith(f"ackbench: {message}")
     assert not any(folder.exists() for folder in (home.sweeps, home.clusters, home.logs))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["explain", "x" * 60_000],
+        ["explain", "x" * 60_000 + ".yaml"],
+        ["explain", "x " * 30_000],
+        ["run", "quick", "--set", "x" * 60_000 + "=1"],
+        ["run", "quick", "--set", "acks=" + "x" * 60_000],
+        ["run", "quick", "--set", "{" * 3_000],
+        ["show", "x" * 60_000],
+        ["x" * 60_000],
+        ["run", "--" + "x" * 60_000],
+    ],
+)
+def test_long_arguments_are_echoed_shortened(home: Home, arguments: list[str]) -> None:
+    """The line still names what is wrong."""
+    result = ackbench(*arguments)
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    assert len(result.stderr) < 2100
+    assert not home.sweeps.exists()
 
 
 def test_a_home_that_cannot_be_created_is_reported_in_one_line(

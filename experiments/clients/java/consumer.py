@@ -97,7 +97,7 @@ class JavaConsumer(JavaProgram):
 
     def effective_settings(self) -> dict[str, str]:
         """Return the settings that the client reports in its log."""
-        return {**self.job.settings, **effective_settings(self._read_log())}
+        return effective_settings(self._read_log(), self.job.settings)
 
     def reads(self, attempts: pa.Table) -> pa.Table:
         """Return the received records (`java.tables`)."""

@@ -8,13 +8,14 @@ The events are those that `librdkafka.log` reads from librdkafka's log. The line
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 
 from experiments.events.journal import Event
 from experiments.ledger.schema import Source
+from infra.kafka.secrets import is_reference
 
 RESOLUTION_NS: Final = 1_000_000
 """A line's timestamp is the millisecond in which it was written, rounded down."""
@@ -71,15 +72,22 @@ def read_java_log(text: str, client: str, topic: str, ahead_ns: int) -> Iterator
                 yield learned
 
 
-def effective_settings(text: str) -> dict[str, str]:
+def effective_settings(text: str, requested: Mapping[str, str]) -> dict[str, str]:
     """Return the settings that the client reports at its start, by name.
 
     Lists are comma-separated, as in Kafka's properties files. Settings that are null are left out.
+    References stay references.
+
+    Args:
+        text: the client's log.
+        requested: the settings of the trial, for those that the client does not report.
     """
+    references = {name: value for name, value in requested.items() if is_reference(name, value)}
     settings = (
         (match["name"], _unbracketed(match["value"].strip())) for match in _SETTING.finditer(text)
     )
-    return {name: value for name, value in settings if value != _NOT_SET}
+    reported = {name: value for name, value in settings if value != _NOT_SET}
+    return {**requested, **reported, **references}
 
 
 def version_in(text: str) -> str | None:

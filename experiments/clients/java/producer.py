@@ -142,7 +142,7 @@ class JavaProducer(JavaProgram):
 
     def effective_settings(self) -> dict[str, str]:
         """Return the settings that the client reports in its log."""
-        return {**self.job.settings, **effective_settings(self._read_log())}
+        return effective_settings(self._read_log(), self.job.settings)
 
     def attempts(self, log: pa.Table) -> pa.Table:
         """Return the attempts (`java.tables`); valid after a crash too."""

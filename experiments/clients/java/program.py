@@ -27,6 +27,7 @@ from pyarrow import json as pa_json
 from infra.errors import HarnessError
 from infra.jvm.runtime import java_environment
 from infra.kafka.kraft import properties_text
+from infra.kafka.secrets import resolve_references
 from infra.process.log_tail import LineFollower, last_lines
 from infra.process.processes import spawn_dying_with_parent
 from infra.process.waiting import wait_until
@@ -49,6 +50,7 @@ class JavaProgram:
 
     Raises:
         OSError: the files could not be created.
+        InputError: an environment variable that a setting refers to is not set.
     """
 
     def __init__(
@@ -62,7 +64,7 @@ class JavaProgram:
         stem = name.replace(" ", "-")
         self.name, self.output, self.log = name, folder / f"{stem}.out", folder / f"{stem}.log"
         self._settings, self._fifo, self._writing = (
-            properties_text(settings),
+            properties_text(resolve_references(settings)),
             folder / f"{stem}.settings",
             -1,
         )

@@ -19,9 +19,15 @@ from experiments.clients.librdkafka.library import (
     library,
 )
 from experiments.clients.settings.librdkafka import CANONICAL_NAMES
-from experiments.clients.settings.security import is_reference, resolve_references
 from experiments.events.clock import anchor_ns
 from infra.errors import HarnessError
+from infra.kafka.secrets import (
+    hide_secrets,
+    is_reference,
+    is_secret,
+    redact,
+    resolve_references,
+)
 from infra.process.waiting import wait_until
 
 _LOG_CALLBACK: Final = ctypes.CFUNCTYPE(
@@ -109,14 +115,18 @@ class Client:
         conf = library().rd_kafka_conf_new()
         try:
             self._references = {
-                name: value for name, value in settings.items() if is_reference(name, value)
+                CANONICAL_NAMES.get(name, name): value
+                for name, value in settings.items()
+                if is_reference(name, value)
             }
             """Settings with secrets, as passed: the values of the secrets are not recorded."""
-            self._configure(conf, settings)
+            resolved = resolve_references(settings)
+            self._secrets = {name: value for name, value in resolved.items() if is_secret(name)}
+            self._configure(conf, resolved)
             self._add_callbacks(conf, callbacks, interceptors)
             if prepare is not None:
                 prepare(conf)
-            self.address = _new_client(kind, conf)
+            self.address = self._new_client(kind, conf)
         except BaseException:
             library().rd_kafka_conf_destroy(conf)
             self._close_log()
@@ -185,7 +195,7 @@ class Client:
             library().rd_kafka_topic_conf_destroy(topic_conf)
         client_conf = library().rd_kafka_conf(self.address)
         return {
-            **_dump_settings(library().rd_kafka_conf_dump, client_conf),
+            **hide_secrets(_dump_settings(library().rd_kafka_conf_dump, client_conf)),
             **topic_settings,
             **self._references,
         }
@@ -218,11 +228,18 @@ class Client:
     def _configure(self, conf: int, settings: Mapping[str, str]) -> None:
         text = error_buffer()
         set_property = library().rd_kafka_conf_set
-        for name, value in resolve_references(settings).items():
+        for name, value in settings.items():
             code = set_property(conf, name.encode(), value.encode(), text, len(text))
             if code != NO_ERROR:
                 reason = text.value.decode(errors="replace")
-                raise ConfigRejected(f"{name}={settings[name]}: {reason}")
+                raise ConfigRejected(redact(f"{name}={value}: {reason}", self._secrets))
+
+    def _new_client(self, kind: int, conf: int) -> int:
+        text = error_buffer()
+        address: int | None = library().rd_kafka_new(kind, conf, text, len(text))
+        if not address:
+            raise ConfigRejected(redact(text.value.decode(errors="replace"), self._secrets))
+        return address
 
     def _add_callbacks(
         self, conf: int, callbacks: Callbacks | None, interceptors: Sequence[Interceptor]
@@ -249,20 +266,14 @@ class Client:
     def _write_log(self, _client: int, level: int, facility: bytes, text: bytes) -> None:
         if self._log_fd is not None:
             at_ns = self._clock_anchor_ns + time.monotonic_ns()
+            if self._secrets:
+                text = redact(text.decode(errors="replace"), self._secrets).encode()
             os.write(self._log_fd, b"%d %d %s %s\n" % (at_ns, level, facility, text))
 
     def _close_log(self) -> None:
         if self._log_fd is not None:
             os.close(self._log_fd)
             self._log_fd = None
-
-
-def _new_client(kind: int, conf: int) -> int:
-    text = error_buffer()
-    address: int | None = library().rd_kafka_new(kind, conf, text, len(text))
-    if not address:
-        raise ConfigRejected(text.value.decode(errors="replace"))
-    return address
 
 
 def _adder_of(interceptors: Sequence[Interceptor]) -> Callable[[int, int, int, bytes, int], int]:

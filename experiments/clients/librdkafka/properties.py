@@ -1,7 +1,4 @@
-"""The properties that the loaded librdkafka knows, and whether it accepts a producer's settings.
-
-Both come from the library itself. Neither needs a network.
-"""
+"""The properties that the loaded librdkafka knows, from the library itself."""
 
 from __future__ import annotations
 
@@ -12,10 +9,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final, Literal
 
-from experiments.clients.librdkafka.client import Client, ConfigRejected
-from experiments.clients.librdkafka.library import PRODUCER, library
+from experiments.clients.librdkafka.library import library
 
-_ADDRESSES: Final = frozenset({"bootstrap.servers", "metadata.broker.list"})
 _ROW: Final = re.compile(
     r"^(?P<name>[a-z0-9._]+) +\| +(?P<scope>[CP*]) +\| (?P<allowed>.*?) *\| *(?P<default>.*?) \| "
     r"(?:low|medium|high) +\| (?P<text>.*)$"
@@ -38,20 +33,6 @@ class LibrdkafkaProperty:
     default: str
     alias_of: str | None
     """The property that this name is an alias of."""
-
-
-def refusal(settings: Mapping[str, str]) -> str | None:
-    """Return librdkafka's reason for rejecting a producer's settings; `None` if it accepts them.
-
-    Raises:
-        ClientLibraryError: librdkafka was not found, or its version is not verified.
-    """
-    offline = {name: value for name, value in settings.items() if name not in _ADDRESSES}
-    try:
-        with Client(PRODUCER, offline):
-            return None
-    except ConfigRejected as error:
-        return str(error)
 
 
 @cache

@@ -22,6 +22,9 @@ CANONICAL_NAMES: Final[dict[str, str]] = {
     "metadata.broker.list": "bootstrap.servers",
     "queue.buffering.max.ms": "linger.ms",
     "request.required.acks": "acks",
+    "sasl.mechanisms": "sasl.mechanism",
+    "sasl.oauthbearer.client.id": "sasl.oauthbearer.client.credentials.client.id",
+    "sasl.oauthbearer.client.secret": "sasl.oauthbearer.client.credentials.client.secret",
 }
 """From librdkafka's alias of a property to the name that Kafka's Java clients use as well."""
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
 import pytest
 
 from experiments.errors import ExperimentError
-from experiments.orchestration.request import SweepRequest
+from experiments.orchestration.request import SETTING_PATTERN, SweepRequest
 from infra.errors import InputError
 
 PROBE = "import sys, experiments.orchestration.request; print('airflow' in sys.modules)"
@@ -83,3 +84,29 @@ def test_importing_the_request_does_not_import_airflow() -> None:
         [sys.executable, "-c", PROBE], capture_output=True, text=True, check=True
     )
     assert probed.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize(
+    ("line", "accepted"),
+    [
+        ("linger.ms=0,50", True),
+        ("broker.broker.session.timeout.ms=6000", True),
+        ("password.encoder.iterations=4096", True),
+        ("fault=leader-crash(at_s=1) >> follower-pause", True),
+        ("client.rack=a=password", True),
+        ("ssl.key.password=hunter2", False),
+        (" producer.ssl.key.password =hunter2", False),
+        ("broker.listener.name.x.ssl.keystore.password=hunter2", False),
+        ("sasl.oauthbearer.client.credentials.client.secret=$NAME", False),
+        ("producer.sasl.jaas.config=x", False),
+        ("nonsense", False),
+    ],
+)
+def test_airflow_refuses_a_secret_before_it_stores_the_run(line: str, *, accepted: bool) -> None:
+    """A task would read the request too late: it is in Airflow's database by then."""
+    assert bool(re.search(SETTING_PATTERN, line)) is accepted
+
+
+def test_what_a_form_sends_is_marked() -> None:
+    """So that it can neither load code nor use this machine's secrets."""
+    assert SweepRequest.of({"experiment": "quick"}).overrides().from_form

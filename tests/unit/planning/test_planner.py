@@ -404,6 +404,23 @@ def test_every_catalogue_entry_plans_with_the_real_client(name: str) -> None:
     assert plan(experiment, "x").trials
 
 
+def test_an_axis_with_and_without_its_prefix_is_one_axis_too_many() -> None:
+    """`acks` is an axis of every experiment, named or not."""
+    data = {"name": "x", "title": "t", "question": "q"}
+    for axes in (
+        {"producer.acks": [0, 1], "acks": "all"},
+        {"acks": "all", "producer.acks": [0, 1]},
+        [{"producer.acks": [0]}, {"acks": 1}],
+        {"producer.enable.idempotence": [True], "enable.idempotence": [False]},
+    ):
+        with pytest.raises(ExperimentError, match=r"^the axes .* and .* are the same: keep one"):
+            plan(parse_experiment({**data, "axes": axes}, "x"), "x", RULES)
+    alone = parse_experiment({**data, "axes": {"producer.acks": [0, 1]}, "controls": False}, "x")
+    made = plan(alone, "x", RULES)
+    assert [trial.producer["acks"] for trial in made.trials] in (["0", "1"], ["1", "0"])
+    assert all("acks" not in trial.cell for trial in made.trials)
+
+
 def test_the_quick_sweep_has_the_size_that_the_readme_states() -> None:
     """It has twenty cells, an added control, and ten cells that librdkafka refuses.
 

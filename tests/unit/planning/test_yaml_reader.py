@@ -62,7 +62,19 @@ def test_dumped_data_is_parsed_to_the_same_data(data: dict[str, object]) -> None
         ("axes: [0, 1", "x.yaml, line 1: expected ',' or ']'"),
         ("a: b: c", "x.yaml, line 1: mapping values are not allowed here"),
         ("? [1, 2]\n: 3", "x.yaml, line 1: a key must be a single value"),
-        ("a: !!python/object:os.system x", "x.yaml, line 1: could not determine a constructor"),
+        ("a: !!python/object:os.system x", "x.yaml, line 1: the tag !!python/object:os.system"),
+        ("a: 1\nb: !!timestamp x", "x.yaml, line 2: the tag !!timestamp; allowed: values without"),
+        ("a: !!bool maybe", "x.yaml, line 1: the tag !!bool"),
+        ("a: !!set {b, c}", "x.yaml, line 1: the tag !!set"),
+        ("a: !!map x", "x.yaml, line 1: the tag !!map"),
+        ("a: !!binary aGFsbG8=", "x.yaml, line 1: the tag !!binary"),
+        ("a: [!!int x]", "x.yaml, line 1: the tag !!int"),
+        ("!!str a: 1", "x.yaml, line 1: the tag !!str"),
+        ("!<tag:example.org,2000:x> a", "x.yaml, line 1: the tag tag:example.org,2000:x"),
+        (f"a: !{'x' * 5000} b", "x.yaml, line 1: the tag !xxx"),
+        ('a: "\\ud800"', "x.yaml, line 1: the text has a character that UTF-8 cannot hold"),
+        ('"\\udc80": a', "x.yaml, line 1: the text has a character that UTF-8 cannot hold"),
+        ('a: "b\\0c"', "x.yaml, line 1: the text has a character that UTF-8 cannot hold, or \\0"),
         ("a: \x00", "x.yaml: not YAML"),
     ],
 )
@@ -73,6 +85,11 @@ def test_invalid_yaml_is_refused_in_one_line_with_the_line_number(text: str, mes
 
     assert str(raised.value).startswith(message)
     assert "\n" not in str(raised.value)
+
+
+def test_an_escaped_surrogate_pair_is_one_character() -> None:
+    """JSON writes characters beyond 16 bits so, and JSON is YAML."""
+    assert parse_yaml('a: "\\ud83d\\ude00\\ufeff"', "x.yaml") == {"a": "\U0001f600\ufeff"}
 
 
 def test_values_of_the_command_line_are_parsed_as_yaml() -> None:

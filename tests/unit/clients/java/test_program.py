@@ -36,6 +36,21 @@ def test_a_program_blocks_until_it_gets_all_its_settings(tmp_path: Path) -> None
     assert sorted(path.name for path in tmp_path.iterdir()) == ["producer-0.log", "producer-0.out"]
 
 
+def test_a_program_gets_the_values_of_references(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are read from the environment when the program starts, and are on no disk."""
+    monkeypatch.setenv("ACKBENCH_TEST_SECRET", "correct horse")
+    settings = {"ssl.key.password": "$ACKBENCH_TEST_SECRET", "client.rack": "$HOME"}
+    with JavaProgram(
+        "producer 0", [sys.executable, "-c", PRINTS], "--command-config", settings, tmp_path
+    ) as started:
+        started.wait_started()
+        started.send_settings()
+        started.wait_for_exit(30)
+    assert started.output.read_text() == "ssl.key.password=correct horse\nclient.rack=$HOME\n\n"
+
+
 def test_an_exit_before_the_settings_is_an_error_with_the_end_of_the_log(tmp_path: Path) -> None:
     """For example, with an invalid command line."""
     with (

@@ -240,7 +240,7 @@ def test_the_java_log_yields_the_same_events_as_librdkafkas() -> None:
 
 def test_the_java_log_contains_settings_and_version() -> None:
     """Lists are comma-separated as in properties files; null settings are left out."""
-    assert effective_settings(LINES) == {
+    assert effective_settings(LINES, {}) == {
         "acks": "-1",
         "bootstrap.servers": "a:1,b:2",
         "ssl.protocol": "TLSv1.3",

@@ -2,7 +2,8 @@
 
 import pytest
 
-from experiments.clients.librdkafka.properties import known_properties, refusal
+from experiments.clients.librdkafka.properties import known_properties
+from experiments.clients.librdkafka.settings_check import refusal
 from experiments.clients.settings.librdkafka import (
     CANONICAL_NAMES,
     consumer_settings,
