@@ -16,6 +16,7 @@ import click
 from experiments.messages.phrases import fit_line, shorten
 from infra.errors import AckbenchError, HarnessError, MachineError
 from infra.machine.home import Home
+from infra.machine.paths import machine_error_of
 
 INTERRUPTED: Final = 130
 """128 + SIGINT, as shells report it."""
@@ -63,10 +64,12 @@ class OneLineErrors(click.Group):
         except OSError as error:
             from infra.machine.resources import full_disk
 
-            full = full_disk(error, Home.from_environment().root)
-            if full is None:
+            root = Home.from_environment().root
+            full, machine_error = full_disk(error, root), machine_error_of(error, root)
+            if full is None and machine_error is None:
                 raise
-            sys.exit(_print_error(f"{error}; {full}", MachineError.exit_code))
+            text = f"{error}; {full}" if full else str(machine_error)
+            sys.exit(_print_error(text, MachineError.exit_code))
         sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -38,6 +38,7 @@ from experiments.results.tables import console_for_results, print_text
 from experiments.sweep.published import open_sweep
 from infra.errors import InputError
 from infra.machine.home import Home
+from infra.machine.paths import require_writable_file, user_path
 
 
 def compare_sweeps(
@@ -54,10 +55,11 @@ def compare_sweeps(
         LedgerError: the results of a sweep cannot be read.
     """
     gate = Gate.parse(fail_on, two_sweeps=True)
+    page = _page(html)
     a, b = (_sweep(home, name) for name in names)
     comparison = compare(a, b)
-    if html:
-        _write(html, home, lambda: render_comparison(comparison))
+    if page:
+        _write(page, home, lambda: render_comparison(comparison))
     if as_json:
         click.echo(comparison.to_json())
     else:
@@ -86,10 +88,11 @@ def compare_cells(
             cells can be compared, or the page cannot be written.
         LedgerError: the results cannot be read.
     """
-    gate, sweep = Gate.parse(fail_on, two_sweeps=True), _sweep(home, named[0])
+    gate, page = Gate.parse(fail_on, two_sweeps=True), _page(html)
+    sweep = _sweep(home, named[0])
     within = compare_within(sweep, named[1])
-    if html:
-        _write(html, home, lambda: render_axis_comparison(within))
+    if page:
+        _write(page, home, lambda: render_axis_comparison(within))
     if as_json:
         click.echo(within.to_json())
     else:
@@ -100,6 +103,15 @@ def compare_cells(
         for reason in gate.comparison_failures(comparison, ())
     ]
     return gate_exit_code([*gate.sweep_failures(sweep.results), *worse])
+
+
+def _page(named: Path | None) -> Path | None:
+    """Return the file of `--html`, checked before the sweeps are read."""
+    if named is None:
+        return None
+    page = user_path(str(named))
+    require_writable_file(page, "--html")
+    return page
 
 
 def _sweep(home: Home, named: str) -> ComparedSweep:

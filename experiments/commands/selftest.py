@@ -8,15 +8,17 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 import click
-import pyarrow.parquet as pq
+import pyarrow.fs as pafs
 
+from experiments.errors import LedgerError
 from experiments.ledger.record import Status, TrialRecord
+from experiments.ledger.validation import InvalidLedger, validate_trial
 from experiments.results.tables import console_for_results
 from experiments.selftest.check import CheckResult, check
 from experiments.selftest.ledger_copy import LedgerCopy
@@ -69,13 +71,11 @@ def _suitable_trial(sweep: SweepFolder) -> tuple[LedgerCopy, UndisturbedRecords]
 
     Raises:
         InputError: the sweep has none.
+        LedgerError: a trial's ledger is incomplete.
     """
     for record in _records(sweep):
         folder = sweep.trial(record.trial_id)
-        if (
-            record.status is not Status.SEALED
-            or not pq.read_metadata(folder / "reads.parquet").num_rows
-        ):
+        if record.status is not Status.SEALED or not _rows(sweep, folder)["reads"]:
             continue
         ledger = LedgerCopy.read(folder)
         undisturbed = undisturbed_records(ledger)
@@ -94,6 +94,18 @@ def _was_read_to_end(ledger: LedgerCopy) -> bool:
         if event["kind"] == "consumer_end"
     ]
     return bool(endings) and all(ending["at_end"] for ending in endings)
+
+
+def _rows(sweep: SweepFolder, folder: Path) -> Mapping[str, int]:
+    """Return how many rows each table of a trial has, after validating it as measuring does.
+
+    Raises:
+        LedgerError: it is incomplete; the message names the file.
+    """
+    try:
+        return validate_trial(pafs.LocalFileSystem(), str(folder))[1]
+    except InvalidLedger as error:
+        raise LedgerError(f"{sweep.sweep_id}: {error}") from error
 
 
 def _records(sweep: SweepFolder) -> Sequence[TrialRecord]:

@@ -263,7 +263,10 @@ def open_location(text: str) -> Location:
         LocationError: the scheme is not one of these, the URI is malformed, or it has credentials.
     """
     if not is_uri(text):
-        path = str(Path(text).expanduser().resolve())
+        try:
+            path = str(Path(text).expanduser().resolve())
+        except (RuntimeError, ValueError) as error:  # no such user; a null character
+            raise LocationError(f"{text!r} is no path of this machine: {error}") from error
         return Location(path, pafs.LocalFileSystem(), path)
     uri = _without_end_slash(text)
     scheme = _checked_scheme(uri)

@@ -43,9 +43,9 @@ class Role(StrEnum):
 
 
 class Frozen(BaseModel):
-    """Base of immutable models that reject unknown fields."""
+    """Base of immutable models that reject unknown fields and numbers that are not finite."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class KeyOptions(Frozen):

@@ -229,7 +229,7 @@ def find_tour(home: Home, name: str) -> TourFolder:
     tours = sorted(path.parent for path in home.tours.glob(f"*/{_TOUR_FILE}"))
     if name == "newest" and tours:
         return TourFolder(tours[-1])
-    if (home.tours / name / _TOUR_FILE).is_file():
+    if name in {tour.name for tour in tours}:
         return TourFolder(home.tours / name)
     raise UnknownName(
         f"unknown tour {name}{did_you_mean(name, [tour.name for tour in tours])} (in {home.tours})"

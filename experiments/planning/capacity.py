@@ -1,4 +1,4 @@
-"""The memory and disk that a sweep needs, estimated from its plan.
+"""The memory, disk and open files that a sweep needs, estimated from its plan.
 
 The estimate is rounded up; a sweep that the machine cannot hold is refused before it starts.
 """
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from experiments.sweep.plan import Plan, TrialSpec
+from infra.machine.resources import SPARK_OPEN_FILES
 
 MIB: Final = 2**20
 
@@ -29,16 +30,20 @@ LEDGER_RECORD_BYTES: Final = 120
 """A record's attempt (57 bytes), log and read rows, before Parquet compresses them."""
 JAVA_RECORD_BYTES: Final = 400
 """Output of Kafka's own producer and consumer programs per record, until the ledger holds it."""
+NODE_OPEN_FILES: Final = 256
+"""Open files of a node without the trial's partitions: 115 measured, and its internal topics."""
 NODE_DISK_BYTES: Final = 64 * MIB
 """Metadata log, indexes (preallocated) and log files of a node."""
 
 
 @dataclass(frozen=True)
 class ResourceNeeds:
-    """Largest need of memory and disk at any time of a sweep."""
+    """Largest need of memory, disk and open files at any time of a sweep."""
 
     memory_bytes: int
     disk_bytes: int
+    open_files: int = 0
+    """Of one process."""
 
 
 def resource_needs(plan: Plan) -> ResourceNeeds:
@@ -48,6 +53,7 @@ def resource_needs(plan: Plan) -> ResourceNeeds:
     return ResourceNeeds(
         memory_bytes=max(map(_memory_bytes, plan.trials)) + ORCHESTRATION_BYTES,
         disk_bytes=_disk_bytes(plan),
+        open_files=max(SPARK_OPEN_FILES, *map(_node_open_files, plan.trials)),
     )
 
 
@@ -57,6 +63,12 @@ def _memory_bytes(trial: TrialSpec) -> int:
     cluster = _local_nodes(trial) * NODE_BYTES
     ledger = trial.workload.records * LEDGER_RECORD_BYTES
     return max(cluster + clients * client_bytes + ledger, cluster + SPARK_BYTES)
+
+
+def _node_open_files(trial: TrialSpec) -> int:
+    """Return how many files a node has open if it has a replica of each partition."""
+    topics = 2 if trial.workload.kind == "copy" else 1
+    return NODE_OPEN_FILES + topics * trial.partitions
 
 
 def _local_nodes(trial: TrialSpec) -> int:

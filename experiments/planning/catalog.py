@@ -13,6 +13,7 @@ from experiments.errors import ExperimentError, UnknownName
 from experiments.messages.phrases import did_you_mean
 from experiments.planning.experiment import Experiment, parse_experiment
 from experiments.planning.yaml_reader import read_yaml
+from infra.machine.paths import user_path
 
 CATALOG: Final = Path(__file__).parents[1] / "catalog"
 FINDINGS: Final = Path(__file__).parents[1] / "lessons" / "findings"
@@ -40,10 +41,11 @@ def load_experiment(name_or_file: str) -> Experiment:
 
     Raises:
         UnknownName: the catalogue has no experiment of that name; the message suggests one.
+        InputError: the path begins with `~` and a user who does not exist.
         ExperimentError: the file cannot be read or is not a valid experiment.
     """
     if "/" in name_or_file or name_or_file.endswith((".yaml", ".yml")):
-        return read_experiment(Path(name_or_file).expanduser())
+        return read_experiment(user_path(name_or_file))
     names = catalog_names()
     if name_or_file not in names:
         raise UnknownName(

@@ -149,7 +149,7 @@ def has_memory(planned: Plan, home: Home) -> bool:
 
 
 def check_machine(planned: Plan, home: Home) -> None:
-    """Check that this machine has the memory, the disk and the capabilities that a plan needs.
+    """Check that this machine has the memory, disk, open files and capabilities of a plan.
 
     Raises:
         MachineError: it does not.
@@ -161,6 +161,7 @@ def check_machine(planned: Plan, home: Home) -> None:
         this_machine(home.root),
         memory_bytes=needs.memory_bytes,
         disk_bytes=needs.disk_bytes,
+        open_files=needs.open_files,
         purpose=f"a sweep of {len(planned.trials)} trials",
     )
 

@@ -17,8 +17,10 @@ import yaml
 
 from experiments.errors import ExperimentError
 from experiments.messages.phrases import one_line, shorten
+from infra.errors import InputError
+from infra.machine.paths import read_small_file
 
-MAX_CHARACTERS: Final = 1_000_000
+MAX_BYTES: Final = 1_000_000
 """An experiment is a page of text; a larger file is another file by mistake."""
 
 
@@ -29,13 +31,13 @@ def read_yaml(path: Path) -> Any:
         ExperimentError: the file cannot be read or is not YAML.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_small_file(path, MAX_BYTES).decode()
+    except InputError as error:
+        raise ExperimentError(str(error)) from error
     except UnicodeDecodeError as error:
         raise ExperimentError(f"{path}: not UTF-8 text (byte {error.start})") from error
     except OSError as error:
         raise ExperimentError(f"{path}: cannot be read ({error.strerror})") from error
-    if len(text) > MAX_CHARACTERS:
-        raise ExperimentError(f"{path}: {len(text)} characters; allowed: at most {MAX_CHARACTERS}")
     return parse_yaml(text, str(path))
 
 

@@ -25,7 +25,12 @@ from infra.errors import HarnessError, InputError, MachineError
 from infra.jvm.runtime import java_environment, spark_java_home
 from infra.jvm.startup_cache import StartupCache, quote_java_options, spark_startup_cache
 from infra.machine.home import REPOSITORY, Home
-from infra.machine.resources import full_disk
+from infra.machine.resources import (
+    SPARK_OPEN_FILES,
+    full_disk,
+    require_resources,
+    this_machine,
+)
 from infra.process.log_tail import last_lines, read_from
 from infra.process.processes import spawn_dying_with_parent
 
@@ -244,6 +249,13 @@ def _job(
 
     Its output goes to `<home>/logs/<log_name>.log`. It inherits the descriptors.
     """
+    require_resources(
+        this_machine(home.root),
+        memory_bytes=0,
+        disk_bytes=0,
+        open_files=SPARK_OPEN_FILES,
+        purpose="measuring with Spark",
+    )
     log = home.logs / f"{log_name}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     log_begin_bytes = log.stat().st_size if log.exists() else 0

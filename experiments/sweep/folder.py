@@ -205,7 +205,7 @@ class SweepFolder:
 
     def pending(self) -> tuple[str, ...]:
         """Return the ids of the planned trials that are not complete, in the plan's order."""
-        return tuple(t.trial_id for t in self.plan().trials if not self.trial(t.trial_id).exists())
+        return tuple(t.trial_id for t in self.plan().trials if not self.trial(t.trial_id).is_dir())
 
     def report_activity(self, stage: str, what: str = "", trial_id: str | None = None) -> None:
         """Write what the sweep is doing now; see `SweepActivity`.

@@ -12,6 +12,7 @@ from experiments.errors import LedgerError, UnknownName
 from experiments.messages.phrases import did_you_mean, format_value
 from experiments.sweep.folder import SweepFolder
 from infra.machine.home import Home
+from infra.machine.paths import is_file
 
 _SWEEP_ID: Final = re.compile(r"^(?P<experiment>.+)-(?P<time>\d{8}T\d{6})-[0-9a-f]{4}$")
 
@@ -51,7 +52,7 @@ def find_sweep(home: Home, named: str | None) -> SweepFolder:
         if not sweeps:
             raise UnknownName(f"no sweep in {home.sweeps} yet: start with `ackbench run quick`")
         return sweeps[0]
-    if "/" in named and (Path(named) / "plan.json").is_file():
+    if "/" in named and is_file(Path(named) / "plan.json"):
         return SweepFolder(Path(named).resolve())
     for sweep in sweeps:
         if named in {sweep.sweep_id, _experiment_of(sweep)}:

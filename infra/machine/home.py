@@ -3,13 +3,30 @@
 from __future__ import annotations
 
 import os
+import stat
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from infra.errors import MachineError
+from infra.machine.paths import user_path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 """The clone of the project that this code runs from."""
+MAX_ROOT_BYTES: Final = 2000
+"""The longest path of a home: Linux allows 4,096 bytes, and Airflow's logs are deep below it."""
+_FOLDERS: Final = (
+    "sweeps",
+    "tours",
+    "clusters",
+    "cache",
+    "published",
+    "airflow",
+    "mlflow",
+    "logs",
+    "runs",
+)
+_REMEDY: Final = "set ACKBENCH_HOME to a writable folder"
 
 
 @dataclass(frozen=True)
@@ -20,9 +37,15 @@ class Home:
 
     @classmethod
     def from_environment(cls) -> Home:
-        """Return the home that `ACKBENCH_HOME` names, or the clone's own."""
+        """Return the home that `ACKBENCH_HOME` names, or the clone's own. It need not exist yet.
+
+        Raises:
+            InputError: it is no folder, or cannot be read.
+        """
         named = os.environ.get("ACKBENCH_HOME")
-        return cls(Path(named).expanduser().resolve() if named else REPOSITORY / ".ackbench")
+        home = cls(user_path(named).resolve() if named else REPOSITORY / ".ackbench")
+        home.require_readable()
+        return home
 
     @property
     def sweeps(self) -> Path:
@@ -68,18 +91,52 @@ class Home:
         """The output of Airflow, Spark, librdkafka and MLflow, one folder per run."""
         return self.root / "logs"
 
+    def require_readable(self) -> None:
+        """Check that the home is a folder that can be read, if it exists.
+
+        Raises:
+            MachineError: it is something else, cannot be read, or has a path that is too long.
+        """
+        size = len(os.fsencode(self.root))
+        if size > MAX_ROOT_BYTES:
+            raise MachineError(
+                f"the path of the home folder has {size:,} bytes; allowed: at most "
+                f"{MAX_ROOT_BYTES:,}: {_REMEDY}"
+            )
+        try:
+            mode = self.root.stat().st_mode
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise MachineError(
+                f"the home folder {self.root} cannot be read ({error.strerror}): {_REMEDY}"
+            ) from error
+        if not stat.S_ISDIR(mode):
+            raise MachineError(f"the home folder {self.root} is no folder: {_REMEDY}")
+        self._require_access(os.R_OK | os.X_OK, "cannot be read")
+
     def ensure_writable(self) -> None:
         """Create the home folder where it is missing, and check that it can be written.
 
         Raises:
             MachineError: it cannot be created or written.
         """
-        remedy = "set ACKBENCH_HOME to a writable folder"
         try:
             self.root.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise MachineError(
-                f"cannot create the home folder {self.root} ({error.strerror}): {remedy}"
+                f"cannot create the home folder {self.root} ({error.strerror}): {_REMEDY}"
             ) from error
-        if not os.access(self.root, os.W_OK | os.X_OK):
-            raise MachineError(f"the home folder {self.root} is not writable: {remedy}")
+        self._require_access(os.R_OK | os.W_OK | os.X_OK, "is not writable")
+
+    def _require_access(self, mode: int, refusal: str) -> None:
+        """Check the home and the folders in it that exist; a file in a folder's place is refused.
+
+        Raises:
+            MachineError: this user has no such access to one of them, or it is no folder.
+        """
+        for folder in (self.root, *(self.root / name for name in _FOLDERS)):
+            if folder.exists() and not folder.is_dir():
+                raise MachineError(f"{folder} is no folder: move it away, or {_REMEDY}")
+            if folder.exists() and not os.access(folder, mode):
+                raise MachineError(f"the home folder {folder} {refusal}: {_REMEDY}")

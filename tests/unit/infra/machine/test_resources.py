@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,16 @@ def test_insufficient_resources_are_one_line_with_both_figures(
     with pytest.raises(MachineError, match=words):
         require_resources(
             SMALL, memory_bytes=memory_gib * GIB, disk_bytes=disk_gib * GIB, purpose="a sweep"
+        )
+
+
+def test_too_few_open_files_are_told_before_the_first_trial() -> None:
+    """Spark's JVM has 336 files open; with fewer its start fails after the last trial."""
+    few = replace(SMALL, open_files=256)
+    needs = resource_needs(planned(a_load(10)))
+    with pytest.raises(MachineError, match=r"needs 512 open .* may have 256: .*ulimit -n 4096"):
+        require_resources(
+            few, memory_bytes=0, disk_bytes=0, open_files=needs.open_files, purpose="a sweep"
         )
 
 
