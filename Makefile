@@ -5,7 +5,8 @@ BIN := .venv/bin
 FAULTS := $(basename $(notdir $(wildcard experiments/catalog/faults-*.yaml)))
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
-.PHONY: help setup bench test check tour faults soak perf pictures tables sbom audit mutants lock clean powerloss
+.PHONY: help setup bench test check tour faults soak hostile perf pictures tables sbom audit mutants \
+  lock clean powerloss
 
 help: ## print this list
 	@grep -hE '^[a-z]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -33,6 +34,9 @@ faults: setup ## run every fault against acks and idempotence (hours; some need 
 
 soak: setup ## run random fault schedules and kill -9, and look for leftovers
 	@$(BIN)/python tests/soak
+
+hostile: setup ## try bad input, unusable homes and edited experiments; one line for each
+	@$(BIN)/python tests/hostile
 
 perf: setup ## measure generator, lateness, final read, Spark and cluster start
 	@$(BIN)/python tests/perf

@@ -314,7 +314,7 @@ def faults(fault: str | None) -> int:
     """List the faults, or the parameters of one FAULT, and which are unavailable here."""
     from experiments.commands import faults as command
 
-    return command.explain_fault(fault) if fault else command.list_faults()
+    return command.list_faults() if fault is None else command.explain_fault(fault)
 
 
 @cli.command(

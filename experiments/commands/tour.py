@@ -38,7 +38,7 @@ from experiments.sweep.plan import Plan
 from experiments.sweep.progress import expected_duration_s, format_duration
 from infra.errors import HarnessError, InputError
 from infra.machine.home import Home
-from infra.machine.paths import require_creatable_folder, user_path
+from infra.machine.paths import create_folder, user_path
 
 
 def tour(
@@ -65,9 +65,9 @@ def tour(
         InputError: invalid request; nothing was started.
         HarnessError: a sweep failed, so that its claim has no answer; the others are on the page.
     """
-    chapters = _chapters(chapters)
     home.ensure_writable()
     started = new_tour(parse_lessons(lessons), repeats, quick=quick)
+    chapters = _chapters(chapters)
     folder = TourFolder(home.tours / started.tour_id)
     folder.write(started)
     return _run_stops(home, folder, chapters)
@@ -96,18 +96,19 @@ def resume(
         UnknownName: there is no such tour, or it has no such lesson.
         HarnessError: as `tour`.
     """
-    chapters, folder = _chapters(chapters), find_tour(home, named)
+    folder = find_tour(home, named)
+    chapters = _chapters(chapters)
     if again:
         folder.write(folder.read().retest(parse_lessons(again), repeats))
     return _run_stops(home, folder, chapters)
 
 
 def _chapters(named: Path | None) -> Path | None:
-    """Return the folder of `--chapters`, checked before anything is written or run."""
+    """Return the folder of `--chapters`; it is made now, because it is written hours later."""
     if named is None:
         return None
     folder = user_path(str(named))
-    require_creatable_folder(folder, "--chapters")
+    create_folder(folder, "--chapters")
     return folder
 
 

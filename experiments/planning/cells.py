@@ -13,7 +13,7 @@ from experiments.faults.composition.notation import format_fault, parse_fault
 from experiments.ledger.record import Cell, Scalar
 from experiments.planning.axes import FAULT_PLACE, KnownNames, Scope, SettingPlace, resolve_axis
 from experiments.planning.clients import client_values, default_idempotence
-from experiments.planning.cluster import cluster_values
+from experiments.planning.cluster import MAX_NODES, check_whole_number, cluster_values
 from experiments.planning.experiment import Experiment
 from experiments.planning.settings import property_text
 from experiments.sweep.cell_names import CORE_AXES
@@ -151,7 +151,7 @@ def _structure_value(experiment: Experiment, swept: Cell, name: str) -> Scalar:
     values: dict[str, Scalar] = {
         **cluster,
         **client_values(experiment, swept),
-        "replication.factor": min(3, int(str(cluster["nodes"]))),
+        "replication.factor": min(3, check_whole_number("nodes", cluster["nodes"], 1, MAX_NODES)),
     }
     return values.get(name, CORE_DEFAULTS.get(name))
 

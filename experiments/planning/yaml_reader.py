@@ -9,6 +9,7 @@ which would make another type of a value, and text that no file can hold (half o
 from __future__ import annotations
 
 import json
+import math
 import re
 from pathlib import Path
 from typing import Any, Final
@@ -175,7 +176,12 @@ def _construct_integer(_loader: _PlainLoader, node: yaml.ScalarNode) -> int:
 
 
 def _construct_decimal(_loader: _PlainLoader, node: yaml.ScalarNode) -> float:
-    return float(node.value)
+    value = float(node.value)
+    if math.isinf(value):
+        raise yaml.constructor.ConstructorError(
+            None, None, f"the number {one_line(node.value)[:60]} is too large", node.start_mark
+        )
+    return value
 
 
 _PlainLoader.add_constructor("tag:yaml.org,2002:map", _construct_mapping)

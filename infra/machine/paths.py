@@ -109,25 +109,21 @@ def require_writable_file(path: Path, name: str) -> None:
         raise InputError(f"{name} {path}: cannot be written (Permission denied)")
 
 
-def require_creatable_folder(path: Path, name: str) -> None:
-    """Check that a folder exists and is writable, or can be created; nothing is created.
+def create_folder(path: Path, name: str) -> None:
+    """Create a folder, unless it exists, and check that it is writable.
 
     Args:
         path: the folder.
         name: the option that names it, for the message.
 
     Raises:
-        InputError: it does not exist and cannot be created, or it is not writable.
+        InputError: it cannot be created, or is not writable.
     """
     try:
-        path.stat()
-    except FileNotFoundError:
-        existing = next(folder for folder in path.absolute().parents if folder.exists())
+        path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"{name} {path}: cannot be created ({error.strerror})") from error
-    else:
-        existing = path
-    _require_writable_folder(existing, f"{name} {path}")
+    _require_writable_folder(path, f"{name} {path}")
 
 
 def _require_writable_folder(folder: Path, what: str) -> None:

@@ -8,6 +8,7 @@ Parameters in parentheses after a name override those of the experiment.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -193,6 +194,8 @@ def _parse_value(text: str) -> Scalar:
     try:
         value = json.loads(text)
     except ValueError:
+        return text
+    if isinstance(value, float) and not math.isfinite(value):
         return text
     return value if isinstance(value, bool | int | float) else text
 

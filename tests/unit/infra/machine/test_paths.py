@@ -12,10 +12,10 @@ import pytest
 from infra.errors import InputError, MachineError
 from infra.machine.home import MAX_ROOT_BYTES, Home
 from infra.machine.paths import (
+    create_folder,
     is_file,
     machine_error_of,
     read_small_file,
-    require_creatable_folder,
     require_writable_file,
     user_path,
 )
@@ -90,13 +90,18 @@ def test_a_file_that_does_not_exist_needs_its_folder(tmp_path: Path) -> None:
 
 
 def test_a_folder_is_created_below_a_folder_only(tmp_path: Path) -> None:
-    """Nothing is created by the check."""
+    """A file, a name that is too long and a folder of the kernel are refused."""
     (tmp_path / "file").touch()
-    require_creatable_folder(tmp_path / "a" / "b", "--chapters")
-    assert not (tmp_path / "a").exists()
-    for path in (tmp_path / "file", tmp_path / "file" / "b", tmp_path / ("x" * 300)):
+    create_folder(tmp_path / "a" / "b", "--chapters")
+    assert (tmp_path / "a" / "b").is_dir()
+    for path in (
+        tmp_path / "file",
+        tmp_path / "file" / "b",
+        tmp_path / ("x" * 300),
+        Path("/proc/x"),
+    ):
         with pytest.raises(InputError, match="--chapters"):
-            require_creatable_folder(path, "--chapters")
+            create_folder(path, "--chapters")
 
 
 def test_a_full_disk_is_named_with_the_remedy(tmp_path: Path) -> None:
