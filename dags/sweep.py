@@ -1,7 +1,8 @@
 """Run one sweep: which records do Kafka's settings lose, duplicate or delay when brokers fail?
 
-**Trigger** runs an experiment of the catalogue, or a YAML file. The form can override any axis, the
-load, the repeats and the seed.
+**Trigger** runs an experiment of the catalogue, or a file of the folder that the operator offers
+(`ackbench up --experiments FOLDER`). The form can override any axis, the load, the repeats and the
+seed.
 
 - `plan` resolves the experiment into trials and writes the sweep's folder. It refuses an invalid
   request with one line.

@@ -498,11 +498,39 @@ def publish(sweep: str, store: str | None) -> int:
     metavar="PORT",
     help="Port of MLflow's page.",
 )
-def up(airflow_port: int | None, mlflow_port: int | None) -> int:
-    """Start Airflow's scheduler and page and MLflow's page on this machine; Ctrl-C stops them."""
+@click.option(
+    "--experiments",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="Offer also the YAML files of this folder (default: ACKBENCH_EXPERIMENTS).",
+)
+@click.option(
+    "--no-login",
+    is_flag=True,
+    help="Ask for no password: every user and program of this machine can start sweeps.",
+)
+@click.option("--as-root", is_flag=True, help="Serve also as root.")
+def up(
+    airflow_port: int | None,
+    mlflow_port: int | None,
+    experiments: Path | None,
+    no_login: bool,
+    as_root: bool,
+) -> int:
+    """Start Airflow's scheduler and page and MLflow's page on this machine; Ctrl-C stops them.
+
+    Airflow asks for the user ackbench and a password, which is generated and shown the first time.
+    """
     from experiments.commands import up as command
 
-    return command.up(Home.from_environment(), airflow_port=airflow_port, mlflow_port=mlflow_port)
+    return command.up(
+        Home.from_environment(),
+        airflow_port=airflow_port,
+        mlflow_port=mlflow_port,
+        experiments=experiments,
+        login=not no_login,
+        as_root=as_root,
+    )
 
 
 @cli.command(short_help="Remove what killed runs left behind.")

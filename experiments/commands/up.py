@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import shlex
+from pathlib import Path
+from typing import Final
 
 import click
 
+from infra.errors import MachineError
 from infra.machine.home import Home
 
 
@@ -20,15 +23,51 @@ def env(home: Home) -> int:
     return 0
 
 
-def up(home: Home, *, airflow_port: int | None, mlflow_port: int | None) -> int:
+NO_LOGIN: Final = (
+    "no login: every user and program of this machine can start sweeps, and read what Airflow shows"
+)
+
+
+def up(
+    home: Home,
+    *,
+    airflow_port: int | None,
+    mlflow_port: int | None,
+    experiments: Path | None = None,
+    login: bool = True,
+    as_root: bool = False,
+) -> int:
     """Start the services and wait until they are interrupted.
 
+    Args:
+        home: what they serve.
+        airflow_port: the port of Airflow's page; `None`: the usual one.
+        mlflow_port: the port of MLflow's page; `None`: the usual one.
+        experiments: a folder of YAML files that requests may name; `None`: that of the environment.
+        login: whether Airflow's page and API ask for a name and a password.
+        as_root: serve also as root.
+
+    Returns:
+        The exit code.
+
     Raises:
-        MachineError: a port is taken, or the home cannot be written.
+        MachineError: a port is taken, the home cannot be written, or this user is root.
         HarnessError: a service did not become healthy.
     """
     from experiments.orchestration import services
+    from experiments.orchestration.request import EXPERIMENTS_VARIABLE
     from experiments.tracking.store import MLFLOW_PORT
 
-    services.up(home, airflow_port or services.AIRFLOW_PORT, mlflow_port or MLFLOW_PORT)
+    if os.geteuid() == 0 and not as_root:
+        raise MachineError(
+            "this user is root: whoever can log in to the pages could start processes as root. "
+            "Start `ackbench up` as another user, or with --as-root for faults that need root"
+        )
+    if experiments:
+        os.environ[EXPERIMENTS_VARIABLE] = str(experiments.resolve())
+    if not login:
+        click.echo(NO_LOGIN, err=True)
+    services.up(
+        home, airflow_port or services.AIRFLOW_PORT, mlflow_port or MLFLOW_PORT, login=login
+    )
     return 0

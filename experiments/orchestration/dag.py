@@ -13,7 +13,7 @@ from airflow.sdk.definitions.dag import DAG
 
 from experiments.faults import FAULTS
 from experiments.orchestration.environment import MACHINE_POOL
-from experiments.orchestration.request import trigger_form
+from experiments.orchestration.request import offered_files, trigger_form
 from experiments.planning.catalog import catalog_names
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def sweep_dag(
         catchup=False,
         max_active_runs=1,
         is_paused_upon_creation=schedule is not None,
-        params=trigger_form(catalog_names(), tuple(FAULTS), experiment),
+        params=trigger_form((*catalog_names(), *offered_files()), tuple(FAULTS), experiment),
         default_args={
             "retries": 0,
             "owner": "ackbench",

@@ -200,7 +200,7 @@ def _airflow_settings(home: Home, database: Path) -> dict[str, str]:
             "EXECUTOR": "LocalExecutor",
             "PARALLELISM": str(PARALLEL_TASKS),
             "DAGS_ARE_PAUSED_AT_CREATION": "True",
-            # No login: the servers listen on loopback only.
+            # For the commands of `ackbench env`, without a server; `ackbench up` asks for a login.
             "SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
         },
         "DATABASE": {"SQL_ALCHEMY_CONN": sqlite_url(database)},

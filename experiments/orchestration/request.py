@@ -6,19 +6,24 @@ Importing this module does not import Airflow, which takes about 3 s of CPU time
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from experiments.errors import ExperimentError
+from experiments.errors import ExperimentError, UnknownName
 from experiments.ledger.record import Scalar
+from experiments.messages.phrases import did_you_mean, format_value
 from experiments.messages.validation import describe_validation_error
+from experiments.planning.catalog import catalog_names
 from experiments.planning.overrides import Overrides, parse_override
 from experiments.planning.yaml_reader import parse_values
 from experiments.sweep.plan import ClientKind
 from infra.errors import InputError
 from infra.kafka.secrets import SENSITIVE_NAME
+from infra.machine.paths import is_file, user_path
 
 if TYPE_CHECKING:
     from airflow.sdk import Param
@@ -38,6 +43,8 @@ AXES: Final = {
 
 ControlsChoice = Literal["as in the experiment", "on", "off"]
 """A drop-down, because Airflow's form has no field for a boolean that may be unset."""
+EXPERIMENTS_VARIABLE: Final = "ACKBENCH_EXPERIMENTS"
+"""A folder of YAML files that requests may name, beside the experiments of the catalogue."""
 CONTROLS_OF_EXPERIMENT: Final = "as in the experiment"
 INTEGERS_PATTERN: Final = r"^ *\d+ *(, *\d+ *)*$"
 SETTING_PATTERN: Final = rf"^(?! *(?:[^=]*\.)?{SENSITIVE_NAME} *=)[^=]+=.+$"
@@ -67,7 +74,7 @@ class SweepRequest(BaseModel):
     set: list[str] | None = None
     """`axis=value1,value2`; one axis or property each."""
     sweep_id: str | None = None
-    """A planned sweep to resume. All other fields are ignored."""
+    """The id of a planned sweep of the home to resume. All other fields are ignored."""
 
     @classmethod
     def of(cls, form: Mapping[str, Any]) -> SweepRequest:
@@ -83,6 +90,27 @@ class SweepRequest(BaseModel):
             raise ExperimentError(
                 f"the run's parameters: {describe_validation_error(error, cls)}"
             ) from error
+
+    def source(self) -> str:
+        """Return the experiment to plan: a name of the catalogue, or a file of the operator's.
+
+        Whoever can log in may start a sweep; which files are experiments is up to the operator.
+
+        Raises:
+            UnknownName: it is neither; a path is neither, too.
+        """
+        if self.experiment in catalog_names():
+            return self.experiment
+        files = offered_files()
+        if self.experiment in files:
+            return str(files[self.experiment])
+        known = (*catalog_names(), *files)
+        where = f" and the files of {EXPERIMENTS_VARIABLE}" if files else ""
+        raise UnknownName(
+            f"unknown experiment {format_value(self.experiment)}"
+            f"{did_you_mean(self.experiment, known)} (allowed: names of the catalogue{where}; the "
+            f"operator may offer the files of a folder with `ackbench up --experiments FOLDER`)"
+        )
 
     def overrides(self) -> Overrides:
         """Return the request's changes to the experiment.
@@ -111,6 +139,18 @@ class SweepRequest(BaseModel):
         return axes
 
 
+def offered_files() -> Mapping[str, Path]:
+    """Return the experiments of the operator's folder, by file name; empty if none is named.
+
+    Links are left out: they could lead anywhere.
+    """
+    named = os.environ.get(EXPERIMENTS_VARIABLE)
+    if not named:
+        return {}
+    files = sorted(user_path(named).glob("*.yaml"))
+    return {file.name: file for file in files if is_file(file) and not file.is_symlink()}
+
+
 def _parse(field: str, value: list[str] | str | float) -> tuple[Scalar, ...]:
     if isinstance(value, float):
         return (value,)
@@ -126,7 +166,7 @@ def trigger_form(
     `SweepRequest` has the same fields.
 
     Args:
-        experiments: the catalogue's names; the path of a YAML file is allowed too.
+        experiments: the names to choose from.
         faults: the fault kinds to choose from.
         default: the experiment that the form is filled in with.
     """
@@ -138,8 +178,8 @@ def trigger_form(
             "type": "string",
             "minLength": 1,
             "title": "Experiment",
-            "description": "A name from the catalogue, or the path of a YAML file on the machine "
-            "that runs the tasks.",
+            "description": "A name from the catalogue, or a file of the folder that the operator "
+            "offers (`ackbench up --experiments FOLDER`).",
             "examples": list(experiments),
         },
         "acks": _choices("acks", ("0", "1", "all")),

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
+import secrets
 import signal
 import socket
 import subprocess
@@ -20,7 +22,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 from urllib.error import URLError
-from urllib.request import urlopen
+from urllib.request import Request, urlopen
 
 from experiments.orchestration.environment import LOOPBACK, airflow_environment, ensure_database
 from experiments.tracking import store as tracking
@@ -36,6 +38,11 @@ AIRFLOW_PORT: Final = 8080
 HEALTHY_TIMEOUT_S: Final = 180.0
 STOP_TIMEOUT_S: Final = 5.0
 """How long a service may take to stop cleanly. A running trial is not waited for."""
+PLUGINS: Final = Path(__file__).with_name("airflow_plugins")
+"""The folder of the API server's plugin."""
+USER: Final = "ackbench"
+"""The only user of Airflow's page."""
+_PASSWORD_BYTES: Final = 18
 _LAST_LINES: Final = 8
 _BIN: Final = Path(sys.executable).parent
 
@@ -55,6 +62,8 @@ def up(
     airflow_port: int = AIRFLOW_PORT,
     mlflow_port: int = tracking.MLFLOW_PORT,
     say: Callable[[str], None] = print,
+    *,
+    login: bool = True,
 ) -> None:
     """Run the services until SIGINT (Ctrl-C), SIGTERM or SIGHUP; print their addresses.
 
@@ -63,6 +72,7 @@ def up(
         airflow_port: the port of Airflow's page and API.
         mlflow_port: the port of MLflow's page and API; unused if `MLFLOW_TRACKING_URI` is set.
         say: called with each line for the user.
+        login: whether Airflow's page and API ask for a name and a password.
 
     Raises:
         MachineError: a port is taken, or the services of this home already run; nothing was
@@ -70,13 +80,13 @@ def up(
         HarnessError: a service did not become healthy, or exited; the message ends with the last
             lines of its log.
     """
+    _require_ports(home, airflow_port, mlflow_port)
     home.ensure_writable()
     with _exclusive(home), _stop_on_signals() as stop:
         # Left behind if the guard was killed too.
         end_sessions(read_session_record(_record(home)), grace_s=0)
-        services = services_of(home, airflow_port, mlflow_port)
-        for name, port in (("Airflow", airflow_port), ("MLflow", mlflow_port)):
-            require_free_port(name, port)
+        password = ensure_password(home, say) if login else None
+        services = services_of(home, airflow_port, mlflow_port, password)
         ensure_database(home, say)
         if tracking.tracking_uri(home) == tracking.embedded_uri(home):
             tracking.ensure_store(home, say)
@@ -95,11 +105,72 @@ def up(
     say("stopped")
 
 
-def services_of(home: Home, airflow_port: int, mlflow_port: int) -> tuple[Service, ...]:
-    """Return the services that `up` starts, in this order."""
+def _require_ports(home: Home, airflow_port: int, mlflow_port: int) -> None:
+    """Check the ports before anything is made; the ports of the home's own services are taken.
+
+    Raises:
+        MachineError: a port is taken, or both are the same.
+    """
+    if is_up(home):
+        return  # `_exclusive` has the better message
+    if airflow_port == mlflow_port:
+        raise MachineError(
+            f"--airflow-port and --mlflow-port are both {airflow_port}: name two ports"
+        )
+    for name, port in (("Airflow", airflow_port), ("MLflow", mlflow_port)):
+        require_free_port(name, port)
+
+
+def ensure_password(home: Home, say: Callable[[str], None]) -> str:
+    """Return the password of Airflow's only user; generate and show it the first time.
+
+    The file is the one of Airflow's SimpleAuthManager, which would log a password that it generates
+    itself. It is this user's alone.
+    """
+    path = password_file(home)
+    try:
+        return str(json.loads(path.read_bytes())[USER])
+    except (FileNotFoundError, ValueError, KeyError):
+        password = secrets.token_urlsafe(_PASSWORD_BYTES)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123 - a descriptor
+        json.dump({USER: password}, file)
+    say(f"login:   user {USER}, password {password} (shown once; kept in {path})")
+    return password
+
+
+def password_file(home: Home) -> Path:
+    """Return the file with the password of Airflow's page."""
+    return home.airflow / "simple_auth_manager_passwords.json"
+
+
+def _login_settings(home: Home, password: str | None) -> dict[str, str]:
+    if password is None:
+        return {"AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True"}
+    return {
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "False",
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin",
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(password_file(home)),
+    }
+
+
+def services_of(
+    home: Home, airflow_port: int, mlflow_port: int, password: str | None
+) -> tuple[Service, ...]:
+    """Return the services that `up` starts, in this order.
+
+    Args:
+        home: what they serve.
+        airflow_port: the port of Airflow's page and API.
+        mlflow_port: the port of MLflow's page and API.
+        password: of Airflow's user; `None`: everybody who reaches the port is an administrator.
+    """
     airflow = f"http://{LOOPBACK}:{airflow_port}"
     environment = {
         **airflow_environment(home),
+        **_login_settings(home, password),
         "AIRFLOW__API__PORT": str(airflow_port),
         "AIRFLOW__API__BASE_URL": airflow,
         "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{airflow}/execution/",
@@ -110,7 +181,8 @@ def services_of(home: Home, airflow_port: int, mlflow_port: int) -> tuple[Servic
             "api-server",
             (program, "api-server", "--port", str(airflow_port)),
             lambda: _answers(f"{airflow}/api/v2/version"),
-            environment,
+            # The plugin checks the Host header; only the API server needs it.
+            {**environment, "AIRFLOW__CORE__PLUGINS_FOLDER": str(PLUGINS)},
         ),
         Service(
             "scheduler",
@@ -121,7 +193,7 @@ def services_of(home: Home, airflow_port: int, mlflow_port: int) -> tuple[Servic
         Service(
             "dag-processor",
             (program, "dag-processor"),
-            lambda: _answers(f"{airflow}/api/v2/dags/ackbench_sweep"),
+            lambda: _answers(f"{airflow}/api/v2/dags/ackbench_sweep", _token(airflow, password)),
             environment,
         ),
         *(
@@ -152,6 +224,12 @@ def _mlflow(home: Home, port: int) -> Service:
             str(port),
             "--workers",
             "1",
+            # Artifacts are read from the folder; nothing uploads or deletes through the server.
+            "--no-serve-artifacts",
+            # MLflow's default also allows names such as 10.example.org, of which a foreign page
+            # can make an address of this machine (DNS rebinding).
+            "--allowed-hosts",
+            ",".join(f"{host}:{port}" for host in (LOOPBACK, "localhost")),
         ),
         lambda: _answers(f"http://{LOOPBACK}:{port}/health"),
         {**airflow_environment(home), "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"},
@@ -175,10 +253,22 @@ def require_free_port(name: str, port: int) -> None:
             ) from error
 
 
+def is_up(home: Home) -> bool:
+    """Return whether the services of a home run."""
+    try:
+        with _lock_file(home).open() as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    return False
+
+
 @contextmanager
 def _exclusive(home: Home) -> Iterator[None]:
     """Refuse a second `up`: two schedulers on one SQLite file would take each other's tasks."""
-    with (home.root / "up.lock").open("w") as lock:
+    with _lock_file(home).open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
@@ -327,9 +417,25 @@ def _print_addresses(
     say(f"logs:    {_log(home, '').parent}\nCtrl-C stops the services")
 
 
-def _answers(address: str) -> bool:
+def _token(airflow: str, password: str | None) -> str | None:
+    """Return a token of Airflow's API; `None`: none is needed, or it does not answer yet."""
+    if password is None:
+        return None
+    body = json.dumps({"username": USER, "password": password}).encode()
+    request = Request(  # noqa: S310 - an address of this machine
+        f"{airflow}/auth/token", body, {"Content-Type": "application/json"}
+    )
     try:
-        with urlopen(address, timeout=5) as response:  # noqa: S310 - an address of this machine
+        with urlopen(request, timeout=5) as response:  # noqa: S310 - the same
+            return str(json.load(response)["access_token"])
+    except (URLError, OSError):
+        return None
+
+
+def _answers(address: str, token: str | None = None) -> bool:
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    try:
+        with urlopen(Request(address, headers=headers), timeout=5) as response:  # noqa: S310 - an address of this machine
             return bool(response.status == 200)  # noqa: PLR2004 - HTTP's OK
     except (URLError, OSError):
         return False
@@ -342,6 +448,10 @@ def _is_healthy(airflow: str, component: str) -> bool:
             return bool(json.load(response)[component]["status"] == "healthy")
     except (URLError, OSError):
         return False
+
+
+def _lock_file(home: Home) -> Path:
+    return home.root / "up.lock"
 
 
 def _record(home: Home) -> Path:

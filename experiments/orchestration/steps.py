@@ -74,17 +74,17 @@ def plan_sweep(form: Mapping[str, Any]) -> str:
     from experiments.orchestration.request import SweepRequest
     from experiments.planning.new_sweep import new_sweep
     from experiments.sweep import published
-    from experiments.sweep.lookup import find_sweep
+    from experiments.sweep.lookup import sweep_of_id
 
     with _step("plan"):
         home, request = Home.from_environment(), SweepRequest.of(form)
         if request.sweep_id:
-            existing = find_sweep(home, request.sweep_id)
+            existing = sweep_of_id(home, request.sweep_id)
             existing.stop_reason.unlink(missing_ok=True)
             _publish(existing, published.publish_plan)
             return existing.sweep_id
         store = published.store_of_environment()
-        sweep = new_sweep(home, request.experiment, request.overrides(), _LOG.info)
+        sweep = new_sweep(home, request.source(), request.overrides(), _LOG.info)
         if store:
             published.keep_store(sweep, store)
             _publish(sweep, published.publish_plan)

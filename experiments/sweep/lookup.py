@@ -61,6 +61,21 @@ def find_sweep(home: Home, named: str | None) -> SweepFolder:
     raise UnknownName(f"unknown sweep {named}{suggestion} (in {home.sweeps})")
 
 
+def sweep_of_id(home: Home, sweep_id: str) -> SweepFolder:
+    """Return the sweep of this home with an id; a path is no id.
+
+    Raises:
+        UnknownName: the home has no such sweep.
+    """
+    for sweep in list_sweeps(home):
+        if sweep.sweep_id == sweep_id:
+            return sweep
+    raise UnknownName(
+        f"no sweep has the id {format_value(sweep_id)} in {home.sweeps}: "
+        "`ackbench show` names the newest"
+    )
+
+
 def sweep_to_delete(home: Home, sweep_id: str) -> SweepFolder:
     """Return a valid sweep of this home for deletion.
 
@@ -74,12 +89,7 @@ def sweep_to_delete(home: Home, sweep_id: str) -> SweepFolder:
         UnknownName: the home has no such sweep, or the folder is a link.
         LedgerError: the plan is truncated, of another version, or another sweep's.
     """
-    if sweep_id not in {sweep.sweep_id for sweep in list_sweeps(home)}:
-        raise UnknownName(
-            f"no sweep has the id {format_value(sweep_id)} in {home.sweeps}: "
-            "`ackbench show` names the newest"
-        )
-    sweep = SweepFolder(home.sweeps / sweep_id)
+    sweep = sweep_of_id(home, sweep_id)
     if sweep.root.is_symlink():
         raise UnknownName(f"{sweep.root} is a link: nothing is deleted through a link")
     planned_id = sweep.plan().sweep_id

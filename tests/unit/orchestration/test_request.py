@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from experiments.errors import ExperimentError
-from experiments.orchestration.request import SETTING_PATTERN, SweepRequest
+from experiments.errors import ExperimentError, UnknownName
+from experiments.orchestration.request import EXPERIMENTS_VARIABLE, SETTING_PATTERN, SweepRequest
 from infra.errors import InputError
 
 PROBE = "import sys, experiments.orchestration.request; print('airflow' in sys.modules)"
@@ -110,3 +111,50 @@ def test_airflow_refuses_a_secret_before_it_stores_the_run(line: str, *, accepte
 def test_what_a_form_sends_is_marked() -> None:
     """So that it can neither load code nor use this machine's secrets."""
     assert SweepRequest.of({"experiment": "quick"}).overrides().from_form
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        "/tmp/mine.yaml",  # noqa: S108 - it is not read
+        "mine.yaml",
+        "../catalog/quick",
+        "experiments/catalog/quick.yaml",
+        "~/mine.yaml",
+        "/dev/zero",
+        "quick.yaml",
+    ],
+)
+def test_a_request_names_no_path(
+    named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever may start a sweep chooses from the catalogue; files could name anything."""
+    (tmp_path / "mine.yaml").touch()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv(EXPERIMENTS_VARIABLE, raising=False)
+    with pytest.raises(UnknownName, match="allowed: names of the catalogue"):
+        SweepRequest.of({"experiment": named}).source()
+
+
+def test_a_request_names_a_file_of_the_operators_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By its name; a link in the folder is not offered, because it could lead anywhere."""
+    offered = tmp_path / "offered"
+    offered.mkdir()
+    (offered / "mine.yaml").touch()
+    (tmp_path / "outside.yaml").touch()
+    (offered / "link.yaml").symlink_to(tmp_path / "outside.yaml")
+    monkeypatch.setenv(EXPERIMENTS_VARIABLE, str(offered))
+
+    assert SweepRequest.of({"experiment": "quick"}).source() == "quick"
+    assert SweepRequest.of({"experiment": "mine.yaml"}).source() == str(offered / "mine.yaml")
+    for named in ("link.yaml", "../outside.yaml", str(offered / "mine.yaml")):
+        with pytest.raises(UnknownName):
+            SweepRequest.of({"experiment": named}).source()
+
+
+def test_numbers_of_a_request_are_finite() -> None:
+    """JSON of Python's has NaN."""
+    with pytest.raises(ExperimentError, match="rate_records_per_s is nan; allowed: a finite"):
+        SweepRequest.of({"experiment": "quick", "rate_records_per_s": float("nan")})

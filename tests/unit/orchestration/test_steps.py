@@ -242,8 +242,8 @@ def test_a_taken_port_is_refused_before_anything_starts(tmp_path: Path) -> None:
         other.listen()
         port = other.getsockname()[1]
         with pytest.raises(MachineError, match=f"port {port} .* name another with --airflow-port"):
-            services.up(Home(tmp_path), airflow_port=port, say=lambda _: None)
-    assert not (tmp_path / "airflow").exists()
+            services.up(Home(tmp_path / "home"), airflow_port=port, say=lambda _: None)
+    assert not (tmp_path / "home").exists()
 
 
 def test_ending_a_session_kills_processes_that_ignore_sigterm() -> None:

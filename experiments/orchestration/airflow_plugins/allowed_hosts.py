@@ -1,0 +1,28 @@
+"""A plugin of Airflow's API server: requests for other hosts than this machine are refused.
+
+Airflow has no setting for it. Without the check, a foreign page whose name has the address of this
+machine (DNS rebinding) could send requests as if it were Airflow's own page.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Final
+
+from airflow.plugins_manager import AirflowPlugin
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+
+ALLOWED_HOSTS: Final = ("127.0.0.1", "localhost")
+
+
+class AllowedHosts(AirflowPlugin):  # type: ignore[misc]
+    """Adds Starlette's check of the Host header to all of the server's applications."""
+
+    name = "ackbench_allowed_hosts"
+    fastapi_root_middlewares: ClassVar[list[dict[str, Any]]] = [
+        {
+            "name": "allowed hosts",
+            "middleware": TrustedHostMiddleware,
+            "args": [],
+            "kwargs": {"allowed_hosts": list(ALLOWED_HOSTS)},
+        }
+    ]

@@ -1,0 +1,73 @@
+"""What `ackbench up` asks for and checks before it starts anything."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+from support.command_line import ackbench
+
+from experiments.orchestration import services
+from experiments.orchestration.airflow_plugins.allowed_hosts import ALLOWED_HOSTS, AllowedHosts
+from experiments.orchestration.environment import LOOPBACK
+from infra.errors import MachineError
+from infra.machine.home import Home
+
+
+def test_a_password_is_generated_shown_once_and_kept_for_this_user_alone(tmp_path: Path) -> None:
+    """The second start uses it again and shows nothing."""
+    home, said = Home(tmp_path), list[str]()
+    first, second = (services.ensure_password(home, said.append) for _ in range(2))
+    path = services.password_file(home)
+
+    assert first == second
+    assert len(first) >= 20
+    assert len(said) == 1
+    assert first in said[0]
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert json.loads(path.read_text()) == {services.USER: first}
+
+
+def test_airflow_asks_for_the_password_unless_it_is_told_not_to(tmp_path: Path) -> None:
+    """With a login nobody is an administrator without it."""
+    home = Home(tmp_path)
+    with_login, without = (
+        services.services_of(home, 1, 2, password)[0].environment for password in ("secret", None)
+    )
+
+    assert with_login["AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS"] == "False"
+    assert with_login["AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS"] == "ackbench:admin"
+    assert "secret" not in "".join(with_login.values())
+    assert without["AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS"] == "True"
+
+
+def test_both_pages_check_the_host_header(tmp_path: Path) -> None:
+    """Airflow by the plugin, MLflow by its option: without patterns such as 10.*."""
+    api_server, *_, mlflow = services.services_of(Home(tmp_path), 1, 2, None)
+
+    assert api_server.environment["AIRFLOW__CORE__PLUGINS_FOLDER"] == str(services.PLUGINS)
+    assert AllowedHosts.fastapi_root_middlewares[0]["kwargs"] == {
+        "allowed_hosts": list(ALLOWED_HOSTS)
+    }
+    hosts = mlflow.command[mlflow.command.index("--allowed-hosts") + 1]
+    assert hosts == f"{LOOPBACK}:2,localhost:2"
+
+
+def test_two_services_need_two_ports_and_nothing_is_made(tmp_path: Path) -> None:
+    """The home is not created."""
+    with pytest.raises(MachineError, match="--airflow-port and --mlflow-port are both 40123"):
+        services.up(Home(tmp_path / "home"), 40123, 40123)
+    assert not (tmp_path / "home").exists()
+
+
+def test_root_has_to_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever can log in could otherwise start processes as root."""
+    monkeypatch.setenv("ACKBENCH_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    result = ackbench("up")
+
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    assert "with --as-root" in result.stderr
+    assert not (tmp_path / "home").exists()
