@@ -216,8 +216,14 @@ def tracking_uri(home: Home) -> str:
 
 
 def embedded_uri(home: Home) -> str:
-    """Return the URI of the store below the home: SQLite, as MLflow 3 refuses plain files."""
-    return sqlite_url(home.mlflow / "mlflow.db")
+    """Return the URI of the store below the home: SQLite, as MLflow 3 refuses plain files.
+
+    MLflow creates the folder of a `sqlite:///` URI without unquoting it, so that a home whose name
+    has to be quoted would get a second folder beside it. It leaves URIs with a driver alone.
+    """
+    database = home.mlflow / "mlflow.db"
+    uri = sqlite_url(database)
+    return uri if str(database) in uri else uri.replace("sqlite:", "sqlite+pysqlite:", 1)
 
 
 def _client(home: Home) -> MlflowClient:

@@ -270,6 +270,21 @@ def test_links_open_the_comparison_and_name_the_command_that_serves_it(
     assert "ackbench up" in note
 
 
+def test_a_home_whose_name_has_to_be_quoted_is_written_only_below_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Database and artifacts; MLflow's client may take a path for a URI, and the reverse."""
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    monkeypatch.chdir(tmp_path)
+    home = Home(tmp_path / "a ü%41")
+    store.ensure_store(home)
+    store.track(a_sweep(home), home)
+
+    assert [path.name for path in tmp_path.iterdir()] == [home.root.name]
+    assert (home.mlflow / "mlflow.db").is_file()
+    assert list((home.mlflow / "artifacts").rglob("*.*"))
+
+
 def test_a_sweep_that_was_never_tracked_has_no_links(tmp_path: Path) -> None:
     """A link would open an empty page."""
     assert store.links(SweepFolder(tmp_path), Home(tmp_path)) == ()
