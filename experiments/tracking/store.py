@@ -144,7 +144,7 @@ def ensure_store(home: Home, say: Callable[[str], None]) -> None:
 def _create_store(database: Path) -> None:
     """Have MLflow create a database; the process closes it at its end."""
     process = spawn_dying_with_parent(
-        [sys.executable, "-m", "experiments.tracking.store", sqlite_url(database)],
+        [sys.executable, "-m", "experiments.tracking.store", _store_uri(database)],
         env={**os.environ, **_QUIET},
         cwd=REPOSITORY,
         stdin=subprocess.DEVNULL,
@@ -216,12 +216,16 @@ def tracking_uri(home: Home) -> str:
 
 
 def embedded_uri(home: Home) -> str:
-    """Return the URI of the store below the home: SQLite, as MLflow 3 refuses plain files.
+    """Return the URI of the store below the home: SQLite, as MLflow 3 refuses plain files."""
+    return _store_uri(home.mlflow / "mlflow.db")
+
+
+def _store_uri(database: Path) -> str:
+    """Return the URI of a store.
 
     MLflow creates the folder of a `sqlite:///` URI without unquoting it, so that a home whose name
     has to be quoted would get a second folder beside it. It leaves URIs with a driver alone.
     """
-    database = home.mlflow / "mlflow.db"
     uri = sqlite_url(database)
     return uri if str(database) in uri else uri.replace("sqlite:", "sqlite+pysqlite:", 1)
 

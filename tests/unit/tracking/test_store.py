@@ -277,7 +277,7 @@ def test_a_home_whose_name_has_to_be_quoted_is_written_only_below_itself(
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     monkeypatch.chdir(tmp_path)
     home = Home(tmp_path / "a ü%41")
-    store.ensure_store(home)
+    store.ensure_store(home, lambda _: None)
     store.track(a_sweep(home), home)
 
     assert [path.name for path in tmp_path.iterdir()] == [home.root.name]
