@@ -35,7 +35,7 @@ faults: setup ## run every fault against acks and idempotence (hours; some need 
 soak: setup ## run random fault schedules and kill -9, and look for leftovers
 	@$(BIN)/python tests/soak
 
-hostile: setup ## try bad input, unusable homes and edited experiments; one line for each
+hostile: setup ## try bad input, flipped bits, full disks, kill -9 and many nights (a day)
 	@$(BIN)/python tests/hostile
 
 perf: setup ## measure generator, lateness, final read, Spark and cluster start

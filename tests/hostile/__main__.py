@@ -1,9 +1,9 @@
-"""`make hostile`: bad input, homes that cannot be used, and experiments with random edits.
+"""`make hostile`: bad input, damaged files, killed processes, full disks, and many nights.
 
-    python tests/hostile [KIND ...] [--experiments N] [--seed N]
+    python tests/hostile [KIND ...] [--experiments N] [--kills N] [--nights N] [--seed N]
 
 Each kind is a module with a function `run`, which returns `Figures`. A new kind is a new module and
-a line in `KINDS`. No cluster, service or Spark job is started.
+a line in `KINDS`. The first four start no cluster, service or Spark job; the others run sweeps.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -18,16 +19,25 @@ from rich.console import Console
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from hostile import fuzzing, homes, inputs
+from hostile import disks, flips, fuzzing, homes, inputs, kills, nights
 from hostile.figures import Figures, figures_table
 
-KINDS: Final[dict[str, Callable[[argparse.Namespace], Figures]]] = {
-    "inputs": lambda _: inputs.run(),
-    "processes": lambda options: inputs.run_as_processes(options.processes),
-    "homes": lambda _: homes.run(),
-    "experiments": lambda options: fuzzing.run(options.experiments, options.seed),
+Say = Callable[[str], None]
+KINDS: Final[dict[str, Callable[[argparse.Namespace, Say], Figures]]] = {
+    "inputs": lambda _, __: inputs.run(),
+    "processes": lambda options, _: inputs.run_as_processes(options.processes),
+    "homes": lambda _, __: homes.run(),
+    "experiments": lambda options, _: fuzzing.run(options.experiments, options.seed),
+    "flips": lambda options, say: flips.run(options.flips, options.seed, say),
+    "disks": lambda options, say: disks.run(options.disks, say),
+    "kills": lambda options, say: kills.run(options.kills, options.seed, say),
+    "nights": lambda options, say: nights.run(options.nights, options.hours * 3600.0, say),
 }
 """What is run, in this order, by the name on the command line."""
+
+
+def _say(console: Console, kind: str, line: str) -> None:
+    console.print(f"{kind}: {line}", soft_wrap=True)
 
 
 def main() -> int:
@@ -38,6 +48,11 @@ def main() -> int:
     parser.add_argument(
         "--processes", type=int, default=20, help="inputs in processes of their own"
     )
+    parser.add_argument("--flips", type=int, default=50, help="flipped bits of each file")
+    parser.add_argument("--disks", type=int, default=3, help="full disks in each stage")
+    parser.add_argument("--kills", type=int, default=200, help="kills, spread over all stages")
+    parser.add_argument("--nights", type=int, default=300, help="sweeps, one after the other")
+    parser.add_argument("--hours", type=float, default=3.0, help="start no sweep after this time")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     if unknown := set(options.kinds) - KINDS.keys():
@@ -45,7 +60,7 @@ def main() -> int:
     console = Console(width=200, highlight=False, markup=False)
     figures = []
     for kind in options.kinds or KINDS:
-        found = KINDS[kind](options)
+        found = KINDS[kind](options, partial(_say, console, kind))
         for failure in found.failures:
             console.print(f"{kind}: {failure}", style="bold red", soft_wrap=True)
         figures.append(found)
