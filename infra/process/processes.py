@@ -75,15 +75,17 @@ class ProcessStat(NamedTuple):
 def read_stat(folder: Path) -> ProcessStat | None:
     """Return the stat of a process (`/proc/<pid>`) or a thread (`/proc/<pid>/task/<tid>`).
 
-    `None`: it has ended. The name in field 2 may hold spaces and brackets, so the other fields
-    are counted from its last bracket.
+    `None`: it has ended. The name in field 2 may hold any bytes, with spaces and brackets, so the
+    other fields are counted from its last bracket.
     """
     try:
-        text = (folder / "stat").read_text()
+        content = (folder / "stat").read_bytes()
     except (FileNotFoundError, ProcessLookupError):
         return None
-    fields = text[text.rindex(")") + 2 :].split()
-    return ProcessStat(state=fields[0], session=int(fields[3]), start_ticks=int(fields[19]))
+    fields = content[content.rindex(b")") + 2 :].split()
+    return ProcessStat(
+        state=fields[0].decode(), session=int(fields[3]), start_ticks=int(fields[19])
+    )
 
 
 def is_alive(pid: int, start_ticks: int) -> bool:

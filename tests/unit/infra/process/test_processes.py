@@ -17,6 +17,7 @@ from infra.process.processes import (
     send_signal,
     spawn_dying_with_parent,
 )
+from infra.process.sessions import session_members
 from infra.process.waiting import wait_until
 
 SLEEP = [sys.executable, "-c", "import sys; print('up', flush=True); sys.stdin.read()"]
@@ -46,6 +47,25 @@ def test_a_process_is_identified_by_pid_and_start_time() -> None:
         assert send_signal(other, signal.SIGKILL) is False
         assert process.poll() is None
         process.kill()
+
+
+def test_a_process_whose_name_is_not_utf_8_has_an_identity() -> None:
+    """Any program may name itself so (PR_SET_NAME), and `ackbench up` looks at all processes."""
+    program = (
+        "import ctypes, sys; ctypes.CDLL(None).prctl(15, b'caf\\xe9) S 1', 0, 0, 0)\n"
+        "print('up', flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    ) as named:
+        assert named.stdout
+        assert named.stdout.readline() == b"up\n"
+        assert b"caf\xe9" in Path(f"/proc/{named.pid}/stat").read_bytes()
+        identity = ProcessIdentity.of(named.pid)
+        assert session_members(identity) == (identity,)
 
 
 def test_a_zombie_is_not_alive() -> None:
