@@ -46,7 +46,7 @@ def provision(home: Home, sweep_id: str, need: ClusterNeed, holder_grace_s: floa
         return _external_cluster(home, sweep_id, need)
     destroy_all(home, sweep_id)
     folders = _folders(home, sweep_id)
-    number = int(folders[-1].suffix[1:]) + 1 if folders else 1
+    number = _number(folders[-1]) + 1 if folders else 1
     cluster = local.provision(
         home.clusters, home.cache, f"{sweep_id}.{number:03d}", need.spec(), holder_grace_s
     )
@@ -151,4 +151,11 @@ def _reusable_cluster(folder: Path, trial: TrialSpec, holder_grace_s: float) -> 
 
 
 def _folders(home: Home, sweep_id: str) -> list[Path]:
-    return sorted(home.clusters.glob(f"{sweep_id}.[0-9][0-9][0-9]"))
+    """Return the folders of the sweep's clusters in the order of their numbers."""
+    folders = [path for path in home.clusters.glob("*") if path.stem == sweep_id]
+    return sorted((path for path in folders if path.suffix[1:].isdecimal()), key=_number)
+
+
+def _number(folder: Path) -> int:
+    """Return the number of a cluster, which has three digits or more."""
+    return int(folder.suffix[1:])

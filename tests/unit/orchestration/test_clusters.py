@@ -127,3 +127,25 @@ def test_a_cluster_of_a_single_trial_is_not_warmed_up(home: Home, warmed_up: lis
     """All such trials have the same start."""
     assign(home, a_spec(needs_own_cluster=True))
     assert warmed_up == []
+
+
+def test_a_sweep_may_have_more_than_999_clusters(home: Home) -> None:
+    """Each has the next number, and the newest one is used: a trial may need its own cluster."""
+    trial = a_spec(needs_own_cluster=True)
+    (home.clusters / f"{trial.sweep_id}.999").mkdir(parents=True)
+    names = [clusters.provision(home, trial.sweep_id, trial.cluster, 0).folder.name]
+    assert clusters.assign_cluster(home, trial, 0).assignment.cluster == names[0]
+    names.append(clusters.assign_cluster(home, trial, 0).assignment.cluster)
+    assert names == [f"{trial.sweep_id}.1000", f"{trial.sweep_id}.1001"]
+
+
+def test_clusters_of_other_sweeps_are_not_those_of_the_sweep(home: Home) -> None:
+    """The names of their folders may begin alike, and an id is no pattern."""
+    for name in ("a.001", "a.b.002", "a.external", "[a].003"):
+        (home.clusters / name).mkdir(parents=True)
+    numbers = {sweep_id: clusters._folders(home, sweep_id) for sweep_id in ("a", "a.b", "[a]")}
+    assert {sweep_id: [path.name for path in paths] for sweep_id, paths in numbers.items()} == {
+        "a": ["a.001"],
+        "a.b": ["a.b.002"],
+        "[a]": ["[a].003"],
+    }
