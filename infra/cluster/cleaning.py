@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Final
 
-from infra.cluster.handle import ClusterHandle, read_handle
+from infra.cluster.handle import HANDLE_FILE, LOCK_FILE, ClusterHandle, read_handle
 from infra.disk.image import IMAGE
 from infra.disk.mounts import release_below
 from infra.errors import SupervisorError
 from infra.kafka.kraft import LOG_DIR
+from infra.machine.files import is_locked
 from infra.network.bridge import interface_name, remove_interface
 from infra.process.processes import ProcessIdentity, kill_and_wait
+
+IN_USE: Final = "it is in use"
 
 
 @dataclass(frozen=True)
@@ -24,21 +28,35 @@ class CleanReport:
     """Names of the clusters whose folders were removed, with their logs."""
     killed: tuple[ProcessIdentity, ...] = ()
     """Supervisors and nodes that were still alive."""
-    kept: tuple[str, ...] = ()
-    """Names of the clusters that a living process holds."""
+    kept: Mapping[str, str] = field(default_factory=dict)
+    """Names of the folders that were not removed, each with the reason."""
 
 
-def clean(clusters: Path, *, include_held: bool = False) -> CleanReport:
-    """Remove every cluster that no living process holds. A second call finds nothing to do.
+def clean(
+    clusters: Path,
+    *,
+    running: Collection[str] = (),
+    ended: Collection[str] = (),
+    include_held: bool = False,
+) -> CleanReport:
+    """Remove every cluster that is not in use. A second call finds nothing to do.
+
+    A folder that is not that of a cluster is kept, and so is a link.
 
     Args:
         clusters: the folder of all clusters.
-        include_held: also remove the clusters that a living process holds.
+        running: owners (the names of clusters before the last dot) whose clusters are in use.
+        ended: owners whose clusters are not in use, although a grace may still last.
+        include_held: also remove the clusters that a living process of this machine holds.
     """
     report = CleanReport()
     for folder in sorted(path for path in clusters.glob("*") if path.is_dir()):
-        if _is_held(folder) and not include_held:
-            report = replace(report, kept=(*report.kept, folder.name))
+        owner = folder.stem
+        reason = "its run is in progress" if owner in running else _reason_to_keep(folder)
+        if reason == IN_USE and (include_held or owner in ended):
+            reason = None
+        if reason:
+            report = replace(report, kept={**report.kept, folder.name: reason})
             continue
         killed = remove_processes(folder)
         shutil.rmtree(folder)
@@ -46,6 +64,48 @@ def clean(clusters: Path, *, include_held: bool = False) -> CleanReport:
             report, removed=(*report.removed, folder.name), killed=(*report.killed, *killed)
         )
     return report
+
+
+def _reason_to_keep(folder: Path) -> str | None:
+    """Return why a folder must not be removed; `None`: it is that of a cluster that has ended."""
+    if folder.is_symlink():
+        return "it is a link, and nothing is deleted through a link"
+    handle = _handle(folder)
+    if handle is None:
+        return _reason_to_keep_without_handle(folder)
+    if handle.machine.is_own:
+        return IN_USE if handle.is_in_use() else None
+    if handle.machine.has_own_kernel and is_locked(folder / LOCK_FILE):
+        return f"it is in use {handle.machine.describe()}"
+    if handle.machine.has_own_kernel or handle.machine.has_restarted:
+        return None
+    return (
+        f"it was made {handle.machine.describe()}: run `ackbench clean` there, or delete "
+        f"{folder} by hand if that machine no longer uses it"
+    )
+
+
+def _reason_to_keep_without_handle(folder: Path) -> str | None:
+    """Return why to keep a folder without a handle, which is the first file of a cluster."""
+    if is_locked(folder / LOCK_FILE):
+        return IN_USE
+    files = {path.name for path in folder.iterdir()} - {LOCK_FILE}
+    if any(not name.startswith(f".{HANDLE_FILE}.") for name in files):
+        return f"it has no valid {HANDLE_FILE}: delete it by hand if it is not needed"
+    return None
+
+
+def require_own_machine(folder: Path) -> ClusterHandle:
+    """Return the handle of a cluster whose processes run on this machine, if at all.
+
+    Raises:
+        SupervisorError: the folder has no handle, or the processes may run on another machine.
+    """
+    handle = read_handle(folder)
+    reason = None if handle.machine.is_own else _reason_to_keep(folder)
+    if reason:
+        raise SupervisorError(f"cluster {folder.name} cannot be used or destroyed here: {reason}")
+    return handle
 
 
 def remove_processes(folder: Path) -> Sequence[ProcessIdentity]:
@@ -68,14 +128,6 @@ def remove_processes(folder: Path) -> Sequence[ProcessIdentity]:
     for left in (*folder.glob(f"nodes/*/{LOG_DIR}"), *folder.glob(f"nodes/*/{IMAGE}")):
         shutil.rmtree(left) if left.is_dir() else left.unlink()
     return killed
-
-
-def _is_held(folder: Path) -> bool:
-    handle = _handle(folder)
-    if handle is None:
-        return False
-    has_ended = handle.supervisor is None and bool(handle.nodes)
-    return not has_ended and bool(handle.living_holders())
 
 
 def _handle(folder: Path) -> ClusterHandle | None:

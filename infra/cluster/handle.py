@@ -6,17 +6,24 @@ It is on disk so that any process can find the cluster and its processes, whiche
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from infra.errors import SupervisorError
 from infra.kafka.spec import ClusterSpec, LaunchSpec, NodeStatus
 from infra.machine.files import replace_file
+from infra.machine.identity import MachineIdentity
 from infra.process.processes import ProcessIdentity
 
 HANDLE_FILE = "cluster.json"
+LOCK_FILE: Final = "supervisor.lock"
+"""Locked in the cluster's folder while the cluster is provisioned, and while its supervisor runs.
+
+It shows across containers, whose processes do not see each other, that the cluster is in use.
+"""
 
 
 @dataclass(frozen=True)
@@ -42,13 +49,41 @@ class ClusterHandle:
     supervisor: ProcessIdentity | None = None
     """`None`: not started yet, or shut down cleanly."""
     nodes: tuple[NodeStatus, ...] = ()
+    machine: MachineIdentity = field(default_factory=MachineIdentity.own)
+    """Where its processes run."""
+    lease_ends_s: float = 0.0
+    """When the last grace of the holders that have ended is over, seconds of CLOCK_MONOTONIC."""
+
+    def is_in_use(self) -> bool:
+        """Return whether a process of this machine holds the cluster, or may soon hold it.
+
+        A cluster without a holder is in use while the grace of its last holder lasts: the next task
+        of a scheduler takes it.
+        """
+        if self.supervisor is None and self.nodes:
+            return False  # shut down
+        if self.living_holders():
+            return True
+        # A holder that the supervisor has not removed yet has just ended.
+        has_grace = self.lease_ends_s > time.monotonic() or any(
+            holder.grace_s > 0 for holder in self.holders
+        )
+        supervised = self.supervisor is not None and self.supervisor.is_alive()
+        return self.machine.is_own and supervised and has_grace
 
     def living_holders(self) -> tuple[LeaseHolder, ...]:
-        """Return the holders whose process has not ended."""
+        """Return the holders on this machine whose process has not ended."""
+        if not self.machine.is_own:
+            return ()
         return tuple(holder for holder in self.holders if holder.process.is_alive())
 
     def processes(self) -> tuple[ProcessIdentity, ...]:
-        """Return the supervisor and the nodes as far as they were started, dead or alive."""
+        """Return the supervisor and the nodes as far as they were started, dead or alive.
+
+        There are none on another machine: their pids would be those of other processes here.
+        """
+        if not self.machine.is_own:
+            return ()
         nodes = (
             ProcessIdentity(node.pid, node.start_ticks)
             for node in self.nodes
@@ -77,7 +112,7 @@ def read_handle(folder: Path) -> ClusterHandle:
 
 
 def _decode(fields: dict[str, Any]) -> ClusterHandle:
-    launch = fields["launch"]
+    launch, machine = fields["launch"], fields.get("machine")
     return replace(
         ClusterHandle(**fields),
         spec=ClusterSpec(**fields["spec"]),
@@ -92,4 +127,5 @@ def _decode(fields: dict[str, Any]) -> ClusterHandle:
         ),
         supervisor=ProcessIdentity(**fields["supervisor"]) if fields["supervisor"] else None,
         nodes=tuple(NodeStatus(**node) for node in fields["nodes"]),
+        machine=MachineIdentity(**machine) if machine else MachineIdentity.own(),
     )

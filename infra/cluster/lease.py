@@ -31,6 +31,11 @@ class Lease:
         """The processes that hold the cluster now."""
         return tuple(self._holders.values())
 
+    @property
+    def ends_s(self) -> float:
+        """When every grace of the holders that have ended is over, seconds of CLOCK_MONOTONIC."""
+        return self._expires_s
+
     def take(self, holder: LeaseHolder) -> None:
         """Add a holder, or change the grace of a present one.
 

@@ -7,17 +7,18 @@ supervisor; queries go to the nodes themselves, by Kafka's wire protocol.
 
 from __future__ import annotations
 
+import fcntl
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 from infra.cluster import health
-from infra.cluster.cleaning import remove_processes
+from infra.cluster.cleaning import remove_processes, require_own_machine
 from infra.cluster.disks import Disks
-from infra.cluster.handle import ClusterHandle, LeaseHolder, read_handle
+from infra.cluster.handle import LOCK_FILE, ClusterHandle, LeaseHolder, read_handle
 from infra.cluster.metadata_poller import LocalMetadataPoller
 from infra.cluster.node import NODE_LOG, node_folder
 from infra.cluster.supervisor_protocol import (
@@ -393,10 +394,15 @@ def provision_with(
     """Provision a cluster whose nodes are started by these commands; otherwise like `provision`."""
     resolve_references(spec.broker)
     folder = _create_cluster_folder(clusters, name)
-    holder = LeaseHolder(ProcessIdentity.own(), holder_grace_s)
-    handle = ClusterHandle(name, random_uuid(), spec, launch, shared_properties(spec), (holder,))
-    handle.write(folder)
-    supervisor = _start_supervisor(folder)
+    with (folder / LOCK_FILE).open("w") as lock:
+        # It stays locked until the supervisor, which inherits it, has ended too.
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        holder = LeaseHolder(ProcessIdentity.own(), holder_grace_s)
+        handle = ClusterHandle(
+            name, random_uuid(), spec, launch, shared_properties(spec), (holder,)
+        )
+        handle.write(folder)
+        supervisor = _start_supervisor(folder, lock)
     try:
         _wait_for_supervisor(folder, supervisor)
         cluster = LocalCluster(folder, read_handle(folder), supervisor)
@@ -411,9 +417,10 @@ def attach(folder: Path, holder_grace_s: float = 0) -> LocalCluster:
     """Return a cluster that another process provisioned; this process becomes a holder of it.
 
     Raises:
-        SupervisorError: there is no cluster, or its supervisor has ended.
+        SupervisorError: there is no cluster, its supervisor has ended, or it runs on another
+            machine.
     """
-    handle = read_handle(folder)
+    handle = require_own_machine(folder)
     own = ProcessIdentity.own()
     send_request(
         folder,
@@ -428,9 +435,10 @@ def destroy(folder: Path) -> None:
     """Destroy the cluster of a folder, whichever process made it and whatever is still running.
 
     Raises:
-        SupervisorError: the folder has no cluster handle.
+        SupervisorError: the folder has no cluster handle, or the cluster may run on another
+            machine.
     """
-    LocalCluster(folder, read_handle(folder)).destroy()
+    LocalCluster(folder, require_own_machine(folder)).destroy()
 
 
 def _create_cluster_folder(clusters: Path, name: str) -> Path:
@@ -445,8 +453,11 @@ def _create_cluster_folder(clusters: Path, name: str) -> Path:
     return folder.resolve()
 
 
-def _start_supervisor(folder: Path) -> subprocess.Popen[bytes]:
-    """Start the supervisor in its own session, out of reach of Ctrl-C and of signals to a group."""
+def _start_supervisor(folder: Path, lock: IO[str]) -> subprocess.Popen[bytes]:
+    """Start the supervisor in its own session, out of reach of Ctrl-C and of signals to a group.
+
+    It inherits the lock of the cluster's folder, and its nodes do not.
+    """
     with (folder / _SUPERVISOR_LOG).open("wb") as log:
         return subprocess.Popen(
             [sys.executable, "-m", "infra.cluster.supervisor", str(folder)],
@@ -455,6 +466,7 @@ def _start_supervisor(folder: Path) -> subprocess.Popen[bytes]:
             stdout=log,
             stderr=subprocess.STDOUT,
             start_new_session=True,
+            pass_fds=(lock.fileno(),),
         )
 
 

@@ -242,6 +242,7 @@ class Supervisor:
         self._handle = replace(
             self._handle,
             holders=self._lease.holders,
+            lease_ends_s=self._lease.ends_s,
             nodes=tuple(node.status() for node in self._nodes.values()),
         )
         self._handle.write(self._folder)

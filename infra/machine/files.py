@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 from urllib.parse import quote
 
 _SQLITE_LOCK_TIMEOUT_S: Final = 60
@@ -92,6 +92,41 @@ def exclusive_lock(target: Path) -> Iterator[None]:
     with target.with_name(f".{target.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+
+
+def try_lock(path: Path, *, shared: bool = False) -> IO[str] | None:
+    """Take the lock of a file at once; return the open file, or `None`: another process has it.
+
+    The lock lasts until the file is closed, here and in every process that inherits it, and at the
+    latest until these processes have ended, however they end (flock(2)).
+
+    Args:
+        path: the file; it is created if it does not exist.
+        shared: let others take it shared too; else nobody else.
+
+    Raises:
+        OSError: the file cannot be opened.
+    """
+    file = path.open("a+")
+    try:
+        fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        return None
+    except BaseException:
+        file.close()
+        raise
+    return file
+
+
+def is_locked(path: Path) -> bool:
+    """Return whether a process holds the lock of a file; false if there is no such file."""
+    if not path.is_file():
+        return False
+    file = try_lock(path)
+    if file:
+        file.close()
+    return file is None
 
 
 def sqlite_url(database: Path) -> str:

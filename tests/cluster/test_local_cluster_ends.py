@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.cluster.cleaning import CleanReport, clean
+from infra.cluster.cleaning import IN_USE, CleanReport, clean
 from infra.cluster.handle import ClusterHandle, read_handle
 from infra.cluster.local import LocalCluster, attach, destroy, provision
 from infra.cluster.supervisor_protocol import SOCKET
@@ -124,19 +124,20 @@ def test_a_grace_lets_another_process_become_the_holder(clusters: Path, cache: P
     with _other_holder(clusters, cache, grace_s=60) as holder:
         holder.kill()
     cluster = attach(clusters / "held")
-    assert clean(clusters).kept == ("held",)
+    assert clean(clusters).kept == {"held": IN_USE}
     assert cluster.wait_until_healthy().brokers == (1,)
     cluster.destroy()
 
 
-def test_clean_removes_a_cluster_without_a_holder_during_its_grace(
+def test_a_cluster_between_two_tasks_is_kept_unless_its_run_has_ended(
     clusters: Path, cache: Path
 ) -> None:
-    """Its supervisor and node are identified by pid and start time, and killed."""
+    """Its last holder has ended and its grace lasts: the next task of a scheduler takes it."""
     with _other_holder(clusters, cache, grace_s=60) as holder:
         handle = read_handle(clusters / "held")
         holder.kill()
-    report = clean(clusters)
+    assert clean(clusters).kept == {"held": IN_USE}
+    report = clean(clusters, ended=("held",))
     assert (report.removed, bool(report.killed)) == (("held",), True)
     _await_end(handle)
 

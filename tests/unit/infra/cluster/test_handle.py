@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from infra.cluster.cleaning import CleanReport, clean
 from infra.cluster.handle import ClusterHandle, LeaseHolder, read_handle
 from infra.cluster.supervisor_protocol import (
     NodeReport,
@@ -69,18 +68,3 @@ def test_a_supervisor_that_ends_before_it_replies_is_an_error(line: bytes) -> No
     """The end of the connection is no reply."""
     with pytest.raises(SupervisorError, match="did not answer"):
         decode_reply(line)
-
-
-def test_clean_keeps_a_cluster_that_is_being_provisioned(tmp_path: Path) -> None:
-    """It has a living holder, although its supervisor has not started yet."""
-    (tmp_path / "new").mkdir()
-    _handle(ProcessIdentity.own(), ProcessIdentity(2**22, 1)).write(tmp_path / "new")
-    assert clean(tmp_path) == CleanReport(kept=("new",))
-
-
-def test_clean_removes_a_cluster_whose_holder_has_ended(tmp_path: Path) -> None:
-    """The pids in its handle may have been reused: the start times differ, so none is killed."""
-    (tmp_path / "old" / "nodes" / "1" / "data").mkdir(parents=True)
-    _handle(ProcessIdentity(2**22, 1)).write(tmp_path / "old")
-    assert clean(tmp_path) == CleanReport(removed=("old",))
-    assert list(tmp_path.iterdir()) == []
