@@ -1,5 +1,6 @@
 """Settings of all tests, and a summary of what the tests counted."""
 
+import os
 import signal
 import sys
 from pathlib import Path
@@ -12,6 +13,8 @@ from hypothesis import HealthCheck, settings
 signal.signal(signal.SIGINT, signal.default_int_handler)
 # The fakes, builders and references are in tests/support.
 sys.path.insert(0, str(Path(__file__).parent))
+# Tests neither wait for the load of this machine, nor does it wait for them.
+os.environ["ACKBENCH_MACHINE_LOCK"] = f"ackbench-tests-{os.getpid()}"
 # A busy machine must not fail a test.
 settings.register_profile(
     "no deadline", deadline=None, suppress_health_check=[HealthCheck.too_slow]

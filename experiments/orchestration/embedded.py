@@ -26,10 +26,10 @@ from experiments.orchestration.environment import (
     airflow_environment,
     embedded_database,
 )
-from experiments.orchestration.machine_lock import hold_machine_lock
 from experiments.sweep.folder import SweepFolder
 from infra.errors import AckbenchError
 from infra.machine.home import Home
+from infra.machine.load_lock import COMMAND_MAX_WAIT_S, hold_machine_lock
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.dag import DAG
@@ -71,7 +71,7 @@ def run(home: Home, sweep: SweepFolder) -> bool:
         sweep.report_activity("plan", f"waiting for the machine lock, held by {holder}")
 
     with (
-        hold_machine_lock(home, sweep.sweep_id, on_wait, steps.EMBEDDED_MAX_WAIT_S),
+        hold_machine_lock(home, sweep.sweep_id, on_wait, COMMAND_MAX_WAIT_S),
         embedded_database(home) as database,
     ):
         os.environ.update(airflow_environment(home, database) | {steps.EMBEDDED: "1"})

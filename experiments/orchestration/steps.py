@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any, Final
 from experiments.errors import HealFailed, NotPublished, StorageError, TrialFailed, UnknownName
 from experiments.ledger.digests import with_digest
 from experiments.messages.phrases import one_line
-from experiments.orchestration.machine_lock import MAX_WAIT_S, hold_machine_lock
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.plan import TrialSpec
 from infra.errors import AckbenchError, HarnessError, MachineError
 from infra.machine.files import replace_file
 from infra.machine.home import Home
+from infra.machine.load_lock import COMMAND_MAX_WAIT_S, MAX_WAIT_S, hold_machine_lock
 from infra.machine.resources import failure_reason, full_disk
 
 if TYPE_CHECKING:
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 EMBEDDED: Final = "ACKBENCH_EMBEDDED"
 """An environment variable: set if one process runs the whole DAG; else each task has its own."""
-EMBEDDED_MAX_WAIT_S: Final = 1200.0
-"""How long an embedded run waits for the machine lock."""
 TASK_START_GRACE_S: Final = 120.0
 """How long a cluster outlives the task that used it last, so that the next task can start."""
 RETRY_PUBLISHING_S: Final = 60.0
@@ -387,7 +385,7 @@ def _machine_lock(sweep: SweepFolder, stage: str, trial_id: str | None = None) -
     def on_wait(holder: str) -> None:
         sweep.report_activity(stage, f"waiting for the machine lock, held by {holder}", trial_id)
 
-    timeout_s = EMBEDDED_MAX_WAIT_S if os.environ.get(EMBEDDED) else MAX_WAIT_S
+    timeout_s = COMMAND_MAX_WAIT_S if os.environ.get(EMBEDDED) else MAX_WAIT_S
     with hold_machine_lock(Home.from_environment(), sweep.sweep_id, on_wait, timeout_s):
         yield
 

@@ -15,11 +15,10 @@ from experiments.errors import HealFailed, NotPublished, StorageError
 from experiments.ledger.location import Location, open_location
 from experiments.orchestration import services, steps
 from experiments.orchestration.environment import airflow_environment
-from experiments.orchestration.machine_lock import LOCK_FILE, hold_machine_lock
 from experiments.results import spark_job
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.published import keep_store, note_failure
-from infra.errors import MachineError, WaitTimeout
+from infra.errors import MachineError
 from infra.machine.files import sqlite_url
 from infra.machine.home import Home
 from infra.process.processes import ProcessIdentity
@@ -31,15 +30,6 @@ from infra.process.sessions import (
 )
 from infra.process.waiting import wait_until
 
-HOLDER = """
-import fcntl, sys
-lock = open(sys.argv[1], "w")
-fcntl.flock(lock, fcntl.LOCK_EX)
-lock.write("another-sweep")
-lock.flush()
-print("held", flush=True)
-sys.stdin.read()
-"""
 FORKING = """
 import signal, subprocess
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -173,38 +163,6 @@ def a_stored_sweep(world: FakeInfrastructure, store: Path) -> tuple[SweepFolder,
     location = open_location(store.as_uri())
     keep_store(sweep, location)
     return sweep, location.at(sweep.sweep_id)
-
-
-def test_a_run_that_waits_for_the_machine_lock_learns_its_holder(tmp_path: Path) -> None:
-    """The timeout's message names the holder too."""
-    holder = subprocess.Popen(
-        [sys.executable, "-c", HOLDER, str(tmp_path / LOCK_FILE)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    waited_for: list[str] = []
-    try:
-        assert holder.stdout
-        holder.stdout.readline()
-        with (
-            pytest.raises(WaitTimeout, match="another-sweep"),
-            hold_machine_lock(Home(tmp_path), "mine", waited_for.append, timeout_s=0.1),
-        ):
-            pytest.fail("two runs hold the lock")
-    finally:
-        holder.communicate("")
-    assert waited_for == ["another-sweep"]
-
-
-def test_the_machine_lock_is_reentrant(tmp_path: Path) -> None:
-    """An embedded run takes the lock once, for all of its steps."""
-    waited_for: list[str] = []
-    with (
-        hold_machine_lock(Home(tmp_path), "mine", waited_for.append),
-        hold_machine_lock(Home(tmp_path), "mine", waited_for.append),
-    ):
-        assert waited_for == []
 
 
 def test_airflow_writes_below_the_home_and_ignores_another_installations_settings(
