@@ -1,22 +1,38 @@
 """`ackbench clean`: remove what killed runs left behind; delete sweeps that are named.
 
-Sealed trials are deleted only with their sweep, and a sweep only by its id.
+Sealed trials are deleted only with their sweep, and a sweep only by its id. Everything is deleted
+under the claim of its sweep, or when no process locks it: docs/security.md has the whole table.
 """
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 import click
 
-from experiments.commands.sweep_claim import run_records
+from experiments.sweep.claim import (
+    RunRecord,
+    SweepClaim,
+    SweepInUse,
+    is_in_progress,
+    record_path,
+    runs,
+)
 from experiments.sweep.folder import PARTIAL, SweepFolder
 from experiments.sweep.lookup import list_sweeps, sweep_to_delete
-from infra.errors import InputError
+from infra.errors import InputError, WaitTimeout
 from infra.machine.home import Home
 from infra.process.processes import kill_and_wait
+from infra.process.waiting import wait_until
+
+_END_S: Final = 10.0
+"""How long a command may take to end after the process of its run was killed."""
+_STOPPED: Final = "ended by `ackbench clean --force`"
 
 
 def clean(home: Home, named: Sequence[str], *, force: bool) -> int:
@@ -25,7 +41,7 @@ def clean(home: Home, named: Sequence[str], *, force: bool) -> int:
     Args:
         home: the home to clean.
         named: ids of this home's sweeps to delete, sealed trials included.
-        force: also end runs whose command is alive, and the clusters that they hold.
+        force: also end runs of this machine that are in progress, and their clusters.
 
     Returns:
         The exit code.
@@ -33,45 +49,95 @@ def clean(home: Home, named: Sequence[str], *, force: bool) -> int:
     Raises:
         UnknownName: this home has no sweep of a named id.
         LedgerError: a named folder is not a valid sweep.
-        InputError: a named sweep still runs.
+        InputError: a named sweep still runs, or the folder is not a home.
     """
     doomed = [sweep_to_delete(home, name) for name in named]
-    done = [*_end_runs(home, force=force), *_remove_clusters(home, force=force)]
-    done += [*_remove_partial_trials(home), *_remove_sweeps(home, doomed), *_remove_copies(home)]
+    cleaning = _Cleaning(home, force)
+    done = [*cleaning.end_runs(), *cleaning.remove_clusters()]
+    done += [
+        *cleaning.remove_partial_trials(),
+        *_remove_sweeps(home, doomed),
+        *_remove_copies(home),
+    ]
     for line in done or ["nothing to clean"]:
         click.echo(line)
     return 0
 
 
-def _end_runs(home: Home, *, force: bool) -> Iterator[str]:
-    """Kill each run whose command is no longer alive; the run's children die with it."""
-    for path, record in run_records(home):
-        if record and record.is_watched() and not force:
-            run = f"the run of {record.sweep_id} (process {record.watcher_pid})"
-            yield f"kept: {run} is in progress"
-            continue
-        if record and record.runner and kill_and_wait(record.runner):
-            yield f"killed the run of {record.sweep_id} (process {record.runner_pid})"
-        path.unlink(missing_ok=True)
+@dataclass
+class _Cleaning:
+    """One call of `clean`: which runs it found in progress, and which have ended."""
+
+    home: Home
+    force: bool
+    running: set[str] = field(default_factory=set)
+    ended: set[str] = field(default_factory=set)
+
+    def end_runs(self) -> Iterator[str]:
+        """Kill what is left of each run that is not in progress, and remove its record."""
+        for sweep_id in runs(self.home):
+            sweep, record = SweepFolder(self.home.sweeps / sweep_id), None
+            try:
+                if sweep.root.is_dir():
+                    yield from self._end_left(sweep)
+            except SweepInUse as error:
+                record = error.record
+                if not (self.force and record and record.machine.is_own):
+                    self.running.add(sweep_id)
+                    yield f"kept: the run of {sweep_id} ({error.runner}) is in progress"
+                    continue
+                _end_run(sweep, record)
+                yield f"killed the run of {sweep_id} ({error.runner})"
+            self.ended.add(sweep_id)
+            record_path(self.home, sweep_id).unlink(missing_ok=True)
+
+    def _end_left(self, sweep: SweepFolder) -> Iterator[str]:
+        """Kill the child of a command that was killed; the kernel may not have done so yet."""
+        with SweepClaim(self.home, sweep) as claim:
+            left = claim.previous
+            if left and left.machine.is_own and left.runner and kill_and_wait(left.runner):
+                yield f"killed the run of {sweep.sweep_id} (process {left.runner.pid})"
+
+    def remove_clusters(self) -> Iterator[str]:
+        """Remove the clusters that no run uses."""
+        from infra.cluster import cleaning
+
+        report = cleaning.clean(
+            self.home.clusters, running=self.running, ended=self.ended, include_held=self.force
+        )
+        if report.killed:
+            pids = ", ".join(str(process.pid) for process in report.killed)
+            yield f"killed {len(report.killed)} processes of clusters: {pids}"
+        yield from (f"removed cluster {name}" for name in report.removed)
+        yield from (f"kept: cluster {name}: {why}" for name, why in report.kept.items())
+
+    def remove_partial_trials(self) -> Iterator[str]:
+        """Remove the partial trials of sweeps that nobody runs."""
+        for sweep in list_sweeps(self.home):
+            folders = sorted((sweep.root / "trials").glob(f"*{PARTIAL}"))
+            if folders and sweep.sweep_id not in self.running:
+                with suppress(SweepInUse), SweepClaim(self.home, sweep):  # started meanwhile: kept
+                    yield from _remove_partials(sweep, folders)
 
 
-def _remove_clusters(home: Home, *, force: bool) -> Iterator[str]:
-    from infra.cluster import cleaning
+def _end_run(sweep: SweepFolder, record: RunRecord) -> None:
+    """Kill a run, and wait until its command, which finds it ended, has released the claim."""
+    if record.dag_run is not None:
+        sweep.stop_reason.write_text(_STOPPED)  # the scheduler starts the next task all the same
+    if record.runner:
+        kill_and_wait(record.runner)
+        with suppress(WaitTimeout):
+            wait_until(
+                lambda: not is_in_progress(sweep, None),
+                awaiting=f"the end of process {record.watcher.pid}",
+                timeout_s=_END_S,
+            )
+    kill_and_wait(record.watcher)
 
-    report = cleaning.clean(home.clusters, include_held=force)
-    if report.killed:
-        pids = ", ".join(str(process.pid) for process in report.killed)
-        yield f"killed {len(report.killed)} processes of clusters: {pids}"
-    yield from (f"removed cluster {name}" for name in report.removed)
-    yield from (f"kept: cluster {name} is in use" for name in report.kept)
 
-
-def _remove_partial_trials(home: Home) -> Iterator[str]:
-    """Remove partial trials, unless a run or a cluster exists that may still be writing one."""
-    if _running(home) or _clusters(home):
-        return
-    for sweep in list_sweeps(home):
-        for folder in sorted((sweep.root / "trials").glob(f"*{PARTIAL}")):
+def _remove_partials(sweep: SweepFolder, folders: Collection[Path]) -> Iterator[str]:
+    for folder in folders:
+        if folder.is_dir() and not folder.is_symlink():
             shutil.rmtree(folder)
             trial_id = folder.name.removesuffix(PARTIAL)
             yield f"removed unfinished trial {trial_id} of {sweep.sweep_id}"
@@ -79,22 +145,21 @@ def _remove_partial_trials(home: Home) -> Iterator[str]:
 
 def _remove_sweeps(home: Home, doomed: Sequence[SweepFolder]) -> Iterator[str]:
     for sweep in doomed:
-        if sweep.sweep_id in _running(home):
-            raise InputError(f"sweep {sweep.sweep_id} is running: stop it first, or use --force")
-        shutil.rmtree(sweep.root)
+        try:
+            with SweepClaim(home, sweep):
+                shutil.rmtree(sweep.root)
+        except SweepInUse as error:
+            remedy = "stop it first, or use --force"
+            raise InputError(f"{error}: {remedy}") from error
         yield f"deleted sweep {sweep.sweep_id}"
 
 
 def _remove_copies(home: Home) -> Iterator[str]:
     """Remove the copies of published sweeps; the next command that reads one fetches it again."""
-    copies = [path.parent for path in sorted(home.published.glob("*/*/plan.json"))]
-    shutil.rmtree(home.published, ignore_errors=True)
-    yield from (f"removed the copy of published sweep {copy.name}" for copy in copies)
-
-
-def _running(home: Home) -> set[str]:
-    return {record.sweep_id for _, record in run_records(home) if record}
-
-
-def _clusters(home: Home) -> list[Path]:
-    return [folder for folder in home.clusters.glob("*") if folder.is_dir()]
+    for plan in sorted(home.published.glob("*/*/plan.json")):
+        copy = plan.parent
+        if not copy.is_symlink():
+            shutil.rmtree(copy)
+            with suppress(OSError):  # it has another copy
+                copy.parent.rmdir()
+            yield f"removed the copy of published sweep {copy.name}"

@@ -19,7 +19,6 @@ from experiments.commands.run_process import (
 )
 from experiments.commands.run_until import RepeatLimits, RepeatUntil
 from experiments.commands.show import gate_exit_code, print_results
-from experiments.commands.sweep_claim import SweepClaim
 from experiments.comparing.gate import NO_GATE, Gate
 from experiments.errors import StorageError
 from experiments.ledger.record import Scalar
@@ -27,6 +26,7 @@ from experiments.messages.phrases import format_count
 from experiments.planning.new_sweep import check_machine, new_sweep, prepare_kafka
 from experiments.planning.overrides import Overrides, parse_override
 from experiments.results.read import read_results
+from experiments.sweep.claim import SweepClaim
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.lookup import find_sweep
 from experiments.sweep.plan import Plan
@@ -74,7 +74,7 @@ def run_new(
         except StorageError:
             shutil.rmtree(sweep.root)
             raise
-    with SweepClaim(home, sweep.sweep_id) as claim:
+    with SweepClaim(home, sweep) as claim:
         return _run_and_show(home, sweep, claim, limits, gate)
 
 
@@ -106,7 +106,7 @@ def resume(
     plan = sweep.plan()
     if store:
         keep_store(sweep, open_store(store))
-    with SweepClaim(home, sweep.sweep_id) as claim:
+    with SweepClaim(home, sweep) as claim:
         check_machine(plan, home)
         prepare_kafka(plan, home, _say)
         return _run_and_show(home, sweep, claim, limits, gate)
@@ -234,9 +234,10 @@ def report_interrupt(home: Home, sweep: SweepFolder, outcome: RunOutcome) -> int
     Returns:
         The exit code that the signal asks for.
     """
+    from experiments.orchestration.clusters import cluster_folders
     from infra.cluster import cleaning
 
-    for cluster in home.clusters.glob(f"{sweep.sweep_id}.*"):
+    for cluster in cluster_folders(home, sweep.sweep_id):
         cleaning.remove_processes(cluster)
     planned = len(sweep.plan().trials)
     complete = planned - len(sweep.pending())

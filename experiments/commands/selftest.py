@@ -27,6 +27,7 @@ from experiments.sweep.folder import SweepFolder
 from experiments.sweep.lookup import find_sweep
 from infra.errors import HarnessError, InputError
 from infra.machine.home import Home
+from infra.machine.load_lock import hold_machine_lock_for_command
 
 MIN_UNDISTURBED_RECORDS: Final = 100 * RECORDS
 """What a trial needs for every plant to find records to damage."""
@@ -52,7 +53,11 @@ def selftest(home: Home, named: str | None, seed: int) -> int:
     trial = f"trial {ledger.record.trial_id} of {sweep.sweep_id}"
     click.echo(f"{trial}: {records:,} records, {usable:,} of them undisturbed")
     try:
-        with _signals_as_interrupts(), _folder(home) as folder:
+        with (
+            _signals_as_interrupts(),
+            hold_machine_lock_for_command(home, f"selftest {sweep.sweep_id}"),
+            _folder(home) as folder,
+        ):
             results = list(check(ledger, undisturbed, folder, home, seed))
     except KeyboardInterrupt:
         click.echo("ackbench: interrupted; the copies are removed", err=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 
 import click
 
@@ -16,9 +17,11 @@ from experiments.report.page import write_report
 from experiments.results.models import SweepResults
 from experiments.results.read import read_results
 from experiments.results.tables import console_for_results, print_cells, print_notes, print_text
+from experiments.sweep.claim import SweepClaim
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.published import open_sweep
 from infra.machine.home import Home
+from infra.machine.load_lock import hold_machine_lock_for_command
 
 
 def show(home: Home, named: str | None, *, as_json: bool) -> int:
@@ -65,16 +68,21 @@ def measure_again(home: Home, named: str, *, skip_unfit: bool = False) -> int:
         UnknownName: there is no such sweep.
         StorageError: it is a URI that cannot be read.
         LedgerError: a ledger is incomplete or of another version.
-        HarnessError: the measuring job failed.
+        SweepInUse: another process runs the sweep, and measures it itself.
+        HarnessError: the measuring job failed, or another load runs on this machine for too long.
     """
     from experiments.results.spark_job import measure, measure_location
 
     sweep = open_sweep(home, named)
-    if sweep.origin:
-        measure_location(sweep.origin.uri, home, sweep.sweep_id, skip_unfit=skip_unfit)
-        sweep = open_sweep(home, sweep.origin.uri)
-    else:
-        measure(sweep, home, skip_unfit=skip_unfit)
+    with ExitStack() as claims:
+        if not sweep.origin:
+            claims.enter_context(SweepClaim(home, sweep))
+        claims.enter_context(hold_machine_lock_for_command(home, f"measure {sweep.sweep_id}"))
+        if sweep.origin:
+            measure_location(sweep.origin.uri, home, sweep.sweep_id, skip_unfit=skip_unfit)
+            sweep = open_sweep(home, sweep.origin.uri)
+        else:
+            measure(sweep, home, skip_unfit=skip_unfit)
     print_results(sweep)
     return 0
 

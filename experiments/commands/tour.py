@@ -12,7 +12,6 @@ import click
 from rich.table import Table
 
 from experiments.commands.run import log_of, reason_of_failure, report_interrupt, run_dag
-from experiments.commands.sweep_claim import SweepClaim
 from experiments.lessons.finding import finding_of
 from experiments.lessons.tour import (
     QUICK_NOTE,
@@ -32,6 +31,7 @@ from experiments.report.drawing import set_matplotlib_cache
 from experiments.report.tour_page import write_tour_page
 from experiments.results.spark_job import measuring_service
 from experiments.results.tables import console_for_results
+from experiments.sweep.claim import SweepClaim
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.lookup import find_sweep
 from experiments.sweep.plan import Plan
@@ -151,7 +151,7 @@ def _run_stop(home: Home, folder: TourFolder, stop: TourStop) -> tuple[TourStop,
     _say(f"\nlesson {stop.lesson}, {stop.experiment}")
     visited = stop.model_copy(update={"sweep_id": sweep.sweep_id, "failed": None})
     folder.write(started.with_stop(visited))  # so that the same sweep is resumed after a kill -9
-    with SweepClaim(home, sweep.sweep_id) as claim:
+    with SweepClaim(home, sweep) as claim:
         outcome = run_dag(home, sweep, claim)
     if outcome.interrupted:
         return visited, report_interrupt(home, sweep, outcome)

@@ -45,7 +45,7 @@ def provision(home: Home, sweep_id: str, need: ClusterNeed, holder_grace_s: floa
     if need.external:
         return _external_cluster(home, sweep_id, need)
     destroy_all(home, sweep_id)
-    folders = _folders(home, sweep_id)
+    folders = cluster_folders(home, sweep_id)
     number = _number(folders[-1]) + 1 if folders else 1
     cluster = local.provision(
         home.clusters, home.cache, f"{sweep_id}.{number:03d}", need.spec(), holder_grace_s
@@ -73,7 +73,7 @@ def assign_cluster(home: Home, trial: TrialSpec, holder_grace_s: float) -> Assig
                 cluster=trial.cluster.external, made=False, why="it is an external cluster"
             ),
         )
-    folders = _folders(home, trial.sweep_id)
+    folders = cluster_folders(home, trial.sweep_id)
     if not folders:
         reusable: Cluster | str = FIRST_CLUSTER
     else:
@@ -95,7 +95,7 @@ def destroy_all(home: Home, sweep_id: str) -> None:
 
     Logs are kept until `ackbench clean`.
     """
-    for folder in _folders(home, sweep_id):
+    for folder in cluster_folders(home, sweep_id):
         # A process that was killed before it wrote the handle had started no broker.
         if (folder / HANDLE_FILE).is_file():
             local.destroy(folder)
@@ -150,7 +150,7 @@ def _reusable_cluster(folder: Path, trial: TrialSpec, holder_grace_s: float) -> 
     return cluster
 
 
-def _folders(home: Home, sweep_id: str) -> list[Path]:
+def cluster_folders(home: Home, sweep_id: str) -> list[Path]:
     """Return the folders of the sweep's clusters in the order of their numbers."""
     folders = [path for path in home.clusters.glob("*") if path.stem == sweep_id]
     return sorted((path for path in folders if path.suffix[1:].isdecimal()), key=_number)

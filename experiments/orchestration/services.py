@@ -25,6 +25,8 @@ from urllib.error import URLError
 from urllib.request import Request, urlopen
 
 from experiments.orchestration.environment import LOOPBACK, airflow_environment, ensure_database
+from experiments.sweep.claim import is_in_progress, record_path, runs, scheduler_variables
+from experiments.sweep.folder import SweepFolder
 from experiments.tracking import store as tracking
 from infra.cluster import cleaning
 from infra.errors import HarnessError, MachineError
@@ -174,6 +176,7 @@ def services_of(
         "AIRFLOW__API__PORT": str(airflow_port),
         "AIRFLOW__API__BASE_URL": airflow,
         "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{airflow}/execution/",
+        **scheduler_variables(),
     }
     program = str(_BIN / "airflow")
     return (
@@ -311,7 +314,7 @@ def _running(home: Home, services: Sequence[Service]) -> Iterator[_Processes]:
     processes: dict[str, subprocess.Popen[Any]] = {}
     leaders: list[ProcessIdentity] = []
     with ExitStack() as stack:
-        stack.callback(cleaning.clean, home.clusters)
+        stack.callback(_end_runs, home)
         stack.callback(lambda: [process.wait() for process in processes.values()])
         stack.callback(_end_in_order, leaders)
         guard = _guard(home)
@@ -323,6 +326,18 @@ def _running(home: Home, services: Sequence[Service]) -> Iterator[_Processes]:
             write_session_record(_record(home), leaders)
         yield processes
     _record(home).unlink(missing_ok=True)
+
+
+def _end_runs(home: Home) -> None:
+    """Remove the clusters of the runs whose tasks ended with the services, and their records."""
+    own, running, ended = ProcessIdentity.own(), set[str](), set[str]()
+    for sweep_id, record in runs(home).items():
+        if record and record.machine.is_own and record.scheduler == own:
+            ended.add(sweep_id)
+            record_path(home, sweep_id).unlink(missing_ok=True)
+        elif is_in_progress(SweepFolder(home.sweeps / sweep_id), record):
+            running.add(sweep_id)
+    cleaning.clean(home.clusters, running=running, ended=ended)
 
 
 def _end_in_order(leaders: Sequence[ProcessIdentity]) -> None:

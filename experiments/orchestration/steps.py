@@ -11,13 +11,14 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from experiments.errors import HealFailed, NotPublished, StorageError, TrialFailed, UnknownName
 from experiments.ledger.digests import with_digest
 from experiments.messages.phrases import one_line
+from experiments.sweep.claim import TaskClaim
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.plan import TrialSpec
 from infra.errors import AckbenchError, HarnessError, MachineError
@@ -32,7 +33,9 @@ if TYPE_CHECKING:
 EMBEDDED: Final = "ACKBENCH_EMBEDDED"
 """An environment variable: set if one process runs the whole DAG; else each task has its own."""
 TASK_START_GRACE_S: Final = 120.0
-"""How long a cluster outlives the task that used it last, so that the next task can start."""
+"""How long cluster and claim outlive the task that used them last, so that the next can start."""
+_DAG_RUN: Final = ("AIRFLOW_CTX_DAG_ID", "AIRFLOW_CTX_DAG_RUN_ID")
+"""Variables that Airflow sets in the process of a task."""
 RETRY_PUBLISHING_S: Final = 60.0
 """How long trials are not uploaded after a failed upload, whose retries take seconds to minutes."""
 _LOG: Final = logging.getLogger(__name__)
@@ -78,14 +81,16 @@ def plan_sweep(form: Mapping[str, Any]) -> str:
         home, request = Home.from_environment(), SweepRequest.of(form)
         if request.sweep_id:
             existing = sweep_of_id(home, request.sweep_id)
-            existing.stop_reason.unlink(missing_ok=True)
-            _publish(existing, published.publish_plan)
+            with _claim(existing):
+                existing.stop_reason.unlink(missing_ok=True)
+                _publish(existing, published.publish_plan)
             return existing.sweep_id
         store = published.store_of_environment()
         sweep = new_sweep(home, request.source(), request.overrides(), _LOG.info)
-        if store:
-            published.keep_store(sweep, store)
-            _publish(sweep, published.publish_plan)
+        with _claim(sweep):
+            if store:
+                published.keep_store(sweep, store)
+                _publish(sweep, published.publish_plan)
         return sweep.sweep_id
 
 
@@ -267,12 +272,17 @@ def track(sweep_id: str) -> None:
 
 
 def destroy(sweep_id: str) -> None:
-    """Destroy every cluster of the sweep, whichever process created it. Idempotent."""
+    """Destroy every cluster of the sweep, whichever process created it. Idempotent.
+
+    Raises:
+        SweepInUse: another command or DAG run uses them now.
+    """
     from experiments.orchestration import clusters
 
     sweep = _sweep(sweep_id)
-    sweep.report_activity("destroy", "destroying the cluster")
-    clusters.destroy_all(Home.from_environment(), sweep_id)
+    with _claim(sweep):
+        sweep.report_activity("destroy", "destroying the cluster")
+        clusters.destroy_all(Home.from_environment(), sweep_id)
 
 
 def verify(sweep_id: str) -> None:
@@ -290,7 +300,7 @@ def verify(sweep_id: str) -> None:
 
     sweep = _sweep(sweep_id)
     activity = "publishing the sweep" if sweep.store.is_file() else "checking for missing trials"
-    with _step("verify", sweep, activity):
+    with _step("verify", sweep, activity, is_last=True):
         not_published = _publish(sweep, published.publish_sweep, again=True)
         missing = {trial_id: _failure_reason(sweep, trial_id) for trial_id in sweep.pending()}
         manifest = read_manifest(sweep)
@@ -355,13 +365,43 @@ def _sweep(sweep_id: str) -> SweepFolder:
     return sweep
 
 
+def _claim(sweep: SweepFolder, *, is_last: bool = False) -> AbstractContextManager[object]:
+    """Return the claim of this task; in an embedded run, the command has it.
+
+    Args:
+        sweep: the sweep that the task runs.
+        is_last: no task of the DAG run follows.
+    """
+    if os.environ.get(EMBEDDED):
+        return nullcontext()
+    dag_run = "/".join(os.environ.get(name, "?") for name in _DAG_RUN)
+    grace_s = 0.0 if is_last else TASK_START_GRACE_S
+    return TaskClaim(Home.from_environment(), sweep, dag_run, grace_s)
+
+
 @contextmanager
 def _step(
-    name: str, sweep: SweepFolder | None = None, activity: str = "", trial_id: str | None = None
+    name: str,
+    sweep: SweepFolder | None = None,
+    activity: str = "",
+    trial_id: str | None = None,
+    *,
+    is_last: bool = False,
 ) -> Iterator[None]:
     """Run a step; record its activity and its failure. After an interrupt, refuse to start it."""
     if RUN_STATE.stopping:
         raise Interrupted(f"{name}: not started, because the run was interrupted")
+    with (
+        _claim(sweep, is_last=is_last) if sweep else nullcontext(),
+        _recorded(name, sweep, activity, trial_id),
+    ):
+        yield
+
+
+@contextmanager
+def _recorded(
+    name: str, sweep: SweepFolder | None, activity: str, trial_id: str | None
+) -> Iterator[None]:
     if sweep:
         sweep.report_activity(name, activity, trial_id)
     try:

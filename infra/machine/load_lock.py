@@ -16,9 +16,10 @@ import errno
 import logging
 import os
 import socket
+import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, Final, TypeVar
 
@@ -84,6 +85,15 @@ def hold_machine_lock(
         _held.add(name)
         held.callback(_held.discard, name)
         yield
+
+
+def hold_machine_lock_for_command(home: Home, holder: str) -> AbstractContextManager[None]:
+    """Hold the machine lock for a command, which says on standard error for whom it waits."""
+
+    def on_wait(current: str) -> None:
+        sys.stderr.write(f"waiting for the machine lock, held by {current}\n")
+
+    return hold_machine_lock(home, holder, on_wait, COMMAND_MAX_WAIT_S)
 
 
 def _acquire(

@@ -19,11 +19,11 @@ from support.builders.records import a_record, no_rows
 from support.command_line import ackbench
 
 from experiments.cli import OneLineErrors
-from experiments.commands.sweep_claim import SweepClaim
 from experiments.ledger.record import Scalar
 from experiments.ledger.seal import seal
 from experiments.planning.new_sweep import new_sweep
 from experiments.planning.overrides import Overrides
+from experiments.sweep.claim import SweepClaim
 from experiments.sweep.folder import SweepFolder
 from infra.machine.home import Home
 from infra.process.processes import ProcessIdentity
@@ -315,7 +315,7 @@ def test_clean_does_not_touch_a_run_whose_command_is_running(home: Home) -> None
     sweep = a_sweep(home)
     unfinished = sweep.partial(sweep.plan().trials[1].trial_id)
     unfinished.mkdir()
-    with SweepClaim(home, sweep.sweep_id) as claim:
+    with SweepClaim(home, sweep) as claim:
         claim.note_runner(ProcessIdentity.own())
         result = ackbench("clean")
 

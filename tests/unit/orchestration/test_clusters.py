@@ -143,7 +143,9 @@ def test_clusters_of_other_sweeps_are_not_those_of_the_sweep(home: Home) -> None
     """The names of their folders may begin alike, and an id is no pattern."""
     for name in ("a.001", "a.b.002", "a.external", "[a].003"):
         (home.clusters / name).mkdir(parents=True)
-    numbers = {sweep_id: clusters._folders(home, sweep_id) for sweep_id in ("a", "a.b", "[a]")}
+    numbers = {
+        sweep_id: clusters.cluster_folders(home, sweep_id) for sweep_id in ("a", "a.b", "[a]")
+    }
     assert {sweep_id: [path.name for path in paths] for sweep_id, paths in numbers.items()} == {
         "a": ["a.001"],
         "a.b": ["a.b.002"],

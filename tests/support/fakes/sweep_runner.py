@@ -1,0 +1,45 @@
+"""Runs a sweep, or measures it, without doing anything: `sweep_runner.py <kind> <sweep id>`.
+
+It prints `ready` once it holds what the real process holds, and ends at the end of its input.
+Kinds: `command` (`ackbench run`), `task` (a task of the DAG run `dag/one`), `measure`.
+"""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack
+from unittest import mock
+
+from experiments import cli
+from experiments.orchestration.steps import TASK_START_GRACE_S
+from experiments.sweep.claim import SweepClaim, TaskClaim
+from experiments.sweep.folder import SweepFolder
+from infra.machine.home import Home
+from infra.machine.load_lock import hold_machine_lock_for_command
+
+
+def wait(*_arguments: object) -> None:
+    """Wait until nobody writes to the standard input any more."""
+    print("ready", flush=True)  # noqa: T201 - the test reads it
+    sys.stdin.read()
+
+
+def main(kind: str, sweep_id: str) -> None:
+    """Hold what the process of this kind holds."""
+    home = Home.from_environment()
+    sweep = SweepFolder(home.sweeps / sweep_id)
+    if kind == "measure":
+        sys.argv = ["ackbench", "measure", sweep_id]
+        with mock.patch("experiments.results.spark_job.measure", wait):
+            cli.main()
+    with ExitStack() as held:
+        if kind == "task":
+            held.enter_context(TaskClaim(home, sweep, "dag/one", TASK_START_GRACE_S))
+        else:
+            held.enter_context(SweepClaim(home, sweep))
+        held.enter_context(hold_machine_lock_for_command(home, sweep_id))
+        wait()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
