@@ -27,6 +27,7 @@ from experiments.sweep.folder import PARTIAL, SweepFolder
 from experiments.sweep.lookup import list_sweeps, sweep_to_delete
 from infra.errors import InputError, WaitTimeout
 from infra.machine.home import Home
+from infra.machine.scratch import PREFIXES, remove_abandoned
 from infra.process.processes import kill_and_wait
 from infra.process.waiting import wait_until
 
@@ -54,11 +55,8 @@ def clean(home: Home, named: Sequence[str], *, force: bool) -> int:
     doomed = [sweep_to_delete(home, name) for name in named]
     cleaning = _Cleaning(home, force)
     done = [*cleaning.end_runs(), *cleaning.remove_clusters()]
-    done += [
-        *cleaning.remove_partial_trials(),
-        *_remove_sweeps(home, doomed),
-        *_remove_copies(home),
-    ]
+    done += [*cleaning.remove_partial_trials(), *_remove_sweeps(home, doomed)]
+    done += [*_remove_scratch_folders(home), *_remove_copies(home)]
     for line in done or ["nothing to clean"]:
         click.echo(line)
     return 0
@@ -152,6 +150,15 @@ def _remove_sweeps(home: Home, doomed: Sequence[SweepFolder]) -> Iterator[str]:
             remedy = "stop it first, or use --force"
             raise InputError(f"{error}: {remedy}") from error
         yield f"deleted sweep {sweep.sweep_id}"
+
+
+def _remove_scratch_folders(home: Home) -> Iterator[str]:
+    """Remove the folders in the cache whose owners were killed, with the clusters in them."""
+    from infra.cluster import cleaning
+
+    for prefix in PREFIXES:
+        for name in remove_abandoned(home.cache, prefix, cleaning.clean):
+            yield f"removed {name} from the cache"
 
 
 def _remove_copies(home: Home) -> Iterator[str]:

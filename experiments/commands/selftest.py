@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import signal
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Final
 
 import click
@@ -28,12 +24,11 @@ from experiments.sweep.lookup import find_sweep
 from infra.errors import HarnessError, InputError
 from infra.machine.home import Home
 from infra.machine.load_lock import hold_machine_lock_for_command
+from infra.machine.scratch import SELFTEST, scratch_folder
 
 MIN_UNDISTURBED_RECORDS: Final = 100 * RECORDS
 """What a trial needs for every plant to find records to damage."""
 INTERRUPTED: Final = 130
-_FOLDER: Final = ".selftest-"
-"""The name of the folder of copies starts with this, followed by the pid of its owner."""
 
 
 def selftest(home: Home, named: str | None, seed: int) -> int:
@@ -56,7 +51,7 @@ def selftest(home: Home, named: str | None, seed: int) -> int:
         with (
             _signals_as_interrupts(),
             hold_machine_lock_for_command(home, f"selftest {sweep.sweep_id}"),
-            _folder(home) as folder,
+            scratch_folder(home.cache, SELFTEST) as folder,
         ):
             results = list(check(ledger, undisturbed, folder, home, seed))
     except KeyboardInterrupt:
@@ -120,17 +115,6 @@ def _records(sweep: SweepFolder) -> Sequence[TrialRecord]:
         raise InputError(
             f"a trial below {sweep.root / 'trials'} cannot be read: {error}"
         ) from error
-
-
-@contextmanager
-def _folder(home: Home) -> Iterator[Path]:
-    """Yield a folder for the copies; remove it at the end, and before it those of killed runs."""
-    home.cache.mkdir(parents=True, exist_ok=True)
-    for left in home.cache.glob(f"{_FOLDER}*-*"):
-        if not Path("/proc", left.name.removeprefix(_FOLDER).split("-")[0]).exists():
-            shutil.rmtree(left, ignore_errors=True)
-    with tempfile.TemporaryDirectory(prefix=f"{_FOLDER}{os.getpid()}-", dir=home.cache) as folder:
-        yield Path(folder)
 
 
 @contextmanager

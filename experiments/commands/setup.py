@@ -9,6 +9,7 @@ import importlib
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from experiments.clients.librdkafka.code_cache import cache_folder
@@ -19,6 +20,7 @@ from infra.cluster.setup import ensure_kafka_ready
 from infra.errors import AckbenchError
 from infra.kafka.spec import ClusterSpec
 from infra.machine.home import Home
+from infra.machine.load_lock import hold_machine_lock_for_command
 
 COMPILED_MODULES: Final = (
     "experiments.clients.consumer.loop",
@@ -64,7 +66,8 @@ def make_ready(home: Home, say: Callable[[str], None]) -> bool:
         steps.append(text)
         say(text)
 
-    ensure_kafka_ready(home.cache, ClusterSpec(), announce)
+    load = partial(hold_machine_lock_for_command, home, "set-up")
+    ensure_kafka_ready(home.cache, ClusterSpec(), announce, load)
     ensure_compiled(announce)
     ensure_spark_ready(home, announce)
     if not database_of(home).is_file():

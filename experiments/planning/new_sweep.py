@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from experiments.clients.settings.security import connection_settings, register_security
 from experiments.errors import ExperimentError
@@ -26,6 +27,7 @@ from infra.kafka.jars import unverified_checksums
 from infra.kafka.spec import ClusterSpec
 from infra.machine.files import replace_file
 from infra.machine.home import Home
+from infra.machine.load_lock import hold_machine_lock_for_command
 from infra.machine.resources import require_resources, this_machine
 
 Notify = Callable[[str], None]
@@ -177,9 +179,10 @@ def prepare_kafka(planned: Plan, home: Home, notify: Notify) -> None:
     """
     default = (ClusterSpec.kafka_version, ClusterSpec.coordination)
     needs = {trial.cluster.model_dump_json(): trial.cluster for trial in planned.trials}
+    load = partial(hold_machine_lock_for_command, home, "set-up of Kafka")
     for need in needs.values():
         if not need.external and (need.kafka_version, need.coordination) != default:
-            ensure_kafka_ready(home.cache, need.spec(), notify)
+            ensure_kafka_ready(home.cache, need.spec(), notify, load)
 
 
 def _discard(_line: str) -> None:

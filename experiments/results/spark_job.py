@@ -7,12 +7,10 @@ settings. As variables they also reach the tasks of a DAG.
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import socket
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -25,12 +23,14 @@ from infra.errors import HarnessError, InputError, MachineError
 from infra.jvm.runtime import java_environment, spark_java_home
 from infra.jvm.startup_cache import StartupCache, quote_java_options, spark_startup_cache
 from infra.machine.home import REPOSITORY, Home
+from infra.machine.load_lock import hold_machine_lock_for_command
 from infra.machine.resources import (
     SPARK_OPEN_FILES,
     full_disk,
     require_resources,
     this_machine,
 )
+from infra.machine.scratch import SPARK, remove_abandoned, scratch_folder
 from infra.process.log_tail import last_lines, read_from
 from infra.process.processes import spawn_dying_with_parent
 
@@ -55,8 +55,6 @@ _UNFIT_REMEDY: Final = "restore it from a copy, or leave the trial out with --sk
 _LAST_LINES: Final = 15
 _END_S: Final = 20.0
 """How long the job and its JVM may take to exit after SIGINT, seconds."""
-_WORK: Final = ".spark-"
-"""Prefix of the name of the folder of Spark's own files; the pid of its owner follows."""
 
 
 def configure_spark(master: str | None, settings: Sequence[str]) -> None:
@@ -139,7 +137,7 @@ def measuring_service(home: Home) -> Iterator[None]:
     sweeps are measured by a job of their own again.
     """
     with ExitStack() as stack:
-        folder = stack.enter_context(_own_folder(home))
+        folder = stack.enter_context(scratch_folder(home.cache, SPARK))
         listener = _listening(folder)
         stack.enter_context(
             _job(
@@ -208,7 +206,7 @@ def ensure_spark_ready(home: Home, say: Callable[[str], None]) -> None:
     if cache.is_ready:
         return
     say("running the Spark job once, to train the start-up cache of its JVM")
-    with cache.training() as options:
+    with hold_machine_lock_for_command(home, "set-up of Spark"), cache.training() as options:
         _run("spark_jobs.rehearse", [], home, "setup/spark", options)
 
 
@@ -259,7 +257,8 @@ def _job(
     log = home.logs / f"{log_name}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     log_begin_bytes = log.stat().st_size if log.exists() else 0
-    with _own_folder(home) as work, log.open("ab") as output:
+    remove_abandoned(home.cache, SPARK)
+    with scratch_folder(home.cache, SPARK) as work, log.open("ab") as output:
         options = [
             f"--java-options={quote_java_options([*JAVA_OPTIONS, *cache_options])}",
             f"--log={log}",
@@ -300,24 +299,6 @@ def _end(job: subprocess.Popen[Any]) -> None:
             job.wait(_END_S)
     job.kill()  # no effect on one that has ended
     job.wait()
-
-
-@contextmanager
-def _own_folder(home: Home) -> Iterator[Path]:
-    """Yield a folder for files of a job, which is removed with it."""
-    with tempfile.TemporaryDirectory(
-        prefix=f"{_WORK}{os.getpid()}-", dir=_cleaned(home.cache), ignore_cleanup_errors=True
-    ) as folder:
-        yield Path(folder)
-
-
-def _cleaned(cache: Path) -> Path:
-    """Create the folder for Spark's own files, and remove from it those of killed runs."""
-    cache.mkdir(parents=True, exist_ok=True)
-    for folder in cache.glob(f"{_WORK}*-*"):
-        if not Path("/proc", folder.name.removeprefix(_WORK).split("-")[0]).exists():
-            shutil.rmtree(folder, ignore_errors=True)
-    return cache
 
 
 def _environment(home: Home, work: Path) -> dict[str, str]:

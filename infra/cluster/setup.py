@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -14,11 +13,17 @@ from infra.jvm.startup_cache import StartupCache
 from infra.kafka.commands import broker_startup_cache, launch_spec, zookeeper_startup_cache
 from infra.kafka.jars import has_cached_jars, kafka_jars
 from infra.kafka.spec import ClusterSpec, LaunchSpec
+from infra.machine.scratch import TRAINING, scratch_folder
 
 _STOP_TIMEOUT_S: Final = 60.0
 
 
-def ensure_kafka_ready(cache: Path, spec: ClusterSpec, announce: Callable[[str], None]) -> None:
+def ensure_kafka_ready(
+    cache: Path,
+    spec: ClusterSpec,
+    announce: Callable[[str], None],
+    load: Callable[[], AbstractContextManager[object]] = nullcontext,
+) -> None:
     """Make what is missing, or was made for another JVM, other jars or other flags.
 
     When nothing is missing this takes a few milliseconds.
@@ -27,6 +32,7 @@ def ensure_kafka_ready(cache: Path, spec: ClusterSpec, announce: Callable[[str],
         cache: the home's cache folder.
         spec: of the cluster; its version, metadata mode (KRaft, ZooKeeper) and features matter.
         announce: receives one line for the user before each step that takes long.
+        load: returns a context for the training of caches, which takes all cores.
 
     Raises:
         InputError: there is no such version.
@@ -41,7 +47,8 @@ def ensure_kafka_ready(cache: Path, spec: ClusterSpec, announce: Callable[[str],
     if any(not startup_cache.is_ready for startup_cache in _startup_caches(cache, spec)):
         mode = " with ZooKeeper" if spec.coordination == "zookeeper" else ""
         announce(f"making the JVM startup cache of Kafka {version}{mode} (once; about 10 seconds)")
-        _train(cache, spec, launch)
+        with load():
+            _train(cache, spec, launch)
 
 
 def with_options(launch: LaunchSpec, options: tuple[str, ...]) -> LaunchSpec:
@@ -74,7 +81,7 @@ def _train(cache: Path, spec: ClusterSpec, launch: LaunchSpec) -> None:
         zookeepers=min(1, spec.zookeepers),
     )
     with (
-        tempfile.TemporaryDirectory(prefix="training-", dir=cache) as clusters,
+        scratch_folder(cache, TRAINING) as clusters,
         ExitStack() as trainings,
     ):
         options = [
@@ -84,7 +91,7 @@ def _train(cache: Path, spec: ClusterSpec, launch: LaunchSpec) -> None:
         training = with_options(launch, options[0])
         if launch.zookeeper:
             training = replace(training, zookeeper=_with_options(launch.zookeeper, options[1]))
-        _run_once(Path(clusters), smallest, training)
+        _run_once(clusters, smallest, training)
 
 
 def _run_once(clusters: Path, spec: ClusterSpec, launch: LaunchSpec) -> None:

@@ -12,7 +12,6 @@ import hashlib
 import re
 import shutil
 import subprocess
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -22,6 +21,7 @@ from infra.jvm import runtime
 from infra.jvm.runtime import java_binary, java_environment
 from infra.kafka.versions import parse_version, uses_log4j2
 from infra.machine.files import exclusive_lock, move_into_place, replace_file
+from infra.machine.scratch import JARS, scratch_folder
 
 _IVY: Final = Path(__file__).with_name("ivy")
 _RESOLVE_TIMEOUT_S: Final = 900.0
@@ -116,8 +116,8 @@ def _parse_list(text: str) -> tuple[LockedJar, ...]:
 def _resolve(cache: Path, version: str) -> None:
     """Resolve into a temporary folder, verify or record the jars, and rename the folder."""
     target, recorded = jars_folder(cache, version), unverified_checksums(cache, version)
-    with tempfile.TemporaryDirectory(prefix=f".{version}-", dir=target.parent) as partial:
-        fetched = Path(partial, "jars")
+    with scratch_folder(cache, JARS) as partial:
+        fetched = partial / "jars"
         _run_ivy(cache, version, fetched)
         if recorded is None:
             _verify(fetched, locked_jars(version))

@@ -13,7 +13,6 @@ import hashlib
 import re
 import shutil
 import subprocess
-import tempfile
 import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -24,6 +23,7 @@ from infra.errors import HarnessError
 from infra.jvm.runtime import java_environment
 from infra.kafka.kraft import NodeAddress, node_properties, properties_text
 from infra.machine.files import exclusive_lock, move_into_place, sync
+from infra.machine.scratch import FORMATTING, scratch_folder
 
 META_PROPERTIES: Final = "meta.properties"
 """Holds the ids of the cluster, the node and the log folder."""
@@ -111,10 +111,8 @@ def replace_ids(meta: str, ids: dict[str, str]) -> str:
 
 def _format(target: Path, format_command: Sequence[str]) -> None:
     node = NodeAddress(1, 1, 2, 3)
-    with tempfile.TemporaryDirectory(prefix=".formatting-", dir=target.parent) as partial:
-        Path(partial, "server.properties").write_text(
-            properties_text(node_properties(node, [node]))
-        )
+    with scratch_folder(target.parent.parent, FORMATTING) as partial:
+        (partial / "server.properties").write_text(properties_text(node_properties(node, [node])))
         command = [*format_command, "--cluster-id", random_uuid(), "--config", "server.properties"]
         ran = subprocess.run(
             command,
@@ -131,4 +129,4 @@ def _format(target: Path, format_command: Sequence[str]) -> None:
                 f"{(ran.stdout + ran.stderr)[-2000:]}"
             )
         shutil.rmtree(target, ignore_errors=True)
-        move_into_place(Path(partial, "data"), target)
+        move_into_place(partial / "data", target)

@@ -26,6 +26,7 @@ from experiments.planning.overrides import Overrides
 from experiments.sweep.claim import SweepClaim
 from experiments.sweep.folder import SweepFolder
 from infra.machine.home import Home
+from infra.machine.scratch import SELFTEST, scratch_folder
 from infra.process.processes import ProcessIdentity
 
 Axes = dict[str, tuple[Scalar, ...]]
@@ -308,6 +309,20 @@ def test_clean_removes_unfinished_trials_and_keeps_sealed_ones(home: Home) -> No
     assert f"removed unfinished trial {unfinished}" in first.stdout
     assert (sweep.trial(sealed).is_dir(), sweep.partial(unfinished).exists()) == (True, False)
     assert second.stdout == "nothing to clean\n"
+
+
+def test_clean_removes_the_scratch_folders_of_killed_processes(home: Home) -> None:
+    """Of Spark, the self-test and set-up, with the cluster that trains a start-up cache."""
+    for name in (".spark-a", ".selftest-b", "training-c/smallest", ".formatting-d", ".jars-e"):
+        (home.cache / name).mkdir(parents=True)
+    with scratch_folder(home.cache, SELFTEST) as used:
+        cleaned = ackbench("clean").stdout
+        assert used.is_dir()
+    assert cleaned.splitlines() == [
+        f"removed {name} from the cache"
+        for name in (".formatting-d", ".jars-e", ".selftest-b", ".spark-a", "training-c")
+    ]
+    assert ackbench("clean").stdout == "nothing to clean\n"
 
 
 def test_clean_does_not_touch_a_run_whose_command_is_running(home: Home) -> None:

@@ -216,7 +216,7 @@ def test_resuming_fetches_missing_jars_first_and_prints_it(
     sweep.write_plan(plan.model_copy(update={"trials": (older,)}))
     monkeypatch.setattr(
         "experiments.planning.new_sweep.ensure_kafka_ready",
-        lambda _cache, spec, say: say(f"fetching Kafka {spec.kafka_version}"),
+        lambda _cache, spec, say, _load: say(f"fetching Kafka {spec.kafka_version}"),
     )
     monkeypatch.setattr(
         running, "run_dag", lambda *_: RunOutcome(code=0, interrupted=130, killed=False)

@@ -155,7 +155,7 @@ def test_kafka_versions_are_fetched_before_the_first_stop(
     """A missing version is reported at once, and only its own lesson is impossible."""
     fetched = []
 
-    def _fetch(_cache: Path, spec: ClusterSpec, _say: object) -> None:
+    def _fetch(_cache: Path, spec: ClusterSpec, *_others: object) -> None:
         fetched.append((spec.kafka_version, spec.coordination))
         if missing:
             raise InputError(missing)

@@ -1,0 +1,68 @@
+"""Scratch folders in the cache of a home: removed by their owner, or after it was killed.
+
+Its owner locks a file in the folder. So that nobody uses an unlocked folder is known without pids,
+which other containers reuse. A lock of the cache makes creating and locking one step.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from infra.machine.files import exclusive_lock, is_locked, try_lock
+
+FORMATTING: Final = ".formatting-"
+JARS: Final = ".jars-"
+SELFTEST: Final = ".selftest-"
+SPARK: Final = ".spark-"
+TRAINING: Final = "training-"
+PREFIXES: Final = (FORMATTING, JARS, SELFTEST, SPARK, TRAINING)
+"""How the names of scratch folders begin, by their purpose."""
+OWNER_FILE: Final = ".owner"
+
+
+@contextmanager
+def scratch_folder(cache: Path, prefix: str) -> Iterator[Path]:
+    """Yield a new folder in the cache, which is removed with the context.
+
+    Args:
+        cache: the home's cache folder; it is created if it does not exist.
+        prefix: one of `PREFIXES`.
+    """
+    with exclusive_lock(cache / "scratch"):
+        folder = Path(tempfile.mkdtemp(prefix=prefix, dir=cache))
+        owner = try_lock(folder / OWNER_FILE)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        if owner:
+            owner.close()
+
+
+def remove_abandoned(
+    cache: Path, prefix: str, prepare: Callable[[Path], object] | None = None
+) -> tuple[str, ...]:
+    """Remove the scratch folders whose owners have ended; return their names.
+
+    Args:
+        cache: the home's cache folder.
+        prefix: one of `PREFIXES`.
+        prepare: called with each folder before it is removed.
+    """
+    if not cache.is_dir():
+        return ()
+    removed: list[str] = []
+    with exclusive_lock(cache / "scratch"):
+        for folder in sorted(cache.glob(f"{prefix}*")):
+            if folder.is_symlink() or not folder.is_dir() or is_locked(folder / OWNER_FILE):
+                continue
+            if prepare:
+                prepare(folder)
+            shutil.rmtree(folder, ignore_errors=True)  # its owner may be removing it
+            removed.append(folder.name)
+    return tuple(removed)
