@@ -15,7 +15,7 @@ import click
 
 from experiments.messages.phrases import fit_line, shorten
 from infra.errors import AckbenchError, HarnessError, MachineError
-from infra.machine.home import Home
+from infra.machine.home import Home, keep_files_private
 from infra.machine.paths import machine_error_of
 
 INTERRUPTED: Final = 130
@@ -599,6 +599,7 @@ def env() -> int:
 
 def main() -> None:
     """Run the command with this process's arguments."""
+    keep_files_private()
     cli(prog_name=Path(sys.argv[0]).name)
 
 

@@ -19,7 +19,7 @@ from experiments.tracking.store import ensure_store
 from infra.cluster.setup import ensure_kafka_ready
 from infra.errors import AckbenchError
 from infra.kafka.spec import ClusterSpec
-from infra.machine.home import Home
+from infra.machine.home import Home, keep_files_private
 from infra.machine.load_lock import hold_machine_lock_for_command
 
 COMPILED_MODULES: Final = (
@@ -33,6 +33,7 @@ _COMPILED: Final = "compiled"
 
 def main() -> int:
     """Make what is missing and print the time it took; return the exit code."""
+    keep_files_private()
     home = Home.from_environment()
     try:
         home.ensure_writable()

@@ -28,7 +28,7 @@ from experiments.orchestration.environment import (
 )
 from experiments.sweep.folder import SweepFolder
 from infra.errors import AckbenchError
-from infra.machine.home import Home
+from infra.machine.home import Home, keep_files_private
 from infra.machine.load_lock import COMMAND_MAX_WAIT_S, hold_machine_lock
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ def main(arguments: list[str]) -> int:
     """Run the sweep whose id is the only argument; return the exit code."""
     if len(arguments) != 1:
         sys.exit("usage: python -m experiments.orchestration.embedded <sweep_id>")
+    keep_files_private()
     home = Home.from_environment()
     sweep = SweepFolder(home.sweeps / arguments[0])
     try:

@@ -20,7 +20,7 @@ from typing import Final
 from infra.errors import HarnessError
 from infra.machine.databases import copy_database, create_database, is_complete, move_aside
 from infra.machine.files import exclusive_lock, replace_file, sqlite_url
-from infra.machine.home import REPOSITORY, Home
+from infra.machine.home import REPOSITORY, Home, keep_files_private
 
 DAGS_FOLDER: Final = REPOSITORY / "dags"
 LOOPBACK: Final = "127.0.0.1"
@@ -210,6 +210,9 @@ def _airflow_settings(home: Home, database: Path) -> dict[str, str]:
                 home.logs / "airflow" / "dag_processor"
             ),
             "COLORED_CONSOLE_LOG": "False",
+            # Airflow sets these bits itself, whatever the umask.
+            "FILE_TASK_HANDLER_NEW_FOLDER_PERMISSIONS": "0o700",
+            "FILE_TASK_HANDLER_NEW_FILE_PERMISSIONS": "0o600",
         },
         "SCHEDULER": {
             "SCHEDULER_IDLE_SLEEP_TIME": "0.1",
@@ -228,6 +231,7 @@ def _airflow_settings(home: Home, database: Path) -> dict[str, str]:
 
 def main() -> None:
     """Create the home's database."""
+    keep_files_private()
     ensure_database(Home.from_environment())
 
 

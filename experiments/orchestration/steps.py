@@ -23,7 +23,7 @@ from experiments.sweep.folder import SweepFolder
 from experiments.sweep.plan import TrialSpec
 from infra.errors import AckbenchError, HarnessError, MachineError
 from infra.machine.files import replace_file
-from infra.machine.home import Home
+from infra.machine.home import Home, keep_files_private
 from infra.machine.load_lock import COMMAND_MAX_WAIT_S, MAX_WAIT_S, hold_machine_lock
 from infra.machine.resources import failure_reason, full_disk
 
@@ -389,6 +389,7 @@ def _step(
     is_last: bool = False,
 ) -> Iterator[None]:
     """Run a step; record its activity and its failure. After an interrupt, refuse to start it."""
+    keep_files_private()  # a worker of another Airflow has its own umask
     if RUN_STATE.stopping:
         raise Interrupted(f"{name}: not started, because the run was interrupted")
     with (

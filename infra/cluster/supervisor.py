@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -42,6 +41,7 @@ from infra.kafka.secrets import provide_references
 from infra.kafka.spec import DiskKind, NodeStatus
 from infra.kafka.storage import copy_formatted
 from infra.kafka.zookeeper import MYID_FILE, PROPERTIES_FILE, zookeeper_properties
+from infra.machine.home import keep_files_private
 from infra.network import network_for
 from infra.network.impairment import ImpairmentCounts
 from infra.process.processes import ProcessIdentity
@@ -360,7 +360,7 @@ def main() -> None:
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stdout
     )
-    os.umask(0o077)
+    keep_files_private()
     try:
         asyncio.run(_run(Path(sys.argv[1])))
     except AckbenchError as error:

@@ -149,4 +149,4 @@ def _encode_text(text: str) -> bytes:
 
 def _write_program(path: Path, script: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    replace_file(path, script, mode=0o755)
+    replace_file(path, script, mode=0o700)

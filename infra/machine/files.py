@@ -26,7 +26,7 @@ def replace_file(
     Args:
         path: the file; its folder must exist.
         content: text is encoded as UTF-8.
-        mode: permission bits, for example 0o755; by default those of any new file.
+        mode: permission bits, for example 0o700; by default those of any new file.
         durable: wait until the new content is on disk, so that a power failure leaves the old or
             the new content too. False for files that describe running processes: they mean nothing
             after a power failure, and fsync(2) would wait for what brokers write meanwhile.

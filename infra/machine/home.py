@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+import pwd
 import stat
+import sys
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -27,6 +31,10 @@ _FOLDERS: Final = (
     "runs",
 )
 _REMEDY: Final = "set ACKBENCH_HOME to a writable folder"
+PRIVATE_FOLDER: Final = 0o700
+"""Permission bits of every folder in the home."""
+_CONTENT: Final = {*_FOLDERS, "machine.lock", "up.json", "up.lock"}
+"""Names in a home; a folder that has content and none of these is not one."""
 
 
 @dataclass(frozen=True)
@@ -116,17 +124,31 @@ class Home:
         self._require_access(os.R_OK | os.X_OK, "cannot be read")
 
     def ensure_writable(self) -> None:
-        """Create the home folder where it is missing, and check that it can be written.
+        """Create the home where it is missing, and check that it is private and can be written.
+
+        A home that others may enter was made by an earlier version, or its mode was changed: it
+        and all in it become the owner's alone.
 
         Raises:
-            MachineError: it cannot be created or written.
+            MachineError: it cannot be created or written, is another user's, or is a folder with
+                other content.
         """
         try:
-            self.root.mkdir(parents=True, exist_ok=True)
+            self.root.mkdir(parents=True, exist_ok=True, mode=PRIVATE_FOLDER)
+            status, names = self.root.stat(), {path.name for path in self.root.iterdir()}
         except OSError as error:
             raise MachineError(
                 f"cannot create the home folder {self.root} ({error.strerror}): {_REMEDY}"
             ) from error
+        if names and not names & _CONTENT:
+            raise MachineError(
+                f"{self.root} is not a home of ackbench, as it has other content "
+                f"({min(names)}): set ACKBENCH_HOME to a new or empty folder"
+            )
+        if status.st_uid != os.geteuid():
+            _report_owner(self.root, status.st_uid)
+        elif stat.S_IMODE(status.st_mode) != PRIVATE_FOLDER:
+            _make_private(self.root)
         self._require_access(os.R_OK | os.W_OK | os.X_OK, "is not writable")
 
     def _require_access(self, mode: int, refusal: str) -> None:
@@ -140,3 +162,51 @@ class Home:
                 raise MachineError(f"{folder} is no folder: move it away, or {_REMEDY}")
             if folder.exists() and not os.access(folder, mode):
                 raise MachineError(f"the home folder {folder} {refusal}: {_REMEDY}")
+
+
+def keep_files_private() -> None:
+    """Let what this process and its children create be the owner's alone, whatever the umask.
+
+    Each program of ackbench calls this first. A umask is inherited, also by JVMs.
+    """
+    os.umask(~PRIVATE_FOLDER & 0o777)
+
+
+@cache
+def _report_owner(root: Path, owner: int) -> None:
+    """Refuse the home of another user, who controls what is run from it; warn root, once.
+
+    Raises:
+        MachineError: this process is not root's.
+    """
+    text = (
+        f"the home folder {root} belongs to {_user_name(owner)}, not to {_user_name(os.geteuid())}"
+    )
+    remedy = "set ACKBENCH_HOME to a folder of your own"
+    if os.geteuid() != 0:
+        raise MachineError(f"{text}: {remedy}")
+    sys.stderr.write(f"warning: {text}, who can change what is run from it: {remedy}\n")
+
+
+def _user_name(user_id: int) -> str:
+    try:
+        return pwd.getpwuid(user_id).pw_name
+    except KeyError:
+        return f"user {user_id}"
+
+
+def _make_private(root: Path) -> None:
+    """Remove the permissions of all others from a folder, which comes first, and all in it.
+
+    Links are not followed. What another process removes meanwhile is skipped.
+    """
+    folders = [root]
+    while folders:
+        folder = folders.pop()
+        with suppress(OSError):
+            folder.chmod(PRIVATE_FOLDER)
+            for entry in os.scandir(folder):
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(Path(entry.path))
+                elif not entry.is_symlink():
+                    Path(entry.path).chmod(entry.stat().st_mode & 0o700 | 0o600)

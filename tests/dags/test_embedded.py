@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.modes import accessible_to_others
 
 from experiments.orchestration.environment import embedded_database
 from infra.machine.home import Home
@@ -17,12 +18,13 @@ from infra.process.waiting import wait_until
 FAKE_RUN = Path(__file__).parents[1] / "support" / "fakes" / "embedded_run.py"
 
 
-def start(home: Path, mode: str) -> subprocess.Popen[str]:
+def start(home: Path, mode: str, umask: int = 0o022) -> subprocess.Popen[str]:
     """Start a run of three trials."""
     environment = {**os.environ, "ACKBENCH_HOME": str(home)}
     return subprocess.Popen(
         [sys.executable, str(FAKE_RUN), mode],
         env=environment,
+        umask=umask,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -49,6 +51,16 @@ def test_a_successful_run_exits_with_0_and_leaves_no_database(home: Path) -> Non
     run.communicate(timeout=120)
     assert run.returncode == 0
     assert not (home / "airflow" / "embedded").exists()
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o777])
+def test_what_airflow_writes_is_private_whatever_the_umask(home: Path, umask: int) -> None:
+    """It sets the permissions of the folders and files of its logs itself."""
+    run = start(home, "completes", umask)
+    output, _ = run.communicate(timeout=120)
+    assert run.returncode == 0, output
+    assert list((home / "logs" / "airflow").iterdir())
+    assert accessible_to_others(home) == {}
 
 
 def test_a_failed_run_exits_with_1_and_prints_the_first_failure_last(home: Path) -> None:

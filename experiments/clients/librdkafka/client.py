@@ -108,7 +108,7 @@ class Client:
         prepare: Callable[[int], None] | None = None,
     ) -> None:
         self._clock_anchor_ns = anchor_ns() if clock_anchor_ns is None else clock_anchor_ns
-        self._log_fd = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644) if log else None
+        self._log_fd = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600) if log else None
         self._kept_callbacks: list[Any] = []
         """C holds their addresses, so Python must not free them."""
         self._topic_handles: dict[str, int] = {}

@@ -62,7 +62,7 @@ class ClientProcess:
         self._errors, self._received, self._exited = errors, b"", False
         stdin, self._input = os.pipe()
         self._output, stdout = os.pipe()
-        stderr = os.open(errors, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        stderr = os.open(errors, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         stdio = (stdin, stdout, stderr)
         try:
             self.pid, self._pidfd = spawn(request, stdio)
