@@ -22,6 +22,7 @@ from pathlib import Path
 
 from infra.errors import HarnessError
 from infra.machine.files import replace_file
+from infra.machine.identity import MachineIdentity
 from infra.process.processes import ProcessIdentity, open_pidfd, read_stat, send_signal
 from infra.process.waiting import wait_until
 
@@ -70,15 +71,26 @@ def end_sessions(
 
 
 def write_session_record(record: Path, leaders: Iterable[ProcessIdentity]) -> None:
-    """Store the leaders of the sessions that must be ended."""
-    replace_file(record, json.dumps([asdict(leader) for leader in leaders]), durable=False)
+    """Store the leaders of the sessions that must be ended, and where they run."""
+    content = {
+        "machine": asdict(MachineIdentity.own()),
+        "leaders": [asdict(leader) for leader in leaders],
+    }
+    replace_file(record, json.dumps(content), durable=False)
 
 
 def read_session_record(record: Path) -> tuple[ProcessIdentity, ...]:
-    """Return the leaders in a record; none when there is no record."""
+    """Return the leaders in a record that run here.
+
+    There are none without a record, and none in that of another container or from before a restart:
+    their session ids may be those of other sessions here.
+    """
     try:
-        return tuple(ProcessIdentity(**leader) for leader in json.loads(record.read_text()))
-    except FileNotFoundError:
+        content = json.loads(record.read_text())
+        if not MachineIdentity(**content["machine"]).is_own:
+            return ()
+        return tuple(ProcessIdentity(**leader) for leader in content["leaders"])
+    except (FileNotFoundError, TypeError):  # `TypeError`: of an earlier version
         return ()
 
 

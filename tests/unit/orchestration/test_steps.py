@@ -21,6 +21,7 @@ from experiments.sweep.published import keep_store, note_failure
 from infra.errors import MachineError
 from infra.machine.files import sqlite_url
 from infra.machine.home import Home
+from infra.machine.identity import MachineIdentity
 from infra.process.processes import ProcessIdentity
 from infra.process.sessions import (
     end_sessions,
@@ -220,6 +221,18 @@ def test_ending_a_session_kills_processes_that_ignore_sigterm() -> None:
     leader.communicate()
     assert not fork.is_alive()
     assert session_members(identity) == ()
+
+
+def test_sessions_of_another_container_or_before_a_restart_are_not_ended(tmp_path: Path) -> None:
+    """Session ids are pids, and these are other sessions here."""
+    own, record = ProcessIdentity.own(), tmp_path / "up.json"
+    write_session_record(record, [own])
+    assert read_session_record(record) == (own,)
+    written = record.read_text()
+    for key in ("boot_id", "pid_namespace"):
+        here = getattr(MachineIdentity.own(), key)
+        record.write_text(written.replace(here, "other"))
+        assert read_session_record(record) == ()
 
 
 def test_the_guard_ends_the_sessions_of_a_killed_process(tmp_path: Path) -> None:
