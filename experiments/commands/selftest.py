@@ -24,8 +24,8 @@ from experiments.sweep.folder import SweepFolder
 from experiments.sweep.lookup import find_sweep
 from infra.errors import HarnessError, InputError
 from infra.machine.home import Home
-from infra.machine.load_lock import hold_machine_lock_for_command
 from infra.machine.scratch import SELFTEST, scratch_folder
+from infra.process.load_lock import hold_machine_lock_for_command
 
 MIN_UNDISTURBED_RECORDS: Final = 100 * RECORDS
 """What a trial needs for every plant to find records to damage."""

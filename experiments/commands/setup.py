@@ -20,7 +20,7 @@ from infra.cluster.setup import ensure_kafka_ready
 from infra.errors import AckbenchError
 from infra.kafka.spec import ClusterSpec
 from infra.machine.home import Home, keep_files_private
-from infra.machine.load_lock import hold_machine_lock_for_command
+from infra.process.load_lock import hold_machine_lock_for_command
 
 COMPILED_MODULES: Final = (
     "experiments.clients.consumer.loop",

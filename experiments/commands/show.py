@@ -21,7 +21,7 @@ from experiments.sweep.claim import SweepClaim
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.published import open_sweep
 from infra.machine.home import Home
-from infra.machine.load_lock import hold_machine_lock_for_command
+from infra.process.load_lock import hold_machine_lock_for_command
 
 
 def show(home: Home, named: str | None, *, as_json: bool) -> int:

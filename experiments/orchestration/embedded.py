@@ -29,7 +29,7 @@ from experiments.orchestration.environment import (
 from experiments.sweep.folder import SweepFolder
 from infra.errors import AckbenchError
 from infra.machine.home import Home, keep_files_private
-from infra.machine.load_lock import COMMAND_MAX_WAIT_S, hold_machine_lock
+from infra.process.load_lock import COMMAND_MAX_WAIT_S, hold_machine_lock
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.dag import DAG

@@ -105,7 +105,7 @@ def embedded_database(home: Home) -> Iterator[Path]:
 
     It is not the scheduler's database: a scheduler would find a killed run there as running and
     resume it. The database of a killed embedded run is deleted first, so hold the machine lock
-    (`infra.machine.load_lock`): no other embedded run of this home may be running.
+    (`infra.process.load_lock`): no other embedded run of this home may be running.
 
     Raises:
         HarnessError: Airflow could not create it.

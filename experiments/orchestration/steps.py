@@ -24,8 +24,8 @@ from experiments.sweep.plan import TrialSpec
 from infra.errors import AckbenchError, HarnessError, MachineError
 from infra.machine.files import replace_file
 from infra.machine.home import Home, keep_files_private
-from infra.machine.load_lock import COMMAND_MAX_WAIT_S, MAX_WAIT_S, hold_machine_lock
 from infra.machine.resources import failure_reason, full_disk
+from infra.process.load_lock import COMMAND_MAX_WAIT_S, MAX_WAIT_S, hold_machine_lock
 
 if TYPE_CHECKING:
     from experiments.ledger.location import Location

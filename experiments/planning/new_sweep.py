@@ -27,8 +27,8 @@ from infra.kafka.jars import unverified_checksums
 from infra.kafka.spec import ClusterSpec
 from infra.machine.files import replace_file
 from infra.machine.home import Home
-from infra.machine.load_lock import hold_machine_lock_for_command
 from infra.machine.resources import require_resources, this_machine
+from infra.process.load_lock import hold_machine_lock_for_command
 
 Notify = Callable[[str], None]
 """Shows the user one line: about something that takes long, or that the sweep cannot show."""

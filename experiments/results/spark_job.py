@@ -23,7 +23,6 @@ from infra.errors import HarnessError, InputError, MachineError
 from infra.jvm.runtime import java_environment, spark_java_home
 from infra.jvm.startup_cache import StartupCache, quote_java_options, spark_startup_cache
 from infra.machine.home import REPOSITORY, Home
-from infra.machine.load_lock import hold_machine_lock_for_command
 from infra.machine.resources import (
     SPARK_OPEN_FILES,
     full_disk,
@@ -31,6 +30,7 @@ from infra.machine.resources import (
     this_machine,
 )
 from infra.machine.scratch import SPARK, remove_abandoned, scratch_folder
+from infra.process.load_lock import hold_machine_lock_for_command
 from infra.process.log_tail import last_lines, read_from
 from infra.process.processes import spawn_dying_with_parent
 

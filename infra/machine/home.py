@@ -33,6 +33,7 @@ _FOLDERS: Final = (
 _REMEDY: Final = "set ACKBENCH_HOME to a writable folder"
 PRIVATE_FOLDER: Final = 0o700
 """Permission bits of every folder in the home."""
+_OTHERS: Final = 0o077
 _CONTENT: Final = {*_FOLDERS, "machine.lock", "up.json", "up.lock"}
 """Names in a home; a folder that has content and none of these is not one."""
 
@@ -147,7 +148,7 @@ class Home:
             )
         if status.st_uid != os.geteuid():
             _report_owner(self.root, status.st_uid)
-        elif stat.S_IMODE(status.st_mode) != PRIVATE_FOLDER:
+        elif status.st_mode & _OTHERS:
             _make_private(self.root)
         self._require_access(os.R_OK | os.W_OK | os.X_OK, "is not writable")
 
@@ -169,7 +170,7 @@ def keep_files_private() -> None:
 
     Each program of ackbench calls this first. A umask is inherited, also by JVMs.
     """
-    os.umask(~PRIVATE_FOLDER & 0o777)
+    os.umask(_OTHERS)
 
 
 @cache
@@ -204,9 +205,9 @@ def _make_private(root: Path) -> None:
     while folders:
         folder = folders.pop()
         with suppress(OSError):
-            folder.chmod(PRIVATE_FOLDER)
+            folder.chmod(folder.stat().st_mode & PRIVATE_FOLDER)
             for entry in os.scandir(folder):
                 if entry.is_dir(follow_symlinks=False):
                     folders.append(Path(entry.path))
                 elif not entry.is_symlink():
-                    Path(entry.path).chmod(entry.stat().st_mode & 0o700 | 0o600)
+                    Path(entry.path).chmod(entry.stat().st_mode & PRIVATE_FOLDER)

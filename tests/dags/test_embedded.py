@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from support.modes import accessible_to_others
 
-from experiments.orchestration.environment import embedded_database
+from experiments.orchestration.environment import airflow_environment, embedded_database
 from infra.machine.home import Home
 from infra.process.waiting import wait_until
 
@@ -55,12 +55,23 @@ def test_a_successful_run_exits_with_0_and_leaves_no_database(home: Path) -> Non
 
 @pytest.mark.parametrize("umask", [0o000, 0o777])
 def test_what_airflow_writes_is_private_whatever_the_umask(home: Path, umask: int) -> None:
-    """It sets the permissions of the folders and files of its logs itself."""
+    """All that its processes write; what is there already becomes private."""
+    home.chmod(0o755)
     run = start(home, "completes", umask)
     output, _ = run.communicate(timeout=120)
     assert run.returncode == 0, output
-    assert list((home / "logs" / "airflow").iterdir())
     assert accessible_to_others(home) == {}
+
+
+def test_the_logs_of_a_schedulers_tasks_are_private(tmp_path: Path) -> None:
+    """Airflow sets the permissions of these folders and files itself, whatever the umask."""
+    home = Home(tmp_path / "home")
+    program = "from airflow.sdk.log import init_log_file; init_log_file('dag/run/task/1.log')"
+    subprocess.run(
+        [sys.executable, "-c", program], env=airflow_environment(home), umask=0o077, check=True
+    )
+    assert list(home.logs.rglob("1.log"))
+    assert accessible_to_others(home.root) == {}
 
 
 def test_a_failed_run_exits_with_1_and_prints_the_first_failure_last(home: Path) -> None:

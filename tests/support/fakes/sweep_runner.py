@@ -15,7 +15,7 @@ from experiments.orchestration.steps import TASK_START_GRACE_S
 from experiments.sweep.claim import SweepClaim, TaskClaim
 from experiments.sweep.folder import SweepFolder
 from infra.machine.home import Home
-from infra.machine.load_lock import hold_machine_lock_for_command
+from infra.process.load_lock import hold_machine_lock_for_command
 
 
 def wait(*_arguments: object) -> None:

@@ -27,8 +27,8 @@ from experiments.sweep.claim import (
     record_path,
 )
 from experiments.sweep.folder import SweepFolder
-from infra.machine import load_lock
 from infra.machine.home import Home
+from infra.process import load_lock
 from infra.process.processes import ProcessIdentity
 
 RUNNER = Path(__file__).parents[2] / "support" / "fakes" / "sweep_runner.py"
