@@ -6,6 +6,7 @@ under the claim of its sweep, or when no process locks it: docs/security.md has 
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
@@ -33,6 +34,8 @@ from infra.process.waiting import wait_until
 
 _END_S: Final = 10.0
 """How long a command may take to end after the process of its run was killed."""
+_DIGEST: Final = re.compile("[0-9a-f]{16}")
+"""The name of a folder of copies: the digest of a URI."""
 _STOPPED: Final = "ended by `ackbench clean --force`"
 
 
@@ -163,10 +166,8 @@ def _remove_scratch_folders(home: Home) -> Iterator[str]:
 
 def _remove_copies(home: Home) -> Iterator[str]:
     """Remove the copies of published sweeps; the next command that reads one fetches it again."""
-    for plan in sorted(home.published.glob("*/*/plan.json")):
-        copy = plan.parent
-        if not copy.is_symlink():
-            shutil.rmtree(copy)
-            with suppress(OSError):  # it has another copy
-                copy.parent.rmdir()
-            yield f"removed the copy of published sweep {copy.name}"
+    for folder in sorted(home.published.glob("*")):
+        if _DIGEST.fullmatch(folder.name) and not folder.is_symlink():
+            copies = sorted(plan.parent.name for plan in folder.glob("*/plan.json"))
+            shutil.rmtree(folder)
+            yield from (f"removed the copy of published sweep {name}" for name in copies)

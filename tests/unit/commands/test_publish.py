@@ -82,11 +82,12 @@ def test_the_report_of_a_published_sweep_is_written_on_this_machine(
 def test_clean_removes_the_copies_of_published_sweeps(
     home: Home, sweep: SweepFolder, uri: str
 ) -> None:
-    """They are fetched again when they are needed."""
+    """They are fetched again when they are needed; other folders are kept."""
     ackbench("show", uri)
+    (home.published / "thesis").mkdir()
     cleaned = ackbench("clean")
     assert cleaned.stdout == f"removed the copy of published sweep {sweep.sweep_id}\n"
-    assert not home.published.exists()
+    assert [path.name for path in home.published.iterdir()] == ["thesis"]
     assert ackbench("clean").stdout == "nothing to clean\n"
 
 
