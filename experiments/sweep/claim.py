@@ -114,7 +114,7 @@ class SweepClaim:
         """Take the claim and write the record."""
         self._lock = self._acquire()
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(self._path, self._record.model_dump_json())
+        replace_file(self._path, self._record.model_dump_json(), durable=False)
         return self
 
     def __exit__(
@@ -130,7 +130,7 @@ class SweepClaim:
     def note_runner(self, runner: ProcessIdentity) -> None:
         """Record the process that runs the DAG."""
         self._record = self._record.model_copy(update={"runner": runner})
-        replace_file(self._path, self._record.model_dump_json())
+        replace_file(self._path, self._record.model_dump_json(), durable=False)
 
     def _acquire(self) -> IO[str]:
         try:
@@ -198,7 +198,7 @@ class TaskClaim(SweepClaim):
             waits = self._record.model_copy(
                 update={"waits_until_s": _boot_time_s() + self._grace_s}
             )
-            replace_file(self._path, waits.model_dump_json())
+            replace_file(self._path, waits.model_dump_json(), durable=False)
         else:
             self._path.unlink(missing_ok=True)
         self._release()

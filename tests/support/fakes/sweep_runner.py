@@ -18,7 +18,7 @@ from infra.machine.home import Home
 from infra.process.load_lock import hold_machine_lock_for_command
 
 
-def wait(*_arguments: object) -> None:
+def wait(*_arguments: object, **_options: object) -> None:
     """Wait until nobody writes to the standard input any more."""
     print("ready", flush=True)  # noqa: T201 - the test reads it
     sys.stdin.read()

@@ -221,7 +221,9 @@ def test_measuring_another_sweep_waits_for_a_run_and_names_it(
 ) -> None:
     """Spark would take the cores of the trial; the same sweep is refused, as above."""
     measured: list[str] = []
-    monkeypatch.setattr(spark_job, "measure", lambda sweep, _home: measured.append(sweep.sweep_id))
+    monkeypatch.setattr(
+        spark_job, "measure", lambda sweep, _home, **_options: measured.append(sweep.sweep_id)
+    )
     other = FakeInfrastructure(home).sweep(1, "planted-20260102T000000-abcd")
     process = run(kind)
     waited = ackbench("measure", other.sweep_id)

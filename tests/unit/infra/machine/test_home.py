@@ -44,7 +44,8 @@ def test_the_home_of_a_run_is_private_whatever_the_umask(tmp_path: Path, umask: 
 def test_an_existing_home_becomes_private(tmp_path: Path, mode: int) -> None:
     """With all in it; programs stay executable, and links are not followed."""
     outside, home = tmp_path / "outside", Home(tmp_path / "home")
-    outside.touch(mode=0o644)
+    outside.touch()
+    outside.chmod(0o644)
     home.cache.mkdir(parents=True)
     for file, bits in (("data", 0o644), ("program", 0o755)):
         (home.cache / file).touch()
