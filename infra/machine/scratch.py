@@ -59,10 +59,21 @@ def remove_abandoned(
     removed: list[str] = []
     with exclusive_lock(cache / "scratch"):
         for folder in sorted(cache.glob(f"{prefix}*")):
-            if folder.is_symlink() or not folder.is_dir() or is_locked(folder / OWNER_FILE):
+            if not _is_scratch(folder) or is_locked(folder / OWNER_FILE):
                 continue
             if prepare:
                 prepare(folder)
             shutil.rmtree(folder, ignore_errors=True)  # its owner may be removing it
             removed.append(folder.name)
     return tuple(removed)
+
+
+def _is_scratch(folder: Path) -> bool:
+    """Return whether a folder with a prefix is a scratch folder, also one of an earlier version.
+
+    Those had no owner file, and those of a training, whose names are not hidden, one cluster.
+    """
+    if folder.is_symlink() or not folder.is_dir():
+        return False
+    names = {path.name for path in folder.iterdir()}
+    return folder.name.startswith(".") or OWNER_FILE in names or names <= {"smallest"}

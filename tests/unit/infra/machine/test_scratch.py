@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from infra.machine.scratch import SPARK, remove_abandoned, scratch_folder
+from infra.machine.scratch import SPARK, TRAINING, remove_abandoned, scratch_folder
 
 OWNER = """
 import sys
@@ -53,3 +53,10 @@ def test_links_and_other_folders_are_kept(tmp_path: Path) -> None:
     assert remove_abandoned(cache, SPARK) == (f"{SPARK}left",)
     assert {path.name for path in cache.iterdir()} == {".scratch.lock", "jars", f"{SPARK}link"}
     assert thesis.is_dir()
+
+
+def test_a_folder_of_the_users_with_a_prefix_is_kept(tmp_path: Path) -> None:
+    """The cache may be a folder that others write to, and `training-` is an ordinary name."""
+    (tmp_path / "training-plan" / "week-1").mkdir(parents=True)
+    (tmp_path / "training-x" / "smallest").mkdir(parents=True)
+    assert remove_abandoned(tmp_path, TRAINING) == ("training-x",)
