@@ -14,8 +14,9 @@ import click
 import pyarrow.fs as pafs
 
 from experiments.errors import LedgerError
+from experiments.ledger.digests import InvalidLedger
 from experiments.ledger.record import Status, TrialRecord
-from experiments.ledger.validation import InvalidLedger, validate_trial
+from experiments.ledger.validation import validate_trial
 from experiments.results.tables import console_for_results
 from experiments.selftest.check import CheckResult, check
 from experiments.selftest.ledger_copy import LedgerCopy

@@ -56,8 +56,9 @@ def deletes(module: Path, call: ast.Call) -> bool:
 def deletions(module: Path, node: ast.AST, inside: tuple[str, ...] = ()) -> Iterator[str]:
     """Yield the functions of a module that delete something."""
     for child in ast.iter_child_nodes(node):
-        named = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
-        names = (*inside, child.name) if named else inside
+        names = inside
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names = (*inside, child.name)
         if isinstance(child, ast.Call) and deletes(module, child):
             yield f"{module} {'.'.join(names)}"
         yield from deletions(module, child, names)

@@ -6,7 +6,7 @@ machine (DNS rebinding) could send requests as if it were Airflow's own page.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from airflow.plugins_manager import AirflowPlugin
 from starlette.middleware.trustedhost import TrustedHostMiddleware
@@ -14,11 +14,11 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 ALLOWED_HOSTS: Final = ("127.0.0.1", "localhost")
 
 
-class AllowedHosts(AirflowPlugin):  # type: ignore[misc]
+class AllowedHosts(AirflowPlugin):
     """Adds Starlette's check of the Host header to all of the server's applications."""
 
     name = "ackbench_allowed_hosts"
-    fastapi_root_middlewares: ClassVar[list[dict[str, Any]]] = [
+    fastapi_root_middlewares: list[Any] = [  # noqa: RUF012 - Airflow's own attribute
         {
             "name": "allowed hosts",
             "middleware": TrustedHostMiddleware,
