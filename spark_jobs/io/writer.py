@@ -86,7 +86,12 @@ def write_results(
             write_page_checksum=True,
         )
         digests[f"{name}.parquet"] = digest_file(files, partial)
-    manifest = ResultsManifest(tables=digests, trials=trials or {}, left_out=left_out or {})
+    manifest = ResultsManifest(
+        tables=dict(sorted(digests.items())),
+        # Tasks of a cluster end in any order.
+        trials=dict(sorted((trials or {}).items())),
+        left_out=dict(sorted((left_out or {}).items())),
+    )
     with files.open_output_stream(f"{folder}/.manifest.partial") as stream:
         stream.write(manifest.to_json().encode())
     names = {"manifest": MANIFEST} | {name: f"{name}.parquet" for name in RESULTS}

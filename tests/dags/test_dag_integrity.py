@@ -117,3 +117,12 @@ def test_dag_files_import_nothing_heavy_and_cost_less_than_airflow_itself(airflo
     )
     assert [name for name in HEAVY if name in probed["modules"]] == []
     assert probed["dags_s"] < probed["airflow_s"]
+
+
+def test_airflows_pages_are_served_for_this_machine_only(airflow: Home) -> None:
+    """The plugin of the API server adds Starlette's check of the Host header."""
+    del airflow
+    from experiments.orchestration.airflow_plugins.allowed_hosts import AllowedHosts
+
+    (middleware,) = AllowedHosts.fastapi_root_middlewares
+    assert middleware["kwargs"] == {"allowed_hosts": ["127.0.0.1", "localhost"]}

@@ -86,6 +86,8 @@ def measure_in_units(sweep: Path) -> dict[str, pa.Table]:
     measured: dict[str, object] = {}
     for unit in units.split(ledgers.trials, UNIT_RECORDS):
         trial_id, measures = pipeline.measured_unit(ledgers.location, unit)
+        if isinstance(measures, Exception):
+            raise measures
         before = measured.get(trial_id)
         measured[trial_id] = pipeline.merge_units(before, measures) if before else measures
     tables: dict[str, pa.Table] = pipeline.sweep_tables(

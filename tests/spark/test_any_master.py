@@ -20,6 +20,7 @@ from pyspark import SparkContext
 from support.object_store import ObjectStore, object_store
 from support.spark_cluster import SparkCluster, spark_cluster
 
+from experiments.ledger.manifest import MANIFEST
 from experiments.ledger.result_tables import RESULTS
 from experiments.results.spark_job import JAVA_OPTIONS
 from infra.jvm.runtime import spark_java_home
@@ -135,7 +136,7 @@ def test_a_cluster_and_a_local_master_give_the_same_bytes(installation: Installa
     installation.remove_results()
     done = installation.run()
     assert (done.returncode, done.stderr) == (0, "")
-    assert installation.results().keys() == {f"{name}.parquet" for name in RESULTS}
+    assert installation.results().keys() == {MANIFEST, *(f"{name}.parquet" for name in RESULTS)}
     assert installation.results() == installation.local_results
 
 

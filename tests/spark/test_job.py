@@ -7,6 +7,7 @@ import pytest
 from pyspark import SparkContext
 
 from experiments.errors import LedgerError
+from experiments.ledger.manifest import MANIFEST
 from experiments.ledger.result_tables import RESULTS
 from experiments.results.spark_job import measure
 from experiments.sweep.folder import SweepFolder
@@ -27,7 +28,7 @@ def test_measuring_again_gives_the_same_bytes(spark: SparkContext, tmp_path: Pat
         trial.plant(tmp_path)
     first, second = (_measured_bytes(spark, tmp_path) for _ in range(2))
     assert first == second
-    assert set(first) == {f"{name}.parquet" for name in RESULTS}
+    assert set(first) == {MANIFEST, *(f"{name}.parquet" for name in RESULTS)}
 
 
 def _measured_bytes(spark: SparkContext, sweep: Path) -> dict[str, bytes]:
@@ -61,6 +62,6 @@ def test_an_invalid_ledger_is_a_ledger_error(tmp_path: Path) -> None:
     trial = PlantedTrial("000-planted", [PlantedAttempt(0, 0)]).plant(sweep.root)
     sweep.results.mkdir()
     (trial / "log.parquet").unlink()
-    with pytest.raises(LedgerError, match=r"^trial 000-planted: log.parquet is missing$"):
+    with pytest.raises(LedgerError, match=r"^trial 000-planted: log.parquet is missing; restore"):
         measure(sweep, Home(tmp_path / "home"))
     assert list(sweep.results.iterdir()) == []

@@ -3,6 +3,7 @@
 `embedded_run.py <mode>`: the second of three trials hangs, fails or ends.
 """
 
+import os
 import sys
 from pathlib import Path
 from unittest import mock
@@ -23,6 +24,9 @@ infrastructure = FakeInfrastructure(
     fails=frozenset({SECOND} if MODE == "fails" else ()),
 )
 infrastructure.install(lambda name, value: mock.patch(name, value).start())
-code = embedded.main([infrastructure.sweep(3).sweep_id])
+umask = os.umask(0o077)
+planned = infrastructure.sweep(3).sweep_id
+os.umask(umask)
+code = embedded.main([planned])
 (infrastructure.home.root / "steps").write_text("\n".join(infrastructure.steps))
 sys.exit(code)
