@@ -10,6 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from experiments.ledger.digests import digest_of, with_digest
+from experiments.ledger.record import RECORD, read_record
 from spark_jobs.io.arrays import UnitArrays, to_arrays
 from spark_jobs.io.ledgers import InvalidLedger, Ledger, open_ledgers
 from spark_jobs.io.units import LARGE_TABLES, read_unit, split
@@ -75,12 +77,16 @@ def measure_in_units(
 
 
 def shrink_row_groups(trial: Path) -> None:
-    """Write the large tables of a planted trial again, with row groups of a few rows."""
+    """Seal a planted trial again, its large tables with row groups of a few rows."""
+    record = read_record(trial)
     for path in trial.glob("*.parquet"):
         if path.stem in LARGE_TABLES:
             table = pq.read_table(path)
             rows = max(FEW_ROWS, len(table) // MOST_ROW_GROUPS)
             pq.write_table(table, path, row_group_size=rows)
+    files = {name: digest_of((trial / name).read_bytes()) for name in record.files or ()}
+    sealed = record.model_copy(update={"files": files})
+    (trial / RECORD).write_text(with_digest(sealed.model_dump_json(indent=1)))
 
 
 def _unit_records(ledger: Ledger) -> int:

@@ -186,7 +186,7 @@ def _wait_for_page(page: str, workers: int, folder: Path) -> None:
         try:
             with urllib.request.urlopen(page, timeout=5) as answer:  # noqa: S310 - loopback
                 return bool(json.load(answer)["aliveworkers"] >= workers)
-        except OSError:
+        except (OSError, ValueError):  # not listening, or its page is not complete yet
             return False
 
     wait_until(
