@@ -7,7 +7,6 @@ of its own. A guard process outside of these sessions ends all of them if this p
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import secrets
@@ -30,6 +29,7 @@ from experiments.sweep.folder import SweepFolder
 from experiments.tracking import store as tracking
 from infra.cluster import cleaning
 from infra.errors import HarnessError, MachineError
+from infra.machine.files import is_locked, try_lock
 from infra.machine.home import REPOSITORY, Home
 from infra.process.log_tail import last_lines
 from infra.process.processes import ProcessIdentity, spawn_dying_with_parent
@@ -220,6 +220,9 @@ def _mlflow(home: Home, port: int) -> Service:
         (
             str(_BIN / "mlflow"),
             "server",
+            # Tracking only: `experiments/tracking/server.py`.
+            "--app-name",
+            "ackbench",
             *store,
             "--host",
             LOOPBACK,
@@ -258,27 +261,19 @@ def require_free_port(name: str, port: int) -> None:
 
 def is_up(home: Home) -> bool:
     """Return whether the services of a home run."""
-    try:
-        with _lock_file(home).open() as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except FileNotFoundError:
-        return False
-    except BlockingIOError:
-        return True
-    return False
+    return is_locked(_lock_file(home))
 
 
 @contextmanager
 def _exclusive(home: Home) -> Iterator[None]:
     """Refuse a second `up`: two schedulers on one SQLite file would take each other's tasks."""
-    with _lock_file(home).open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise MachineError(
-                f"`ackbench up` already runs for {home.root}: "
-                "use it, or set ACKBENCH_HOME to another folder"
-            ) from error
+    lock = try_lock(_lock_file(home))
+    if lock is None:
+        raise MachineError(
+            f"`ackbench up` already runs for {home.root}: "
+            "use it, or set ACKBENCH_HOME to another folder"
+        )
+    with lock:
         yield
 
 
