@@ -6,12 +6,15 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from support.machine_state import processes_of
 
+from experiments.commands.setup import make_ready
 from experiments.trial.run import JOURNAL_FILE
 from infra.machine.home import Home
 
@@ -70,3 +73,42 @@ class AckbenchCommand:
             for line in path.read_text().splitlines()
         ]
         return [json.loads(line)["kind"] for line in lines]
+
+
+def new_bench(folder: Path) -> AckbenchCommand:
+    """Return the command with a new home in a folder; its name has a space."""
+    bench = AckbenchCommand(Home(folder / "a home"))
+    bench.home.root.mkdir()
+    (bench.home.root / "cache").symlink_to(Home.from_environment().cache)
+    return bench
+
+
+@contextmanager
+def bench_in(folder: Path) -> Iterator[AckbenchCommand]:
+    """Return the command with a new home in a folder, and end what was started for it."""
+    make_ready(Home.from_environment(), print)
+    bench = new_bench(folder)
+    yield bench
+    bench.run("clean", "--force")
+
+
+def write_experiment(
+    folder: Path,
+    fault: str,
+    *,
+    acks: str = "[1, all]",
+    duration_s: float = 4,
+    controls: bool = False,
+) -> str:
+    """Write a small experiment and return its path."""
+    path = folder / "small.yaml"
+    path.write_text(
+        f"name: small\ntitle: Small\nquestion: Does a sweep run from start to finish?\n"
+        f"axes: {{acks: {acks}, enable.idempotence: false, replication.factor: 3,\n"
+        f"       partitions: 2, fault: {fault}}}\n"
+        f"topic: {{min.insync.replicas: majority}}\n"
+        f"workload: {{rate_records_per_s: 2000, record_size_bytes: 100,\n"
+        f"           duration_s: {duration_s}, keys: 8, producers: 2}}\n"
+        f"seed: 7\ncontrols: {str(controls).lower()}\n"
+    )
+    return str(path)

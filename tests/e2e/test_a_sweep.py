@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from e2e.command import AckbenchCommand
+from e2e.command import AckbenchCommand, bench_in, write_experiment
 
 from infra.process.waiting import wait_until
 
@@ -30,15 +30,23 @@ def second_trial_runs(bench: AckbenchCommand) -> bool:
     )
 
 
-def test_without_a_fault_no_record_is_lost_or_duplicated(
-    bench: AckbenchCommand, experiment: Callable[..., str]
-) -> None:
+@pytest.fixture(scope="module")
+def complete(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AckbenchCommand]:
+    """Run a sweep of one cell without a fault, with its control and its positive control."""
+    folder = tmp_path_factory.mktemp("complete")
+    with bench_in(folder) as bench:
+        ran = bench.run("run", write_experiment(folder, "none", acks="1", controls=True))
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+        yield bench
+
+
+def test_without_a_fault_no_record_is_lost_or_duplicated(complete: AckbenchCommand) -> None:
     """Every record was acknowledged, is in the log once, and was read; MLflow has the trials."""
-    ran = bench.run("run", experiment("none"))
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    trials = bench.show()["trials"]
-    assert [trial["status"] for trial in trials] == ["sealed", "sealed"]
+    trials = complete.show()["trials"]
+    assert [trial["status"] for trial in trials] == ["sealed"] * 3
     for trial in trials:
+        if trial["role"] == "positive-control":
+            continue
         assert (trial["attempted"], trial["acked"], trial["lost"], trial["duplicates"]) == (
             8000,
             8000,
@@ -46,16 +54,12 @@ def test_without_a_fault_no_record_is_lost_or_duplicated(
             0,
         )
         assert trial["latency_ms"]["end_to_end"]["records"] == 8000
-    assert tracked(bench) == {trial["trial_id"] for trial in trials}
+    assert tracked(complete) == {trial["trial_id"] for trial in trials}
 
 
-def test_the_controls_of_a_sweep_validate_its_results(
-    bench: AckbenchCommand, experiment: Callable[..., str]
-) -> None:
+def test_the_controls_of_a_sweep_validate_its_results(complete: AckbenchCommand) -> None:
     """The control loses nothing, the positive control loses, and the cell has a verdict."""
-    ran = bench.run("run", experiment("none", acks="1", controls=True))
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    results_json = bench.show()
+    results_json = complete.show()
     assert (
         results_json["harness"]["control_clean"],
         results_json["harness"]["positive_control_lost"],
@@ -78,14 +82,11 @@ def test_the_controls_of_a_sweep_validate_its_results(
     )
 
 
-def test_measuring_again_gives_the_same_bytes(
-    bench: AckbenchCommand, experiment: Callable[..., str]
-) -> None:
+def test_measuring_again_gives_the_same_bytes(complete: AckbenchCommand) -> None:
     """The results depend only on the ledgers."""
-    assert bench.run("run", experiment("none", acks="[1]", duration_s=2)).returncode == 0
-    before = results(bench)
-    assert bench.run("measure", next(bench.home.sweeps.iterdir()).name).returncode == 0
-    assert results(bench) == before
+    before = results(complete)
+    assert complete.run("measure", next(complete.home.sweeps.iterdir()).name).returncode == 0
+    assert results(complete) == before
 
 
 def test_ctrl_c_leaves_no_process_and_names_the_command_to_resume(

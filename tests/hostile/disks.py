@@ -16,9 +16,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from e2e.command import AckbenchCommand
+from e2e.command import AckbenchCommand, new_bench
 from hostile.figures import Figures
-from hostile.stages import EXPERIMENT, bench_in, digests, new_sweep, sweep_ids, wait_for_stage
+from hostile.stages import EXPERIMENT, digests, new_sweep, sweep_ids, wait_for_stage
 from support.machine_state import machine_state
 
 from infra.errors import WaitTimeout
@@ -76,7 +76,7 @@ def _small_disk(folder: Path) -> Iterator[None]:
 
 def _round(folder: Path, stage: str) -> Iterator[str]:
     """Run a sweep, fill the disk, free it, clean and resume; yield what did not hold."""
-    bench = bench_in(folder)
+    bench = new_bench(folder)
     experiment = folder / "killed.yaml"
     experiment.write_text(EXPERIMENT)
     before = machine_state(bench.home.root)

@@ -8,8 +8,9 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from e2e.command import new_bench
 from hostile.figures import Figures
-from hostile.stages import EXPERIMENT, bench_in, new_sweep
+from hostile.stages import EXPERIMENT, new_sweep
 from support.bit_flips import (
     bit_flips,
     damage_found_by_measure,
@@ -30,7 +31,7 @@ def run(per_file: int, seed: int, say: Callable[[str], None] = lambda _: None) -
     """
     start_s = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
-        bench = bench_in(Path(folder))
+        bench = new_bench(Path(folder))
         experiment = Path(folder) / "flipped.yaml"
         experiment.write_text(EXPERIMENT)
         ran = bench.run("run", str(experiment))

@@ -18,11 +18,10 @@ from pathlib import Path
 from typing import Final
 
 import psutil
-from e2e.command import AckbenchCommand
+from e2e.command import AckbenchCommand, new_bench
 from hostile.figures import Figures
 from hostile.stages import (
     EXPERIMENT,
-    bench_in,
     digests,
     new_sweep,
     sweep_ids,
@@ -110,7 +109,7 @@ def run(rounds: int, seed: int, say: Callable[[str], None] = lambda _: None) -> 
     order.shuffle(kills)
     counts = KillCounts()
     with tempfile.TemporaryDirectory() as folder:
-        bench = bench_in(Path(folder))
+        bench = new_bench(Path(folder))
         experiment = Path(folder) / "killed.yaml"
         experiment.write_text(EXPERIMENT)
         for number, kill in enumerate(kills, start=1):

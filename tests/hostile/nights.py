@@ -19,9 +19,8 @@ from typing import Any, Final
 from urllib.request import Request, urlopen
 
 import psutil
-from e2e.command import AckbenchCommand
+from e2e.command import AckbenchCommand, new_bench
 from hostile.figures import Figures
-from hostile.stages import bench_in
 from support.machine_state import machine_state
 
 from infra.errors import WaitTimeout
@@ -79,7 +78,7 @@ def run(nights: int, budget_s: float, say: Callable[[str], None] = lambda _: Non
     start_s = time.monotonic()
     failures: list[str] = []
     with tempfile.TemporaryDirectory() as folder:
-        bench = bench_in(Path(folder))
+        bench = new_bench(Path(folder))
         experiments = Path(folder) / "experiments"
         experiments.mkdir()
         (experiments / "one-night.yaml").write_text(EXPERIMENT)

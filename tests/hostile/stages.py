@@ -12,7 +12,6 @@ from e2e.command import AckbenchCommand
 
 from experiments.sweep.folder import FAILED, PARTIAL, SweepActivity, SweepFolder
 from experiments.trial.run import JOURNAL_FILE
-from infra.machine.home import Home
 from infra.process.waiting import wait_until
 
 EXPERIMENT: Final = """\
@@ -46,14 +45,6 @@ _ACTIVITIES: Final[Mapping[str, str]] = {
 }
 """The stage of each activity of a trial, by its first words (`experiments.trial.run`)."""
 _STAGE_TIMEOUT_S: Final = 180.0
-
-
-def bench_in(folder: Path) -> AckbenchCommand:
-    """Return the command with a new home in a folder; its name has a space."""
-    bench = AckbenchCommand(Home(folder / "a home"))
-    bench.home.root.mkdir()
-    (bench.home.root / "cache").symlink_to(Home.from_environment().cache)
-    return bench
 
 
 def wait_for_stage(
