@@ -26,9 +26,7 @@ from experiments.results.spark_job import JAVA_OPTIONS
 from infra.jvm.runtime import spark_java_home
 from infra.jvm.startup_cache import quote_java_options, spark_startup_cache
 from infra.machine.home import REPOSITORY, Home
-from spark_jobs.io.ledgers import open_ledgers
-from spark_jobs.io.writer import write_results
-from spark_jobs.pipeline import measure_ledgers
+from spark_jobs.measure import measure_in
 from spark_jobs.rehearse import rehearsal_trials
 
 RECORDS = 2_000
@@ -116,8 +114,7 @@ def installation(
         spark_cluster(folder / "spark", store.environment) as cluster,
     ):
         uri = store.upload(sweep)
-        ledgers = open_ledgers(str(sweep))
-        write_results(ledgers.files, ledgers.root, measure_ledgers(spark, ledgers))
+        measure_in(spark, str(sweep))
         local = {path.name: path.read_bytes() for path in (sweep / "results").iterdir()}
         cached = spark_startup_cache(Home.from_environment().cache, JAVA_OPTIONS).options
         yield Installation(
