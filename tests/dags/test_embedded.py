@@ -45,21 +45,16 @@ def executed_steps(home: Path) -> list[str]:
     return (home / "steps").read_text().splitlines()
 
 
-def test_a_successful_run_exits_with_0_and_leaves_no_database(home: Path) -> None:
-    """The embedded database is deleted with the run."""
-    run = start(home, "completes")
-    run.communicate(timeout=120)
-    assert run.returncode == 0
-    assert not (home / "airflow" / "embedded").exists()
-
-
 @pytest.mark.parametrize("umask", [0o000, 0o777])
-def test_what_airflow_writes_is_private_whatever_the_umask(home: Path, umask: int) -> None:
-    """All that its processes write; what is there already becomes private."""
+def test_a_successful_run_leaves_no_database_and_nothing_that_others_can_read(
+    home: Path, umask: int
+) -> None:
+    """Whatever the umask. What is there already becomes private."""
     home.chmod(0o755)
     run = start(home, "completes", umask)
     output, _ = run.communicate(timeout=120)
     assert run.returncode == 0, output
+    assert not (home / "airflow" / "embedded").exists()
     assert accessible_to_others(home) == {}
 
 

@@ -22,7 +22,7 @@ from support.reference.spark_results import to_plain_trials
 from experiments.ledger.schema import TABLES
 from spark_jobs.planted import PlantedTrial
 
-HISTORIES = int(os.environ.get("ACKBENCH_HISTORIES", "2048"))
+HISTORIES = int(os.environ.get("ACKBENCH_HISTORIES", "1024"))
 HISTORIES_PER_TEST = 512
 SEED = int(os.environ.get("ACKBENCH_HISTORIES_SEED", "20"))
 
