@@ -85,7 +85,7 @@ def ensure_database(home: Home, say: Callable[[str], None] | None = None) -> Non
             if say:
                 say(
                     f"Airflow's database was incomplete, because its creation was interrupted: it "
-                    f"is made again, and its history of runs begins anew; the old file is {aside}"
+                    f"is made again without the history of earlier runs; the old file is {aside}"
                 )
         if not database.is_file():
             create_database(database, partial(copy_database, _empty_database(home)))

@@ -467,8 +467,6 @@ def _failure_reason(sweep: SweepFolder, trial_id: str) -> str:
     reason = sweep.failed(trial_id) / "reason.txt"
     if reason.is_file():
         return one_line(reason.read_text())
-    return (
-        f"never run: {sweep.stop_reason.read_text()}"
-        if sweep.stop_reason.is_file()
-        else ("never run")
-    )
+    if sweep.stop_reason.is_file():
+        return f"never run: {sweep.stop_reason.read_text()}"
+    return "never run"

@@ -81,9 +81,9 @@ def redact(text: str, settings: Mapping[str, str]) -> str:
     Values of less than four characters stay: replacing them would make every message unreadable.
     """
     secrets = (value for name, value in settings.items() if is_secret(name))
-    for value in sorted((value for value in secrets if len(value) >= _REDACTED_FROM), key=len)[
-        ::-1
-    ]:
+    long = (value for value in secrets if len(value) >= _REDACTED_FROM)
+    # The longest first: one secret may be part of another.
+    for value in sorted(long, key=len, reverse=True):
         text = text.replace(value, HIDDEN)
     return text
 
