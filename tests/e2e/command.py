@@ -6,9 +6,9 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -26,16 +26,20 @@ class AckbenchCommand:
     """The command with its own home."""
 
     home: Home
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Further environment variables."""
+    prefix: tuple[str, ...] = ()
+    """A command that runs the command, as another user for example."""
 
     @property
     def environment(self) -> dict[str, str]:
         """Return the environment with the home, by which a killed run's processes are found."""
-        return {**os.environ, "ACKBENCH_HOME": str(self.home.root)}
+        return {**os.environ, "ACKBENCH_HOME": str(self.home.root), **self.variables}
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run the command and wait for its exit."""
         return subprocess.run(
-            [COMMAND, *arguments],
+            [*self.prefix, COMMAND, *arguments],
             env=self.environment,
             capture_output=True,
             text=True,
@@ -46,7 +50,7 @@ class AckbenchCommand:
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         """Start the command in a session of its own, as a terminal does."""
         return subprocess.Popen(
-            [COMMAND, *arguments],
+            [*self.prefix, COMMAND, *arguments],
             env=self.environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -75,9 +79,9 @@ class AckbenchCommand:
         return [json.loads(line)["kind"] for line in lines]
 
 
-def new_bench(folder: Path) -> AckbenchCommand:
+def new_bench(folder: Path, variables: Mapping[str, str] | None = None) -> AckbenchCommand:
     """Return the command with a new home in a folder; its name has a space."""
-    bench = AckbenchCommand(Home(folder / "a home"))
+    bench = AckbenchCommand(Home(folder / "a home"), variables or {})
     bench.home.root.mkdir()
     (bench.home.root / "cache").symlink_to(Home.from_environment().cache)
     return bench

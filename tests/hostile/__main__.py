@@ -1,4 +1,4 @@
-"""`make hostile`: bad input, damaged files, killed processes, full disks, and many nights.
+"""`make hostile`: bad input, damaged files, kills, full disks, stepped clocks, and many nights.
 
     python tests/hostile [KIND ...] [--experiments N] [--kills N] [--nights N] [--seed N]
 
@@ -19,7 +19,7 @@ from rich.console import Console
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from hostile import disks, flips, fuzzing, homes, inputs, kills, nights
+from hostile import clock, disks, flips, fuzzing, homes, inputs, kills, nights, users
 from hostile.figures import Figures, figures_table
 
 Say = Callable[[str], None]
@@ -31,6 +31,8 @@ KINDS: Final[dict[str, Callable[[argparse.Namespace, Say], Figures]]] = {
     "flips": lambda options, say: flips.run(options.flips, options.seed, say),
     "disks": lambda options, say: disks.run(options.disks, say),
     "kills": lambda options, say: kills.run(options.kills, options.seed, say),
+    "users": lambda options, say: users.run(options.users, say),
+    "clock": lambda options, say: clock.run(options.clocks, say),
     "nights": lambda options, say: nights.run(options.nights, options.hours * 3600.0, say),
 }
 """What is run, in this order, by the name on the command line."""
@@ -51,6 +53,8 @@ def main() -> int:
     parser.add_argument("--flips", type=int, default=50, help="flipped bits of each file")
     parser.add_argument("--disks", type=int, default=3, help="full disks in each stage")
     parser.add_argument("--kills", type=int, default=200, help="kills, spread over all stages")
+    parser.add_argument("--users", type=int, default=10, help="kills beside another home's sweep")
+    parser.add_argument("--clocks", type=int, default=1, help="each step of the clock in a stage")
     parser.add_argument("--nights", type=int, default=300, help="sweeps, one after the other")
     parser.add_argument("--hours", type=float, default=3.0, help="start no sweep after this time")
     parser.add_argument("--seed", type=int, default=1)

@@ -1,0 +1,164 @@
+"""The wall clock is stepped while a sweep runs; nothing that is measured may change.
+
+`clock.c` is preloaded into every process of the run, brokers and Spark included. It steps the wall
+clock and leaves the monotonic clock and timed waits alone, as `settimeofday(2)` does.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import struct
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from e2e.command import AckbenchCommand, new_bench
+from hostile.figures import Figures
+from hostile.stages import EXPERIMENT, new_sweep, sweep_ids, wait_for_stage
+from support.machine_state import machine_state
+
+from infra.errors import WaitTimeout
+
+STEPS_S: Final = (1800, -1800)
+"""Half an hour: a broker refuses records that are an hour ahead of its clock
+(`message.timestamp.after.max.ms`), which would be Kafka's answer to the step, not ackbench's."""
+STAGES: Final = ("provision", "load", "fault", "heal", "read", "measure", "track")
+VARIABLE: Final = "ACKBENCH_CLOCK_STEP"
+_SOURCE: Final = Path(__file__).with_name("clock.c")
+_EXIT_TIMEOUT_S: Final = 180.0
+_MAX_MEASURED_MS: Final = 60_000.0
+"""A trial takes less, so a longer latency or gap is a step of the clock that was measured."""
+
+
+@dataclass(frozen=True)
+class SteppedClock:
+    """A wall clock that can be stepped, for the processes that are started with its environment."""
+
+    library: Path
+    step_file: Path
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """Return the variables with which a process, and all that it starts, has this clock."""
+        return {"LD_PRELOAD": str(self.library), VARIABLE: str(self.step_file)}
+
+    def step_to(self, ahead_s: int) -> None:
+        """Set how many seconds this wall clock is ahead of the machine's."""
+        with self.step_file.open("r+b") as file:
+            file.write(struct.pack("=q", ahead_s))
+
+    def is_loaded(self, pid: int) -> bool:
+        """Return whether a process has this clock."""
+        try:
+            return str(self.library) in Path(f"/proc/{pid}/maps").read_text()
+        except (FileNotFoundError, ProcessLookupError):
+            return False
+
+
+def missing_compiler() -> str | None:
+    """Return why no stepped clock can be made; `None`: it can."""
+    return None if shutil.which("cc") else "no C compiler (cc)"
+
+
+def stepped_clock(folder: Path) -> SteppedClock:
+    """Compile the library into a folder, and return a clock that is not stepped yet."""
+    clock = SteppedClock(folder / "clock.so", folder / "clock-step")
+    clock.step_file.write_bytes(struct.pack("=q", 0))
+    command = ("cc", "-shared", "-fPIC", "-O2", "-o", clock.library, _SOURCE, "-ldl")
+    subprocess.run(command, check=True)
+    return clock
+
+
+def run(rounds: int, say: Callable[[str], None] = lambda _: None) -> Figures:
+    """Step the clock once in each stage, forwards and backwards, and check what was measured.
+
+    Args:
+        rounds: how often each step in each stage.
+        say: called with one line per step.
+    """
+    start_s = time.monotonic()
+    failures: list[str] = []
+    tried = 0
+    if reason := missing_compiler():
+        return Figures("clock", f"left out: {reason}", 0, (), 0.0)
+    with tempfile.TemporaryDirectory() as folder:
+        clock = stepped_clock(Path(folder))
+        bench = new_bench(Path(folder), clock.environment)
+        experiment = Path(folder) / "stepped.yaml"
+        experiment.write_text(EXPERIMENT)
+        before = machine_state(bench.home.root)
+        for stage in STAGES * rounds:
+            for step_s in STEPS_S:
+                tried += 1
+                found = _round(bench, clock, str(experiment), stage, step_s)
+                failures += [f"{step_s:+d} s during {stage}: {line}" for line in found]
+                say(f"{step_s:+d} s during {stage}: {'; '.join(found) or 'held'}")
+        left = machine_state(bench.home.root).added_since(before)
+        failures += [f"left behind: {line}" for line in left]
+    return Figures(
+        "clock",
+        "the sweep succeeds, no record is lost or duplicated, no time contains the step",
+        tried,
+        tuple(failures),
+        time.monotonic() - start_s,
+    )
+
+
+def _round(
+    bench: AckbenchCommand, clock: SteppedClock, experiment: str, stage: str, step_s: int
+) -> list[str]:
+    """Run a sweep, step the clock in a stage, and return what does not hold."""
+    clock.step_to(0)
+    known = set(sweep_ids(bench))
+    command = bench.start("run", experiment)
+    try:
+        wait_for_stage(bench, command, known, stage)
+        others = [int(line.split()[0]) for line in bench.processes()]
+        without = [pid for pid in others if _runs(pid) and not clock.is_loaded(pid)]
+        clock.step_to(step_s)
+        _, errors = command.communicate(timeout=_EXIT_TIMEOUT_S)
+    except (WaitTimeout, subprocess.TimeoutExpired) as error:
+        command.kill()
+        command.communicate()
+        bench.run("clean", "--force")
+        return [str(error)]
+    finally:
+        clock.step_to(0)
+    wrong = [f"process {pid} does not have the clock" for pid in without]
+    if command.returncode != 0:
+        return [*wrong, f"exit code {command.returncode}: {errors.strip()[-300:]}"]
+    sweep = new_sweep(bench, known)
+    if sweep is None or sweep.pending():
+        return [*wrong, "the sweep is not complete"]
+    return [*wrong, *_wrong_results(bench.show())]
+
+
+def _runs(pid: int) -> bool:
+    return os.path.exists(f"/proc/{pid}/exe")  # noqa: PTH110 - Path.exists raises for a zombie
+
+
+def _wrong_results(results: dict[str, Any]) -> list[str]:
+    """Return what a step of the clock has changed in a sweep that loses and duplicates nothing."""
+    wrong = []
+    for trial in results["trials"]:
+        counts = (trial["status"], trial["lost"], trial["duplicates"])
+        if counts != ("sealed", [0, 0], 0):
+            wrong.append(f"status, lost and duplicates are {counts} ({trial['reason']})")
+        times = {
+            "the longest acknowledgement": trial["latency_ms"]["ack"]["max"],
+            "the longest end-to-end latency": trial["latency_ms"]["end_to_end"]["max"],
+            "the longest gap": trial["unavailable_ms"],
+        }
+        negative = sum(times["negative_records"] for times in trial["latency_ms"].values())
+        wrong += [f"{negative} latencies are negative"] if negative else []
+        wrong += [
+            f"{name} is {time_ms} ms"
+            for name, time_ms in times.items()
+            if time_ms is None or not 0 <= time_ms < _MAX_MEASURED_MS
+        ]
+    return wrong
