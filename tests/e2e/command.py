@@ -88,10 +88,15 @@ def new_bench(folder: Path, variables: Mapping[str, str] | None = None) -> Ackbe
 
 
 @contextmanager
-def bench_in(folder: Path) -> Iterator[AckbenchCommand]:
-    """Return the command with a new home in a folder, and end what was started for it."""
+def bench_in(folder: Path, variables: Mapping[str, str] | None = None) -> Iterator[AckbenchCommand]:
+    """Return the command with a new home in a folder, and end what was started for it.
+
+    Args:
+        folder: where the home is made.
+        variables: further environment variables.
+    """
     make_ready(Home.from_environment(), print)
-    bench = new_bench(folder)
+    bench = new_bench(folder, variables)
     yield bench
     bench.run("clean", "--force")
 
@@ -103,6 +108,7 @@ def write_experiment(
     acks: str = "[1, all]",
     duration_s: float = 4,
     controls: bool = False,
+    sections: str = "",
 ) -> str:
     """Write a small experiment and return its path."""
     path = folder / "small.yaml"
@@ -113,6 +119,6 @@ def write_experiment(
         f"topic: {{min.insync.replicas: majority}}\n"
         f"workload: {{rate_records_per_s: 2000, record_size_bytes: 100,\n"
         f"           duration_s: {duration_s}, keys: 8, producers: 2}}\n"
-        f"seed: 7\ncontrols: {str(controls).lower()}\n"
+        f"seed: 7\ncontrols: {str(controls).lower()}\n{sections}"
     )
     return str(path)

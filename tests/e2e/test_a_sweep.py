@@ -12,6 +12,8 @@ from e2e.command import AckbenchCommand, bench_in, write_experiment
 from infra.process.waiting import wait_until
 
 pytestmark = pytest.mark.cluster
+SECRET = "a-password-that-no-file-may-have"  # noqa: S105 - it protects nothing
+SECTIONS = ("broker", "producer", "consumer")
 
 
 def complete_trials(bench: AckbenchCommand) -> list[Path]:
@@ -32,10 +34,16 @@ def second_trial_runs(bench: AckbenchCommand) -> bool:
 
 @pytest.fixture(scope="module")
 def complete(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AckbenchCommand]:
-    """Run a sweep of one cell without a fault, with its control and its positive control."""
+    """Run a sweep of one cell without a fault, with its control and its positive control.
+
+    Brokers and clients have a password each. No listener needs it, so it only has to stay secret.
+    """
     folder = tmp_path_factory.mktemp("complete")
-    with bench_in(folder) as bench:
-        ran = bench.run("run", write_experiment(folder, "none", acks="1", controls=True))
+    sections = "".join(f"{name}: {{ssl.key.password: $SECRET}}\n" for name in SECTIONS)
+    with bench_in(folder, {"SECRET": SECRET}) as bench:
+        ran = bench.run(
+            "run", write_experiment(folder, "none", acks="1", controls=True, sections=sections)
+        )
         assert ran.returncode == 0, ran.stdout + ran.stderr
         yield bench
 
@@ -87,6 +95,14 @@ def test_measuring_again_gives_the_same_bytes(complete: AckbenchCommand) -> None
     before = results(complete)
     assert complete.run("measure", next(complete.home.sweeps.iterdir()).name).returncode == 0
     assert results(complete) == before
+
+
+def test_no_file_of_the_home_has_a_password_of_the_sweep(complete: AckbenchCommand) -> None:
+    """Plan, ledgers, results, report, logs, MLflow's store, and the files of the brokers."""
+    files = [path for path in complete.home.root.rglob("*") if path.is_file()]
+    assert [path for path in files if SECRET.encode() in path.read_bytes()] == []
+    references = [path.name for path in files if b"$SECRET" in path.read_bytes()]
+    assert {"plan.json", "trial.json"} <= set(references)
 
 
 def test_ctrl_c_leaves_no_process_and_names_the_command_to_resume(
