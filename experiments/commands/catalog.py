@@ -14,7 +14,7 @@ from experiments.lessons.shortened import describe_shortened
 from experiments.messages.phrases import format_count
 from experiments.planning.catalog import catalog_experiments, load_experiment
 from experiments.planning.experiment import Experiment
-from experiments.planning.new_sweep import plan_experiment
+from experiments.planning.new_sweep import plan_experiment, refuse_empty
 from experiments.results.tables import console_for_results
 from experiments.sweep.plan import Plan
 from experiments.sweep.progress import expected_minutes
@@ -43,10 +43,12 @@ def explain(named: str) -> int:
 
     Raises:
         UnknownName: there is no such experiment.
-        ExperimentError: the file is not an experiment, or cannot be planned.
+        ExperimentError: the file is not an experiment, or cannot be planned, or the clients refuse
+            every cell.
     """
     experiment = load_experiment(named)
     plan, console = plan_experiment(experiment, _SWEEP_ID, named), _console()
+    refuse_empty(plan, named)
     console.print(f"{experiment.name}: {experiment.title}", style="bold", markup=False)
     for head, text in _paragraphs(experiment, describe_shortened(plan)):
         console.print(f"\n{head}", style="bold" if console.is_terminal else None)

@@ -161,6 +161,20 @@ def test_bad_input_is_one_line_and_starts_nothing(
     assert not any(folder.exists() for folder in (home.sweeps, home.clusters, home.logs))
 
 
+def test_an_experiment_whose_cells_are_all_refused_is_not_explained_as_if_it_could_run(
+    tmp_path: Path,
+) -> None:
+    """The message has the client's own words, as that of `run`."""
+    path = tmp_path / "refused.yaml"
+    path.write_text(
+        "name: refused\ntitle: Refused\nquestion: Can it run?\n"
+        "axes: {acks: 1, enable.idempotence: true, fault: none}\n"
+    )
+    result = ackbench("explain", str(path))
+    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
+    assert "the client refuses every cell: `acks` must be set to `all`" in result.stderr
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
