@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from pydantic import ValidationError
 
 from experiments.clients.settings.kinds import ClientChoice
+from experiments.clients.settings.librdkafka import canonical_names
 from experiments.errors import ExperimentError
 from experiments.faults.composition.composite import cluster_for_fault, needs_own_cluster
 from experiments.faults.core.effects import Topology
 from experiments.ledger.record import Cell, Scalar
 from experiments.messages.phrases import format_value
 from experiments.messages.validation import describe_validation_error
-from experiments.planning.axes import KnownNames, Scope, SettingPlace, canonical_name
+from experiments.planning.axes import KnownNames, Scope, SettingPlace
 from experiments.planning.client_rules import ClientRules
 from experiments.planning.clients import client_values, resolve_client
 from experiments.planning.cluster import check_whole_number, cluster_values, resolve_cluster
@@ -143,12 +144,13 @@ class _CellInput:
 
     def properties(self, scope: Scope) -> dict[str, str]:
         section: Mapping[str, Scalar] = getattr(self.experiment, scope)
-        is_client = scope in {Scope.PRODUCER, Scope.CONSUMER}
-        security = security_properties(self.experiment) if is_client else {}
-        return security | {
-            canonical_name(scope, name): property_text(value)
-            for name, value in [*section.items(), *self.axes(scope).items()]
-        }
+        given, axes = (
+            {name: property_text(value) for name, value in properties.items()}
+            for properties in (section, self.axes(scope))
+        )
+        if scope not in {Scope.PRODUCER, Scope.CONSUMER}:
+            return given | axes
+        return security_properties(self.experiment) | canonical_names(given) | canonical_names(axes)
 
     def workload(self) -> Workload:
         values = self.experiment.workload.model_dump() | self.axes(Scope.WORKLOAD)

@@ -19,6 +19,7 @@ from experiments.planning.planner import plan
 from experiments.planning.yaml_reader import parse_yaml
 from experiments.sweep.cell_names import cell_label
 from experiments.sweep.plan import Plan
+from infra.errors import InputError
 
 DOCS = Path(__file__).parents[3] / "docs"
 
@@ -188,6 +189,12 @@ def test_an_alias_of_a_property_is_the_same_property() -> None:
     made = overridden("request.required.acks=1")
 
     assert [trial.producer["acks"] for trial in made.trials] == ["1"]
+
+
+def test_two_values_for_one_property_under_two_names_are_refused() -> None:
+    """The second one would otherwise replace the first without a word."""
+    with pytest.raises(InputError, match=r"linger\.ms is given twice, as 5 and, .*, as 10"):
+        planned(producer={"linger.ms": 5, "queue.buffering.max.ms": 10})
 
 
 def test_client_rack_without_a_prefix_belongs_to_the_consumer() -> None:
