@@ -11,7 +11,15 @@ from typing import Final
 from experiments.errors import ExperimentError
 from experiments.faults.composition.notation import format_fault, parse_fault
 from experiments.ledger.record import Cell, Scalar
-from experiments.planning.axes import FAULT_PLACE, KnownNames, Scope, SettingPlace, resolve_axis
+from experiments.planning.axes import (
+    FAULT_PLACE,
+    PROPERTY_SCOPES,
+    KnownNames,
+    Scope,
+    SettingPlace,
+    canonical_name,
+    resolve_axis,
+)
 from experiments.planning.clients import client_values, default_idempotence
 from experiments.planning.cluster import MAX_NODES, check_whole_number, cluster_values
 from experiments.planning.experiment import Experiment
@@ -40,9 +48,11 @@ def expand_cells(experiment: Experiment, known: KnownNames) -> tuple[Cell, ...]:
     """Return every cell once, in the order of the file.
 
     Raises:
-        ExperimentError: an axis is unknown, ambiguous or named twice, or there are too many cells.
+        ExperimentError: an axis is unknown, ambiguous or named twice, a section has a value that
+            no cell uses, or there are too many cells.
     """
     places = axis_places(experiment, known)
+    _refuse_unused(experiment, places)
     points = sum(math.prod(len(values) for values in cross.values()) for cross in experiment.axes)
     if points > MAX_CELLS:
         raise ExperimentError(f"the axes span {points} cells; allowed: at most {MAX_CELLS}")
@@ -69,6 +79,21 @@ def axis_places(experiment: Experiment, known: KnownNames) -> dict[str, SettingP
         places[axis] = place
     missing = {axis: resolve_axis(axis, known) for axis in CORE_AXES}
     return places | {axis: place for axis, place in missing.items() if place not in places.values()}
+
+
+def _refuse_unused(experiment: Experiment, places: Mapping[str, SettingPlace]) -> None:
+    """Refuse a section's property of which every cell has another value, that of an axis."""
+    for axis, place in places.items():
+        if place.scope not in PROPERTY_SCOPES:
+            continue
+        if not all(cross.get(axis) and None not in cross[axis] for cross in experiment.axes):
+            continue
+        for name in getattr(experiment, place.scope):
+            if canonical_name(place.scope, name) == place.name:
+                raise ExperimentError(
+                    f"{place.scope}.{name} is beside the axis {axis}, which sets it in every cell: "
+                    "keep one"
+                )
 
 
 def cell_key(cell: Cell) -> str:

@@ -18,6 +18,7 @@ from experiments.planning.axes import (
     KnownNames,
     Scope,
     SettingPlace,
+    canonical_name,
     known_names,
     resolve_axis,
 )
@@ -113,7 +114,8 @@ def _override_axis(
     )
     if existing or axis in CORE_AXES or len(values) > 1 or place.scope is Scope.FAULT:
         axes = [{**cross, existing or axis: list(values)} for cross in experiment.axes]
-        return _replace_keys(experiment, {"axes": axes}, "--set ")
+        changes = {"axes": axes, **_section_without(experiment, place)}
+        return _replace_keys(experiment, changes, "--set ")
     return _replace_keys(experiment, _changed_section(experiment, place, values[0]), "--set ")
 
 
@@ -139,9 +141,25 @@ def _changed_section(
     """Return the key of the experiment that holds a setting, with the setting's new value."""
     if place.scope is Scope.STRUCTURE:
         return {place.name: property_text(value) if place.name == "kafka.version" else value}
-    section = getattr(experiment, place.scope)
-    values = section if isinstance(section, Mapping) else section.model_dump()
-    return {place.scope.value: {**values, place.name: value}}
+    if place.scope in PROPERTY_SCOPES:
+        section = _section_without(experiment, place)[place.scope.value]
+    else:
+        section = getattr(experiment, place.scope).model_dump()
+    return {place.scope.value: {**section, place.name: value}}
+
+
+def _section_without(experiment: Experiment, place: SettingPlace) -> dict[str, dict[str, Scalar]]:
+    """Return the section of a property by its key, without the property under any of its names."""
+    if place.scope not in PROPERTY_SCOPES:
+        return {}
+    section: Mapping[str, Scalar] = getattr(experiment, place.scope)
+    return {
+        place.scope.value: {
+            name: value
+            for name, value in section.items()
+            if canonical_name(place.scope, name) != place.name
+        }
+    }
 
 
 def _replace_keys(experiment: Experiment, changes: Mapping[str, object], option: str) -> Experiment:

@@ -197,6 +197,27 @@ def test_two_values_for_one_property_under_two_names_are_refused() -> None:
         planned(producer={"linger.ms": 5, "queue.buffering.max.ms": 10})
 
 
+@pytest.mark.parametrize("name", ["acks", "request.required.acks"])
+def test_a_property_beside_its_axis_is_refused(name: str) -> None:
+    """No cell would have the section's value."""
+    with pytest.raises(ExperimentError, match=f"producer.{name} is beside the axis acks"):
+        planned(axes={"acks": [0, 1], "fault": "none"}, producer={name: 1})
+
+
+def test_a_property_is_the_value_of_the_cells_that_its_axis_leaves_open() -> None:
+    """In a union, and where the axis has the value `null`."""
+    crosses = [{"acks": 0, "fault": "none"}, {"fault": "none"}]
+    made = planned(axes=crosses, producer={"acks": 1})
+    assert [trial.producer["acks"] for trial in made.trials] == ["0", "1"]
+
+
+def test_an_override_replaces_a_property_under_any_of_its_names() -> None:
+    """A single value and a new axis."""
+    for text, values in (("linger.ms=3", {"3"}), ("linger.ms=3,4", {"3", "4"})):
+        made = overridden(text, producer={"queue.buffering.max.ms": 7})
+        assert {trial.producer["linger.ms"] for trial in made.trials} == values
+
+
 def test_client_rack_without_a_prefix_belongs_to_the_consumer() -> None:
     """The producer would accept the property, but only a consumer uses it."""
     made = planned(axes={"acks": 1, "fault": "none", "client.rack": "rack-2"})
