@@ -80,7 +80,9 @@ def read_small_file(path: Path, max_bytes: int) -> bytes:
         if status.st_size > max_bytes:
             raise InputError(f"{path}: {status.st_size:,} bytes; allowed: at most {max_bytes:,}")
         # The kernel's files (/proc) have no size.
-        content = file.read(max_bytes + 1)
+        content: bytes | None = file.read(max_bytes + 1)
+    if content is None:  # as /proc/kmsg, when the kernel has nothing to say
+        raise InputError(f"{path}: has no data yet; allowed: a regular file")
     if len(content) > max_bytes:
         raise InputError(f"{path}: more than {max_bytes:,} bytes; allowed: at most that")
     return content

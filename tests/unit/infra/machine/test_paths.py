@@ -41,6 +41,19 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
         read_small_file(tmp_path / "pipe", 100)
 
 
+def test_a_file_that_has_no_data_yet_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`/proc/kmsg` is such a file. Here it is a pipe with a writer, which seems to be a file."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = os.open(pipe, os.O_RDWR)
+    monkeypatch.setattr("stat.S_ISREG", lambda _: True)
+    with pytest.raises(InputError, match="has no data yet; allowed: a regular file"):
+        read_small_file(pipe, 100)
+    os.close(writer)
+
+
 def test_a_large_file_is_not_read(tmp_path: Path) -> None:
     """Its size is asked first: this one would not fit into memory."""
     with (tmp_path / "large").open("wb") as file:
