@@ -252,6 +252,14 @@ def _line_formats(topic: str) -> tuple[_LineFormat, ...]:
             "] shut down completed",
             pattern=r"\[(BrokerServer|KafkaServer) id=(?P<node>\d+)\] shut down completed \(.*\)",
         ),
+        # `ControllerServer` reports the beginning of its shutdown only. It waits for this thread
+        # last.
+        line_format(
+            "shut_down",
+            "[QuorumController id=",
+            "] closed event queue.",
+            pattern=r"\[QuorumController id=(?P<node>\d+)\] closed event queue\. \(.*\)",
+        ),
     )
 
 

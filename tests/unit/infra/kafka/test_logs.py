@@ -67,6 +67,10 @@ SHUT_DOWN = (
     "[2026-11-21T15:57:23,812Z] INFO [BrokerServer id=1] shut down completed "
     "(kafka.server.BrokerServer)"
 )
+CONTROLLER_SHUT_DOWN = (
+    "[2026-11-23T07:17:35,693Z] INFO [QuorumController id=4] closed event queue. "
+    "(org.apache.kafka.queue.KafkaEventQueue)"
+)
 IRRELEVANT = (
     (
         f"[2026-11-21T12:24:45,315Z] INFO [UnifiedLog partition={TOPIC}-0, dir=/a "
@@ -119,6 +123,7 @@ def facts(event: BrokerLogEvent) -> tuple[str, int | None, int | None, int | Non
         (RECOVERING, 1, ("recovering", 1, 0, None, 0)),
         (LOADED, 1, ("loaded", 1, 0, None, 15082)),
         (SHUT_DOWN, 1, ("shut_down", 1, None, None, None)),
+        (CONTROLLER_SHUT_DOWN, 4, ("shut_down", 4, None, None, None)),
     ],
 )
 def test_each_line_becomes_an_event_with_its_own_values(
