@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from experiments.commands.progress_bar import progress_bar
+from experiments.commands.progress_display import progress_display
 from experiments.commands.run_process import (
     Interrupts,
     RunOutcome,
@@ -196,12 +196,15 @@ def run_dag(home: Home, sweep: SweepFolder, claim: SweepClaim) -> RunOutcome:
 
     plan, log = sweep.plan(), log_of(home, sweep)
     progress = ProgressReader(sweep, plan)
-    with Interrupts() as interrupts, progress_bar() as bar:
-        bar.print_line(_announcement(sweep, plan))
+    with Interrupts() as interrupts, progress_display() as display:
+        display.print_line(_announcement(sweep, plan))
         run = RunProcess(embedded_command(sweep.sweep_id), airflow_environment(home), log)
         claim.note_runner(run.identity)
         return run.follow(
-            interrupts, lambda: bar.show(progress.read()), bar.print_line, time_limit_s(plan)
+            interrupts,
+            lambda: display.show(progress.read()),
+            display.print_line,
+            time_limit_s(plan),
         )
 
 

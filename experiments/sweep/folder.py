@@ -38,6 +38,11 @@ class SweepActivity(Frozen):
     """The activity in words; empty: the stage says enough."""
     since_ns: int
 
+    @property
+    def age_s(self) -> float:
+        """How long ago it was reported, in seconds; 0 after the clock was set back."""
+        return max(time.time_ns() - self.since_ns, 0) / 1e9
+
 
 @dataclass(frozen=True)
 class SweepFolder:

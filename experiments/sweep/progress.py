@@ -7,20 +7,23 @@ process, under a scheduler or elsewhere.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
+from experiments.ledger.record import Status, read_record
 from experiments.sweep.folder import SweepActivity, SweepFolder
 from experiments.sweep.plan import Plan, TrialSpec
 
 # Rounded medians of stages on two cores (`docs/performance.md`); a busy machine takes longer.
 AIRFLOW_START_S: Final = 13.0
 """Starting Airflow, and planning."""
-RESULTS_S: Final = 27.0
-"""Measuring and tracking, after the last trial."""
+RESULTS_S: Final = 15.0
+"""Measuring and tracking, after the last trial, without what each trial adds."""
+RESULTS_PER_TRIAL_S: Final = 0.6
+"""What each trial adds to the measuring and tracking."""
 CLUSTER_START_STOP_S: Final = 6.0
 """Starting a cluster until it is healthy, and stopping it."""
 WARM_UP_S: Final = 3.0
@@ -73,19 +76,37 @@ def expected_duration_s(plan: Plan) -> float:
     shared = {
         trial.cluster.model_dump_json() for trial in plan.trials if not trial.needs_own_cluster
     }
-    clusters = len(shared) + sum(trial.needs_own_cluster for trial in plan.trials)
     return (
         AIRFLOW_START_S
-        + RESULTS_S
-        + CLUSTER_START_STOP_S * clusters
-        + WARM_UP_S * len(shared)
-        + sum(TRIAL_OVERHEAD_S + trial.workload.duration_s for trial in plan.trials)
+        + (CLUSTER_START_STOP_S + WARM_UP_S) * len(shared)
+        + sum(map(expected_trial_s, plan.trials))
+        + expected_results_s(len(plan.trials))
     )
+
+
+def expected_trial_s(trial: TrialSpec) -> float:
+    """Return the expected duration of a trial in seconds, with the cluster that only it uses."""
+    cluster_s = CLUSTER_START_STOP_S if trial.needs_own_cluster else 0.0
+    return cluster_s + TRIAL_OVERHEAD_S + trial.workload.duration_s
+
+
+def expected_results_s(trials: int) -> float:
+    """Return the expected duration of measuring and tracking this many trials, in seconds."""
+    return RESULTS_S + RESULTS_PER_TRIAL_S * trials
 
 
 def expected_minutes(plan: Plan) -> int:
     """Return the expected duration of a sweep in minutes, at least 1."""
     return max(1, round(expected_duration_s(plan) / 60))
+
+
+@dataclass(frozen=True)
+class EndedTrial:
+    """A trial that has ended while the progress was read."""
+
+    label: str
+    outcome: str
+    """`sealed`, `void` or `failed`."""
 
 
 @dataclass(frozen=True)
@@ -100,8 +121,14 @@ class Progress:
     """Label of the running trial."""
     activity: str
     """What the sweep is doing, for a person."""
-    remaining_s: float
-    """Estimated time until the results exist."""
+    activity_s: float
+    """How long it has been doing that."""
+    elapsed_s: float
+    """How long the progress has been read."""
+    remaining_s: float | None
+    """Estimated time until the results exist; None: all takes longer than expected."""
+    ended: tuple[EndedTrial, ...] = ()
+    """The trials that ended after the last reading."""
 
 
 class ProgressReader:
@@ -109,23 +136,46 @@ class ProgressReader:
 
     def __init__(self, sweep: SweepFolder, plan: Plan) -> None:
         self._sweep, self._plan = sweep, plan
-        self._labels = {trial.trial_id: trial.label for trial in plan.trials}
-        self._failed_before = {trial_id: self._failed_at_ns(trial_id) for trial_id in self._labels}
-        self._finished_before = len(self._finished())
-        self._trials_began_s: float | None = None
-        self._trials_finished_s: float | None = None
+        self._trials = {trial.trial_id: trial for trial in plan.trials}
+        self._failed_before = {trial_id: self._failed_at_ns(trial_id) for trial_id in self._trials}
+        self._known = self._finished_before = self._finished()
+        self._activity_before = sweep.activity()
+        self._began_s = time.monotonic()
+        self._started = False
+        self._trials_began_s = self._last_ended_s = self._began_s
 
     def read(self) -> Progress:
         """Return the sweep's progress now."""
-        finished, activity = self._finished(), self._sweep.activity()
+        now_s = time.monotonic()
+        finished, activity = self._finished(), self._current_activity()
+        ended, self._known = finished - self._known, finished
+        if not self._started and activity and activity.trial_id:
+            self._started = True
+            self._trials_began_s = self._last_ended_s = now_s
+        if ended:
+            self._last_ended_s = now_s
+        trial = self._trials.get(activity.trial_id or "") if activity else None
         return Progress(
             done=len(finished),
-            failed=sum(1 for trial_id in finished if not self._sweep.trial(trial_id).exists()),
+            failed=sum(not self._sweep.trial(trial_id).exists() for trial_id in finished),
             total=len(self._plan.trials),
-            trial=self._labels.get(activity.trial_id or "") if activity else None,
+            trial=trial.label if trial else None,
             activity=activity_text(activity),
-            remaining_s=self._remaining_s(finished, activity),
+            activity_s=now_s - self._began_s if activity is None else activity.age_s,
+            elapsed_s=now_s - self._began_s,
+            remaining_s=self._remaining_s(finished, now_s),
+            ended=tuple(self._ended(trial_id) for trial_id in self._trials if trial_id in ended),
         )
+
+    def _current_activity(self) -> SweepActivity | None:
+        """Return what this run reported last; what an earlier run reported is over."""
+        activity = self._sweep.activity()
+        return None if activity == self._activity_before else activity
+
+    def _ended(self, trial_id: str) -> EndedTrial:
+        folder = self._sweep.trial(trial_id)
+        outcome = read_record(folder).status.value if folder.exists() else Status.FAILED.value
+        return EndedTrial(self._trials[trial_id].label, outcome)
 
     def _finished(self) -> frozenset[str]:
         """Return the planned trials that are complete, or have failed since this reader exists.
@@ -134,7 +184,7 @@ class ProgressReader:
         """
         return frozenset(
             trial_id
-            for trial_id in self._labels
+            for trial_id in self._trials
             if self._sweep.trial(trial_id).exists() or self._has_failed(trial_id)
         )
 
@@ -147,32 +197,52 @@ class ProgressReader:
         except FileNotFoundError:
             return None
 
-    def _remaining_s(self, finished: frozenset[str], activity: SweepActivity | None) -> float:
-        now_s = time.monotonic()
-        if self._trials_began_s is None and activity and activity.stage == "trial":
-            self._trials_began_s = now_s
-        spent_s = 0.0 if self._trials_began_s is None else now_s - self._trials_began_s
-        remaining = [trial for trial in self._plan.trials if trial.trial_id not in finished]
-        if not remaining:
-            self._trials_finished_s = self._trials_finished_s or now_s
-            return max(RESULTS_S - (now_s - self._trials_finished_s), 1.0)
-        finished_now = len(finished) - self._finished_before
-        return remaining_duration_s(remaining, finished=finished_now, spent_s=spent_s)
+    def _remaining_s(self, finished: frozenset[str], now_s: float) -> float | None:
+        return remaining_duration_s(
+            [trial for trial_id, trial in self._trials.items() if trial_id not in finished],
+            [self._trials[trial_id] for trial_id in finished - self._finished_before],
+            trials=len(self._trials),
+            spent_s=self._last_ended_s - self._trials_began_s,
+            since_last_s=now_s - self._last_ended_s,
+            started=self._started,
+        )
 
 
-def remaining_duration_s(remaining: list[TrialSpec], *, finished: int, spent_s: float) -> float:
+def remaining_duration_s(
+    remaining: Sequence[TrialSpec],
+    finished: Sequence[TrialSpec],
+    *,
+    trials: int,
+    spent_s: float,
+    since_last_s: float,
+    started: bool = True,
+) -> float | None:
     """Return the estimated time until the results exist, in seconds.
 
+    Trials are expected to take as many times their planned duration as the finished ones did. The
+    estimate decreases while a trial runs, but not below what the later ones take.
+
     Args:
-        remaining: the trials that have not finished, including the running one; at least one.
-        finished: number of trials that finished while the progress was read.
-        spent_s: how long these trials and the running one have taken.
+        remaining: the trials that have not finished, in the plan's order; the first one may run.
+        finished: the trials that finished while the progress was read.
+        trials: number of trials that are measured at the end.
+        spent_s: how long the finished trials took together.
+        since_last_s: how long ago the last one finished, or the run began.
+        started: whether a trial has started; otherwise Airflow and the cluster start first.
+
+    Returns:
+        `None` if measuring takes longer than expected: when it ends is not known.
     """
-    planned_s = [trial.workload.duration_s + TRIAL_OVERHEAD_S for trial in remaining]
-    if finished == 0:
-        return max(sum(planned_s) - spent_s, sum(planned_s[1:])) + RESULTS_S
-    # On average, the running trial is half done.
-    return len(remaining) * spent_s / (finished + 0.5) + RESULTS_S
+    results_s = expected_results_s(trials)
+    if not remaining:
+        return results_s - since_last_s if since_last_s < results_s else None
+    if not started:
+        start_s = AIRFLOW_START_S + CLUSTER_START_STOP_S
+        return max(start_s - since_last_s, 0.0) + sum(map(expected_trial_s, remaining)) + results_s
+    planned_s = sum(map(expected_trial_s, finished))
+    pace = spent_s / planned_s if planned_s else 1.0
+    current_s, *later_s = [pace * expected_trial_s(trial) for trial in remaining]
+    return max(current_s - since_last_s, 0.0) + sum(later_s) + results_s
 
 
 def activity_text(activity: SweepActivity | None) -> str:

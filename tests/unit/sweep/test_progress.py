@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ import pytest
 from rich.console import Console
 from support.builders.records import a_record, a_spec, no_rows
 
-from experiments.commands.progress_bar import render_progress
+from experiments.commands.progress_display import Lines, render_progress
 from experiments.ledger.record import Cell, Status
 from experiments.ledger.seal import seal
 from experiments.results.models import (
@@ -29,10 +31,11 @@ from experiments.results.wording import LEGEND, result_notes, short_share_text, 
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.plan import Plan
 from experiments.sweep.progress import (
-    RESULTS_S,
-    TRIAL_OVERHEAD_S,
+    EndedTrial,
     Progress,
     ProgressReader,
+    expected_results_s,
+    expected_trial_s,
     format_duration,
     format_duration_with_units,
     remaining_duration_s,
@@ -164,19 +167,55 @@ def test_without_a_reported_activity_airflow_is_starting(tmp_path: Path) -> None
     assert (progress.done, progress.trial, progress.activity) == (0, None, "starting Airflow")
 
 
+def remaining_s(
+    remaining: int, finished: int = 0, spent_s: float = 0, since_last_s: float = 0
+) -> float | None:
+    """Return the estimate for trials that are planned to take the same time."""
+    return remaining_duration_s(
+        [a_spec()] * remaining,
+        [a_spec()] * finished,
+        trials=remaining + finished,
+        spent_s=spent_s,
+        since_last_s=since_last_s,
+    )
+
+
 def test_the_remaining_time_is_planned_first_and_measured_later() -> None:
-    """Until a trial finishes: load and usual overhead; afterwards: what the trials took."""
-    remaining = [a_spec(), a_spec()]
-    planned_s = 2 * (1 + TRIAL_OVERHEAD_S)
-
-    assert remaining_duration_s(remaining, finished=0, spent_s=0) == planned_s + RESULTS_S
-    assert remaining_duration_s(remaining, finished=4, spent_s=90) == 2 * 20 + RESULTS_S
+    """Until a trial finishes: load and usual overhead; afterwards: at the pace of the finished."""
+    assert remaining_s(2) == 2 * expected_trial_s(a_spec()) + expected_results_s(2)
+    assert remaining_s(2, finished=4, spent_s=80) == 2 * 20 + expected_results_s(6)
 
 
-def test_the_remaining_time_is_at_least_that_of_the_trials_not_started() -> None:
-    """A first trial that takes very long does not use up the time of the others."""
-    remaining_s = remaining_duration_s([a_spec(), a_spec()], finished=0, spent_s=1000)
-    assert remaining_s == 1 + TRIAL_OVERHEAD_S + RESULTS_S
+def test_the_remaining_time_decreases_while_a_trial_runs() -> None:
+    """Second by second, until the trial takes longer than the finished ones did."""
+    estimates = [
+        remaining_s(3, finished=2, spent_s=40, since_last_s=second) for second in range(21)
+    ]
+
+    assert estimates == [60 - second + expected_results_s(5) for second in range(21)]
+    assert remaining_s(3, finished=2, spent_s=40, since_last_s=1000) == 40 + expected_results_s(5)
+
+
+def test_a_longer_trial_is_expected_to_take_longer() -> None:
+    """The pace is a factor of the planned duration, so long cells at the end are no surprise."""
+    short = a_spec()
+    workload = short.workload.model_copy(update={"duration_s": 100})
+    long = a_spec(workload=workload)
+    estimates = [
+        remaining_duration_s([left], [short], trials=2, spent_s=9, since_last_s=0)
+        for left in (short, long)
+    ]
+
+    assert estimates[0] == 9 + expected_results_s(2)
+    assert estimates[1] == pytest.approx(
+        9 * expected_trial_s(long) / expected_trial_s(short) + expected_results_s(2)
+    )
+
+
+def test_the_remaining_time_of_a_measurement_that_is_late_is_unknown() -> None:
+    """No second is promised again and again."""
+    assert remaining_s(0, finished=2, spent_s=9, since_last_s=5) == expected_results_s(2) - 5
+    assert remaining_s(0, finished=2, spent_s=9, since_last_s=100) is None
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(0, "0:00"), (65.4, "1:05"), (3661, "1:01:01")])
@@ -198,15 +237,74 @@ def test_a_single_duration_names_its_units(seconds: float, text: str) -> None:
 def test_the_progress_bar_has_two_lines_of_the_terminals_width(width: int) -> None:
     """A label too long for the terminal is truncated, not wrapped."""
     out = StringIO()
-    Console(file=out, width=width).print(
-        render_progress(Progress(7, 1, 20, LABEL, "waiting for the last acknowledgements", 130))
-    )
+    Console(file=out, width=width).print(render_progress(a_progress()))
     lines = out.getvalue().splitlines()
 
     assert len(lines) == 2
     assert max(map(len, lines)) <= width
     assert "7/20 trials, 1 failed" in lines[0]
-    assert "2:10 left" in lines[0]
+    assert "5:00, 2:10 left" in lines[0]
+    assert "(0:03)" in lines[1] or width < 70
+
+
+def a_progress(**changes: Any) -> Progress:
+    """Return the progress of a sweep in its eighth trial, with some fields changed."""
+    progress = Progress(
+        done=7,
+        failed=1,
+        total=20,
+        trial=LABEL,
+        activity="waiting for the last acknowledgements",
+        activity_s=3,
+        elapsed_s=300,
+        remaining_s=130,
+    )
+    return replace(progress, **changes)
+
+
+def test_without_a_terminal_there_is_a_line_per_trial_and_per_stage() -> None:
+    """A stage within a trial has none; each line has the time of day."""
+    out = StringIO()
+    lines = Lines(
+        Console(file=out, width=40), clock=lambda: datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    )
+    for progress in (
+        a_progress(done=0, trial=None, activity="starting the cluster"),
+        a_progress(done=0, trial=None, activity="starting the cluster", remaining_s=129),
+        a_progress(done=0),
+        a_progress(done=2, ended=(EndedTrial("cell 0", "sealed"), EndedTrial("cell 1", "void"))),
+        a_progress(done=2, trial=None, activity="measuring", remaining_s=None),
+    ):
+        lines.show(progress)
+
+    assert out.getvalue().splitlines() == [
+        "03:04:05 starting the cluster, 2:10 left",
+        "03:04:05 1/20 sealed: cell 0, 2:10 left",
+        "03:04:05 2/20 void: cell 1, 2:10 left",
+        "03:04:05 measuring",
+    ]
+
+
+def test_trials_that_end_are_told_once_with_their_outcome(tmp_path: Path) -> None:
+    """Trials that were complete before are not told at all."""
+    sweep, plan = a_sweep(tmp_path)
+    sweep.partial("000-abcdef").mkdir()
+    seal(sweep.partial("000-abcdef"), sweep.trial("000-abcdef"), a_record(), no_rows())
+    reader = ProgressReader(sweep, plan)
+    sweep.partial("001-abcdef").mkdir()
+    seal(sweep.partial("001-abcdef"), sweep.trial("001-abcdef"), a_record(), no_rows())
+    sweep.failed("002-abcdef").mkdir()
+
+    assert reader.read().ended == (EndedTrial("cell 1", "sealed"), EndedTrial("cell 2", "failed"))
+    assert reader.read().ended == ()
+
+
+def test_the_activity_of_an_earlier_run_is_not_shown(tmp_path: Path) -> None:
+    """A resumed sweep starts Airflow; what it did last when it was interrupted is over."""
+    sweep, plan = a_sweep(tmp_path)
+    sweep.report_activity("destroy", "destroying the cluster")
+
+    assert ProgressReader(sweep, plan).read().activity == "starting Airflow"
 
 
 def test_the_table_has_one_row_per_cell_and_one_block_per_fault() -> None:
