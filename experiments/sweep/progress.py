@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
+from experiments.ledger.digests import InvalidLedger
 from experiments.ledger.record import Status, read_record
 from experiments.sweep.folder import SweepActivity, SweepFolder
 from experiments.sweep.plan import Plan, TrialSpec
@@ -106,7 +107,7 @@ class EndedTrial:
 
     label: str
     outcome: str
-    """`sealed`, `void` or `failed`."""
+    """`sealed`, `void` or `failed`; `damaged`: its record cannot be read."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,7 @@ class Progress:
     elapsed_s: float
     """How long the progress has been read."""
     remaining_s: float | None
-    """Estimated time until the results exist; None: all takes longer than expected."""
+    """Estimated time until the results exist; None: the run is over, or takes longer than that."""
     ended: tuple[EndedTrial, ...] = ()
     """The trials that ended after the last reading."""
 
@@ -155,6 +156,7 @@ class ProgressReader:
         if ended:
             self._last_ended_s = now_s
         trial = self._trials.get(activity.trial_id or "") if activity else None
+        is_over = activity is not None and activity.stage in {"done", "failed"}
         return Progress(
             done=len(finished),
             failed=sum(not self._sweep.trial(trial_id).exists() for trial_id in finished),
@@ -163,7 +165,7 @@ class ProgressReader:
             activity=activity_text(activity),
             activity_s=now_s - self._began_s if activity is None else activity.age_s,
             elapsed_s=now_s - self._began_s,
-            remaining_s=self._remaining_s(finished, now_s),
+            remaining_s=self._remaining_s(finished, now_s) if not is_over else None,
             ended=tuple(self._ended(trial_id) for trial_id in self._trials if trial_id in ended),
         )
 
@@ -173,9 +175,13 @@ class ProgressReader:
         return None if activity == self._activity_before else activity
 
     def _ended(self, trial_id: str) -> EndedTrial:
-        folder = self._sweep.trial(trial_id)
-        outcome = read_record(folder).status.value if folder.exists() else Status.FAILED.value
-        return EndedTrial(self._trials[trial_id].label, outcome)
+        folder, label = self._sweep.trial(trial_id), self._trials[trial_id].label
+        if not folder.exists():
+            return EndedTrial(label, Status.FAILED.value)
+        try:
+            return EndedTrial(label, read_record(folder).status.value)
+        except InvalidLedger:
+            return EndedTrial(label, "damaged")
 
     def _finished(self) -> frozenset[str]:
         """Return the planned trials that are complete, or have failed since this reader exists.

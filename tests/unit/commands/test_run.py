@@ -127,14 +127,17 @@ def wait_for_end(process: ProcessIdentity) -> bool:
 
 
 def test_a_successful_run_exits_with_0(start: Start) -> None:
-    """Every trial is complete; without a terminal only the sweep's name is printed meanwhile."""
+    """Every trial is complete; without a terminal there is a line per trial and stage."""
     command = start("completes", *ONE_CELL)
     code, _, err = command.wait()
 
     assert (code, command.sweep.pending()) == (0, ())
-    *remarks, last = err.splitlines()
-    assert last == f"sweep {command.sweep.sweep_id}: 2 trials"
-    assert all(remark.startswith("power: ") for remark in remarks)
+    lines = [line for line in err.splitlines() if not line.startswith("power: ")]
+    assert lines[0][len("03:04:05 ") :] == f"sweep {command.sweep.sweep_id}: 2 trials"
+    assert [line.split()[1:3] for line in lines if "sealed:" in line] == [
+        ["1/2", "sealed:"],
+        ["2/2", "sealed:"],
+    ]
 
 
 def test_repeats_are_added_until_the_intervals_are_narrow_enough(start: Start) -> None:

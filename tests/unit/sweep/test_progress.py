@@ -285,14 +285,15 @@ def test_without_a_terminal_there_is_a_line_per_trial_and_per_stage() -> None:
     ]
 
 
-def test_trials_that_end_are_told_once_with_their_outcome(tmp_path: Path) -> None:
-    """Trials that were complete before are not told at all."""
+def test_each_trial_that_ends_is_reported_once_with_its_outcome(tmp_path: Path) -> None:
+    """Trials that were complete before are not among them."""
     sweep, plan = a_sweep(tmp_path)
     sweep.partial("000-abcdef").mkdir()
     seal(sweep.partial("000-abcdef"), sweep.trial("000-abcdef"), a_record(), no_rows())
     reader = ProgressReader(sweep, plan)
+    second = a_record(trial_id="001-abcdef")
     sweep.partial("001-abcdef").mkdir()
-    seal(sweep.partial("001-abcdef"), sweep.trial("001-abcdef"), a_record(), no_rows())
+    seal(sweep.partial("001-abcdef"), sweep.trial("001-abcdef"), second, no_rows())
     sweep.failed("002-abcdef").mkdir()
 
     assert reader.read().ended == (EndedTrial("cell 1", "sealed"), EndedTrial("cell 2", "failed"))
