@@ -419,6 +419,12 @@ Examples:
     "and so is its whole 95 % interval. "
     "MEASURE: loss, duplicates, latency_p99, outage, throughput.",
 )
+@click.option(
+    "--min-cells",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Exit with code 3 if fewer than N cells are compared.",
+)
 def compare(
     a: str,
     b: str | None,
@@ -426,20 +432,24 @@ def compare(
     as_json: bool,
     html: Path | None,
     fail_on: tuple[str, ...],
+    min_cells: int | None,
 ) -> int:
     """Compare two sweeps, A and B, or the cells of one; each is named as in `ackbench show`.
 
     Paired by cell and by seed, with intervals, tests, effect sizes and changed verdicts.
 
-    Exit code 2: they cannot be compared. 3: they do not pass --fail-on; one line per reason.
+    Exit code 2: they cannot be compared, or no cell has enough trials for a worse:MEASURE. 3: they
+    do not pass --fail-on or --min-cells; one line per reason.
     """
     from experiments.commands import compare as command
+    from experiments.comparing.gate import Gate
 
     home = Home.from_environment()
+    gate = Gate.parse(fail_on, two_sweeps=True, min_cells=min_cells or 0)
     if b is not None and axis is None:
-        return command.compare_sweeps(home, (a, b), as_json=as_json, html=html, fail_on=fail_on)
+        return command.compare_sweeps(home, (a, b), gate=gate, as_json=as_json, html=html)
     if axis is not None and b is None:
-        return command.compare_cells(home, (a, axis), as_json=as_json, html=html, fail_on=fail_on)
+        return command.compare_cells(home, (a, axis), gate=gate, as_json=as_json, html=html)
     raise click.UsageError(
         f"give {'only one of' if b else 'either'} a second sweep {'and' if b else 'or'} --by AXIS"
     )

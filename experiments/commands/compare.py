@@ -15,7 +15,7 @@ from rich.table import Table
 
 from experiments.commands.show import gate_exit_code
 from experiments.comparing.comparison import ComparedSweep, Comparison, compare
-from experiments.comparing.gate import Gate
+from experiments.comparing.gate import NO_GATE, Gate
 from experiments.comparing.matrix import (
     Matrix,
     as_markdown,
@@ -33,6 +33,7 @@ from experiments.report.comparison_page import (
     render_comparison,
 )
 from experiments.report.drawing import set_matplotlib_cache
+from experiments.results.models import SweepResults
 from experiments.results.read import read_results
 from experiments.results.tables import console_for_results, print_text
 from experiments.sweep.published import open_sweep
@@ -42,19 +43,25 @@ from infra.machine.paths import require_writable_file, user_path
 
 
 def compare_sweeps(
-    home: Home, names: tuple[str, str], *, as_json: bool, html: Path | None, fail_on: Sequence[str]
+    home: Home, names: tuple[str, str], *, gate: Gate, as_json: bool, html: Path | None
 ) -> int:
     """Print two sweeps side by side.
+
+    Args:
+        home: the home of the sweeps.
+        names: the sweeps.
+        gate: what the caller does not accept.
+        as_json: print JSON instead of tables.
+        html: also write a page to this file.
 
     Returns:
         0, or the gate's exit code if the comparison does not pass it.
 
     Raises:
-        InputError: an expression of the gate is invalid, a sweep does not exist, the sweeps cannot
-            be compared, or the page cannot be written.
+        InputError: a sweep does not exist, the sweeps cannot be compared, too few trials for the
+            gate, or the page cannot be written.
         LedgerError: the results of a sweep cannot be read.
     """
-    gate = Gate.parse(fail_on, two_sweeps=True)
     page = _page(html)
     a, b = (_sweep(home, name) for name in names)
     comparison = compare(a, b)
@@ -65,30 +72,30 @@ def compare_sweeps(
     else:
         _print(comparison)
         _print_unpaired((("only in A", comparison.only_a), ("only in B", comparison.only_b)))
-    return gate_exit_code(gate.comparison_failures(comparison, (a.results, b.results)))
+    return _gate_exit_code(gate, [comparison], (a.results, b.results))
 
 
 def compare_cells(
-    home: Home, named: tuple[str, str], *, as_json: bool, html: Path | None, fail_on: Sequence[str]
+    home: Home, named: tuple[str, str], *, gate: Gate, as_json: bool, html: Path | None
 ) -> int:
     """Print the cells of one sweep that differ in a single axis side by side.
 
     Args:
         home: the home of the sweep.
         named: the sweep and the axis.
+        gate: what the caller does not accept.
         as_json: print JSON instead of tables.
         html: also write a page to this file.
-        fail_on: the gate's expressions.
 
     Returns:
         0, or the gate's exit code if the cells do not pass it.
 
     Raises:
-        InputError: an expression of the gate is invalid, the sweep or the axis does not exist, no
-            cells can be compared, or the page cannot be written.
+        InputError: the sweep or the axis does not exist, no cells can be compared, too few trials
+            for the gate, or the page cannot be written.
         LedgerError: the results cannot be read.
     """
-    gate, page = Gate.parse(fail_on, two_sweeps=True), _page(html)
+    page = _page(html)
     sweep = _sweep(home, named[0])
     within = compare_within(sweep, named[1])
     if page:
@@ -97,12 +104,16 @@ def compare_cells(
         click.echo(within.to_json())
     else:
         _print_within(within)
-    worse = [
-        reason
-        for comparison in within.comparisons
-        for reason in gate.comparison_failures(comparison, ())
-    ]
-    return gate_exit_code([*gate.sweep_failures(sweep.results), *worse])
+    return _gate_exit_code(gate, within.comparisons, [sweep.results])
+
+
+def _gate_exit_code(
+    gate: Gate, comparisons: Sequence[Comparison], sweeps: Sequence[SweepResults]
+) -> int:
+    if gate == NO_GATE:
+        return 0
+    reasons = gate.comparison_failures(comparisons, sweeps)
+    return gate_exit_code(gate, reasons, gate.comparison_summary(comparisons))
 
 
 def _page(named: Path | None) -> Path | None:

@@ -18,7 +18,7 @@ from experiments.commands.run_process import (
     time_limit_s,
 )
 from experiments.commands.run_until import RepeatLimits, RepeatUntil
-from experiments.commands.show import gate_exit_code, print_results
+from experiments.commands.show import print_results, sweep_gate_exit_code
 from experiments.comparing.gate import NO_GATE, Gate
 from experiments.errors import StorageError
 from experiments.ledger.record import Scalar
@@ -163,7 +163,7 @@ def _run_and_show(
         if sweep.pending() or not sweep.unpublished.is_file():  # else the reason has the remedy
             lines.append(f"resume with: ackbench run --resume {sweep.sweep_id}")
         raise HarnessError("\n".join(lines))
-    return gate_exit_code(gate.sweep_failures(read_results(sweep)))
+    return sweep_gate_exit_code(gate, read_results(sweep))
 
 
 def _run_until_precise(

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 
 import click
 
-from experiments.comparing.gate import EXIT_CODE, Gate
+from experiments.comparing.gate import EXIT_CODE, NO_GATE, Gate
 from experiments.ledger.record import Status
 from experiments.lessons.finding import finding_of
-from experiments.messages.phrases import format_count
+from experiments.messages.phrases import format_count, one_line
 from experiments.report.page import write_report
 from experiments.results.models import SweepResults
 from experiments.results.read import read_results
@@ -128,11 +128,25 @@ def remarks(sweep: SweepFolder, results: SweepResults) -> Iterator[str]:
         yield f"not covered by digests: {count}, sealed before ledger version 5"
 
 
-def gate_exit_code(reasons: Sequence[str]) -> int:
-    """Return the exit code of a gate and print its reasons to stderr, one line each."""
-    for reason in reasons:
-        click.echo(f"ackbench: {' '.join(reason.split())}", err=True)
+def gate_exit_code(gate: Gate, reasons: Sequence[str], summary: Iterable[str]) -> int:
+    """Return the exit code of a gate; print to stderr what it looked at, and its reasons.
+
+    Args:
+        gate: the gate; `NO_GATE` prints nothing.
+        reasons: why the results do not pass, one line each.
+        summary: what the gate looked at, one line each.
+    """
+    if gate == NO_GATE:
+        return 0
+    outcome = "failed" if reasons else "passed"
+    for line in (*(f"gate: {line}" for line in summary), *reasons, f"gate: {outcome}"):
+        click.echo(f"ackbench: {one_line(line)}", err=True)
     return EXIT_CODE if reasons else 0
+
+
+def sweep_gate_exit_code(gate: Gate, results: SweepResults) -> int:
+    """Return the exit code of a gate on one sweep; print as `gate_exit_code` does."""
+    return gate_exit_code(gate, gate.sweep_failures(results), [gate.sweep_summary(results)])
 
 
 def report(home: Home, named: str | None, fail_on: Sequence[str]) -> int:
@@ -150,4 +164,4 @@ def report(home: Home, named: str | None, fail_on: Sequence[str]) -> int:
     """
     gate, sweep = Gate.parse(fail_on), open_sweep(home, named)
     click.echo(write_report(sweep, home))
-    return gate_exit_code(gate.sweep_failures(read_results(sweep)))
+    return sweep_gate_exit_code(gate, read_results(sweep))

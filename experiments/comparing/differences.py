@@ -85,7 +85,7 @@ class Difference(Frozen):
     effect: float | None = None
     """The rank-biserial correlation, from -1 (`b` is always less) to 1 (`b` is always more).
 
-    0: neither is more often the larger one.
+    0: neither is more often the larger one. `None`: too few trials.
     """
     test: str
     reasons: tuple[str, ...] = ()
@@ -106,6 +106,24 @@ class Difference(Frozen):
             if self.measure.more_is_worse
             else 1 - self.ratio_interval.high
         )
+
+    def can_exceed(self, bound: float) -> bool:
+        """Return whether there are enough trials to show that `b` is worse by more than this.
+
+        A share has an interval from the first trial on, but a wide one: with one trial on each side
+        no outcome shows a difference.
+
+        Args:
+            bound: as `worse_by` returns it.
+        """
+        if not self.measure.is_share:
+            return self.worse_by() is not None
+        return exceeds_with(self.trials, bound)
+
+
+def exceeds_with(trials: int, bound: float) -> bool:
+    """Return whether none of `trials` trials in `a`, and all in `b`, show a greater difference."""
+    return trials > 0 and share_difference_interval((0, trials), (trials, trials)).low > bound
 
 
 def share_difference(
@@ -182,7 +200,7 @@ def _unpaired_shares(measure: ComparedMeasure, a: Sequence[bool], b: Sequence[bo
         difference=sum(b) / len(b) - sum(a) / len(a),
         difference_interval=share_difference_interval((sum(a), len(a)), (sum(b), len(b))),
         p_value=float(fisher_exact(table).pvalue),
-        effect=sum(b) / len(b) - sum(a) / len(a),
+        effect=sum(b) / len(b) - sum(a) / len(a) if trials >= MIN_PAIRS_FOR_TEST else None,
         test="Fisher's, exact",
     )
 
@@ -214,7 +232,7 @@ def _unpaired_numbers(
         ratio=b_median / a_median if min(a) > 0 else None,
         ratio_interval=_resampled(a, b, ratio=True) if has_interval and min(a) > 0 else None,
         p_value=_mann_whitney(a, b) if trials >= MIN_PAIRS_FOR_TEST else None,
-        effect=_dominance(a, b),
+        effect=_dominance(a, b) if trials >= MIN_PAIRS_FOR_TEST else None,
         test="Mann and Whitney's",
         reasons=()
         if has_interval

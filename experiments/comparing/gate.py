@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Final
 
-from experiments.comparing.comparison import Comparison
-from experiments.comparing.differences import ComparedMeasure, Difference
+from experiments.comparing.comparison import ComparedCell, Comparison
+from experiments.comparing.differences import ComparedMeasure, Difference, exceeds_with
+from experiments.errors import NotComparable
+from experiments.messages.phrases import format_count
 from experiments.results.models import SweepResults
 from experiments.results.wording import unknown_reason
 from experiments.verdicts.judge import Judgement, Verdict
@@ -20,6 +23,8 @@ EXIT_CODE: Final = 3
 VIOLATED: Final = "violated"
 UNKNOWN: Final = "unknown"
 _WORSE: Final = re.compile(r"worse:(?P<measure>[a-z0-9_]+)>(?P<percent>\d+(\.\d+)?)%")
+_MAX_POINTS: Final = 95
+"""The largest bound of a difference of shares; more points need hundreds of trials per cell."""
 _ALLOWED: Final = f"violated, unknown, or worse:MEASURE>N% with one of {', '.join(ComparedMeasure)}"
 
 
@@ -31,6 +36,10 @@ class WorseBy:
     bound: float
     """As a fraction of 1: the difference of two shares; of numbers, relative to `a`."""
 
+    def __str__(self) -> str:
+        """Return the expression of `--fail-on`."""
+        return f"worse:{self.measure}>{100 * self.bound:g}%"
+
 
 @dataclass(frozen=True)
 class Gate:
@@ -40,10 +49,19 @@ class Gate:
     unknown: bool = False
     """Whether unknown verdicts and undecidable limits fail too."""
     worse: tuple[WorseBy, ...] = ()
+    min_cells: int = 0
+    """How many cells have to be compared at least."""
 
     @classmethod
-    def parse(cls, expressions: Sequence[str], *, two_sweeps: bool = False) -> Gate:
+    def parse(
+        cls, expressions: Sequence[str], *, two_sweeps: bool = False, min_cells: int = 0
+    ) -> Gate:
         """Return the gate of these `--fail-on` expressions.
+
+        Args:
+            expressions: the conditions, each of which fails a build.
+            two_sweeps: whether two sides are compared.
+            min_cells: how many cells have to be compared at least.
 
         Raises:
             InputError: an expression is invalid, or needs two sweeps and there is one.
@@ -53,21 +71,71 @@ class Gate:
             for text in expressions
             if text not in {VIOLATED, UNKNOWN}
         )
-        return cls(VIOLATED in expressions, UNKNOWN in expressions, worse)
+        return cls(VIOLATED in expressions, UNKNOWN in expressions, worse, min_cells)
 
     def sweep_failures(self, results: SweepResults) -> list[str]:
         """Return the reasons why a sweep fails, one line each; empty if it passes."""
         return list(self._verdict_failures(results))
 
     def comparison_failures(
-        self, comparison: Comparison, sweeps: Sequence[SweepResults]
+        self, comparisons: Sequence[Comparison], sweeps: Sequence[SweepResults]
     ) -> list[str]:
-        """Return the reasons why a comparison fails, one line each; empty if it passes."""
+        """Return the reasons why comparisons fail, one line each; empty if they pass.
+
+        Args:
+            comparisons: the comparisons; several of one sweep by an axis.
+            sweeps: the sweeps whose verdicts count.
+
+        Raises:
+            NotComparable: no cell has enough trials for one of the limits, and nothing else fails.
+        """
         reasons = [reason for results in sweeps for reason in self._verdict_failures(results)]
-        return [
-            *reasons,
-            *(reason for limit in self.worse for reason in self._limit_failures(limit, comparison)),
+        reasons += self._too_few_cells(comparisons)
+        reasons += [
+            reason
+            for limit in self.worse
+            for comparison in comparisons
+            for reason in self._limit_failures(limit, comparison)
         ]
+        if not reasons:
+            self._require_enough_trials(comparisons)
+        return reasons
+
+    def sweep_summary(self, results: SweepResults) -> str:
+        """Return what the gate looked at in one sweep."""
+        cells = [cell for cell in results.cells if cell.judgements]
+        verdicts = format_count(sum(len(cell.judgements) for cell in cells), "verdict")
+        return f"{verdicts} in {format_count(len(cells), 'cell')}"
+
+    def comparison_summary(self, comparisons: Sequence[Comparison]) -> Iterator[str]:
+        """Yield what the gate compared, and in how many cells each limit could be exceeded."""
+        cells = _compared_cells(comparisons)
+        only = [
+            f"{len(labels)} only in {side}"
+            for side, labels in (
+                ("A", [label for one in comparisons for label in one.only_a]),
+                ("B", [label for one in comparisons for label in one.only_b]),
+            )
+            if labels
+        ]
+        yield ", ".join([f"{format_count(len(cells), 'cell')} compared", *only])
+        for limit in self.worse:
+            enough = sum(_can_exceed(cell, limit) for cell in cells)
+            yield f"{limit}: enough trials in {enough} of {format_count(len(cells), 'cell')}"
+
+    def _too_few_cells(self, comparisons: Sequence[Comparison]) -> Iterator[str]:
+        compared = len(_compared_cells(comparisons))
+        if compared < self.min_cells:
+            yield f"cells: {compared} compared; required: {self.min_cells} or more (--min-cells)"
+
+    def _require_enough_trials(self, comparisons: Sequence[Comparison]) -> None:
+        cells = _compared_cells(comparisons)
+        for limit in self.worse:
+            if not any(_can_exceed(cell, limit) for cell in cells):
+                reason = _why_undecidable(
+                    [cell.difference_in(limit.measure) for cell in cells], limit
+                )
+                raise NotComparable(f"--fail-on {limit}: no cell can decide it: {reason}")
 
     def _verdict_failures(self, results: SweepResults) -> Iterator[str]:
         yield from self._control_failures(results)
@@ -79,7 +147,7 @@ class Gate:
                 if judgement.verdict is Verdict.UNKNOWN and self.unknown:
                     reason = unknown_reason(cell, judgement) or "no reason is known"
                     yield f"unknown: {subject}: {reason}"
-        if self.unknown and not any(cell.judgements for cell in results.cells):
+        if self != NO_GATE and not any(cell.judgements for cell in results.cells):
             yield f"unknown: {results.sweep_id}: no cell was judged"
 
     def _control_failures(self, results: SweepResults) -> Iterator[str]:
@@ -106,6 +174,24 @@ NO_GATE: Final = Gate()
 """Passes all results."""
 
 
+def _compared_cells(comparisons: Sequence[Comparison]) -> list[ComparedCell]:
+    """Return the experiment's own cells that were compared, without added controls."""
+    return [cell for one in comparisons for cell in one.cells if not cell.added]
+
+
+def _can_exceed(cell: ComparedCell, limit: WorseBy) -> bool:
+    return cell.difference_in(limit.measure).can_exceed(limit.bound)
+
+
+def _why_undecidable(differences: Sequence[Difference], limit: WorseBy) -> str:
+    if not limit.measure.is_share:
+        reasons = dict.fromkeys(reason for one in differences for reason in one.reasons)
+        return "; ".join(reasons) or "the trials do not show it"
+    needed = next(trials for trials in count(1) if exceeds_with(trials, limit.bound))
+    most = max((one.trials for one in differences), default=0)
+    return f"{needed} trials per cell are needed on each side; the most are {most}"
+
+
 def _parse_limit(text: str, *, two_sweeps: bool) -> WorseBy:
     match = _WORSE.fullmatch(text.replace(" ", ""))
     if not match or match["measure"] not in set(ComparedMeasure):
@@ -114,7 +200,13 @@ def _parse_limit(text: str, *, two_sweeps: bool) -> WorseBy:
         raise InputError(
             f"--fail-on {text} needs two sweeps; use: ackbench compare A B --fail-on '{text}'"
         )
-    return WorseBy(ComparedMeasure(match["measure"]), float(match["percent"]) / 100)
+    limit = WorseBy(ComparedMeasure(match["measure"]), float(match["percent"]) / 100)
+    if limit.measure.is_share and limit.bound > _MAX_POINTS / 100:
+        raise InputError(
+            f"--fail-on {text}: {limit.measure} is a share, whose difference is counted in points "
+            f"(allowed: 0 to {_MAX_POINTS}%)"
+        )
+    return limit
 
 
 def _observed_text(judgement: Judgement) -> str:

@@ -22,9 +22,9 @@ from experiments.verdicts.statistics import (
 )
 
 MIN_PAIRS_FOR_TEST: Final = 6
-"""With fewer differing pairs no outcome has a two-sided p below 0.05.
+"""With fewer differing pairs no outcome has a two-sided p below 0.05, and no effect size is given.
 
-The least p of 5 pairs is 2 / 2^5 = 0.0625.
+The least p of 5 pairs is 2 / 2^5 = 0.0625. One pair has an effect size of 1 or -1, whatever it is.
 """
 
 
@@ -39,7 +39,7 @@ class PairedNumbers(Frozen):
     p_value: float | None
     """Wilcoxon's signed-rank test, two-sided; `None`: too few pairs differ."""
     effect: float | None
-    """The matched-pairs rank-biserial correlation.
+    """The matched-pairs rank-biserial correlation; `None`: too few pairs.
 
     From -1 (`b` is always less) to 1 (`b` is always more); 0: no pair differs.
     """
@@ -62,7 +62,7 @@ class PairedShares(Frozen):
     p_value: float | None
     """McNemar's exact test, two-sided; `None`: too few pairs differ."""
     effect: float | None
-    """The matched-pairs rank-biserial correlation, with yes as 1 and no as 0.
+    """The matched-pairs rank-biserial correlation of yes (1) and no (0); `None`: too few pairs.
 
     `(only_b - only_a)` as a fraction of the differing pairs; 0: no pair differs.
     """
@@ -88,7 +88,7 @@ def paired_numbers(a: Mapping[int, float], b: Mapping[int, float]) -> PairedNumb
         difference=estimate(differences),
         ratio=estimate(ratios),
         p_value=_wilcoxon(nonzero) if len(nonzero) >= MIN_PAIRS_FOR_TEST else None,
-        effect=_rank_biserial(nonzero) if pairs else None,
+        effect=_rank_biserial(nonzero) if len(pairs) >= MIN_PAIRS_FOR_TEST else None,
         reasons=tuple(_missing(len(pairs), len(nonzero), ratio=bool(ratios))),
     )
 
@@ -113,7 +113,9 @@ def paired_shares(a: Mapping[int, bool], b: Mapping[int, bool]) -> PairedShares:
         if pairs
         else None,
         p_value=_mcnemar(only_a, only_b) if only_a + only_b >= MIN_PAIRS_FOR_TEST else None,
-        effect=(only_b - only_a) / max(only_a + only_b, 1) if pairs else None,
+        effect=(only_b - only_a) / max(only_a + only_b, 1)
+        if len(pairs) >= MIN_PAIRS_FOR_TEST
+        else None,
         reasons=tuple(_missing(len(pairs), only_a + only_b)),
     )
 
@@ -132,6 +134,8 @@ def _missing(pairs: int, differing: int, *, ratio: bool = True) -> list[str]:
             f"{differing} of {pairs} pairs differ: no p-value below {MIN_PAIRS_FOR_TEST}, "
             "because none could be below 0.05"
         )
+    if pairs < MIN_PAIRS_FOR_TEST:
+        reasons.append(f"no effect size from fewer than {MIN_PAIRS_FOR_TEST} pairs")
     if pairs < MIN_TRIALS_FOR_INTERVAL:
         reasons.append(
             f"an interval of a median needs {MIN_TRIALS_FOR_INTERVAL} pairs; there are {pairs}"

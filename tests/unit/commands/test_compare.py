@@ -108,18 +108,24 @@ KEPT, BROKEN, TWO_CELLS = (
     ],
 )
 def test_the_gates_exit_codes(arguments: tuple[str, ...], code: int) -> None:
-    """3: the gate failed. 2: invalid request. 0: no gate. Each reason is one line on stderr."""
+    """3: the gate failed. 2: invalid request. 0: it passed, or there is none."""
     result = ackbench(*arguments)
+    lines = result.stderr.splitlines()
+    outcome = {0: "ackbench: gate: passed", 3: "ackbench: gate: failed"}
     assert result.exit_code == code
-    assert all(line.startswith("ackbench: ") for line in result.stderr.splitlines())
-    assert bool(result.stderr) is (code != 0)
+    assert all(line.startswith("ackbench: ") for line in lines)
+    if code == 2:
+        assert len(lines) == 1
+    else:
+        assert lines[-1:] == ([outcome[code]] if "--fail-on" in arguments else [])
 
 
 def test_the_gate_names_trials_and_cell(home: Path) -> None:
     """The reader of a CI log finds them from the one line."""
     del home
     errors = ackbench("report", BROKEN, "--fail-on", "violated").stderr
-    assert errors.startswith(f"ackbench: violated: {BROKEN}: no-acked-loss with ")
+    assert errors.startswith("ackbench: gate: 6 verdicts in 1 cell\n")
+    assert f"\nackbench: violated: {BROKEN}: no-acked-loss with " in errors
     assert "(000-abcdef, 001-abcdef)" in errors
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -238,7 +239,7 @@ def test_the_gate_fails_if_the_whole_interval_is_beyond_the_bound(
     """A latency 50 % higher fails at 20 % and passes at 60 %."""
     a, b = a_sweep(FAST), a_sweep(SLOW, sweep_id="b")
     reasons = Gate.parse([expression], two_sweeps=True).comparison_failures(
-        compare(a, b), (a.results, b.results)
+        [compare(a, b)], (a.results, b.results)
     )
     assert bool(reasons) is fails
 
@@ -246,26 +247,71 @@ def test_the_gate_fails_if_the_whole_interval_is_beyond_the_bound(
 def test_the_gate_fails_on_loss_by_points() -> None:
     """Loss in twelve of twelve trials instead of none is at least 38 points more."""
     a, b = a_sweep(FAST), a_sweep(LOSES, sweep_id="b")
-    reasons = Gate.parse(["worse:loss>30%"], two_sweeps=True).comparison_failures(compare(a, b), ())
+    comparisons = [compare(a, b)]
+    reasons = Gate.parse(["worse:loss>30%"], two_sweeps=True).comparison_failures(comparisons, ())
     assert len(reasons) == 1
     assert "100.0 points, at least" in reasons[0]
-    assert (
-        Gate.parse(["worse:loss>60%"], two_sweeps=True).comparison_failures(compare(a, b), ()) == []
-    )
+    gate = Gate.parse(["worse:duplicates>30%"], two_sweeps=True)
+    assert gate.comparison_failures(comparisons, ()) == []
 
 
-def test_an_undecidable_limit_fails_only_with_the_expression_unknown() -> None:
+FEW = replace(FAST, lost=(0,) * 3, copies=(0,) * 3)
+
+
+@pytest.mark.parametrize(
+    ("expression", "reason"),
+    [
+        ("worse:latency_p99>20%", "an interval of a median needs 5 pairs; there are 3"),
+        ("worse:loss>60%", "20 trials per cell are needed on each side; the most are 3"),
+    ],
+)
+def test_a_limit_that_no_cell_can_decide_is_an_invalid_request(
+    expression: str, reason: str
+) -> None:
+    """A gate that no result could fail would pass in silence."""
+    a, b = a_sweep(FEW), a_sweep(replace(FEW, p99_ms=9000), sweep_id="b")
+    gate = Gate.parse([expression], two_sweeps=True)
+    with pytest.raises(NotComparable, match=re.escape(reason)):
+        gate.comparison_failures([compare(a, b)], ())
+
+
+def test_a_limit_that_some_cell_can_decide_is_decided_there() -> None:
+    """The summary counts the cells with enough trials."""
+    other = replace(FEW, cell={**FEW.cell, "acks": 0})
+    comparison = compare(a_sweep(FAST, other), a_sweep(FAST, other, sweep_id="b"))
+    gate = Gate.parse(["worse:latency_p99>20%"], two_sweeps=True)
+
+    assert gate.comparison_failures([comparison], ()) == []
+    assert list(gate.comparison_summary([comparison])) == [
+        "2 cells compared",
+        "worse:latency_p99>20%: enough trials in 1 of 2 cells",
+    ]
+
+
+def test_cells_of_one_sweep_only_are_counted_and_a_minimum_fails() -> None:
+    """Without a minimum, a comparison of the one cell in common passes."""
+    other = replace(FAST, cell={**FAST.cell, "acks": 0})
+    comparison = compare(a_sweep(FAST, other), a_sweep(FAST, sweep_id="b"))
+    gates = [Gate.parse([], two_sweeps=True, min_cells=cells) for cells in (1, 2)]
+
+    assert list(gates[0].comparison_summary([comparison])) == ["1 cell compared, 1 only in A"]
+    assert [gate.comparison_failures([comparison], ()) for gate in gates] == [
+        [],
+        ["cells: 1 compared; required: 2 or more (--min-cells)"],
+    ]
+
+
+def test_a_share_cannot_be_worse_by_more_than_all_points() -> None:
+    """The message has the largest bound."""
+    with pytest.raises(InputError, match="allowed: 0 to 95%"):
+        Gate.parse(["worse:loss>200%"], two_sweeps=True)
+
+
+def test_an_undecidable_limit_fails_with_the_expression_unknown() -> None:
     """Three pairs have no interval."""
-    few = replace(FAST, lost=(0,) * 3, copies=(0,) * 3)
-    a, b = a_sweep(few), a_sweep(replace(few, p99_ms=9000), sweep_id="b")
-    assert (
-        Gate.parse(["worse:latency_p99>20%"], two_sweeps=True).comparison_failures(
-            compare(a, b), ()
-        )
-        == []
-    )
+    a, b = a_sweep(FEW), a_sweep(replace(FEW, p99_ms=9000), sweep_id="b")
     reasons = Gate.parse(["worse:latency_p99>20%", "unknown"], two_sweeps=True).comparison_failures(
-        compare(a, b), ()
+        [compare(a, b)], ()
     )
     assert [reason.split(":")[0] for reason in reasons] == ["unknown"]
 

@@ -68,12 +68,23 @@ def test_two_cells_without_a_common_seed_have_no_difference() -> None:
     assert paired_shares({1: True}, {2: True}).difference is None
 
 
-def test_few_pairs_have_a_median_and_no_test() -> None:
-    """With five pairs the least possible p is 1 in 16."""
-    found = paired_numbers(*_sides([(1.0, 2.0)] * 4))
-    assert (found.p_value, found.difference and found.difference.interval) == (None, None)
-    assert len(found.reasons) == 2
+@pytest.mark.parametrize("pairs", [1, 4])
+def test_few_pairs_have_a_median_and_neither_test_nor_effect_size(pairs: int) -> None:
+    """With five pairs the least possible p is 1 in 16. One pair always has an effect of 1 or -1."""
+    found = paired_numbers(*_sides([(1.0, 2.0)] * pairs))
+    assert (found.difference and found.difference.median) == 1
+    assert (found.p_value, found.effect, found.difference and found.difference.interval) == (
+        None,
+        None,
+        None,
+    )
+    assert len(found.reasons) == 3
     assert f"below {MIN_PAIRS_FOR_TEST}" in found.reasons[0]
+
+
+def test_few_shares_have_no_effect_size() -> None:
+    """One trial with a loss in `b` only says nothing on how often that happens."""
+    assert paired_shares({1: False}, {1: True}).effect is None
 
 
 def test_equal_cells_have_no_effect_and_no_test() -> None:

@@ -213,11 +213,12 @@ def test_an_unmeasured_sweep_is_not_split() -> None:
 def test_the_effect_has_direction_and_size(paired: bool) -> None:
     """Swapping the sides swaps its sign.
 
-    Three of four numbers rise. Of the ranks 1 to 4 the third falls: (7 - 3) / 10. Of four shares
-    all that differ rise.
+    Five of six numbers rise. Of the ranks 1 to 6 the third falls: (18 - 3) / 21. Of the shares all
+    that differ rise.
     """
-    a, b = {1: 10.0, 2: 10.0, 3: 10.0, 4: 10.0}, {1: 11.0, 2: 12.0, 3: 7.0, 4: 14.0}
-    expected = 0.4 if paired else 0.5
+    a = dict.fromkeys(range(6), 10.0)
+    b = dict(enumerate((11.0, 12.0, 7.0, 14.0, 15.0, 16.0)))
+    expected = 15 / 21 if paired else 4 / 6
     assert number_difference(ComparedMeasure.OUTAGE, a, b, paired=paired).effect == pytest.approx(
         expected
     )
@@ -225,7 +226,7 @@ def test_the_effect_has_direction_and_size(paired: bool) -> None:
         -expected
     )
     assert number_difference(ComparedMeasure.OUTAGE, a, a, paired=paired).effect == 0
-    no, yes = dict.fromkeys(range(4), False), {0: True, 1: False, 2: True, 3: True}
+    no, yes = dict.fromkeys(range(8), False), {n: n > 1 for n in range(8)}
     assert share_difference(ComparedMeasure.LOSS, no, yes, paired=paired).effect == (
         1 if paired else 0.75
     )
