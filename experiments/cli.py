@@ -103,23 +103,41 @@ Examples:
   ackbench run quick --set acks=1,all --repeats 5  a part of it, more trials
   ackbench run mine.yaml                           your own experiment
   ackbench show --json                             the newest sweep as JSON
-  ackbench report                                  its report
+  ackbench open report                             its report
   ackbench compare A B                             two sweeps side by side
   ackbench compare A --by acks                     the cells of one
   ackbench faults                                  the faults of this machine
 """
 
 
+FIRST_STEPS = """\
+ackbench tests what Kafka loses, duplicates and how long it is down when brokers fail.
+
+  ackbench run quick --dry-run   what the quick sweep runs, and how long it takes
+  ackbench run quick             run it, on a cluster of its own that is removed afterwards
+  ackbench open report           its report
+  ackbench list                  the other experiments; `ackbench explain NAME` explains one
+  ackbench doctor                what this machine can do, and what is missing
+  ackbench --help                all commands\
+"""
+
+
 @click.group(
-    cls=OneLineErrors, epilog=EXAMPLES, context_settings={"help_option_names": ["-h", "--help"]}
+    cls=OneLineErrors,
+    epilog=EXAMPLES,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(package_name="ackbench", message="%(prog)s %(version)s")
-def cli() -> None:
+@click.pass_context
+def cli(context: click.Context) -> None:
     """Which records do Kafka's settings lose or duplicate, and how long is a partition unavailable?
 
     Each experiment injects faults into a real cluster, records the fate of every record, and
     answers one question.
     """
+    if context.invoked_subcommand is None:
+        click.echo(FIRST_STEPS)
 
 
 @cli.command(
@@ -131,6 +149,7 @@ Examples:
   ackbench run quick --set acks=1 --set partitions=1 --repeats 5
   ackbench run quick --set workload.duration_s=20 --set linger.ms=0,50
   ackbench run quick --set acks=1,all --until "ci<0.3" --budget 30m
+  ackbench run quick --repeats 29 --dry-run
   ackbench run --resume quick-20260102T030405-ab12
   ackbench run quick --store s3://bucket/sweeps
 """,
@@ -165,6 +184,11 @@ Examples:
 )
 @click.option("--fail-on", "fail_on", multiple=True, metavar="WHAT", help=FAIL_ON)
 @click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Print the trials, and the time, memory and disk that they take; start nothing.",
+)
+@click.option(
     "--resume",
     metavar="SWEEP",
     help="Run the missing trials of an interrupted sweep; also with --until.",
@@ -187,6 +211,7 @@ def run(
     budget: str | None,
     max_repeats: int | None,
     fail_on: tuple[str, ...],
+    dry_run: bool,
     resume: str | None,
     store: str | None,
     master: str | None,
@@ -208,6 +233,8 @@ def run(
     if resume:
         if experiment or overrides or repeats is not None or seed is not None or no_controls:
             raise click.UsageError("--resume runs a sweep as it was planned: give no other option")
+        if dry_run:
+            raise click.UsageError("--dry-run plans a new sweep: give no --resume")
         return command.resume(home, resume, limits, gate, store)
     if not experiment:
         raise click.UsageError(
@@ -216,6 +243,8 @@ def run(
     changes = Overrides(
         command.axes_of(overrides), repeats, seed, controls=False if no_controls else None
     )
+    if dry_run:
+        return command.dry_run(home, experiment, changes)
     return command.run_new(home, experiment, changes, limits, gate, store)
 
 
@@ -381,6 +410,35 @@ def report(sweep: str | None, fail_on: tuple[str, ...]) -> int:
     from experiments.commands import show as command
 
     return command.report(Home.from_environment(), sweep, fail_on)
+
+
+@cli.group("open", short_help="Open a sweep's report, or its trials in MLflow.")
+def open_() -> None:
+    """Open a page of a sweep in the browser, and print where it is."""
+
+
+@open_.command("report", short_help="Open a sweep's report.")
+@click.argument("sweep", required=False)
+def open_report(sweep: str | None) -> int:
+    """Open the report of SWEEP (the newest), named as in `ackbench show`."""
+    from experiments.commands import open_page as command
+
+    return command.open_report(Home.from_environment(), sweep)
+
+
+@open_.command("mlflow", short_help="Open a sweep's trials in MLflow.")
+@click.argument("sweep", required=False)
+@click.option(
+    "--port",
+    type=click.IntRange(1, 65535),
+    metavar="PORT",
+    help="Port of MLflow's page, if it is not served yet.",
+)
+def open_mlflow(sweep: str | None, port: int | None) -> int:
+    """Open the charts of SWEEP (the newest) in MLflow, and start its page unless it is served."""
+    from experiments.commands import open_page as command
+
+    return command.open_mlflow(Home.from_environment(), sweep, port)
 
 
 @cli.command(

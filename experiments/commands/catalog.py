@@ -1,8 +1,9 @@
-"""`ackbench list` and `ackbench explain`: the experiments of the catalogue."""
+"""`ackbench list`, `explain` and `run --dry-run`: experiments, and what they would run."""
 
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
@@ -12,12 +13,16 @@ from rich.table import Table
 
 from experiments.lessons.shortened import describe_shortened
 from experiments.messages.phrases import format_count
+from experiments.planning.capacity import ResourceNeeds
 from experiments.planning.catalog import catalog_experiments, load_experiment
 from experiments.planning.experiment import Experiment
-from experiments.planning.new_sweep import plan_experiment, refuse_empty
-from experiments.results.tables import console_for_results
+from experiments.planning.new_sweep import PlannedSweep, plan_experiment, refuse_empty
+from experiments.results.cells import cell_sort_key
+from experiments.results.tables import console_for_results, lines_of_refusals, print_text
+from experiments.results.wording import ROLE_NAMES
 from experiments.sweep.plan import Plan
 from experiments.sweep.progress import expected_minutes
+from infra.machine.resources import format_gib
 
 _SWEEP_ID: Final = "explain"
 """The sweep id of a plan that is only shown."""
@@ -56,6 +61,40 @@ def explain(named: str) -> int:
     console.print(f"\n{_extent(experiment, plan)}", markup=False, highlight=False)
     console.print(f"run it with: ackbench run {named}", markup=False, highlight=False)
     return 0
+
+
+def print_plan(planned: PlannedSweep, needs: ResourceNeeds) -> None:
+    """Print what a sweep would run: its extent, its trials by cell, refused cells and remarks.
+
+    Args:
+        planned: the experiment and its plan.
+        needs: memory and disk that it takes.
+    """
+    console = _console()
+
+    def line(text: str) -> None:
+        print_text(console, text, wrap=console.is_terminal)
+
+    line(f"{planned.experiment.name}: {_extent(planned.experiment, planned.plan)}")
+    line(
+        f"memory: {format_gib(needs.memory_bytes)}, disk: {format_gib(needs.disk_bytes)} "
+        "(estimates, rounded up)\n"
+    )
+    for (label, role), trials in _trials_by_cell(planned.plan).items():
+        line(f"{trials:>4} x {label}" + (f" ({role})" if role else ""))
+    line("")
+    for text in (
+        *lines_of_refusals((cell.cell, cell.reason) for cell in planned.plan.refused),
+        *planned.remarks,
+    ):
+        line(text)
+    line("nothing was started (--dry-run)")
+
+
+def _trials_by_cell(plan: Plan) -> Counter[tuple[str, str]]:
+    """Return the number of trials by label and role, in the order of the results' table."""
+    ordered = sorted(plan.trials, key=lambda trial: (trial.added, cell_sort_key(trial.cell)))
+    return Counter((trial.label, ROLE_NAMES[trial.role]) for trial in ordered)
 
 
 def _console() -> Console:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from experiments.commands.catalog import print_plan
 from experiments.commands.progress_display import progress_display
 from experiments.commands.run_process import (
     Interrupts,
@@ -23,7 +24,13 @@ from experiments.comparing.gate import NO_GATE, Gate
 from experiments.errors import StorageError
 from experiments.ledger.record import Scalar
 from experiments.messages.phrases import format_count
-from experiments.planning.new_sweep import check_machine, new_sweep, prepare_kafka
+from experiments.planning.capacity import resource_needs
+from experiments.planning.new_sweep import (
+    check_machine,
+    new_sweep,
+    plan_new_sweep,
+    prepare_kafka,
+)
 from experiments.planning.overrides import Overrides, parse_override
 from experiments.results.read import read_results
 from experiments.sweep.claim import SweepClaim
@@ -35,7 +42,6 @@ from experiments.sweep.published import (
     keep_store,
     open_store,
     publish_plan,
-    published_uri,
     store_of_environment,
 )
 from infra.errors import HarnessError, InputError
@@ -76,6 +82,18 @@ def run_new(
             raise
     with SweepClaim(home, sweep) as claim:
         return _run_and_show(home, sweep, claim, limits, gate)
+
+
+def dry_run(home: Home, experiment: str, overrides: Overrides) -> int:
+    """Print what `run_new` would run, how long it takes and what it needs; start nothing.
+
+    Raises:
+        InputError: as `run_new`.
+        HarnessError: a program of Kafka's failed.
+    """
+    planned = plan_new_sweep(home, experiment, overrides, _say)
+    print_plan(planned, resource_needs(planned.plan))
+    return 0
 
 
 def resume(
@@ -157,7 +175,6 @@ def _run_and_show(
         return report_interrupt(home, sweep, outcome)
     if sweep.results.is_dir():
         print_results(sweep)
-        _print_places(home, sweep)
     if outcome.code or sweep.pending():
         lines = [reason_of_failure(sweep, log), f"log: {log}"]
         if sweep.pending() or not sweep.unpublished.is_file():  # else the reason has the remedy
@@ -206,20 +223,6 @@ def run_dag(home: Home, sweep: SweepFolder, claim: SweepClaim) -> RunOutcome:
             display.print_line,
             time_limit_s(plan),
         )
-
-
-def _print_places(home: Home, sweep: SweepFolder) -> None:
-    """Print the addresses of the sweep's MLflow runs, report, folder and logs."""
-    from experiments.tracking import store
-
-    for link in store.links(sweep, home):
-        click.echo(f"MLflow:  {link}")
-    if sweep.report.is_file():
-        click.echo(f"report:  {sweep.report}")
-    uri = published_uri(sweep)
-    if uri and not sweep.unpublished.is_file():
-        click.echo(f"store:   {uri}")
-    click.echo(f"sweep:   {sweep.root}\nlogs:    {log_of(home, sweep).parent}")
 
 
 def _announcement(sweep: SweepFolder, plan: Plan) -> str:

@@ -15,11 +15,14 @@ from experiments.lessons.finding import finding_of
 from experiments.messages.phrases import format_count, one_line
 from experiments.report.page import write_report
 from experiments.results.models import SweepResults
+from experiments.results.plain_answer import plain_answer
 from experiments.results.read import read_results
+from experiments.results.run_description import describe_run
 from experiments.results.tables import console_for_results, print_cells, print_notes, print_text
 from experiments.sweep.claim import SweepClaim
 from experiments.sweep.folder import SweepFolder
-from experiments.sweep.published import open_sweep
+from experiments.sweep.published import open_sweep, published_uri
+from experiments.tracking.store import TRACKED_FILE
 from infra.machine.home import Home
 from infra.process.load_lock import hold_machine_lock_for_command
 
@@ -88,9 +91,14 @@ def measure_again(home: Home, named: str, *, skip_unfit: bool = False) -> int:
 
 
 def print_results(sweep: SweepFolder) -> None:
-    """Print the question, the finding, the table, and which trials are void, failed or missing."""
-    results, terminal = read_results(sweep), sys.stdout.isatty()
+    """Print what was run, the question, the finding, the table, its notes, and the answer.
+
+    The answer comes last, with where to look next: it is what stays on the terminal.
+    """
+    results, plan, terminal = read_results(sweep), sweep.plan(), sys.stdout.isatty()
     console = console_for_results(terminal=terminal)
+    records = list(sweep.complete_trials(results.left_out))
+    print_text(console, f"{results.sweep_id}: {describe_run(plan, records)}\n", wrap=terminal)
     print_text(console, f"{results.question.strip()}\n", wrap=terminal)
     for line in finding_lines(sweep, results):
         print_text(console, line, wrap=terminal)
@@ -98,6 +106,23 @@ def print_results(sweep: SweepFolder) -> None:
     print_notes(console, results)
     for line in remarks(sweep, results):
         print_text(console, line, wrap=terminal)
+    print_text(console, "", wrap=terminal)
+    for line in plain_answer(results):
+        print_text(console, line, wrap=terminal, style="bold")
+    for line in _places(sweep):
+        print_text(console, line, wrap=False)
+
+
+def _places(sweep: SweepFolder) -> Iterator[str]:
+    """Yield how to look at the results: as a page, in MLflow, in their folder and in the store."""
+    if sweep.report.is_file():
+        yield f"report:  ackbench open report {sweep.argument}"
+    if (sweep.root / TRACKED_FILE).is_file():
+        yield f"MLflow:  ackbench open mlflow {sweep.argument}"
+    yield f"folder:  {sweep.root}"
+    uri = published_uri(sweep)
+    if uri and not sweep.unpublished.is_file():
+        yield f"store:   {uri}"
 
 
 def finding_lines(sweep: SweepFolder, results: SweepResults) -> Iterator[str]:

@@ -92,18 +92,60 @@ def up(
         ensure_database(home, say)
         if tracking.tracking_uri(home) == tracking.embedded_uri(home):
             tracking.ensure_store(home, say)
-        with _running(home, services) as processes:
-            say(f"starting {', '.join(service.name for service in services)} (about 20 seconds)")
-            if _wait_until_healthy(home, services, processes, stop):
-                _print_addresses(home, airflow_port, mlflow_port, say)
-                wait_until(
-                    lambda: stop.requested or _exited(processes),
-                    awaiting="an interrupt",
-                    timeout_s=float("inf"),
-                    every_s=0.2,
-                )
-            _raise_if_exited(home, processes)
-            say("stopping")
+        say(f"starting {', '.join(service.name for service in services)} (about 20 seconds)")
+        _serve(
+            home,
+            services,
+            stop,
+            lambda: _print_addresses(home, airflow_port, mlflow_port, say),
+            say,
+        )
+
+
+def serve_mlflow(
+    home: Home, port: int, on_ready: Callable[[], None], say: Callable[[str], None] = print
+) -> None:
+    """Run MLflow's page alone until SIGINT (Ctrl-C), SIGTERM or SIGHUP.
+
+    Args:
+        home: what it serves, and where its log goes.
+        port: the port of the page.
+        on_ready: called once, when the page can be opened.
+        say: called with each line for the user.
+
+    Raises:
+        MachineError: as `up`.
+        HarnessError: as `up`.
+    """
+    require_free_port("MLflow", port)
+    home.ensure_writable()
+    with _exclusive(home), _stop_on_signals() as stop:
+        end_sessions(read_session_record(_record(home)), grace_s=0)
+        tracking.ensure_store(home, say)
+        tracking.record_server_address(home, f"http://{LOOPBACK}:{port}")
+        say("starting MLflow's page (about 10 seconds)")
+        _serve(home, (_mlflow(home, port),), stop, on_ready, say)
+
+
+def _serve(
+    home: Home,
+    services: Sequence[Service],
+    stop: _StopRequest,
+    on_ready: Callable[[], None],
+    say: Callable[[str], None],
+) -> None:
+    """Run the services until a signal requests the stop; call `on_ready` when all are healthy."""
+    with _running(home, services) as processes:
+        if _wait_until_healthy(home, services, processes, stop):
+            on_ready()
+            wait_until(
+                lambda: stop.requested or _exited(processes),
+                awaiting="an interrupt",
+                timeout_s=float("inf"),
+                every_s=0.2,
+            )
+        _raise_if_exited(home, processes)
+        say("stopping")
     say("stopped")
 
 

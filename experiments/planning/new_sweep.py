@@ -5,15 +5,18 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
+from typing import Final
 
 from experiments.clients.settings.security import connection_settings, register_security
 from experiments.errors import ExperimentError
 from experiments.faults.composition.composite import require_fault_capabilities
-from experiments.messages.phrases import format_count, one_line
+from experiments.messages.phrases import one_line
 from experiments.planning.capacity import resource_needs
 from experiments.planning.catalog import load_experiment
 from experiments.planning.experiment import Experiment
+from experiments.planning.min_insync_replicas import min_insync_replicas_remarks
 from experiments.planning.overrides import Overrides, apply_overrides
 from experiments.planning.planner import plan
 from experiments.planning.properties.extraction import ensure_version_known
@@ -32,25 +35,35 @@ from infra.process.load_lock import hold_machine_lock_for_command
 
 Notify = Callable[[str], None]
 """Shows the user one line: about something that takes long, or that the sweep cannot show."""
+_COMBINED: Final = (
+    "This machine has not enough memory for dedicated controllers: each broker is also a "
+    "controller (combined mode)."
+)
 
 
-def new_sweep(
+@dataclass(frozen=True)
+class PlannedSweep:
+    """An experiment as it will run on this machine, and its plan; nothing is written."""
+
+    experiment: Experiment
+    plan: Plan
+    remarks: tuple[str, ...]
+    """What is chosen for this machine, or cannot be shown, one line each."""
+
+
+def plan_new_sweep(
     home: Home,
     name_or_file: str,
     overrides: Overrides | None = None,
     notify: Notify | None = None,
-) -> SweepFolder:
-    """Plan a sweep and write its folder: `experiment.yaml` as resolved, and `plan.json`.
-
-    No cluster is started.
+) -> PlannedSweep:
+    """Plan a sweep and check that this machine can run it.
 
     Args:
-        home: where the sweep's folder is created.
+        home: where the sweep's folder would be created.
         name_or_file: an experiment of the catalogue, or a file.
         overrides: values that replace those of the experiment.
-        notify: if given, jars and start-up caches are prepared now, with a line for each step
-            that takes long; otherwise they are made when they are first needed. It also gets a
-            line for what the sweep cannot show, with the cells or repeats that would.
+        notify: gets a line for each step that takes long.
 
     Raises:
         InputError: the experiment or an override is wrong, or this machine lacks something; one
@@ -83,16 +96,42 @@ def new_sweep(
         experiment = experiment.model_copy(update={"controllers": 0})
         planned = plan_experiment(experiment, planned.sweep_id, source=name_or_file)
     check_machine(planned, home)
-    if notify and combined:
-        notify(
-            "This machine has not enough memory for dedicated controllers: "
-            "each broker is also a controller (combined mode)."
-        )
+    remarks = (
+        *([_COMBINED] if combined else []),
+        *min_insync_replicas_remarks(planned),
+        *power_remarks(planned),
+    )
+    return PlannedSweep(experiment, planned, remarks)
+
+
+def new_sweep(
+    home: Home,
+    name_or_file: str,
+    overrides: Overrides | None = None,
+    notify: Notify | None = None,
+) -> SweepFolder:
+    """Plan a sweep and write its folder: `experiment.yaml` as resolved, and `plan.json`.
+
+    No cluster is started.
+
+    Args:
+        home: where the sweep's folder is created.
+        name_or_file: an experiment of the catalogue, or a file.
+        overrides: values that replace those of the experiment.
+        notify: if given, jars and start-up caches are prepared now, with a line for each step
+            that takes long; otherwise they are made when they are first needed. It also gets a
+            line for what the sweep cannot show, with the cells or repeats that would.
+
+    Raises:
+        InputError: as `plan_new_sweep`.
+        HarnessError: as `plan_new_sweep`.
+    """
+    planned = plan_new_sweep(home, name_or_file, overrides, notify)
     if notify:
-        for remark in power_remarks(planned):
+        for remark in planned.remarks:
             notify(remark)
-        prepare_kafka(planned, home, notify)
-    return _write_folder(home, experiment, planned)
+        prepare_kafka(planned.plan, home, notify)
+    return _write_folder(home, planned.experiment, planned.plan)
 
 
 def refuse_empty(planned: Plan, source: str) -> None:
@@ -104,8 +143,7 @@ def refuse_empty(planned: Plan, source: str) -> None:
     if planned.trials:
         return
     reasons = list(dict.fromkeys(one_line(cell.reason) for cell in planned.refused))
-    more = f" (and {format_count(len(reasons) - 1, 'other reason')})" if len(reasons) > 1 else ""
-    raise ExperimentError(f"{source}: the client refuses every cell: {reasons[0]}{more}")
+    raise ExperimentError(f"{source}: the client refuses every cell: {'; '.join(reasons)}")
 
 
 def plan_experiment(experiment: Experiment, sweep_id: str, source: str) -> Plan:

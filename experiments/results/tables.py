@@ -6,7 +6,9 @@ below the table.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from rich import box
@@ -35,8 +37,6 @@ _MAX_HEAD_WIDTH: Final = 12
 _UNLIMITED_WIDTH: Final = 1000
 PIPED_WIDTH: Final = 160
 """The width of the output if it is not a terminal."""
-_FIGURES: Final = ("trials that\nlost", "records\nlost", "dup.", "ack p99\nms", "longest\ngap ms")
-_STATUS: Final = "status"
 _STYLES: Final = {
     wording.VIOLATED_SIGN: "bold red",
     wording.HELD_SIGN: "green",
@@ -53,33 +53,141 @@ def cell_status(cell: CellResult) -> str:
     return ", ".join(f"{count} {name}" for count, name in counts if count) or "sealed"
 
 
-def cell_tables(rows: Sequence[CellResult]) -> tuple[Table, ...]:
+@dataclass(frozen=True)
+class _Figure:
+    """A column of figures."""
+
+    head: str
+    text: Callable[[CellResult], str]
+
+
+_LOSS_SHARE: Final = _Figure(
+    "trials that\nlost", lambda row: wording.short_share_text(row.loss, NOT_MEASURED)
+)
+_LOSS_COUNT: Final = _Figure(
+    "trials\nlost", lambda row: NOT_MEASURED if row.loss is None else row.loss.counts
+)
+_LOST: Final = _Figure("records\nlost", lambda row: wording.bounds_text(row.lost, NOT_MEASURED))
+_DUPLICATES: Final = _Figure("dup.", lambda row: wording.count_text(row.duplicates, NOT_MEASURED))
+_LATENCY: Final = _Figure("ack p99\nms", lambda row: _median_text(row.latency_ms.ack.p99))
+_OUTAGE: Final = _Figure("longest\ngap ms", lambda row: _median_text(row.unavailable_ms))
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """What the tables show at some width."""
+
+    figures: tuple[_Figure, ...]
+    constants: bool = True
+    """Whether axes and verdicts that are the same in all cells have columns."""
+    guarantees: frozenset[Guarantee] = frozenset(Guarantee)
+    """Those whose verdicts have columns."""
+
+
+_LAYOUTS: Final = (
+    _Layout((_LOSS_SHARE, _LOST, _DUPLICATES, _LATENCY, _OUTAGE)),
+    _Layout((_LOSS_COUNT, _LOST, _DUPLICATES, _LATENCY, _OUTAGE)),
+    _Layout((_LOSS_COUNT, _LOST, _DUPLICATES, _LATENCY)),
+    _Layout((_LOST, _DUPLICATES, _LATENCY)),
+    _Layout((_LOST, _DUPLICATES, _LATENCY), constants=False),
+    _Layout((_LOST, _DUPLICATES), constants=False),
+    _Layout(
+        (_LOST, _DUPLICATES),
+        constants=False,
+        guarantees=frozenset(
+            (
+                Guarantee.NO_ACKED_LOSS,
+                Guarantee.NO_DUPLICATES,
+                Guarantee.ORDER,
+                Guarantee.ATOMICITY,
+                Guarantee.AVAILABILITY,
+            )
+        ),
+    ),
+)
+"""From the widest to the narrowest."""
+
+
+def cell_tables(rows: Sequence[CellResult], width: int) -> tuple[tuple[Table, ...], str]:
     """Return one table per fault, of the experiment's cells that are not refused.
 
     All tables have the same columns and widths. An axis that has one value per fault has no column:
     its value is in the title.
+
+    Args:
+        rows: the cells.
+        width: of the terminal. Where the columns do not fit, there are fewer.
+
+    Returns:
+        The tables, and a line with what has no column at this width; or no text.
     """
     own = [row for row in rows if not row.added]
-    axes, heads = _axes(own), wording.guarantee_heads(own)
     accepted = [row for row in own if row.refused is None]
-    columns = [
-        *(_head(axis) for axis in axes),
-        *_FIGURES,
-        " ".join(heads.values()),
-        *([_STATUS] if any(cell_status(row) != "sealed" for row in accepted) else []),
-    ]
-    texts = {
-        id(row): [*_texts(row, axes, heads), Text(cell_status(row))][: len(columns)]
-        for row in accepted
-    }
-    widths = [
-        max(map(len, [*head.split("\n"), *(text[column].plain for text in texts.values())]))
-        for column, head in enumerate(columns)
-    ]
-    return tuple(
-        _table(_title(fault, same_fault, own), columns, widths, [texts[id(r)] for r in same_fault])
+    for layout in _LAYOUTS:
+        columns, phrases = _columns(layout, own, accepted)
+        if _width(columns) <= width:
+            break
+    tables = tuple(
+        _table(_title(fault, same_fault, own), columns, [accepted.index(row) for row in same_fault])
         for fault, same_fault in _by_fault(accepted).items()
     )
+    return tables, "; ".join(phrases)
+
+
+@dataclass(frozen=True)
+class _Column:
+    head: str
+    texts: tuple[Text, ...]
+    """One per cell."""
+    is_figure: bool = False
+    is_verdicts: bool = False
+
+    @property
+    def width(self) -> int:
+        return max(map(len, [*self.head.split("\n"), *(text.plain for text in self.texts)]))
+
+
+def _width(columns: Sequence[_Column]) -> int:
+    """Return the width of a table, with the padding and the space between columns."""
+    return sum(column.width for column in columns) + 2 * len(columns) - 1
+
+
+def _columns(
+    layout: _Layout, own: Sequence[CellResult], rows: Sequence[CellResult]
+) -> tuple[list[_Column], list[str]]:
+    """Return the columns of a layout, and a phrase for each kind of column that is left out."""
+
+    def texts(text_of: Callable[[CellResult], str]) -> tuple[Text, ...]:
+        return tuple(Text(text_of(row)) for row in rows)
+
+    axes, heads, phrases = _axes(own), wording.guarantee_heads(own), []
+    if not layout.constants and rows:
+        varying, first = varying_axes([row.cell for row in rows]), rows[0]
+        same = [g for g in heads if len({wording.verdict_mark(row, g) for row in rows}) == 1]
+        constants = [
+            *(setting_text(axis, first.cell.get(axis)) for axis in axes if axis not in varying),
+            *(f"{heads[g]} {wording.verdict_mark(first, g)}" for g in same),
+        ]
+        phrases += [f"in all cells: {', '.join(constants)}"] if constants else []
+        axes = [axis for axis in axes if axis in varying]
+        heads = {g: head for g, head in heads.items() if g not in same}
+    missing = [head for guarantee, head in heads.items() if guarantee not in layout.guarantees]
+    phrases += [f"in a wider terminal: {', '.join(missing)}"] if missing else []
+    heads = {g: head for g, head in heads.items() if g in layout.guarantees}
+    columns = [
+        *(_Column(_head(axis), texts(partial(_axis_text, axis))) for axis in axes),
+        *(_Column(figure.head, texts(figure.text), is_figure=True) for figure in layout.figures),
+        _Column(
+            " ".join(heads.values()), tuple(_marks(row, heads) for row in rows), is_verdicts=True
+        ),
+    ]
+    if any(cell_status(row) != "sealed" for row in rows):
+        columns.append(_Column("status", texts(cell_status)))
+    return columns, phrases
+
+
+def _axis_text(axis: str, row: CellResult) -> str:
+    return value_text(row.cell.get(axis))
 
 
 def _by_fault(rows: Sequence[CellResult]) -> dict[str, list[CellResult]]:
@@ -95,9 +203,8 @@ def _title(fault: str, rows: Sequence[CellResult], all_rows: Sequence[CellResult
     return ", ".join([f"fault: {fault}", *settings])
 
 
-def _table(
-    title: str, columns: Sequence[str], widths: Sequence[int], rows: Sequence[Sequence[Text]]
-) -> Table:
+def _table(title: str, columns: Sequence[_Column], rows: Sequence[int]) -> Table:
+    """Return a table of some rows of the columns."""
     table = Table(
         box=box.SIMPLE_HEAD,
         show_edge=False,
@@ -106,25 +213,27 @@ def _table(
         title_justify="left",
         title_style="bold",
     )
-    for head, width in zip(columns, widths, strict=True):
-        is_figure = head in _FIGURES
+    for column in columns:
         table.add_column(
-            head,
-            justify="right" if is_figure else "left",
-            min_width=width,
-            no_wrap=is_figure or set(head.split(" ")) <= set(wording.GUARANTEE_HEADS.values()),
+            column.head,
+            justify="right" if column.is_figure else "left",
+            min_width=column.width,
+            no_wrap=column.is_figure or column.is_verdicts,
             overflow="fold",
         )
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*(column.texts[row] for column in columns))
     return table
 
 
 def print_cells(console: Console, rows: Sequence[CellResult]) -> None:
     """Print the tables with their legends, then the refused cells, one line per reason."""
-    for table in cell_tables(rows):
+    tables, left_out = cell_tables(rows, console.width)
+    for table in tables:
         _print_uncropped(console, table)
         console.print()
+    if left_out:
+        print_text(console, left_out, wrap=console.is_terminal)
     if any(row.judgements for row in rows):
         print_text(console, wording.LEGEND, wrap=console.is_terminal)
     if any(row.transactions for row in rows):
@@ -167,10 +276,18 @@ def print_text(console: Console, text: str, *, wrap: bool, style: str | None = N
 
 def refusal_lines(rows: Sequence[CellResult]) -> tuple[str, ...]:
     """Return one line per reason for which cells were refused, with their number and settings."""
+    return lines_of_refusals((row.cell, row.refused) for row in rows if row.refused is not None)
+
+
+def lines_of_refusals(refused: Iterable[tuple[Cell, str]]) -> tuple[str, ...]:
+    """Return one line per reason, as `refusal_lines`.
+
+    Args:
+        refused: cells, each with the reason for which it was refused.
+    """
     by_reason: dict[str, list[Cell]] = {}
-    for row in rows:
-        if row.refused is not None:
-            by_reason.setdefault(row.refused, []).append(row.cell)
+    for cell, reason in refused:
+        by_reason.setdefault(reason, []).append(cell)
     return tuple(
         f"refused: {len(cells)} {plural(len(cells), 'cell')} ({_refused_settings(cells)}): {reason}"
         for reason, cells in by_reason.items()
@@ -203,19 +320,6 @@ def _head(axis: str) -> str:
         else:
             lines.append(f".{part}")
     return "\n".join(lines)
-
-
-def _texts(row: CellResult, axes: Sequence[str], heads: Mapping[Guarantee, str]) -> list[Text]:
-    """Return the columns of a row without its status."""
-    texts = [
-        *(value_text(row.cell.get(axis)) for axis in axes),
-        wording.short_share_text(row.loss, NOT_MEASURED),
-        wording.bounds_text(row.lost, NOT_MEASURED),
-        wording.count_text(row.duplicates, NOT_MEASURED),
-        _median_text(row.latency_ms.ack.p99),
-        _median_text(row.unavailable_ms),
-    ]
-    return [*map(Text, texts), _marks(row, heads)]
 
 
 def _marks(row: CellResult, heads: Mapping[Guarantee, str]) -> Text:

@@ -7,7 +7,6 @@ tag `sweep_id` connects the runs of a sweep.
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import subprocess
@@ -38,8 +37,6 @@ if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
 
 MLFLOW_PORT: Final = 5000
-MAX_COMPARED_RUNS: Final = 40
-"""A link names each run to compare; with more runs than this it is too long."""
 _PARAMS_AND_TAGS_PER_BATCH: Final = 100
 """MLflow's limit for each of them (`mlflow.utils.validation`)."""
 _RUNS_PER_PAGE: Final = 1000
@@ -157,45 +154,27 @@ def _create_store(database: Path) -> None:
         raise HarnessError(f"MLflow could not create its database {database}: {lines[-1]}")
 
 
-def links(sweep: SweepFolder, home: Home) -> tuple[str, ...]:
-    """Return the addresses of the sweep's comparison in MLflow; none if it was never tracked.
-
-    `ackbench up` serves the embedded store, at the port that it was last started with.
-    """
+def tracked_sweep(sweep: SweepFolder) -> TrackedSweep | None:
+    """Return the ids of a sweep in MLflow; `None`: it was never tracked."""
     try:
-        tracked = TrackedSweep.model_validate_json((sweep.root / TRACKED_FILE).read_bytes())
+        return TrackedSweep.model_validate_json((sweep.root / TRACKED_FILE).read_bytes())
     except FileNotFoundError:
-        return ()
-    if tracked.tracking_uri.startswith(("http://", "https://")):
-        return tuple(comparison_links(tracked.tracking_uri.rstrip("/"), sweep.sweep_id, tracked))
-    if tracked.tracking_uri == embedded_uri(home):
-        return (
-            *comparison_links(server_address(home), sweep.sweep_id, tracked),
-            "(open while `ackbench up` runs)",
-        )
-    return (f"{tracked.tracking_uri}, experiment {tracked.experiment_id}",)
+        return None
 
 
-def comparison_links(server: str, sweep_id: str, tracked: TrackedSweep) -> Sequence[str]:
-    """Return links to the sweep's charts, the comparison of its runs, and its summary run.
+def charts_link(server: str, sweep_id: str, tracked: TrackedSweep) -> str:
+    """Return the address of the charts of a sweep's trials, side by side.
 
-    The comparison is absent if there are too many runs to name in a link, or only one.
+    Args:
+        server: the address of MLflow's page.
+        sweep_id: the sweep.
+        tracked: its ids in MLflow.
     """
-    runs = f"{server}/#/experiments/{tracked.experiment_id}/runs"
-    trials_filter = quote(f"tags.sweep_id = '{sweep_id}' and tags.kind = 'trial'", safe="")
-    charts = (
-        f"{runs}?workflowType=machine_learning&compareRunsMode=CHART&searchFilter={trials_filter}"
+    trials = quote(f"tags.sweep_id = '{sweep_id}' and tags.kind = 'trial'", safe="")
+    return (
+        f"{server}/#/experiments/{tracked.experiment_id}/runs"
+        f"?workflowType=machine_learning&compareRunsMode=CHART&searchFilter={trials}"
     )
-    lists = [
-        quote(json.dumps(ids, separators=(",", ":")), safe="")
-        for ids in (tracked.trial_run_ids, [tracked.experiment_id])
-    ]
-    comparison = (
-        [f"{server}/#/compare-runs?runs={lists[0]}&experiments={lists[1]}"]
-        if 1 < len(tracked.trial_run_ids) <= MAX_COMPARED_RUNS
-        else []
-    )
-    return [charts, *comparison, f"{runs}/{tracked.summary_run_id}"]
 
 
 def record_server_address(home: Home, address: str) -> None:

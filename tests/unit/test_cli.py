@@ -290,6 +290,66 @@ def test_show_prints_the_results_and_what_is_missing(home: Home) -> None:
     )
 
 
+def test_without_a_command_the_first_steps_are_shown() -> None:
+    """They fit on a terminal with 24 lines of 80 columns."""
+    result = ackbench()
+
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "ackbench run quick " in result.stdout
+    assert len(result.stdout.splitlines()) < 24
+    assert max(map(len, result.stdout.splitlines())) <= 80
+
+
+def test_show_begins_with_what_was_run_and_ends_with_where_to_look(home: Home) -> None:
+    """Each command is ready to copy; the report of an unfinished sweep does not exist yet."""
+    sweep = a_sweep(home)
+    lines = ackbench("show").stdout.splitlines()
+
+    assert lines[0].startswith(f"{sweep.sweep_id}: ")
+    assert "Kafka 4.3.1, 3 brokers" in lines[0]
+    assert lines[-1] == f"folder:  {sweep.root}"
+    assert not any("ackbench open" in line for line in lines)
+    sweep.report.touch()
+    assert f"report:  ackbench open report {sweep.sweep_id}" in ackbench("show").stdout
+
+
+def test_a_dry_run_prints_the_trials_their_time_and_needs_and_writes_nothing(home: Home) -> None:
+    """The refused cells and what the sweep cannot show are part of it."""
+    result = ackbench("run", "quick", "--dry-run", "--repeats", "2", "--set", "acks=1,all")
+    lines = result.stdout.splitlines()
+
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert lines[0].startswith("quick: 15 cells x 2 repeats, 5 cells refused by the client, ")
+    assert lines[0].endswith(" minutes")
+    assert lines[1].startswith("memory: ")
+    assert "   2 x acks=1 idem=off RF=1 P=1 leader-crash-behind" in result.stdout
+    assert "refused: 5 cells (acks=1, idem=on)" in result.stdout
+    assert not home.sweeps.exists()
+
+
+def test_a_dry_run_of_an_existing_sweep_is_refused(home: Home) -> None:
+    """It was planned when it was started."""
+    sweep = a_sweep(home)
+    result = ackbench("run", "--resume", sweep.sweep_id, "--dry-run")
+
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    assert "--dry-run" in result.stderr
+
+
+@pytest.mark.usefixtures("home")
+def test_a_minimum_above_the_replication_factor_is_a_warning() -> None:
+    """Brokers count it as the replication factor, so that the cell tests another setting."""
+    result = ackbench(
+        "run", "quick", "--dry-run", "--set", "min.insync.replicas=3", "--set", "acks=all"
+    )
+
+    assert (
+        "warning: min.insync.replicas=3 is above replication.factor=1 in 4 cells: brokers count it "
+        "as 1 (Kafka 3.7 and later)" in result.stdout
+    )
+    assert "above replication.factor=3" not in result.stdout
+
+
 def test_an_experiments_name_means_its_newest_sweep(home: Home) -> None:
     """`show NAME` accepts the name of an experiment."""
     a_sweep(home)

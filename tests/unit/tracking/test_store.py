@@ -254,20 +254,18 @@ def test_a_resumed_trial_replaces_its_failed_run(
     assert len(runs(home)) == 3
 
 
-def test_links_open_the_comparison_and_name_the_command_that_serves_it(
+def test_the_link_opens_the_charts_of_this_sweep_only(
     tracked: tuple[Home, SweepFolder, store.TrackedSweep],
 ) -> None:
-    """They show the charts of this sweep only."""
-    home, sweep, ids = tracked
-    charts, comparison, summary, note = store.links(sweep, home)
-    assert charts.startswith(
+    """It filters by the sweep's tag, so that it is short however many trials there are."""
+    _, sweep, ids = tracked
+    link = store.charts_link("http://127.0.0.1:5000", sweep.sweep_id, ids)
+    assert link.startswith(
         f"http://127.0.0.1:5000/#/experiments/{ids.experiment_id}/runs"
         "?workflowType=machine_learning&compareRunsMode=CHART"
     )
-    assert SWEEP_ID in charts
-    assert all(run_id in comparison for run_id in ids.trial_run_ids)
-    assert summary.endswith(ids.summary_run_id)
-    assert "ackbench up" in note
+    assert SWEEP_ID in link
+    assert len(link) < 300
 
 
 def test_a_home_whose_name_has_to_be_quoted_is_written_only_below_itself(
@@ -285,9 +283,9 @@ def test_a_home_whose_name_has_to_be_quoted_is_written_only_below_itself(
     assert list((home.mlflow / "artifacts").rglob("*.*"))
 
 
-def test_a_sweep_that_was_never_tracked_has_no_links(tmp_path: Path) -> None:
+def test_a_sweep_that_was_never_tracked_has_no_ids(tmp_path: Path) -> None:
     """A link would open an empty page."""
-    assert store.links(SweepFolder(tmp_path), Home(tmp_path)) == ()
+    assert store.tracked_sweep(SweepFolder(tmp_path)) is None
 
 
 def test_the_password_in_the_servers_address_is_not_recorded(tmp_path: Path) -> None:
@@ -299,10 +297,9 @@ def test_the_password_in_the_servers_address_is_not_recorded(tmp_path: Path) -> 
         trial_run_ids=("a",),
     )
     (tmp_path / "mlflow.json").write_text(ids.model_dump_json())
-    assert (
-        store.links(SweepFolder(tmp_path), Home(tmp_path))[-1]
-        == "https://mlflow.example/#/experiments/7/runs/s"
-    )
+    kept = store.tracked_sweep(SweepFolder(tmp_path))
+    assert kept is not None
+    assert kept.tracking_uri == "https://mlflow.example"
 
 
 LATENCY = Quantiles(records=9, negative_records=0, p50=1.0, p90=2.0, p99=3.0, p99_9=4.0, max=5.0)

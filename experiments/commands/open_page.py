@@ -1,0 +1,87 @@
+"""`ackbench open`: the report of a sweep, and its trials in MLflow, in the browser."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from experiments.errors import UnknownName
+from experiments.orchestration import services
+from experiments.orchestration.environment import LOOPBACK
+from experiments.report.page import write_report
+from experiments.sweep.published import open_sweep
+from experiments.tracking.store import (
+    MLFLOW_PORT,
+    charts_link,
+    embedded_uri,
+    server_address,
+    tracked_sweep,
+)
+from infra.machine.home import Home
+
+
+def open_report(home: Home, named: str | None) -> int:
+    """Print the path of a sweep's report and open it; a missing one is rendered first.
+
+    Raises:
+        UnknownName: there is no such sweep, or none at all.
+        LedgerError: the report is missing, and the results cannot be read.
+    """
+    sweep = open_sweep(home, named)
+    page = sweep.report if sweep.report.is_file() else write_report(sweep, home)
+    _open(str(page), page.as_uri())
+    return 0
+
+
+def open_mlflow(home: Home, named: str | None, port: int | None) -> int:
+    """Print the address of a sweep's trials in MLflow and open it.
+
+    The page of the embedded store is started, until it is interrupted, unless `ackbench up` serves
+    it.
+
+    Args:
+        home: the home of the sweep.
+        named: the sweep; `None`: the newest.
+        port: the port of MLflow's page, if it is started; `None`: the usual one.
+
+    Raises:
+        UnknownName: there is no such sweep, or it is not in MLflow.
+        MachineError: the port is taken.
+        HarnessError: MLflow did not start.
+    """
+    sweep = open_sweep(home, named)
+    tracked = tracked_sweep(sweep)
+    if tracked is None:
+        raise UnknownName(
+            f"{sweep.sweep_id} is not in MLflow: it was interrupted before, or comes from elsewhere"
+        )
+    if tracked.tracking_uri.startswith(("http://", "https://")):
+        link = charts_link(tracked.tracking_uri.rstrip("/"), sweep.sweep_id, tracked)
+        _open(link, link)
+        return 0
+    if tracked.tracking_uri != embedded_uri(home):
+        raise UnknownName(
+            f"{sweep.sweep_id} is in another store of MLflow, which has no page here: "
+            f"{tracked.tracking_uri}, experiment {tracked.experiment_id}"
+        )
+    if services.is_up(home):
+        link = charts_link(server_address(home), sweep.sweep_id, tracked)
+        _open(link, link)
+        return 0
+    port = port or MLFLOW_PORT
+    link = charts_link(f"http://{LOOPBACK}:{port}", sweep.sweep_id, tracked)
+    services.serve_mlflow(home, port, lambda: _ready(link), click.echo)
+    return 0
+
+
+def _ready(link: str) -> None:
+    _open(link, link)
+    click.echo("Ctrl-C stops the page")
+
+
+def _open(shown: str, address: str) -> None:
+    """Print an address, and open it if there is a desktop."""
+    click.echo(shown)
+    if os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"):
+        click.launch(address)

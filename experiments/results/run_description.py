@@ -1,0 +1,80 @@
+"""What a sweep ran, in one line: when, on which Kafka, with which clients and load, how long."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+from experiments.ledger.record import TrialRecord
+from experiments.messages.phrases import format_count, format_list
+from experiments.sweep.plan import ClusterNeed, Plan
+from experiments.sweep.progress import format_duration_with_units
+
+_NS_PER_S: Final = 1e9
+_MOST_VALUES: Final = 3
+
+
+def describe_run(plan: Plan, records: Sequence[TrialRecord]) -> str:
+    """Return the line.
+
+    Args:
+        plan: the sweep's plan.
+        records: of its sealed and void trials, in any order; may be none.
+    """
+    return ", ".join(_parts(plan, records))
+
+
+def _parts(plan: Plan, records: Sequence[TrialRecord]) -> Iterator[str]:
+    if records:
+        begin = datetime.fromtimestamp(_begin_ns(records) / _NS_PER_S, UTC)
+        yield f"{begin:%Y-%m-%d %H:%M} UTC"
+    needs = [trial.cluster for trial in plan.trials]
+    versions = {record.kafka_version for record in records} or {n.kafka_version for n in needs}
+    yield f"Kafka {_values(sorted(versions))}"
+    yield _values(dict.fromkeys(map(_nodes, needs)))
+    if records:
+        yield _values(sorted({record.client for record in records}))
+    loads = [trial.workload for trial in plan.trials]
+    rates = _range(load.rate_records_per_s for load in loads)
+    yield f"{rates} records/s for {_range(load.duration_s for load in loads)} s"
+    yield _trials(plan, records)
+
+
+def _nodes(need: ClusterNeed) -> str:
+    if need.external:
+        return "an external cluster"
+    others = (
+        (need.controllers, "dedicated controller"),
+        (need.zookeepers, "ZooKeeper server"),
+    )
+    return format_list(
+        [format_count(need.nodes, "broker")]
+        + [format_count(number, noun) for number, noun in others if number]
+    )
+
+
+def _trials(plan: Plan, records: Sequence[TrialRecord]) -> str:
+    planned = format_count(len(plan.trials), "trial")
+    if not records:
+        return f"0 of {planned}"
+    seconds = (max(r.phases.healthy_ns for r in records) - _begin_ns(records)) / _NS_PER_S
+    of = f"{len(records)} of {planned}" if len(records) < len(plan.trials) else planned
+    return f"{of} in {format_duration_with_units(seconds)}"
+
+
+def _begin_ns(records: Sequence[TrialRecord]) -> int:
+    return min(record.phases.load_begin_ns for record in records)
+
+
+def _values(values: Iterable[str]) -> str:
+    """Return the values as a phrase; their number, if they are many."""
+    listed = list(values)
+    return format_list(listed) if len(listed) <= _MOST_VALUES else f"{len(listed)} kinds"
+
+
+def _range(values: Iterable[float]) -> str:
+    ordered = sorted(set(values))
+    if len(ordered) == 1:
+        return f"{ordered[0]:,g}"
+    return f"{ordered[0]:,g} to {ordered[-1]:,g}"

@@ -1,0 +1,174 @@
+"""The answer of a sweep in plain sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from support.builders.sweeps import (
+    DUPLICATING,
+    LOSING,
+    SAFE,
+    TRUTHS,
+    WITHOUT_FAULT,
+    Truth,
+    a_cell,
+    measured_sweep,
+)
+
+from experiments.results.models import SweepResults, TrialResult
+from experiments.results.plain_answer import plain_answer
+from experiments.verdicts.judge import HarnessCheck
+
+ONCE = "One trial per cell shows what can happen, not how often."
+
+
+def answer(*truths: Truth) -> tuple[str, ...]:
+    """Return the answer of a sweep with these outcomes."""
+    return plain_answer(measured_sweep(truths).results)
+
+
+def with_trials(results: SweepResults, **changes: object) -> SweepResults:
+    """Return the results with these fields of all trials changed."""
+    trials = tuple(trial.model_copy(update=changes) for trial in results.trials)
+    return results.model_copy(update={"trials": trials})
+
+
+def test_losses_are_told_by_acks_and_duplicates_by_idempotence() -> None:
+    """The largest loss of a trial is given with the trials that lost; no fault, no sentence."""
+    assert answer(*TRUTHS)[:2] == (
+        (
+            "acks=all lost no acknowledged record (10 trials); "
+            "acks=1 lost up to 4,448 of 99,980 acknowledged records (4 of 5 trials)."
+        ),
+        (
+            "idem=on duplicated no record (5 trials); "
+            "idem=off had up to 9,162 duplicates (5 of 10 trials)."
+        ),
+    )
+
+
+def test_what_no_trial_shows_is_said_of_the_whole_sweep() -> None:
+    """It has no axis to be told by."""
+    assert "No acknowledged record was lost (5 trials)." in answer(SAFE)
+    assert "No record was duplicated (5 trials)." in answer(SAFE)
+
+
+def test_the_axis_that_separates_best_is_chosen_where_acks_does_not() -> None:
+    """Here both values of acks lose, and only one fault does."""
+    paused = [
+        replace(truth, cell={**truth.cell, "fault": "leader-pause"}, lost=(0,) * 5)
+        for truth in (LOSING, DUPLICATING)
+    ]
+    both_lose = (LOSING, replace(DUPLICATING, lost=(9,) * 5))
+
+    assert answer(*both_lose, *paused)[1] == (
+        "leader-pause lost no acknowledged record (10 trials); "
+        "leader-crash-behind lost up to 4,448 of 99,980 acknowledged records (9 of 10 trials)."
+    )
+
+
+def test_many_values_are_counted() -> None:
+    """Twenty names of faults would be no sentence."""
+    safe = [replace(SAFE, cell=a_cell("all", fault=f"fault-{n}")) for n in range(6)]
+    losing = replace(SAFE, cell=a_cell("all"), lost=(7,) * 5)
+
+    assert answer(*safe, losing)[1].startswith("6 faults lost no acknowledged record (30 trials); ")
+
+
+@pytest.mark.parametrize(
+    ("repeats", "sentence"),
+    [
+        (1, ONCE),
+        (
+            5,
+            (
+                "What happened in none of 5 trials of a cell may still happen in up to 52 % of "
+                "them (95 % confidence)."
+            ),
+        ),
+    ],
+)
+def test_the_last_sentence_says_how_sure_the_answer_is(repeats: int, sentence: str) -> None:
+    """It is that of the cell with the fewest trials."""
+    fewer = replace(LOSING, lost=LOSING.lost[:repeats], copies=LOSING.copies[:repeats])
+    assert answer(SAFE, fewer)[-1] == sentence
+
+
+def test_violations_come_first() -> None:
+    """The cell has a guarantee that it does not keep."""
+    violating = replace(SAFE, lost=(3,) * 5)
+    assert answer(violating)[0] == (
+        "A guarantee of Kafka's was VIOLATED: no acked loss, in 1 cell."
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"lost": (0, 7)}, ""),
+        (
+            {"compacted": 9, "lost": (5, 5), "lost_values": 0},
+            "The last value of every key was kept",
+        ),
+        ({"group_missed": 0}, "The group missed no record"),
+        ({"group_missed": 1}, "committed past up to 1 record that the group did not process"),
+    ],
+)
+def test_each_kind_of_observation_is_told_if_trials_can_show_it(
+    changes: dict[str, object], sentence: str
+) -> None:
+    """Records of unknown outcome are no loss, and compaction removes records by design."""
+    told = plain_answer(with_trials(measured_sweep((SAFE,)).results, **changes))
+
+    assert any(sentence in one for one in told)
+    if "lost" in changes:
+        assert not any("acknowledged record" in one for one in told)
+
+
+def test_trials_that_cannot_tell_are_counted() -> None:
+    """An answer from four of five trials says so."""
+    results = measured_sweep((SAFE,)).results
+    first, *others = results.trials
+    unknown = first.model_copy(update={"lost": (0, 4)})
+    told = plain_answer(results.model_copy(update={"trials": (unknown, *others)}))
+
+    assert told[0] == "No acknowledged record was lost (4 of 5 trials; the others cannot tell)."
+
+
+def test_a_sweep_without_measured_trials_has_no_answer() -> None:
+    """Nothing is said to be zero."""
+    results = with_trials(measured_sweep().results, attempted=None)
+    assert plain_answer(results) == ("No trial has been measured.",)
+
+
+def test_a_sweep_whose_control_was_not_clean_has_no_conclusion() -> None:
+    """Whatever its cells show may come from the harness."""
+    dirty = HarnessCheck(control_clean=False, sentences=("lost in the control",))
+    results = measured_sweep().results.model_copy(update={"harness": dirty})
+
+    assert len(plain_answer(results)) == 1
+    assert plain_answer(results)[0].startswith("No conclusion is possible")
+
+
+def test_without_any_fault_the_cells_without_one_are_the_answer() -> None:
+    """An experiment on costs injects nothing."""
+    assert answer(WITHOUT_FAULT)[0] == "No acknowledged record was lost (5 trials)."
+
+
+def outages(trials: Sequence[TrialResult]) -> list[bool | None]:
+    """Return whether each trial recovered before the heal."""
+    return [trial.recovered_before_heal for trial in trials]
+
+
+def test_availability_is_told_in_seconds() -> None:
+    """Only for trials with a fault that could tell."""
+    results = with_trials(
+        measured_sweep((SAFE,)).results, recovered_before_heal=False, unavailable_ms=11763.0
+    )
+    assert outages(results.trials) == [False] * 6
+    assert any(
+        "accepted no records until the fault was healed, for up to 11.8 s (5 of 5 trials)" in one
+        for one in plain_answer(results)
+    )
