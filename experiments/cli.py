@@ -111,7 +111,7 @@ Examples:
 
 
 FIRST_STEPS = """\
-ackbench tests what Kafka loses, duplicates and how long it is down when brokers fail.
+ackbench tests what Kafka loses and duplicates when brokers fail, by setting.
 
   ackbench run quick --dry-run   what the quick sweep runs, and how long it takes
   ackbench run quick             run it, on a cluster of its own that is removed afterwards
