@@ -114,9 +114,9 @@ FIRST_STEPS = """\
 ackbench tests what Kafka loses and duplicates when brokers fail, by setting.
 
   ackbench run quick --dry-run   what the quick sweep runs, and how long it takes
-  ackbench run quick             run it, on a cluster of its own that is removed afterwards
+  ackbench run quick             run it, on a cluster of its own
   ackbench open report           its report
-  ackbench list                  the other experiments; `ackbench explain NAME` explains one
+  ackbench list                  the other experiments
   ackbench doctor                what this machine can do, and what is missing
   ackbench --help                all commands\
 """
