@@ -113,7 +113,7 @@ Examples:
 FIRST_STEPS = """\
 ackbench tests what Kafka loses and duplicates when brokers fail, by setting.
 
-  ackbench run quick --dry-run   what the quick sweep runs, and how long it takes
+  ackbench run quick --dry-run   what the quick sweep runs, and for how long
   ackbench run quick             run it, on a cluster of its own
   ackbench open report           its report
   ackbench list                  the other experiments

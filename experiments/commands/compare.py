@@ -25,6 +25,7 @@ from experiments.comparing.matrix import (
     matrix_notes,
     matrix_of,
 )
+from experiments.comparing.sentences import comparison_sentences
 from experiments.comparing.within import AxisComparison, compare_within
 from experiments.report.comparison_page import (
     ComparedCellView,
@@ -166,6 +167,9 @@ def _print(comparison: Comparison) -> None:
         console.print(_table(view), highlight=False)
         for verdict in view.verdicts:
             print_text(console, f"verdict: {verdict}", wrap=terminal)
+    console.print()
+    for sentence in comparison_sentences(comparison):
+        print_text(console, sentence, wrap=terminal, style="bold")
 
 
 def _print_unpaired(groups: Sequence[tuple[str, Sequence[str]]]) -> None:

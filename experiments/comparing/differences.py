@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from statistics import median
+from typing import Final
 
 from experiments.comparing.pairing import (
     MIN_PAIRS_FOR_TEST,
@@ -55,6 +56,15 @@ class ComparedMeasure(StrEnum):
     def more_is_worse(self) -> bool:
         """Whether a larger value is worse: true except for throughput."""
         return self is not ComparedMeasure.THROUGHPUT
+
+
+MEASURE_NAMES: Final = {
+    ComparedMeasure.LOSS: "trials with loss",
+    ComparedMeasure.DUPLICATES: "trials with duplicates",
+    ComparedMeasure.LATENCY_P99: "ack p99",
+    ComparedMeasure.OUTAGE: "longest gap",
+    ComparedMeasure.THROUGHPUT: "throughput",
+}
 
 
 class Difference(Frozen):
@@ -124,6 +134,28 @@ class Difference(Frozen):
 def exceeds_with(trials: int, bound: float) -> bool:
     """Return whether none of `trials` trials in `a`, and all in `b`, show a greater difference."""
     return trials > 0 and share_difference_interval((0, trials), (trials, trials)).low > bound
+
+
+def classify_difference(difference: Difference) -> str:
+    """Return `worse`, `better`, `same` or `unknown`.
+
+    A difference is worse or better only if its entire interval is on one side of no difference. It
+    is unknown without an interval, and if there are so few trials that no outcome could show one.
+    """
+    interval, no_difference = interval_and_null(difference)
+    if interval is None or not difference.can_exceed(0.0):
+        return "unknown"
+    if interval.low <= no_difference <= interval.high:
+        return "same"
+    is_more = interval.low > no_difference
+    return "worse" if is_more == difference.measure.more_is_worse else "better"
+
+
+def interval_and_null(difference: Difference) -> tuple[Interval | None, float]:
+    """Return the interval, and the value that means no difference: 0 points, or a ratio of 1."""
+    if difference.measure.is_share:
+        return difference.difference_interval, 0.0
+    return difference.ratio_interval, 1.0
 
 
 def share_difference(

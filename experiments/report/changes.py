@@ -12,7 +12,13 @@ from typing import Final
 
 from experiments.comparing.cell_pairs import experiment_cells, pair_cells_except
 from experiments.comparing.comparison import ComparedCell, ComparedSweep, compare_pair
-from experiments.comparing.differences import ComparedMeasure, Difference
+from experiments.comparing.differences import (
+    MEASURE_NAMES,
+    ComparedMeasure,
+    Difference,
+    classify_difference,
+    interval_and_null,
+)
 from experiments.comparing.pairing import MIN_PAIRS_FOR_TEST
 from experiments.comparing.within import axis_values, cells_with_value, value_text, varied_axes
 from experiments.ledger.record import Scalar
@@ -21,15 +27,8 @@ from experiments.report.data import ReportData
 from experiments.results.models import CellResult
 from experiments.results.wording import UNKNOWN_SIGN, UNKNOWN_TEXT, share_counts_text
 from experiments.sweep.cell_names import axis_name, cell_name, differing_axes
-from experiments.verdicts.statistics import MIN_TRIALS_FOR_INTERVAL, Interval
+from experiments.verdicts.statistics import MIN_TRIALS_FOR_INTERVAL
 
-MEASURE_NAMES: Final = {
-    ComparedMeasure.LOSS: "trials with loss",
-    ComparedMeasure.DUPLICATES: "trials with duplicates",
-    ComparedMeasure.LATENCY_P99: "ack p99",
-    ComparedMeasure.OUTAGE: "longest gap",
-    ComparedMeasure.THROUGHPUT: "throughput",
-}
 CHANGE_SIGNS: Final = {
     "worse": "\N{BLACK UP-POINTING TRIANGLE}",
     "better": "\N{BLACK DOWN-POINTING TRIANGLE}",
@@ -44,28 +43,6 @@ COLUMNS: Final = (
     ComparedMeasure.LATENCY_P99,
     ComparedMeasure.OUTAGE,
 )
-
-
-def classify_difference(difference: Difference) -> str:
-    """Return `worse`, `better`, `same` or `unknown`.
-
-    A difference is worse or better only if its entire interval is on one side of no difference. It
-    is unknown without an interval.
-    """
-    interval, no_difference = interval_and_null(difference)
-    if interval is None:
-        return "unknown"
-    if interval.low <= no_difference <= interval.high:
-        return "same"
-    is_more = interval.low > no_difference
-    return "worse" if is_more == difference.measure.more_is_worse else "better"
-
-
-def interval_and_null(difference: Difference) -> tuple[Interval | None, float]:
-    """Return the interval, and the value that means no difference: 0 points, or a ratio of 1."""
-    if difference.measure.is_share:
-        return difference.difference_interval, 0.0
-    return difference.ratio_interval, 1.0
 
 
 @dataclass(frozen=True)

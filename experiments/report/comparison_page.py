@@ -11,15 +11,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from experiments.comparing.comparison import ComparedCell, Comparison
-from experiments.comparing.differences import ComparedMeasure, Difference
-from experiments.comparing.within import AxisComparison
-from experiments.messages.phrases import format_count
-from experiments.report.changes import (
-    CHANGE_SIGNS,
+from experiments.comparing.differences import (
     MEASURE_NAMES,
+    ComparedMeasure,
+    Difference,
     classify_difference,
     interval_and_null,
 )
+from experiments.comparing.sentences import comparison_sentences
+from experiments.comparing.within import AxisComparison
+from experiments.messages.phrases import format_count
+from experiments.report.changes import CHANGE_SIGNS
 from experiments.report.charts import MAX_ROWS, Chart, split_evenly
 from experiments.report.drawing import (
     BLUE,
@@ -79,6 +81,7 @@ class SidesView:
     """Two sides that are compared; an axis with several values has several of these."""
 
     comparison: Comparison
+    sentences: tuple[str, ...]
     cells: tuple[ComparedCellView, ...]
     charts: tuple[Chart, ...]
 
@@ -99,6 +102,7 @@ def render_axis_comparison(within: AxisComparison) -> str:
 def _sides(comparison: Comparison, place: int) -> SidesView:
     return SidesView(
         comparison,
+        tuple(comparison_sentences(comparison)),
         tuple(map(compared_cell_view, comparison.cells)),
         tuple(_charts(comparison, place)),
     )
@@ -173,7 +177,7 @@ def _format_change(
 ) -> str:
     if value is None:
         return UNKNOWN_TEXT
-    bounds = "(no interval: too few trials)"
+    bounds = "(too few trials)"
     if interval:
         low, high = 100 * (interval.low - no_difference), 100 * (interval.high - no_difference)
         bounds = f"({low:+.1f} to {high:+.1f})"

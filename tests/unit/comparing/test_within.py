@@ -13,13 +13,14 @@ from experiments.comparing.comparison import ComparedSweep, Comparison, compare
 from experiments.comparing.differences import (
     ComparedMeasure,
     Difference,
+    classify_difference,
     number_difference,
     share_difference,
 )
 from experiments.comparing.within import axis_values, cells_with_value, compare_within
 from experiments.errors import NotComparable, UnknownName
 from experiments.ledger.record import Cell, Scalar
-from experiments.report.changes import MAX_SHOWN, changes_view, classify_difference
+from experiments.report.changes import MAX_SHOWN, changes_view
 from experiments.report.comparison_page import merge_labels, render_axis_comparison
 from experiments.report.drawing import set_matplotlib_cache
 from experiments.report.page import render_page
