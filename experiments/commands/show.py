@@ -107,8 +107,8 @@ def print_results(sweep: SweepFolder) -> None:
     for line in remarks(sweep, results):
         print_text(console, line, wrap=terminal)
     print_text(console, "", wrap=terminal)
-    for line in plain_answer(results):
-        print_text(console, line, wrap=terminal, style="bold")
+    for sentence in plain_answer(results):
+        print_text(console, str(sentence), wrap=terminal, style="bold")
     for line in _places(sweep):
         print_text(console, line, wrap=False)
 

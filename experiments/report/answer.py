@@ -1,6 +1,6 @@
-"""The answer of a sweep in a few sentences, computed from its verdicts.
+"""The verdicts of a sweep, line by line; `experiments.results.plain_answer` is its short form.
 
-It states which guarantees were violated, what was observed where nothing is guaranteed, which
+They state which guarantees were violated, what was observed where nothing is guaranteed, which
 guarantees held and how strong the evidence is, and what is unknown. Each statement names its cells;
 cells that form a cross product are named by it: `acks=0/1 RF=1/3`.
 """
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from experiments.ledger.record import Cell, Scalar
-from experiments.messages.phrases import format_count, format_list
+from experiments.messages.phrases import format_count
 from experiments.results.models import CellResult, SweepResults
 from experiments.results.wording import (
     GUARANTEE_NAMES,
@@ -48,15 +48,6 @@ class AnswerLine:
 
 
 @dataclass(frozen=True)
-class ReportAnswer:
-    """The answer of a sweep to its question."""
-
-    summary: str
-    lines: tuple[AnswerLine, ...]
-    """One line per guarantee and outcome: violated, observed, held, unknown."""
-
-
-@dataclass(frozen=True)
 class _CellJudgement:
     cell: CellResult
     judgement: Judgement
@@ -65,67 +56,18 @@ class _CellJudgement:
 _Judged = Sequence[_CellJudgement]
 
 
-def compute_answer(results: SweepResults) -> ReportAnswer:
-    """Return the answer of a sweep; the controls that the planner added are not part of it."""
+def answer_lines(results: SweepResults) -> tuple[AnswerLine, ...]:
+    """Return one line per guarantee and outcome: violated, observed, held, unknown.
+
+    The controls that the planner added are not part of it.
+    """
     judged = [
         _CellJudgement(cell, judgement)
         for cell in results.cells
         if not cell.added
         for judgement in cell.judgements
     ]
-    return ReportAnswer(_summary(judged, results), tuple(_lines(judged, results.cells)))
-
-
-# The summary
-
-
-def _summary(judged: _Judged, results: SweepResults) -> str:
-    if not judged:
-        cells = format_count(len(results.cells), "cell")
-        return f"Unknown: no cell has been judged ({cells} in this sweep)."
-    if results.harness.control_clean is False:
-        return (
-            "No conclusion is possible: records were lost or duplicated in the control, "
-            "which has no fault."
-        )
-    sentences = [
-        _violation_sentence(judged),
-        _observation_sentence(judged),
-        _held_sentence(judged),
-        _unknown_sentence(judged),
-    ]
-    return " ".join(sentence for sentence in sentences if sentence)
-
-
-def _violation_sentence(judged: _Judged) -> str:
-    violated = _with_verdict(judged, Verdict.VIOLATED)
-    if violated:
-        names = dict.fromkeys(GUARANTEE_NAMES[one.judgement.guarantee] for one in violated)
-        return f"A guarantee was violated in {_count_cells(violated)} ({', '.join(names)})."
-    return "No violation was observed." if _with_verdict(judged, Verdict.HELD) else ""
-
-
-def _observation_sentence(judged: _Judged) -> str:
-    observations = [
-        f"{OBSERVED_TEXTS[guarantee]} in {_count_cells(observed)}"
-        for guarantee in Guarantee
-        if (observed := _observed(judged, guarantee))
-    ]
-    return f"Not guaranteed, observed: {format_list(observations)}." if observations else ""
-
-
-def _held_sentence(judged: _Judged) -> str:
-    held = _with_verdict(judged, Verdict.HELD)
-    if not held:
-        return ""
-    return f"{format_count(len(held), 'guarantee')} held{_weakest_evidence(held)}{_unproven(held)}."
-
-
-def _unknown_sentence(judged: _Judged) -> str:
-    unknown = len(_with_verdict(judged, Verdict.UNKNOWN))
-    if not unknown:
-        return ""
-    return f"{format_count(unknown, 'verdict')} {'is' if unknown == 1 else 'are'} unknown."
+    return tuple(_lines(judged, results.cells))
 
 
 def _weakest_evidence(held: _Judged) -> str:

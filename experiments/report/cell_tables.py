@@ -173,7 +173,7 @@ def _record_names(judgement: Judgement) -> str:
     ]
     more = judgement.records_total - sum(map(len, seqs_by_producer.values()))
     if names and more > 0:
-        names.append(f"{more:,} more in results/anomalies.parquet")
+        names.append(f"{more:,} more in the table of anomalies")
     return "; ".join(names)
 
 

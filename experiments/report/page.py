@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from experiments.ledger.record import Status
 from experiments.lessons.shortened import describe_shortened
 from experiments.messages.phrases import format_count, one_line
-from experiments.report.answer import compute_answer
+from experiments.report.answer import answer_lines
 from experiments.report.cell_tables import (
     cell_views,
     figure_table,
@@ -20,12 +20,15 @@ from experiments.report.cell_tables import (
 from experiments.report.changes import changes_view
 from experiments.report.charts import draw_charts
 from experiments.report.data import ReportData, read_report_data
-from experiments.report.drawing import set_matplotlib_cache
+from experiments.report.drawing import set_matplotlib_cache, share_styles
 from experiments.report.finding_plots import plot_chart
+from experiments.report.guarantee_matrix import guarantee_matrix
 from experiments.report.settings import differing_settings, effective_settings
 from experiments.report.trials import trials_by_cell
 from experiments.results.changed_settings import changed_setting_lines
 from experiments.results.models import SweepResults
+from experiments.results.plain_answer import plain_answer
+from experiments.results.run_description import describe_run
 from experiments.results.tables import refusal_lines
 from experiments.results.trials import LATE_MS
 from experiments.results.wording import (
@@ -185,7 +188,7 @@ def write_report(sweep: SweepFolder, home: Home) -> Path:
 
 def render_page(data: ReportData) -> str:
     """Return the page of a sweep as HTML; equal data gives equal bytes."""
-    return load_template("page.html").render(**_template_values(data))
+    return share_styles(load_template("page.html").render(**_template_values(data)))
 
 
 def load_template(name: str) -> Template:
@@ -230,7 +233,10 @@ def _template_values(data: ReportData) -> dict[str, Any]:
         "shortened": describe_shortened(data.plan),
         "finding": finding,
         "plot": plot_chart(finding.plot, "finding") if finding and finding.plot else None,
-        "answer": compute_answer(results),
+        "run": describe_run(data.plan, list(data.records.values())),
+        "answer": plain_answer(results),
+        "answer_lines": answer_lines(results),
+        "matrix": guarantee_matrix(data),
         "guarantees": tuple(GUARANTEE_NAMES[guarantee] for guarantee in shown_guarantees(data)),
         "cells": cells,
         "figures": figure_table(cells),

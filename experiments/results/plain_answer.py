@@ -30,7 +30,7 @@ _MOST_NAMES: Final = 4
 """More values of an axis than this are counted, not named."""
 _MOST_CLAUSES: Final = 4
 _DIRTY_CONTROL: Final = (
-    "No conclusion is possible: records were lost or duplicated in the control, which has no fault."
+    "No conclusion is possible: records were lost or duplicated in the control, which has no fault"
 )
 
 
@@ -140,20 +140,50 @@ _OBSERVATIONS: Final = (
 )
 
 
-def plain_answer(results: SweepResults) -> tuple[str, ...]:
-    """Return the answer, one sentence per element; the violations first.
+@dataclass(frozen=True)
+class Clause:
+    """What is said of some cells."""
+
+    subject: str
+    """The cells: `acks=all`. Empty: the clause says it of the whole sweep."""
+    predicate: str
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """One sentence of the answer."""
+
+    clauses: tuple[Clause, ...]
+
+    def __str__(self) -> str:
+        """Return the sentence as text."""
+        return f"{'; '.join(f'{one.subject} {one.predicate}'.strip() for one in self.clauses)}."
+
+
+def plain_answer(results: SweepResults) -> tuple[Sentence, ...]:
+    """Return the answer: violations first, how sure it is last.
 
     Cells without a fault and the planner's controls are not part of it.
     """
     cells = [cell for cell in results.cells if not cell.added and cell.refused is None]
     with_fault = [cell for cell in cells if fault_name(cell.cell) != "no fault"] or cells
     cell_trials = [(cell, judged) for cell in with_fault if (judged := _judged(results, cell))]
+    unknown = _unknown_verdicts(cells)
     if not cell_trials:
-        return ("No trial has been measured.",)
+        return (*unknown, _plain("No trial has been measured"))
     if results.harness.control_clean is False:
-        return (_DIRTY_CONTROL,)
+        return (_plain(_DIRTY_CONTROL),)
     told = (_sentence(observation, cell_trials) for observation in _OBSERVATIONS)
-    return (*_violations(cells), *filter(None, told), _certainty(cell_trials))
+    return (
+        *_violations(cells),
+        *filter(None, told),
+        *unknown,
+        _plain(_certainty(cell_trials)),
+    )
+
+
+def _plain(text: str) -> Sentence:
+    return Sentence((Clause("", text),))
 
 
 _CellTrials = tuple[CellResult, list[TrialResult]]
@@ -163,7 +193,7 @@ def _judged(results: SweepResults, cell: CellResult) -> list[TrialResult]:
     return [trial for trial in results.trials if trial.judged and trial.cell == cell.cell]
 
 
-def _violations(cells: Sequence[CellResult]) -> Iterator[str]:
+def _violations(cells: Sequence[CellResult]) -> Iterator[Sentence]:
     violated: dict[Guarantee, list[CellResult]] = {}
     for cell in cells:
         for judgement in cell.judgements:
@@ -171,20 +201,30 @@ def _violations(cells: Sequence[CellResult]) -> Iterator[str]:
                 violated.setdefault(judgement.guarantee, []).append(cell)
     for guarantee, where in violated.items():
         count = format_count(len(where), "cell")
-        yield f"A guarantee of Kafka's was VIOLATED: {GUARANTEE_NAMES[guarantee]}, in {count}."
+        text = f"was VIOLATED: {GUARANTEE_NAMES[guarantee]}, in {count}"
+        yield Sentence((Clause("A guarantee of Kafka's", text),))
 
 
-def _sentence(observation: _Observation, cell_trials: Sequence[_CellTrials]) -> str:
-    """Return what is said of an observation; no text if no trial can tell."""
+def _unknown_verdicts(cells: Sequence[CellResult]) -> list[Sentence]:
+    unknown = sum(
+        judgement.verdict is Verdict.UNKNOWN for cell in cells for judgement in cell.judgements
+    )
+    if not unknown:
+        return []
+    return [_plain(f"{format_count(unknown, 'verdict')} {'is' if unknown == 1 else 'are'} unknown")]
+
+
+def _sentence(observation: _Observation, cell_trials: Sequence[_CellTrials]) -> Sentence | None:
+    """Return what is said of an observation; `None` if no trial can tell."""
     trials = [trial for _, judged in cell_trials for trial in judged]
     known = [trial for trial in trials if observation.seen(trial) is not None]
     if not known:
-        return ""
+        return None
     if not any(map(observation.seen, known)):
         told = format_count(len(trials), "trial")
         if len(known) < len(trials):
             told = f"{len(known)} of {told}; the others cannot tell"
-        return f"{observation.none} ({told})."
+        return _plain(f"{observation.none} ({told})")
     groups = _groups(observation, cell_trials)
     never = [group for group in groups if not any(map(observation.seen, group.trials))]
     some = sorted(
@@ -193,7 +233,7 @@ def _sentence(observation: _Observation, cell_trials: Sequence[_CellTrials]) -> 
     )
     clauses = [*_never_clauses(observation, never)]
     clauses += [_some_clause(observation, group) for group in some[-_MOST_CLAUSES:]]
-    return f"{'; '.join(clauses)}."
+    return Sentence(tuple(clauses))
 
 
 @dataclass(frozen=True)
@@ -254,30 +294,30 @@ def _impurity(observation: _Observation, groups: Sequence[_Group]) -> float:
     return impurity + 0.01 * len(groups)
 
 
-def _never_clauses(observation: _Observation, groups: Sequence[_Group]) -> Iterator[str]:
+def _never_clauses(observation: _Observation, groups: Sequence[_Group]) -> Iterator[Clause]:
     if not groups:
         return
     trials = format_count(sum(len(group.trials) for group in groups), "trial")
     names, axis = [group.name for group in groups], groups[0].axis
     values = "faults" if axis == FAULT_AXIS else f"values of {axis}"
     named = format_list(names) if len(names) <= _MOST_NAMES else f"{len(names)} {values}"
-    yield f"{named} {observation.never} ({trials})"
+    yield Clause(named, f"{observation.never} ({trials})")
 
 
-def _some_clause(observation: _Observation, group: _Group) -> str:
+def _some_clause(observation: _Observation, group: _Group) -> Clause:
     seen = [trial for trial in group.trials if observation.seen(trial)]
     worst = max(seen, key=observation.extent)
     share_of_trials = f"{len(seen)} of {format_count(len(group.trials), 'trial')}"
-    return f"{group.name} {observation.worst(worst)} ({share_of_trials})"
+    return Clause(group.name, f"{observation.worst(worst)} ({share_of_trials})")
 
 
 def _certainty(cell_trials: Sequence[_CellTrials]) -> str:
     """Return how sure the answer is, by the cell with the fewest trials."""
     fewest = min(len(judged) for _, judged in cell_trials)
     if fewest == 1:
-        return "One trial per cell shows what can happen, not how often."
+        return "One trial per cell shows what can happen, not how often"
     most = share(0, fewest).interval.high
     return (
         f"What happened in none of {fewest} trials of a cell may still happen in up to "
-        f"{100 * most:.0f} % of them (95 % confidence)."
+        f"{100 * most:.0f} % of them (95 % confidence)"
     )

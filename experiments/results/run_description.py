@@ -34,11 +34,16 @@ def _parts(plan: Plan, records: Sequence[TrialRecord]) -> Iterator[str]:
     yield f"Kafka {_values(sorted(versions))}"
     yield _values(dict.fromkeys(map(_nodes, needs)))
     if records:
-        yield _values(sorted({record.client for record in records}))
+        yield _values(sorted({_client(record.client) for record in records}))
     loads = [trial.workload for trial in plan.trials]
     rates = _range(load.rate_records_per_s for load in loads)
     yield f"{rates} records/s for {_range(load.duration_s for load in loads)} s"
     yield _trials(plan, records)
+
+
+def _client(version: str) -> str:
+    """Return a client with its name; records have librdkafka's version only."""
+    return version if " " in version else f"librdkafka {version}"
 
 
 def _nodes(need: ClusterNeed) -> str:

@@ -35,6 +35,7 @@ _NAMES: Final[Mapping[str, str]] = {
     "Apache 2.0 License": "Apache-2.0",
     "BSD 2-Clause License": "BSD-2-Clause",
     "License :: DFSG approved": "",
+    "License :: Other/Proprietary License": "",  # says no more than that it is not in PyPI's list
     "BSD License": "BSD",
     "The MIT License": "MIT",
     "MIT License": "MIT",

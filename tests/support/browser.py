@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,10 +13,14 @@ from typing import Any
 import pytest
 from selenium.webdriver import Chrome, ChromeOptions
 from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.print_page_options import PrintOptions
+from selenium_axe_python.axe import Axe
 
 REQUIRED_PROGRAMS = ("chromium", "chromedriver")
 WIDTHS = (1280, 768, 400)
 """A desktop, a tablet and a phone, CSS pixels."""
+_A4 = PrintOptions()
+_A4.page_width, _A4.page_height = 21.0, 29.7
 _FLAGS = (
     "--headless=new",
     "--no-sandbox",
@@ -43,6 +49,24 @@ const entry = cell => [above(cell), cell.innerText];
 return rows.map(row => [row.cells[0].innerText, [...row.cells].slice(1).map(entry)]);
 """
 
+_BROKEN_WORDS = """
+const broken = [];
+const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+  const parent = node.parentElement;
+  const skipped = parent.closest("svg, code, pre, script, style, a.skip");
+  if (!parent.checkVisibility() || skipped) continue;
+  for (const word of node.data.matchAll(/[^\\s\\u00a0\\/-]+/g)) {
+    const range = document.createRange();
+    range.setStart(node, word.index);
+    range.setEnd(node, word.index + word[0].length);
+    const lines = new Set([...range.getClientRects()].map(box => Math.round(box.top)));
+    if (lines.size > 1) broken.push(word[0]);
+  }
+}
+return broken;
+"""
+
 
 class Browser:
     """One headless Chromium."""
@@ -50,13 +74,61 @@ class Browser:
     def __init__(self, chrome: Chrome) -> None:
         self._chrome = chrome
 
-    def open(self, page: Path, width: int) -> None:
-        """Open a page at a width in CSS pixels."""
+    def open(self, page: Path, width: int, section: str = "", *, dark: bool = False) -> None:
+        """Open a page.
+
+        Args:
+            page: the file.
+            width: in CSS pixels.
+            section: the id of a section, as a link to it has it.
+            dark: whether the reader prefers dark colours.
+        """
         self._chrome.execute_cdp_cmd(
             "Emulation.setDeviceMetricsOverride",
             {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False},
         )
-        self._chrome.get(page.as_uri())
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self._chrome.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
+        self._chrome.get("about:blank")  # a link within the page would not load it again
+        self._chrome.get(page.as_uri() + (f"#{section}" if section else ""))
+
+    def open_all_details(self) -> None:
+        """Open everything that is folded."""
+        self._chrome.execute_script(
+            "document.querySelectorAll('details').forEach(one => { one.open = true; });"
+        )
+
+    def size(self) -> tuple[int, int]:
+        """Return the width and height of the page's content, CSS pixels."""
+        root = "document.documentElement"
+        width, height = self._chrome.execute_script(
+            f"return [{root}.scrollWidth, {root}.scrollHeight];"
+        )
+        return width, height
+
+    def visible_width(self) -> int:
+        """Return the width that is visible without scrolling, CSS pixels."""
+        width: int = self._chrome.execute_script("return document.documentElement.clientWidth;")
+        return width
+
+    def broken_words(self) -> list[str]:
+        """Return the visible words that are broken over several lines; not identifiers in code."""
+        words: list[str] = self._chrome.execute_script(_BROKEN_WORDS)
+        return words
+
+    def violations(self) -> list[str]:
+        """Return the violations that axe-core finds, with the elements."""
+        axe = Axe(self._chrome)
+        axe.inject()  # type: ignore[no-untyped-call]
+        return [
+            f"{found['id']}: {', '.join(str(node['target']) for node in found['nodes'][:9])}"
+            for found in axe.run()["violations"]
+        ]
+
+    def printed_pages(self) -> int:
+        """Return on how many A4 pages the page is printed."""
+        pdf = base64.b64decode(self._chrome.print_page(_A4))
+        return len(re.findall(rb"/Type\s*/Page\b", pdf))
 
     def screenshot(self, path: Path) -> None:
         """Write the visible part of the page as a PNG."""

@@ -12,6 +12,7 @@ from support.builders.sweeps import TRUTHS, measured_sweep
 
 from experiments.report.data import ReportData
 from experiments.report.drawing import set_matplotlib_cache
+from experiments.report.guarantee_matrix import guarantee_matrix
 from experiments.report.page import render_page
 from experiments.results.wording import GUARANTEE_NAMES, verdict_text
 from experiments.verdicts.contract import CONDITIONAL_GUARANTEES, ContractClause, Guarantee
@@ -58,7 +59,7 @@ def test_each_verdict_is_below_its_own_guarantee(
 ) -> None:
     """A verdict below another header would be read as the verdict of that guarantee."""
     data, path = page
-    opened.open(path, width)
+    opened.open(path, width, "verdicts")
     rows = [dict(cells) for _, cells in opened.rows("#verdicts table.verdicts")]
 
     conditional = {clause.guarantee for cell in data.results.cells for clause in cell.clauses}
@@ -77,3 +78,78 @@ def test_each_verdict_is_below_its_own_guarantee(
                 cell.label,
                 judgement.guarantee,
             )
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_each_observation_of_the_matrix_is_below_its_own_head(
+    opened: Browser, page: tuple[ReportData, Path], width: int
+) -> None:
+    """In a narrow layout the head is the label beside it."""
+    data, path = page
+    opened.open(path, width)
+    matrix = guarantee_matrix(data)
+    expected = [
+        {chip.head: chip.text for chip in row.chips}
+        for group in matrix.groups
+        for row in group.rows
+    ]
+    shown = [dict(cells) for _, cells in opened.rows("#matrix table.matrix")]
+
+    assert len(shown) == len(expected) > 1
+    for row, chips in zip(shown, expected, strict=True):
+        for head, text in chips.items():
+            assert text in row[head].replace("\N{NO-BREAK SPACE}", " ")
+
+
+@pytest.mark.parametrize("unfolded", [False, True])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_no_word_is_broken_and_nothing_is_wider_than_the_page(
+    opened: Browser, page: tuple[ReportData, Path], width: int, unfolded: bool
+) -> None:
+    """Also with everything unfolded."""
+    opened.open(page[1], width)
+    if unfolded:
+        opened.open_all_details()
+
+    assert opened.size()[0] <= opened.visible_width()
+    assert opened.broken_words() == []
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_axe_finds_no_violation(opened: Browser, page: tuple[ReportData, Path], dark: bool) -> None:
+    """Contrast, labels, order of headings, roles: in light and dark, with everything unfolded."""
+    opened.open(page[1], WIDTHS[0], dark=dark)
+    opened.open_all_details()
+
+    assert opened.violations() == []
+
+
+def test_a_phone_shows_the_answer_and_the_matrix_before_8000_pixels(
+    opened: Browser, page: tuple[ReportData, Path]
+) -> None:
+    """What comes after them is folded."""
+    opened.open(page[1], min(WIDTHS))
+
+    assert opened.size()[1] < 8000
+
+
+def test_the_answer_matrix_figures_and_settings_are_printed_on_at_most_six_pages(
+    opened: Browser, page: tuple[ReportData, Path]
+) -> None:
+    """The trials are printed only if they were unfolded."""
+    opened.open(page[1], WIDTHS[0])
+    folded = opened.printed_pages()
+    opened.open_all_details()
+
+    assert folded <= 6
+    assert opened.printed_pages() > folded
+
+
+def test_a_link_to_a_trial_unfolds_it(opened: Browser, page: tuple[ReportData, Path]) -> None:
+    """The matrix links to the trial of each strip."""
+    data, path = page
+    opened.open(path, WIDTHS[0])
+    folded = opened.size()[1]
+    opened.open(path, WIDTHS[0], f"trial-{data.results.trials[0].trial_id}")
+
+    assert opened.size()[1] > folded

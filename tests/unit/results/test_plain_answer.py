@@ -19,14 +19,19 @@ from support.builders.sweeps import (
 
 from experiments.results.models import SweepResults, TrialResult
 from experiments.results.plain_answer import plain_answer
-from experiments.verdicts.judge import HarnessCheck
+from experiments.verdicts.judge import HarnessCheck, Verdict
 
 ONCE = "One trial per cell shows what can happen, not how often."
 
 
 def answer(*truths: Truth) -> tuple[str, ...]:
     """Return the answer of a sweep with these outcomes."""
-    return plain_answer(measured_sweep(truths).results)
+    return texts(measured_sweep(truths).results)
+
+
+def texts(results: SweepResults) -> tuple[str, ...]:
+    """Return the sentences of an answer."""
+    return tuple(map(str, plain_answer(results)))
 
 
 def with_trials(results: SweepResults, **changes: object) -> SweepResults:
@@ -120,7 +125,7 @@ def test_each_kind_of_observation_is_told_if_trials_can_show_it(
     changes: dict[str, object], sentence: str
 ) -> None:
     """Records of unknown outcome are no loss, and compaction removes records by design."""
-    told = plain_answer(with_trials(measured_sweep((SAFE,)).results, **changes))
+    told = texts(with_trials(measured_sweep((SAFE,)).results, **changes))
 
     assert any(sentence in one for one in told)
     if "lost" in changes:
@@ -132,15 +137,26 @@ def test_trials_that_cannot_tell_are_counted() -> None:
     results = measured_sweep((SAFE,)).results
     first, *others = results.trials
     unknown = first.model_copy(update={"lost": (0, 4)})
-    told = plain_answer(results.model_copy(update={"trials": (unknown, *others)}))
+    told = texts(results.model_copy(update={"trials": (unknown, *others)}))
 
     assert told[0] == "No acknowledged record was lost (4 of 5 trials; the others cannot tell)."
+
+
+def test_unknown_verdicts_are_counted() -> None:
+    """Before the sentence on certainty."""
+    results = measured_sweep((SAFE,), void=[f"000-{repeat:06d}" for repeat in range(4)]).results
+    cell, *others = results.cells
+    unknown = cell.judgements[0].model_copy(update={"verdict": Verdict.UNKNOWN})
+    one = cell.model_copy(update={"judgements": (unknown, *cell.judgements[1:])})
+    told = texts(results.model_copy(update={"cells": (one, *others)}))
+
+    assert told[-2:] == ("1 verdict is unknown.", ONCE)
 
 
 def test_a_sweep_without_measured_trials_has_no_answer() -> None:
     """Nothing is said to be zero."""
     results = with_trials(measured_sweep().results, attempted=None)
-    assert plain_answer(results) == ("No trial has been measured.",)
+    assert texts(results) == ("No trial has been measured.",)
 
 
 def test_a_sweep_whose_control_was_not_clean_has_no_conclusion() -> None:
@@ -148,8 +164,8 @@ def test_a_sweep_whose_control_was_not_clean_has_no_conclusion() -> None:
     dirty = HarnessCheck(control_clean=False, sentences=("lost in the control",))
     results = measured_sweep().results.model_copy(update={"harness": dirty})
 
-    assert len(plain_answer(results)) == 1
-    assert plain_answer(results)[0].startswith("No conclusion is possible")
+    assert len(texts(results)) == 1
+    assert texts(results)[0].startswith("No conclusion is possible")
 
 
 def test_without_any_fault_the_cells_without_one_are_the_answer() -> None:
@@ -170,5 +186,5 @@ def test_availability_is_told_in_seconds() -> None:
     assert outages(results.trials) == [False] * 6
     assert any(
         "accepted no records until the fault was healed, for up to 11.8 s (5 of 5 trials)" in one
-        for one in plain_answer(results)
+        for one in texts(results)
     )

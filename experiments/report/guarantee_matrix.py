@@ -1,0 +1,252 @@
+"""The matrix of a sweep: settings against guarantees, each with what was observed in few words.
+
+It is the picture of the answer. Each row ends with a strip: the acknowledged records of the cell's
+median trial over time, with the fault shaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median_low
+from typing import Final
+
+from experiments.ledger.record import TrialRecord
+from experiments.ledger.result_tables import TIMELINE_SLOT_NS
+from experiments.messages.phrases import format_count
+from experiments.report.charts import group_by_fault
+from experiments.report.data import ReportData
+from experiments.results.cells import judged_trials
+from experiments.results.models import CellResult
+from experiments.results.rows import Row
+from experiments.results.wording import (
+    AVAILABILITIES,
+    GUARANTEE_NAMES,
+    UNKNOWN_SIGN,
+    bounds_text,
+    verdict_class,
+    verdict_sign,
+)
+from experiments.sweep.cell_names import (
+    FAULT_AXIS,
+    axis_name,
+    differing_axes,
+    value_text,
+)
+from experiments.verdicts.contract import Guarantee
+from experiments.verdicts.judge import Judgement, Verdict
+
+_ALWAYS: Final = (Guarantee.NO_ACKED_LOSS, Guarantee.NO_DUPLICATES, Guarantee.AVAILABILITY)
+"""The guarantees that always have a column; others if a cell shows or violates one."""
+_HEADS: Final[Mapping[Guarantee, str]] = {
+    Guarantee.NO_ACKED_LOSS: "acked, then lost",
+    Guarantee.NO_DUPLICATES: "duplicates",
+    Guarantee.ORDER: "out of order",
+    Guarantee.NO_READ_LOSS: "received, then lost",
+    Guarantee.CONSUMERS_AGREE: "received in conflict",
+    Guarantee.LAST_VALUE_KEPT: "last values lost",
+    Guarantee.ATOMICITY: "torn transactions",
+    Guarantee.AVAILABILITY: "accepted again",
+    Guarantee.READ_AVAILABILITY: "read again",
+    Guarantee.NO_MISSED_RECORDS: "missed by the group",
+    Guarantee.NO_REPROCESSING: "processed again",
+}
+_NS_PER_S: Final = 1e9
+_STRIP: Final = (190, 18)
+"""Width and height of a strip, in the units of its drawing."""
+
+
+@dataclass(frozen=True)
+class Chip:
+    """One guarantee of a cell: the sign of its verdict, and what was observed."""
+
+    head: str
+    sign: str
+    text: str
+    kind: str
+    """The CSS class."""
+
+
+@dataclass(frozen=True)
+class Strip:
+    """The acknowledged records of a trial over time, as points of a line."""
+
+    trial: str
+    points: str
+    fault: tuple[float, float] | None
+    """Where the fault begins and how long it is; `None`: the trial has none."""
+    description: str
+
+
+@dataclass(frozen=True)
+class MatrixRow:
+    """One cell."""
+
+    settings: tuple[tuple[str, str], ...]
+    """Axis and value, of the axes that differ between cells."""
+    trials: str
+    chips: tuple[Chip, ...]
+    latency: str
+    """The 99th percentile of the time to the acknowledgement, median over trials."""
+    strip: Strip | None
+
+
+@dataclass(frozen=True)
+class MatrixGroup:
+    """The cells with one fault."""
+
+    fault: str
+    rows: tuple[MatrixRow, ...]
+
+
+@dataclass(frozen=True)
+class GuaranteeMatrix:
+    """Settings against guarantees."""
+
+    axes: tuple[str, ...]
+    heads: tuple[str, ...]
+    groups: tuple[MatrixGroup, ...]
+    quiet: tuple[str, ...]
+    """The guarantees without a column: in no cell was the opposite observed."""
+
+
+def guarantee_matrix(data: ReportData) -> GuaranteeMatrix:
+    """Return the matrix of a sweep; controls that the planner added are left out."""
+    cells = [cell for cell in data.results.cells if cell.refused is None and not cell.added]
+    guarantees, quiet = _guarantees(cells)
+    axes = [axis for axis in differing_axes([c.cell for c in cells]) if axis != FAULT_AXIS]
+    groups = tuple(
+        MatrixGroup(group.fault, tuple(_row(data, cell, axes, guarantees) for cell in group.cells))
+        for group in group_by_fault(cells)
+    )
+    return GuaranteeMatrix(
+        tuple(map(axis_name, axes)),
+        tuple(_HEADS[guarantee] for guarantee in guarantees),
+        groups,
+        tuple(GUARANTEE_NAMES[guarantee] for guarantee in quiet),
+    )
+
+
+def _guarantees(cells: Sequence[CellResult]) -> tuple[list[Guarantee], list[Guarantee]]:
+    """Return the guarantees that have a column, and those of which no cell shows the opposite."""
+    judgements = [judgement for cell in cells for judgement in cell.judgements]
+    loud = {one.guarantee for one in judgements if one.verdict is Verdict.VIOLATED or one.seen}
+    judged = {one.guarantee for one in judgements}
+    shown = [one for one in Guarantee if one in loud or one in _ALWAYS]
+    return shown, [one for one in Guarantee if one in judged and one not in shown]
+
+
+def _row(
+    data: ReportData, cell: CellResult, axes: Sequence[str], guarantees: Sequence[Guarantee]
+) -> MatrixRow:
+    judgements = {judgement.guarantee: judgement for judgement in cell.judgements}
+    p99 = cell.latency_ms.ack.p99
+    return MatrixRow(
+        tuple((axis_name(axis), value_text(cell.cell.get(axis))) for axis in axes),
+        format_count(cell.sealed_trials, "trial"),
+        tuple(_chip(cell, guarantee, judgements.get(guarantee)) for guarantee in guarantees),
+        "unknown" if p99 is None else _duration(p99.median),
+        _strip(data, cell),
+    )
+
+
+def _chip(cell: CellResult, guarantee: Guarantee, judgement: Judgement | None) -> Chip:
+    if judgement is None:
+        return Chip(_HEADS[guarantee], UNKNOWN_SIGN, "not judged", "unknown")
+    text = (
+        _availability_text(cell, guarantee, judgement)
+        if guarantee in AVAILABILITIES
+        else _count_text(cell, guarantee, judgement)
+    )
+    return Chip(_HEADS[guarantee], verdict_sign(judgement), text, verdict_class(judgement))
+
+
+def _availability_text(cell: CellResult, guarantee: Guarantee, judgement: Judgement) -> str:
+    if judgement.seen is None:
+        return "not measured"
+    spread = (
+        cell.unavailable_ms if guarantee is Guarantee.AVAILABILITY else cell.consumer_unavailable_ms
+    )
+    after = f"after {_duration(spread.median)}" if spread else "during the fault"
+    return f"{after}, healed" if judgement.seen else after
+
+
+def _count_text(cell: CellResult, guarantee: Guarantee, judgement: Judgement) -> str:
+    if judgement.verdict is Verdict.UNKNOWN or judgement.seen is None:
+        return "unknown" if judgement.verdict is Verdict.UNKNOWN else "not measurable"
+    if not judgement.seen:
+        return "none"
+    counts: Mapping[Guarantee, str] = {
+        Guarantee.NO_ACKED_LOSS: bounds_text(cell.lost),
+        Guarantee.NO_DUPLICATES: f"{cell.duplicates or 0:,}",
+        Guarantee.ORDER: f"{cell.reordered or 0:,}",
+        Guarantee.NO_READ_LOSS: f"{cell.lost_reads or 0:,}",
+        Guarantee.CONSUMERS_AGREE: f"{cell.conflicting_reads or 0:,}",
+        Guarantee.LAST_VALUE_KEPT: f"{cell.lost_values or 0:,}",
+        Guarantee.ATOMICITY: f"{cell.transactions.torn if cell.transactions else 0:,}",
+        Guarantee.NO_MISSED_RECORDS: f"{cell.group_missed or 0:,}",
+        Guarantee.NO_REPROCESSING: f"{cell.group_repeated or 0:,}",
+    }
+    share = f" in {judgement.share.counts}" if judgement.share and judgement.share.of > 1 else ""
+    return f"{counts[guarantee]}{share}"
+
+
+def _duration(milliseconds: float) -> str:
+    if milliseconds < 1000:  # noqa: PLR2004 - from a second on
+        return f"{milliseconds:.0f} ms" if milliseconds >= 10 else f"{milliseconds:.1f} ms"  # noqa: PLR2004
+    return f"{milliseconds / 1000:.1f} s"
+
+
+def _strip(data: ReportData, cell: CellResult) -> Strip | None:
+    """Return the strip of the trial with the median longest gap; `None`: none was measured."""
+    gaps = {
+        trial.unavailable_ms: trial.trial_id
+        for trial in judged_trials(data.results, cell)
+        if trial.unavailable_ms is not None and data.timeline.get(trial.trial_id)
+    }
+    if not gaps:
+        return None
+    gap_ms = median_low(gaps)
+    trial_id = gaps[gap_ms]
+    record, rows = data.records[trial_id], data.timeline[trial_id]
+    first, last = min(row["slot"] for row in rows), max(row["slot"] for row in rows)
+    width, _ = _STRIP
+    scale = width / max(last - first + 1, 1)
+    return Strip(
+        trial_id,
+        _points(record, rows, scale),
+        _fault(record, first, scale, width),
+        f"Acknowledged records over {(last - first + 1) * TIMELINE_SLOT_NS / _NS_PER_S:.0f} s; "
+        f"the longest gap is {_duration(gap_ms)}.",
+    )
+
+
+def _points(record: TrialRecord, rows: Sequence[Row], scale: float) -> str:
+    """Return the points of the line; a slot with more than twice the load is cut off there."""
+    load = record.rate_records_per_s * TIMELINE_SLOT_NS / _NS_PER_S
+    by_slot = {row["slot"]: row["acked_records"] for row in rows}
+    first, last = min(by_slot), max(by_slot)
+    _, height = _STRIP
+    heights = [
+        round(height - 1 - (height - 3) * min(by_slot.get(slot, 0) / load, 2) / 2, 1)
+        for slot in range(first, last + 1)
+    ]
+    kept = [
+        (place, y)
+        for place, y in enumerate(heights)
+        if place in {0, len(heights) - 1} or not heights[place - 1] == y == heights[place + 1]
+    ]
+    return " ".join(f"{place * scale:.4g},{y:g}" for place, y in kept)
+
+
+def _fault(
+    record: TrialRecord, first: int, scale: float, width: float
+) -> tuple[float, float] | None:
+    phases = record.phases
+    if phases.fault_begin_ns is None:
+        return None
+    begin, end = (
+        min(max(((at_ns - phases.load_begin_ns) / TIMELINE_SLOT_NS - first) * scale, 0), width)
+        for at_ns in (phases.fault_begin_ns, phases.fault_end_ns or phases.healthy_ns)
+    )
+    return round(begin, 1), round(max(end - begin, 1), 1)
