@@ -12,11 +12,10 @@ from typing import Final
 from experiments.clients.settings.security import connection_settings, register_security
 from experiments.errors import ExperimentError
 from experiments.faults.composition.composite import require_fault_capabilities
-from experiments.messages.phrases import one_line
+from experiments.messages.phrases import format_count, one_line
 from experiments.planning.capacity import resource_needs
 from experiments.planning.catalog import load_experiment
 from experiments.planning.experiment import Experiment
-from experiments.planning.min_insync_replicas import min_insync_replicas_remarks
 from experiments.planning.overrides import Overrides, apply_overrides
 from experiments.planning.planner import plan
 from experiments.planning.properties.extraction import ensure_version_known
@@ -35,6 +34,7 @@ from infra.process.load_lock import hold_machine_lock_for_command
 
 Notify = Callable[[str], None]
 """Shows the user one line: about something that takes long, or that the sweep cannot show."""
+_MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
 _COMBINED: Final = (
     "This machine has not enough memory for dedicated controllers: each broker is also a "
     "controller (combined mode)."
@@ -98,7 +98,7 @@ def plan_new_sweep(
     check_machine(planned, home)
     remarks = (
         *([_COMBINED] if combined else []),
-        *min_insync_replicas_remarks(planned),
+        *_min_insync_replicas_remarks(planned),
         *power_remarks(planned),
     )
     return PlannedSweep(experiment, planned, remarks)
@@ -132,6 +132,27 @@ def new_sweep(
             notify(remark)
         prepare_kafka(planned.plan, home, notify)
     return _write_folder(home, planned.experiment, planned.plan)
+
+
+def _min_insync_replicas_remarks(plan: Plan) -> Iterator[str]:
+    """Yield a line per pair of values of which the first is above the replication factor.
+
+    Brokers count it as the replication factor (KAFKA-15583, from Kafka 3.7 on), so the cell tests
+    another setting than the one that it names. Before 3.7 they refuse every record with acks=all
+    (NOT_ENOUGH_REPLICAS).
+    """
+    labels: dict[tuple[int, int], set[str]] = {}
+    for trial in plan.trials:
+        text = trial.topic.get(_MIN_INSYNC_REPLICAS, "")
+        if text.isdecimal() and int(text) > trial.replication_factor:
+            values = (int(text), trial.replication_factor)
+            labels.setdefault(values, set()).add(trial.label)
+    for (minimum, factor), named in labels.items():
+        yield (
+            f"warning: {_MIN_INSYNC_REPLICAS}={minimum} is above replication.factor={factor} in "
+            f"{format_count(len(named), 'cell')}: brokers count it as {factor} (Kafka 3.7 and "
+            "later), or refuse every record with acks=all (before)"
+        )
 
 
 def refuse_empty(planned: Plan, source: str) -> None:

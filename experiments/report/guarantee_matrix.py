@@ -79,7 +79,7 @@ class Strip:
 
 
 @dataclass(frozen=True)
-class MatrixRow:
+class MatrixCell:
     """One cell."""
 
     settings: tuple[tuple[str, str], ...]
@@ -92,11 +92,11 @@ class MatrixRow:
 
 
 @dataclass(frozen=True)
-class MatrixGroup:
+class MatrixFault:
     """The cells with one fault."""
 
     fault: str
-    rows: tuple[MatrixRow, ...]
+    rows: tuple[MatrixCell, ...]
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class GuaranteeMatrix:
 
     axes: tuple[str, ...]
     heads: tuple[str, ...]
-    groups: tuple[MatrixGroup, ...]
+    groups: tuple[MatrixFault, ...]
     quiet: tuple[str, ...]
     """The guarantees without a column: in no cell was the opposite observed."""
 
@@ -116,7 +116,7 @@ def guarantee_matrix(data: ReportData) -> GuaranteeMatrix:
     guarantees, quiet = _guarantees(cells)
     axes = [axis for axis in differing_axes([c.cell for c in cells]) if axis != FAULT_AXIS]
     groups = tuple(
-        MatrixGroup(group.fault, tuple(_row(data, cell, axes, guarantees) for cell in group.cells))
+        MatrixFault(group.fault, tuple(_row(data, cell, axes, guarantees) for cell in group.cells))
         for group in group_by_fault(cells)
     )
     return GuaranteeMatrix(
@@ -138,10 +138,10 @@ def _guarantees(cells: Sequence[CellResult]) -> tuple[list[Guarantee], list[Guar
 
 def _row(
     data: ReportData, cell: CellResult, axes: Sequence[str], guarantees: Sequence[Guarantee]
-) -> MatrixRow:
+) -> MatrixCell:
     judgements = {judgement.guarantee: judgement for judgement in cell.judgements}
     p99 = cell.latency_ms.ack.p99
-    return MatrixRow(
+    return MatrixCell(
         tuple((axis_name(axis), value_text(cell.cell.get(axis))) for axis in axes),
         format_count(cell.sealed_trials, "trial"),
         tuple(_chip(cell, guarantee, judgements.get(guarantee)) for guarantee in guarantees),

@@ -1,6 +1,6 @@
 """The answer of a sweep in plain sentences: what was lost, duplicated and out of order, and where.
 
-Each observation is told by the axis that separates the cells with it from those without it best. A
+Each observation is reported by the axis that separates the cells with it from those without it best. A
 sentence says what the trials showed; what Kafka guarantees is said by the verdicts.
 """
 
@@ -173,10 +173,10 @@ def plain_answer(results: SweepResults) -> tuple[Sentence, ...]:
         return (*unknown, _plain("No trial has been measured"))
     if results.harness.control_clean is False:
         return (_plain(_DIRTY_CONTROL),)
-    told = (_sentence(observation, cell_trials) for observation in _OBSERVATIONS)
+    sentences = (_sentence(observation, cell_trials) for observation in _OBSERVATIONS)
     return (
         *_violations(cells),
-        *filter(None, told),
+        *filter(None, sentences),
         *unknown,
         _plain(_certainty(cell_trials)),
     )
@@ -221,10 +221,10 @@ def _sentence(observation: _Observation, cell_trials: Sequence[_CellTrials]) -> 
     if not known:
         return None
     if not any(map(observation.seen, known)):
-        told = format_count(len(trials), "trial")
+        counted = format_count(len(trials), "trial")
         if len(known) < len(trials):
-            told = f"{len(known)} of {told}; the others cannot tell"
-        return _plain(f"{observation.none} ({told})")
+            counted = f"{len(known)} of {counted}; the others cannot tell"
+        return _plain(f"{observation.none} ({counted})")
     groups = _groups(observation, cell_trials)
     never = [group for group in groups if not any(map(observation.seen, group.trials))]
     some = sorted(

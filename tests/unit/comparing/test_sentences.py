@@ -27,9 +27,9 @@ def test_a_measure_that_is_worse_in_some_cells_has_the_median_and_range_of_their
     """The cells without a difference are counted too."""
     slow, slower = replace(FAST, p99_ms=1500), replace(OTHER, p99_ms=2000)
     third = replace(FAST, cell=a_cell("all"))
-    told = sentences((FAST, OTHER, third), (slow, slower, third))
+    found = sentences((FAST, OTHER, third), (slow, slower, third))
 
-    assert told[2] == (
+    assert found[2] == (
         "ack p99: worse than in A in 2 of 3 cells, 1.8 times A's (1.5 to 2 in these cells); "
         "no difference shown in 1 of 3 cells."
     )
@@ -37,32 +37,32 @@ def test_a_measure_that_is_worse_in_some_cells_has_the_median_and_range_of_their
 
 def test_a_share_differs_by_points() -> None:
     """More trials with duplicates are worse."""
-    told = sentences((FAST,), (replace(FAST, copies=(3,) * 12),))
+    found = sentences((FAST,), (replace(FAST, copies=(3,) * 12),))
 
-    assert told[1] == "trials with duplicates: worse than in A in 1 of 1 cell, +100 points."
-    assert told[0] == "trials with loss: no difference shown in 1 of 1 cell."
+    assert found[1] == "trials with duplicates: worse than in A in 1 of 1 cell, +100 points."
+    assert found[0] == "trials with loss: no difference shown in 1 of 1 cell."
 
 
 def test_a_better_measure_is_said_to_be_better() -> None:
     """Throughput is better when it is higher, the others when they are lower."""
-    told = sentences((replace(FAST, p99_ms=3000),), (FAST,))
-    assert told[2].startswith("ack p99: better than in A in 1 of 1 cell, 0.33 times A's")
+    found = sentences((replace(FAST, p99_ms=3000),), (FAST,))
+    assert found[2].startswith("ack p99: better than in A in 1 of 1 cell, 0.33 times A's")
 
 
 @pytest.mark.parametrize("repeats", [1, 4])
 def test_few_trials_show_neither_a_difference_nor_its_absence(repeats: int) -> None:
     """Also where one side lost in every trial and the other one in none."""
     few = replace(FAST, lost=(0,) * repeats, copies=(0,) * repeats)
-    told = sentences((few,), (replace(few, lost=(9,) * repeats, p99_ms=9000),))
+    found = sentences((few,), (replace(few, lost=(9,) * repeats, p99_ms=9000),))
 
-    assert told[0] == "trials with loss: too few trials to tell in 1 of 1 cell."
-    assert told[2] == "ack p99: too few trials to tell in 1 of 1 cell."
+    assert found[0] == "trials with loss: too few trials to tell in 1 of 1 cell."
+    assert found[2] == "ack p99: too few trials to tell in 1 of 1 cell."
 
 
 def test_verdicts_that_changed_are_counted() -> None:
     """The list above the sentences names them."""
-    told = sentences((FAST,), (replace(FAST, lost=(3,) * 12),))
+    found = sentences((FAST,), (replace(FAST, lost=(3,) * 12),))
 
-    assert told[-1].startswith("Verdicts: ")
-    assert told[-1].endswith(" changed, in 1 of 1 cell.")
+    assert found[-1].startswith("Verdicts: ")
+    assert found[-1].endswith(" changed, in 1 of 1 cell.")
     assert sentences((FAST,), (FAST,))[-1] == "Verdicts: the same in 1 cell."

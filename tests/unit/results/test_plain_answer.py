@@ -40,7 +40,7 @@ def with_trials(results: SweepResults, **changes: object) -> SweepResults:
     return results.model_copy(update={"trials": trials})
 
 
-def test_losses_are_told_by_acks_and_duplicates_by_idempotence() -> None:
+def test_losses_are_reported_by_acks_and_duplicates_by_idempotence() -> None:
     """The largest loss of a trial is given with the trials that lost; no fault, no sentence."""
     assert answer(*TRUTHS)[:2] == (
         (
@@ -55,7 +55,7 @@ def test_losses_are_told_by_acks_and_duplicates_by_idempotence() -> None:
 
 
 def test_what_no_trial_shows_is_said_of_the_whole_sweep() -> None:
-    """It has no axis to be told by."""
+    """It has no axis to be reported by."""
     assert "No acknowledged record was lost (5 trials)." in answer(SAFE)
     assert "No record was duplicated (5 trials)." in answer(SAFE)
 
@@ -125,11 +125,11 @@ def test_each_kind_of_observation_is_told_if_trials_can_show_it(
     changes: dict[str, object], sentence: str
 ) -> None:
     """Records of unknown outcome are no loss, and compaction removes records by design."""
-    told = texts(with_trials(measured_sweep((SAFE,)).results, **changes))
+    answered = texts(with_trials(measured_sweep((SAFE,)).results, **changes))
 
-    assert any(sentence in one for one in told)
+    assert any(sentence in one for one in answered)
     if "lost" in changes:
-        assert not any("acknowledged record" in one for one in told)
+        assert not any("acknowledged record" in one for one in answered)
 
 
 def test_trials_that_cannot_tell_are_counted() -> None:
@@ -137,9 +137,9 @@ def test_trials_that_cannot_tell_are_counted() -> None:
     results = measured_sweep((SAFE,)).results
     first, *others = results.trials
     unknown = first.model_copy(update={"lost": (0, 4)})
-    told = texts(results.model_copy(update={"trials": (unknown, *others)}))
+    answered = texts(results.model_copy(update={"trials": (unknown, *others)}))
 
-    assert told[0] == "No acknowledged record was lost (4 of 5 trials; the others cannot tell)."
+    assert answered[0] == "No acknowledged record was lost (4 of 5 trials; the others cannot tell)."
 
 
 def test_unknown_verdicts_are_counted() -> None:
@@ -148,9 +148,9 @@ def test_unknown_verdicts_are_counted() -> None:
     cell, *others = results.cells
     unknown = cell.judgements[0].model_copy(update={"verdict": Verdict.UNKNOWN})
     one = cell.model_copy(update={"judgements": (unknown, *cell.judgements[1:])})
-    told = texts(results.model_copy(update={"cells": (one, *others)}))
+    answered = texts(results.model_copy(update={"cells": (one, *others)}))
 
-    assert told[-2:] == ("1 verdict is unknown.", ONCE)
+    assert answered[-2:] == ("1 verdict is unknown.", ONCE)
 
 
 def test_a_sweep_without_measured_trials_has_no_answer() -> None:

@@ -53,8 +53,8 @@ def test_a_table_fits_the_terminal(width: int, groups: bool) -> None:
     cells = measured_sweep().results.cells
     lines = printed(with_groups(cells) if groups else cells, width)
 
-    told = [line for line in lines if line.startswith("in ")]  # wrapped between words
-    assert max(len(line) for line in lines if line not in told) <= width
+    phrases = [line for line in lines if line.startswith("in ")]  # wrapped between words
+    assert max(len(line) for line in lines if line not in phrases) <= width
     assert all("…" not in line for line in lines)
 
 
