@@ -1,7 +1,7 @@
 """The answer of a sweep in plain sentences: what was lost, duplicated and out of order, and where.
 
-Each observation is reported by the axis that separates the cells with it from those without it best. A
-sentence says what the trials showed; what Kafka guarantees is said by the verdicts.
+Each observation is reported by the axis that separates the cells with it from those without it
+best. A sentence says what the trials showed; what Kafka guarantees is said by the verdicts.
 """
 
 from __future__ import annotations
