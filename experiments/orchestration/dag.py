@@ -5,16 +5,21 @@ Heavy modules are imported inside the tasks: a scheduler parses the DAG files ag
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from airflow.sdk import dag, get_current_context, task
 from airflow.sdk.definitions.dag import DAG
+from airflow.sdk.exceptions import AirflowSkipException
 
 from experiments.faults import FAULTS
 from experiments.orchestration.environment import MACHINE_POOL
 from experiments.orchestration.request import offered_files, trigger_form
 from experiments.planning.catalog import catalog_names
+from infra.errors import AckbenchError
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -24,6 +29,7 @@ STARTED_SWEEP_PRIORITY: Final = 10
 
 So a sweep that has its cluster finishes before another one starts its own.
 """
+_LOG: Final = logging.getLogger(__name__)
 
 
 def sweep_dag(
@@ -71,7 +77,7 @@ def sweep_dag(
     def sweep() -> None:
         sweep_id: Any = plan()
         provisioned: Any = provision(sweep_id)
-        trials = trial.partial(sweep_id=sweep_id).expand(index=list_trials(sweep_id))
+        trials = trial.partial(sweep_id=sweep_id).expand(planned=list_trials(sweep_id))
         provisioned >> trials >> destroy(sweep_id).as_teardown(setups=provisioned)
         measured = measure(sweep_id)
         trials >> measured >> report(sweep_id) >> track(sweep_id) >> verify(sweep_id)
@@ -79,7 +85,34 @@ def sweep_dag(
     return sweep()
 
 
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
+
+
+def failing_in_one_line(
+    run: Callable[_Arguments, _Result],
+) -> Callable[_Arguments, _Result]:
+    """Return a task whose expected errors are one line of its log, not a traceback.
+
+    Airflow logs the traceback of an exception, and one line for `SystemExit`; either fails the
+    task. An error with another cause than an error of ackbench's keeps its traceback.
+    """
+
+    @wraps(run)
+    def reporting(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
+        try:
+            return run(*args, **kwargs)
+        except AckbenchError as error:
+            if not isinstance(error.__cause__, AckbenchError | None):
+                raise
+            _LOG.error("%s", error)
+            raise SystemExit(error.exit_code) from error
+
+    return reporting
+
+
 @task
+@failing_in_one_line
 def plan(**context: Any) -> str:
     """Plan the sweep and write its folder, or find the sweep to resume."""
     from experiments.orchestration import steps
@@ -88,14 +121,16 @@ def plan(**context: Any) -> str:
 
 
 @task
-def list_trials(sweep_id: str) -> list[int]:
+@failing_in_one_line
+def list_trials(sweep_id: str) -> list[str]:
     """List the trials to run: Airflow maps only over the return value of a task."""
     from experiments.orchestration import steps
 
-    return steps.trial_indexes(sweep_id)
+    return steps.trial_labels(sweep_id)
 
 
 @task(pool=MACHINE_POOL)
+@failing_in_one_line
 def provision(sweep_id: str) -> str:
     """Start the Kafka cluster."""
     from experiments.orchestration import steps
@@ -106,26 +141,32 @@ def provision(sweep_id: str) -> str:
 @task(
     pool=MACHINE_POOL,
     max_active_tis_per_dag=1,
-    map_index_template="{{ trial }}",
+    # The planned trial when the task starts, then the one that it runs.
+    map_index_template="{{ trial | default(task.op_kwargs['planned']) }}",
     priority_weight=STARTED_SWEEP_PRIORITY,
 )
-def trial(sweep_id: str, index: int) -> str:
+@failing_in_one_line
+def trial(sweep_id: str, planned: str) -> str:
     """Run the next trial of the plan."""
     from experiments.orchestration import steps
 
-    del index  # `next_trial` decides which trial runs
+    del planned  # `next_trial` decides which trial runs
     return steps.run_next_trial(sweep_id, set_task_label)
 
 
 @task(pool=MACHINE_POOL, trigger_rule="all_done", priority_weight=STARTED_SWEEP_PRIORITY)
-def measure(sweep_id: str) -> None:
+@failing_in_one_line
+def measure(sweep_id: str | None) -> None:
     """Compute the results from the ledgers with Spark, also if a trial failed."""
     from experiments.orchestration import steps
 
+    if sweep_id is None:
+        raise AirflowSkipException("nothing to measure: the request was refused")
     steps.measure(sweep_id)
 
 
 @task
+@failing_in_one_line
 def report(sweep_id: str) -> None:
     """Render the sweep's report."""
     from experiments.orchestration import steps
@@ -134,6 +175,7 @@ def report(sweep_id: str) -> None:
 
 
 @task
+@failing_in_one_line
 def track(sweep_id: str) -> None:
     """Write the results to MLflow."""
     from experiments.orchestration import steps
@@ -142,6 +184,7 @@ def track(sweep_id: str) -> None:
 
 
 @task
+@failing_in_one_line
 def verify(sweep_id: str) -> None:
     """Publish the sweep, if it has a store; fail if a planned trial is missing, and name it."""
     from experiments.orchestration import steps
@@ -150,6 +193,7 @@ def verify(sweep_id: str) -> None:
 
 
 @task
+@failing_in_one_line
 def destroy(sweep_id: str) -> None:
     """Destroy the Kafka cluster."""
     from experiments.orchestration import steps

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from experiments.errors import HealFailed, NotPublished, StorageError, TrialFailed, UnknownName
 from experiments.ledger.digests import with_digest
 from experiments.messages.phrases import one_line
+from experiments.orchestration import task_log
 from experiments.sweep.claim import TaskClaim
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.plan import TrialSpec
@@ -91,12 +92,19 @@ def plan_sweep(form: Mapping[str, Any]) -> str:
             if store:
                 published.keep_store(sweep, store)
                 _publish(sweep, published.publish_plan)
+        task_log.log_plan(sweep)
         return sweep.sweep_id
 
 
-def trial_indexes(sweep_id: str) -> list[int]:
-    """Return one number for each trial to run; the DAG's trial task is mapped over them."""
-    return list(range(len(_sweep(sweep_id).pending())))
+def trial_labels(sweep_id: str) -> list[str]:
+    """Return a label for each trial to run, in order; the DAG's trial task is mapped over them."""
+    sweep = _sweep(sweep_id)
+    plan = sweep.plan()
+    return [_label(plan.trial(trial_id)) for trial_id in sweep.pending()]
+
+
+def _label(spec: TrialSpec) -> str:
+    return f"{spec.label} ({spec.trial_id})"
 
 
 def next_trial(sweep: SweepFolder) -> TrialSpec | None:
@@ -178,7 +186,7 @@ def run_next_trial(sweep_id: str, on_start: Callable[[str], None]) -> str:
         return ""
     if sweep.stop_reason.is_file():
         raise Interrupted(f"trial {spec.trial_id} not started: {sweep.stop_reason.read_text()}")
-    on_start(f"{spec.label} ({spec.trial_id})")
+    on_start(_label(spec))
     run_trial(sweep_id, spec.trial_id)
     return spec.trial_id
 
@@ -207,7 +215,9 @@ def run_trial(sweep_id: str, trial_id: str) -> None:
         home = Home.from_environment()
         assigned = clusters.assign_cluster(home, spec, cluster_grace_s())
         try:
+            task_log.log_trial_begin(sweep, spec, assigned.assignment)
             trial_run.run_trial(sweep, spec, assigned.cluster, home, assigned.assignment)
+            task_log.log_trial_end(sweep, spec)
         except HealFailed as error:
             replace_file(sweep.stop_reason, one_line(str(error)))
             raise
@@ -256,6 +266,7 @@ def report(sweep_id: str) -> None:
     sweep = _sweep(sweep_id)
     with _step("report", sweep, "rendering the report"):
         page.write_report(sweep, Home.from_environment())
+        task_log.log_answer(sweep)
 
 
 def track(sweep_id: str) -> None:
@@ -268,7 +279,9 @@ def track(sweep_id: str) -> None:
 
     sweep = _sweep(sweep_id)
     with _step("track", sweep, "writing to MLflow"):
-        store.track(sweep, Home.from_environment())
+        home = Home.from_environment()
+        store.track(sweep, home)
+        task_log.log_mlflow(sweep, home)
 
 
 def destroy(sweep_id: str) -> None:

@@ -144,3 +144,50 @@ def test_an_invalid_request_is_refused_before_anything_starts(
         or "sweep" in steps.RUN_STATE.failures[0]
         or "experiment" in steps.RUN_STATE.failures[0]
     )
+
+
+def test_a_refused_request_is_one_line_and_nothing_after_it_runs(
+    dags: Any, world: FakeInfrastructure, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """No task fails because of the refused one, and no log has a traceback of ackbench's code."""
+    dag_run = dags.get_dag("ackbench_sweep").test(run_conf={"experiment": "quikc"})
+    states = task_states(dag_run)
+    logged = "".join(capfd.readouterr())
+
+    assert states["plan"] == {"failed"}
+    assert states["measure"] == {"skipped"}
+    for name in ("report", "track", "verify"):
+        assert states[name] <= {"skipped", "upstream_failed"}
+    assert "unknown experiment 'quikc'; did you mean quick?" in logged
+    assert "Traceback" not in logged
+
+
+def test_the_tasks_log_what_runs_and_the_answer(
+    dags: Any, world: FakeInfrastructure, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The sweep, its folder, the answer, and where the report is."""
+    sweep = world.sweep(1)
+    with caplog.at_level("INFO", "experiments"):
+        run(dags, sweep)
+
+    assert "No trial has been measured." in caplog.messages
+    assert f"report: {sweep.report} (ackbench open report {sweep.sweep_id})" in caplog.messages
+
+
+def test_an_unexpected_error_keeps_its_traceback(
+    dags: Any,
+    world: FakeInfrastructure,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """It is a bug, which its place explains."""
+
+    def broken(_sweep_id: str) -> None:
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr(steps, "report", broken)
+    run(dags, world.sweep(1))
+    logged = "".join(capfd.readouterr())
+
+    assert "ZeroDivisionError" in logged
+    assert "Traceback" in logged or "broken" in logged

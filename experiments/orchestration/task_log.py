@@ -1,0 +1,79 @@
+"""What the tasks of a DAG run log for a reader: sweep, cell, load, fault, answer and links."""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from experiments.ledger.record import ClusterAssignment, read_record
+from experiments.messages.phrases import format_count, one_line
+from experiments.sweep.folder import SweepFolder
+from experiments.sweep.plan import TrialSpec
+from experiments.sweep.progress import expected_minutes
+from infra.machine.home import Home
+
+_LOG: Final = logging.getLogger(__name__)
+
+
+def log_plan(sweep: SweepFolder) -> None:
+    """Log what the sweep runs and where its folder is."""
+    plan = sweep.plan()
+    refused = f", {format_count(len(plan.refused), 'cell')} refused" if plan.refused else ""
+    _LOG.info("%s: %s", plan.experiment, one_line(plan.question))
+    _LOG.info(
+        "sweep %s: %s%s, about %s",
+        sweep.sweep_id,
+        format_count(len(plan.trials), "trial"),
+        refused,
+        format_count(expected_minutes(plan), "minute"),
+    )
+    _LOG.info("folder: %s", sweep.root)
+
+
+def log_trial_begin(sweep: SweepFolder, spec: TrialSpec, assignment: ClusterAssignment) -> None:
+    """Log which cell runs, with which load and fault, and on which cluster."""
+    done, planned = len(sweep.complete_ids()), len(sweep.plan().trials)
+    load = spec.workload
+    _LOG.info("trial %s, %d of %d: %s", spec.trial_id, done + 1, planned, spec.label)
+    _LOG.info(
+        "load: %s records/s of %s bytes for %g s; fault: %s",
+        f"{load.rate_records_per_s:,g}",
+        f"{load.record_size_bytes:,}",
+        load.duration_s,
+        spec.fault.kind,
+    )
+    _LOG.info("cluster %s: %s", assignment.cluster, assignment.why)
+
+
+def log_trial_end(sweep: SweepFolder, spec: TrialSpec) -> None:
+    """Log whether the fault took effect, with its evidence, and how the trial ended."""
+    record = read_record(sweep.trial(spec.trial_id))
+    for line in record.fault.evidence:
+        _LOG.info("fault: %s", line)
+    _LOG.info(
+        "%s: %s sent, %s in the log",
+        record.status.value,
+        format_count(sum(producer.records for producer in record.producers), "record"),
+        f"{sum(record.end_offsets.values()):,}",
+    )
+
+
+def log_answer(sweep: SweepFolder) -> None:
+    """Log the answer of a sweep, and where its report is."""
+    from experiments.results.plain_answer import plain_answer
+    from experiments.results.read import read_results
+
+    for sentence in plain_answer(read_results(sweep)):
+        _LOG.info("%s", sentence)
+    _LOG.info("report: %s (ackbench open report %s)", sweep.report, sweep.sweep_id)
+
+
+def log_mlflow(sweep: SweepFolder, home: Home) -> None:
+    """Log the address of a sweep's trials in MLflow."""
+    from experiments.tracking import store
+
+    tracked = store.tracked_sweep(sweep)
+    if tracked is not None:
+        uri = tracked.tracking_uri
+        server = uri.rstrip("/") if uri.startswith("http") else store.server_address(home)
+        _LOG.info("MLflow: %s", store.charts_link(server, sweep.sweep_id, tracked))
