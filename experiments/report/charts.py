@@ -21,7 +21,12 @@ from experiments.report.bar_charts import (
     shares_chart,
 )
 from experiments.report.data import ReportData
-from experiments.report.percentiles import PercentileCurve, percentile_chart, percentile_curve
+from experiments.report.percentiles import (
+    PercentileCurve,
+    curve_limits,
+    percentile_chart,
+    percentile_curve,
+)
 from experiments.results.cells import judged_trials
 from experiments.results.models import CellResult, TrialResult
 from experiments.results.outages import Outage, outages_of
@@ -36,6 +41,8 @@ MAX_ROWS: Final = 16
 MAX_BARS: Final = 36
 """Bars per outage chart, and names of cells between them."""
 MAX_CURVES: Final = 6
+_COMPARED: Final = ("acks", "enable.idempotence")
+"""The axes whose values share one chart of latencies, if they vary; the others get one each."""
 _LATENCY_ENDS: Final = {Measure.ACK: "acknowledgement", Measure.END_TO_END: "receipt"}
 
 
@@ -208,21 +215,32 @@ def _count_caption(noun: str, fault: str, rows: Sequence[CountBar], unaffected: 
 
 
 def _latency_charts(group: FaultGroup, data: ReportData) -> Iterator[Chart]:
+    """Yield a chart for each combination of the axes that are not compared, with equal axes."""
+    compared = [axis for axis in group.axes if axis in _COMPARED] or list(group.axes[:1])
+    others = [axis for axis in group.axes if axis not in compared]
     for measure, end in _LATENCY_ENDS.items():
-        curves = [
-            percentile_curve(group.name(cell), _slots(data, cell, measure, Phase.ALL))
-            for cell in group.cells
-        ]
-        drawable = [curve for curve in curves if curve]
-        for part, chunk in enumerate(split_evenly(drawable, MAX_CURVES)):
-            slowest = max(chunk, key=lambda curve: float(curve.latency_ms[-1]))
-            caption = (
-                f"Latency from the intended send time to {end}, {group.fault}, all trials of a "
-                f"cell combined: at most {milliseconds_text(float(slowest.latency_ms[-1]))}, "
-                f"with {slowest.name}."
-            )
-            name = f"latency-{measure.value}-{group.number}-{part}"
-            yield Chart(percentile_chart(chunk, name, caption), caption)
+        panels: dict[str, list[PercentileCurve]] = {}
+        for cell in group.cells:
+            rows = _slots(data, cell, measure, Phase.ALL)
+            curve = percentile_curve(cell_name(cell.cell, compared), rows)
+            if curve:
+                panels.setdefault(cell_name(cell.cell, others) if others else "", []).append(curve)
+        shared = curve_limits([curve for curves in panels.values() for curve in curves])
+        for number, (panel, curves) in enumerate(panels.items()):
+            for part, chunk in enumerate(split_evenly(curves, MAX_CURVES)):
+                name = f"latency-{measure.value}-{group.number}-{number}-{part}"
+                caption = _latency_caption(
+                    ", ".join(filter(None, (group.fault, panel))), end, chunk
+                )
+                yield Chart(percentile_chart(chunk, name, caption, shared), caption)
+
+
+def _latency_caption(where: str, end: str, curves: Sequence[PercentileCurve]) -> str:
+    slowest = max(curves, key=lambda curve: float(curve.latency_ms[-1]))
+    return (
+        f"{where}: latency from the intended send time to {end}, all trials of a cell combined; "
+        f"at most {milliseconds_text(float(slowest.latency_ms[-1]))}, with {slowest.name}."
+    )
 
 
 def _phase_charts(group: FaultGroup, data: ReportData) -> Iterator[Chart]:

@@ -53,6 +53,27 @@ class PercentileCurve:
     records: int
 
 
+@dataclass(frozen=True)
+class CurveLimits:
+    """The ranges of the axes of charts that are compared with each other."""
+
+    rarest: float
+    """The greatest rarity."""
+    least_ms: float
+    most_ms: float
+
+
+def curve_limits(curves: Sequence[PercentileCurve]) -> CurveLimits | None:
+    """Return the ranges that hold all curves; `None` without curves."""
+    if not curves:
+        return None
+    return CurveLimits(
+        max(float(curve.rarity[-1]) for curve in curves),
+        max(min(float(curve.latency_ms.min()) for curve in curves), 1e-3),
+        max(float(curve.latency_ms.max()) for curve in curves),
+    )
+
+
 def percentile_curve(name: str, rows: Sequence[Row]) -> PercentileCurve | None:
     """Return the combined curve of several histograms; None if they have no records.
 
@@ -74,8 +95,17 @@ def percentile_curve(name: str, rows: Sequence[Row]) -> PercentileCurve | None:
     return _thin_out(PercentileCurve(name, rarity, np.append(middles, middles[-1]), records))
 
 
-def percentile_chart(curves: Sequence[PercentileCurve], name: str, alt: str) -> str:
-    """Return the curves as one chart; they differ in colour and line style."""
+def percentile_chart(
+    curves: Sequence[PercentileCurve], name: str, alt: str, shared: CurveLimits | None = None
+) -> str:
+    """Return the curves as one chart; they differ in colour and line style.
+
+    Args:
+        curves: the curves; at least one.
+        name: unique in the page.
+        alt: the chart's content in words.
+        shared: the ranges of the axes, if other charts have them too; `None`: those of the curves.
+    """
     columns = 1 if max(len(line.name) for line in curves) > _LONG_NAME else _PER_LEGEND_ROW
     rows = -(-sum(wrap_label(line.name).count("\n") + 1 for line in curves) // columns)
     height_in = _HEIGHT_IN + _LEGEND_ROW_IN * rows
@@ -101,7 +131,9 @@ def percentile_chart(curves: Sequence[PercentileCurve], name: str, alt: str) -> 
         )
     axes.set_xscale("log")
     axes.set_yscale("log")
-    _ticks(axes, curves)
+    _ticks(axes, shared.rarest if shared else max(float(line.rarity[-1]) for line in curves))
+    if shared:
+        axes.set_ylim(shared.least_ms / 1.3, shared.most_ms * 1.3)
     axes.grid(visible=True, axis="both")
     axes.set_axisbelow(True)
     axes.set_xlabel("percentile of the records")
@@ -119,11 +151,10 @@ def percentile_chart(curves: Sequence[PercentileCurve], name: str, alt: str) -> 
     return to_svg(drawn, name, alt)
 
 
-def _ticks(axes: Axes, curves: Sequence[PercentileCurve]) -> None:
+def _ticks(axes: Axes, rarest: float) -> None:
     """Label the axes with percentiles and with plain milliseconds."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-    rarest = max(float(line.rarity[-1]) for line in curves)
     shares = [share for share in _TICKS if 1 / (1 - share) <= rarest * 1.01]
     axes.set_xlim(1, rarest * 1.05)
     axes.set_xticks([1 / (1 - share) for share in shares], [_TICKS[share] for share in shares])

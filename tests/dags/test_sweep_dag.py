@@ -146,8 +146,9 @@ def test_an_invalid_request_is_refused_before_anything_starts(
     )
 
 
+@pytest.mark.usefixtures("world")
 def test_a_refused_request_is_one_line_and_nothing_after_it_runs(
-    dags: Any, world: FakeInfrastructure, capfd: pytest.CaptureFixture[str]
+    dags: Any, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """No task fails because of the refused one, and no log has a traceback of ackbench's code."""
     dag_run = dags.get_dag("ackbench_sweep").test(run_conf={"experiment": "quikc"})
