@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -13,6 +13,13 @@ if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
     from pydantic_core import ErrorDetails
 
+_PATTERNS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        r"^[a-z0-9]+(-[a-z0-9]+)*$": "small letters, digits and single hyphens, as in my-test",
+        r"^[a-z][a-z0-9_]*$": "small letters, digits and underscores, as in acks_levels",
+    }
+)
+"""Patterns of text, in words."""
 _ALLOWED: Final[Mapping[str, Callable[[dict[str, Any]], str]]] = MappingProxyType(
     {
         "greater_than": lambda limit: f"more than {limit['gt']:g}",
@@ -32,40 +39,61 @@ _ALLOWED: Final[Mapping[str, Callable[[dict[str, Any]], str]]] = MappingProxyTyp
         "model_type": lambda _: "a mapping (key: value)",
         "too_short": lambda _: "at least one",
         "literal_error": lambda limit: limit["expected"].replace("'", ""),
-        "string_pattern_mismatch": lambda limit: f"text like {limit['pattern']}",
+        "string_pattern_mismatch": lambda limit: _PATTERNS.get(limit["pattern"], "other text"),
     }
 )
 """What is allowed, by pydantic's error type, from the context of the error."""
 
+_MOST_PROBLEMS: Final = 8
 _UNION_BRANCHES: Final = frozenset({"str", "int", "float", "bool", "none"})
 """Parts that pydantic adds to an error's location for the branch of a union that it tried."""
 
 
 def describe_validation_error(
-    error: ValidationError, model: type[BaseModel], within: str = ""
+    error: ValidationError, model: type[BaseModel], within: str = "", written: object = None
 ) -> str:
-    """Return one line about the first problem, with the number of further problems.
+    """Return one line about the problems.
 
     Args:
         error: pydantic's error.
         model: the model that was validated; its fields are the known keys.
         within: prefix of the key, such as `workload.`.
+        written: the data as the user wrote it, for the keys; `None`: as it was validated.
     """
     details = error.errors(include_url=False)
-    more = f" (and {len(details) - 1} more)" if len(details) > 1 else ""
-    return one_line(_describe(details[0], model, within)) + more
+    lines = dict.fromkeys(one_line(_describe(detail, model, within, written)) for detail in details)
+    shown = list(lines)[:_MOST_PROBLEMS]
+    more = f"; and {len(lines) - len(shown)} other problems" if len(lines) > len(shown) else ""
+    return "; ".join(shown) + more
 
 
-def _describe(detail: ErrorDetails, model: type[BaseModel], within: str) -> str:
-    path = [str(part) for part in detail["loc"] if part not in _UNION_BRANCHES]
-    key = within + ".".join(path)
+def _describe(detail: ErrorDetails, model: type[BaseModel], within: str, written: object) -> str:
+    path = [part for part in detail["loc"] if part not in _UNION_BRANCHES]
+    key = within + _key(path, written)
     if detail["type"] == "missing":
         return f"{key} is missing"
     if detail["type"] == "extra_forbidden":
         known = _keys_at(model, detail["loc"][:-1])
         return f"unknown key {key}{did_you_mean(str(detail['loc'][-1]), known)}"
-    value = HIDDEN if any(map(is_secret, path)) else format_value(detail["input"])
+    value = HIDDEN if any(is_secret(str(part)) for part in path) else format_value(detail["input"])
     return f"{key} is {value}; allowed: {_allowed(detail)}"
+
+
+def _key(path: Sequence[int | str], written: object) -> str:
+    """Return the path of a value as in `axes[0].linger.ms`.
+
+    A place in a list that the user wrote as its only element, without a list, is left out.
+    """
+    text, current = "", written
+    for part in path:
+        if isinstance(part, str):
+            text += f".{part}" if text else part
+            current = current.get(part) if isinstance(current, Mapping) else None
+        elif current is None or isinstance(current, list | tuple):
+            text += f"[{part}]"
+            inside = isinstance(current, list | tuple) and part < len(current)
+            current = current[part] if inside else None  # type: ignore[index]
+    return text
 
 
 def _allowed(detail: ErrorDetails) -> str:

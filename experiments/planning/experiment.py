@@ -170,12 +170,12 @@ def parse_experiment(data: Any, source: str) -> Experiment:
             f"{source}: holds {_describe_data(data)}; "
             "allowed: a mapping with the keys name, title, question, axes, ..."
         )
+    written = {_key_text(key): value for key, value in data.items()}
     try:
-        return Experiment.model_validate({_key_text(key): value for key, value in data.items()})
+        return Experiment.model_validate(written)
     except ValidationError as error:
-        raise ExperimentError(
-            f"{source}: {describe_validation_error(error, Experiment)}"
-        ) from error
+        text = describe_validation_error(error, Experiment, written=written)
+        raise ExperimentError(f"{source}: {text}") from error
 
 
 def _describe_data(data: object) -> str:
