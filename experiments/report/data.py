@@ -56,6 +56,8 @@ class ReportData:
     leaders: Mapping[str, Sequence[LeaderChange]] = field(default_factory=dict)
     machine: Mapping[str, Any] = field(default_factory=dict)
     """The machine that ran the trials, from `machine.json`; empty if there is no such file."""
+    folder: str = ""
+    """The sweep's folder, for commands; empty: they name the sweep by its id."""
     finding: Finding | None = None
     """Whether the sweep supports the claim of its experiment; None: the experiment makes none."""
 
@@ -85,6 +87,7 @@ def read_report_data(sweep: SweepFolder) -> ReportData:
         **{name: rows_by_trial(sweep, name, results.manifest) for name in _TABLES},
         leaders={trial_id: _leader_changes(sweep, record) for trial_id, record in records.items()},
         machine=_machine(sweep),
+        folder=sweep.argument if sweep.origin else str(sweep.root.resolve()),
         finding=finding_of(sweep, results),
     )
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shlex
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -253,6 +255,8 @@ def _template_values(data: ReportData) -> dict[str, Any]:
         "versions": dict(_versions(data)),
         "machine": data.machine,
         "glossary": GLOSSARY,
+        "program": shlex.quote(str(Path(sys.executable).with_name("ackbench"))),
+        "folder": shlex.quote(data.folder or results.sweep_id),
     }
 
 

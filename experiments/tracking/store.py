@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
 
 MLFLOW_PORT: Final = 5000
+_NOTE: Final = "mlflow.note.content"
+"""The tag that MLflow's page shows as the description."""
 _PARAMS_AND_TAGS_PER_BATCH: Final = 100
 """MLflow's limit for each of them (`mlflow.utils.validation`)."""
 _RUNS_PER_PAGE: Final = 1000
@@ -84,6 +86,7 @@ def _track(sweep: SweepFolder, home: Home) -> TrackedSweep:
     try:
         client = _client(home)
         experiment_id = _experiment_id(client, f"ackbench/{results.experiment}", home)
+        client.set_experiment_tag(experiment_id, _NOTE, _experiment_note(results))
         run_ids = _write_all(client, experiment_id, results.sweep_id, contents)
         _log_artifacts(client, run_ids[SUMMARY], results, sweep)
     except mlflow.exceptions.MlflowException as error:
@@ -336,6 +339,17 @@ def _log_artifacts(
     client.log_text(run_id, _table(results), "table.txt")
     if sweep.report.is_file():
         client.log_artifact(run_id, str(sweep.report))
+
+
+def _experiment_note(results: SweepResults) -> str:
+    """Return the description of an MLflow experiment, Markdown."""
+    return (
+        f"{results.question.strip()}\n\n"
+        "One run per trial (tag `kind` is `trial`) and one summary run per sweep (`summary`), which "
+        "has the table and the report. The tag `sweep_id` connects the runs of a sweep: "
+        "`ackbench open mlflow <sweep>` opens its charts. Params have Kafka's property names; "
+        "metrics are `group/name_unit`."
+    )
 
 
 def _description(results: SweepResults, finding: Finding | None) -> str:

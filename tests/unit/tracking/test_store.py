@@ -254,6 +254,17 @@ def test_a_resumed_trial_replaces_its_failed_run(
     assert len(runs(home)) == 3
 
 
+def test_the_experiment_has_a_description(
+    tracked: tuple[Home, SweepFolder, store.TrackedSweep],
+) -> None:
+    """It says what the runs are, and how to open those of one sweep."""
+    home, sweep, ids = tracked
+    note = store._client(home).get_experiment(ids.experiment_id).tags["mlflow.note.content"]
+
+    assert note.startswith(sweep.plan().question)
+    assert "ackbench open mlflow" in note
+
+
 def test_the_link_opens_the_charts_of_this_sweep_only(
     tracked: tuple[Home, SweepFolder, store.TrackedSweep],
 ) -> None:
