@@ -345,8 +345,8 @@ def _experiment_note(results: SweepResults) -> str:
     """Return the description of an MLflow experiment, Markdown."""
     return (
         f"{results.question.strip()}\n\n"
-        "One run per trial (tag `kind` is `trial`) and one summary run per sweep (`summary`), which "
-        "has the table and the report. The tag `sweep_id` connects the runs of a sweep: "
+        "One run per trial (tag `kind` is `trial`) and one summary run per sweep (`summary`) with "
+        "the table and the report. The tag `sweep_id` connects the runs of a sweep: "
         "`ackbench open mlflow <sweep>` opens its charts. Params have Kafka's property names; "
         "metrics are `group/name_unit`."
     )
