@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from experiments.errors import ExperimentError, UnknownName
 from experiments.ledger.record import Scalar
@@ -39,7 +39,7 @@ AXES: Final = {
     "rate_records_per_s": "workload.rate_records_per_s",
     "duration_s": "workload.duration_s",
 }
-"""The axis of each field of the form that is an axis."""
+"""The attributes of a request that are axes, and their names in the form and in experiments."""
 
 ControlsChoice = Literal["as in the experiment", "on", "off"]
 """A drop-down, because Airflow's form has no field for a boolean that may be unset."""
@@ -60,14 +60,14 @@ class SweepRequest(BaseModel):
 
     experiment: str
     acks: list[str] | None = None
-    idempotence: list[str] | None = None
-    replication_factor: str | None = None
+    idempotence: list[str] | None = Field(default=None, alias=AXES["idempotence"])
+    replication_factor: str | None = Field(default=None, alias=AXES["replication_factor"])
     partitions: str | None = None
     fault: list[str] | None = None
     client: list[str] | None = None
-    client_defaults: list[str] | None = None
-    rate_records_per_s: float | None = None
-    duration_s: float | None = None
+    client_defaults: list[str] | None = Field(default=None, alias=AXES["client_defaults"])
+    rate_records_per_s: float | None = Field(default=None, alias=AXES["rate_records_per_s"])
+    duration_s: float | None = Field(default=None, alias=AXES["duration_s"])
     repeats: int | None = None
     seed: int | None = None
     controls: ControlsChoice = CONTROLS_OF_EXPERIMENT
@@ -162,6 +162,9 @@ def trigger_form(
 ) -> dict[str, Param]:
     """Return the fields of the trigger form.
 
+    Each field's label is its key in a request to Airflow's API, and Kafka's own name where it has
+    one.
+
     Airflow draws the form from these `Param`s and refuses values that do not fit their schemas.
     `SweepRequest` has the same fields.
 
@@ -177,14 +180,14 @@ def trigger_form(
             "default": default,
             "type": "string",
             "minLength": 1,
-            "title": "Experiment",
+            "title": "experiment",
             "description": "A name from the catalogue, or a file of the folder that the operator "
             "offers (`ackbench up --experiments FOLDER`).",
             "examples": list(experiments),
         },
         "acks": _choices("acks", ("0", "1", "all")),
-        "idempotence": _choices("enable.idempotence", ("false", "true")),
-        "replication_factor": _integers("replication.factor"),
+        "enable.idempotence": _choices("enable.idempotence", ("false", "true")),
+        "replication.factor": _integers("replication.factor"),
         "partitions": _integers("partitions"),
         "fault": {
             "type": ["null", "array"],
@@ -195,33 +198,35 @@ def trigger_form(
             "go below: `fault=leader-crash(at_s=1) >> follower-pause`.",
         },
         "client": _choices("client", get_args(ClientKind)),
-        "client_defaults": _choices("client.defaults", ("false", "true")),
-        "rate_records_per_s": _number(
-            "Rate", "Records per second, of all producers together.", 10_000_000
+        "client.defaults": _choices("client.defaults", ("false", "true")),
+        "workload.rate_records_per_s": _number(
+            "workload.rate_records_per_s",
+            "Records per second, of all producers together.",
+            10_000_000,
         ),
-        "duration_s": _number("Duration", "Seconds of load per trial.", 86_400),
-        "repeats": _integer("Repeats", "Trials per cell.", 1, 1024),
-        "seed": _integer("Seed", "Determines keys, order and timing.", 0, _MAX_SEED),
+        "workload.duration_s": _number("workload.duration_s", "Seconds of load per trial.", 86_400),
+        "repeats": _integer("repeats", "Trials per cell.", 1, 1024),
+        "seed": _integer("seed", "Determines keys, order and timing.", 0, _MAX_SEED),
         "controls": {
             "default": CONTROLS_OF_EXPERIMENT,
             "type": "string",
             "enum": [CONTROLS_OF_EXPERIMENT, "on", "off"],
-            "title": "Controls",
+            "title": "controls",
             "description": "A cell that must lose nothing, and a cell that must lose records: "
             "they show whether the harness measures correctly.",
         },
         "set": {
             "type": ["null", "array"],
             "items": {"type": "string", "pattern": SETTING_PATTERN},
-            "title": "Other axes and properties",
-            "description": "One per line: `linger.ms=0,50`, `workload.record_size_bytes=1000`, "
-            "`broker.broker.session.timeout.ms=6000`.",
+            "title": "set",
+            "description": "Other axes and properties, one per line: `linger.ms=0,50`, "
+            "`workload.record_size_bytes=1000`, `broker.broker.session.timeout.ms=6000`.",
         },
         "sweep_id": {
             "type": ["null", "string"],
-            "title": "Sweep to resume",
-            "description": "Normally empty. The id of a planned sweep: its missing trials run, "
-            "and the fields above are ignored.",
+            "title": "sweep_id",
+            "description": "A sweep to resume. Normally empty. The id of a planned sweep: its "
+            "missing trials run, and the fields above are ignored.",
             "section": "Resume",
         },
     }

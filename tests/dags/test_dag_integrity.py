@@ -126,3 +126,17 @@ def test_airflows_pages_are_served_for_this_machine_only(airflow: Home) -> None:
 
     (middleware,) = AllowedHosts.fastapi_root_middlewares
     assert middleware["kwargs"] == {"allowed_hosts": ["127.0.0.1", "localhost"]}
+
+
+def test_the_label_of_each_field_of_the_form_is_its_name_in_the_api(dags: Any) -> None:
+    """Whoever reads the form can write the request."""
+    labels = {name: param.schema["title"] for name, param in form_of(dags).items()}
+
+    assert {"enable.idempotence", "workload.rate_records_per_s", "repeats"} <= labels.keys()
+    assert labels == {name: name for name in labels}
+
+
+def form_of(dags: Any) -> dict[str, Any]:
+    """Return the fields of the trigger form."""
+    params = dags.get_dag("ackbench_sweep").params
+    return {name: params.get_param(name) for name in params}

@@ -22,9 +22,9 @@ def test_fields_of_the_form_become_axes_of_the_right_types() -> None:
         {
             "experiment": "quick",
             "acks": ["0", "all"],
-            "idempotence": ["false"],
+            "enable.idempotence": ["false"],
             "partitions": "1, 6",
-            "duration_s": 5,
+            "workload.duration_s": 5,
             "fault": [],
         }
     )
@@ -36,10 +36,18 @@ def test_fields_of_the_form_become_axes_of_the_right_types() -> None:
     }
 
 
+def test_a_name_that_is_not_kafkas_is_refused_with_kafkas() -> None:
+    """The keys of a request are the labels of the form."""
+    with pytest.raises(
+        ExperimentError, match=r"unknown key idempotence; did you mean enable\.idem"
+    ):
+        SweepRequest.of({"experiment": "quick", "idempotence": ["true"]})
+
+
 def test_the_form_chooses_the_client_and_its_defaults() -> None:
     """Both are axes, under the names of an experiment's YAML file."""
     request = SweepRequest.of(
-        {"experiment": "quick", "client": ["librdkafka", "java"], "client_defaults": ["true"]}
+        {"experiment": "quick", "client": ["librdkafka", "java"], "client.defaults": ["true"]}
     )
     assert request.axes() == {"client": ("librdkafka", "java"), "client.defaults": (True,)}
 
@@ -157,4 +165,4 @@ def test_a_request_names_a_file_of_the_operators_folder(
 def test_numbers_of_a_request_are_finite() -> None:
     """JSON of Python's has NaN."""
     with pytest.raises(ExperimentError, match="rate_records_per_s is nan; allowed: a finite"):
-        SweepRequest.of({"experiment": "quick", "rate_records_per_s": float("nan")})
+        SweepRequest.of({"experiment": "quick", "workload.rate_records_per_s": float("nan")})
