@@ -412,7 +412,11 @@ def report(sweep: str | None, fail_on: tuple[str, ...]) -> int:
     return command.report(Home.from_environment(), sweep, fail_on)
 
 
-@cli.group("open", short_help="Open a sweep's report, or its trials in MLflow.")
+@cli.group(
+    "open",
+    no_args_is_help=False,
+    short_help="Open a sweep's report, or its trials in MLflow.",
+)
 def open_() -> None:
     """Open a page of a sweep in the browser, and print where it is."""
 

@@ -92,7 +92,7 @@ def test_the_form_with_its_defaults_is_a_valid_request(dags: Any, dag_id: str) -
     assert request.experiment == (
         "quick" if dag_id == "ackbench_sweep" else dag_id.removeprefix("ackbench_")
     )
-    assert set(params) == set(SweepRequest.model_fields)
+    assert set(params) == {field.alias or name for name, field in SweepRequest.model_fields.items()}
     assert all(
         params.get_param(name).schema.get("title") and params.get_param(name).description
         for name in params

@@ -43,22 +43,34 @@ def with_atomicity(data: ReportData) -> ReportData:
 @pytest.fixture(
     scope="module", params=[False, True], ids=["unconditional guarantees", "with atomicity"]
 )
-def page(
+def each_page(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[ReportData, Path]:
     """Return a sweep and the path of its page."""
     data = with_atomicity(measured_sweep()) if request.param else measured_sweep()
-    path = tmp_path_factory.mktemp("page") / "report.html"
+    return data, write_page(data, tmp_path_factory.mktemp("page"))
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> tuple[ReportData, Path]:
+    """Return the sweep with more columns, and the path of its page."""
+    data = with_atomicity(measured_sweep())
+    return data, write_page(data, tmp_path_factory.mktemp("page"))
+
+
+def write_page(data: ReportData, folder: Path) -> Path:
+    """Write the page of a sweep and return its path."""
+    path = folder / "report.html"
     path.write_text(render_page(data), encoding="utf-8")
-    return data, path
+    return path
 
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_each_verdict_is_below_its_own_guarantee(
-    opened: Browser, page: tuple[ReportData, Path], width: int
+    opened: Browser, each_page: tuple[ReportData, Path], width: int
 ) -> None:
     """A verdict below another header would be read as the verdict of that guarantee."""
-    data, path = page
+    data, path = each_page
     opened.open(path, width, "verdicts")
     rows = [dict(cells) for _, cells in opened.rows("#verdicts table.verdicts")]
 
@@ -82,10 +94,10 @@ def test_each_verdict_is_below_its_own_guarantee(
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_each_observation_of_the_matrix_is_below_its_own_head(
-    opened: Browser, page: tuple[ReportData, Path], width: int
+    opened: Browser, each_page: tuple[ReportData, Path], width: int
 ) -> None:
     """In a narrow layout the head is the label beside it."""
-    data, path = page
+    data, path = each_page
     opened.open(path, width)
     matrix = guarantee_matrix(data)
     expected = [
@@ -101,18 +113,17 @@ def test_each_observation_of_the_matrix_is_below_its_own_head(
             assert text in row[head].replace("\N{NO-BREAK SPACE}", " ")
 
 
-@pytest.mark.parametrize("unfolded", [False, True])
 @pytest.mark.parametrize("width", WIDTHS)
 def test_no_word_is_broken_and_nothing_is_wider_than_the_page(
-    opened: Browser, page: tuple[ReportData, Path], width: int, unfolded: bool
+    opened: Browser, page: tuple[ReportData, Path], width: int
 ) -> None:
-    """Also with everything unfolded."""
+    """Folded, and with everything unfolded."""
     opened.open(page[1], width)
-    if unfolded:
-        opened.open_all_details()
-
-    assert opened.size()[0] <= opened.visible_width()
-    assert opened.broken_words() == []
+    for unfolded in (False, True):
+        if unfolded:
+            opened.open_all_details()
+        assert opened.size()[0] <= opened.visible_width()
+        assert opened.broken_words() == []
 
 
 @pytest.mark.parametrize("dark", [False, True])

@@ -55,7 +55,7 @@ def test_every_mutant_is_caught(tmp_path: Path) -> None:
         return "its cases" if is_caught_by_cases(mutant, cases, FIXTURES) else None
 
     assert_caught(
-        select_mutants(mutants_in([*JUDGED_BY_HISTORIES, *JUDGED_BY_BOTH]), default="6"), how
+        select_mutants(mutants_in([*JUDGED_BY_HISTORIES, *JUDGED_BY_BOTH]), default="4"), how
     )
 
 

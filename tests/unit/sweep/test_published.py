@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.fs as pafs
@@ -138,7 +139,9 @@ def test_a_published_sweep_has_the_results_of_the_local_one(
     publish_sweep(sweep, target)
     fetched = fetch_sweep(home, target.uri)
     assert read_results(fetched) == read_results(sweep)
-    assert read_report_data(fetched) == read_report_data(sweep)
+    folders = {read_report_data(one).folder for one in (fetched, sweep)}
+    assert folders == {target.uri, str(sweep.root)}
+    assert replace(read_report_data(fetched), folder=str(sweep.root)) == read_report_data(sweep)
     assert (fetched.sweep_id, fetched.argument) == (sweep.sweep_id, target.uri)
 
 
