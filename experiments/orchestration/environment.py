@@ -24,6 +24,8 @@ from infra.machine.home import REPOSITORY, Home, keep_files_private
 
 DAGS_FOLDER: Final = REPOSITORY / "dags"
 LOOPBACK: Final = "127.0.0.1"
+SERVED_HOSTS: Final = (LOOPBACK, "localhost")
+"""The names of this machine in the Host header of the requests that both pages answer."""
 PARALLEL_TASKS: Final = 4
 """Tasks in parallel under `ackbench up`. Trials run one at a time nevertheless."""
 _POOLS: Final = "slot_pool"

@@ -23,7 +23,12 @@ from typing import Any, Final
 from urllib.error import URLError
 from urllib.request import Request, urlopen
 
-from experiments.orchestration.environment import LOOPBACK, airflow_environment, ensure_database
+from experiments.orchestration.environment import (
+    LOOPBACK,
+    SERVED_HOSTS,
+    airflow_environment,
+    ensure_database,
+)
 from experiments.sweep.claim import is_in_progress, record_path, runs, scheduler_variables
 from experiments.sweep.folder import SweepFolder
 from experiments.tracking import store as tracking
@@ -277,7 +282,7 @@ def _mlflow(home: Home, port: int) -> Service:
             # MLflow's default also allows names such as 10.example.org, of which a foreign page
             # can make an address of this machine (DNS rebinding).
             "--allowed-hosts",
-            ",".join(f"{host}:{port}" for host in (LOOPBACK, "localhost")),
+            ",".join(f"{host}:{port}" for host in SERVED_HOSTS),
         ),
         lambda: _answers(f"http://{LOOPBACK}:{port}/health"),
         {**airflow_environment(home), "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"},

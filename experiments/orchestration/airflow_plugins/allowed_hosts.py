@@ -6,12 +6,12 @@ machine (DNS rebinding) could send requests as if it were Airflow's own page.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from airflow.plugins_manager import AirflowPlugin
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
-ALLOWED_HOSTS: Final = ("127.0.0.1", "localhost")
+from experiments.orchestration.environment import SERVED_HOSTS
 
 
 class AllowedHosts(AirflowPlugin):
@@ -23,6 +23,6 @@ class AllowedHosts(AirflowPlugin):
             "name": "allowed hosts",
             "middleware": TrustedHostMiddleware,
             "args": [],
-            "kwargs": {"allowed_hosts": list(ALLOWED_HOSTS)},
+            "kwargs": {"allowed_hosts": list(SERVED_HOSTS)},
         }
     ]
