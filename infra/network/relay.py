@@ -186,6 +186,8 @@ class ConnectionEnd(asyncio.Protocol):
         """Create an end that is not open yet; `direction` is that of the bytes read here."""
         self._connection, self._direction = connection, direction
         self._transport: asyncio.Transport | None = None
+        self._early: list[bytes] = []
+        """What was written before this end was open."""
         self._held: list[bytes] = []
         self._held_bytes, self._at_eof = 0, False
         self._frames = FrameSplitter()
@@ -193,12 +195,21 @@ class ConnectionEnd(asyncio.Protocol):
         """Whether bytes read here were dropped, so the other end lacks them."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Do not read from a client before the node is connected."""
+        """Do not read from a client before the node is connected.
+
+        The asyncio of Python 3.11.2 reads nevertheless (that of 3.11.7 does not): what it read is
+        sent to the node now.
+        """
         assert isinstance(transport, asyncio.Transport)  # noqa: S101 - what asyncio makes for TCP
         self._transport = transport
         if self is self._connection.client:
             transport.pause_reading()
             self._connection.connect_to_node()
+            return
+        early, self._early = b"".join(self._early), []
+        self.write(early)
+        if self._connection.client.has_ended and not self._connection.client.holds:
+            self.close()
 
     def data_received(self, data: bytes) -> None:
         """Forward the bytes, or hold, drop or reset."""
@@ -254,14 +265,21 @@ class ConnectionEnd(asyncio.Protocol):
             self._transport.resume_reading()
 
     def write(self, data: bytes) -> None:
-        """Send bytes that were read at the other end."""
-        if self._transport is not None and not self._transport.is_closing():
+        """Send bytes that were read at the other end, as soon as this end is open."""
+        if self._transport is None:
+            self._early.append(data)
+        elif not self._transport.is_closing():
             self._transport.write(data)
 
     @property
     def is_open(self) -> bool:
         """Whether bytes can be sent to this peer."""
         return self._transport is not None and not self._transport.is_closing()
+
+    @property
+    def holds(self) -> bool:
+        """Whether bytes read here are held."""
+        return bool(self._held)
 
     @property
     def has_ended(self) -> bool:

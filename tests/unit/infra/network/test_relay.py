@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from infra.network.impairment import Direction, RelayAction, RelayTreatment
-from infra.network.relay import Relay, RelayMechanism
+from infra.network.relay import Connection, Relay, RelayMechanism
 from infra.network.reservations import reserve_ports
 
 TIMEOUT_S = 10.0
@@ -112,6 +112,52 @@ def test_relay_forwards_both_directions() -> None:
         assert await client.reader.readexactly(len(sent)) == sent
 
     run_scenario(scenario)
+
+
+class RecordingTransport(asyncio.Transport):
+    """Records what is written to it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written, self.closed = b"", False
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Record the data."""
+        self.written += bytes(data)
+
+    def close(self) -> None:
+        """Record the close."""
+        self.closed = True
+
+    def is_closing(self) -> bool:
+        """Return whether it was closed."""
+        return self.closed
+
+    def pause_reading(self) -> None:
+        """Do nothing, as the asyncio of Python 3.11.2 when a connection has just been made."""
+
+    def resume_reading(self) -> None:
+        """Do nothing."""
+
+
+@pytest.mark.parametrize("ends", [False, True])
+def test_a_request_that_is_read_before_the_node_is_connected_is_not_lost(ends: bool) -> None:
+    """The asyncio of Python 3.11.2 reads from a client although the relay has paused reading."""
+
+    async def run() -> RecordingTransport:
+        connection = Connection(Relay(1, "127.0.0.1", 1, 2), ("127.0.0.1", 2))
+        connection.connect_to_node = lambda: None  # type: ignore[method-assign]
+        to_client, to_node = RecordingTransport(), RecordingTransport()
+        connection.client.connection_made(to_client)
+        connection.client.data_received(b"one ")
+        connection.client.data_received(b"two")
+        if ends:
+            connection.client.eof_received()
+        connection.node.connection_made(to_node)
+        return to_node
+
+    to_node = asyncio.run(run())
+    assert (to_node.written, to_node.closed) == (b"one two", ends)
 
 
 def test_held_responses_are_delivered_in_order_at_the_end() -> None:
