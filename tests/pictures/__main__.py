@@ -25,8 +25,8 @@ from infra.machine.home import Home
 ROOT: Final = Path(__file__).parents[2]
 README: Final = ROOT / "README.md"
 IMAGES: Final = ROOT / "docs" / "images"
-PICTURES: Final = {"report-desktop.png": 1280, "report-phone.png": 400}
-"""Widths in CSS pixels."""
+PICTURES: Final = {"report-desktop.png": (1280, 1560), "report-phone.png": (400, 1400)}
+"""Widths and heights in CSS pixels."""
 HEAD: Final = (
     "| fault | acks | idempotence | RF | lost | duplicates | ack p99 | longest gap | available |",
     "|---|---|---|---|---|---|---|---|---|",
@@ -49,8 +49,8 @@ def main() -> int:
     """Write the pictures and the table."""
     sweep = find_sweep(Home.from_environment(), "quick")
     with browser() as chrome:
-        for name, width in PICTURES.items():
-            chrome.open(sweep.root / "report.html", width)
+        for name, (width, height) in PICTURES.items():
+            chrome.open(sweep.root / "report.html", width, height=height)
             chrome.screenshot(IMAGES / name)
     shown = subprocess.run(
         [str(COMMAND), "show", sweep.root.name, "--json"],

@@ -74,7 +74,9 @@ class Browser:
     def __init__(self, chrome: Chrome) -> None:
         self._chrome = chrome
 
-    def open(self, page: Path, width: int, section: str = "", *, dark: bool = False) -> None:
+    def open(
+        self, page: Path, width: int, section: str = "", *, dark: bool = False, height: int = 900
+    ) -> None:
         """Open a page.
 
         Args:
@@ -82,10 +84,11 @@ class Browser:
             width: in CSS pixels.
             section: the id of a section, as a link to it has it.
             dark: whether the reader prefers dark colours.
+            height: of the window, CSS pixels.
         """
         self._chrome.execute_cdp_cmd(
             "Emulation.setDeviceMetricsOverride",
-            {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False},
+            {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False},
         )
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self._chrome.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
