@@ -24,6 +24,7 @@ test: setup check ## check style, types and imports, and run all tests, also on 
 check: setup ## check style, types and imports
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check --quiet .
 	@$(BIN)/mypy && $(BIN)/lint-imports --no-logo
+	@$(BIN)/pytest -q tests/unit/test_house.py
 
 tour: setup ## test all lessons and make one page (an hour and a half; the last as root)
 	@$(BIN)/ackbench tour
