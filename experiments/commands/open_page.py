@@ -29,8 +29,9 @@ def open_report(home: Home, named: str | None) -> int:
         LedgerError: the report is missing, and the results cannot be read.
     """
     sweep = open_sweep(home, named)
-    page = sweep.report if sweep.report.is_file() else write_report(sweep, home)
-    _open(str(page), page.as_uri())
+    if not sweep.report.is_file():
+        write_report(sweep, home)
+    _open(str(sweep.report), sweep.report.as_uri())
     return 0
 
 

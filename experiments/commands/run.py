@@ -173,14 +173,15 @@ def _run_and_show(
         outcome = run_dag(home, sweep, claim)
     if outcome.interrupted:
         return report_interrupt(home, sweep, outcome)
-    if sweep.results.is_dir():
-        print_results(sweep)
+    results = read_results(sweep) if sweep.results.is_dir() else None
+    if results:
+        print_results(sweep, results)
     if outcome.code or sweep.pending():
         lines = [reason_of_failure(sweep, log), f"log: {log}"]
         if sweep.pending() or not sweep.unpublished.is_file():  # else the reason has the remedy
             lines.append(f"resume with: ackbench run --resume {sweep.sweep_id}")
         raise HarnessError("\n".join(lines))
-    return sweep_gate_exit_code(gate, read_results(sweep))
+    return sweep_gate_exit_code(gate, results or read_results(sweep))
 
 
 def _run_until_precise(

@@ -39,7 +39,7 @@ def show(home: Home, named: str | None, *, as_json: bool) -> int:
     if as_json:
         click.echo(_as_json(sweep))
     else:
-        print_results(sweep)
+        print_results(sweep, read_results(sweep))
     return 0
 
 
@@ -86,16 +86,16 @@ def measure_again(home: Home, named: str, *, skip_unfit: bool = False) -> int:
             sweep = open_sweep(home, sweep.origin.uri)
         else:
             measure(sweep, home, skip_unfit=skip_unfit)
-    print_results(sweep)
+    print_results(sweep, read_results(sweep))
     return 0
 
 
-def print_results(sweep: SweepFolder) -> None:
+def print_results(sweep: SweepFolder, results: SweepResults) -> None:
     """Print what was run, the question, the finding, the table, its notes, and the answer.
 
     The answer comes last, with where to look next: it is what stays on the terminal.
     """
-    results, plan, terminal = read_results(sweep), sweep.plan(), sys.stdout.isatty()
+    plan, terminal = sweep.plan(), sys.stdout.isatty()
     console = console_for_results(terminal=terminal)
     records = list(sweep.complete_trials(results.left_out))
     print_text(console, f"{results.sweep_id}: {describe_run(plan, records)}\n", wrap=terminal)
@@ -137,7 +137,7 @@ def remarks(sweep: SweepFolder, results: SweepResults) -> Iterator[str]:
     """Yield one line per void or failed trial, and one for trials not run or not measured."""
     for trial in results.trials:
         if trial.status in {Status.VOID, Status.FAILED}:
-            reason = " ".join((trial.reason or "").split())
+            reason = one_line(trial.reason or "")
             yield f"{trial.status}: {trial.trial_id} ({trial.label}): {reason}"
     if results.pending:
         count = format_count(len(results.pending), "trial")
@@ -188,5 +188,6 @@ def report(home: Home, named: str | None, fail_on: Sequence[str]) -> int:
         LedgerError: its results cannot be read; the old page stays.
     """
     gate, sweep = Gate.parse(fail_on), open_sweep(home, named)
-    click.echo(write_report(sweep, home))
-    return sweep_gate_exit_code(gate, read_results(sweep))
+    results = write_report(sweep, home)
+    click.echo(sweep.report)
+    return sweep_gate_exit_code(gate, results)

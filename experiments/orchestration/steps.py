@@ -265,8 +265,8 @@ def report(sweep_id: str) -> None:
 
     sweep = _sweep(sweep_id)
     with _step("report", sweep, "rendering the report"):
-        page.write_report(sweep, Home.from_environment())
-        task_log.log_answer(sweep)
+        results = page.write_report(sweep, Home.from_environment())
+        task_log.log_answer(sweep, results)
 
 
 def track(sweep_id: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from experiments.ledger.record import ClusterAssignment, read_record
 from experiments.messages.phrases import format_count, one_line
@@ -11,6 +11,9 @@ from experiments.sweep.folder import SweepFolder
 from experiments.sweep.plan import TrialSpec
 from experiments.sweep.progress import expected_minutes
 from infra.machine.home import Home
+
+if TYPE_CHECKING:
+    from experiments.results.models import SweepResults
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -58,12 +61,11 @@ def log_trial_end(sweep: SweepFolder, spec: TrialSpec) -> None:
     )
 
 
-def log_answer(sweep: SweepFolder) -> None:
+def log_answer(sweep: SweepFolder, results: SweepResults) -> None:
     """Log the answer of a sweep, and where its report is."""
     from experiments.results.plain_answer import plain_answer
-    from experiments.results.read import read_results
 
-    for sentence in plain_answer(read_results(sweep)):
+    for sentence in plain_answer(results):
         _LOG.info("%s", sentence)
     _LOG.info("report: %s (ackbench open report %s)", sweep.report, sweep.sweep_id)
 

@@ -174,8 +174,8 @@ SIGNS: Final = {
 }
 
 
-def write_report(sweep: SweepFolder, home: Home) -> Path:
-    """Write `report.html` into the sweep's folder and return its path.
+def write_report(sweep: SweepFolder, home: Home) -> SweepResults:
+    """Write `report.html` into the sweep's folder and return the results that it shows.
 
     The page is replaced as a whole, so that a reader sees the old page or the new one.
 
@@ -184,8 +184,9 @@ def write_report(sweep: SweepFolder, home: Home) -> Path:
         LedgerError: a trial's record or a table of `results/` cannot be read; the old page stays.
     """
     set_matplotlib_cache(home)
-    replace_file(sweep.report, render_page(read_report_data(sweep)))
-    return sweep.report
+    data = read_report_data(sweep)
+    replace_file(sweep.report, render_page(data))
+    return data.results
 
 
 def render_page(data: ReportData) -> str:
