@@ -32,7 +32,7 @@ from experiments.results.models import CellResult, TrialResult
 from experiments.results.outages import Outage, outages_of
 from experiments.results.rows import Row
 from experiments.results.wording import bounds_text, milliseconds_text, share_text
-from experiments.sweep.cell_names import cell_name, differing_axes, fault_name
+from experiments.sweep.cell_names import NO_FAULT, cell_name, differing_axes, fault_name
 
 T = TypeVar("T")
 
@@ -113,7 +113,7 @@ def group_by_fault(cells: Sequence[CellResult]) -> list[FaultGroup]:
     run = [cell for cell in cells if cell.refused is None]
     axes = tuple(axis for axis in differing_axes([cell.cell for cell in run]) if axis != "fault")
     faults = sorted(
-        {fault_name(cell.cell) for cell in run}, key=lambda fault: (fault == "no fault", fault)
+        {fault_name(cell.cell) for cell in run}, key=lambda fault: (fault == NO_FAULT, fault)
     )
     return [
         FaultGroup(

@@ -12,12 +12,13 @@ from typing import Final
 
 from experiments.ledger.record import Scalar
 from experiments.messages.phrases import format_count, format_list
-from experiments.results.cells import cell_sort_key
+from experiments.results.cells import cell_sort_key, judged_trials
 from experiments.results.models import CellResult, SweepResults, TrialResult
 from experiments.results.wording import GUARANTEE_NAMES
 from experiments.sweep.cell_names import (
     CORE_AXES,
     FAULT_AXIS,
+    NO_FAULT,
     axes_by_fault,
     fault_name,
     setting_text,
@@ -53,16 +54,28 @@ class _Observation:
     it, even if another axis does so better."""
 
 
+def _counted(
+    number: Callable[[TrialResult], int | None],
+    *,
+    none: str,
+    never: str,
+    worst: Callable[[int], str],
+    setting: str | None = None,
+) -> _Observation:
+    """Return the observation of a number that is not zero; `None`: the trial cannot tell."""
+
+    def seen(trial: TrialResult) -> bool | None:
+        counted = number(trial)
+        return None if counted is None else counted > 0
+
+    def extent(trial: TrialResult) -> int:
+        return number(trial) or 0
+
+    return _Observation(seen, extent, none, never, lambda trial: worst(extent(trial)), setting)
+
+
 def _lost(trial: TrialResult) -> int:
     return trial.lost[0] if trial.lost else 0
-
-
-def _torn(trial: TrialResult) -> int:
-    return trial.transactions.atomicity_violations if trial.transactions else 0
-
-
-def _some(number: int | None) -> bool | None:
-    return None if number is None else number > 0
 
 
 _OBSERVATIONS: Final = (
@@ -77,36 +90,31 @@ _OBSERVATIONS: Final = (
         ),
         setting="acks",
     ),
-    _Observation(
-        seen=lambda trial: _some(trial.lost_values),
-        extent=lambda trial: trial.lost_values or 0,
+    _counted(
+        lambda trial: trial.lost_values,
         none="The last value of every key was kept",
         never="kept the last value of every key",
-        worst=lambda trial: (
-            f"lost the last values of up to {format_count(trial.lost_values or 0, 'key')}"
-        ),
+        worst=lambda keys: f"lost the last values of up to {format_count(keys, 'key')}",
     ),
-    _Observation(
-        seen=lambda trial: _some(trial.duplicates),
-        extent=lambda trial: trial.duplicates or 0,
+    _counted(
+        lambda trial: trial.duplicates,
         none="No record was duplicated",
         never="duplicated no record",
-        worst=lambda trial: f"had up to {format_count(trial.duplicates or 0, 'duplicate')}",
+        worst=lambda copies: f"had up to {format_count(copies, 'duplicate')}",
         setting="enable.idempotence",
     ),
-    _Observation(
-        seen=lambda trial: _some(trial.reordered),
-        extent=lambda trial: trial.reordered or 0,
+    _counted(
+        lambda trial: trial.reordered,
         none="No record was out of order",
         never="kept the order",
-        worst=lambda trial: (
-            f"had up to {format_count(trial.reordered or 0, 'record')} out of order"
-        ),
+        worst=lambda records: f"had up to {format_count(records, 'record')} out of order",
         setting="enable.idempotence",
     ),
     _Observation(
-        seen=lambda trial: None if trial.transactions is None else _torn(trial) > 0,
-        extent=_torn,
+        seen=lambda trial: (
+            trial.transactions.atomicity_violations > 0 if trial.transactions else None
+        ),
+        extent=lambda trial: trial.transactions.atomicity_violations if trial.transactions else 0,
         none="Every transaction was visible as a whole or not at all",
         never="showed every transaction as a whole or not at all",
         worst=lambda trial: (
@@ -115,14 +123,12 @@ _OBSERVATIONS: Final = (
             else "showed records that were not committed"
         ),
     ),
-    _Observation(
-        seen=lambda trial: _some(trial.group_missed),
-        extent=lambda trial: trial.group_missed or 0,
+    _counted(
+        lambda trial: trial.group_missed,
         none="The group missed no record",
         never="missed no record",
-        worst=lambda trial: (
-            f"committed past up to {format_count(trial.group_missed or 0, 'record')} that the "
-            "group did not process"
+        worst=lambda records: (
+            f"committed past up to {format_count(records, 'record')} that the group did not process"
         ),
     ),
     _Observation(
@@ -166,8 +172,10 @@ def plain_answer(results: SweepResults) -> tuple[Sentence, ...]:
     Cells without a fault and the planner's controls are not part of it.
     """
     cells = [cell for cell in results.cells if not cell.added and cell.refused is None]
-    with_fault = [cell for cell in cells if fault_name(cell.cell) != "no fault"] or cells
-    cell_trials = [(cell, judged) for cell in with_fault if (judged := _judged(results, cell))]
+    with_fault = [cell for cell in cells if fault_name(cell.cell) != NO_FAULT] or cells
+    cell_trials = [
+        (cell, judged) for cell in with_fault if (judged := judged_trials(results, cell))
+    ]
     unknown = _unknown_verdicts(cells)
     if not cell_trials:
         return (*unknown, _plain("No trial has been measured"))
@@ -187,10 +195,6 @@ def _plain(text: str) -> Sentence:
 
 
 _CellTrials = tuple[CellResult, list[TrialResult]]
-
-
-def _judged(results: SweepResults, cell: CellResult) -> list[TrialResult]:
-    return [trial for trial in results.trials if trial.judged and trial.cell == cell.cell]
 
 
 def _violations(cells: Sequence[CellResult]) -> Iterator[Sentence]:

@@ -11,6 +11,8 @@ from typing import Final
 from experiments.ledger.record import Cell, Scalar
 
 FAULT_AXIS: Final = "fault"
+NO_FAULT: Final = "no fault"
+"""The name of the fault of a cell without one."""
 CORE_AXES: Final = ("acks", "enable.idempotence", "replication.factor", "partitions", FAULT_AXIS)
 """Every cell has these axes, whether its experiment sweeps them or not."""
 
@@ -53,7 +55,7 @@ def cell_name(cell: Cell, axes: Iterable[str]) -> str:
 def fault_name(cell: Cell) -> str:
     """Return the fault of a cell as it appears in a sentence: `leader-crash`, or `no fault`."""
     fault = cell.get(FAULT_AXIS)
-    return "no fault" if fault in {None, "none"} else str(fault)
+    return NO_FAULT if fault in {None, "none"} else str(fault)
 
 
 def setting_text(axis: str, value: Scalar) -> str:
