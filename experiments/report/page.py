@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final
 from experiments.ledger.record import Status
 from experiments.lessons.shortened import describe_shortened
 from experiments.messages.phrases import format_count, one_line
-from experiments.report.answer import answer_lines
 from experiments.report.cell_tables import (
     cell_views,
     figure_table,
@@ -27,6 +26,7 @@ from experiments.report.finding_plots import plot_chart
 from experiments.report.guarantee_matrix import guarantee_matrix
 from experiments.report.settings import differing_settings, effective_settings
 from experiments.report.trials import trials_by_cell
+from experiments.report.verdict_lines import verdict_lines
 from experiments.results.changed_settings import changed_setting_lines
 from experiments.results.models import SweepResults
 from experiments.results.plain_answer import plain_answer
@@ -238,7 +238,7 @@ def _template_values(data: ReportData) -> dict[str, Any]:
         "plot": plot_chart(finding.plot, "finding") if finding and finding.plot else None,
         "run": describe_run(data.plan, list(data.records.values())),
         "answer": plain_answer(results),
-        "answer_lines": answer_lines(results),
+        "verdict_lines": verdict_lines(results),
         "matrix": guarantee_matrix(data),
         "guarantees": tuple(GUARANTEE_NAMES[guarantee] for guarantee in shown_guarantees(data)),
         "cells": cells,

@@ -36,8 +36,8 @@ from experiments.verdicts.judge import Judgement, Verdict
 
 
 @dataclass(frozen=True)
-class AnswerLine:
-    """One statement of the answer, and its cells."""
+class VerdictLine:
+    """One statement on the verdicts, and its cells."""
 
     sign: str
     kind: str
@@ -56,7 +56,7 @@ class _CellJudgement:
 _Judged = Sequence[_CellJudgement]
 
 
-def answer_lines(results: SweepResults) -> tuple[AnswerLine, ...]:
+def verdict_lines(results: SweepResults) -> tuple[VerdictLine, ...]:
     """Return one line per guarantee and outcome: violated, observed, held, unknown.
 
     The controls that the planner added are not part of it.
@@ -89,7 +89,7 @@ def _unproven(held: _Judged) -> str:
 # The lines
 
 
-def _lines(judged: _Judged, cells: Sequence[CellResult]) -> Iterator[AnswerLine]:
+def _lines(judged: _Judged, cells: Sequence[CellResult]) -> Iterator[VerdictLine]:
     """Yield the statements, the most severe first."""
     axes = differing_axes([cell.cell for cell in cells if cell.refused is None])
 
@@ -100,24 +100,24 @@ def _lines(judged: _Judged, cells: Sequence[CellResult]) -> Iterator[AnswerLine]
         violated = _with_verdict(judged, Verdict.VIOLATED, guarantee)
         if violated:
             text = f"Guaranteed, VIOLATED: {GUARANTEE_NAMES[guarantee]}. {_extent(violated)}"
-            yield AnswerLine(VIOLATED_SIGN, "violated", text, names(violated))
+            yield VerdictLine(VIOLATED_SIGN, "violated", text, names(violated))
     for guarantee in Guarantee:
         observed = _observed(judged, guarantee)
         if observed:
             text = f"Not guaranteed, observed: {OBSERVED_TEXTS[guarantee]}. {_extent(observed)}"
-            yield AnswerLine(OBSERVED_SIGN, "seen", text, names(observed))
+            yield VerdictLine(OBSERVED_SIGN, "seen", text, names(observed))
     for guarantee in Guarantee:
         held = _with_verdict(judged, Verdict.HELD, guarantee)
         if held:
             evidence = f"{_weakest_evidence(held)}{_unproven(held)}"
             text = f"Guaranteed and held: {GUARANTEE_NAMES[guarantee]}{evidence}."
             sign = verdict_sign(held[0].judgement)
-            yield AnswerLine(sign, "held", text, names(held))
+            yield VerdictLine(sign, "held", text, names(held))
     for guarantee in Guarantee:
         unknown = _with_verdict(judged, Verdict.UNKNOWN, guarantee)
         if unknown:
             text = f"Unknown: {GUARANTEE_NAMES[guarantee]}."
-            yield AnswerLine(UNKNOWN_SIGN, "unknown", text, names(unknown))
+            yield VerdictLine(UNKNOWN_SIGN, "unknown", text, names(unknown))
 
 
 def _extent(entries: _Judged) -> str:
@@ -149,10 +149,6 @@ def _observed(judged: _Judged, guarantee: Guarantee) -> list[_CellJudgement]:
         for one in _with_verdict(judged, Verdict.NOT_GUARANTEED, guarantee)
         if one.judgement.seen
     ]
-
-
-def _count_cells(entries: _Judged) -> str:
-    return format_count(len({id(one.cell) for one in entries}), "cell")
 
 
 # Names of groups of cells
