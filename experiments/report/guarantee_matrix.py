@@ -6,14 +6,12 @@ median trial over time, with the fault shaded.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import median_low
 from typing import Final
 
 from experiments.ledger.record import TrialRecord
 from experiments.ledger.result_tables import TIMELINE_SLOT_NS
-from experiments.messages.phrases import format_count
 from experiments.report.charts import group_by_fault
 from experiments.report.data import ReportData
 from experiments.results.cells import judged_trials
@@ -22,8 +20,10 @@ from experiments.results.rows import Row
 from experiments.results.wording import (
     AVAILABILITIES,
     GUARANTEE_NAMES,
+    OBSERVATION_HEADS,
     UNKNOWN_SIGN,
     bounds_text,
+    count_text,
     verdict_class,
     verdict_sign,
 )
@@ -38,19 +38,20 @@ from experiments.verdicts.judge import Judgement, Verdict
 
 _ALWAYS: Final = (Guarantee.NO_ACKED_LOSS, Guarantee.NO_DUPLICATES, Guarantee.AVAILABILITY)
 """The guarantees that always have a column; others if a cell shows or violates one."""
-_HEADS: Final[Mapping[Guarantee, str]] = {
-    Guarantee.NO_ACKED_LOSS: "acked, then lost",
-    Guarantee.NO_DUPLICATES: "duplicates",
-    Guarantee.ORDER: "out of order",
-    Guarantee.NO_READ_LOSS: "received, then lost",
-    Guarantee.CONSUMERS_AGREE: "received in conflict",
-    Guarantee.LAST_VALUE_KEPT: "last values lost",
-    Guarantee.ATOMICITY: "torn transactions",
-    Guarantee.AVAILABILITY: "accepted again",
-    Guarantee.READ_AVAILABILITY: "read again",
-    Guarantee.NO_MISSED_RECORDS: "missed by the group",
-    Guarantee.NO_REPROCESSING: "processed again",
+_COUNTS: Final[Mapping[Guarantee, Callable[[CellResult], str]]] = {
+    Guarantee.NO_ACKED_LOSS: lambda cell: bounds_text(cell.lost),
+    Guarantee.NO_DUPLICATES: lambda cell: count_text(cell.duplicates),
+    Guarantee.ORDER: lambda cell: count_text(cell.reordered),
+    Guarantee.NO_READ_LOSS: lambda cell: count_text(cell.lost_reads),
+    Guarantee.CONSUMERS_AGREE: lambda cell: count_text(cell.conflicting_reads),
+    Guarantee.LAST_VALUE_KEPT: lambda cell: count_text(cell.lost_values),
+    Guarantee.ATOMICITY: lambda cell: count_text(
+        cell.transactions.torn if cell.transactions else None
+    ),
+    Guarantee.NO_MISSED_RECORDS: lambda cell: count_text(cell.group_missed),
+    Guarantee.NO_REPROCESSING: lambda cell: count_text(cell.group_repeated),
 }
+"""How much was observed of the opposite of each guarantee, over all trials of a cell."""
 _NS_PER_S: Final = 1e9
 _STRIP: Final = (190, 18)
 """Width and height of a strip, in the units of its drawing."""
@@ -84,7 +85,6 @@ class MatrixCell:
 
     settings: tuple[tuple[str, str], ...]
     """Axis and value, of the axes that differ between cells."""
-    trials: str
     chips: tuple[Chip, ...]
     latency: str
     """The 99th percentile of the time to the acknowledgement, median over trials."""
@@ -106,14 +106,14 @@ class GuaranteeMatrix:
     axes: tuple[str, ...]
     heads: tuple[str, ...]
     groups: tuple[MatrixFault, ...]
-    quiet: tuple[str, ...]
+    not_observed: tuple[str, ...]
     """The guarantees without a column: in no cell was the opposite observed."""
 
 
 def guarantee_matrix(data: ReportData) -> GuaranteeMatrix:
     """Return the matrix of a sweep; controls that the planner added are left out."""
     cells = [cell for cell in data.results.cells if cell.refused is None and not cell.added]
-    guarantees, quiet = _guarantees(cells)
+    guarantees, not_observed = _guarantees(cells)
     axes = [axis for axis in differing_axes([c.cell for c in cells]) if axis != FAULT_AXIS]
     groups = tuple(
         MatrixFault(group.fault, tuple(_row(data, cell, axes, guarantees) for cell in group.cells))
@@ -121,18 +121,18 @@ def guarantee_matrix(data: ReportData) -> GuaranteeMatrix:
     )
     return GuaranteeMatrix(
         tuple(map(axis_name, axes)),
-        tuple(_HEADS[guarantee] for guarantee in guarantees),
+        tuple(OBSERVATION_HEADS[guarantee] for guarantee in guarantees),
         groups,
-        tuple(GUARANTEE_NAMES[guarantee] for guarantee in quiet),
+        tuple(GUARANTEE_NAMES[guarantee] for guarantee in not_observed),
     )
 
 
 def _guarantees(cells: Sequence[CellResult]) -> tuple[list[Guarantee], list[Guarantee]]:
     """Return the guarantees that have a column, and those of which no cell shows the opposite."""
     judgements = [judgement for cell in cells for judgement in cell.judgements]
-    loud = {one.guarantee for one in judgements if one.verdict is Verdict.VIOLATED or one.seen}
+    observed = {one.guarantee for one in judgements if one.verdict is Verdict.VIOLATED or one.seen}
     judged = {one.guarantee for one in judgements}
-    shown = [one for one in Guarantee if one in loud or one in _ALWAYS]
+    shown = [one for one in Guarantee if one in observed or one in _ALWAYS]
     return shown, [one for one in Guarantee if one in judged and one not in shown]
 
 
@@ -143,7 +143,6 @@ def _row(
     p99 = cell.latency_ms.ack.p99
     return MatrixCell(
         tuple((axis_name(axis), value_text(cell.cell.get(axis))) for axis in axes),
-        format_count(cell.sealed_trials, "trial"),
         tuple(_chip(cell, guarantee, judgements.get(guarantee)) for guarantee in guarantees),
         "unknown" if p99 is None else _duration(p99.median),
         _strip(data, cell),
@@ -152,13 +151,15 @@ def _row(
 
 def _chip(cell: CellResult, guarantee: Guarantee, judgement: Judgement | None) -> Chip:
     if judgement is None:
-        return Chip(_HEADS[guarantee], UNKNOWN_SIGN, "not judged", "unknown")
+        return Chip(OBSERVATION_HEADS[guarantee], UNKNOWN_SIGN, "not judged", "unknown")
     text = (
         _availability_text(cell, guarantee, judgement)
         if guarantee in AVAILABILITIES
         else _count_text(cell, guarantee, judgement)
     )
-    return Chip(_HEADS[guarantee], verdict_sign(judgement), text, verdict_class(judgement))
+    return Chip(
+        OBSERVATION_HEADS[guarantee], verdict_sign(judgement), text, verdict_class(judgement)
+    )
 
 
 def _availability_text(cell: CellResult, guarantee: Guarantee, judgement: Judgement) -> str:
@@ -176,19 +177,8 @@ def _count_text(cell: CellResult, guarantee: Guarantee, judgement: Judgement) ->
         return "unknown" if judgement.verdict is Verdict.UNKNOWN else "not measurable"
     if not judgement.seen:
         return "none"
-    counts: Mapping[Guarantee, str] = {
-        Guarantee.NO_ACKED_LOSS: bounds_text(cell.lost),
-        Guarantee.NO_DUPLICATES: f"{cell.duplicates or 0:,}",
-        Guarantee.ORDER: f"{cell.reordered or 0:,}",
-        Guarantee.NO_READ_LOSS: f"{cell.lost_reads or 0:,}",
-        Guarantee.CONSUMERS_AGREE: f"{cell.conflicting_reads or 0:,}",
-        Guarantee.LAST_VALUE_KEPT: f"{cell.lost_values or 0:,}",
-        Guarantee.ATOMICITY: f"{cell.transactions.torn if cell.transactions else 0:,}",
-        Guarantee.NO_MISSED_RECORDS: f"{cell.group_missed or 0:,}",
-        Guarantee.NO_REPROCESSING: f"{cell.group_repeated or 0:,}",
-    }
     share = f" in {judgement.share.counts}" if judgement.share and judgement.share.of > 1 else ""
-    return f"{counts[guarantee]}{share}"
+    return f"{_COUNTS[guarantee](cell)}{share}"
 
 
 def _duration(milliseconds: float) -> str:
@@ -199,15 +189,14 @@ def _duration(milliseconds: float) -> str:
 
 def _strip(data: ReportData, cell: CellResult) -> Strip | None:
     """Return the strip of the trial with the median longest gap; `None`: none was measured."""
-    gaps = {
-        trial.unavailable_ms: trial.trial_id
+    gaps = sorted(
+        (trial.unavailable_ms, trial.trial_id)
         for trial in judged_trials(data.results, cell)
         if trial.unavailable_ms is not None and data.timeline.get(trial.trial_id)
-    }
+    )
     if not gaps:
         return None
-    gap_ms = median_low(gaps)
-    trial_id = gaps[gap_ms]
+    gap_ms, trial_id = gaps[(len(gaps) - 1) // 2]
     record, rows = data.records[trial_id], data.timeline[trial_id]
     first, last = min(row["slot"] for row in rows), max(row["slot"] for row in rows)
     width, _ = _STRIP

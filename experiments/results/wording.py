@@ -44,6 +44,20 @@ GUARANTEE_HEADS: Final[Mapping[Guarantee, str]] = {
     Guarantee.NO_REPROCESSING: "again",
 }
 """Column heads of the terminal table; `LEGEND` explains them."""
+OBSERVATION_HEADS: Final[Mapping[Guarantee, str]] = {
+    Guarantee.NO_ACKED_LOSS: "acked, then lost",
+    Guarantee.NO_DUPLICATES: "duplicates",
+    Guarantee.ORDER: "out of order",
+    Guarantee.NO_READ_LOSS: "received, then lost",
+    Guarantee.CONSUMERS_AGREE: "received in conflict",
+    Guarantee.LAST_VALUE_KEPT: "last values lost",
+    Guarantee.ATOMICITY: "torn transactions",
+    Guarantee.AVAILABILITY: "accepted again",
+    Guarantee.READ_AVAILABILITY: "read again",
+    Guarantee.NO_MISSED_RECORDS: "missed by the group",
+    Guarantee.NO_REPROCESSING: "processed again",
+}
+"""Column heads of the page's matrix: what is counted is the opposite of the guarantee."""
 ROLE_NAMES: Final = {
     Role.CELL: "",
     Role.CONTROL: "control",
