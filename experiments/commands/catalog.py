@@ -13,7 +13,7 @@ from rich.table import Table
 
 from experiments.lessons.shortened import describe_shortened
 from experiments.messages.phrases import format_count
-from experiments.planning.capacity import ResourceNeeds
+from experiments.planning.capacity import resource_needs
 from experiments.planning.catalog import catalog_experiments, load_experiment
 from experiments.planning.experiment import Experiment
 from experiments.planning.new_sweep import PlannedSweep, plan_experiment, refuse_empty
@@ -63,14 +63,9 @@ def explain(named: str) -> int:
     return 0
 
 
-def print_plan(planned: PlannedSweep, needs: ResourceNeeds) -> None:
-    """Print what a sweep would run: its extent, its trials by cell, refused cells and remarks.
-
-    Args:
-        planned: the experiment and its plan.
-        needs: memory and disk that it takes.
-    """
-    console = _console()
+def print_plan(planned: PlannedSweep) -> None:
+    """Print what a sweep would run and need: its trials by cell, refused cells and remarks."""
+    console, needs = _console(), resource_needs(planned.plan)
 
     def line(text: str) -> None:
         print_text(console, text, wrap=console.is_terminal)

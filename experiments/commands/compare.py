@@ -15,7 +15,7 @@ from rich.table import Table
 
 from experiments.commands.show import gate_exit_code
 from experiments.comparing.comparison import ComparedSweep, Comparison, compare
-from experiments.comparing.gate import NO_GATE, Gate
+from experiments.comparing.gate import Gate
 from experiments.comparing.matrix import (
     Matrix,
     as_markdown,
@@ -111,8 +111,6 @@ def compare_cells(
 def _gate_exit_code(
     gate: Gate, comparisons: Sequence[Comparison], sweeps: Sequence[SweepResults]
 ) -> int:
-    if gate == NO_GATE:
-        return 0
     reasons = gate.comparison_failures(comparisons, sweeps)
     return gate_exit_code(gate, reasons, gate.comparison_summary(comparisons))
 

@@ -15,7 +15,7 @@ from experiments.tracking.store import (
     MLFLOW_PORT,
     charts_link,
     embedded_uri,
-    server_address,
+    page_address,
     tracked_sweep,
 )
 from infra.machine.home import Home
@@ -57,17 +57,14 @@ def open_mlflow(home: Home, named: str | None, port: int | None) -> int:
         raise UnknownName(
             f"{sweep.sweep_id} is not in MLflow: it was interrupted before, or comes from elsewhere"
         )
-    if tracked.tracking_uri.startswith(("http://", "https://")):
-        link = charts_link(tracked.tracking_uri.rstrip("/"), sweep.sweep_id, tracked)
-        _open(link, link)
-        return 0
-    if tracked.tracking_uri != embedded_uri(home):
+    address = page_address(tracked, home)
+    if address is None:
         raise UnknownName(
             f"{sweep.sweep_id} is in another store of MLflow, which has no page here: "
             f"{tracked.tracking_uri}, experiment {tracked.experiment_id}"
         )
-    if services.is_up(home):
-        link = charts_link(server_address(home), sweep.sweep_id, tracked)
+    if tracked.tracking_uri != embedded_uri(home) or services.is_up(home):
+        link = charts_link(address, sweep.sweep_id, tracked)
         _open(link, link)
         return 0
     port = port or MLFLOW_PORT

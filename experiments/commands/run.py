@@ -24,7 +24,6 @@ from experiments.comparing.gate import NO_GATE, Gate
 from experiments.errors import StorageError
 from experiments.ledger.record import Scalar
 from experiments.messages.phrases import format_count
-from experiments.planning.capacity import resource_needs
 from experiments.planning.new_sweep import (
     check_machine,
     new_sweep,
@@ -91,8 +90,7 @@ def dry_run(home: Home, experiment: str, overrides: Overrides) -> int:
         InputError: as `run_new`.
         HarnessError: a program of Kafka's failed.
     """
-    planned = plan_new_sweep(home, experiment, overrides, _say)
-    print_plan(planned, resource_needs(planned.plan))
+    print_plan(plan_new_sweep(home, experiment, overrides, _say))
     return 0
 
 

@@ -89,10 +89,11 @@ def _key(path: Sequence[int | str], written: object) -> str:
         if isinstance(part, str):
             text += f".{part}" if text else part
             current = current.get(part) if isinstance(current, Mapping) else None
-        elif current is None or isinstance(current, list | tuple):
+        elif isinstance(current, list | tuple):
             text += f"[{part}]"
-            inside = isinstance(current, list | tuple) and part < len(current)
-            current = current[part] if inside else None  # type: ignore[index]
+            current = current[part] if part < len(current) else None
+        elif current is None:
+            text += f"[{part}]"
     return text
 
 

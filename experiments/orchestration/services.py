@@ -89,9 +89,7 @@ def up(
     """
     _require_ports(home, airflow_port, mlflow_port)
     home.ensure_writable()
-    with _exclusive(home), _stop_on_signals() as stop:
-        # Left behind if the guard was killed too.
-        end_sessions(read_session_record(_record(home)), grace_s=0)
+    with _only_services(home) as stop:
         password = ensure_password(home, say) if login else None
         services = services_of(home, airflow_port, mlflow_port, password)
         ensure_database(home, say)
@@ -124,8 +122,7 @@ def serve_mlflow(
     """
     require_free_port("MLflow", port)
     home.ensure_writable()
-    with _exclusive(home), _stop_on_signals() as stop:
-        end_sessions(read_session_record(_record(home)), grace_s=0)
+    with _only_services(home) as stop:
         tracking.ensure_store(home, say)
         tracking.record_server_address(home, f"http://{LOOPBACK}:{port}")
         say("starting MLflow's page (about 10 seconds)")
@@ -322,6 +319,15 @@ def _exclusive(home: Home) -> Iterator[None]:
         )
     with lock:
         yield
+
+
+@contextmanager
+def _only_services(home: Home) -> Iterator[_StopRequest]:
+    """Be the only services of a home, until a signal requests the stop."""
+    with _exclusive(home), _stop_on_signals() as stop:
+        # Left behind if the guard was killed too.
+        end_sessions(read_session_record(_record(home)), grace_s=0)
+        yield stop
 
 
 @dataclass

@@ -75,7 +75,6 @@ def log_mlflow(sweep: SweepFolder, home: Home) -> None:
     from experiments.tracking import store
 
     tracked = store.tracked_sweep(sweep)
-    if tracked is not None:
-        uri = tracked.tracking_uri
-        server = uri.rstrip("/") if uri.startswith("http") else store.server_address(home)
-        _LOG.info("MLflow: %s", store.charts_link(server, sweep.sweep_id, tracked))
+    address = tracked and store.page_address(tracked, home)
+    if tracked and address:
+        _LOG.info("MLflow: %s", store.charts_link(address, sweep.sweep_id, tracked))

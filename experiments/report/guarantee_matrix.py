@@ -150,16 +150,15 @@ def _row(
 
 
 def _chip(cell: CellResult, guarantee: Guarantee, judgement: Judgement | None) -> Chip:
+    head = OBSERVATION_HEADS[guarantee]
     if judgement is None:
-        return Chip(OBSERVATION_HEADS[guarantee], UNKNOWN_SIGN, "not judged", "unknown")
+        return Chip(head, UNKNOWN_SIGN, "not judged", "unknown")
     text = (
         _availability_text(cell, guarantee, judgement)
         if guarantee in AVAILABILITIES
         else _count_text(cell, guarantee, judgement)
     )
-    return Chip(
-        OBSERVATION_HEADS[guarantee], verdict_sign(judgement), text, verdict_class(judgement)
-    )
+    return Chip(head, verdict_sign(judgement), text, verdict_class(judgement))
 
 
 def _availability_text(cell: CellResult, guarantee: Guarantee, judgement: Judgement) -> str:

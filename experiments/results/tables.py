@@ -128,8 +128,8 @@ def cell_tables(rows: Sequence[CellResult], width: int) -> tuple[tuple[Table, ..
         if _width(columns) <= width:
             break
     tables = tuple(
-        _table(_title(fault, same_fault, own), columns, [accepted.index(row) for row in same_fault])
-        for fault, same_fault in _by_fault(accepted).items()
+        _table(_title(fault, accepted[places[0]], own), columns, places)
+        for fault, places in _by_fault(accepted).items()
     )
     return tables, "; ".join(phrases)
 
@@ -190,16 +190,17 @@ def _axis_text(axis: str, row: CellResult) -> str:
     return value_text(row.cell.get(axis))
 
 
-def _by_fault(rows: Sequence[CellResult]) -> dict[str, list[CellResult]]:
-    by_fault: dict[str, list[CellResult]] = {}
-    for row in rows:
-        by_fault.setdefault(value_text(row.cell.get(FAULT_AXIS)), []).append(row)
+def _by_fault(rows: Sequence[CellResult]) -> dict[str, list[int]]:
+    """Return the places of the rows with each fault."""
+    by_fault: dict[str, list[int]] = {}
+    for place, row in enumerate(rows):
+        by_fault.setdefault(value_text(row.cell.get(FAULT_AXIS)), []).append(place)
     return by_fault
 
 
-def _title(fault: str, rows: Sequence[CellResult], all_rows: Sequence[CellResult]) -> str:
+def _title(fault: str, first: CellResult, all_rows: Sequence[CellResult]) -> str:
     axes = axes_by_fault([row.cell for row in all_rows])
-    settings = (setting_text(axis, rows[0].cell.get(axis)) for axis in axes)
+    settings = (setting_text(axis, first.cell.get(axis)) for axis in axes)
     return ", ".join([f"fault: {fault}", *settings])
 
 

@@ -165,6 +165,16 @@ def tracked_sweep(sweep: SweepFolder) -> TrackedSweep | None:
         return None
 
 
+def page_address(tracked: TrackedSweep, home: Home) -> str | None:
+    """Return the address of the page that shows a sweep's runs; `None`: their store has none here.
+
+    `ackbench up` serves the embedded store, at the port that it was last started with.
+    """
+    if tracked.tracking_uri.startswith(("http://", "https://")):
+        return tracked.tracking_uri.rstrip("/")
+    return server_address(home) if tracked.tracking_uri == embedded_uri(home) else None
+
+
 def charts_link(server: str, sweep_id: str, tracked: TrackedSweep) -> str:
     """Return the address of the charts of a sweep's trials, side by side.
 
