@@ -46,7 +46,7 @@ _COUNTS: Final[Mapping[Guarantee, Callable[[CellResult], str]]] = {
     Guarantee.CONSUMERS_AGREE: lambda cell: count_text(cell.conflicting_reads),
     Guarantee.LAST_VALUE_KEPT: lambda cell: count_text(cell.lost_values),
     Guarantee.ATOMICITY: lambda cell: count_text(
-        cell.transactions.torn if cell.transactions else None
+        cell.transactions.atomicity_violations if cell.transactions else None
     ),
     Guarantee.NO_MISSED_RECORDS: lambda cell: count_text(cell.group_missed),
     Guarantee.NO_REPROCESSING: lambda cell: count_text(cell.group_repeated),

@@ -51,7 +51,7 @@ OBSERVATION_HEADS: Final[Mapping[Guarantee, str]] = {
     Guarantee.NO_READ_LOSS: "received, then lost",
     Guarantee.CONSUMERS_AGREE: "received in conflict",
     Guarantee.LAST_VALUE_KEPT: "last values lost",
-    Guarantee.ATOMICITY: "torn transactions",
+    Guarantee.ATOMICITY: "not atomic",
     Guarantee.AVAILABILITY: "accepted again",
     Guarantee.READ_AVAILABILITY: "read again",
     Guarantee.NO_MISSED_RECORDS: "missed by the group",
