@@ -14,7 +14,10 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
     """Return a client of the server's application, with a database of its own."""
     folder = tmp_path_factory.mktemp("mlflow")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("_MLFLOW_SERVER_FILE_STORE", f"sqlite:///{folder}/mlflow.db")
+        database = f"sqlite:///{folder}/mlflow.db"
+        patch.setenv("_MLFLOW_SERVER_FILE_STORE", database)
+        # MLflow's server sets it for its process, which is that of all tests here.
+        patch.setenv("MLFLOW_TRACKING_URI", database)
         patch.setenv("_MLFLOW_SERVER_ARTIFACT_ROOT", (folder / "artifacts").as_uri())
         patch.setenv("MLFLOW_SERVER_ALLOWED_HOSTS", "127.0.0.1:5000")
         patch.setattr("mlflow.server.handlers._tracking_store", None)
