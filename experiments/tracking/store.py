@@ -16,7 +16,6 @@ from collections.abc import Callable, Sequence
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
-from urllib.parse import quote
 
 from experiments.ledger.record import Frozen, Status
 from experiments.lessons.finding import Finding, finding_of
@@ -24,7 +23,9 @@ from experiments.messages.phrases import one_line
 from experiments.results.read import SweepResults, read_results
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.lookup import list_sweeps
+from experiments.sweep.plan import Plan
 from experiments.tracking.runs import REMOVABLE_TAGS, SUMMARY, RunContent, summary_run, trial_run
+from experiments.tracking.views import outdated_views, sweep_view, table_view, varied_axes
 from infra.errors import AckbenchError, HarnessError, MachineError
 from infra.machine.databases import create_database, is_complete, move_aside
 from infra.machine.files import exclusive_lock, sqlite_url
@@ -87,6 +88,7 @@ def _track(sweep: SweepFolder, home: Home) -> TrackedSweep:
         client = _client(home)
         experiment_id = _experiment_id(client, f"ackbench/{results.experiment}", home)
         client.set_experiment_tag(experiment_id, _NOTE, _experiment_note(results))
+        _save_views(client, experiment_id, sweep.plan(), contents)
         run_ids = _write_all(client, experiment_id, results.sweep_id, contents)
         _log_artifacts(client, run_ids[SUMMARY], results, sweep)
     except mlflow.exceptions.MlflowException as error:
@@ -176,17 +178,16 @@ def page_address(tracked: TrackedSweep, home: Home) -> str | None:
 
 
 def charts_link(server: str, sweep_id: str, tracked: TrackedSweep) -> str:
-    """Return the address of the charts of a sweep's trials, side by side.
+    """Return the address of the charts of a sweep's trials, side by side: its saved view.
 
     Args:
         server: the address of MLflow's page.
         sweep_id: the sweep.
         tracked: its ids in MLflow.
     """
-    trials = quote(f"tags.sweep_id = '{sweep_id}' and tags.kind = 'trial'", safe="")
     return (
         f"{server}/#/experiments/{tracked.experiment_id}/runs"
-        f"?workflowType=machine_learning&compareRunsMode=CHART&searchFilter={trials}"
+        f"?workflowType=machine_learning&compareRunsMode=CHART&viewStateShareKey={sweep_id}"
     )
 
 
@@ -262,6 +263,20 @@ def _experiment_id(client: MlflowClient, name: str, home: Home) -> str:
             artifact_location=(home.mlflow / "artifacts" / name).as_uri() if embedded else None,
         )
     )
+
+
+def _save_views(
+    client: MlflowClient, experiment_id: str, plan: Plan, contents: Sequence[RunContent]
+) -> None:
+    """Save the views of the experiment's table and of the sweep's charts."""
+    begins = [content.begin_ms for content in contents if content.begin_ms is not None]
+    created_ms = min(begins, default=0)
+    axes = varied_axes([spec.cell for spec in plan.trials])
+    existing = client.get_experiment(experiment_id).tags
+    for view in (table_view(axes), sweep_view(plan.sweep_id, axes, repeats=plan.repeats)):
+        client.set_experiment_tag(experiment_id, view.tag, view.value(created_ms))
+    for tag in outdated_views(existing, newest=plan.sweep_id):
+        client.delete_experiment_tag(experiment_id, tag)
 
 
 def _write_all(

@@ -268,7 +268,7 @@ def test_the_experiment_has_a_description(
 def test_the_link_opens_the_charts_of_this_sweep_only(
     tracked: tuple[Home, SweepFolder, store.TrackedSweep],
 ) -> None:
-    """It filters by the sweep's tag, so that it is short however many trials there are."""
+    """Its saved view filters by the sweep's tag, so that the link is short."""
     _, sweep, ids = tracked
     link = store.charts_link("http://127.0.0.1:5000", sweep.sweep_id, ids)
     assert link.startswith(
