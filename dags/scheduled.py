@@ -15,5 +15,5 @@ for experiment in catalog_experiments():
             experiment=experiment.name,
             doc=doc,
             schedule=experiment.schedule,
-            display_name=experiment.title,
+            display_name=f"ackbench {experiment.name}",
         )

@@ -72,7 +72,7 @@ def sweep_dag(
             "weight_rule": "absolute",
             "on_failure_callback": leave_interrupted_run,
         },
-        tags=["ackbench", "scheduled" if schedule else "ad hoc"],
+        tags=["ackbench", experiment, "scheduled"] if schedule else ["ackbench", "ad hoc"],
     )
     def sweep() -> None:
         sweep_id: Any = plan()

@@ -42,6 +42,15 @@ def test_there_is_one_dag_for_requests_and_one_per_schedule(dags: Any) -> None:
     assert sorted(dags.dag_ids) == sorted(IDS)
 
 
+@pytest.mark.parametrize("name", SCHEDULED)
+def test_a_scheduled_dag_is_listed_with_the_name_of_its_experiment(dags: Any, name: str) -> None:
+    """In Airflow's list, which has no other column for it."""
+    dag = dags.get_dag(f"ackbench_{name}")
+
+    assert name in dag.dag_display_name
+    assert {"ackbench", "scheduled", name} <= dag.tags
+
+
 @pytest.mark.parametrize("dag_id", IDS)
 def test_every_dag_has_the_same_tasks(dags: Any, dag_id: str) -> None:
     """A scheduled sweep runs like a requested one."""
