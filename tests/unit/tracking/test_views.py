@@ -7,6 +7,7 @@ from typing import Any
 
 from support.builders.records import a_spec
 
+from experiments.ledger.record import Cell
 from experiments.tracking import views
 from experiments.tracking.runs import TRIAL
 
@@ -55,7 +56,7 @@ def test_the_table_has_the_settings_that_every_reader_asks_for_and_the_experimen
 
 def test_axes_that_are_the_same_in_all_cells_are_not_columns() -> None:
     """An axis that a cell lacks is one in which it differs."""
-    cells = [
+    cells: list[Cell] = [
         {"acks": 1, "partitions": 3},
         {"acks": "all", "partitions": 3},
         {"acks": "all", "linger.ms": 5},
