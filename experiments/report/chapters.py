@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -33,13 +33,16 @@ _UNBREAKABLE: Final = re.compile(
     r"|`[^`]+`"  # a command
 )
 """Text with spaces at which a line must not be broken."""
+_ROW: Final = re.compile(r"^\| (\d+) \|.*$", re.MULTILINE)
+"""A row of the index; it begins with the lesson's number."""
 _NO_BREAK_SPACE: Final = "\N{NO-BREAK SPACE}"
 
 
 def write_chapters(folder: TourFolder, home: Home, target: Path) -> Path:
     """Write the chapters and return the path of their index.
 
-    Existing chapters are replaced. A claim without a finding keeps its old chapter.
+    Existing chapters are replaced. A claim without a finding keeps its old chapter, and its line of
+    the index.
 
     Args:
         folder: the tour.
@@ -58,9 +61,15 @@ def write_chapters(folder: TourFolder, home: Home, target: Path) -> Path:
             replace_file(target / f"{_stem(result)}.md", f"{wrap_markdown(text)}\n")
             if result.plot:
                 replace_file(target / f"{_stem(result)}.svg", standalone_svg(result.plot.svg))
-    index = "\n".join(_index_lines(results))
+    index = "\n".join(index_lines(results, _written_rows(target / INDEX)))
     replace_file(target / INDEX, f"{wrap_markdown(index)}\n")
     return target / INDEX
+
+
+def _written_rows(index: Path) -> dict[int, str]:
+    """Return the rows of an index by lesson; none if it does not exist."""
+    text = index.read_text(encoding="utf-8") if index.is_file() else ""
+    return {int(row[1]): row[0] for row in _ROW.finditer(text)}
 
 
 def wrap_markdown(text: str) -> str:
@@ -97,7 +106,13 @@ def _stem(result: ClaimResult) -> str:
     return f"{result.stop.lesson:02d}-{result.stop.experiment}"
 
 
-def _index_lines(results: list[ClaimResult]) -> Iterator[str]:
+def index_lines(results: Sequence[ClaimResult], written: Mapping[int, str]) -> Iterator[str]:
+    """Yield the lines of the index.
+
+    Args:
+        results: of the tour.
+        written: rows that the index has already, for lessons that this tour did not answer.
+    """
     yield from ("# Claims about Kafka, tested", "")
     yield (
         "Each chapter has the claim, how Kafka works, the experiment, its results, and settings "
@@ -109,13 +124,18 @@ def _index_lines(results: list[ClaimResult]) -> Iterator[str]:
         "--resume newest --chapters FOLDER` writes these chapters."
     )
     yield from ("", "| lesson | question | finding | conclusion |", "|---|---|---|---|")
+    rows = dict(written)
     for result in results:
+        lesson = result.stop.lesson
         if result.finding:
             conclusion, remark = str(result.finding.conclusion), result.finding.remark
+        elif lesson in written:
+            continue
         else:
             conclusion, remark = "no finding", result.stop.impossible or ""
         link = f"[{result.title}]({_stem(result)}.md)"
-        yield f"| {result.stop.lesson} | {link} | {conclusion} | {remark} |"
+        rows[lesson] = f"| {lesson} | {link} | {conclusion} | {remark} |"
+    yield from (rows[lesson] for lesson in sorted(rows))
 
 
 def chapter_lines(result: ClaimResult, finding: Finding, plan: Plan) -> Iterator[str]:

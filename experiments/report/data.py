@@ -6,10 +6,12 @@ Values that were not measured are empty.
 from __future__ import annotations
 
 import json
+import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -58,6 +60,8 @@ class ReportData:
     """The machine that ran the trials, from `machine.json`; empty if there is no such file."""
     folder: str = ""
     """The sweep's folder, for commands; empty: they name the sweep by its id."""
+    program: str = "ackbench"
+    """How commands call ackbench."""
     finding: Finding | None = None
     """Whether the sweep supports the claim of its experiment; None: the experiment makes none."""
 
@@ -88,6 +92,7 @@ def read_report_data(sweep: SweepFolder) -> ReportData:
         leaders={trial_id: _leader_changes(sweep, record) for trial_id, record in records.items()},
         machine=_machine(sweep),
         folder=sweep.argument if sweep.origin else str(sweep.root.resolve()),
+        program=str(Path(sys.executable).with_name("ackbench")),
         finding=finding_of(sweep, results),
     )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -256,7 +255,7 @@ def _template_values(data: ReportData) -> dict[str, Any]:
         "versions": dict(_versions(data)),
         "machine": data.machine,
         "glossary": GLOSSARY,
-        "program": shlex.quote(str(Path(sys.executable).with_name("ackbench"))),
+        "program": shlex.quote(data.program),
         "folder": shlex.quote(data.folder or results.sweep_id),
     }
 

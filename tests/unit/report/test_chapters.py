@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from experiments.report.chapters import wrap_markdown
+from experiments.lessons.finding import Conclusion, Finding
+from experiments.lessons.tour import TourStop
+from experiments.planning.catalog import load_experiment
+from experiments.report.chapters import index_lines, wrap_markdown
+from experiments.report.tour_page import ClaimResult
 
 LONG = " ".join(["record"] * 30)
 
@@ -66,3 +70,42 @@ def test_a_figure_keeps_its_unit_and_a_command_its_arguments(
 ) -> None:
     """They are read as one word."""
     assert unbroken in wrap_markdown(f"{'n' * characters} {unbroken} records")
+
+
+def a_result(lesson: int, finding: Finding | None) -> ClaimResult:
+    """Return the result of a lesson; without a finding it was not tested by this tour."""
+    claim = load_experiment("acks-levels").claim
+    assert claim is not None
+    return ClaimResult(
+        stop=TourStop(lesson=lesson, experiment=f"experiment-{lesson}"),
+        title=f"Question {lesson}?",
+        claim=claim,
+        construction=None,
+        shortened=None,
+        finding=finding,
+        plot=None,
+        took=None,
+        trials=0,
+        report=None,
+    )
+
+
+def a_finding(lesson: int, remark: str) -> Finding:
+    """Return a finding of a lesson."""
+    return Finding(
+        lesson=lesson, conclusion=Conclusion.SUPPORTED, sentences=("It was so.",), remark=remark
+    )
+
+
+def test_a_tour_of_one_lesson_keeps_the_answers_of_the_others_in_the_index() -> None:
+    """One lesson can be tested again without the hour and a half of all."""
+    results = [a_result(1, a_finding(1, "New.")), a_result(2, None), a_result(3, None)]
+    written = {1: "| 1 | old | supported | Old. |", 2: "| 2 | old | refuted | Kept. |"}
+
+    rows = [line for line in index_lines(results, written) if line.startswith("| ")][1:]
+
+    assert [row.split(" | ")[2:] for row in rows] == [
+        ["supported", "New. |"],
+        ["refuted", "Kept. |"],
+        ["no finding", " |"],
+    ]
