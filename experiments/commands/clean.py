@@ -26,7 +26,7 @@ from experiments.sweep.claim import (
 )
 from experiments.sweep.folder import PARTIAL, SweepFolder
 from experiments.sweep.lookup import list_sweeps, sweep_to_delete
-from infra.errors import InputError, WaitTimeout
+from infra.errors import AckbenchError, InputError, WaitTimeout
 from infra.machine.home import Home
 from infra.machine.scratch import PREFIXES, remove_abandoned
 from infra.process.processes import kill_and_wait
@@ -57,7 +57,7 @@ def clean(home: Home, named: Sequence[str], *, force: bool) -> int:
     """
     doomed = [sweep_to_delete(home, name) for name in named]
     cleaning = _Cleaning(home, force)
-    done = [*cleaning.end_runs(), *cleaning.remove_clusters()]
+    done = [*cleaning.end_runs(), *cleaning.remove_clusters(), *cleaning.end_external_uses()]
     done += [*cleaning.remove_partial_trials(), *_remove_sweeps(home, doomed)]
     done += [*_remove_scratch_folders(home), *_remove_copies(home)]
     for line in done or ["nothing to clean"]:
@@ -111,6 +111,18 @@ class _Cleaning:
             yield f"killed {len(report.killed)} processes of clusters: {pids}"
         yield from (f"removed cluster {name}" for name in report.removed)
         yield from (f"kept: cluster {name}: {why}" for name, why in report.kept.items())
+
+    def end_external_uses(self) -> Iterator[str]:
+        """Delete what sweeps that nobody runs left in external clusters."""
+        from experiments.orchestration import external_use
+
+        for use in external_use.noted_uses(self.home):
+            if use.sweep_id not in self.running:
+                try:
+                    if line := external_use.end_use(self.home, use):
+                        yield line
+                except AckbenchError as error:
+                    yield f"kept: {external_use.describe_failure(use, error)}"
 
     def remove_partial_trials(self) -> Iterator[str]:
         """Remove the partial trials of sweeps that nobody runs."""

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Final
 
 from experiments.ledger.record import ClusterAssignment
-from experiments.sweep.plan import ClusterNeed, TrialSpec
+from experiments.orchestration.external_use import end_uses, note_use
+from experiments.sweep.plan import ClusterNeed, TrialSpec, external_prefix
 from infra.cluster import local
 from infra.cluster.handle import HANDLE_FILE, read_handle
 from infra.cluster.interface import Cluster
@@ -42,9 +43,9 @@ def provision(home: Home, sweep_id: str, need: ClusterNeed, holder_grace_s: floa
     Raises:
         InputError, HarnessError: as `infra.cluster.local.provision`.
     """
+    destroy_all(home, sweep_id)
     if need.external:
         return _external_cluster(home, sweep_id, need)
-    destroy_all(home, sweep_id)
     folders = cluster_folders(home, sweep_id)
     number = _number(folders[-1]) + 1 if folders else 1
     cluster = local.provision(
@@ -93,8 +94,10 @@ def destroy_after_use(home: Home, trial: TrialSpec) -> None:
 def destroy_all(home: Home, sweep_id: str) -> None:
     """Destroy every cluster of the sweep, running or not. Idempotent.
 
-    Logs are kept until `ackbench clean`.
+    Logs are kept until `ackbench clean`. From an external cluster, the sweep's topics and groups
+    are deleted.
     """
+    end_uses(home, sweep_id)
     for folder in cluster_folders(home, sweep_id):
         # A process that was killed before it wrote the handle had started no broker.
         if (folder / HANDLE_FILE).is_file():
@@ -102,15 +105,21 @@ def destroy_all(home: Home, sweep_id: str) -> None:
 
 
 def _external_cluster(home: Home, sweep_id: str, need: ClusterNeed) -> Cluster:
-    """Return the external cluster in its current state."""
+    """Return the external cluster in its current state, which the sweep uses from now on."""
     from experiments.clients.settings.security import connection_settings, register_security
     from infra.cluster.external import ExternalCluster, probe_cluster
 
     servers = str(need.external)
     register_security(servers, need.security)
     connection = connection_settings(servers)
+    reported = probe_cluster(connection)
+    note_use(home, sweep_id, need)
     return ExternalCluster(
-        home.clusters / f"{sweep_id}.external", need.spec(), connection, probe_cluster(connection)
+        home.clusters / f"{sweep_id}.external",
+        need.spec(),
+        connection,
+        reported,
+        external_prefix(sweep_id),
     )
 
 

@@ -97,6 +97,14 @@ COMMIT_BY_DELIVERY: Final[Mapping[Delivery, Commit]] = MappingProxyType(
 )
 
 
+def external_prefix(sweep_id: str) -> str:
+    """Return how the names of all begin that a sweep makes in an external cluster.
+
+    Topics, groups and transactional ids: what has another name there belongs to others.
+    """
+    return f"ackbench-{sweep_id}-"
+
+
 class ClusterNeed(Frozen):
     """The cluster that a trial needs. Trials with equal needs share one.
 

@@ -39,7 +39,6 @@ from experiments.trial.final_read import (
     replay_log,
 )
 from experiments.trial.jobs import (
-    WARM_UP_TOPIC,
     consumer_job,
     final_read_settings,
     group_jobs,
@@ -48,6 +47,7 @@ from experiments.trial.jobs import (
     text_value_format,
     topic_name,
     transactional_ids,
+    warm_up_topic,
 )
 from infra.cluster.interface import Cluster
 from infra.process.waiting import sleep_until, wait_until
@@ -107,7 +107,7 @@ class TrialClients:
     ) -> Iterator[TrialClients]:
         """Create the topic, start the clients, and yield once all are warm; end every client.
 
-        The topics are deleted afterwards, unless the trial failed.
+        The topics stay: `delete_topics` deletes them.
 
         Args:
             spec: the trial.
@@ -123,7 +123,7 @@ class TrialClients:
         folder = folder / "clients"
         folder.mkdir()
         servers = cluster.bootstrap_servers
-        topic_names = _create_topics(spec, cluster)
+        _create_topics(spec, cluster)
         with ExitStack() as running:
             producers = tuple(
                 running.enter_context(factory.producer(job))
@@ -140,8 +140,6 @@ class TrialClients:
                 producer.wait_ready()
             groups.wait_ready()
             yield cls(spec, cluster, topic, token, producers, consumer, groups)
-        for name in topic_names:
-            topics.delete_topic(cluster.admin_servers, name)
 
     def processes(self) -> ClientProcesses:
         """Return the client processes that a fault can act on."""
@@ -337,16 +335,26 @@ class TrialClients:
         return pa.table(columns, schema=EPOCHS)
 
 
-def _create_topics(spec: TrialSpec, cluster: Cluster) -> tuple[str, ...]:
-    """Create the warm-up topic if it is missing, and the trial's topics; return the latter."""
+def delete_topics(spec: TrialSpec, cluster: Cluster) -> None:
+    """Delete the trial's topics.
+
+    Raises:
+        HarnessError: Kafka refused, with its text, or did not answer.
+    """
+    for name in _topic_names(spec):
+        topics.delete_topic(cluster.admin_servers, name)
+
+
+def _create_topics(spec: TrialSpec, cluster: Cluster) -> None:
+    """Create the warm-up topic if it is missing, and the trial's topics."""
     topics.ensure_topic(
         cluster.admin_servers,
-        WARM_UP_TOPIC,
+        warm_up_topic(spec),
         partitions=2 * len(cluster.node_ids()),
-        replication_factor=1,
+        # A managed cluster may refuse any other factor than its own.
+        replication_factor=topics.BROKER_DEFAULT if spec.cluster.external else 1,
     )
-    names = (topic_name(spec), *filter(None, [output_topic_name(spec)]))
-    for name in names:
+    for name in _topic_names(spec):
         topics.create_topic(
             cluster.admin_servers,
             name,
@@ -354,7 +362,10 @@ def _create_topics(spec: TrialSpec, cluster: Cluster) -> tuple[str, ...]:
             replication_factor=spec.replication_factor,
             config=spec.topic,
         )
-    return names
+
+
+def _topic_names(spec: TrialSpec) -> tuple[str, ...]:
+    return (topic_name(spec), *filter(None, [output_topic_name(spec)]))
 
 
 def _concat_recorded(tables: Iterable[pa.Table | None]) -> pa.Table:

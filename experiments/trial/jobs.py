@@ -14,17 +14,29 @@ from experiments.clients.record.layout import TextValueFormat, trial_tag, warm_u
 from experiments.clients.settings.group_members import without_group_settings
 from experiments.clients.settings.librdkafka import copier_settings
 from experiments.ledger.record import KeyOptions
-from experiments.sweep.plan import TrialSpec
+from experiments.sweep.plan import TrialSpec, external_prefix
 
-WARM_UP_TOPIC: Final = "ackbench-warm-up"
+CLIENT_ID: Final = "client.id"
 COPIER_TRANSACTIONAL_ID: Final = "ackbench-copier"
 """Prefix of a copier's `transactional.id`; the trial's topic and the copier's number follow."""
 ISOLATION_LEVEL: Final = "isolation.level"
 
 
 def topic_name(spec: TrialSpec) -> str:
-    """Return the name of the trial's topic."""
+    """Return the name of the trial's topic.
+
+    It has the sweep's id only in an external cluster: groups and transactional ids begin with it,
+    and their coordinators, which Kafka chooses by these names, are the same in a repeated sweep.
+    """
+    if spec.cluster.external:
+        return f"{external_prefix(spec.sweep_id)}{spec.trial_id}"
     return f"trial-{spec.trial_id}"
+
+
+def warm_up_topic(spec: TrialSpec) -> str:
+    """Return the name of the topic that producers warm up with; the trials of a sweep share it."""
+    prefix = external_prefix(spec.sweep_id) if spec.cluster.external else "ackbench-"
+    return f"{prefix}warm-up"
 
 
 def output_topic_name(spec: TrialSpec) -> str | None:
@@ -42,9 +54,9 @@ def producer_jobs(
             producer=number,
             bootstrap_servers=servers,
             topic=topic,
-            warm_up_topic=WARM_UP_TOPIC,
-            settings=_with_transactional_id(spec.producer, ids, number),
-            passed=_with_transactional_id(spec.passed.producer, ids, number)
+            warm_up_topic=warm_up_topic(spec),
+            settings=_with_transactional_id(_named(spec, spec.producer), ids, number),
+            passed=_with_transactional_id(_named(spec, spec.passed.producer), ids, number)
             if spec.passed
             else None,
             create_time=spec.topic.get("message.timestamp.type", "CreateTime") == "CreateTime",
@@ -76,6 +88,13 @@ def transactional_ids(spec: TrialSpec, topic: str) -> tuple[str, ...]:
     return tuple(f"{prefix}-{topic}-{number}" for number in range(spec.workload.producers))
 
 
+def _named(spec: TrialSpec, settings: Mapping[str, str]) -> dict[str, str]:
+    """Return a client's settings; in an external cluster its id names the sweep."""
+    if not spec.cluster.external:
+        return dict(settings)
+    return {**settings, CLIENT_ID: external_prefix(spec.sweep_id).removesuffix("-")}
+
+
 def _with_transactional_id(
     settings: Mapping[str, str], ids: tuple[str, ...], number: int
 ) -> dict[str, str]:
@@ -91,8 +110,8 @@ def consumer_job(
         bootstrap_servers=servers,
         topic=output_topic_name(spec) or topic,
         partitions=spec.partitions,
-        settings=without_group_settings(spec.consumer),
-        passed=without_group_settings(spec.passed.consumer) if spec.passed else None,
+        settings=without_group_settings(_named(spec, spec.consumer)),
+        passed=without_group_settings(_named(spec, spec.passed.consumer)) if spec.passed else None,
         record_serving_brokers=spec.workload.record_serving_brokers,
         warm_up_records=text.warm_up_records if text else 0,
         token=token,
@@ -119,7 +138,7 @@ def group_jobs(
             bootstrap_servers=servers,
             topic=topic,
             partitions=spec.partitions,
-            settings=spec.passed.consumer if spec.passed else spec.consumer,
+            settings=_named(spec, spec.passed.consumer if spec.passed else spec.consumer),
             token=token,
             folder=folder,
             output=_copy_target(spec, topic),
@@ -134,7 +153,7 @@ def _copy_target(spec: TrialSpec, topic: str) -> CopyTarget | None:
         topic=output_topic,
         partitions=spec.partitions,
         settings=copier_settings(
-            spec.passed.producer if spec.passed else spec.producer,
+            _named(spec, spec.passed.producer if spec.passed else spec.producer),
             f"{COPIER_TRANSACTIONAL_ID}-{topic}" if load.commits == "within" else None,
         ),
         record_size_bytes=load.record_size_bytes,
@@ -153,7 +172,7 @@ def final_read_settings(spec: TrialSpec) -> dict[str, str]:
     It always reads with librdkafka. So of another client's settings only the isolation level holds.
     """
     if spec.client == "librdkafka" and not spec.passed:
-        return spec.consumer
+        return _named(spec, spec.consumer)
     return (
         {ISOLATION_LEVEL: spec.consumer[ISOLATION_LEVEL]}
         if ISOLATION_LEVEL in spec.consumer

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import secrets
 import shutil
 from collections.abc import Iterator
@@ -28,11 +29,12 @@ from experiments.ledger.seal import seal
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.plan import TrialSpec
 from experiments.sweep.progress import StageTimer
-from experiments.trial.clients import ClientResults, TrialClients
+from experiments.trial.clients import ClientResults, TrialClients, delete_topics
 from experiments.trial.jobs import topic_name
 from experiments.trial.log_capture import STORED, LogCapture, stored_batches
 from experiments.trial.metadata_poller import MetadataPoller
 from infra.cluster.interface import Cluster
+from infra.errors import HarnessError
 from infra.kafka.metrics import topic_metrics
 from infra.machine.files import replace_file
 from infra.machine.home import Home
@@ -41,6 +43,7 @@ from infra.machine.resources import failure_reason, full_disk
 HEALTHY_TIMEOUT_S: Final = 60.0
 JOURNAL_FILE: Final = "diary.jsonl"
 """The trial's own events while it runs; it stays in the folder of a failed trial."""
+_LOG: Final = logging.getLogger(__name__)
 
 
 def run_trial(
@@ -62,7 +65,7 @@ def run_trial(
     7. Wait until the cluster is healthy again, with the full ISR.
     8. Fix the end offsets and read the log from its begin to them (the final read).
     9. Collect the events that brokers and clients logged, and complete the fault's evidence.
-    10. Write the tables, stop the clients, delete the topic, and seal the ledger.
+    10. Write the tables, stop the clients, seal the ledger, and delete the topic.
 
     Warm-up (2) and everything after the load (6 to 10) is outside the measured time.
 
@@ -119,7 +122,17 @@ def run_trial(
         record = _trial_record(spec, clients, cluster, results, phases, evidence).model_copy(
             update={"cluster_assignment": cluster_assignment, "stages_s": stages.seconds}
         )
-        return seal(partial, sweep.trial(spec.trial_id), record, tables)
+        sealed = seal(partial, sweep.trial(spec.trial_id), record, tables)
+    _delete_topics(spec, cluster)
+    return sealed
+
+
+def _delete_topics(spec: TrialSpec, cluster: Cluster) -> None:
+    """Delete the trial's topics; the ledger is sealed, so that a failure costs no trial."""
+    try:
+        delete_topics(spec, cluster)
+    except HarnessError as error:
+        _LOG.warning("trial %s is sealed, but its topic stays: %s", spec.trial_id, error)
 
 
 @contextmanager

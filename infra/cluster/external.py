@@ -39,8 +39,6 @@ METADATA_TIMEOUT_S: Final = 0.5
 _ADMIN_TIMEOUT_S: Final = 5.0
 _ALL_BROKERS_DOWN: Final = "_ALL_BROKERS_DOWN"
 """librdkafka's error when no address can be reached; it follows the reason for each address."""
-_OWN_TOPIC_PREFIXES: Final = ("trial-", "ackbench-")
-"""Of the topics that ackbench creates. Other topics need not be healthy for a trial."""
 _LOG: Final = logging.getLogger(__name__)
 _LOG.addHandler(logging.NullHandler())
 
@@ -175,6 +173,7 @@ class ExternalCluster:
         spec: ClusterSpec,
         connection: Mapping[str, str],
         info: ExternalClusterInfo,
+        own_prefix: str,
     ) -> None:
         """Make a client for the cluster.
 
@@ -183,7 +182,9 @@ class ExternalCluster:
             spec: what is known of the cluster.
             connection: librdkafka's properties: addresses and authentication.
             info: what the cluster reported when it was first contacted.
+            own_prefix: how the topics of the sweep begin; others need not be healthy for a trial.
         """
+        self._own_prefix = own_prefix
         self._folder, self._spec, self._info = folder, spec, info
         self._servers = connection["bootstrap.servers"]
         self._client, _ = admin_client(connection)
@@ -308,7 +309,7 @@ class ExternalCluster:
         return ()
 
     def wait_until_healthy(self, timeout_s: float = 60.0) -> ClusterState:
-        """Return the state once all initial brokers and ackbench's own topics are healthy.
+        """Return the state once all initial brokers and the sweep's own topics are healthy.
 
         Raises:
             WaitTimeout: the cluster did not become healthy in time.
@@ -322,11 +323,7 @@ class ExternalCluster:
 
     def _healthy_state(self) -> ClusterState | None:
         state = self.describe()
-        own = [one for one in state.partitions if one.topic.startswith(_OWN_TOPIC_PREFIXES)]
-        is_healthy = state.brokers == self.node_ids() and all(
-            one.leader is not None and set(one.isr) == set(one.replicas) for one in own
-        )
-        return state if is_healthy else None
+        return state if is_healthy(state, self.node_ids(), self._own_prefix) else None
 
     def kill(self, node_id: int) -> NodeStatus:
         """Refuse.
@@ -373,6 +370,20 @@ class ExternalCluster:
 
     def destroy(self) -> None:
         """Do nothing: the cluster stays as it is."""
+
+
+def is_healthy(state: ClusterState, brokers: Sequence[int], own_prefix: str) -> bool:
+    """Return whether all brokers are there and a sweep's own topics have leaders and full ISRs.
+
+    Args:
+        state: what the cluster reports.
+        brokers: those that it must have.
+        own_prefix: how the names of the sweep's topics begin; others may be in any state.
+    """
+    own = [one for one in state.partitions if one.topic.startswith(own_prefix)]
+    return state.brokers == tuple(brokers) and all(
+        one.leader is not None and set(one.isr) == set(one.replicas) for one in own
+    )
 
 
 def _refuse(target: str) -> NoReturn:

@@ -29,6 +29,7 @@ _FOLDERS: Final = (
     "mlflow",
     "logs",
     "runs",
+    "external",
 )
 _REMEDY: Final = "set ACKBENCH_HOME to a writable folder"
 PRIVATE_FOLDER: Final = 0o700
@@ -70,6 +71,11 @@ class Home:
     def clusters(self) -> Path:
         """One folder per cluster: handle, supervisor socket and log, node data and node logs."""
         return self.root / "clusters"
+
+    @property
+    def external(self) -> Path:
+        """One file per sweep that may have topics in an external cluster."""
+        return self.root / "external"
 
     @property
     def cache(self) -> Path:

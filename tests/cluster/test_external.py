@@ -4,10 +4,12 @@ import datetime as dt
 import os
 import socket
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -15,9 +17,19 @@ from cryptography.x509.oid import NameOID
 
 from experiments.clients.librdkafka.client import Client
 from experiments.clients.librdkafka.library import PRODUCER
-from experiments.clients.librdkafka.topics import create_topic
+from experiments.clients.librdkafka.topics import (
+    BROKER_DEFAULT,
+    admin_client,
+    create_topic,
+    delete_topic,
+    ensure_topic,
+)
 from experiments.clients.settings.librdkafka import producer_settings
 from experiments.clients.settings.security import connection_settings, register_security
+from experiments.commands.clean import clean
+from experiments.orchestration import external_use
+from experiments.orchestration.external_use import ExternalUse
+from experiments.sweep.plan import ClusterNeed, external_prefix
 from infra.cluster.external import ExternalCluster, probe_cluster
 from infra.cluster.local import provision
 from infra.errors import InputError, SupervisorError
@@ -26,6 +38,7 @@ from infra.kafka.kraft import NodeAddress, node_properties, properties_text
 from infra.kafka.secrets import provide_references
 from infra.kafka.spec import ClusterSpec
 from infra.kafka.storage import copy_formatted, random_uuid
+from infra.machine.home import Home
 from infra.network.reservations import reserve_ports
 from infra.process.log_tail import failure_excerpt
 from infra.process.processes import spawn_dying_with_parent
@@ -34,7 +47,10 @@ from infra.process.waiting import wait_until
 SPEC = ClusterSpec(nodes=1)
 PASSWORD = "a pass phrase"  # noqa: S105 - of a key that lives as long as this test
 VARIABLE = "ACKBENCH_TEST_PASSWORD"
-TOPIC = "trial-of-mine"
+SWEEP_ID = "external-20260101T000000-abcd"
+PREFIX = external_prefix(SWEEP_ID)
+TOPIC = f"{PREFIX}000-abcdef"
+OTHERS = "trial-of-others"
 
 
 @dataclass(frozen=True)
@@ -163,7 +179,7 @@ def test_a_cluster_that_requires_certificates_is_contacted_and_observed(
     assert (info.brokers, info.settings["ssl.client.auth"]) == ((1,), "required")
     assert not any(PASSWORD in value for value in info.settings.values())
     create_topic(external.secure, TOPIC, partitions=1, replication_factor=1)
-    cluster = ExternalCluster(tmp_path, SPEC, connection, info)
+    cluster = ExternalCluster(tmp_path, SPEC, connection, info, PREFIX)
     assert cluster.wait_until_healthy().of(TOPIC)[0].leader == 1
     snapshot = cluster.metadata_poller(TOPIC).partitions()
     assert snapshot is not None
@@ -179,6 +195,93 @@ def test_a_cluster_that_requires_certificates_is_contacted_and_observed(
         assert client.effective_settings()["ssl.key.password"] == f"${VARIABLE}"
     with pytest.raises(SupervisorError, match="external cluster: ackbench does not control node 1"):
         cluster.kill(1)
+
+
+@pytest.fixture
+def used(
+    external: ExternalBroker, security: dict[str, str], tmp_path: Path
+) -> Iterator[tuple[Home, ExternalUse]]:
+    """A home whose sweep has used the broker and left a topic there, beside one of others."""
+    register_security(external.secure, security)
+    home = Home(tmp_path / "home")
+    need = ClusterNeed(
+        kafka_version="unknown", nodes=1, external=external.secure, security=security
+    )
+    external_use.note_use(home, SWEEP_ID, need)
+    for name in (f"{PREFIX}001-abcdef", OTHERS):
+        create_topic(external.secure, name, partitions=1, replication_factor=1)
+    (use,) = external_use.noted_uses(home)
+    yield home, use
+    external_use.end_use(home, use)
+    delete_topic(external.secure, OTHERS)
+
+
+def _topics(servers: str) -> set[str]:
+    return set(admin_client(servers).list_topics(timeout=10).topics)
+
+
+def test_cleaning_deletes_what_a_killed_sweep_left_and_nothing_else(
+    used: tuple[Home, ExternalUse], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Once; the second time nothing is left to do."""
+    home, use = used
+    assert clean(home, [], force=False) == 0
+    assert f"deleted from external cluster {use.servers}: {PREFIX}" in capsys.readouterr().out
+    assert {name for name in _topics(use.servers) if not name.startswith("__")} == {OTHERS}
+    assert list(external_use.noted_uses(home)) == []
+    assert clean(home, [], force=False) == 0
+    assert capsys.readouterr().out == "nothing to clean\n"
+
+
+def test_the_groups_of_a_sweep_are_deleted_with_its_topics(
+    used: tuple[Home, ExternalUse],
+) -> None:
+    """A group keeps its offsets for a week otherwise."""
+    home, use = used
+    topic, group = f"{PREFIX}001-abcdef", f"{PREFIX}001-abcdef-group-1"
+    settings = {**connection_settings(use.servers), "group.id": group}
+    consumer = Consumer(settings)
+    offsets = [TopicPartition(topic, 0, 0)]
+
+    def commit() -> bool:
+        # The group's coordinator is found once Kafka has created the topic of the offsets.
+        with suppress(KafkaException):
+            return bool(consumer.commit(offsets=offsets, asynchronous=False))
+        return False
+
+    wait_until(commit, awaiting="the coordinator of the group", timeout_s=60)
+    consumer.close()
+
+    assert group in external_use.end_use(home, use)
+
+
+def test_a_cluster_that_does_not_answer_keeps_the_note_of_its_use(
+    used: tuple[Home, ExternalUse], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What may be left is named, and cleaning again can delete it."""
+    home, use = used
+    unused = reserve_ports(1)
+    address = f"127.0.0.1:{unused.ports[0]}"
+    (note,) = home.external.iterdir()
+    note.write_text(use.model_copy(update={"servers": address}).model_dump_json())
+
+    assert clean(home, [], force=False) == 0
+
+    unused.release()
+    assert f"{SWEEP_ID} may be left in external cluster {address}" in capsys.readouterr().out
+    assert note.is_file()
+
+
+def test_a_warm_up_topic_has_the_replication_factor_of_the_cluster(
+    external: ExternalBroker, security: dict[str, str]
+) -> None:
+    """A managed cluster may refuse any other."""
+    register_security(external.secure, security)
+    name = f"{PREFIX}warm-up"
+    ensure_topic(external.secure, name, partitions=2, replication_factor=BROKER_DEFAULT)
+    ensure_topic(external.secure, name, partitions=2, replication_factor=BROKER_DEFAULT)
+    assert name in _topics(external.secure)
+    delete_topic(external.secure, name)
 
 
 def test_a_broker_reads_its_secrets_from_its_environment_and_no_file_holds_them(

@@ -22,6 +22,8 @@ from infra.errors import HarnessError
 from infra.process.waiting import wait_until
 
 TIMEOUT_S: Final = 30.0
+BROKER_DEFAULT: Final = -1
+"""A replication factor: the brokers' `default.replication.factor` (KIP-464)."""
 _REQUEST_TIMEOUT_S: Final = 5.0
 """For one request. A paused broker does not answer; the next request can go to another broker."""
 _FUTURE_MARGIN_S: Final = 2.0
@@ -281,11 +283,11 @@ def _wait_until_in_sync(
             flaws[:] = [str(error)]
         return not flaws
 
+    replicas = "all" if replication_factor == BROKER_DEFAULT else replication_factor
     wait_until(
         is_in_sync,
         awaiting=(
-            f"{partitions} partitions of {topic} with a leader and "
-            f"{replication_factor} replicas in sync"
+            f"{partitions} partitions of {topic} with a leader and {replicas} replicas in sync"
         ),
         timeout_s=timeout_s,
         seen=lambda: flaws,
@@ -301,5 +303,7 @@ def _flaws(metadata: TopicMetadata | None, partitions: int, replication_factor: 
     return [
         f"partition {partition.id}: leader {partition.leader}, ISR {partition.isrs}"
         for partition in metadata.partitions.values()
-        if partition.leader < 0 or len(partition.isrs) != replication_factor
+        if partition.leader < 0
+        or len(partition.isrs)
+        != (len(partition.replicas) if replication_factor == BROKER_DEFAULT else replication_factor)
     ]

@@ -1,0 +1,100 @@
+"""The use of an external cluster by a sweep: noted before the first topic is created there.
+
+The note stays until everything of the sweep is deleted from the cluster. So `ackbench clean` finds
+what a killed run left there, also if the sweep itself was deleted.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from pydantic import ValidationError
+
+from experiments.ledger.record import Frozen
+from experiments.messages.phrases import format_count, format_list
+from experiments.sweep.plan import ClusterNeed, external_prefix
+from infra.errors import AckbenchError, HarnessError
+from infra.machine.files import replace_file
+from infra.machine.home import Home
+
+_LOG: Final = logging.getLogger(__name__)
+
+
+class ExternalUse(Frozen):
+    """A sweep that may have topics and groups in an external cluster."""
+
+    sweep_id: str
+    servers: str
+    security: dict[str, str]
+    """librdkafka's properties; a secret is the name of an environment variable, as in `$NAME`."""
+
+
+def note_use(home: Home, sweep_id: str, need: ClusterNeed) -> None:
+    """Note that the sweep is about to create topics in the cluster."""
+    path = _note(home, sweep_id)
+    if not path.is_file():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        use = ExternalUse(sweep_id=sweep_id, servers=str(need.external), security=need.security)
+        replace_file(path, use.model_dump_json(indent=1))
+
+
+def noted_uses(home: Home) -> Iterator[ExternalUse]:
+    """Yield the sweeps of this home that may have topics in an external cluster."""
+    for path in sorted(home.external.glob("*.json")):
+        try:
+            yield ExternalUse.model_validate_json(path.read_bytes())
+        except ValidationError as error:
+            raise HarnessError(
+                f"{path} is damaged: delete the topics and groups of external clusters that begin "
+                f"with {external_prefix(path.stem)} by hand, and then this file"
+            ) from error
+
+
+def end_use(home: Home, use: ExternalUse) -> str:
+    """Delete the sweep's topics and groups from the cluster, and then the note.
+
+    Returns:
+        A line that says what was deleted; empty if there was nothing.
+
+    Raises:
+        HarnessError: Kafka refused, with its reason per name, or did not answer; the note stays.
+        InputError: an environment variable of the security properties is not set.
+    """
+    from experiments.clients.librdkafka.leftovers import delete_leftovers
+    from experiments.clients.settings.security import register_security
+
+    register_security(use.servers, use.security)
+    prefix = external_prefix(use.sweep_id)
+    left = delete_leftovers(use.servers, prefix)
+    if left.refused:
+        reasons = "; ".join(left.refused.values())
+        raise HarnessError(f"{format_count(len(left.refused), 'name')} {prefix}*: {reasons}")
+    _note(home, use.sweep_id).unlink(missing_ok=True)
+    if not left.deleted:
+        return ""
+    return f"deleted from external cluster {use.servers}: {format_list(left.deleted)}"
+
+
+def end_uses(home: Home, sweep_id: str) -> None:
+    """End the use of a sweep, if it has one; what cannot be deleted is a warning."""
+    for use in noted_uses(home):
+        if use.sweep_id == sweep_id:
+            try:
+                _LOG.info("%s", end_use(home, use))
+            except AckbenchError as error:
+                _LOG.warning("%s", describe_failure(use, error))
+
+
+def describe_failure(use: ExternalUse, error: AckbenchError) -> str:
+    """Return what may be left in the cluster, why, and the remedy."""
+    return (
+        f"topics and groups of {use.sweep_id} may be left in external cluster {use.servers}: "
+        f"{error}; `ackbench clean` tries again"
+    )
+
+
+def _note(home: Home, sweep_id: str) -> Path:
+    return home.external / f"{sweep_id}.json"

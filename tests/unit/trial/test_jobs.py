@@ -1,0 +1,64 @@
+"""The names of what a trial makes in a cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from support.builders.records import a_spec
+
+from experiments.sweep.plan import ClusterNeed, TrialSpec, external_prefix
+from experiments.trial.jobs import (
+    group_jobs,
+    output_topic_name,
+    producer_jobs,
+    topic_name,
+    transactional_ids,
+    warm_up_topic,
+)
+
+ONE, OTHER = "quick-20260101T000000-abcd", "quick-20260101T000000-ffff"
+
+
+def external_spec(sweep_id: str) -> TrialSpec:
+    """Return a trial in an external cluster, with transactions and a group that copies."""
+    return a_spec(
+        sweep_id=sweep_id,
+        cluster=ClusterNeed(kafka_version="unknown", external="kafka:9092"),
+        producer={"acks": "all", "enable.idempotence": "true", "transactional.id": "mine"},
+        workload=a_spec().workload.model_copy(
+            update={"transaction_records": 10, "kind": "copy", "copiers": 1}
+        ),
+    )
+
+
+def names_of(spec: TrialSpec) -> set[str]:
+    """Return the names of topics, groups and clients, and of transactions without their prefix."""
+    topic = topic_name(spec)
+    groups = group_jobs(spec, "kafka:9092", topic, 1, Path())
+    producers = producer_jobs(spec, "kafka:9092", topic, 1, Path())
+    return {
+        topic,
+        warm_up_topic(spec),
+        str(output_topic_name(spec)),
+        *(job.group for job in groups),
+        *(job.settings["client.id"] + "-" for job in producers),
+        *(name.removeprefix("mine-") for name in transactional_ids(spec, topic)),
+    }
+
+
+def test_every_name_in_an_external_cluster_begins_with_the_sweeps_prefix() -> None:
+    """So that the sweep finds what it made, and only that."""
+    names = names_of(external_spec(ONE))
+
+    assert len(names) >= 5
+    assert all(name.startswith(external_prefix(ONE)) for name in names)
+
+
+def test_two_sweeps_of_one_experiment_do_not_meet_in_an_external_cluster() -> None:
+    """They have the same trial ids."""
+    assert not names_of(external_spec(ONE)) & names_of(external_spec(OTHER))
+
+
+def test_names_in_an_own_cluster_are_the_same_in_a_repeated_sweep() -> None:
+    """Kafka chooses the coordinators of groups and transactions by their names."""
+    assert topic_name(a_spec(sweep_id=ONE)) == topic_name(a_spec(sweep_id=OTHER))
