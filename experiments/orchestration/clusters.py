@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Final
 
 from experiments.ledger.record import ClusterAssignment
-from experiments.orchestration.external_use import end_uses, note_use
+from experiments.orchestration.external_use import end_uses, finish_heals, note_use
 from experiments.sweep.plan import ClusterNeed, TrialSpec, external_prefix
 from infra.cluster import local
 from infra.cluster.handle import HANDLE_FILE, read_handle
 from infra.cluster.interface import Cluster
-from infra.errors import HarnessError
+from infra.errors import HarnessError, InputError
 from infra.machine.home import Home
 
 HEALTHY_TIMEOUT_S: Final = 30.0
@@ -43,6 +43,7 @@ def provision(home: Home, sweep_id: str, need: ClusterNeed, holder_grace_s: floa
     Raises:
         InputError, HarnessError: as `infra.cluster.local.provision`.
     """
+    finish_heals(home, sweep_id)
     destroy_all(home, sweep_id)
     if need.external:
         return _external_cluster(home, sweep_id, need)
@@ -113,9 +114,14 @@ def _external_cluster(home: Home, sweep_id: str, need: ClusterNeed) -> Cluster:
     register_security(servers, need.security)
     connection = connection_settings(servers)
     reported = probe_cluster(connection)
+    if need.external_id not in {None, reported.cluster_id}:
+        raise InputError(
+            f"{servers} answers as cluster {reported.cluster_id}, but the sweep was planned for "
+            f"{need.external_id}"
+        )
     note_use(home, sweep_id, need)
     return ExternalCluster(
-        home.clusters / f"{sweep_id}.external",
+        home.external / sweep_id,
         need.spec(),
         connection,
         reported,

@@ -7,12 +7,14 @@ what a killed run left there, also if the sweep itself was deleted.
 from __future__ import annotations
 
 import logging
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 from pydantic import ValidationError
 
+from experiments.faults.operations.commands import noted_heals, run_noted_heal
 from experiments.ledger.record import Frozen
 from experiments.messages.phrases import format_count, format_list
 from experiments.sweep.plan import ClusterNeed, external_prefix
@@ -20,6 +22,7 @@ from infra.errors import AckbenchError, HarnessError
 from infra.machine.files import replace_file
 from infra.machine.home import Home
 
+_NOTE: Final = "use.json"
 _LOG: Final = logging.getLogger(__name__)
 
 
@@ -43,39 +46,40 @@ def note_use(home: Home, sweep_id: str, need: ClusterNeed) -> None:
 
 def noted_uses(home: Home) -> Iterator[ExternalUse]:
     """Yield the sweeps of this home that may have topics in an external cluster."""
-    for path in sorted(home.external.glob("*.json")):
+    for path in sorted(home.external.glob(f"*/{_NOTE}")):
         try:
             yield ExternalUse.model_validate_json(path.read_bytes())
         except ValidationError as error:
             raise HarnessError(
                 f"{path} is damaged: delete the topics and groups of external clusters that begin "
-                f"with {external_prefix(path.stem)} by hand, and then this file"
+                f"with {external_prefix(path.parent.name)} by hand, and then its folder"
             ) from error
 
 
 def end_use(home: Home, use: ExternalUse) -> str:
-    """Delete the sweep's topics and groups from the cluster, and then the note.
+    """Heal the cluster if that is still due, delete the sweep's topics and groups, then the note.
 
     Returns:
-        A line that says what was deleted; empty if there was nothing.
+        A line that says what was done; empty if there was nothing to do.
 
     Raises:
-        HarnessError: Kafka refused, with its reason per name, or did not answer; the note stays.
+        HarnessError: a heal failed, or Kafka refused, with its reason per name, or did not answer;
+            the note stays.
         InputError: an environment variable of the security properties is not set.
     """
     from experiments.clients.librdkafka.leftovers import delete_leftovers
     from experiments.clients.settings.security import register_security
 
+    healed = [run_noted_heal(note) for note in noted_heals(_folder(home, use.sweep_id))]
     register_security(use.servers, use.security)
     prefix = external_prefix(use.sweep_id)
     left = delete_leftovers(use.servers, prefix)
     if left.refused:
         reasons = "; ".join(left.refused.values())
         raise HarnessError(f"{format_count(len(left.refused), 'name')} {prefix}*: {reasons}")
-    _note(home, use.sweep_id).unlink(missing_ok=True)
-    if not left.deleted:
-        return ""
-    return f"deleted from external cluster {use.servers}: {format_list(left.deleted)}"
+    shutil.rmtree(_folder(home, use.sweep_id))
+    deleted = f"deleted from external cluster {use.servers}: {format_list(left.deleted)}"
+    return "; ".join([*healed, *([deleted] if left.deleted else [])])
 
 
 def end_uses(home: Home, sweep_id: str) -> None:
@@ -96,5 +100,19 @@ def describe_failure(use: ExternalUse, error: AckbenchError) -> str:
     )
 
 
+def finish_heals(home: Home, sweep_id: str) -> None:
+    """Run the heals that an earlier, killed attempt of the sweep left to be run.
+
+    Raises:
+        HarnessError: a heal failed; the message has the remedy. Nothing may be struck before.
+    """
+    for note in noted_heals(_folder(home, sweep_id)):
+        _LOG.warning("%s", run_noted_heal(note))
+
+
+def _folder(home: Home, sweep_id: str) -> Path:
+    return home.external / sweep_id
+
+
 def _note(home: Home, sweep_id: str) -> Path:
-    return home.external / f"{sweep_id}.json"
+    return _folder(home, sweep_id) / _NOTE

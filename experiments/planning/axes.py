@@ -12,12 +12,14 @@ from experiments.clients.settings.librdkafka import CANONICAL_NAMES
 from experiments.errors import ExperimentError
 from experiments.faults import FAULTS
 from experiments.faults.composition.notation import parse_fault
+from experiments.faults.operations.commands import SWEPT_PARAMETERS
 from experiments.messages.phrases import did_you_mean, format_value
 from experiments.planning.client_rules import ClientRules
 from experiments.planning.clients import CLIENT_AXES, rules_of_all_clients
 from experiments.planning.cluster import CLUSTER_AXES
 from experiments.planning.experiment import Experiment, WorkloadSection
 from experiments.planning.properties import KafkaProperties, known_versions, merge_versions
+from experiments.sweep.plan import FaultRequest
 
 
 class Scope(StrEnum):
@@ -115,6 +117,17 @@ class KnownNames:
     faults: Mapping[str, AbstractSet[str]]
     """The parameters of each fault."""
 
+    commands: tuple[str, ...] = ()
+    """The experiment's own faults, which are commands; `faults` has them too."""
+
+    def parse_fault(self, text: str) -> FaultRequest:
+        """Return the faults that a text requests.
+
+        Raises:
+            ExperimentError: as `experiments.faults.composition.notation.parse_fault`.
+        """
+        return parse_fault(text, self.commands)
+
     def parameters_of(self, fault: str) -> AbstractSet[str]:
         """Return the parameters of a fault, or of all parts of a composed fault.
 
@@ -126,7 +139,7 @@ class KnownNames:
         return frozenset().union(
             *(
                 self.faults.get(leaf.kind, frozenset()) - leaf.parameters.keys()
-                for leaf in parse_fault(fault).leaves()
+                for leaf in self.parse_fault(fault).leaves()
             )
         )
 
@@ -169,7 +182,9 @@ def known_names(experiment: Experiment, librdkafka: ClientRules) -> KnownNames:
             kind: frozenset(fault.parameters.model_fields)
             for kind, fault in FAULTS.items()
             if kind != "none"
-        },
+        }
+        | dict.fromkeys(experiment.commands(), frozenset(SWEPT_PARAMETERS)),
+        commands=experiment.commands(),
     )
 
 

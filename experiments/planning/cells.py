@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from experiments.errors import ExperimentError
-from experiments.faults.composition.notation import format_fault, parse_fault
+from experiments.faults.composition.notation import format_fault
 from experiments.ledger.record import Cell, Scalar
 from experiments.planning.axes import (
     FAULT_PLACE,
@@ -23,6 +23,7 @@ from experiments.planning.axes import (
 from experiments.planning.clients import client_values, default_idempotence
 from experiments.planning.cluster import MAX_NODES, check_whole_number, cluster_values
 from experiments.planning.experiment import Experiment
+from experiments.planning.faults import scalar_parameter
 from experiments.planning.settings import property_text
 from experiments.sweep.cell_names import CORE_AXES
 
@@ -105,12 +106,12 @@ _ACKS_SPELLINGS: Final[Mapping[str, Scalar]] = {"-1": "all", '"-1"': "all", '"0"
 """Other spellings of acks, as JSON, so that `true` is not taken for 1."""
 
 
-def canonical_value(place: SettingPlace, value: Scalar) -> Scalar:
+def canonical_value(place: SettingPlace, value: Scalar, known: KnownNames) -> Scalar:
     """Return the canonical spelling of a value: `acks: -1` is `all`, and `2.0` is `2`."""
     if place == ACKS:
         return _ACKS_SPELLINGS.get(json.dumps(value), value)
     if place == FAULT_PLACE:
-        return format_fault(parse_fault(str(value)))
+        return format_fault(known.parse_fault(str(value)))
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
@@ -123,7 +124,7 @@ def _cross_product(
     axis_values = {axis: cross.get(axis) for axis in places}
     for values in itertools.product(*(values or (None,) for values in axis_values.values())):
         swept = {
-            axis: None if value is None else canonical_value(places[axis], value)
+            axis: None if value is None else canonical_value(places[axis], value, known)
             for axis, value in zip(axis_values, values, strict=True)
         }
         cell = {
@@ -164,11 +165,11 @@ def _fill_in(
     if value is not None:
         return value
     if place.scope is Scope.WORKLOAD:
-        return canonical_value(place, getattr(experiment.workload, place.name))
+        return canonical_value(place, getattr(experiment.workload, place.name), known)
     if place.scope is Scope.STRUCTURE:
         return _structure_value(experiment, swept, place.name)
     section: Mapping[str, Scalar] = getattr(experiment, place.scope)
-    return canonical_value(place, section.get(place.name, CORE_DEFAULTS.get(place.name)))
+    return canonical_value(place, section.get(place.name, CORE_DEFAULTS.get(place.name)), known)
 
 
 def _structure_value(experiment: Experiment, swept: Cell, name: str) -> Scalar:
@@ -193,4 +194,4 @@ def _fault_parameter(
         return None
     if value is not None:
         return value
-    return experiment.faults.get(parse_fault(fault).kind, {}).get(place.name)
+    return scalar_parameter(experiment, known.parse_fault(fault).kind, place.name)

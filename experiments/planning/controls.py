@@ -19,7 +19,7 @@ from experiments.messages.phrases import one_line
 from experiments.planning.axes import FAULT_PLACE, KnownNames, Scope, SettingPlace
 from experiments.planning.cells import ACKS, IDEMPOTENCE
 from experiments.planning.experiment import Experiment
-from experiments.planning.faults import fault_request
+from experiments.planning.faults import fault_request, scalar_parameter
 from experiments.planning.settings import CellSettings, property_text, resolve_settings
 from experiments.planning.workload import remove_transactions
 from experiments.sweep.plan import FaultRequest, Workload
@@ -211,7 +211,7 @@ class _ControlBuilder:
             return value
         if place.name not in self.known.parameters_of(fault):
             return None
-        return self.experiment.faults.get(fault, {}).get(place.name)
+        return scalar_parameter(self.experiment, fault, place.name)
 
     def _resolve(
         self, requirements: _ControlRequirements, cell: Cell, fault_kind: str

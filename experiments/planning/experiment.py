@@ -13,11 +13,13 @@ from pydantic import BaseModel, ConfigDict, Field, Strict, ValidationError
 
 from experiments.clients.record.layout import HEADER_BYTES
 from experiments.errors import ExperimentError
+from experiments.faults.operations.commands import COMMAND
 from experiments.messages.validation import describe_validation_error
 from experiments.planning.field_types import (
     AxesUnion,
     Boolean,
     Cron,
+    FaultSection,
     Line,
     Number,
     Properties,
@@ -109,8 +111,14 @@ class Experiment(_Section):
     topic: Properties = Field(default_factory=dict)
     broker: Properties = Field(default_factory=dict)
     workload: WorkloadSection = Field(default_factory=WorkloadSection)
-    faults: dict[str, Properties] = Field(default_factory=dict)
-    """Parameters of faults, by fault; omitted parameters have the fault's own defaults."""
+    faults: dict[str, FaultSection] = Field(default_factory=dict)
+    """Parameters of faults, by fault; omitted parameters have the fault's own defaults.
+
+    A section with `kind: command` is a fault of the experiment's own: commands on an external
+    cluster.
+    """
+    allow_faults: Text | None = None
+    """Id of the external cluster that commands may strike."""
     allow_code: Boolean = False
     """Whether properties may name libraries, commands and classes of others than Kafka.
 
@@ -130,6 +138,12 @@ class Experiment(_Section):
         if len(swept) < len(self.axes):
             versions.append(self.kafka_version)
         return tuple(dict.fromkeys(versions))
+
+    def commands(self) -> tuple[str, ...]:
+        """Return the names of the experiment's own faults, which are commands."""
+        return tuple(
+            name for name, section in self.faults.items() if section.get("kind") == COMMAND
+        )
 
     def cluster_value(self, key: str) -> str | int | None:
         """Return the value of a key that describes the cluster; `None` if the file omits it.

@@ -5,19 +5,21 @@ Settings and faults that need control over the nodes are refused.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Collection, Mapping
 from typing import Final
 
 from experiments.clients.settings.librdkafka import CANONICAL_NAMES, canonical_names
 from experiments.errors import ExperimentError
 from experiments.faults import FAULTS
+from experiments.faults.operations.commands import COMMAND, CommandParameters
 from experiments.messages.phrases import did_you_mean, format_value
 from experiments.planning.axes import Scope, SettingPlace
 from experiments.planning.cluster import CLUSTER_AXES, refuse_unknown_properties
 from experiments.planning.experiment import Experiment
 from experiments.planning.properties import kafka_properties
 from experiments.planning.protected_properties import refuse_protected
-from experiments.sweep.plan import ClusterNeed, FaultRequest
+from experiments.sweep.plan import ClusterNeed, FaultRequest, Plan
 from infra.kafka.secrets import SECURITY_PREFIXES
 
 UNKNOWN_VERSION: Final = "unknown"
@@ -134,6 +136,45 @@ def external_cluster(experiment: Experiment, topic: Mapping[str, str]) -> Cluste
     )
 
 
+def check_commands(experiment: Experiment, planned: Plan, cluster_id: str) -> None:
+    """Check that faults by command may strike this cluster, and that their programs exist.
+
+    Args:
+        experiment: has the permission, by the cluster's id.
+        planned: has the faults of all cells.
+        cluster_id: the id that the cluster reports.
+
+    Raises:
+        ExperimentError: the file does not permit it, or a program is not on this machine.
+    """
+    leaves = [leaf for trial in planned.trials for leaf in trial.fault.leaves()]
+    struck = {str(leaf.parameters["name"]): leaf for leaf in leaves if leaf.kind == COMMAND}
+    for name, leaf in struck.items():
+        if experiment.allow_faults != cluster_id:
+            raise ExperimentError(
+                f"fault {name} strikes the cluster {cluster_id}, and allow_faults is "
+                f"{format_value(experiment.allow_faults)}; allowed: the cluster's id, if you mean "
+                f"it: `allow_faults: {cluster_id}`"
+            )
+        for part, words in CommandParameters.model_validate(leaf.parameters).commands().items():
+            if shutil.which(words[0]) is None:
+                raise ExperimentError(f"faults.{name}.{part}: no such program: {words[0]}")
+
+
+def refuse_command_on_local_cluster(fault: FaultRequest) -> None:
+    """Refuse a fault by command on a cluster of ackbench's own.
+
+    Raises:
+        ExperimentError: it is one; the message names what is meant for such a cluster.
+    """
+    for leaf in fault.leaves():
+        if leaf.kind == COMMAND:
+            raise ExperimentError(
+                f"fault {leaf.parameters['name']} is a command; allowed: with `cluster: external`, "
+                "for a cluster of its own ackbench has faults (`ackbench faults`)"
+            )
+
+
 def refuse_fault_on_external_cluster(fault: FaultRequest) -> None:
     """Check that a fault does not need control over the nodes.
 
@@ -143,9 +184,12 @@ def refuse_fault_on_external_cluster(fault: FaultRequest) -> None:
     for kind in {leaf.kind for leaf in fault.leaves()}:
         if not FAULTS[kind].supports_external_cluster:
             possible = sorted(
-                name for name, known in FAULTS.items() if known.supports_external_cluster
+                name
+                for name, known in FAULTS.items()
+                if known.supports_external_cluster and name != COMMAND
             )
             raise ExperimentError(
                 f"fault {format_value(kind)} needs control over the nodes, which an external "
-                f"cluster does not give; allowed: {', '.join(possible)}"
+                f"cluster does not give; allowed: {', '.join(possible)}, or commands of your own "
+                f"(a section of `faults` with kind: {COMMAND})"
             )

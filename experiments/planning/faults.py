@@ -16,6 +16,7 @@ from experiments.faults.composition.composite import (
 )
 from experiments.faults.composition.notation import parse_fault
 from experiments.faults.core.effects import Topology
+from experiments.faults.operations.commands import COMMAND
 from experiments.ledger.record import Scalar
 from experiments.messages.phrases import did_you_mean
 from experiments.messages.validation import describe_validation_error
@@ -41,30 +42,51 @@ def fault_request(experiment: Experiment, text: str, axes: Mapping[str, Scalar])
     def with_parameters(leaf: FaultRequest) -> FaultRequest:
         if leaf.kind == "none":
             return leaf
+        kind = COMMAND if leaf.kind in experiment.commands() else leaf.kind
         swept = {
             name: value
             for name, value in axes.items()
-            if name in FAULTS[leaf.kind].parameters.model_fields
+            if name in FAULTS[kind].parameters.model_fields
         }
         given = {**experiment.faults.get(leaf.kind, {}), **swept, **leaf.parameters}
-        return leaf.model_copy(update={"parameters": fault_parameters(leaf.kind, given)})
+        return FaultRequest(kind=kind, parameters=fault_parameters(leaf.kind, given))
 
-    return parse_fault(text).with_leaves(with_parameters)
+    return parse_fault(text, experiment.commands()).with_leaves(with_parameters)
 
 
-def fault_parameters(kind: str, given: Mapping[str, Scalar]) -> dict[str, Scalar]:
+def fault_parameters(name: str, given: Mapping[str, Scalar | tuple[str, ...]]) -> dict[str, Scalar]:
     """Return all parameters of a fault, with its defaults where none are given.
+
+    Args:
+        name: the fault, or that of a section with `kind: command`.
+        given: the section's values, with those of axes and brackets.
 
     Raises:
         ExperimentError: the fault or a parameter is unknown, or a value is not allowed.
     """
-    if kind not in FAULTS:
-        raise ExperimentError(f"unknown fault {kind}{did_you_mean(kind, FAULTS)}")
+    if given.get("kind") == COMMAND:
+        kind, given = COMMAND, {**given, "name": name}
+        del given["kind"]
+        if name in FAULTS:
+            raise ExperimentError(f"faults.{name} is a fault of the catalogue: choose another name")
+    elif name in FAULTS:
+        kind = name
+    else:
+        raise ExperimentError(
+            f"unknown fault {name}{did_you_mean(name, FAULTS)}; a fault of your own has kind: "
+            f"{COMMAND}"
+        )
     model = FAULTS[kind].parameters
     try:
         return dict(model.model_validate(dict(given)).model_dump())
     except ValidationError as error:
-        raise ExperimentError(describe_validation_error(error, model, f"faults.{kind}.")) from error
+        raise ExperimentError(describe_validation_error(error, model, f"faults.{name}.")) from error
+
+
+def scalar_parameter(experiment: Experiment, fault: str, parameter: str) -> Scalar:
+    """Return a parameter of the section `faults`; `None`: it is not there."""
+    value = experiment.faults.get(fault, {}).get(parameter)
+    return None if isinstance(value, tuple) else value
 
 
 def refuse_invalid_fault(

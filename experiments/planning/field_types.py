@@ -93,6 +93,8 @@ def _is_cron_item(item: str, low: int, high: int, names: dict[str, int]) -> bool
 
 ScalarValue = Annotated[str | int | float | bool, PlainValidator(_check_scalar)]
 Properties = dict[str, ScalarValue]
+FaultSection = dict[str, ScalarValue | tuple[Annotated[str, Strict()], ...]]
+"""Parameters of a fault; the commands of a fault are lists of their words."""
 CrossProduct = dict[str, Annotated[tuple[ScalarValue, ...], BeforeValidator(_check_axis_values)]]
 """The values of each axis, by the name of the axis."""
 AxesUnion = Annotated[tuple[CrossProduct, ...], BeforeValidator(_as_union)]

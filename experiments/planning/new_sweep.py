@@ -16,6 +16,7 @@ from experiments.messages.phrases import format_count, one_line
 from experiments.planning.capacity import resource_needs
 from experiments.planning.catalog import load_experiment
 from experiments.planning.experiment import Experiment
+from experiments.planning.external_cluster import check_commands
 from experiments.planning.overrides import Overrides, apply_overrides
 from experiments.planning.planner import plan
 from experiments.planning.properties.extraction import ensure_version_known
@@ -77,6 +78,11 @@ def plan_new_sweep(
         raise ExperimentError(
             f"{name_or_file}: allow_code is true in an experiment from a form; "
             "allowed: with `ackbench run` on this machine"
+        )
+    if experiment.commands() and overrides.from_form:
+        raise ExperimentError(
+            f"{name_or_file}: faults.{experiment.commands()[0]} runs commands in an experiment "
+            "from a form; allowed: with `ackbench run` on this machine"
         )
     with _errors_with_source(name_or_file):
         swept_versions = map(str, overrides.axes.get("kafka.version", ()))
@@ -195,11 +201,14 @@ def _plan_on_external_cluster(experiment: Experiment, planned: Plan, source: str
         need = planned.trials[0].cluster
         register_security(str(need.external), need.security)
         reported = probe_cluster(connection_settings(str(need.external)))
+        check_commands(experiment, planned, reported.cluster_id)
     experiment = experiment.model_copy(update={"nodes": len(reported.brokers)})
     planned = plan_experiment(experiment, planned.sweep_id, source)
     trials = []
     for trial in planned.trials:
-        cluster = trial.cluster.model_copy(update={"broker": dict(reported.settings)})
+        cluster = trial.cluster.model_copy(
+            update={"broker": dict(reported.settings), "external_id": reported.cluster_id}
+        )
         trials.append(trial.model_copy(update={"cluster": cluster}))
     return planned.model_copy(update={"trials": tuple(trials)})
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pydantic import ValidationError
 
 from experiments.errors import ExperimentError
-from experiments.faults.composition.notation import parse_fault
 from experiments.ledger.record import Scalar
 from experiments.messages.phrases import shorten
 from experiments.messages.validation import describe_validation_error
@@ -132,7 +131,7 @@ def _check_values(
             allow_code = experiment.allow_code
             check_property_value(place, value, known, rules, allow_code=allow_code)
         elif place == FAULT_PLACE:
-            parse_fault(property_text(value))
+            known.parse_fault(property_text(value))
 
 
 def _changed_section(

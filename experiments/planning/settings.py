@@ -22,6 +22,7 @@ from experiments.planning.cluster import check_whole_number, cluster_values, res
 from experiments.planning.experiment import Experiment, WorkloadSection
 from experiments.planning.external_cluster import (
     external_cluster,
+    refuse_command_on_local_cluster,
     refuse_fault_on_external_cluster,
     security_properties,
 )
@@ -179,6 +180,8 @@ class _CellInput:
         effective = client.producer_settings(producer)
         if self.experiment.cluster == "external":
             refuse_fault_on_external_cluster(fault)
+        else:
+            refuse_command_on_local_cluster(fault)
         request_timeout_ms = client.request_timeout_ms(effective)
         refuse_invalid_fault(fault, topology, duration_s, request_timeout_ms, effective["acks"])
         return fault

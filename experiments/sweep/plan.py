@@ -125,6 +125,8 @@ class ClusterNeed(Frozen):
 
     `broker` then holds the settings that the cluster reports, and its version is unknown.
     """
+    external_id: str | None = None
+    """The id that the external cluster reported when the sweep was planned."""
     security: dict[str, str] = Field(default_factory=dict)
     """The clients' security properties for an external cluster.
 
@@ -133,7 +135,7 @@ class ClusterNeed(Frozen):
 
     def spec(self) -> ClusterSpec:
         """Return the specification from which `infra` starts the cluster."""
-        return ClusterSpec(**self.model_dump(exclude={"external", "security"}))
+        return ClusterSpec(**self.model_dump(exclude={"external", "external_id", "security"}))
 
     def settings(self) -> dict[str, str]:
         """Return the brokers' effective settings, as far as they are known before the start."""

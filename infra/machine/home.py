@@ -74,7 +74,7 @@ class Home:
 
     @property
     def external(self) -> Path:
-        """One file per sweep that may have topics in an external cluster."""
+        """One folder per sweep that may have topics in an external cluster, or a heal to run."""
         return self.root / "external"
 
     @property

@@ -262,7 +262,7 @@ def test_a_cluster_that_does_not_answer_keeps_the_note_of_its_use(
     home, use = used
     unused = reserve_ports(1)
     address = f"127.0.0.1:{unused.ports[0]}"
-    (note,) = home.external.iterdir()
+    (note,) = home.external.glob("*/use.json")
     note.write_text(use.model_copy(update={"servers": address}).model_dump_json())
 
     assert clean(home, [], force=False) == 0

@@ -10,12 +10,13 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Final, NoReturn
 
 from experiments.errors import ExperimentError
 from experiments.faults import FAULTS
+from experiments.faults.operations.commands import COMMAND
 from experiments.ledger.record import Scalar
 from experiments.messages.phrases import did_you_mean
 from experiments.sweep.plan import Composition, FaultRequest
@@ -27,8 +28,12 @@ MAX_PARTS: Final = 16
 _TOKEN: Final = re.compile(r"\s*(?:(>>|[&(),=])|([^\s&(),=>]+)|(\S))")
 
 
-def parse_fault(text: str) -> FaultRequest:
+def parse_fault(text: str, commands: Collection[str] = ()) -> FaultRequest:
     """Return the faults that a text requests, each with the parameters in its own parentheses.
+
+    Args:
+        text: in the notation of this module.
+        commands: names of the experiment's own faults, which are commands.
 
     Raises:
         ExperimentError: the syntax is wrong, or a name is unknown; with the position.
@@ -43,7 +48,7 @@ def parse_fault(text: str) -> FaultRequest:
         raise ExperimentError(
             f"a fault without a name{did_you_mean('', FAULTS)}; write `none` for no fault"
         )
-    request = _Parser(text).parse()
+    request = _Parser(text, commands).parse()
     if len(request.leaves()) > MAX_PARTS:
         raise ExperimentError(
             f"{len(request.leaves())} faults joined; allowed: {MAX_PARTS} at most"
@@ -80,8 +85,9 @@ class _Token:
 class _Parser:
     """A recursive descent parser with a lookahead of one token."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, commands: Collection[str]) -> None:
         self._text = text
+        self._known = {*FAULTS, *commands}
         self._tokens = [
             _Token(match[0].strip(), match.start(match.lastindex or 0) + 1, match[2] is not None)
             for match in _TOKEN.finditer(text.rstrip())
@@ -125,9 +131,9 @@ class _Parser:
 
     def _single(self) -> FaultRequest:
         name = self._word("the name of a fault")
-        if name.text not in FAULTS:
+        if name.text not in self._known:
             raise ExperimentError(
-                f"unknown fault {name.text}{self._at(name)}{did_you_mean(name.text, FAULTS)}"
+                f"unknown fault {name.text}{self._at(name)}{did_you_mean(name.text, self._known)}"
             )
         if name.text == "none" and len(name.text) < len(self._text.strip()):
             raise ExperimentError(
@@ -138,7 +144,7 @@ class _Parser:
         return FaultRequest(kind=name.text, parameters=parameters)
 
     def _parameters(self, kind: str) -> dict[str, Scalar]:
-        known = FAULTS[kind].parameters.model_fields
+        known = FAULTS[kind if kind in FAULTS else COMMAND].parameters.model_fields
         parameters: dict[str, Scalar] = {}
         while True:
             name = self._word(f"a parameter of {kind}")

@@ -7,6 +7,7 @@ import pytest
 
 from experiments.errors import ExperimentError
 from experiments.planning.experiment import parse_experiment
+from experiments.planning.external_cluster import check_commands
 from experiments.planning.planner import plan
 from experiments.sweep.plan import Plan
 from experiments.verdicts.contract.circumstances import circumstances_of
@@ -126,3 +127,101 @@ def test_settings_that_do_not_fit_an_external_cluster_are_refused_in_one_line(
         planned(**changes)
     assert "\n" not in str(refused.value)
     assert "hunter2" not in str(refused.value)
+
+
+KILL = {
+    "kind": "command",
+    "strike": ["true", "$LEADER"],
+    "heal": ["true"],
+    "like": "leader-crash",
+    "at_s": 1.0,
+}
+
+
+def planned_with_commands(**section: Any) -> Plan:
+    """Return the plan of an experiment whose fault is a command."""
+    return planned(
+        axes={"acks": ["all"], "fault": ["none", "kill-leader"]},
+        faults={"kill-leader": {**KILL, **section}},
+    )
+
+
+def test_a_fault_by_command_has_the_name_that_the_experiment_gives_it() -> None:
+    """In the cell, in its label, and in the plan's parameters."""
+    (trial,) = (one for one in planned_with_commands().trials if one.fault.kind != "none")
+
+    assert trial.cell["fault"] == "kill-leader"
+    assert "kill-leader" in trial.label
+    assert (trial.fault.kind, trial.fault.parameters["name"]) == ("command", "kill-leader")
+    assert trial.fault.parameters["strike"] == '["true", "$LEADER"]'
+
+
+def test_a_parameter_of_a_command_can_be_swept() -> None:
+    """Not its words."""
+    made = planned(
+        axes={"fault": ["kill-leader"], "fault.lasts_s": [1, 2]}, faults={"kill-leader": KILL}
+    )
+
+    assert sorted(float(str(one.fault.parameters["lasts_s"])) for one in made.trials) == [1.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("section", "message"),
+    [
+        ({"heal": ["$HOME"]}, "heal has $HOME; allowed: $LEADER"),
+        ({"heal": "systemctl start kafka"}, "faults.kill-leader.heal is 'systemctl"),
+        ({"hael": ["true"]}, "unknown key faults.kill-leader.hael; did you mean"),
+        ({"like": "leader-craash"}, "like is leader-craash; allowed: "),
+    ],
+)
+def test_a_wrong_command_is_refused_with_its_key(section: dict[str, Any], message: str) -> None:
+    """Before the cluster is contacted."""
+    with pytest.raises(ExperimentError, match=re.escape(message)):
+        planned_with_commands(**section)
+
+
+def test_a_command_needs_an_external_cluster() -> None:
+    """Clusters of ackbench's own have faults that it controls."""
+    with pytest.raises(ExperimentError, match="allowed: with `cluster: external`"):
+        planned(
+            cluster="local",
+            bootstrap__servers=None,
+            axes={"fault": ["kill-leader"]},
+            faults={"kill-leader": KILL},
+        )
+
+
+def test_a_command_cannot_have_the_name_of_a_fault_of_the_catalogue() -> None:
+    """A reader would take one for the other."""
+    with pytest.raises(ExperimentError, match="is a fault of the catalogue: choose another name"):
+        planned(axes={"fault": ["leader-crash"]}, faults={"leader-crash": KILL})
+
+
+@pytest.mark.parametrize(
+    ("allowed", "section", "message"),
+    [
+        (None, {}, "allow_faults is nothing; allowed: the cluster's id"),
+        ("another", {}, "`allow_faults: this-cluster`"),
+        ("this-cluster", {"proof": ["no-such-program"]}, "no such program: no-such-program"),
+    ],
+)
+def test_a_cluster_is_struck_only_if_the_file_names_it_and_the_programs_exist(
+    allowed: str | None, section: dict[str, Any], message: str
+) -> None:
+    """An address may answer as another cluster than the one that was meant."""
+    made = planned_with_commands(**section)
+    experiment = parse_experiment(
+        {
+            "name": "mine",
+            "title": "Mine",
+            "question": "What?",
+            "axes": {"acks": ["all"]},
+            "allow_faults": allowed,
+        },
+        "mine",
+    )
+
+    with pytest.raises(ExperimentError, match=re.escape(message)):
+        check_commands(experiment, made, "this-cluster")
+    ready = experiment.model_copy(update={"allow_faults": "this-cluster"})
+    check_commands(ready, planned_with_commands(), "this-cluster")

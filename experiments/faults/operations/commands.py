@@ -1,0 +1,360 @@
+"""A fault by command: programs of the user's own strike an external cluster, and heal it.
+
+The commands are lists of words, and no shell reads them: `[ssh, $NODE_HOST, sudo, systemctl, kill,
+-s, KILL, kafka]`. What they do to Kafka is witnessed by ackbench itself, in the cluster's metadata
+and the clients' logs; a strike without an effect makes the trial void. The heal is noted on disk
+before the strike, so that it can be run after ackbench was killed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from string import Template
+from typing import Annotated, Any, Final
+
+from pydantic import BeforeValidator, Field, PlainSerializer, ValidationError
+
+from experiments.faults.core import FaultContext, FaultKind, FaultParameters
+from experiments.faults.core.effects import FaultEffects, Topology
+from experiments.faults.core.kind import TrialObservations, extend_evidence
+from experiments.ledger.record import FaultEvidence, Frozen
+from experiments.messages.phrases import format_list, one_line, shorten
+from infra.errors import HarnessError
+from infra.kafka.spec import ClusterState
+from infra.machine.files import replace_file
+
+FAMILY: Final = "commands"
+COMMAND: Final = "command"
+"""The kind of a fault by command, in the section `faults` of an experiment."""
+SWEPT_PARAMETERS: Final = ("at_s", "lasts_s", "patience_s")
+"""Its parameters that an axis may sweep."""
+VARIABLES: Final = ("LEADER", "FOLLOWERS", "NODE_HOST", "PARTITION")
+"""What a word may name: the leader's node id, its followers' ids with commas between them, the
+leader's host, and the number of the partition."""
+HEALS: Final = "heals"
+"""The folder of noted heals, in the folder of ackbench for the cluster."""
+LIKE: Final = {
+    **{f"{target}-crash": "crash" for target in ("leader", "follower", "controller")},
+    **{f"{target}-stop": "stop" for target in ("leader", "follower", "controller")},
+    **{f"{target}-pause": "pause" for target in ("leader", "follower", "controller")},
+}
+"""Faults of the catalogue that a command may claim to be like."""
+_OUTPUT_CHARACTERS: Final = 200
+
+
+def _parse_words(value: object) -> object:
+    """Return the words of a command that was written as JSON, as plans hold it."""
+    return tuple(json.loads(value)) if isinstance(value, str) and value.startswith("[") else value
+
+
+Command = Annotated[
+    tuple[str, ...],
+    BeforeValidator(_parse_words),
+    PlainSerializer(lambda words: json.dumps(list(words)), return_type=str),
+    Field(min_length=1),
+]
+
+
+class CommandParameters(FaultParameters):
+    """Commands that strike, heal and prove."""
+
+    name: str = Field(default="", description="the name of the fault in the experiment")
+    strike: Command | None = Field(default=None, description="the command that causes the fault")
+    heal: Command | None = Field(default=None, description="the command that ends it")
+    proof: Command | None = Field(
+        default=None,
+        description="a command whose exit code is 0 once the fault is there; without it, what"
+        " ackbench observes is the only proof",
+    )
+    like: str | None = Field(
+        default=None,
+        description="the fault of the catalogue that it is like, from whose effects the guarantees"
+        " are derived; without it, no guarantee is derived",
+    )
+    lasts_s: float = Field(
+        default=4.0, gt=0, le=3600, description="from the strike to the heal at the earliest, s"
+    )
+    patience_s: float = Field(
+        default=10.0,
+        ge=0,
+        le=3600,
+        description="how much longer the heal waits while no effect was observed, s",
+    )
+    heal_timeout_s: float = Field(
+        default=60.0, gt=0, le=3600, description="how long each command may take, s"
+    )
+
+    def heals_at_s(self) -> float:
+        """Return when the cluster is healed, if the fault has had an effect by then."""
+        return self.at_s + self.lasts_s
+
+    def impossible_reason(self, topology: Topology) -> str | None:
+        """Refuse a fault without strike or heal, and words that name unknown variables."""
+        del topology
+        for part, words in self.commands().items():
+            unknown = unknown_variables(words)
+            if unknown:
+                allowed = format_list([f"${name}" for name in VARIABLES])
+                return f"{part} has {unknown[0]}; allowed: {allowed}, and $$ for a dollar sign"
+        missing = [part for part in ("strike", "heal") if part not in self.commands()]
+        if missing:
+            return f"{missing[0]} is missing; allowed: a list of words, such as [ssh, $NODE_HOST]"
+        if self.like is not None and self.like not in LIKE:
+            return f"like is {self.like}; allowed: {', '.join(sorted(LIKE))}"
+        return None
+
+    def commands(self) -> dict[str, tuple[str, ...]]:
+        """Return the words of each command that is given, by its part."""
+        parts = {"strike": self.strike, "heal": self.heal, "proof": self.proof}
+        return {part: words for part, words in parts.items() if words}
+
+
+class CommandFailed(HarnessError):
+    """A command did not start, did not end in time, or had another exit code than 0."""
+
+
+class NotedHeal(Frozen):
+    """A heal that may still have to be run."""
+
+    fault: str
+    command: tuple[str, ...]
+    """Its words, with all variables resolved."""
+    timeout_s: float
+
+
+def unknown_variables(words: Sequence[str]) -> list[str]:
+    """Return what looks like a variable in a command and is none; pure."""
+    known = dict.fromkeys(VARIABLES, "")
+    unknown = []
+    for word in words:
+        try:
+            Template(word).substitute(known)
+        except KeyError as error:
+            unknown.append(f"${error.args[0]}")
+        except ValueError:
+            unknown.append(word)
+    return unknown
+
+
+def resolve(words: Sequence[str], variables: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the words of a command with its variables replaced; pure."""
+    return tuple(Template(word).substitute(variables) for word in words)
+
+
+def run_command(part: str, words: Sequence[str], timeout_s: float) -> str:
+    """Run a command without a shell and return the last line of its output.
+
+    It gets a session of its own, so that Ctrl-C does not interrupt a heal.
+
+    Raises:
+        CommandFailed: it did not start, did not end in time (and was killed), or failed; one line.
+    """
+    text = shorten(shlex.join(words), _OUTPUT_CHARACTERS)
+    try:
+        process = subprocess.Popen(
+            list(words),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise CommandFailed(f"{part} `{text}` did not start: {error.strerror}") from error
+    try:
+        output, _ = process.communicate(timeout=timeout_s)
+    except subprocess.TimeoutExpired as error:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        raise CommandFailed(f"{part} `{text}` did not end within {timeout_s:g} s") from error
+    lines = output.decode(errors="replace").strip().splitlines()
+    last = shorten(one_line(lines[-1]), _OUTPUT_CHARACTERS) if lines else "no output"
+    if process.returncode != 0:
+        raise CommandFailed(f"{part} `{text}` ended with {process.returncode}: {last}")
+    return last
+
+
+@contextmanager
+def noted_heal(folder: Path, heal: NotedHeal) -> Iterator[Path]:
+    """Note a heal on disk before the strike; who has run it deletes the note.
+
+    Args:
+        folder: of ackbench for the cluster.
+        heal: what to run.
+    """
+    (folder / HEALS).mkdir(parents=True, exist_ok=True)
+    note = folder / HEALS / f"{heal.fault}.json"
+    replace_file(note, heal.model_dump_json(indent=1))
+    yield note
+
+
+def run_noted_heal(note: Path) -> str:
+    """Run a noted heal, delete the note, and return a line that says so.
+
+    Raises:
+        CommandFailed: it failed, or the note is damaged; the note stays, and the message has the
+            remedy.
+    """
+    try:
+        heal = NotedHeal.model_validate_json(note.read_bytes())
+    except ValidationError as error:
+        raise CommandFailed(
+            f"{note} is damaged: heal the cluster by hand, and then delete the file"
+        ) from error
+    try:
+        output = run_command("heal", heal.command, heal.timeout_s)
+    except CommandFailed as error:
+        raise CommandFailed(
+            f"{error}; the cluster may still be broken: `ackbench clean` tries again, or heal it "
+            f"by hand and delete {note}"
+        ) from error
+    note.unlink()
+    return f"healed {heal.fault}: `{shorten(shlex.join(heal.command))}`: {output}"
+
+
+def noted_heals(folder: Path) -> list[Path]:
+    """Return the heals that may still have to be run, in the folder of a cluster."""
+    return sorted((folder / HEALS).glob("*.json"))
+
+
+def describe_change(before: ClusterState, after: ClusterState) -> str | None:
+    """Return the first change that shows a fault of a broker, as a sentence; pure.
+
+    A broker that left, a partition whose leader changed or is gone, an ISR that shrank.
+    """
+    gone = [broker for broker in before.brokers if broker not in after.brokers]
+    if gone:
+        return f"broker {gone[0]} left the metadata"
+    now = {(one.topic, one.partition): one for one in after.partitions}
+    for then in before.partitions:
+        one = now.get((then.topic, then.partition))
+        if one is None:
+            continue
+        if one.leader != then.leader:
+            leader = "none" if one.leader is None else f"node {one.leader}"
+            return f"the leader of partition {one.partition} changed: node {then.leader}, {leader}"
+        if len(one.isr) < len(then.isr):
+            return f"the ISR of partition {one.partition} shrank: {list(then.isr)}, {list(one.isr)}"
+    return None
+
+
+def strike_and_heal(context: FaultContext, parameters: CommandParameters) -> FaultEvidence:
+    """Run the strike, watch for its effect, and run the heal in any case.
+
+    The effect may also show in the clients' logs: `confirm_effect`.
+    """
+    context.sleep_until(parameters.at_s)
+    leader, before = context.leader(), context.cluster_state()
+    variables = _variables(context, leader)
+    commands = {part: resolve(words, variables) for part, words in parameters.commands().items()}
+    timeout_s = parameters.heal_timeout_s
+    heal = NotedHeal(
+        fault=f"{context.topic}.{context.label or parameters.name}",
+        command=commands["heal"],
+        timeout_s=timeout_s,
+    )
+    took_effect = True
+    with (
+        noted_heal(context.cluster.folder, heal) as note,
+        context.injected(leader) as heals,
+    ):
+        heals.callback(lambda: context.add_evidence(run_noted_heal(note)))
+        output = run_command("strike", commands["strike"], timeout_s)
+        context.note("fault_effective", "the strike has ended", leader)
+        context.add_evidence(
+            f"strike `{shorten(shlex.join(commands['strike']))}` at partition "
+            f"{variables['PARTITION']}, leader {leader}: {output}"
+        )
+        context.wait_for_reaction(
+            lambda: describe_change(before, context.cluster_state()),
+            parameters.lasts_s + parameters.patience_s,
+            "the metadata did not change",
+            conclusion="only the clients' logs can show an effect",
+        )
+        context.sleep_until_lasted(parameters.lasts_s)
+        if "proof" in commands:
+            took_effect = _prove(context, commands["proof"], timeout_s)
+    return FaultEvidence(
+        kind=COMMAND,
+        targets=(leader,),
+        took_effect=took_effect,
+        evidence=tuple(context.evidence),
+    )
+
+
+def _prove(context: FaultContext, words: Sequence[str], timeout_s: float) -> bool:
+    try:
+        context.add_evidence(f"proof: {run_command('proof', words, timeout_s)}")
+    except CommandFailed as error:
+        context.add_evidence(f"{error}: the fault had no effect")
+        return False
+    return True
+
+
+def _variables(context: FaultContext, leader: int) -> dict[str, str]:
+    partition = context.current_partition()
+    host = next((node.host for node in context.cluster.status() if node.node_id == leader), "")
+    followers = [str(node) for node in partition.replicas if node != leader]
+    return {
+        "LEADER": str(leader),
+        "FOLLOWERS": ",".join(followers),
+        "NODE_HOST": host,
+        "PARTITION": str(partition.partition),
+    }
+
+
+def confirm_effect(evidence: FaultEvidence, observations: TrialObservations) -> FaultEvidence:
+    """Return the evidence; no effect if neither metadata nor clients show one.
+
+    The metadata poller notes changes of leader and ISR; clients log requests that time out and
+    connections that break.
+    """
+    changes = observations.since("leader", "isr", "metadata_unavailable")
+    if changes or observations.timed_out_requests():
+        return evidence
+    broken = observations.since("disconnected")
+    if broken:
+        return extend_evidence(evidence, f"{len(broken)} connections of clients were lost")
+    return extend_evidence(
+        evidence,
+        "neither the metadata nor a client's log shows an effect: the fault had no effect",
+        took_effect=False,
+    )
+
+
+def _effects(kind: str, parameters: CommandParameters, topology: Topology) -> FaultEffects:
+    """Return the effects of the fault that it is like, with its own times; else unknown ones."""
+    from experiments.faults import FAULTS
+
+    longest_ms = (parameters.lasts_s + parameters.patience_s + parameters.heal_timeout_s) * 1000
+    times: dict[str, Any] = {
+        "kind": kind,
+        "heals_after_ms": parameters.lasts_s * 1000,
+        "heals_within_ms": longest_ms,
+    }
+    if parameters.like is None:
+        return FaultEffects(known=False, **times)
+    effects = FAULTS[parameters.like].effects_of({}, topology)
+    if effects.pause_ms:
+        times["pause_ms"] = longest_ms
+    return effects.model_copy(update=times)
+
+
+KINDS: Final = (
+    FaultKind(
+        COMMAND,
+        FAMILY,
+        "commands of your own strike an external cluster, and heal it",
+        CommandParameters,
+        strike_and_heal,
+        _effects,
+        supports_external_cluster=True,
+        confirm=confirm_effect,
+    ),
+)

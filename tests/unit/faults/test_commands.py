@@ -1,0 +1,207 @@
+"""Faults by command: what is run, what shows an effect, and a heal that cannot be forgotten."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from experiments.events.journal import Event
+from experiments.faults import FAULTS
+from experiments.faults.core.effects import Topology
+from experiments.faults.core.kind import TrialObservations
+from experiments.faults.operations.commands import (
+    COMMAND,
+    LIKE,
+    CommandFailed,
+    CommandParameters,
+    NotedHeal,
+    confirm_effect,
+    describe_change,
+    noted_heal,
+    noted_heals,
+    resolve,
+    run_command,
+    run_noted_heal,
+)
+from experiments.ledger.record import FaultEvidence
+from infra.kafka.spec import ClusterState, PartitionState
+
+TOPOLOGY = Topology(nodes=3, partitions=1, replication_factor=3)
+PYTHON = sys.executable
+
+
+def python(code: str) -> tuple[str, ...]:
+    """Return the command that runs Python code."""
+    return (PYTHON, "-c", code)
+
+
+def state(
+    leader: int | None, isr: tuple[int, ...], brokers: tuple[int, ...] = (1, 2, 3)
+) -> ClusterState:
+    """Return a cluster with one partition."""
+    partition = PartitionState(topic="t", partition=0, leader=leader, replicas=(1, 2, 3), isr=isr)
+    return ClusterState(
+        brokers=brokers, controller=None, controller_epoch=None, partitions=(partition,)
+    )
+
+
+def test_a_word_is_one_argument_whatever_it_contains() -> None:
+    """No shell reads it."""
+    code = "import sys; print(sys.argv[1:])"
+
+    assert run_command("strike", (*python(code), "a b; $(ls) | x", "*"), 10) == (
+        "['a b; $(ls) | x', '*']"
+    )
+
+
+def test_variables_are_resolved_within_a_word() -> None:
+    """A dollar sign is written twice."""
+    variables = {"LEADER": "2", "FOLLOWERS": "1,3", "NODE_HOST": "kafka-2", "PARTITION": "0"}
+
+    assert resolve(("ssh", "root@$NODE_HOST", "kill-${LEADER}", "$$HOME"), variables) == (
+        "ssh",
+        "root@kafka-2",
+        "kill-2",
+        "$HOME",
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (("no-such-program",), "strike `no-such-program` did not start: No such file"),
+        (python("print('denied'); exit(3)"), "ended with 3: denied"),
+        (python("import time; time.sleep(60)"), "did not end within 0.5 s"),
+    ],
+    ids=["missing", "failing", "hanging"],
+)
+def test_a_command_that_fails_is_one_line(command: tuple[str, ...], message: str) -> None:
+    """A hanging one is killed."""
+    with pytest.raises(CommandFailed) as failed:
+        run_command("strike", command, 0.5)
+
+    assert message in str(failed.value)
+    assert "\n" not in str(failed.value)
+
+
+def test_a_hanging_command_is_killed_with_its_children(tmp_path: Path) -> None:
+    """A shell script's `ssh` would otherwise go on."""
+    late = tmp_path / "late"
+    child = f"import time; time.sleep(1.5); open({str(late)!r}, 'w')"
+    code = f"import subprocess; subprocess.run([{PYTHON!r}, '-c', {child!r}])"
+
+    with pytest.raises(CommandFailed):
+        run_command("heal", python(code), 0.5)
+    with pytest.raises(CommandFailed):  # outlasts the child
+        run_command("heal", python("import time; time.sleep(60)"), 1.5)
+
+    assert not late.exists()
+
+
+def test_a_heal_stays_noted_until_it_has_succeeded(tmp_path: Path) -> None:
+    """Whoever finds the note can run it: after Ctrl-C, after kill -9, after a failure."""
+    healed = tmp_path / "healed"
+    code = f"open({str(healed)!r}).read(); print('up')"
+    with noted_heal(tmp_path, NotedHeal(fault="mine", command=python(code), timeout_s=10)):
+        pass
+    (note,) = noted_heals(tmp_path)
+
+    with pytest.raises(CommandFailed, match="`ackbench clean` tries again"):
+        run_noted_heal(note)
+    assert noted_heals(tmp_path) == [note]
+
+    healed.touch()
+    assert run_noted_heal(note).startswith("healed mine: ")
+    assert noted_heals(tmp_path) == []
+
+
+def test_a_damaged_note_is_not_taken_for_a_heal(tmp_path: Path) -> None:
+    """Its cluster has to be looked at."""
+    with noted_heal(tmp_path, NotedHeal(fault="mine", command=("true",), timeout_s=1)) as note:
+        note.write_text("{")
+
+    with pytest.raises(CommandFailed, match="heal the cluster by hand"):
+        run_noted_heal(note)
+    assert note.exists()
+
+
+@pytest.mark.parametrize(
+    ("after", "sentence"),
+    [
+        (state(1, (1, 2, 3)), None),
+        (state(2, (2, 3)), "the leader of partition 0 changed: node 1, node 2"),
+        (state(None, (1,)), "the leader of partition 0 changed: node 1, none"),
+        (state(1, (1, 2)), "the ISR of partition 0 shrank: [1, 2, 3], [1, 2]"),
+        (state(1, (1, 2, 3), brokers=(1, 2)), "broker 3 left the metadata"),
+    ],
+)
+def test_a_change_of_the_metadata_shows_an_effect(
+    after: ClusterState, sentence: str | None
+) -> None:
+    """Whatever the command says of itself."""
+    assert describe_change(state(1, (1, 2, 3)), after) == sentence
+
+
+def evidence_with(*events: Event) -> FaultEvidence:
+    """Return the evidence of a command after the trial's events."""
+    evidence = FaultEvidence(kind=COMMAND, took_effect=True, evidence=("strike `true`",))
+    return confirm_effect(evidence, TrialObservations(events, acks="all", began_ns=10))
+
+
+@pytest.mark.parametrize("kind", ["leader", "isr", "metadata_unavailable", "disconnected"])
+def test_an_event_after_the_strike_shows_an_effect(kind: str) -> None:
+    """Of the metadata, or of a client's connection."""
+    assert evidence_with(Event(11, kind)).took_effect
+
+
+def test_a_strike_that_changed_nothing_makes_the_trial_void() -> None:
+    """Also if it ended with 0; what was before the strike does not count."""
+    evidence = evidence_with(Event(9, "leader"), Event(11, "leader_learned"))
+
+    assert not evidence.took_effect
+    assert "shows an effect" in evidence.evidence[-1]
+
+
+def test_a_command_that_is_like_a_fault_has_its_effects_and_its_own_times() -> None:
+    """The guarantees are derived from them."""
+    parameters = {"name": "mine", "lasts_s": 5.0, "patience_s": 2.0, "heal_timeout_s": 30.0}
+    known = FAULTS["leader-crash"].effects_of({}, TOPOLOGY)
+    like = FAULTS[COMMAND].effects_of({**parameters, "like": "leader-crash"}, TOPOLOGY)
+
+    assert (like.nodes_down, like.may_affect_leader) == (known.nodes_down, known.may_affect_leader)
+    assert (like.heals_after_ms, like.heals_within_ms) == (5_000, 37_000)
+    assert not FAULTS[COMMAND].effects_of(parameters, TOPOLOGY).known
+
+
+def test_every_fault_that_a_command_may_be_like_is_in_the_catalogue() -> None:
+    """And has effects with these parameters left at their defaults."""
+    for kind in LIKE:
+        assert FAULTS[kind].effects_of({}, TOPOLOGY).known
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"strike": None}, "strike is missing"),
+        ({"heal": None}, "heal is missing"),
+        ({"strike": ("ssh", "$HOST")}, "strike has $HOST; allowed: $LEADER, $FOLLOWERS"),
+        ({"proof": ("x", "$")}, "proof has $"),
+        ({"like": "power-loss"}, "like is power-loss; allowed: controller-crash"),
+    ],
+)
+def test_an_incomplete_command_is_refused_before_anything_starts(
+    changes: dict[str, object], reason: str
+) -> None:
+    """With what is allowed."""
+    given = {"strike": ("ssh", "$NODE_HOST"), "heal": ("ssh", "$NODE_HOST"), **changes}
+    parameters = CommandParameters.model_validate(given)
+
+    assert str(parameters.impossible_reason(TOPOLOGY)).startswith(reason)
+
+
+def test_a_command_without_words_is_refused() -> None:
+    """The message names the key."""
+    with pytest.raises(ValueError, match="strike"):
+        CommandParameters.model_validate({"strike": [], "heal": ["true"]})
