@@ -77,7 +77,8 @@ def end_use(home: Home, use: ExternalUse) -> str:
     if left.refused:
         reasons = "; ".join(left.refused.values())
         raise HarnessError(f"{format_count(len(left.refused), 'name')} {prefix}*: {reasons}")
-    shutil.rmtree(_folder(home, use.sweep_id))
+    if _note(home, use.sweep_id).is_file():
+        shutil.rmtree(_folder(home, use.sweep_id))
     deleted = f"deleted from external cluster {use.servers}: {format_list(left.deleted)}"
     return "; ".join([*healed, *([deleted] if left.deleted else [])])
 
