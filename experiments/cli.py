@@ -346,6 +346,72 @@ def faults(fault: str | None) -> int:
     return command.list_faults() if fault is None else command.explain_fault(fault)
 
 
+_FILE = click.Path(path_type=Path)
+
+
+@cli.command(
+    short_help="Say what given settings guarantee, without a cluster.",
+    epilog="""
+\b
+Examples:
+  ackbench check --producer producer.properties --replication-factor 3
+  ackbench check --broker server.properties --topic topic.properties \\
+    --producer producer.properties --fail-on no-acked-loss:leader-crash
+""",
+)
+@click.option("--broker", type=_FILE, metavar="FILE", help="Properties of the brokers.")
+@click.option("--topic", type=_FILE, metavar="FILE", help="Properties of the topic.")
+@click.option("--producer", type=_FILE, metavar="FILE", help="Properties of the producer.")
+@click.option("--consumer", type=_FILE, metavar="FILE", help="Properties of a group's members.")
+@click.option(
+    "--client",
+    type=click.Choice(["java", "librdkafka"]),
+    help="Whose defaults the clients have (default: whose names the files have).",
+)
+@click.option("--kafka-version", metavar="VERSION", help="Of the brokers (default: the newest).")
+@click.option("--nodes", type=click.IntRange(1, 9), default=3, help="Brokers (default: 3).")
+@click.option(
+    "--replication-factor",
+    type=click.IntRange(1, 9),
+    help="Of the topic (default: the brokers' default.replication.factor).",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--junit", type=_FILE, metavar="FILE", help="Also write JUnit's XML.")
+@click.option(
+    "--fail-on",
+    "fail_on",
+    multiple=True,
+    metavar="GUARANTEE[:FAULT]",
+    help="Exit with code 3 if it is not guaranteed. May be repeated.",
+)
+def check(
+    client: Any,
+    kafka_version: str | None,
+    nodes: int,
+    replication_factor: int | None,
+    as_json: bool,
+    junit: Path | None,
+    fail_on: tuple[str, ...],
+    **files: Path | None,
+) -> int:
+    """Say what Kafka guarantees with the settings of property files, under each fault.
+
+    The files have the names of Kafka's Java clients or of librdkafka; what they do not set has its
+    default. No cluster is started or contacted.
+    """
+    from experiments.checkup.configuration import LATEST, configuration_of
+    from experiments.commands import check as command
+
+    configuration = configuration_of(
+        {scope: path for scope, path in files.items() if path is not None},
+        kafka_version=kafka_version or LATEST,
+        client=client,
+        nodes=nodes,
+        replication_factor=replication_factor,
+    )
+    return command.check(configuration, as_json=as_json, junit=junit, fail_on=fail_on)
+
+
 @cli.command(
     short_help="Show the results of a sweep.",
     epilog="""

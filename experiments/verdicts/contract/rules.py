@@ -103,12 +103,13 @@ def as_line(number: int, rule: Rule) -> str:
         rule.condition,
         _OUTCOMES[rule.guaranteed],
         rule.reason,
-        f"[{_source_name(rule.source)}]({rule.source})",
+        f"[{source_name(rule.source)}]({rule.source})",
     )
     return f"| {' | '.join(columns)} |\n"
 
 
-def _source_name(source: str) -> str:
+def source_name(source: str) -> str:
+    """Return a short name of a rule's source, as `KIP-966` or `#producerconfigs_acks`."""
     if source.startswith(KIP):
         return f"KIP-{source.removeprefix(KIP).split('+')[0].removesuffix('%3A')}"
     if source.startswith(LIBRDKAFKA):

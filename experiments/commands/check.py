@@ -1,0 +1,107 @@
+"""`ackbench check`: what Kafka guarantees with given property files, without a cluster."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+from xml.etree import ElementTree as ET
+
+import click
+
+from experiments.checkup.changes import ChangeSearch
+from experiments.checkup.configuration import Configuration
+from experiments.checkup.diagnosis import Diagnosis, diagnose
+from experiments.checkup.text import as_document, report_lines, wrapped
+from experiments.faults import FAULTS
+from experiments.messages.phrases import did_you_mean
+from experiments.verdicts.contract import Guarantee
+from infra.errors import InputError
+from infra.machine.files import replace_file
+
+GATE_EXIT_CODE: Final = 3
+_PIPED_COLUMNS: Final = 100
+
+
+def check(
+    configuration: Configuration,
+    *,
+    as_json: bool,
+    junit: Path | None,
+    fail_on: Sequence[str],
+) -> int:
+    """Print what is guaranteed with the settings, and what to change.
+
+    Args:
+        configuration: the settings.
+        as_json: print one JSON object.
+        junit: where to write the same as test cases, one per guarantee and fault.
+        fail_on: guarantees, or guarantees with a fault (`no-acked-loss:leader-crash`).
+
+    Returns:
+        The exit code: 3 if one of `fail_on` is not guaranteed.
+
+    Raises:
+        InputError: a guarantee or a fault of `fail_on` is unknown, or not about these settings.
+    """
+    diagnosis = diagnose(configuration)
+    required = [_parse(text, diagnosis) for text in fail_on]
+    search = ChangeSearch(diagnosis)
+    if as_json:
+        click.echo(json.dumps(as_document(diagnosis, search), indent=1))
+    else:
+        columns = shutil.get_terminal_size((_PIPED_COLUMNS, 24)).columns
+        for line in wrapped(report_lines(diagnosis, search), min(columns, _PIPED_COLUMNS)):
+            click.echo(line)
+    if junit is not None:
+        replace_file(junit, junit_text(diagnosis))
+    missing = [
+        f"{guarantee.value} is not guaranteed under {fault}: {clause.reason}"
+        for guarantee, named in required
+        for fault, clause in diagnosis.of(guarantee)
+        if named in {None, fault} and not clause.guaranteed
+    ]
+    for line in missing:
+        click.echo(f"--fail-on: {line}", err=True)
+    return GATE_EXIT_CODE if missing else 0
+
+
+def _parse(text: str, diagnosis: Diagnosis) -> tuple[Guarantee, str | None]:
+    name, separator, fault = text.partition(":")
+    known = [guarantee.value for guarantee in diagnosis.guarantees]
+    if name not in known:
+        raise InputError(
+            f"--fail-on {text}: unknown guarantee {name}{did_you_mean(name, known)}; allowed: "
+            f"{', '.join(known)}"
+        )
+    if separator and fault not in {one.fault for one in diagnosis.faults}:
+        raise InputError(
+            f"--fail-on {text}: unknown fault {fault}{did_you_mean(fault, FAULTS)}, or it is not "
+            "possible with these settings"
+        )
+    return Guarantee(name), fault if separator else None
+
+
+def junit_text(diagnosis: Diagnosis) -> str:
+    """Return the check as JUnit's XML: a test case is one guarantee under one fault."""
+    root = ET.Element("testsuites")
+    for guarantee in diagnosis.guarantees:
+        clauses = list(diagnosis.of(guarantee))
+        suite = ET.SubElement(
+            root,
+            "testsuite",
+            name=guarantee.value,
+            tests=str(len(clauses)),
+            failures=str(sum(one.guaranteed is False for _, one in clauses)),
+            skipped=str(sum(one.guaranteed is None for _, one in clauses)),
+        )
+        for fault, clause in clauses:
+            case = ET.SubElement(suite, "testcase", classname=guarantee.value, name=fault)
+            if not clause.guaranteed:
+                kind = "skipped" if clause.guaranteed is None else "failure"
+                result = ET.SubElement(case, kind, message=clause.reason)
+                result.text = clause.source
+    ET.indent(root)
+    return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"

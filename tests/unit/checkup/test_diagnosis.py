@@ -1,0 +1,149 @@
+"""What settings guarantee, and the smallest change: known truths about Kafka."""
+
+from __future__ import annotations
+
+import pytest
+
+from experiments.checkup.changes import Change, ChangeSearch, apply_changes
+from experiments.checkup.configuration import Configuration
+from experiments.checkup.diagnosis import diagnose
+from experiments.checkup.text import as_document, report_lines, wrapped
+from experiments.faults import FAULTS
+from experiments.verdicts.contract import Guarantee
+
+SAFE = Configuration(
+    replication_factor=3,
+    producer={"acks": "all", "enable.idempotence": "true"},
+    topic={"min.insync.replicas": "2"},
+)
+LOSS = Guarantee.NO_ACKED_LOSS
+
+
+def first_changes(configuration: Configuration, guarantee: Guarantee) -> list[str]:
+    """Return the changes that a search proposes, in order."""
+    search = ChangeSearch(diagnose(configuration))
+    return [str(change) for one in search.improvements(guarantee) for change in one.changes]
+
+
+def test_acks_all_with_two_in_sync_replicas_keeps_records_when_the_leader_crashes() -> None:
+    """The settings that every guide recommends; power loss of all replicas is another matter."""
+    guaranteed = diagnose(SAFE).guaranteed(LOSS)
+
+    assert {"none", "leader-crash", "leader-crash-behind", "leader-power-loss"} <= guaranteed
+    assert not {"all-power-loss", "unclean-election", "topic-recreated"} & guaranteed
+
+
+@pytest.mark.parametrize(
+    ("update", "fault"),
+    [
+        ({"producer": {"acks": "1", "enable.idempotence": "false"}}, "leader-crash"),
+        ({"topic": {"min.insync.replicas": "1"}}, "leader-crash"),
+        ({"topic": {"min.insync.replicas": "2", "cleanup.policy": "compact"}}, "none"),
+        (
+            {"topic": {"min.insync.replicas": "2", "unclean.leader.election.enable": "true"}},
+            "leader-crash",
+        ),
+    ],
+)
+def test_each_weaker_setting_loses_the_guarantee(update: dict[str, object], fault: str) -> None:
+    """Each on its own."""
+    assert fault not in diagnose(SAFE.model_copy(update=update)).guaranteed(LOSS)
+
+
+def test_the_defaults_of_kafka_guarantee_no_duplicates_and_order() -> None:
+    """Java's producer is idempotent by default since 3.0 (KIP-679)."""
+    diagnosis = diagnose(Configuration(replication_factor=3))
+
+    for guarantee in (Guarantee.NO_DUPLICATES, Guarantee.ORDER):
+        assert diagnosis.guaranteed(guarantee) == {fault for fault, _ in diagnosis.of(guarantee)}
+
+
+def test_faults_that_a_topic_cannot_have_are_left_out() -> None:
+    """A topic with one replica has no ISR that shrinks."""
+    faults = {one.fault for one in diagnose(Configuration()).faults}
+
+    assert "leader-crash" in faults
+    assert "isr-shrunk-leader-crash" not in faults
+    assert faults <= FAULTS.keys()
+
+
+@pytest.mark.parametrize(
+    ("configuration", "guarantee", "changes"),
+    [
+        (
+            Configuration(replication_factor=3),
+            LOSS,
+            ["topic min.insync.replicas=2"],
+        ),
+        (
+            Configuration(
+                replication_factor=3, producer={"acks": "1", "enable.idempotence": "false"}
+            ),
+            LOSS,
+            ["producer acks=all", "topic min.insync.replicas=2"],
+        ),
+        (
+            Configuration(
+                replication_factor=3, producer={"acks": "1", "enable.idempotence": "false"}
+            ),
+            Guarantee.NO_DUPLICATES,
+            ["producer acks=all", "producer enable.idempotence=true"],
+        ),
+    ],
+)
+def test_the_smallest_change_is_the_one_that_guides_recommend(
+    configuration: Configuration, guarantee: Guarantee, changes: list[str]
+) -> None:
+    """One setting where one is enough, several where only together they help."""
+    assert first_changes(configuration, guarantee)[: len(changes)] == changes
+
+
+def test_a_change_says_what_it_costs() -> None:
+    """Two in-sync replicas cannot be had while two of three brokers are down."""
+    search = ChangeSearch(diagnose(Configuration(replication_factor=3)))
+    first = next(search.improvements(LOSS))
+
+    assert (Guarantee.AVAILABILITY, "majority-crash") in first.lost
+
+
+def test_no_change_is_proposed_that_the_producer_refuses() -> None:
+    """Idempotence with acks=1."""
+    weak = Configuration(producer={"acks": "1", "enable.idempotence": "false"})
+
+    assert apply_changes(weak, [Change("producer", "enable.idempotence", "true")]) is None
+
+
+def test_guarantees_of_groups_and_transactions_are_listed_where_there_are_some() -> None:
+    """A consumer's file, and a transactional.id."""
+    with_group = diagnose(SAFE.model_copy(update={"consumer": {}}))
+    transactional = diagnose(
+        SAFE.model_copy(update={"producer": {"transactional.id": "mine", "acks": "all"}})
+    )
+
+    assert Guarantee.NO_MISSED_RECORDS in with_group.guarantees
+    assert Guarantee.ATOMICITY in transactional.guarantees
+    assert not {Guarantee.NO_MISSED_RECORDS, Guarantee.ATOMICITY} & set(diagnose(SAFE).guarantees)
+
+
+def test_the_text_names_defaults_reasons_sources_and_a_command() -> None:
+    """Within the width of the terminal, but for the command, which is copied."""
+    diagnosis = diagnose(Configuration(replication_factor=3))
+    lines = list(wrapped(report_lines(diagnosis, ChangeSearch(diagnosis)), 80))
+    text = "\n".join(lines)
+
+    assert "min.insync.replicas=1 (default)" in text
+    assert "smallest change: topic min.insync.replicas=2" in text
+    assert "[design_uncleanleader]" in text
+    assert "to see it: ackbench run faults-" in text
+    assert all(len(line) <= 80 for line in lines if "to see it" not in line)
+
+
+def test_the_document_has_every_guarantee_under_every_fault() -> None:
+    """With reason and source."""
+    diagnosis = diagnose(SAFE)
+    document = as_document(diagnosis, ChangeSearch(diagnosis))
+
+    for guarantee in diagnosis.guarantees:
+        faults = document["guarantees"][guarantee.value]["faults"]
+        assert faults.keys() == {fault for fault, _ in diagnosis.of(guarantee)}
+        assert all(one["reason"] and one["source"].startswith("http") for one in faults.values())

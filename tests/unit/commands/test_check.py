@@ -1,0 +1,90 @@
+"""`ackbench check` as a user and a CI job run it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+from support.command_line import ackbench
+
+
+@pytest.fixture
+def producer(tmp_path: Path) -> str:
+    """Return the path of a producer's properties that may lose records."""
+    path = tmp_path / "producer.properties"
+    path.write_text("acks=1\nenable.idempotence=false\n")
+    return str(path)
+
+
+def check(producer: str, *options: str) -> tuple[int, str]:
+    """Return the exit code and the output."""
+    result = ackbench("check", "--producer", producer, "--replication-factor", "3", *options)
+    return result.exit_code, result.output
+
+
+def test_it_prints_what_is_guaranteed_and_what_to_change(producer: str) -> None:
+    """Exit code 0: a check is no gate unless it is asked to be one."""
+    code, output = check(producer)
+
+    assert code == 0
+    assert "acks=1, enable.idempotence=false, retries=2147483647 (default)" in output
+    assert "smallest change: producer acks=all" in output
+
+
+@pytest.mark.parametrize(
+    ("fail_on", "code"),
+    [
+        ("no-acked-loss:leader-crash", 3),
+        ("no-acked-loss:follower-crash", 0),
+        ("no-acked-loss", 3),
+    ],
+)
+def test_it_is_a_gate_for_one_fault_or_for_all(producer: str, fail_on: str, code: int) -> None:
+    """The reason is printed for each that fails."""
+    found, output = check(producer, "--fail-on", fail_on)
+
+    assert found == code
+    assert (
+        f"--fail-on: {fail_on.split(':', maxsplit=1)[0]} is not guaranteed under" in output
+    ) == (code == 3)
+
+
+@pytest.mark.parametrize(
+    ("fail_on", "message"),
+    [
+        ("no-loss", "unknown guarantee no-loss; did you mean no-read-loss"),
+        ("order:leader-crsh", "unknown fault leader-crsh; did you mean leader-crash"),
+        ("atomicity", "allowed: no-acked-loss, no-duplicates, order"),
+    ],
+)
+def test_a_gate_that_can_never_fail_is_refused(producer: str, fail_on: str, message: str) -> None:
+    """A typo, or a guarantee that these settings are not about."""
+    code, output = check(producer, "--fail-on", fail_on)
+
+    assert code == 2
+    assert message in output
+
+
+def test_the_json_has_settings_reasons_and_changes(producer: str) -> None:
+    """For programs."""
+    _, output = check(producer, "--json")
+    document = json.loads(output)
+
+    assert document["settings"]["producer"] == {"acks": "1", "enable.idempotence": "false"}
+    assert document["guarantees"]["no-acked-loss"]["changes"][0]["set"] == [
+        {"scope": "producer", "name": "acks", "value": "all"}
+    ]
+
+
+def test_the_junit_file_counts_what_is_not_guaranteed(producer: str, tmp_path: Path) -> None:
+    """A test case is one guarantee under one fault."""
+    path = tmp_path / "junit.xml"
+    check(producer, "--junit", str(path))
+    suite = next(one for one in ET.parse(path).getroot() if one.get("name") == "no-acked-loss")  # noqa: S314
+
+    failures = [case.get("name") for case in suite if case.find("failure") is not None]
+    assert "leader-crash" in failures
+    assert str(len(failures)) == suite.get("failures")
+    assert str(len(suite)) == suite.get("tests")
