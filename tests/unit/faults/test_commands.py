@@ -25,7 +25,7 @@ from experiments.faults.operations.commands import (
     run_command,
     run_noted_heal,
 )
-from experiments.ledger.record import FaultEvidence
+from experiments.ledger.record import FaultEvidence, Scalar
 from infra.kafka.spec import ClusterState, PartitionState
 
 TOPOLOGY = Topology(nodes=3, partitions=1, replication_factor=3)
@@ -166,7 +166,12 @@ def test_a_strike_that_changed_nothing_makes_the_trial_void() -> None:
 
 def test_a_command_that_is_like_a_fault_has_its_effects_and_its_own_times() -> None:
     """The guarantees are derived from them."""
-    parameters = {"name": "mine", "lasts_s": 5.0, "patience_s": 2.0, "heal_timeout_s": 30.0}
+    parameters: dict[str, Scalar] = {
+        "name": "mine",
+        "lasts_s": 5.0,
+        "patience_s": 2.0,
+        "heal_timeout_s": 30.0,
+    }
     known = FAULTS["leader-crash"].effects_of({}, TOPOLOGY)
     like = FAULTS[COMMAND].effects_of({**parameters, "like": "leader-crash"}, TOPOLOGY)
 
