@@ -265,6 +265,15 @@ class TrialClients:
             client.delete_files()  # the tables have the same content in a tenth of the space
         return tables
 
+    def delete_topics(self) -> None:
+        """Delete the trial's topics, once its clients have ended.
+
+        Raises:
+            HarnessError: Kafka refused, with its text, or did not answer.
+        """
+        for name in _topic_names(self.spec):
+            topics.delete_topic(self.cluster.admin_servers, name)
+
     def _all(self) -> tuple[TrialClient, ...]:
         return (*self.producers, self.consumer, self.groups)
 
@@ -333,16 +342,6 @@ class TrialClients:
             [epoch.start_offset for epoch in epochs],
         ]
         return pa.table(columns, schema=EPOCHS)
-
-
-def delete_topics(spec: TrialSpec, cluster: Cluster) -> None:
-    """Delete the trial's topics.
-
-    Raises:
-        HarnessError: Kafka refused, with its text, or did not answer.
-    """
-    for name in _topic_names(spec):
-        topics.delete_topic(cluster.admin_servers, name)
 
 
 def _create_topics(spec: TrialSpec, cluster: Cluster) -> None:

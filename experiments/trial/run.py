@@ -29,7 +29,7 @@ from experiments.ledger.seal import seal
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.plan import TrialSpec
 from experiments.sweep.progress import StageTimer
-from experiments.trial.clients import ClientResults, TrialClients, delete_topics
+from experiments.trial.clients import ClientResults, TrialClients
 from experiments.trial.jobs import topic_name
 from experiments.trial.log_capture import STORED, LogCapture, stored_batches
 from experiments.trial.metadata_poller import MetadataPoller
@@ -123,14 +123,14 @@ def run_trial(
             update={"cluster_assignment": cluster_assignment, "stages_s": stages.seconds}
         )
         sealed = seal(partial, sweep.trial(spec.trial_id), record, tables)
-    _delete_topics(spec, cluster)
+    _delete_topics(spec, clients)
     return sealed
 
 
-def _delete_topics(spec: TrialSpec, cluster: Cluster) -> None:
+def _delete_topics(spec: TrialSpec, clients: TrialClients) -> None:
     """Delete the trial's topics; the ledger is sealed, so that a failure costs no trial."""
     try:
-        delete_topics(spec, cluster)
+        clients.delete_topics()
     except HarnessError as error:
         _LOG.warning("trial %s is sealed, but its topic stays: %s", spec.trial_id, error)
 

@@ -18,6 +18,7 @@ from experiments.ledger.schema import Source
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.plan import FaultRequest, TrialSpec
 from experiments.trial.run import run_trial
+from infra.errors import HarnessError
 from infra.kafka.logs import BrokerLogEvent
 from infra.machine.home import Home
 
@@ -62,7 +63,18 @@ def test_the_log_is_read_after_every_record_is_settled(
         "read",
         "tables",
         "closed",
+        "deleted",
     ]
+
+
+def test_a_topic_that_cannot_be_deleted_costs_no_trial(
+    sweep: SweepFolder, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its ledger is sealed already; the warning names the trial."""
+    record = run(sweep, FakeTrialClients("deleted", HarnessError), monkeypatch)
+
+    assert read_record(sweep.trial(record.trial_id)) == record
+    assert f"trial {record.trial_id} is sealed, but its topic stays: deleted" in caplog.text
 
 
 def test_a_trial_whose_fault_took_effect_is_sealed(
