@@ -19,7 +19,7 @@ from experiments.sweep.plan import (
     Workload,
 )
 from experiments.verdicts.contract import ContractClause, Guarantee, circumstances_of, clauses_of
-from experiments.verdicts.contract.circumstances import Circumstances
+from experiments.verdicts.contract.circumstances import Circumstances, topology_of
 
 _TRANSACTION_RECORDS = 100
 """Records per transaction, where the producer has a `transactional.id`."""
@@ -65,15 +65,7 @@ class Diagnosis(Frozen):
 def diagnose(configuration: Configuration) -> Diagnosis:
     """Return what is guaranteed with these settings, without a fault and under each fault."""
     spec = _template(configuration)
-    base = circumstances_of(spec)
-    topology = Topology.of_trial(
-        spec.cluster,
-        spec.workload,
-        partitions=spec.partitions,
-        replication_factor=spec.replication_factor,
-        client=spec.client,
-        consumer=spec.consumer,
-    )
+    base, topology = circumstances_of(spec), topology_of(spec)
     faults = [
         FaultDiagnosis(fault=kind, clauses=clauses)
         for kind in FAULTS

@@ -284,11 +284,12 @@ def circumstances_of(spec: TrialSpec) -> Circumstances:
         commits=spec.workload.commits,
         auto_offset_reset=spec.workload.auto_offset_reset,
         copy_workload=spec.workload.kind == "copy",
-        fault=_fault_effects(spec.fault, _topology(spec)),
+        fault=_fault_effects(spec.fault, topology_of(spec)),
     )
 
 
-def _topology(spec: TrialSpec) -> Topology:
+def topology_of(spec: TrialSpec) -> Topology:
+    """Return the topology that a planned trial's fault finds."""
     return Topology.of_trial(
         spec.cluster,
         spec.workload,
