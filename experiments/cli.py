@@ -26,6 +26,7 @@ FAIL_ON: Final = (
 )
 
 
+_FILE = click.Path(path_type=Path)
 _MASTER = click.option(
     "--master",
     metavar="URL",
@@ -183,6 +184,9 @@ Examples:
     "--max-repeats", type=int, metavar="N", help="With --until: at most N trials per cell (100)."
 )
 @click.option("--fail-on", "fail_on", multiple=True, metavar="WHAT", help=FAIL_ON)
+@click.option("--junit", type=_FILE, metavar="FILE", help="Also write JUnit's XML.")
+@click.option("--markdown", type=_FILE, metavar="FILE", help="Also write a job summary.")
+@click.option("--json", "as_json", type=_FILE, metavar="FILE", help="Also write JSON.")
 @click.option(
     "--dry-run",
     is_flag=True,
@@ -211,6 +215,9 @@ def run(
     budget: str | None,
     max_repeats: int | None,
     fail_on: tuple[str, ...],
+    junit: Path | None,
+    markdown: Path | None,
+    as_json: Path | None,
     dry_run: bool,
     resume: str | None,
     store: str | None,
@@ -223,19 +230,21 @@ def run(
     not everything is published to --store. 2: invalid request. 3: --fail-on.
     """
     from experiments.commands import run as command
+    from experiments.commands.show import Reporting, ResultFiles
     from experiments.comparing.gate import Gate
     from experiments.planning.overrides import Overrides
     from experiments.results.spark_job import configure_spark
 
     configure_spark(master, settings)
     home = Home.from_environment()
-    limits, gate = command.limits_of(until, budget, max_repeats), Gate.parse(fail_on)
+    limits = command.limits_of(until, budget, max_repeats)
+    reporting = Reporting(Gate.parse(fail_on), ResultFiles(junit, markdown, as_json))
     if resume:
         if experiment or overrides or repeats is not None or seed is not None or no_controls:
             raise click.UsageError("--resume runs a sweep as it was planned: give no other option")
         if dry_run:
             raise click.UsageError("--dry-run plans a new sweep: give no --resume")
-        return command.resume(home, resume, limits, gate, store)
+        return command.resume(home, resume, limits, reporting, store)
     if not experiment:
         raise click.UsageError(
             "name an experiment: `ackbench list` shows them; a file's name ends in .yaml"
@@ -245,7 +254,7 @@ def run(
     )
     if dry_run:
         return command.dry_run(home, experiment, changes)
-    return command.run_new(home, experiment, changes, limits, gate, store)
+    return command.run_new(home, experiment, changes, limits, reporting, store)
 
 
 @cli.command(
@@ -346,9 +355,6 @@ def faults(fault: str | None) -> int:
     return command.list_faults() if fault is None else command.explain_fault(fault)
 
 
-_FILE = click.Path(path_type=Path)
-
-
 @cli.command(
     short_help="Say what given settings guarantee, without a cluster.",
     epilog="""
@@ -424,14 +430,17 @@ Examples:
 )
 @click.argument("sweep", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/show-json.md).")
-def show(sweep: str | None, as_json: bool) -> int:
+@click.option("--junit", type=_FILE, metavar="FILE", help="Also write JUnit's XML.")
+@click.option("--markdown", type=_FILE, metavar="FILE", help="Also write a job summary.")
+def show(sweep: str | None, as_json: bool, junit: Path | None, markdown: Path | None) -> int:
     """Show the results of SWEEP: an id, a folder, a URI, or an experiment (its newest sweep).
 
     Without SWEEP: the newest sweep of all.
     """
     from experiments.commands import show as command
 
-    return command.show(Home.from_environment(), sweep, as_json=as_json)
+    files = command.ResultFiles(junit=junit, markdown=markdown)
+    return command.show(Home.from_environment(), sweep, as_json=as_json, files=files)
 
 
 @cli.command(short_help="Measure a sweep again from its ledgers.")

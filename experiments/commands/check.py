@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
-from xml.etree import ElementTree as ET
 
 import click
 
@@ -17,6 +16,7 @@ from experiments.checkup.diagnosis import Diagnosis, diagnose
 from experiments.checkup.text import as_document, report_lines, wrapped
 from experiments.faults import FAULTS
 from experiments.messages.phrases import did_you_mean
+from experiments.results.junit import Outcome, TestCase, junit_xml
 from experiments.verdicts.contract import Guarantee
 from infra.errors import InputError
 from infra.machine.files import replace_file
@@ -56,7 +56,7 @@ def check(
         for line in wrapped(report_lines(diagnosis, search), min(columns, _PIPED_COLUMNS)):
             click.echo(line)
     if junit is not None:
-        replace_file(junit, junit_text(diagnosis))
+        replace_file(junit, junit_xml(_cases(diagnosis)))
     missing = [
         f"{guarantee.value} is not guaranteed under {fault}: {clause.reason}"
         for guarantee, named in required
@@ -84,24 +84,10 @@ def _parse(text: str, diagnosis: Diagnosis) -> tuple[Guarantee, str | None]:
     return Guarantee(name), fault if separator else None
 
 
-def junit_text(diagnosis: Diagnosis) -> str:
-    """Return the check as JUnit's XML: a test case is one guarantee under one fault."""
-    root = ET.Element("testsuites")
+def _cases(diagnosis: Diagnosis) -> Iterator[TestCase]:
+    """Yield a test case for each guarantee under each fault."""
+    outcomes: dict[bool | None, Outcome] = {True: "passed", False: "failure", None: "skipped"}
     for guarantee in diagnosis.guarantees:
-        clauses = list(diagnosis.of(guarantee))
-        suite = ET.SubElement(
-            root,
-            "testsuite",
-            name=guarantee.value,
-            tests=str(len(clauses)),
-            failures=str(sum(one.guaranteed is False for _, one in clauses)),
-            skipped=str(sum(one.guaranteed is None for _, one in clauses)),
-        )
-        for fault, clause in clauses:
-            case = ET.SubElement(suite, "testcase", classname=guarantee.value, name=fault)
-            if not clause.guaranteed:
-                kind = "skipped" if clause.guaranteed is None else "failure"
-                result = ET.SubElement(case, kind, message=clause.reason)
-                result.text = clause.source
-    ET.indent(root)
-    return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+        for fault, clause in diagnosis.of(guarantee):
+            outcome = outcomes[clause.guaranteed]
+            yield TestCase(guarantee.value, fault, outcome, clause.reason, clause.source)

@@ -19,8 +19,13 @@ from experiments.commands.run_process import (
     time_limit_s,
 )
 from experiments.commands.run_until import RepeatLimits, RepeatUntil
-from experiments.commands.show import print_results, sweep_gate_exit_code
-from experiments.comparing.gate import NO_GATE, Gate
+from experiments.commands.show import (
+    NO_REPORTING,
+    Reporting,
+    print_results,
+    sweep_gate_exit_code,
+    write_result_files,
+)
 from experiments.errors import StorageError
 from experiments.ledger.record import Scalar
 from experiments.messages.phrases import format_count
@@ -53,7 +58,7 @@ def run_new(
     experiment: str,
     overrides: Overrides,
     limits: RepeatLimits | None = None,
-    gate: Gate = NO_GATE,
+    reporting: Reporting = NO_REPORTING,
     store: str | None = None,
 ) -> int:
     """Plan a sweep, run it and show it; return the exit code.
@@ -63,7 +68,7 @@ def run_new(
         experiment: the name of a catalogue experiment, or a file.
         overrides: values that replace the experiment's own.
         limits: how narrow further repeats have to make the intervals. None: no further repeats.
-        gate: the verdicts that the caller does not accept.
+        reporting: the verdicts that the caller does not accept, and files to write.
         store: a URI or a folder that the sweep is published to. None: that of `ACKBENCH_STORE`.
 
     Raises:
@@ -80,7 +85,7 @@ def run_new(
             shutil.rmtree(sweep.root)
             raise
     with SweepClaim(home, sweep) as claim:
-        return _run_and_show(home, sweep, claim, limits, gate)
+        return _run_and_show(home, sweep, claim, limits, reporting)
 
 
 def dry_run(home: Home, experiment: str, overrides: Overrides) -> int:
@@ -98,7 +103,7 @@ def resume(
     home: Home,
     named: str,
     limits: RepeatLimits | None = None,
-    gate: Gate = NO_GATE,
+    reporting: Reporting = NO_REPORTING,
     store: str | None = None,
 ) -> int:
     """Run the trials of a sweep that are not sealed, then measure, publish and show all of it.
@@ -107,7 +112,7 @@ def resume(
         home: the folder of the sweep.
         named: the sweep.
         limits: as in `run_new`.
-        gate: as in `run_new`.
+        reporting: as in `run_new`.
         store: a URI or a folder to publish to from now on. None: as before.
 
     Returns:
@@ -125,7 +130,7 @@ def resume(
     with SweepClaim(home, sweep) as claim:
         check_machine(plan, home)
         prepare_kafka(plan, home, _say)
-        return _run_and_show(home, sweep, claim, limits, gate)
+        return _run_and_show(home, sweep, claim, limits, reporting)
 
 
 def _say(text: str) -> None:
@@ -162,7 +167,11 @@ def limits_of(
 
 
 def _run_and_show(
-    home: Home, sweep: SweepFolder, claim: SweepClaim, limits: RepeatLimits | None, gate: Gate
+    home: Home,
+    sweep: SweepFolder,
+    claim: SweepClaim,
+    limits: RepeatLimits | None,
+    reporting: Reporting,
 ) -> int:
     log = log_of(home, sweep)
     if limits:
@@ -174,12 +183,13 @@ def _run_and_show(
     results = read_results(sweep) if sweep.results.is_dir() else None
     if results:
         print_results(sweep, results)
+        write_result_files(sweep, results, reporting.files)
     if outcome.code or sweep.pending():
         lines = [reason_of_failure(sweep, log), f"log: {log}"]
         if sweep.pending() or not sweep.unpublished.is_file():  # else the reason has the remedy
             lines.append(f"resume with: ackbench run --resume {sweep.sweep_id}")
         raise HarnessError("\n".join(lines))
-    return sweep_gate_exit_code(gate, results or read_results(sweep))
+    return sweep_gate_exit_code(reporting.gate, results or read_results(sweep))
 
 
 def _run_until_precise(

@@ -6,6 +6,9 @@ import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
 
 import click
 
@@ -14,6 +17,8 @@ from experiments.ledger.record import Status
 from experiments.lessons.finding import finding_of
 from experiments.messages.phrases import format_count, one_line
 from experiments.report.page import write_report
+from experiments.results.junit import junit_xml, sweep_cases
+from experiments.results.markdown import markdown_lines
 from experiments.results.models import SweepResults
 from experiments.results.plain_answer import plain_answer
 from experiments.results.read import read_results
@@ -23,12 +28,13 @@ from experiments.sweep.claim import SweepClaim
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.published import open_sweep, published_uri
 from experiments.tracking.store import TRACKED_FILE
+from infra.machine.files import replace_file
 from infra.machine.home import Home
 from infra.process.load_lock import hold_machine_lock_for_command
 
 
-def show(home: Home, named: str | None, *, as_json: bool) -> int:
-    """Print the results of a sweep, of the newest one when none is named.
+def show(home: Home, named: str | None, *, as_json: bool, files: ResultFiles) -> int:
+    """Print the results of a sweep, of the newest one when none is named, and write its files.
 
     Raises:
         UnknownName: there is no such sweep, or none at all.
@@ -36,16 +42,52 @@ def show(home: Home, named: str | None, *, as_json: bool) -> int:
         LedgerError: its results cannot be read.
     """
     sweep = open_sweep(home, named)
+    results = read_results(sweep)
     if as_json:
-        click.echo(_as_json(sweep))
+        click.echo(_as_json(sweep, results))
     else:
-        print_results(sweep, read_results(sweep))
+        print_results(sweep, results)
+    write_result_files(sweep, results, files)
     return 0
 
 
-def _as_json(sweep: SweepFolder) -> str:
+@dataclass(frozen=True)
+class ResultFiles:
+    """Where to write a sweep's results for other programs; `None`: not."""
+
+    junit: Path | None = None
+    markdown: Path | None = None
+    json: Path | None = None
+
+
+@dataclass(frozen=True)
+class Reporting:
+    """What a run does with its results, beside printing them."""
+
+    gate: Gate = NO_GATE
+    files: ResultFiles = ResultFiles()
+
+
+NO_REPORTING: Final = Reporting()
+
+
+def write_result_files(sweep: SweepFolder, results: SweepResults, files: ResultFiles) -> None:
+    """Write the results for other programs.
+
+    Raises:
+        OSError: a file cannot be written.
+    """
+    if files.junit is not None:
+        replace_file(files.junit, junit_xml(sweep_cases(results)))
+    if files.json is not None:
+        replace_file(files.json, f"{_as_json(sweep, results)}\n")
+    if files.markdown is not None:
+        run = describe_run(sweep.plan(), list(sweep.complete_trials(results.left_out)))
+        replace_file(files.markdown, "\n".join(markdown_lines(results, run)) + "\n")
+
+
+def _as_json(sweep: SweepFolder, results: SweepResults) -> str:
     """Return the results, with the finding if the experiment tests a claim."""
-    results = read_results(sweep)
     finding = finding_of(sweep, results)
     if finding is None:
         return results.to_json()

@@ -1,0 +1,90 @@
+"""JUnit's XML, which CI systems read: of a sweep, and of any list of test cases. Pure.
+
+A guarantee of a cell is a test case. VIOLATED is a failure; a verdict that the trials do not allow
+is skipped; a trial that the harness could not complete is an error.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Final, Literal
+from xml.etree import ElementTree as ET
+
+from experiments.ledger.record import Status
+from experiments.messages.phrases import one_line
+from experiments.results.models import SweepResults
+from experiments.results.wording import verdict_text
+from experiments.verdicts.judge import Judgement, Verdict
+
+Outcome = Literal["passed", "failure", "skipped", "error"]
+_OUTCOMES: Final[dict[Verdict, Outcome]] = {
+    Verdict.HELD: "passed",
+    Verdict.NOT_GUARANTEED: "passed",
+    Verdict.VIOLATED: "failure",
+    Verdict.UNKNOWN: "skipped",
+}
+_TRIALS: Final = "trials"
+
+
+@dataclass(frozen=True)
+class TestCase:
+    """One test case; those of a suite stand together."""
+
+    suite: str
+    name: str
+    outcome: Outcome
+    message: str = ""
+    text: str = ""
+
+
+def junit_xml(cases: Iterable[TestCase]) -> str:
+    """Return test cases as a document."""
+    root = ET.Element("testsuites")
+    for name, group in groupby(cases, key=lambda case: case.suite):
+        members = list(group)
+        outcomes = Counter(case.outcome for case in members)
+        suite = ET.SubElement(
+            root,
+            "testsuite",
+            name=name,
+            tests=str(len(members)),
+            failures=str(outcomes["failure"]),
+            errors=str(outcomes["error"]),
+            skipped=str(outcomes["skipped"]),
+        )
+        for case in members:
+            element = ET.SubElement(suite, "testcase", classname=name, name=case.name)
+            if case.outcome != "passed":
+                result = ET.SubElement(element, case.outcome, message=case.message)
+                result.text = case.text
+    ET.indent(root)
+    return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def sweep_cases(results: SweepResults) -> Iterator[TestCase]:
+    """Yield the test cases of a sweep: guarantees by cell, then trials that did not complete."""
+    for cell in results.cells:
+        for judgement in cell.judgements:
+            yield _case(cell.label, judgement)
+    for trial in results.trials:
+        if trial.status is Status.FAILED:
+            reason = one_line(trial.reason or "")
+            yield TestCase(_TRIALS, f"{trial.trial_id} ({trial.label})", "error", reason)
+        elif trial.status is Status.VOID:
+            reason = one_line(trial.reason or "")
+            yield TestCase(_TRIALS, f"{trial.trial_id} ({trial.label})", "skipped", reason)
+    for trial_id in results.pending:
+        yield TestCase(_TRIALS, trial_id, "skipped", "planned, not run yet")
+
+
+def _case(label: str, judgement: Judgement) -> TestCase:
+    return TestCase(
+        suite=label,
+        name=judgement.guarantee.value,
+        outcome=_OUTCOMES[judgement.verdict],
+        message=verdict_text(judgement),
+        text="\n".join(judgement.reasons),
+    )

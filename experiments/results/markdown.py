@@ -1,0 +1,66 @@
+"""A sweep's results as Markdown, for the summary of a CI job. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from experiments.ledger.record import Status
+from experiments.messages.phrases import format_count, one_line
+from experiments.results.models import CellResult, SweepResults
+from experiments.results.plain_answer import plain_answer
+from experiments.results.wording import GUARANTEE_NAMES, verdict_sign, verdict_text
+from experiments.verdicts.contract import Guarantee
+from experiments.verdicts.judge import Verdict
+
+
+def markdown_lines(results: SweepResults, run: str) -> Iterator[str]:
+    """Yield the lines: the answer, a table of verdicts, violations, and what did not complete.
+
+    Args:
+        results: of the sweep.
+        run: what was run, in one line.
+    """
+    yield from (f"## {results.experiment}: {results.question.strip()}", "")
+    for sentence in plain_answer(results):
+        yield from (f"**{_escaped(str(sentence))}**", "")
+    yield from (_escaped(run), "")
+    cells = [cell for cell in results.cells if cell.refused is None and not cell.added]
+    judged = {one.guarantee for cell in cells for one in cell.judgements}
+    guarantees = [guarantee for guarantee in Guarantee if guarantee in judged]
+    if guarantees:
+        yield from _table(cells, guarantees)
+    for cell in cells:
+        for judgement in cell.judgements:
+            if judgement.verdict is Verdict.VIOLATED:
+                name = GUARANTEE_NAMES[judgement.guarantee]
+                reasons = " ".join(judgement.reasons)
+                yield f"- **VIOLATED** {_escaped(cell.label)}: {name}: {_escaped(reasons)}"
+    for trial in results.trials:
+        if trial.status in {Status.VOID, Status.FAILED}:
+            reason = one_line(trial.reason or "")
+            yield f"- {trial.status}: {_escaped(trial.label)}: {_escaped(reason)}"
+    if results.pending:
+        yield f"- not run: {format_count(len(results.pending), 'trial')}"
+    yield from ("", f"`ackbench open report {results.sweep_id}`")
+
+
+def _table(cells: list[CellResult], guarantees: list[Guarantee]) -> Iterator[str]:
+    yield f"| cell | {' | '.join(GUARANTEE_NAMES[guarantee] for guarantee in guarantees)} |"
+    yield "|---" * (len(guarantees) + 1) + "|"
+    for cell in cells:
+        by_guarantee = {judgement.guarantee: judgement for judgement in cell.judgements}
+        texts = [
+            f"{verdict_sign(by_guarantee[one])} {verdict_text(by_guarantee[one])}"
+            if one in by_guarantee
+            else ""
+            for one in guarantees
+        ]
+        yield f"| {_escaped(cell.label)} | {' | '.join(map(_escaped, texts))} |"
+    yield ""
+
+
+def _escaped(text: str) -> str:
+    """Return text in which Markdown sees no table, emphasis or HTML of its own."""
+    for sign in ("\\", "|", "*", "_", "`", "<"):
+        text = text.replace(sign, f"\\{sign}")
+    return text
