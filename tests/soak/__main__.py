@@ -28,7 +28,8 @@ from experiments.faults import FAULTS
 from infra.cluster.capabilities import Capability, missing_capability
 from infra.machine.home import Home
 
-FAMILIES = tuple(dict.fromkeys(kind.family for kind in FAULTS.values() if kind.kind != "none"))
+_OTHERS = ("none", "command")  # a command needs an external cluster
+FAMILIES = tuple(dict.fromkeys(kind.family for kind in FAULTS.values() if kind.kind not in _OTHERS))
 
 
 def main() -> int:

@@ -7,7 +7,7 @@ from soak import killing
 
 from experiments.faults import FAULTS
 
-FAMILIES = sorted({kind.family for kind in FAULTS.values() if kind.kind != "none"})
+FAMILIES = sorted({kind.family for kind in FAULTS.values() if kind.kind not in {"none", "command"}})
 
 
 @pytest.mark.parametrize("family", FAMILIES)
