@@ -74,7 +74,7 @@ def _fault_pools() -> Iterator[tuple[str, ...]]:
     possible = [
         kind
         for kind in FAULTS.values()
-        if kind.kind != "none" and not missing_capabilities_of(kind)
+        if kind.kind not in {"none", "command"} and not missing_capabilities_of(kind)
     ]
     for network, disk in sorted({(kind.network, kind.disk) for kind in possible}):
         own = [kind.kind for kind in possible if (kind.network, kind.disk) == (network, disk)]
