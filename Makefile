@@ -42,8 +42,8 @@ hostile: setup ## try bad input, flipped bits, full disks, kill -9 and many nigh
 perf: setup ## measure generator, lateness, final read, Spark and cluster start
 	@$(BIN)/python tests/perf
 
-pictures: setup ## write README table and pictures from the newest quick sweep (chromium)
-	@$(BIN)/python tests/pictures
+pictures: setup ## write README table and pictures (chromium); SWEEP=newest: of the newest quick one
+	@$(BIN)/python tests/pictures $(SWEEP)
 
 tables: setup ## write the tables of docs/what-breaks-what.md from the newest sweeps
 	@$(BIN)/python tests/pictures/what_breaks_what.py

@@ -191,7 +191,7 @@ class Workload(Frozen):
     """Number of consumer groups of that size; faults of members affect the first group."""
     slow_members: int = 0
     """Number of slow members of each group; they are its first members."""
-    slow_records_per_s: float = 0
+    slow_records_per_s: float = 0.0
     """Maximum rate of each slow member during the load; 0: no member is slow."""
     auto_offset_reset: AutoOffsetReset = "earliest"
     """The members' `auto.offset.reset`."""
