@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from support.browser import WIDTHS, Browser, browser
 from support.builders.sweeps import TRUTHS, measured_sweep
+from support.stored_sweep import stored_sweep
 
 from experiments.report.data import ReportData
 from experiments.report.drawing import set_matplotlib_cache
@@ -135,20 +136,31 @@ def test_axe_finds_no_violation(opened: Browser, page: tuple[ReportData, Path], 
     assert opened.violations() == []
 
 
+@pytest.fixture(scope="module")
+def quick_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the path of the page of a real quick sweep: 21 cells."""
+    return write_page(stored_sweep(), tmp_path_factory.mktemp("quick"))
+
+
+def test_the_page_of_a_quick_sweep_has_less_than_a_megabyte(quick_page: Path) -> None:
+    """It is mailed, and kept by CI jobs."""
+    assert quick_page.stat().st_size < 1_000_000
+
+
 def test_a_phone_shows_the_answer_and_the_matrix_before_8000_pixels(
-    opened: Browser, page: tuple[ReportData, Path]
+    opened: Browser, quick_page: Path
 ) -> None:
     """What comes after them is folded."""
-    opened.open(page[1], min(WIDTHS))
+    opened.open(quick_page, min(WIDTHS))
 
     assert opened.size()[1] < 8000
 
 
 def test_the_answer_matrix_figures_and_settings_are_printed_on_at_most_six_pages(
-    opened: Browser, page: tuple[ReportData, Path]
+    opened: Browser, quick_page: Path
 ) -> None:
     """The trials are printed only if they were unfolded."""
-    opened.open(page[1], WIDTHS[0])
+    opened.open(quick_page, WIDTHS[0])
     folded = opened.printed_pages()
     opened.open_all_details()
 
