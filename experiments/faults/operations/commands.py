@@ -13,7 +13,7 @@ import os
 import shlex
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from string import Template
@@ -26,7 +26,7 @@ from experiments.faults.core.effects import FaultEffects, Topology
 from experiments.faults.core.kind import TrialObservations, extend_evidence
 from experiments.ledger.record import FaultEvidence, Frozen
 from experiments.messages.phrases import format_list, one_line, shorten
-from infra.errors import HarnessError
+from infra.errors import HarnessError, WaitTimeout
 from infra.kafka.spec import ClusterState
 from infra.machine.files import replace_file
 
@@ -47,6 +47,8 @@ LIKE: Final = {
 }
 """Faults of the catalogue that a command may claim to be like."""
 _OUTPUT_CHARACTERS: Final = 200
+_PROBE_S: Final = 0.5
+"""How long a broker may take to answer while the effect of a strike is awaited."""
 
 
 def _parse_words(value: object) -> object:
@@ -244,6 +246,18 @@ def describe_change(before: ClusterState, after: ClusterState) -> str | None:
     return None
 
 
+def observed_change(before: ClusterState, describe: Callable[[], ClusterState]) -> str | None:
+    """Return the change that the metadata show now; `None`: there is none, or no broker answers.
+
+    The broker that was asked may be the one that was struck: no answer is no evidence, and does not
+    end the fault.
+    """
+    try:
+        return describe_change(before, describe())
+    except WaitTimeout:
+        return None
+
+
 def strike_and_heal(context: FaultContext, parameters: CommandParameters) -> FaultEvidence:
     """Run the strike, watch for its effect, and run the heal in any case.
 
@@ -272,7 +286,9 @@ def strike_and_heal(context: FaultContext, parameters: CommandParameters) -> Fau
             f"{variables['PARTITION']}, leader {leader}: {output}"
         )
         context.wait_for_reaction(
-            lambda: describe_change(before, context.cluster_state()),
+            lambda: observed_change(
+                before, lambda: context.cluster.describe([context.topic], _PROBE_S)
+            ),
             parameters.lasts_s + parameters.patience_s,
             "the metadata did not change",
             conclusion="only the clients' logs can show an effect",

@@ -21,11 +21,13 @@ from experiments.faults.operations.commands import (
     describe_change,
     noted_heal,
     noted_heals,
+    observed_change,
     resolve,
     run_command,
     run_noted_heal,
 )
 from experiments.ledger.record import FaultEvidence, Scalar
+from infra.errors import WaitTimeout
 from infra.kafka.spec import ClusterState, PartitionState
 
 TOPOLOGY = Topology(nodes=3, partitions=1, replication_factor=3)
@@ -142,6 +144,16 @@ def test_a_change_of_the_metadata_shows_an_effect(
 ) -> None:
     """Whatever the command says of itself."""
     assert describe_change(state(1, (1, 2, 3)), after) == sentence
+
+
+def test_a_broker_that_does_not_answer_does_not_end_the_fault() -> None:
+    """It may be the one that was struck; the metadata poller sees the change a second later."""
+
+    def describe() -> ClusterState:
+        raise WaitTimeout("no answer")
+
+    assert observed_change(state(1, (1, 2, 3)), describe) is None
+    assert observed_change(state(1, (1, 2, 3)), lambda: state(2, (2, 3))) is not None
 
 
 def evidence_with(*events: Event) -> FaultEvidence:
