@@ -22,13 +22,14 @@ _SAFER: Final = {
     "max.in.flight.requests.per.connection": "1",
 }
 _TOPIC: Final = (
-    ("min.insync.replicas", "min.insync.replicas", "1", "2"),
-    ("unclean.leader.election.enable", "unclean.leader.election.enable", "true", "false"),
-    ("flush.messages", "log.flush.interval.messages", None, "1"),
+    ("min.insync.replicas", "1", "2"),
+    ("unclean.leader.election.enable", "true", "false"),
+    ("flush.messages", None, "1"),
 )
-"""Properties of a topic: the brokers' name, the value that is weak (`None`: any), the safer one."""
+"""Properties of a topic: the value that is weak (`None`: any), and the safer one."""
 _FEATURES: Final = ("eligible.leader.replicas.version", "transaction.version")
-Scope = Literal["producer", "consumer", "topic", "brokers", "features", "cluster"]
+Scope = Literal["producer", "consumer", "topic", "features", "cluster"]
+"""All but `cluster` are fields of `Configuration`."""
 
 
 @dataclass(frozen=True)
@@ -145,13 +146,12 @@ def _of_clients(configuration: Configuration) -> Iterator[Change]:
 
 
 def _of_topic(configuration: Configuration) -> Iterator[Change]:
-    topic, broker = configuration.topic, configuration.effective_broker()
+    topic = configuration.effective_topic()
     most = min(_REPLICAS, configuration.nodes)
     if configuration.replicas < most:
         yield Change("cluster", "replication.factor", str(most))
-    for name, of_broker, weak, strong in _TOPIC:
-        value = topic.get(name) or broker.get(of_broker, "")
-        if value != strong and weak in {None, value}:
+    for name, weak, strong in _TOPIC:
+        if topic[name] != strong and weak in {None, topic[name]}:
             yield Change("topic", name, strong)
 
 
@@ -160,16 +160,10 @@ def apply_changes(configuration: Configuration, changes: Sequence[Change]) -> Co
     for change in changes:
         if change.scope == "cluster":
             update: dict[str, object] = {"replication_factor": int(change.value)}
-        elif change.scope == "features":
-            update = {"features": {**configuration.features, change.name: int(change.value)}}
-        elif change.scope == "consumer":
-            update = {"consumer": {**(configuration.consumer or {}), change.name: change.value}}
-        elif change.scope == "topic":
-            update = {"topic": {**configuration.topic, change.name: change.value}}
-        elif change.scope == "brokers":
-            update = {"broker": {**configuration.broker, change.name: change.value}}
         else:
-            update = {"producer": {**configuration.producer, change.name: change.value}}
+            value = int(change.value) if change.scope == "features" else change.value
+            settings = getattr(configuration, change.scope) or {}
+            update = {change.scope: {**settings, change.name: value}}
         configuration = configuration.model_copy(update=update)
     refused = java.refusal(configuration.effective_producer())
     return None if refused else configuration

@@ -17,7 +17,12 @@ from experiments.clients.settings import java, librdkafka
 from experiments.clients.settings.kinds import ACKS, ClientChoice
 from experiments.ledger.record import Frozen
 from experiments.messages.phrases import did_you_mean, format_list
-from experiments.planning.client_rules import ClientRules, java_rules, librdkafka_rules
+from experiments.planning.client_rules import (
+    ClientRules,
+    acks_problem,
+    java_rules,
+    librdkafka_rules,
+)
 from experiments.planning.properties import KafkaProperties, kafka_properties, known_versions
 from experiments.results.changed_settings import defaults_of
 from experiments.sweep.plan import ClientKind
@@ -29,7 +34,13 @@ MAX_FILE_BYTES: Final = 1_000_000
 _DEFAULT_NODES: Final = 3
 _CONNECTION: Final = ("bootstrap.servers", "metadata.broker.list", "client.id", "group.id")
 _ZOOKEEPER: Final = "zookeeper."
-_ACKS: Final = ("0", "1", "all", "-1")
+OF_BROKER: Final = {
+    "min.insync.replicas": "min.insync.replicas",
+    "unclean.leader.election.enable": "unclean.leader.election.enable",
+    "cleanup.policy": "log.cleanup.policy",
+    "flush.messages": "log.flush.interval.messages",
+}
+"""Properties of a topic that decide about guarantees, and the brokers' names of their defaults."""
 _OF_ONE_NODE: Final = frozenset(
     {
         "advertised.listeners",
@@ -89,12 +100,21 @@ class Configuration(Frozen):
             if name not in _OF_ONE_NODE and not name.startswith(_ZOOKEEPER)
         }
 
+    def effective_topic(self) -> dict[str, str]:
+        """Return the properties of the topic that decide about guarantees.
+
+        Its own, and the brokers' values of those that it does not set.
+        """
+        broker = self.effective_broker()
+        inherited = {name: broker.get(of_broker, "") for name, of_broker in OF_BROKER.items()}
+        return {**inherited, **self.topic}
+
     def effective_producer(self) -> dict[str, str]:
-        """Return the properties of the producer that bear on correctness, defaults included."""
+        """Return the properties of the producer that affect correctness, defaults included."""
         return ClientChoice(kind=self.client, defaults=True).producer_settings(self.producer)
 
     def effective_consumer(self) -> dict[str, str]:
-        """Return the properties of the consumer that bear on correctness, defaults included."""
+        """Return the properties of the consumer that affect correctness, defaults included."""
         choice = ClientChoice(kind=self.client, defaults=True)
         return choice.consumer_settings(self.consumer or {})
 
@@ -212,8 +232,8 @@ def _client_problem(given: Mapping[str, Mapping[str, str]], rules: ClientRules) 
             if canonical not in known:
                 return f"unknown {scope} property {name}{did_you_mean(name, known)}"
             problem = rules.value_problem(canonical, value) if value else None
-            if name == ACKS and value not in _ACKS:
-                problem = f"; allowed: {format_list(_ACKS, 'or')}"
+            if name == ACKS:
+                problem = acks_problem(value)
             if problem:
                 return f"{scope} property {name} is {value}{problem}"
     return None

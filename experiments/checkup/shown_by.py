@@ -43,8 +43,7 @@ def command_that_shows(configuration: Configuration, faults: Sequence[str]) -> s
         "acks": producer["acks"],
         "enable.idempotence": producer["enable.idempotence"],
         "replication.factor": str(configuration.replicas),
-        "min.insync.replicas": configuration.topic.get("min.insync.replicas")
-        or configuration.effective_broker()["min.insync.replicas"],
+        "min.insync.replicas": configuration.effective_topic()["min.insync.replicas"],
     }
     if configuration.client != "librdkafka":
         settings["client"] = configuration.client

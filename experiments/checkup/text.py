@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Final
 
 from experiments.checkup.changes import Change, ChangeSearch, Improvement
-from experiments.checkup.configuration import Configuration
+from experiments.checkup.configuration import OF_BROKER, Configuration
 from experiments.checkup.diagnosis import Diagnosis
 from experiments.checkup.shown_by import command_that_shows
 from experiments.messages.phrases import format_count, format_list
@@ -25,12 +25,7 @@ _PRODUCER: Final = (
     "delivery.timeout.ms",
     "transactional.id",
 )
-_TOPIC: Final = {
-    "min.insync.replicas": "min.insync.replicas",
-    "unclean.leader.election.enable": "unclean.leader.election.enable",
-    "cleanup.policy": "log.cleanup.policy",
-}
-"""Properties of a topic that decide, with the brokers' names for their defaults."""
+_TOPIC: Final = ("min.insync.replicas", "unclean.leader.election.enable", "cleanup.policy")
 _ONLY_IF_GIVEN: Final = ("retention.ms", "retention.bytes", "flush.messages")
 _DETAIL: Final = re.compile(r" \([^()]*\)$")
 """The figures of one fault at the end of a reason."""
@@ -93,16 +88,11 @@ def _settings(configuration: Configuration) -> Iterator[str]:
     producer, broker = configuration.effective_producer(), configuration.effective_broker()
     yield _line(f"producer ({client})", producer, _PRODUCER, configuration.producer)
     factor = "" if configuration.replication_factor else " (default)"
-    given = {**configuration.topic}
-    topic = {}
-    for name, of_broker in _TOPIC.items():
-        topic[name] = configuration.topic.get(name) or broker.get(of_broker, "")
-        if of_broker in configuration.broker:
-            given[name] = topic[name]
+    given = {*configuration.topic}
+    given |= {name for name, of_broker in OF_BROKER.items() if of_broker in configuration.broker}
     names = (*_TOPIC, *(name for name in _ONLY_IF_GIVEN if name in configuration.topic))
-    topic |= {name: configuration.topic[name] for name in names[len(_TOPIC) :]}
     yield f"topic: replication.factor={configuration.replicas}{factor}, " + _pairs(
-        topic, names, given
+        configuration.effective_topic(), names, given
     )
     yield _line(
         f"brokers ({kafka}, {configuration.nodes} of them)", broker, _BROKER, configuration.broker
@@ -113,12 +103,12 @@ def _settings(configuration: Configuration) -> Iterator[str]:
 
 
 def _line(
-    head: str, effective: Mapping[str, str], names: Sequence[str], given: Mapping[str, str]
+    head: str, effective: Mapping[str, str], names: Sequence[str], given: Collection[str]
 ) -> str:
     return f"{head}: {_pairs(effective, names, given)}"
 
 
-def _pairs(effective: Mapping[str, str], names: Sequence[str], given: Mapping[str, str]) -> str:
+def _pairs(effective: Mapping[str, str], names: Sequence[str], given: Collection[str]) -> str:
     return ", ".join(
         f"{name}={effective[name]}{'' if name in given else ' (default)'}"
         for name in names

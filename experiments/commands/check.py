@@ -14,6 +14,7 @@ from experiments.checkup.changes import ChangeSearch
 from experiments.checkup.configuration import Configuration
 from experiments.checkup.diagnosis import Diagnosis, diagnose
 from experiments.checkup.text import as_document, report_lines, wrapped
+from experiments.comparing.gate import EXIT_CODE
 from experiments.faults import FAULTS
 from experiments.messages.phrases import did_you_mean
 from experiments.results.junit import Outcome, TestCase, junit_xml
@@ -21,7 +22,6 @@ from experiments.verdicts.contract import Guarantee
 from infra.errors import InputError
 from infra.machine.files import replace_file
 
-GATE_EXIT_CODE: Final = 3
 _PIPED_COLUMNS: Final = 100
 
 
@@ -65,7 +65,7 @@ def check(
     ]
     for line in missing:
         click.echo(f"--fail-on: {line}", err=True)
-    return GATE_EXIT_CODE if missing else 0
+    return EXIT_CODE if missing else 0
 
 
 def _parse(text: str, diagnosis: Diagnosis) -> tuple[Guarantee, str | None]:

@@ -83,7 +83,8 @@ def write_result_files(sweep: SweepFolder, results: SweepResults, files: ResultF
         replace_file(files.json, f"{_as_json(sweep, results)}\n")
     if files.markdown is not None:
         run = describe_run(sweep.plan(), list(sweep.complete_trials(results.left_out)))
-        replace_file(files.markdown, "\n".join(markdown_lines(results, run)) + "\n")
+        lines = markdown_lines(results, run, remarks(sweep, results))
+        replace_file(files.markdown, "\n".join(lines) + "\n")
 
 
 def _as_json(sweep: SweepFolder, results: SweepResults) -> str:

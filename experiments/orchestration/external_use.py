@@ -14,7 +14,7 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from experiments.faults.operations.commands import noted_heals, run_noted_heal
+from experiments.faults.operations.noted_heals import noted_heals, run_noted_heal
 from experiments.ledger.record import Frozen
 from experiments.messages.phrases import format_count, format_list
 from experiments.sweep.plan import ClusterNeed, external_prefix

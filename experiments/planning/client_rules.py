@@ -57,6 +57,14 @@ class ClientRules:
         return None if reason is None else f"; the client reports: {' '.join(reason.split())}"
 
 
+def acks_problem(text: str) -> str | None:
+    """Return what is wrong with a value of acks as the end of a sentence; `None` if valid.
+
+    librdkafka also knows numbers of replicas, which brokers refuse.
+    """
+    return None if text in {"0", "1", "all", "-1"} else "; allowed: 0, 1 or all"
+
+
 _RANGE: Final = re.compile(r"^(-?\d+) \.\. (-?\d+)$")
 _LIST_PROPERTIES: Final = frozenset({"debug"})
 """Properties whose value is a list of the allowed words."""

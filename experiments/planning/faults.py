@@ -65,10 +65,10 @@ def fault_parameters(name: str, given: Mapping[str, Scalar | tuple[str, ...]]) -
         ExperimentError: the fault or a parameter is unknown, or a value is not allowed.
     """
     if given.get("kind") == COMMAND:
-        kind, given = COMMAND, {**given, "name": name}
-        del given["kind"]
         if name in FAULTS:
             raise ExperimentError(f"faults.{name} is a fault of the catalogue: choose another name")
+        others = {key: value for key, value in given.items() if key != "kind"}
+        kind, given = COMMAND, {**others, "name": name}
     elif name in FAULTS:
         kind = name
     else:

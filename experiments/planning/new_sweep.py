@@ -74,16 +74,8 @@ def plan_new_sweep(
     home.ensure_writable()
     overrides = overrides or Overrides()
     experiment = load_experiment(name_or_file)
-    if experiment.allow_code and overrides.from_form:
-        raise ExperimentError(
-            f"{name_or_file}: allow_code is true in an experiment from a form; "
-            "allowed: with `ackbench run` on this machine"
-        )
-    if experiment.commands() and overrides.from_form:
-        raise ExperimentError(
-            f"{name_or_file}: faults.{experiment.commands()[0]} runs commands in an experiment "
-            "from a form; allowed: with `ackbench run` on this machine"
-        )
+    if overrides.from_form:
+        _refuse_programs(experiment, name_or_file)
     with _errors_with_source(name_or_file):
         swept_versions = map(str, overrides.axes.get("kafka.version", ()))
         for version in (*experiment.kafka_versions(), *swept_versions):
@@ -108,6 +100,22 @@ def plan_new_sweep(
         *power_remarks(planned),
     )
     return PlannedSweep(experiment, planned, remarks)
+
+
+def _refuse_programs(experiment: Experiment, source: str) -> None:
+    """Refuse an experiment that loads code or runs commands: a form may start neither.
+
+    Raises:
+        ExperimentError: it does.
+    """
+    reasons = [f"faults.{name} runs commands" for name in experiment.commands()]
+    if experiment.allow_code:
+        reasons.insert(0, "allow_code is true")
+    if reasons:
+        raise ExperimentError(
+            f"{source}: {reasons[0]} in an experiment from a form; "
+            "allowed: with `ackbench run` on this machine"
+        )
 
 
 def new_sweep(

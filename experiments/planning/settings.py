@@ -16,7 +16,7 @@ from experiments.ledger.record import Cell, Scalar
 from experiments.messages.phrases import format_value
 from experiments.messages.validation import describe_validation_error
 from experiments.planning.axes import KnownNames, Scope, SettingPlace
-from experiments.planning.client_rules import ClientRules
+from experiments.planning.client_rules import ClientRules, acks_problem
 from experiments.planning.clients import client_values, resolve_client
 from experiments.planning.cluster import check_whole_number, cluster_values, resolve_cluster
 from experiments.planning.experiment import Experiment, WorkloadSection
@@ -258,7 +258,7 @@ def _client_value_problem(
     place: SettingPlace, text: str, rules: Iterable[ClientRules]
 ) -> str | None:
     if place == SettingPlace(Scope.PRODUCER, "acks"):
-        return None if text in {"0", "1", "all", "-1"} else "; allowed: 0, 1 or all"
+        return acks_problem(text)
     problems = [
         client.value_problem(place.name, text)
         for client in rules

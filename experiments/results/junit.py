@@ -26,6 +26,11 @@ _OUTCOMES: Final[dict[Verdict, Outcome]] = {
     Verdict.VIOLATED: "failure",
     Verdict.UNKNOWN: "skipped",
 }
+_OUTCOMES_OF_TRIALS: Final[dict[Status, Outcome]] = {
+    Status.FAILED: "error",
+    Status.VOID: "skipped",
+}
+"""Of those that did not complete."""
 _TRIALS: Final = "trials"
 
 
@@ -70,12 +75,9 @@ def sweep_cases(results: SweepResults) -> Iterator[TestCase]:
         for judgement in cell.judgements:
             yield _case(cell.label, judgement)
     for trial in results.trials:
-        if trial.status is Status.FAILED:
+        if outcome := _OUTCOMES_OF_TRIALS.get(trial.status):
             reason = one_line(trial.reason or "")
-            yield TestCase(_TRIALS, f"{trial.trial_id} ({trial.label})", "error", reason)
-        elif trial.status is Status.VOID:
-            reason = one_line(trial.reason or "")
-            yield TestCase(_TRIALS, f"{trial.trial_id} ({trial.label})", "skipped", reason)
+            yield TestCase(_TRIALS, f"{trial.trial_id} ({trial.label})", outcome, reason)
     for trial_id in results.pending:
         yield TestCase(_TRIALS, trial_id, "skipped", "planned, not run yet")
 

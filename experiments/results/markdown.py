@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from experiments.ledger.record import Status
-from experiments.messages.phrases import format_count, one_line
 from experiments.results.models import CellResult, SweepResults
 from experiments.results.plain_answer import plain_answer
 from experiments.results.wording import GUARANTEE_NAMES, verdict_sign, verdict_text
@@ -13,12 +11,13 @@ from experiments.verdicts.contract import Guarantee
 from experiments.verdicts.judge import Verdict
 
 
-def markdown_lines(results: SweepResults, run: str) -> Iterator[str]:
+def markdown_lines(results: SweepResults, run: str, remarks: Iterable[str]) -> Iterator[str]:
     """Yield the lines: the answer, a table of verdicts, violations, and what did not complete.
 
     Args:
         results: of the sweep.
         run: what was run, in one line.
+        remarks: void and failed trials, and those not run, one line each.
     """
     yield from (f"## {results.experiment}: {results.question.strip()}", "")
     for sentence in plain_answer(results):
@@ -35,12 +34,7 @@ def markdown_lines(results: SweepResults, run: str) -> Iterator[str]:
                 name = GUARANTEE_NAMES[judgement.guarantee]
                 reasons = " ".join(judgement.reasons)
                 yield f"- **VIOLATED** {_escaped(cell.label)}: {name}: {_escaped(reasons)}"
-    for trial in results.trials:
-        if trial.status in {Status.VOID, Status.FAILED}:
-            reason = one_line(trial.reason or "")
-            yield f"- {trial.status}: {_escaped(trial.label)}: {_escaped(reason)}"
-    if results.pending:
-        yield f"- not run: {format_count(len(results.pending), 'trial')}"
+    yield from (f"- {_escaped(remark)}" for remark in remarks)
     yield from ("", f"`ackbench open report {results.sweep_id}`")
 
 

@@ -25,6 +25,12 @@ def new_sweep_id(experiment: str) -> str:
     return f"{experiment}-{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(2)}"
 
 
+def time_of_sweep(sweep_id: str) -> str | None:
+    """Return when a sweep was planned, UTC, as `20260102T030405`; `None`: it is no sweep's id."""
+    match = _SWEEP_ID.match(sweep_id)
+    return match["time"] if match else None
+
+
 def list_sweeps(home: Home) -> tuple[SweepFolder, ...]:
     """Return all sweeps of a home, the newest first."""
     folders = [path.parent for path in home.sweeps.glob("*/plan.json")]
@@ -113,7 +119,6 @@ def _experiment_of(sweep: SweepFolder) -> str | None:
 
 def _created(folder: Path) -> tuple[str, float]:
     """Return when a sweep was planned: from its id to the second, then from its plan's file."""
-    match = _SWEEP_ID.match(folder.name)
     modified_s = (folder / "plan.json").stat().st_mtime
-    time = match["time"] if match else f"{datetime.fromtimestamp(modified_s, UTC):%Y%m%dT%H%M%S}"
-    return time, modified_s
+    modified = f"{datetime.fromtimestamp(modified_s, UTC):%Y%m%dT%H%M%S}"
+    return time_of_sweep(folder.name) or modified, modified_s

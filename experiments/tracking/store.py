@@ -21,11 +21,12 @@ from experiments.ledger.record import Frozen, Status
 from experiments.lessons.finding import Finding, finding_of
 from experiments.messages.phrases import one_line
 from experiments.results.read import SweepResults, read_results
+from experiments.sweep.cell_names import varying_axes
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.lookup import list_sweeps
 from experiments.sweep.plan import Plan
 from experiments.tracking.runs import REMOVABLE_TAGS, SUMMARY, RunContent, summary_run, trial_run
-from experiments.tracking.views import outdated_views, sweep_view, table_view, varied_axes
+from experiments.tracking.views import outdated_views, sweep_view, table_view
 from infra.errors import AckbenchError, HarnessError, MachineError
 from infra.machine.databases import create_database, is_complete, move_aside
 from infra.machine.files import exclusive_lock, sqlite_url
@@ -271,7 +272,7 @@ def _save_views(
     """Save the views of the experiment's table and of the sweep's charts."""
     begins = [content.begin_ms for content in contents if content.begin_ms is not None]
     created_ms = min(begins, default=0)
-    axes = varied_axes([spec.cell for spec in plan.trials])
+    axes = varying_axes([spec.cell for spec in plan.trials])
     existing = client.get_experiment(experiment_id).tags
     for view in (table_view(axes), sweep_view(plan.sweep_id, axes, repeats=plan.repeats)):
         client.set_experiment_tag(experiment_id, view.tag, view.value(created_ms))

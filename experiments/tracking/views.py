@@ -8,12 +8,11 @@ opens it by its key. The tag's value is JSON with a name, a time and the state o
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from experiments.ledger.record import Cell
+from experiments.sweep.lookup import time_of_sweep
 from experiments.tracking.runs import TRIAL
 
 TAG_PREFIX: Final = "mlflow.sharedViewState."
@@ -32,7 +31,6 @@ _MEASURES: Final = {
 }
 _COLUMNS: Final = tuple(_MEASURES)[:4]
 _ALL_RUNS: Final = 1000
-_SWEEP_ID_TIME: Final = re.compile(r"-(\d{8}T\d{6})-[0-9a-f]+$")
 
 
 @dataclass(frozen=True)
@@ -63,12 +61,6 @@ class SavedView:
                 "state": json.dumps(self.state, separators=(",", ":")),
             }
         )
-
-
-def varied_axes(cells: Sequence[Cell]) -> list[str]:
-    """Return the axes in which the cells differ, in their order."""
-    names = dict.fromkeys(name for cell in cells for name in cell)
-    return [name for name in names if len({str(cell.get(name)) for cell in cells}) > 1]
 
 
 def table_view(axes: Sequence[str]) -> SavedView:
@@ -105,11 +97,11 @@ def outdated_views(tags: Collection[str], newest: str) -> list[str]:
         newest: the key of the view that is written now; never returned.
     """
     sweeps = [
-        (found[1], tag)
+        (time, tag)
         for tag in tags
         if tag.startswith(TAG_PREFIX)
         and tag != TAG_PREFIX + newest
-        and (found := _SWEEP_ID_TIME.search(tag))
+        and (time := time_of_sweep(tag.removeprefix(TAG_PREFIX)))
     ]
     return [tag for _, tag in sorted(sweeps)][: -(KEPT_VIEWS - 1)]
 

@@ -55,8 +55,8 @@ def producer_jobs(
             bootstrap_servers=servers,
             topic=topic,
             warm_up_topic=warm_up_topic(spec),
-            settings=_with_transactional_id(_named(spec, spec.producer), ids, number),
-            passed=_with_transactional_id(_named(spec, spec.passed.producer), ids, number)
+            settings=_with_transactional_id(_with_client_id(spec, spec.producer), ids, number),
+            passed=_with_transactional_id(_with_client_id(spec, spec.passed.producer), ids, number)
             if spec.passed
             else None,
             create_time=spec.topic.get("message.timestamp.type", "CreateTime") == "CreateTime",
@@ -88,7 +88,7 @@ def transactional_ids(spec: TrialSpec, topic: str) -> tuple[str, ...]:
     return tuple(f"{prefix}-{topic}-{number}" for number in range(spec.workload.producers))
 
 
-def _named(spec: TrialSpec, settings: Mapping[str, str]) -> dict[str, str]:
+def _with_client_id(spec: TrialSpec, settings: Mapping[str, str]) -> dict[str, str]:
     """Return a client's settings; in an external cluster its id names the sweep."""
     if not spec.cluster.external:
         return dict(settings)
@@ -110,8 +110,10 @@ def consumer_job(
         bootstrap_servers=servers,
         topic=output_topic_name(spec) or topic,
         partitions=spec.partitions,
-        settings=without_group_settings(_named(spec, spec.consumer)),
-        passed=without_group_settings(_named(spec, spec.passed.consumer)) if spec.passed else None,
+        settings=without_group_settings(_with_client_id(spec, spec.consumer)),
+        passed=without_group_settings(_with_client_id(spec, spec.passed.consumer))
+        if spec.passed
+        else None,
         record_serving_brokers=spec.workload.record_serving_brokers,
         warm_up_records=text.warm_up_records if text else 0,
         token=token,
@@ -138,7 +140,7 @@ def group_jobs(
             bootstrap_servers=servers,
             topic=topic,
             partitions=spec.partitions,
-            settings=_named(spec, spec.passed.consumer if spec.passed else spec.consumer),
+            settings=_with_client_id(spec, spec.passed.consumer if spec.passed else spec.consumer),
             token=token,
             folder=folder,
             output=_copy_target(spec, topic),
@@ -153,7 +155,7 @@ def _copy_target(spec: TrialSpec, topic: str) -> CopyTarget | None:
         topic=output_topic,
         partitions=spec.partitions,
         settings=copier_settings(
-            _named(spec, spec.passed.producer if spec.passed else spec.producer),
+            _with_client_id(spec, spec.passed.producer if spec.passed else spec.producer),
             f"{COPIER_TRANSACTIONAL_ID}-{topic}" if load.commits == "within" else None,
         ),
         record_size_bytes=load.record_size_bytes,
@@ -172,7 +174,7 @@ def final_read_settings(spec: TrialSpec) -> dict[str, str]:
     It always reads with librdkafka. So of another client's settings only the isolation level holds.
     """
     if spec.client == "librdkafka" and not spec.passed:
-        return _named(spec, spec.consumer)
+        return _with_client_id(spec, spec.consumer)
     return (
         {ISOLATION_LEVEL: spec.consumer[ISOLATION_LEVEL]}
         if ISOLATION_LEVEL in spec.consumer

@@ -3,32 +3,33 @@
 The commands are lists of words, and no shell reads them: `[ssh, $NODE_HOST, sudo, systemctl, kill,
 -s, KILL, kafka]`. What they do to Kafka is witnessed by ackbench itself, in the cluster's metadata
 and the clients' logs; a strike without an effect makes the trial void. The heal is noted on disk
-before the strike, so that it can be run after ackbench was killed.
+before the strike (`noted_heals`).
 """
 
 from __future__ import annotations
 
 import json
-import os
 import shlex
-import signal
-import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 from string import Template
 from typing import Annotated, Any, Final
 
-from pydantic import BeforeValidator, Field, PlainSerializer, ValidationError
+from pydantic import BeforeValidator, Field, PlainSerializer
 
 from experiments.faults.core import FaultContext, FaultKind, FaultParameters
 from experiments.faults.core.effects import FaultEffects, Topology
 from experiments.faults.core.kind import TrialObservations, extend_evidence
-from experiments.ledger.record import FaultEvidence, Frozen
-from experiments.messages.phrases import format_list, one_line, shorten
-from infra.errors import HarnessError, WaitTimeout
-from infra.kafka.spec import ClusterState
-from infra.machine.files import replace_file
+from experiments.faults.operations.noted_heals import (
+    CommandFailed,
+    NotedHeal,
+    note_heal,
+    run_command,
+    run_noted_heal,
+)
+from experiments.ledger.record import FaultEvidence
+from experiments.messages.phrases import format_list, shorten
+from infra.errors import WaitTimeout
+from infra.kafka.spec import ClusterState, PartitionState
 
 FAMILY: Final = "commands"
 COMMAND: Final = "command"
@@ -38,15 +39,12 @@ SWEPT_PARAMETERS: Final = ("at_s", "lasts_s", "patience_s")
 VARIABLES: Final = ("LEADER", "FOLLOWERS", "NODE_HOST", "PARTITION")
 """What a word may name: the leader's node id, its followers' ids with commas between them, the
 leader's host, and the number of the partition."""
-HEALS: Final = "heals"
-"""The folder of noted heals, in the folder of ackbench for the cluster."""
-LIKE: Final = {
-    **{f"{target}-crash": "crash" for target in ("leader", "follower", "controller")},
-    **{f"{target}-stop": "stop" for target in ("leader", "follower", "controller")},
-    **{f"{target}-pause": "pause" for target in ("leader", "follower", "controller")},
-}
+LIKE: Final = tuple(
+    f"{target}-{action}"
+    for target in ("controller", "follower", "leader")
+    for action in ("crash", "pause", "stop")
+)
 """Faults of the catalogue that a command may claim to be like."""
-_OUTPUT_CHARACTERS: Final = 200
 _PROBE_S: Final = 0.5
 """How long a broker may take to answer while the effect of a strike is awaited."""
 
@@ -109,26 +107,13 @@ class CommandParameters(FaultParameters):
         if missing:
             return f"{missing[0]} is missing; allowed: a list of words, such as [ssh, $NODE_HOST]"
         if self.like is not None and self.like not in LIKE:
-            return f"like is {self.like}; allowed: {', '.join(sorted(LIKE))}"
+            return f"like is {self.like}; allowed: {', '.join(LIKE)}"
         return None
 
     def commands(self) -> dict[str, tuple[str, ...]]:
         """Return the words of each command that is given, by its part."""
         parts = {"strike": self.strike, "heal": self.heal, "proof": self.proof}
         return {part: words for part, words in parts.items() if words}
-
-
-class CommandFailed(HarnessError):
-    """A command did not start, did not end in time, or had another exit code than 0."""
-
-
-class NotedHeal(Frozen):
-    """A heal that may still have to be run."""
-
-    fault: str
-    command: tuple[str, ...]
-    """Its words, with all variables resolved."""
-    timeout_s: float
 
 
 def unknown_variables(words: Sequence[str]) -> list[str]:
@@ -148,81 +133,6 @@ def unknown_variables(words: Sequence[str]) -> list[str]:
 def resolve(words: Sequence[str], variables: Mapping[str, str]) -> tuple[str, ...]:
     """Return the words of a command with its variables replaced; pure."""
     return tuple(Template(word).substitute(variables) for word in words)
-
-
-def run_command(part: str, words: Sequence[str], timeout_s: float) -> str:
-    """Run a command without a shell and return the last line of its output.
-
-    It gets a session of its own, so that Ctrl-C does not interrupt a heal.
-
-    Raises:
-        CommandFailed: it did not start, did not end in time (and was killed), or failed; one line.
-    """
-    text = shorten(shlex.join(words), _OUTPUT_CHARACTERS)
-    try:
-        process = subprocess.Popen(
-            list(words),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-    except OSError as error:
-        raise CommandFailed(f"{part} `{text}` did not start: {error.strerror}") from error
-    try:
-        output, _ = process.communicate(timeout=timeout_s)
-    except subprocess.TimeoutExpired as error:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-        raise CommandFailed(f"{part} `{text}` did not end within {timeout_s:g} s") from error
-    lines = output.decode(errors="replace").strip().splitlines()
-    last = shorten(one_line(lines[-1]), _OUTPUT_CHARACTERS) if lines else "no output"
-    if process.returncode != 0:
-        raise CommandFailed(f"{part} `{text}` ended with {process.returncode}: {last}")
-    return last
-
-
-@contextmanager
-def noted_heal(folder: Path, heal: NotedHeal) -> Iterator[Path]:
-    """Note a heal on disk before the strike; who has run it deletes the note.
-
-    Args:
-        folder: of ackbench for the cluster.
-        heal: what to run.
-    """
-    (folder / HEALS).mkdir(parents=True, exist_ok=True)
-    note = folder / HEALS / f"{heal.fault}.json"
-    replace_file(note, heal.model_dump_json(indent=1))
-    yield note
-
-
-def run_noted_heal(note: Path) -> str:
-    """Run a noted heal, delete the note, and return a line that says so.
-
-    Raises:
-        CommandFailed: it failed, or the note is damaged; the note stays, and the message has the
-            remedy.
-    """
-    try:
-        heal = NotedHeal.model_validate_json(note.read_bytes())
-    except ValidationError as error:
-        raise CommandFailed(
-            f"{note} is damaged: heal the cluster by hand, and then delete the file"
-        ) from error
-    try:
-        output = run_command("heal", heal.command, heal.timeout_s)
-    except CommandFailed as error:
-        raise CommandFailed(
-            f"{error}; the cluster may still be broken: `ackbench clean` tries again, or heal it "
-            f"by hand and delete {note}"
-        ) from error
-    note.unlink()
-    return f"healed {heal.fault}: `{shorten(shlex.join(heal.command))}`: {output}"
-
-
-def noted_heals(folder: Path) -> list[Path]:
-    """Return the heals that may still have to be run, in the folder of a cluster."""
-    return sorted((folder / HEALS).glob("*.json"))
 
 
 def describe_change(before: ClusterState, after: ClusterState) -> str | None:
@@ -264,8 +174,8 @@ def strike_and_heal(context: FaultContext, parameters: CommandParameters) -> Fau
     The effect may also show in the clients' logs: `confirm_effect`.
     """
     context.sleep_until(parameters.at_s)
-    leader, before = context.leader(), context.cluster_state()
-    variables = _variables(context, leader)
+    partition, before = context.partition_with_leader(), context.cluster_state()
+    leader, variables = _leader_of(partition), _variables(context, partition)
     commands = {part: resolve(words, variables) for part, words in parameters.commands().items()}
     timeout_s = parameters.heal_timeout_s
     heal = NotedHeal(
@@ -274,10 +184,8 @@ def strike_and_heal(context: FaultContext, parameters: CommandParameters) -> Fau
         timeout_s=timeout_s,
     )
     took_effect = True
-    with (
-        noted_heal(context.cluster.folder, heal) as note,
-        context.injected(leader) as heals,
-    ):
+    note = note_heal(context.cluster.folder, heal)
+    with context.injected(leader) as heals:
         heals.callback(lambda: context.add_evidence(run_noted_heal(note)))
         output = run_command("strike", commands["strike"], timeout_s)
         context.note("fault_effective", "the strike has ended", leader)
@@ -313,14 +221,20 @@ def _prove(context: FaultContext, words: Sequence[str], timeout_s: float) -> boo
     return True
 
 
-def _variables(context: FaultContext, leader: int) -> dict[str, str]:
-    partition = context.current_partition()
-    host = next((node.host for node in context.cluster.status() if node.node_id == leader), "")
+def _leader_of(partition: PartitionState) -> int:
+    if partition.leader is None:  # `partition_with_leader` waits for one
+        raise AssertionError(partition)
+    return partition.leader
+
+
+def _variables(context: FaultContext, partition: PartitionState) -> dict[str, str]:
+    leader = _leader_of(partition)
+    hosts = {node.node_id: node.host for node in context.cluster.status()}
     followers = [str(node) for node in partition.replicas if node != leader]
     return {
         "LEADER": str(leader),
         "FOLLOWERS": ",".join(followers),
-        "NODE_HOST": host,
+        "NODE_HOST": hosts.get(leader, ""),
         "PARTITION": str(partition.partition),
     }
 

@@ -14,15 +14,17 @@ from experiments.faults.core.kind import TrialObservations
 from experiments.faults.operations.commands import (
     COMMAND,
     LIKE,
-    CommandFailed,
     CommandParameters,
-    NotedHeal,
     confirm_effect,
     describe_change,
-    noted_heal,
-    noted_heals,
     observed_change,
     resolve,
+)
+from experiments.faults.operations.noted_heals import (
+    CommandFailed,
+    NotedHeal,
+    note_heal,
+    noted_heals,
     run_command,
     run_noted_heal,
 )
@@ -106,9 +108,8 @@ def test_a_heal_stays_noted_until_it_has_succeeded(tmp_path: Path) -> None:
     """Whoever finds the note can run it: after Ctrl-C, after kill -9, after a failure."""
     healed = tmp_path / "healed"
     code = f"open({str(healed)!r}).read(); print('up')"
-    with noted_heal(tmp_path, NotedHeal(fault="mine", command=python(code), timeout_s=10)):
-        pass
-    (note,) = noted_heals(tmp_path)
+    note = note_heal(tmp_path, NotedHeal(fault="mine", command=python(code), timeout_s=10))
+    assert noted_heals(tmp_path) == [note]
 
     with pytest.raises(CommandFailed, match="`ackbench clean` tries again"):
         run_noted_heal(note)
@@ -121,8 +122,8 @@ def test_a_heal_stays_noted_until_it_has_succeeded(tmp_path: Path) -> None:
 
 def test_a_damaged_note_is_not_taken_for_a_heal(tmp_path: Path) -> None:
     """Its cluster has to be looked at."""
-    with noted_heal(tmp_path, NotedHeal(fault="mine", command=("true",), timeout_s=1)) as note:
-        note.write_text("{")
+    note = note_heal(tmp_path, NotedHeal(fault="mine", command=("true",), timeout_s=1))
+    note.write_text("{")
 
     with pytest.raises(CommandFailed, match="heal the cluster by hand"):
         run_noted_heal(note)

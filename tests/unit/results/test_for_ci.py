@@ -93,7 +93,7 @@ def test_the_document_is_read_by_any_parser_and_its_counts_are_right(tmp_path: P
 def test_the_summary_has_the_answer_a_row_for_each_cell_and_each_violation() -> None:
     """Text of the sweep cannot break the table."""
     results = results_with(Verdict.VIOLATED)
-    lines = list(markdown_lines(results, "9 trials | Kafka 4.3.1"))
+    lines = list(markdown_lines(results, "9 trials | Kafka 4.3.1", ["void: 007 (a_b)"]))
     rows = [line for line in lines if line.startswith("| ")]
 
     assert lines[0].startswith("## ")
@@ -101,4 +101,5 @@ def test_the_summary_has_the_answer_a_row_for_each_cell_and_each_violation() -> 
     assert any(line.startswith("**") for line in lines)
     columns = Counter(row.replace(r"\|", "").count("|") for row in rows)
     assert len(columns) == 1
+    assert r"- void: 007 (a\_b)" in lines
     assert any("**VIOLATED**" in line and r"because \| of \*this\*" in line for line in lines)

@@ -8,6 +8,7 @@ from typing import Any
 from support.builders.records import a_spec
 
 from experiments.ledger.record import Cell
+from experiments.sweep.cell_names import varying_axes
 from experiments.tracking import views
 from experiments.tracking.runs import TRIAL
 
@@ -62,8 +63,8 @@ def test_axes_that_are_the_same_in_all_cells_are_not_columns() -> None:
         {"acks": "all", "linger.ms": 5},
     ]
 
-    assert views.varied_axes(cells) == ["acks", "partitions", "linger.ms"]
-    assert views.varied_axes([a_spec().cell]) == []
+    assert varying_axes(cells) == ["acks", "partitions", "linger.ms"]
+    assert varying_axes([a_spec().cell]) == []
 
 
 def test_the_tag_is_within_the_limit_of_mlflow() -> None:
