@@ -26,7 +26,7 @@ from experiments.sweep.claim import (
 )
 from experiments.sweep.folder import PARTIAL, SweepFolder
 from experiments.sweep.lookup import list_sweeps, sweep_to_delete
-from infra.errors import AckbenchError, InputError, WaitTimeout
+from infra.errors import HarnessError, InputError, WaitTimeout
 from infra.machine.home import Home
 from infra.machine.scratch import PREFIXES, remove_abandoned
 from infra.process.processes import kill_and_wait
@@ -116,13 +116,13 @@ class _Cleaning:
         """Delete what sweeps that nobody runs left in external clusters."""
         from experiments.orchestration import external_use
 
-        for use in external_use.noted_uses(self.home):
-            if use.sweep_id not in self.running:
+        for sweep_id in external_use.noted_uses(self.home):
+            if sweep_id not in self.running:
                 try:
-                    if line := external_use.end_use(self.home, use):
+                    if line := external_use.end_use(self.home, sweep_id):
                         yield line
-                except AckbenchError as error:
-                    yield f"kept: {external_use.describe_failure(use, error)}"
+                except HarnessError as error:
+                    yield f"kept: {error}"
 
     def remove_partial_trials(self) -> Iterator[str]:
         """Remove the partial trials of sweeps that nobody runs."""

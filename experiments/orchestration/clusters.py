@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from experiments.ledger.record import ClusterAssignment
-from experiments.orchestration.external_use import end_uses, finish_heals, note_use
+from experiments.orchestration.external_use import end_noted_use, finish_heals, note_use
 from experiments.sweep.plan import ClusterNeed, TrialSpec, external_prefix
 from infra.cluster import local
 from infra.cluster.handle import HANDLE_FILE, read_handle
@@ -98,7 +98,7 @@ def destroy_all(home: Home, sweep_id: str) -> None:
     Logs are kept until `ackbench clean`. From an external cluster, the sweep's topics and groups
     are deleted.
     """
-    end_uses(home, sweep_id)
+    end_noted_use(home, sweep_id)
     for folder in cluster_folders(home, sweep_id):
         # A process that was killed before it wrote the handle had started no broker.
         if (folder / HANDLE_FILE).is_file():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import Iterator
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -44,61 +44,67 @@ def note_use(home: Home, sweep_id: str, need: ClusterNeed) -> None:
         replace_file(path, use.model_dump_json(indent=1))
 
 
-def noted_uses(home: Home) -> Iterator[ExternalUse]:
-    """Yield the sweeps of this home that may have topics in an external cluster."""
-    for path in sorted(home.external.glob(f"*/{_NOTE}")):
-        try:
-            yield ExternalUse.model_validate_json(path.read_bytes())
-        except ValidationError as error:
-            raise HarnessError(
-                f"{path} is damaged: delete the topics and groups of external clusters that begin "
-                f"with {external_prefix(path.parent.name)} by hand, and then its folder"
-            ) from error
+def noted_uses(home: Home) -> list[str]:
+    """Return the ids of the sweeps of this home that may have topics in an external cluster."""
+    return sorted(path.parent.name for path in home.external.glob(f"*/{_NOTE}"))
 
 
-def end_use(home: Home, use: ExternalUse) -> str:
+def end_use(home: Home, sweep_id: str) -> str:
     """Heal the cluster if that is still due, delete the sweep's topics and groups, then the note.
 
     Returns:
         A line that says what was done; empty if there was nothing to do.
 
     Raises:
-        HarnessError: a heal failed, or Kafka refused, with its reason per name, or did not answer;
-            the note stays.
-        InputError: an environment variable of the security properties is not set.
+        HarnessError: the note is damaged, a heal failed, a variable of the security properties is
+            not set, or Kafka refused or did not answer. The message has the remedy; the note stays.
     """
+    use = _read(_note(home, sweep_id))
+    healed = [run_noted_heal(note) for note in noted_heals(_folder(home, sweep_id))]
+    try:
+        deleted = _delete_everything_of(use)
+    except AckbenchError as error:
+        raise HarnessError(
+            f"topics and groups of {sweep_id} may be left in external cluster {use.servers}: "
+            f"{error}; `ackbench clean` tries again"
+        ) from error
+    shutil.rmtree(_folder(home, sweep_id))
+    names = f"deleted from external cluster {use.servers}: {format_list(deleted)}"
+    return "; ".join([*healed, *([names] if deleted else [])])
+
+
+def end_noted_use(home: Home, sweep_id: str) -> None:
+    """End the use of a sweep, if it has one; what cannot be deleted is a warning."""
+    if not _note(home, sweep_id).is_file():
+        return
+    try:
+        if done := end_use(home, sweep_id):
+            _LOG.info("%s", done)
+    except HarnessError as error:
+        _LOG.warning("%s", error)
+
+
+def _read(note: Path) -> ExternalUse:
+    try:
+        return ExternalUse.model_validate_json(note.read_bytes())
+    except (OSError, ValidationError) as error:
+        raise HarnessError(
+            f"{note} is damaged: delete the topics and groups of external clusters that begin "
+            f"with {external_prefix(note.parent.name)} by hand, and then its folder"
+        ) from error
+
+
+def _delete_everything_of(use: ExternalUse) -> Sequence[str]:
     from experiments.clients.librdkafka.leftovers import delete_leftovers
     from experiments.clients.settings.security import register_security
 
-    healed = [run_noted_heal(note) for note in noted_heals(_folder(home, use.sweep_id))]
     register_security(use.servers, use.security)
     prefix = external_prefix(use.sweep_id)
     left = delete_leftovers(use.servers, prefix)
     if left.refused:
         reasons = "; ".join(left.refused.values())
         raise HarnessError(f"{format_count(len(left.refused), 'name')} {prefix}*: {reasons}")
-    if _note(home, use.sweep_id).is_file():
-        shutil.rmtree(_folder(home, use.sweep_id))
-    deleted = f"deleted from external cluster {use.servers}: {format_list(left.deleted)}"
-    return "; ".join([*healed, *([deleted] if left.deleted else [])])
-
-
-def end_uses(home: Home, sweep_id: str) -> None:
-    """End the use of a sweep, if it has one; what cannot be deleted is a warning."""
-    for use in noted_uses(home):
-        if use.sweep_id == sweep_id:
-            try:
-                _LOG.info("%s", end_use(home, use))
-            except AckbenchError as error:
-                _LOG.warning("%s", describe_failure(use, error))
-
-
-def describe_failure(use: ExternalUse, error: AckbenchError) -> str:
-    """Return what may be left in the cluster, why, and the remedy."""
-    return (
-        f"topics and groups of {use.sweep_id} may be left in external cluster {use.servers}: "
-        f"{error}; `ackbench clean` tries again"
-    )
+    return left.deleted
 
 
 def finish_heals(home: Home, sweep_id: str) -> None:

@@ -210,9 +210,9 @@ def used(
     external_use.note_use(home, SWEEP_ID, need)
     for name in (f"{PREFIX}001-abcdef", OTHERS):
         create_topic(external.secure, name, partitions=1, replication_factor=1)
-    (use,) = external_use.noted_uses(home)
-    yield home, use
-    external_use.end_use(home, use)
+    (note,) = home.external.glob("*/use.json")
+    yield home, ExternalUse.model_validate_json(note.read_bytes())
+    external_use.end_noted_use(home, SWEEP_ID)
     delete_topic(external.secure, OTHERS)
 
 
@@ -228,7 +228,7 @@ def test_cleaning_deletes_what_a_killed_sweep_left_and_nothing_else(
     assert clean(home, [], force=False) == 0
     assert f"deleted from external cluster {use.servers}: {PREFIX}" in capsys.readouterr().out
     assert {name for name in _topics(use.servers) if not name.startswith("__")} == {OTHERS}
-    assert list(external_use.noted_uses(home)) == []
+    assert external_use.noted_uses(home) == []
     assert clean(home, [], force=False) == 0
     assert capsys.readouterr().out == "nothing to clean\n"
 
@@ -252,7 +252,7 @@ def test_the_groups_of_a_sweep_are_deleted_with_its_topics(
     wait_until(commit, awaiting="the coordinator of the group", timeout_s=60)
     consumer.close()
 
-    assert group in external_use.end_use(home, use)
+    assert group in external_use.end_use(home, SWEEP_ID)
 
 
 def test_a_cluster_that_does_not_answer_keeps_the_note_of_its_use(

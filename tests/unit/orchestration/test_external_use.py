@@ -1,0 +1,78 @@
+"""Notes of sweeps that use external clusters: a damaged one concerns its own sweep alone."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from pathlib import Path
+
+import pytest
+
+from experiments.commands.clean import clean
+from experiments.faults.operations.noted_heals import NotedHeal, note_heal, noted_heals
+from experiments.orchestration.clusters import destroy_all
+from experiments.orchestration.external_use import note_use, noted_uses
+from experiments.sweep.plan import ClusterNeed
+from infra.machine.home import Home
+
+SWEEP = "mine-20260101T000000-0001"
+OTHER = "other-20260101T000000-0002"
+UNSET = "ACKBENCH_TEST_PASSWORD_THAT_IS_NOT_SET"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    """Return a home whose sweep has used a cluster that cannot be contacted without a variable."""
+    home = Home(tmp_path)
+    security = {"security.protocol": "SASL_SSL", "sasl.password": f"${UNSET}"}
+    need = ClusterNeed(kafka_version="unknown", nodes=1, external="localhost:1", security=security)
+    note_use(home, SWEEP, need)
+    return home
+
+
+def _damage_note_of_other(home: Home) -> Path:
+    note = home.external / OTHER / "use.json"
+    note.parent.mkdir()
+    note.write_text('{"sweep_id": ')
+    return note
+
+
+def test_a_damaged_note_does_not_keep_other_sweeps_from_ending_their_clusters(
+    home: Home, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nor a sweep that has no note at all."""
+    _damage_note_of_other(home)
+    with caplog.at_level(logging.INFO):
+        destroy_all(home, "third-20260101T000000-0003")
+        assert caplog.text == ""
+        destroy_all(home, SWEEP)
+    assert OTHER not in caplog.text
+    assert f"topics and groups of {SWEEP} may be left in external cluster" in caplog.text
+
+
+def test_cleaning_names_a_damaged_note_with_its_remedy_and_goes_on(
+    home: Home, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Both are kept, each with its reason."""
+    note = _damage_note_of_other(home)
+    assert clean(home, [], force=False) == 0
+    mine, other = capsys.readouterr().out.splitlines()
+    assert f"{UNSET} is not set" in mine
+    assert mine.endswith("`ackbench clean` tries again")
+    assert other.startswith(f"kept: {note} is damaged: delete the topics and groups of external")
+    assert noted_uses(home) == [SWEEP, OTHER]
+
+
+def test_a_heal_that_fails_keeps_the_note_and_says_that_the_cluster_may_be_broken(
+    home: Home, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The topics are deleted only from a healed cluster."""
+    command = (sys.executable, "-c", "raise SystemExit('no permission')")
+    note = note_heal(
+        home.external / SWEEP, NotedHeal(fault="stop-leader", command=command, timeout_s=30)
+    )
+    destroy_all(home, SWEEP)
+    assert "ended with 1: no permission; the cluster may still be broken" in caplog.text
+    assert caplog.text.count("tries again") == 1
+    assert noted_heals(home.external / SWEEP) == [note]
+    assert noted_uses(home) == [SWEEP]
