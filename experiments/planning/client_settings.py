@@ -38,7 +38,11 @@ def client_settings(settings: CellSettings, librdkafka: ClientRules) -> ClientSe
         InputError: two names of one property have different values.
     """
     client = settings.client
-    rules = java_rules(settings.cluster.kafka_version) if client.kind == "java" else librdkafka
+    rules = (
+        java_rules(settings.cluster.version_of_java_clients)
+        if client.kind == "java"
+        else librdkafka
+    )
     _refuse_invalid_properties(settings, rules)
     if not client.defaults:
         producer = rules.producer_settings(settings.producer)

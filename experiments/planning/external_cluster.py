@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Collection, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
+from experiments.clients.settings.java_security import refuse_unsupported
 from experiments.clients.settings.librdkafka import CANONICAL_NAMES, canonical_names
 from experiments.errors import ExperimentError
 from experiments.faults import FAULTS
@@ -20,14 +21,21 @@ from experiments.planning.experiment import Experiment
 from experiments.planning.properties import kafka_properties
 from experiments.planning.protected_properties import refuse_protected
 from experiments.sweep.plan import ClusterNeed, FaultRequest, Plan
+from infra.kafka.api_versions import METADATA_VERSION, BrokerFeatures
 from infra.kafka.secrets import SECURITY_PREFIXES
 
+if TYPE_CHECKING:
+    from infra.cluster.external import ExternalClusterInfo
+
 UNKNOWN_VERSION: Final = "unknown"
-"""The Kafka version of an external cluster: no broker reports it."""
+"""The Kafka version of an external cluster whose brokers do not tell what they support."""
+_RELEASES: Final = {19: "3.7", 20: "3.8", 21: "3.9", 25: "4.0", 27: "4.1", 29: "4.2", 30: "4.3"}
+"""The release of Apache Kafka whose highest level of `metadata.version` is this one."""
 _FILE_DEFAULTS: Final = {"nodes": 3, "coordination": "kraft", "controllers": None}
 """Values of keys that the file leaves out.
 
-`kafka.version` may be set: it only decides which topic properties are known.
+`kafka.version` may be set: it is that of Java's clients, and decides which topic properties are
+known.
 """
 
 
@@ -59,7 +67,8 @@ def check_cluster_access(
 
     Raises:
         ExperimentError: a local cluster has addresses or security, or an external one lacks its
-            addresses, has an invalid security property, settings of its nodes or Java clients.
+            addresses, has an invalid security property, or settings of its nodes.
+        InputError: Java's clients cannot have a security property.
     """
     if experiment.cluster == "local":
         if experiment.bootstrap_servers or experiment.security:
@@ -77,11 +86,8 @@ def check_cluster_access(
         experiment.client,
         *(str(value) for cross in experiment.axes for value in cross.get("client", ())),
     }
-    if clients != {"librdkafka"}:
-        raise ExperimentError(
-            "client is java with cluster external; "
-            "allowed: librdkafka, whose properties the section `security` holds"
-        )
+    if "java" in clients:
+        refuse_unsupported(security_properties(experiment))
 
 
 def _check_security(experiment: Experiment, properties: Collection[str]) -> None:
@@ -132,8 +138,29 @@ def external_cluster(experiment: Experiment, topic: Mapping[str, str]) -> Cluste
         nodes=experiment.nodes,
         kafka_version=UNKNOWN_VERSION,
         external=experiment.bootstrap_servers,
+        java_client_version=experiment.kafka_version,
         security=security_properties(experiment),
     )
+
+
+def what_is_known_of(reported: ExternalClusterInfo) -> dict[str, Any]:
+    """Return the fields of a `ClusterNeed` that an external cluster reports."""
+    features = reported.features
+    return {
+        "broker": dict(reported.settings or {}),
+        "external_id": reported.cluster_id,
+        "features": dict(features.finalized) if features else {},
+        "kafka_version": release_of(features) if features else UNKNOWN_VERSION,
+    }
+
+
+def release_of(features: BrokerFeatures) -> str:
+    """Return the release of a broker's software, as in `4.3`, or that it is unknown.
+
+    Each release of Apache Kafka supports one more level of `metadata.version` than the one before
+    (`MetadataVersion.java`). A release of others may support none, or have the level of Apache's.
+    """
+    return _RELEASES.get(features.highest.get(METADATA_VERSION, 0), UNKNOWN_VERSION)
 
 
 def check_commands(experiment: Experiment, planned: Plan, cluster_id: str) -> None:

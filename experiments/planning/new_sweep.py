@@ -16,7 +16,7 @@ from experiments.messages.phrases import format_count, one_line
 from experiments.planning.capacity import resource_needs
 from experiments.planning.catalog import load_experiment
 from experiments.planning.experiment import Experiment
-from experiments.planning.external_cluster import check_commands
+from experiments.planning.external_cluster import check_commands, what_is_known_of
 from experiments.planning.overrides import Overrides, apply_overrides
 from experiments.planning.planner import plan
 from experiments.planning.properties.extraction import ensure_version_known
@@ -26,7 +26,7 @@ from experiments.sweep.plan import Plan
 from experiments.verdicts.power import power_remarks
 from infra.cluster.setup import ensure_kafka_ready
 from infra.errors import InputError
-from infra.kafka.jars import unverified_checksums
+from infra.kafka.jars import kafka_jars, unverified_checksums
 from infra.kafka.spec import ClusterSpec
 from infra.machine.files import replace_file
 from infra.machine.home import Home
@@ -212,13 +212,12 @@ def _plan_on_external_cluster(experiment: Experiment, planned: Plan, source: str
         check_commands(experiment, planned, reported.cluster_id)
     experiment = experiment.model_copy(update={"nodes": len(reported.brokers)})
     planned = plan_experiment(experiment, planned.sweep_id, source)
-    trials = []
-    for trial in planned.trials:
-        cluster = trial.cluster.model_copy(
-            update={"broker": dict(reported.settings), "external_id": reported.cluster_id}
-        )
-        trials.append(trial.model_copy(update={"cluster": cluster}))
-    return planned.model_copy(update={"trials": tuple(trials)})
+    known = what_is_known_of(reported)
+    trials = tuple(
+        trial.model_copy(update={"cluster": trial.cluster.model_copy(update=known)})
+        for trial in planned.trials
+    )
+    return planned.model_copy(update={"trials": trials})
 
 
 def has_memory(planned: Plan, home: Home) -> bool:
@@ -256,6 +255,8 @@ def prepare_kafka(planned: Plan, home: Home, notify: Notify) -> None:
     default = (ClusterSpec.kafka_version, ClusterSpec.coordination)
     needs = {trial.cluster.model_dump_json(): trial.cluster for trial in planned.trials}
     load = partial(hold_machine_lock_for_command, home, "set-up of Kafka")
+    if any(trial.client == "java" and trial.cluster.external for trial in planned.trials):
+        kafka_jars(home.cache, planned.trials[0].cluster.version_of_java_clients)
     for need in needs.values():
         if not need.external and (need.kafka_version, need.coordination) != default:
             ensure_kafka_ready(home.cache, need.spec(), notify, load)

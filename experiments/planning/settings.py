@@ -34,7 +34,7 @@ from experiments.planning.workload import (
     refuse_invalid_workload,
     workload_of_client,
 )
-from experiments.sweep.plan import ClusterNeed, FaultRequest, Workload
+from experiments.sweep.plan import ClientKind, ClusterNeed, FaultRequest, Workload
 
 MAJORITY = "majority"
 """A value of `min.insync.replicas`: the smallest majority of the cell's replication factor."""
@@ -95,9 +95,9 @@ def resolve_settings(
             f"allowed: at most the number of nodes, which is {cluster.nodes}"
         )
     workload = given.workload()
-    producer = add_transactional_id(given.properties(Scope.PRODUCER), workload)
-    consumer = given.properties(Scope.CONSUMER)
     client = resolve_client(client_values(experiment, structure))
+    producer = add_transactional_id(given.client_properties(Scope.PRODUCER, client.kind), workload)
+    consumer = given.client_properties(Scope.CONSUMER, client.kind)
     refuse_invalid_workload(client, workload, consumer, cluster)
     topology = Topology.of_trial(
         cluster,
@@ -151,7 +151,12 @@ class _CellInput:
         )
         if scope not in {Scope.PRODUCER, Scope.CONSUMER}:
             return given | axes
-        return security_properties(self.experiment) | canonical_names(given) | canonical_names(axes)
+        return canonical_names(given) | canonical_names(axes)
+
+    def client_properties(self, scope: Scope, client: ClientKind) -> dict[str, str]:
+        """Return a client's properties; Java's clients get the security ones when they connect."""
+        security = security_properties(self.experiment) if client == "librdkafka" else {}
+        return security | self.properties(scope)
 
     def workload(self) -> Workload:
         values = self.experiment.workload.model_dump() | self.axes(Scope.WORKLOAD)

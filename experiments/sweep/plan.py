@@ -127,6 +127,8 @@ class ClusterNeed(Frozen):
     """
     external_id: str | None = None
     """The id that the external cluster reported when the sweep was planned."""
+    java_client_version: str | None = None
+    """Kafka's version whose Java clients connect to an external cluster; `None`: the brokers'."""
     security: dict[str, str] = Field(default_factory=dict)
     """The clients' security properties for an external cluster.
 
@@ -135,7 +137,13 @@ class ClusterNeed(Frozen):
 
     def spec(self) -> ClusterSpec:
         """Return the specification from which `infra` starts the cluster."""
-        return ClusterSpec(**self.model_dump(exclude={"external", "external_id", "security"}))
+        others = {"external", "external_id", "java_client_version", "security"}
+        return ClusterSpec(**self.model_dump(exclude=others))
+
+    @property
+    def version_of_java_clients(self) -> str:
+        """Kafka's version whose Java clients connect to this cluster."""
+        return self.java_client_version or self.kafka_version
 
     def settings(self) -> dict[str, str]:
         """Return the brokers' effective settings, as far as they are known before the start."""

@@ -83,7 +83,7 @@ def run_trial(
     partial = _create_empty(sweep.partial(spec.trial_id))
     with _kept_on_failure(sweep, spec, partial):
         stages, journal = StageTimer(sweep, spec.trial_id), Journal(partial / JOURNAL_FILE)
-        factory = client_factory(spec.client, spec.cluster.kafka_version, home.cache)
+        factory = client_factory(spec.client, spec.cluster.version_of_java_clients, home.cache)
         with ExitStack() as running:
             with stages("prepare", "creating the topic, starting the clients"):
                 cluster.wait_until_healthy(HEALTHY_TIMEOUT_S)

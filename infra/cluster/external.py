@@ -14,8 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
+from infra.cluster.broker_features import fetch_features
 from infra.cluster.interface import MetadataSnapshot
 from infra.errors import HarnessError, InputError, SupervisorError
+from infra.kafka.api_versions import BrokerFeatures
 from infra.kafka.logs import BrokerLogEvent
 from infra.kafka.secrets import is_secret, redact
 from infra.kafka.spec import (
@@ -49,8 +51,13 @@ class ExternalClusterInfo:
 
     cluster_id: str
     brokers: tuple[int, ...]
-    settings: Mapping[str, str]
-    """Of its first broker (DescribeConfigs, KIP-133), without those that are marked sensitive."""
+    settings: Mapping[str, str] | None
+    """Of its first broker (DescribeConfigs, KIP-133), without those that are marked sensitive.
+
+    `None`: the cluster does not permit to read them.
+    """
+    features: BrokerFeatures | None = None
+    """What its first broker reports; `None`: it does not tell."""
 
 
 def probe_cluster(connection: Mapping[str, str]) -> ExternalClusterInfo:
@@ -70,7 +77,13 @@ def probe_cluster(connection: Mapping[str, str]) -> ExternalClusterInfo:
             f"cannot reach bootstrap.servers {connection['bootstrap.servers']}: {reason}"
         )
     brokers = tuple(sorted(metadata.brokers))
-    return ExternalClusterInfo(str(metadata.cluster_id), brokers, _settings(client, brokers[0]))
+    first = metadata.brokers[brokers[0]]
+    return ExternalClusterInfo(
+        str(metadata.cluster_id),
+        brokers,
+        _settings(client, first.id),
+        fetch_features(first.host, first.port, connection),
+    )
 
 
 def admin_client(connection: Mapping[str, str]) -> tuple[AdminClient, list[str]]:
@@ -121,8 +134,8 @@ def _first_metadata(client: AdminClient, errors: Sequence[str]) -> Any | None:
     return None
 
 
-def _settings(client: AdminClient, broker: int) -> dict[str, str]:
-    from confluent_kafka import KafkaException
+def _settings(client: AdminClient, broker: int) -> dict[str, str] | None:
+    from confluent_kafka import KafkaError, KafkaException
     from confluent_kafka.admin._config import ConfigResource
     from confluent_kafka.admin._resource import ResourceType
 
@@ -131,6 +144,12 @@ def _settings(client: AdminClient, broker: int) -> dict[str, str]:
     try:
         entries = future.result(CONNECT_TIMEOUT_S)
     except (KafkaException, TimeoutError) as error:
+        refused = isinstance(error, KafkaException) and error.args[0].code() in {
+            KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+            KafkaError.SECURITY_DISABLED,
+        }
+        if refused:
+            return None
         raise InputError(f"cannot read the settings of broker {broker}: {error}") from error
     return {
         name: str(entry.value)
@@ -201,8 +220,8 @@ class ExternalCluster:
 
     @property
     def broker_settings(self) -> dict[str, str]:
-        """The settings that its first broker reported."""
-        return dict(self._info.settings)
+        """The settings that its first broker reported; empty if they cannot be read."""
+        return dict(self._info.settings or {})
 
     @property
     def bootstrap_servers(self) -> str:

@@ -1,19 +1,19 @@
 """An external cluster, in plain text and with TLS: contacted, observed, and never changed."""
 
-import datetime as dt
-import os
-import socket
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, TopicPartition
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
+from support.external_brokers import (
+    PASSWORD,
+    VARIABLE,
+    ExternalBrokers,
+    external_brokers,
+    public_part,
+    write_certificate,
+)
 
 from experiments.clients.librdkafka.client import Client
 from experiments.clients.librdkafka.library import PRODUCER
@@ -33,150 +33,43 @@ from experiments.sweep.plan import ClusterNeed, external_prefix
 from infra.cluster.external import ExternalCluster, probe_cluster
 from infra.cluster.local import provision
 from infra.errors import InputError, SupervisorError
-from infra.kafka.commands import launch_spec
-from infra.kafka.kraft import NodeAddress, node_properties, properties_text
-from infra.kafka.secrets import provide_references
 from infra.kafka.spec import ClusterSpec
-from infra.kafka.storage import copy_formatted, random_uuid
 from infra.machine.home import Home
 from infra.network.reservations import reserve_ports
-from infra.process.log_tail import failure_excerpt
-from infra.process.processes import spawn_dying_with_parent
 from infra.process.waiting import wait_until
 
 SPEC = ClusterSpec(nodes=1)
-PASSWORD = "a pass phrase"  # noqa: S105 - of a key that lives as long as this test
-VARIABLE = "ACKBENCH_TEST_PASSWORD"
 SWEEP_ID = "external-20260101T000000-abcd"
 PREFIX = external_prefix(SWEEP_ID)
 TOPIC = f"{PREFIX}000-abcdef"
 OTHERS = "trial-of-others"
 
 
-@dataclass(frozen=True)
-class ExternalBroker:
-    """A broker with two listeners; the second one requires a client certificate."""
-
-    plain: str
-    secure: str
-    certificate: Path
-    """One self-signed certificate, the authority and the only client; its key is encrypted."""
-
-
-def _certificate(folder: Path, name: str) -> Path:
-    """Write a self-signed certificate for 127.0.0.1 and its encrypted key into one PEM file."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    who = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-    now = dt.datetime.now(dt.UTC)
-    builder = (
-        x509.CertificateBuilder()
-        .subject_name(who)
-        .issuer_name(who)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-    )
-    builder = builder.not_valid_before(now - dt.timedelta(days=1)).not_valid_after(
-        now + dt.timedelta(days=1)
-    )
-    builder = builder.add_extension(
-        x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False
-    )
-    builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-    encryption = serialization.BestAvailableEncryption(PASSWORD.encode())
-    parts = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encryption
-    )
-    path = folder / f"{name}.pem"
-    path.write_bytes(
-        parts + builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
-    )
-    return path
-
-
 @pytest.fixture(scope="module")
-def external(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ExternalBroker]:
-    """A broker that is started without a supervisor, like an external one."""
-    folder = tmp_path_factory.mktemp("external")
-    launch, ports, certificate = (
-        launch_spec(cache, SPEC),
-        reserve_ports(4),
-        _certificate(folder, "broker"),
-    )
-    client, replication, controller, secure_port = ports.ports
-    node = NodeAddress(1, client, replication, controller)
-    (folder / "data").mkdir()
-    copy_formatted(Path(launch.formatted), folder / "data", 1, random_uuid())
-    secure = f"localhost:{secure_port}"
-    own = node_properties(node, [node])
-    settings = {
-        **own,
-        "listeners": f"{own['listeners']},SECURE://{secure}",
-        "advertised.listeners": f"{own['advertised.listeners']},SECURE://{secure}",
-        "listener.security.protocol.map": f"{own['listener.security.protocol.map']},SECURE:SSL",
-        "offsets.topic.replication.factor": "1",
-        "ssl.client.auth": "required",
-        "ssl.keystore.type": "PEM",
-        "ssl.keystore.location": str(certificate),
-        "ssl.key.password": f"${VARIABLE}",
-        "ssl.truststore.type": "PEM",
-        "ssl.truststore.location": str(_public(certificate)),
-    }
-    environment = {**os.environ, VARIABLE: PASSWORD}
-    with pytest.MonkeyPatch.context() as patch, (folder / "log").open("wb") as log:
-        patch.setenv(VARIABLE, PASSWORD)
-        (folder / "server.properties").write_text(properties_text(provide_references(settings)))
-        broker = spawn_dying_with_parent(
-            launch.command, cwd=folder, stdout=log, stderr=log, env=environment
-        )
-    try:
-        wait_until(
-            lambda: _listens(secure_port),
-            awaiting="the external broker to listen",
-            timeout_s=90,
-            seen=lambda: failure_excerpt(folder / "log"),
-        )
-        yield ExternalBroker(f"127.0.0.1:{node.client_port}", secure, certificate)
-    finally:
-        broker.kill()
-        broker.wait()
-        ports.release()
-
-
-def _listens(port: int) -> bool:
-    with socket.socket() as tried:
-        return tried.connect_ex(("127.0.0.1", port)) == 0
-
-
-def _public(certificate: Path) -> Path:
-    text = certificate.read_text()
-    path = certificate.with_suffix(".crt")
-    path.write_text(text[text.index("-----BEGIN CERTIFICATE") :])
-    return path
+def external(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ExternalBrokers]:
+    """One broker that ackbench does not control."""
+    with external_brokers(cache, tmp_path_factory.mktemp("external")) as running:
+        yield running
 
 
 @pytest.fixture
-def security(external: ExternalBroker, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+def security(external: ExternalBrokers, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """The client's authentication; the pass phrase is only in the environment."""
     monkeypatch.setenv(VARIABLE, PASSWORD)
-    public = str(external.certificate.with_suffix(".crt"))
-    return {
-        "security.protocol": "ssl",
-        "ssl.ca.location": public,
-        "ssl.certificate.location": public,
-        "ssl.key.location": str(external.certificate),
-        "ssl.key.password": f"${VARIABLE}",
-    }
+    return external.certificate_security()
 
 
 def test_a_cluster_that_requires_certificates_is_contacted_and_observed(
-    external: ExternalBroker, security: dict[str, str], tmp_path: Path
+    external: ExternalBrokers, security: dict[str, str], tmp_path: Path
 ) -> None:
     """Brokers, settings, a topic's leader and end offset are read; the pass phrase stays secret."""
     assert probe_cluster({"bootstrap.servers": external.plain}).brokers == (1,)
     register_security(external.secure, security)
     connection = connection_settings(external.secure)
     info = probe_cluster(connection)
-    assert (info.brokers, info.settings["ssl.client.auth"]) == ((1,), "required")
+    assert info.brokers == (1,)
+    assert info.settings is not None
+    assert info.settings["ssl.keystore.type"] == "PEM"
     assert not any(PASSWORD in value for value in info.settings.values())
     create_topic(external.secure, TOPIC, partitions=1, replication_factor=1)
     cluster = ExternalCluster(tmp_path, SPEC, connection, info, PREFIX)
@@ -199,7 +92,7 @@ def test_a_cluster_that_requires_certificates_is_contacted_and_observed(
 
 @pytest.fixture
 def used(
-    external: ExternalBroker, security: dict[str, str], tmp_path: Path
+    external: ExternalBrokers, security: dict[str, str], tmp_path: Path
 ) -> Iterator[tuple[Home, ExternalUse]]:
     """A home whose sweep has used the broker and left a topic there, beside one of others."""
     register_security(external.secure, security)
@@ -273,7 +166,7 @@ def test_a_cluster_that_does_not_answer_keeps_the_note_of_its_use(
 
 
 def test_a_warm_up_topic_has_the_replication_factor_of_the_cluster(
-    external: ExternalBroker, security: dict[str, str]
+    external: ExternalBrokers, security: dict[str, str]
 ) -> None:
     """A managed cluster may refuse any other."""
     register_security(external.secure, security)
@@ -285,7 +178,7 @@ def test_a_warm_up_topic_has_the_replication_factor_of_the_cluster(
 
 
 def test_a_broker_reads_its_secrets_from_its_environment_and_no_file_holds_them(
-    external: ExternalBroker, security: dict[str, str]
+    external: ExternalBrokers, security: dict[str, str]
 ) -> None:
     """Its TLS listener has the encrypted key; its log hides the pass phrase."""
     register_security(external.secure, security)
@@ -325,12 +218,12 @@ def _files_holding(folder: Path, text: str) -> list[str]:
 
 
 def test_an_untrusted_certificate_is_an_error_of_one_line(
-    external: ExternalBroker, security: dict[str, str], tmp_path: Path
+    external: ExternalBrokers, security: dict[str, str], tmp_path: Path
 ) -> None:
     """It has librdkafka's own reason."""
     register_security(
         external.secure,
-        {**security, "ssl.ca.location": str(_public(_certificate(tmp_path, "stranger")))},
+        {**security, "ssl.ca.location": str(public_part(write_certificate(tmp_path, "stranger")))},
     )
     with pytest.raises(
         InputError, match=r"cannot reach bootstrap.servers .*: .*certificate verify failed"

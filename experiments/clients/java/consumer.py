@@ -13,6 +13,7 @@ from experiments.clients.java.log import effective_settings, read_java_log
 from experiments.clients.java.program import JavaProgram, OutputTail, parse_lines
 from experiments.clients.java.tables import java_reads
 from experiments.clients.record.layout import TextValueFormat, trial_tag
+from experiments.clients.settings.security import java_connection_settings
 from experiments.events.clock import ahead_of_wall_ns
 from experiments.events.journal import Event
 from experiments.ledger.schema import LOG
@@ -43,6 +44,7 @@ class JavaConsumer(JavaProgram):
             command,
             config_option(version, "VerifiableConsumer"),
             job.passed_settings,
+            java_connection_settings(job.bootstrap_servers),
             job.folder,
         )
         self._tail = OutputTail(
@@ -191,7 +193,7 @@ def _arguments(job: ConsumerJob) -> list[str]:
         "--topic",
         job.topic,
         "--group-id",
-        f"ackbench-{job.topic}",
+        f"{job.topic}-consumer",
     ]
     if given.get("enable.auto.commit", "true") == "true":
         arguments.append("--enable-autocommit")

@@ -28,6 +28,7 @@ from experiments.clients.record.layout import (
     value_prefix,
     warm_up_records,
 )
+from experiments.clients.settings.security import java_connection_settings
 from experiments.events.clock import ahead_of_wall_ns
 from experiments.events.journal import Event
 from experiments.ledger.record import ProducerSummary
@@ -57,6 +58,7 @@ class JavaProducer(JavaProgram):
             self._command(job, version, cache),
             self._config_option(version),
             job.passed_settings,
+            java_connection_settings(job.bootstrap_servers),
             job.folder,
         )
         self._tail = OutputTail(self.output, "startup_complete", "producer_send_success")

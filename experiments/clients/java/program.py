@@ -46,6 +46,7 @@ class JavaProgram:
         command: the command line without the properties file.
         config_argument: the option that names the properties file.
         settings: the content of that file. It is never written to a disk: it may contain secrets.
+        connection: further settings, with references resolved.
         folder: where the program writes its output and its log.
 
     Raises:
@@ -59,12 +60,13 @@ class JavaProgram:
         command: Sequence[str],
         config_argument: str,
         settings: Mapping[str, str],
+        connection: Mapping[str, str],
         folder: Path,
     ) -> None:
         stem = name.replace(" ", "-")
         self.name, self.output, self.log = name, folder / f"{stem}.out", folder / f"{stem}.log"
         self._settings, self._fifo, self._writing = (
-            properties_text(resolve_references(settings)),
+            properties_text({**resolve_references(settings), **connection}),
             folder / f"{stem}.settings",
             -1,
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from experiments.clients.settings.java_security import java_security
 from infra.kafka.secrets import resolve_references
 
 _security_by_servers: Final[dict[str, Mapping[str, str]]] = {}
@@ -21,5 +22,18 @@ def connection_settings(servers: str) -> dict[str, str]:
     Raises:
         InputError: an environment variable is not set.
     """
-    security = _security_by_servers.get(servers, {})
-    return {"bootstrap.servers": servers, **resolve_references(security)}
+    return {"bootstrap.servers": servers, **_resolved(servers)}
+
+
+def java_connection_settings(servers: str) -> dict[str, str]:
+    """Return the properties that a Java client needs to connect, with references resolved.
+
+    Raises:
+        InputError: an environment variable is not set, a file cannot be read, or a property has no
+            counterpart in the Java clients.
+    """
+    return {"bootstrap.servers": servers, **java_security(_resolved(servers))}
+
+
+def _resolved(servers: str) -> dict[str, str]:
+    return resolve_references(_security_by_servers.get(servers, {}))

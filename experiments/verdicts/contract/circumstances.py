@@ -40,6 +40,8 @@ class Circumstances(Frozen):
     """The client under test."""
     kafka_version: str | None = None
     """Of the brokers; `None`: unknown, as of an external cluster."""
+    broker_settings_known: bool = True
+    """Whether the brokers' settings were read; without, fields from them are Kafka's defaults."""
     transaction_version: int | None = None
     """Level of the feature `transaction.version` (KIP-890); `None`: unknown."""
     eligible_leader_replicas: int | None = None
@@ -307,14 +309,15 @@ def _fault_effects(fault: FaultRequest, topology: Topology) -> FaultEffects:
     return effects_of(fault, topology)
 
 
-def _of_cluster(cluster: ClusterNeed) -> dict[str, str | int | None]:
+def _of_cluster(cluster: ClusterNeed) -> dict[str, str | int]:
     """Return the version and the feature levels; a version without a feature has level 0 of it.
 
-    Those of an external cluster are unknown.
+    Those of an external cluster may be unknown.
     """
-    if cluster.external:
-        return {}
+    if cluster.external and not cluster.features:
+        return {"broker_settings_known": bool(cluster.broker)}
     return {
+        "broker_settings_known": not cluster.external or bool(cluster.broker),
         "kafka_version": cluster.kafka_version,
         "transaction_version": cluster.features.get("transaction.version", 0),
         "eligible_leader_replicas": cluster.features.get("eligible.leader.replicas.version", 0),

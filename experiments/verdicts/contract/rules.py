@@ -31,6 +31,15 @@ from experiments.verdicts.contract.guarantees import (
     Guarantee,
     Rule,
     first_rule,
+    unknown,
+)
+
+_UNREAD_SETTINGS: Final = unknown(
+    "the settings of the brokers cannot be read",
+    lambda c: not c.broker_settings_known,
+    "an external cluster refused DescribeConfigs: a topic inherits retention and compaction from "
+    "its brokers, and their timeouts decide how long a failover takes",
+    f"{DOCUMENTATION}topicconfigs",
 )
 
 RULES: Final[Mapping[Guarantee, tuple[Rule, ...]]] = {
@@ -46,7 +55,6 @@ RULES: Final[Mapping[Guarantee, tuple[Rule, ...]]] = {
     Guarantee.NO_MISSED_RECORDS: transactions_and_groups.MISSED_RULES,
     Guarantee.NO_REPROCESSING: transactions_and_groups.REPROCESSING_RULES,
 }
-
 
 _OUTCOMES: Final = {True: "yes", False: "no", None: "unknown"}
 
@@ -74,8 +82,11 @@ def clauses_of(circumstances: Circumstances) -> tuple[ContractClause, ...]:
 
 
 def deciding_rule(guarantee: Guarantee, circumstances: Circumstances) -> Rule:
-    """Return the first rule of a guarantee whose condition holds."""
-    return first_rule(RULES[guarantee], circumstances)
+    """Return the first rule of a guarantee whose condition holds.
+
+    While the brokers' settings are not known, no guarantee is.
+    """
+    return first_rule((_UNREAD_SETTINGS, *RULES[guarantee]), circumstances)
 
 
 def contract_table() -> tuple[tuple[Guarantee, Rule], ...]:

@@ -7,10 +7,18 @@ import pytest
 
 from experiments.errors import ExperimentError
 from experiments.planning.experiment import parse_experiment
-from experiments.planning.external_cluster import check_commands
+from experiments.planning.external_cluster import (
+    check_commands,
+    release_of,
+    what_is_known_of,
+)
 from experiments.planning.planner import plan
 from experiments.sweep.plan import Plan
-from experiments.verdicts.contract.circumstances import circumstances_of
+from experiments.verdicts.contract.circumstances import Circumstances, circumstances_of
+from experiments.verdicts.contract.rules import clauses_of
+from infra.cluster.external import ExternalClusterInfo
+from infra.errors import InputError
+from infra.kafka.api_versions import BrokerFeatures
 
 PASSWORD = {
     "security.protocol": "sasl_ssl",
@@ -60,6 +68,18 @@ def test_every_client_gets_the_security_properties_and_the_plan_holds_no_secret(
     assert "hunter2" not in made.model_dump_json()
 
 
+def test_java_clients_have_no_security_properties_of_librdkafka_in_the_plan(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """They get Java's when they connect; the experiment's Kafka version is the clients'."""
+    monkeypatch.setenv("ACKBENCH_TEST_PASSWORD", "hunter2")
+    made = planned(security=PASSWORD, client="java", kafka__version="4.0.2")
+    assert not any("sasl" in name for name in made.trials[0].producer)
+    assert not any("sasl" in name for name in made.trials[0].consumer)
+    cluster = made.trials[0].cluster
+    assert (cluster.kafka_version, cluster.version_of_java_clients) == ("unknown", "4.0.2")
+
+
 def test_the_settings_that_the_brokers_report_decide_about_guarantees() -> None:
     """The settings of a local cluster do not count."""
     trial = planned().trials[0]
@@ -68,6 +88,50 @@ def test_the_settings_that_the_brokers_report_decide_about_guarantees() -> None:
     )
     circumstances = circumstances_of(trial.model_copy(update={"cluster": reported}))
     assert (circumstances.session_timeout_ms, circumstances.replica_lag_ms) == (9000, 1000)
+
+
+def _reported(settings: dict[str, str] | None, features: BrokerFeatures | None) -> Circumstances:
+    """Return the circumstances in a cluster that reports this."""
+    trial = planned().trials[0]
+    known = what_is_known_of(ExternalClusterInfo("id", (1, 2, 3), settings, features))
+    return circumstances_of(
+        trial.model_copy(update={"cluster": trial.cluster.model_copy(update=known)})
+    )
+
+
+def test_the_features_that_a_broker_reports_decide_about_guarantees() -> None:
+    """A feature that is not among the finalized ones has level 0."""
+    features = BrokerFeatures({"metadata.version": 30}, {"transaction.version": 2})
+    circumstances = _reported({"broker.id": "1"}, features)
+    assert (
+        circumstances.kafka_version,
+        circumstances.transaction_version,
+        circumstances.eligible_leader_replicas,
+    ) == ("4.3", 2, 0)
+
+
+def test_features_that_no_broker_tells_are_unknown() -> None:
+    """They are not level 0."""
+    circumstances = _reported({"broker.id": "1"}, None)
+    assert circumstances.transaction_version is None
+    assert circumstances.eligible_leader_replicas is None
+
+
+def test_nothing_is_guaranteed_by_settings_that_the_cluster_does_not_let_read() -> None:
+    """The reason names the operation that was refused."""
+    features = BrokerFeatures({}, {"metadata.version": 30})
+    for clause in clauses_of(_reported(None, features)):
+        assert clause.guaranteed is None
+        assert "refused DescribeConfigs" in clause.reason
+
+
+@pytest.mark.parametrize(
+    ("highest", "release"),
+    [(21, "3.9"), (25, "4.0"), (30, "4.3"), (26, "unknown"), (99, "unknown")],
+)
+def test_the_release_is_that_of_the_highest_metadata_version(highest: int, release: str) -> None:
+    """A level that no release of Apache Kafka ends with says nothing."""
+    assert release_of(BrokerFeatures({"metadata.version": highest}, {})) == release
 
 
 @pytest.mark.parametrize(
@@ -116,14 +180,17 @@ def test_the_settings_that_the_brokers_report_decide_about_guarantees() -> None:
                 "which an external cluster does not give; allowed: consumer-"
             ),
         ),
-        ({"client": "java"}, "client is java with cluster external"),
+        (
+            {"client": "java", "security": {"ssl.sigalgs.list": "ECDSA+SHA256"}},
+            "the Java clients have no counterpart of librdkafka's ssl.sigalgs.list",
+        ),
     ],
 )
 def test_settings_that_do_not_fit_an_external_cluster_are_refused_in_one_line(
     changes: dict[str, Any], message: str
 ) -> None:
     """They are refused before the cluster is contacted, and no secret is printed."""
-    with pytest.raises(ExperimentError, match=re.escape(message)) as refused:
+    with pytest.raises(InputError, match=re.escape(message)) as refused:
         planned(**changes)
     assert "\n" not in str(refused.value)
     assert "hunter2" not in str(refused.value)

@@ -215,7 +215,7 @@ def test_no_file_below_the_home_holds_a_secret_of_the_sweep(tmp_path: Path) -> N
     with Client(PRODUCER, {**trial.producer, "debug": "all"}, log=work / "client.log") as client:
         (work / "effective.json").write_text(json.dumps(client.effective_settings()))
     java = dict.fromkeys(JAVA, REFERENCE)
-    with JavaProgram("producer 0", ["sleep", "60"], "--config", java, work):
+    with JavaProgram("producer 0", ["sleep", "60"], "--config", java, {}, work):
         files = [path for path in home.root.rglob("*") if path.is_file()]
         holding = [path.name for path in files if SECRET.encode() in path.read_bytes()]
     assert holding == []

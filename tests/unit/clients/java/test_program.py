@@ -20,7 +20,8 @@ def program(folder: Path, code: str) -> JavaProgram:
         "producer 0",
         [sys.executable, "-c", code],
         "--command-config",
-        {"acks": "all", "ssl.key.password": "se cret"},
+        {"acks": "all"},
+        {"ssl.key.password": "se cret"},
         folder,
     )
 
@@ -43,7 +44,7 @@ def test_a_program_gets_the_values_of_references(
     monkeypatch.setenv("ACKBENCH_TEST_SECRET", "correct horse")
     settings = {"ssl.key.password": "$ACKBENCH_TEST_SECRET", "client.rack": "$HOME"}
     with JavaProgram(
-        "producer 0", [sys.executable, "-c", PRINTS], "--command-config", settings, tmp_path
+        "producer 0", [sys.executable, "-c", PRINTS], "--command-config", settings, {}, tmp_path
     ) as started:
         started.wait_started()
         started.send_settings()

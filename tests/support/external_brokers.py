@@ -1,0 +1,278 @@
+"""Brokers that are started without a supervisor, like those of an external cluster.
+
+Each has three listeners: plain text; TLS that requires a client certificate; and SASL_SSL with
+SCRAM-SHA-512. An authorizer permits everything to clients without SASL or a certificate of their
+own name, and to others what the ACLs say.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._acl import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+)
+from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
+from confluent_kafka.admin._scram import (
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from infra.cluster.external import probe_cluster
+from infra.kafka.commands import launch_spec
+from infra.kafka.kraft import NodeAddress, node_properties, properties_text
+from infra.kafka.secrets import provide_references
+from infra.kafka.spec import ClusterSpec, LaunchSpec
+from infra.kafka.storage import copy_formatted, random_uuid
+from infra.network.reservations import reserve_ports
+from infra.process.log_tail import failure_excerpt
+from infra.process.processes import ProcessIdentity, spawn_dying_with_parent
+from infra.process.waiting import wait_until
+
+PASSWORD = "a pass phrase"  # noqa: S105 - of a key and a user that live as long as one test
+VARIABLE = "ACKBENCH_TEST_PASSWORD"
+"""The environment variable that holds the pass phrase of the key, and the user's password."""
+USER = "bench"
+_NODE_PORTS = 5
+_EVERYTHING: Any = None
+_EVERY_ACL = AclBindingFilter(
+    ResourceType.ANY,
+    _EVERYTHING,
+    ResourcePatternType.ANY,
+    _EVERYTHING,
+    _EVERYTHING,
+    AclOperation.ANY,
+    AclPermissionType.ANY,
+)
+
+
+@dataclass(frozen=True)
+class ExternalBrokers:
+    """Running brokers and how to contact them."""
+
+    plain: str
+    secure: str
+    """Requires the client certificate `certificate`."""
+    sasl: str
+    """Requires the user `USER`."""
+    certificate: Path
+    """One self-signed certificate, the authority and the only client; its key is encrypted."""
+    processes: Mapping[int, ProcessIdentity]
+    """By node id."""
+
+    @property
+    def public_certificate(self) -> Path:
+        """The certificate without the key."""
+        return public_part(self.certificate)
+
+    def certificate_security(self) -> dict[str, str]:
+        """Return librdkafka's properties of a client with the certificate."""
+        public = str(self.public_certificate)
+        return {
+            "security.protocol": "ssl",
+            "ssl.ca.location": public,
+            "ssl.certificate.location": public,
+            "ssl.key.location": str(self.certificate),
+            "ssl.key.password": f"${VARIABLE}",
+        }
+
+    def user_security(self) -> dict[str, str]:
+        """Return librdkafka's properties of a client that is the user."""
+        return {
+            "security.protocol": "sasl_ssl",
+            "ssl.ca.location": str(self.public_certificate),
+            "sasl.mechanism": "SCRAM-SHA-512",
+            "sasl.username": USER,
+            "sasl.password": f"${VARIABLE}",
+        }
+
+    @contextmanager
+    def permitting(self, acls: Sequence[AclBinding]) -> Iterator[None]:
+        """Add ACLs, as the administrator of the cluster, and delete them in the end."""
+        admin = AdminClient({"bootstrap.servers": self.plain})
+        added = set(acls)
+        for future in admin.create_acls(list(added)).values():
+            future.result(30)
+        wait_until(
+            lambda: added <= set(admin.describe_acls(_EVERY_ACL).result(30)),
+            awaiting="the broker to know the ACLs",
+            timeout_s=30,
+        )
+        yield
+        admin.delete_acls([_EVERY_ACL])[_EVERY_ACL].result(30)
+
+
+def acl(kind: ResourceType, prefix: str, operation: AclOperation) -> AclBinding:
+    """Return the permission of one operation for the user, on names with a prefix."""
+    cluster = kind is ResourceType.BROKER
+    return AclBinding(
+        kind,
+        "kafka-cluster" if cluster else prefix,
+        ResourcePatternType.LITERAL if cluster else ResourcePatternType.PREFIXED,
+        f"User:{USER}",
+        "*",
+        operation,
+        AclPermissionType.ALLOW,
+    )
+
+
+@contextmanager
+def external_brokers(cache: Path, folder: Path, count: int = 1) -> Iterator[ExternalBrokers]:
+    """Start brokers, and stop them in the end."""
+    certificate = write_certificate(folder, "broker")
+    public_part(certificate)
+    launch = launch_spec(cache, ClusterSpec(nodes=count))
+    ports = reserve_ports(count * _NODE_PORTS)
+    groups = [ports.ports[at : at + _NODE_PORTS] for at in range(0, len(ports.ports), _NODE_PORTS)]
+    nodes = [NodeAddress(id_, own[0], own[1], own[2]) for id_, own in enumerate(groups, 1)]
+    cluster_id = random_uuid()
+    with ExitStack() as running, pytest.MonkeyPatch.context() as patch:
+        running.callback(ports.release)
+        patch.setenv(VARIABLE, PASSWORD)
+        processes = {
+            node.node_id: running.enter_context(
+                _broker(
+                    folder / str(node.node_id),
+                    launch,
+                    {
+                        **node_properties(node, nodes),
+                        **_secured(node_properties(node, nodes), own[3:], certificate),
+                        "offsets.topic.replication.factor": str(min(count, 3)),
+                        "transaction.state.log.replication.factor": str(min(count, 3)),
+                        "transaction.state.log.min.isr": "1",
+                    },
+                    cluster_id,
+                )
+            )
+            for node, own in zip(nodes, groups, strict=True)
+        }
+        wait_until(
+            lambda: all(map(_listens, ports.ports)),
+            awaiting="the external brokers to listen",
+            timeout_s=90,
+            seen=lambda: failure_excerpt(folder / "1" / "log"),
+        )
+        plain, secure, sasl = (
+            ",".join(f"{host}:{own[at]}" for own in groups)
+            for at, host in ((0, "127.0.0.1"), (3, "localhost"), (4, "localhost"))
+        )
+        wait_until(
+            lambda: len(probe_cluster({"bootstrap.servers": plain}).brokers) == count,
+            awaiting="the external brokers to be one cluster",
+            timeout_s=60,
+        )
+        _create_user(plain)
+        yield ExternalBrokers(plain, secure, sasl, certificate, processes)
+
+
+@contextmanager
+def _broker(
+    folder: Path, launch: LaunchSpec, settings: Mapping[str, str], cluster_id: str
+) -> Iterator[ProcessIdentity]:
+    (folder / "data").mkdir(parents=True)
+    copy_formatted(Path(launch.formatted), folder / "data", int(settings["node.id"]), cluster_id)
+    (folder / "server.properties").write_text(properties_text(provide_references(settings)))
+    with (folder / "log").open("wb") as log:
+        process = spawn_dying_with_parent(
+            launch.command,
+            cwd=folder,
+            stdout=log,
+            stderr=log,
+            env={**os.environ, VARIABLE: PASSWORD},
+        )
+    try:
+        yield ProcessIdentity.of(process.pid)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _secured(own: Mapping[str, str], ports: Sequence[int], certificate: Path) -> dict[str, str]:
+    listeners = "".join(
+        f",{name}://localhost:{port}" for name, port in zip(("SECURE", "SASL"), ports, strict=True)
+    )
+    return {
+        "listeners": own["listeners"] + listeners,
+        "advertised.listeners": own["advertised.listeners"] + listeners,
+        "listener.security.protocol.map": (
+            f"{own['listener.security.protocol.map']},SECURE:SSL,SASL:SASL_SSL"
+        ),
+        "listener.name.secure.ssl.client.auth": "required",
+        "listener.name.sasl.sasl.enabled.mechanisms": "SCRAM-SHA-512",
+        "listener.name.sasl.scram-sha-512.sasl.jaas.config": (
+            "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+        ),
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(certificate),
+        "ssl.key.password": f"${VARIABLE}",
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(public_part(certificate)),
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS;User:CN=broker",
+    }
+
+
+def _create_user(servers: str) -> None:
+    credential = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
+    user = UserScramCredentialUpsertion(USER, credential, PASSWORD.encode())
+    admin = AdminClient({"bootstrap.servers": servers})
+    for future in admin.alter_user_scram_credentials([user]).values():
+        future.result(30)
+
+
+def write_certificate(folder: Path, name: str) -> Path:
+    """Write a self-signed certificate for localhost and its encrypted key into one PEM file."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    who = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    now = dt.datetime.now(dt.UTC)
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(who)
+        .issuer_name(who)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - dt.timedelta(days=1))
+        .not_valid_after(now + dt.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+    )
+    parts = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.BestAvailableEncryption(PASSWORD.encode()),
+    )
+    path = folder / f"{name}.pem"
+    path.write_bytes(
+        parts + builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+    )
+    return path
+
+
+def public_part(certificate: Path) -> Path:
+    """Return a file beside it that has the certificate without the key."""
+    text = certificate.read_text()
+    path = certificate.with_suffix(".crt")
+    path.write_text(text[text.index("-----BEGIN CERTIFICATE") :])
+    return path
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as tried:
+        return tried.connect_ex(("127.0.0.1", port)) == 0
