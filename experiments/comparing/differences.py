@@ -21,14 +21,12 @@ from experiments.comparing.pairing import (
 )
 from experiments.ledger.record import Frozen
 from experiments.verdicts.statistics import (
-    CONFIDENCE,
-    MIN_TRIALS_FOR_INTERVAL,
-    RESAMPLES,
-    SEED,
+    MIN_TRIALS_FOR_DIFFERENCE,
     Estimate,
     Interval,
     Share,
     estimate,
+    median_change,
     share,
 )
 
@@ -237,12 +235,18 @@ def _unpaired_shares(measure: ComparedMeasure, a: Sequence[bool], b: Sequence[bo
     )
 
 
+_TOO_FEW: Final = (
+    f"without pairs, an interval of two medians needs {MIN_TRIALS_FOR_DIFFERENCE} trials of each; "
+    "there are {trials}"
+)
+
+
 def _unpaired_numbers(
     measure: ComparedMeasure, a: Sequence[float], b: Sequence[float]
 ) -> Difference:
     """Return the difference and the ratio of two medians.
 
-    The intervals are from a bootstrap over trials, the test is that of Mann and Whitney.
+    The intervals are from those of both medians, the test is that of Mann and Whitney.
     """
     trials = min(len(a), len(b))
     if not trials:
@@ -254,46 +258,19 @@ def _unpaired_numbers(
             reasons=("one side has no sealed trial",),
         )
     a_median, b_median = median(a), median(b)
-    has_interval = trials >= MIN_TRIALS_FOR_INTERVAL
+    difference_interval, ratio_interval = median_change(a, b)
     return Difference(
         measure=measure,
         paired=False,
         trials=trials,
         difference=b_median - a_median,
-        difference_interval=_resampled(a, b, ratio=False) if has_interval else None,
+        difference_interval=difference_interval,
         ratio=b_median / a_median if min(a) > 0 else None,
-        ratio_interval=_resampled(a, b, ratio=True) if has_interval and min(a) > 0 else None,
+        ratio_interval=ratio_interval,
         p_value=_mann_whitney(a, b) if trials >= MIN_PAIRS_FOR_TEST else None,
         effect=_dominance(a, b) if trials >= MIN_PAIRS_FOR_TEST else None,
         test="Mann and Whitney's",
-        reasons=()
-        if has_interval
-        else (
-            f"an interval of a median needs {MIN_TRIALS_FOR_INTERVAL} trials; there are {trials}",
-        ),
-    )
-
-
-def _resampled(a: Sequence[float], b: Sequence[float], *, ratio: bool) -> Interval:
-    import numpy as np
-    from scipy.stats import bootstrap
-
-    def change(first: object, second: object, axis: int = -1) -> object:
-        before = np.median(first, axis=axis)  # type: ignore[call-overload]
-        after = np.median(second, axis=axis)  # type: ignore[call-overload]
-        return after / before if ratio else after - before
-
-    result = bootstrap(
-        (sorted(a), sorted(b)),
-        change,
-        vectorized=True,
-        n_resamples=RESAMPLES,
-        method="percentile",
-        confidence_level=CONFIDENCE,
-        rng=np.random.default_rng(SEED),
-    )
-    return Interval(
-        low=float(result.confidence_interval.low), high=float(result.confidence_interval.high)
+        reasons=() if difference_interval else (_TOO_FEW.format(trials=trials),),
     )
 
 

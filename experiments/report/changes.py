@@ -27,7 +27,6 @@ from experiments.report.data import ReportData
 from experiments.results.models import CellResult
 from experiments.results.wording import UNKNOWN_SIGN, UNKNOWN_TEXT, share_counts_text
 from experiments.sweep.cell_names import axis_name, cell_name, differing_axes
-from experiments.verdicts.statistics import MIN_TRIALS_FOR_INTERVAL
 
 CHANGE_SIGNS: Final = {
     "worse": "\N{BLACK UP-POINTING TRIANGLE}",
@@ -213,12 +212,9 @@ def _notes(changes: Sequence[_Change]) -> Iterator[str]:
     ]
     most = max((difference.trials for difference in differences), default=0)
     if differences and most < MIN_PAIRS_FOR_TEST:
-        needs = f"a p-value needs {MIN_PAIRS_FOR_TEST}"
-        if most < MIN_TRIALS_FOR_INTERVAL:
-            needs += f", an interval {MIN_TRIALS_FOR_INTERVAL}"
         yield (
             f"Too few trials: no two cells have more than {format_count(most, 'pair')} of "
-            f"trials, and {needs}."
+            f"trials, and p-values and intervals need {MIN_PAIRS_FOR_TEST}."
         )
     intervals = sum(difference.ratio_interval is not None for difference in differences)
     if intervals:

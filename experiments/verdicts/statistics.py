@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 from statistics import median
 from typing import Final
 
@@ -20,11 +19,13 @@ INTERVAL_LEGEND: Final = (
     "Pearson), rounded outwards"
 )
 """What every legend says about the interval of a share."""
-MIN_TRIALS_FOR_INTERVAL: Final = 5
+MIN_TRIALS_FOR_INTERVAL: Final = 6
 """With fewer trials an estimate has no interval.
 
-Even the full range of 4 trials contains the median in only 1 - 2 / 2^4 = 88 % of sweeps.
+Even the full range of 5 trials contains the median in only 1 - 2 / 2^5 = 94 % of sweeps.
 """
+MIN_TRIALS_FOR_DIFFERENCE: Final = 7
+"""With fewer trials in one of two cells that have no pairs, their medians have no such interval."""
 RESAMPLES: Final = 9999
 SEED: Final = 20_260_101
 """A fixed seed, so that equal values have equal intervals."""
@@ -144,20 +145,68 @@ def _describe_interval(interval: Interval) -> str:
 
 
 def estimate(values: Sequence[float]) -> Estimate | None:
-    """Return the median over trials with a percentile bootstrap interval.
+    """Return the median over trials with its exact interval (`median_interval`).
 
     Args:
-        values: one value per trial. The bootstrap resamples trials, not records, because records
-            of one trial are not independent.
+        values: one value per trial.
 
     Returns:
         `None` without values; no interval with fewer than `MIN_TRIALS_FOR_INTERVAL` values.
     """
     if not values:
         return None
-    ordered = tuple(sorted(map(float, values)))  # the result does not depend on the order
-    interval = _bootstrap(ordered) if len(ordered) >= MIN_TRIALS_FOR_INTERVAL else None
-    return Estimate(median=median(ordered), interval=interval, trials=len(ordered))
+    middle = float(median(values))
+    return Estimate(median=middle, interval=median_interval(values), trials=len(values))
+
+
+def median_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Interval | None:
+    """Return the exact interval of a median: from one of the ordered values to another.
+
+    A value is below the true median as often as a coin shows heads, whatever the distribution of
+    the values (Thompson 1936, Ann. Math. Stat. 7:122). So the range from the k-th lowest to the
+    k-th highest contains the median in at least the fraction `confidence` of all sweeps, for the
+    largest k for which fewer than k heads, or fewer than k tails, are rare enough. This interval
+    excludes a value if and only if the two-sided sign test does.
+
+    Args:
+        values: one value per trial.
+        confidence: of the interval.
+
+    Returns:
+        `None` if even the full range contains the median less often.
+    """
+    ordered = sorted(map(float, values))
+    rare, outcomes, rank, fewer = 1 - confidence, 2 ** len(ordered), 0, 0
+    while rank < len(ordered):
+        fewer += math.comb(len(ordered), rank)
+        if 2 * fewer > rare * outcomes:
+            break
+        rank += 1
+    if rank == 0:
+        return None
+    return Interval(low=ordered[rank - 1], high=ordered[-rank], confidence=confidence)
+
+
+def median_change(
+    a: Sequence[float], b: Sequence[float]
+) -> tuple[Interval | None, Interval | None]:
+    """Return the intervals of the difference and of the ratio of two medians, `b` against `a`.
+
+    Each median is in its own interval so often that both are in at least `CONFIDENCE` of all
+    sweeps: the two cells are independent of each other. So no assumption on distributions is made.
+
+    Returns:
+        `None` and `None` with fewer than `MIN_TRIALS_FOR_DIFFERENCE` trials in a cell; no interval
+        of the ratio if a value of `a` is not above 0.
+    """
+    each = math.sqrt(CONFIDENCE)
+    before, after = median_interval(a, each), median_interval(b, each)
+    if before is None or after is None:
+        return None, None
+    difference = Interval(low=after.low - before.high, high=after.high - before.low)
+    if min(a) <= 0:
+        return difference, None
+    return difference, Interval(low=after.low / before.high, high=after.high / before.low)
 
 
 def distribution(values: Sequence[float]) -> Distribution | None:
@@ -256,23 +305,6 @@ def _expected_width(probability: float, trials: int, confidence: float) -> float
     low = beta.ppf(tail, seen, trials - seen + 1) if seen > 0 else 0.0
     high = beta.ppf(1 - tail, seen + 1, trials - seen) if seen < trials else 1.0
     return float(high - low)
-
-
-@lru_cache(maxsize=4096)  # a cell's interval is needed once per pair with another cell
-def _bootstrap(values: tuple[float, ...]) -> Interval:
-    import numpy as np
-    from scipy.stats import bootstrap
-
-    result = bootstrap(
-        (values,),
-        np.median,
-        n_resamples=RESAMPLES,
-        method="percentile",
-        confidence_level=CONFIDENCE,
-        rng=np.random.default_rng(SEED),
-    )
-    interval = result.confidence_interval
-    return Interval(low=float(interval.low), high=float(interval.high))
 
 
 def _percent(fraction: float, *, up: bool) -> str:

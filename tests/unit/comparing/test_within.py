@@ -313,8 +313,7 @@ def test_a_slower_setting_is_marked_with_its_interval() -> None:
 @pytest.mark.parametrize(
     ("trials", "few"),
     [
-        (2, "p-value needs 6, an interval 5."),
-        (5, "more than 5 pairs of trials, and a p-value needs 6."),
+        (5, "more than 5 pairs of trials, and p-values and intervals need 6."),
         (6, ""),
     ],
 )
