@@ -18,7 +18,7 @@ from experiments.planning.catalog import load_experiment
 from experiments.planning.experiment import Experiment
 from experiments.planning.external_cluster import check_commands, what_is_known_of
 from experiments.planning.overrides import Overrides, apply_overrides
-from experiments.planning.planner import plan
+from experiments.planning.planner import MAX_BROKERS, plan
 from experiments.planning.properties.extraction import ensure_version_known
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.lookup import new_sweep_id
@@ -81,7 +81,8 @@ def plan_new_sweep(
         for version in (*experiment.kafka_versions(), *swept_versions):
             ensure_version_known(home, version, notify or _discard)
     experiment = apply_overrides(experiment, overrides)
-    planned = plan_experiment(experiment, new_sweep_id(experiment.name), source=name_or_file)
+    may_have = MAX_BROKERS if experiment.cluster == "external" else None
+    planned = plan_experiment(experiment, new_sweep_id(experiment.name), name_or_file, may_have)
     refuse_empty(planned, source=name_or_file)
     if experiment.cluster == "external":
         planned = _plan_on_external_cluster(experiment, planned, source=name_or_file)
@@ -181,19 +182,22 @@ def refuse_empty(planned: Plan, source: str) -> None:
     raise ExperimentError(f"{source}: the client refuses every cell: {'; '.join(reasons)}")
 
 
-def plan_experiment(experiment: Experiment, sweep_id: str, source: str) -> Plan:
+def plan_experiment(
+    experiment: Experiment, sweep_id: str, source: str, brokers: int | None = None
+) -> Plan:
     """Return the plan of an experiment.
 
     Args:
         experiment: the experiment, with overrides applied.
         sweep_id: the id of the sweep.
         source: name of the experiment or its file, which starts every error message.
+        brokers: how many an external cluster has, or may have before it is contacted.
 
     Raises:
         ExperimentError: as `experiments.planning.planner.plan`.
     """
     with _errors_with_source(source):
-        return plan(experiment, sweep_id)
+        return plan(experiment, sweep_id, brokers=brokers)
 
 
 def _plan_on_external_cluster(experiment: Experiment, planned: Plan, source: str) -> Plan:
@@ -210,8 +214,7 @@ def _plan_on_external_cluster(experiment: Experiment, planned: Plan, source: str
         register_security(str(need.external), need.security)
         reported = probe_cluster(connection_settings(str(need.external)))
         check_commands(experiment, planned, reported.cluster_id)
-    experiment = experiment.model_copy(update={"nodes": len(reported.brokers)})
-    planned = plan_experiment(experiment, planned.sweep_id, source)
+    planned = plan_experiment(experiment, planned.sweep_id, source, len(reported.brokers))
     known = what_is_known_of(reported)
     trials = tuple(
         trial.model_copy(update={"cluster": trial.cluster.model_copy(update=known)})

@@ -39,7 +39,16 @@ MAX_TRIALS: Final = 1024
 """Largest number of trials in a sweep: one Airflow task maps to 1024 (`core.max_map_length`)."""
 
 
-def plan(experiment: Experiment, sweep_id: str, librdkafka: ClientRules | None = None) -> Plan:
+MAX_BROKERS: Final = 9
+"""More brokers of an external cluster than this make no difference to a plan."""
+
+
+def plan(
+    experiment: Experiment,
+    sweep_id: str,
+    librdkafka: ClientRules | None = None,
+    brokers: int | None = None,
+) -> Plan:
     """Return the sweep that answers an experiment, with its controls unless it omits them.
 
     The same repeat of every cell has the same seed, so cells are compared in pairs. The seed also
@@ -50,13 +59,19 @@ def plan(experiment: Experiment, sweep_id: str, librdkafka: ClientRules | None =
         experiment: the experiment, with overrides applied.
         sweep_id: the id of the new sweep.
         librdkafka: the rules of librdkafka; by default those of the installed library.
+        brokers: how many an external cluster has; by default as many as the experiment says.
 
     Raises:
         ExperimentError: a name is unknown, a value not allowed, or there are too many trials; one
             line, without the name of the file.
     """
     librdkafka = librdkafka or librdkafka_rules()
-    cells = _resolve_cells(experiment, librdkafka)
+    known = known_names(experiment, librdkafka)
+    places = axis_places(experiment, known)
+    _check_names_and_values(experiment, places, known, librdkafka)
+    if brokers is not None:
+        experiment = experiment.model_copy(update={"nodes": brokers})
+    cells = _resolve_cells(experiment, places, known, librdkafka)
     if experiment.claim:
         check_finding(experiment.claim.finding)
         own = [cell.cell for cell in cells if not cell.added]
@@ -83,11 +98,13 @@ def plan(experiment: Experiment, sweep_id: str, librdkafka: ClientRules | None =
 # Cells
 
 
-def _resolve_cells(experiment: Experiment, librdkafka: ClientRules) -> tuple[ResolvedCell, ...]:
+def _resolve_cells(
+    experiment: Experiment,
+    places: Mapping[str, SettingPlace],
+    known: KnownNames,
+    librdkafka: ClientRules,
+) -> tuple[ResolvedCell, ...]:
     """Return the experiment's cells with their settings, followed by added controls."""
-    known = known_names(experiment, librdkafka)
-    places = axis_places(experiment, known)
-    _check_names_and_values(experiment, places, known, librdkafka)
 
     def check_refusal(settings: CellSettings) -> str | None:
         return client_settings(settings, librdkafka).refusal

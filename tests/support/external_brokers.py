@@ -115,8 +115,10 @@ class ExternalBrokers:
             awaiting="the broker to know the ACLs",
             timeout_s=30,
         )
-        yield
-        admin.delete_acls([_EVERY_ACL])[_EVERY_ACL].result(30)
+        try:
+            yield
+        finally:
+            admin.delete_acls([_EVERY_ACL])[_EVERY_ACL].result(30)
 
 
 def acl(kind: ResourceType, prefix: str, operation: AclOperation) -> AclBinding:

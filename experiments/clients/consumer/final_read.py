@@ -19,6 +19,7 @@ from experiments.clients.librdkafka.library import AUTO_OFFSET_RESET, LOG_TRUNCA
 from experiments.clients.process.mapped_file import Records
 from experiments.clients.record.layout import TextValueFormat
 from experiments.clients.settings.librdkafka import consumer_settings
+from experiments.clients.settings.security import connection_settings
 from experiments.errors import CrcMismatch
 from experiments.events.clock import anchor_ns
 from experiments.ledger.schema import LOG
@@ -89,7 +90,7 @@ def read_log(
         **consumer_settings(settings),
         **_REQUIRED,
         "check.crcs": str(check_crcs).lower(),
-        "bootstrap.servers": bootstrap_servers,
+        **connection_settings(bootstrap_servers),
     }
     with AssignedConsumer(merged, token, anchor_ns(), log, text) as consumer:
         consumer.assign(topic, begins)
