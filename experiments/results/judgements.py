@@ -92,6 +92,7 @@ def trial_facts(
         atomicity_violations=trial.transactions.atomicity_violations
         if trial.transactions
         else None,
+        kept_up_before_fault=trial.kept_up_before_fault,
         recovered_before_heal=trial.recovered_before_heal,
         readable_before_heal=trial.readable_before_heal,
         generator_late=trial.generator_late,

@@ -185,16 +185,21 @@ class TrialResult(Frozen):
     """The longest time without a read in a partition; null: no consumer."""
     transactions: TransactionCounts | None = None
     """Null: the trial had none."""
+    kept_up_before_fault: bool | None = None
+    """Whether the cluster acknowledged the load in time until the fault began; null: no fault.
+
+    If not, the load was too much for it, and what the fault made unavailable is not known.
+    """
     recovered_before_heal: bool | None = None
     """Whether every partition that became unavailable accepted records before the heal.
 
-    Null without a fault and with acks=0.
+    Null without a fault, with acks=0, and if the load was too much for the cluster before it.
     """
     readable_before_heal: bool | None = None
     """Whether the concurrent consumer received what every partition acknowledged before the heal.
 
-    Null without a fault, with acks=0, with transactions, with copiers, and if a partition
-    acknowledged nothing that the consumer could have received.
+    Null without a fault, with acks=0, with transactions, with copiers, if a partition acknowledged
+    nothing that the consumer could have received, and if the load was too much before the fault.
     """
     throughput_records_per_s: float | None = None
     """Acknowledged within the load window."""

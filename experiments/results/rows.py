@@ -122,6 +122,7 @@ class ResultRows:
     cells: Mapping[str, Row]
     """By `experiments.results.cells.cell_key`."""
     readers: Mapping[str, Sequence[Row]] = field(default_factory=lambda: defaultdict(list))
+    timeline: Mapping[str, Sequence[Row]] = field(default_factory=lambda: defaultdict(list))
     copies: Mapping[str, Row] = field(default_factory=dict)
     """Only of trials with a copy workload."""
 
@@ -143,5 +144,6 @@ class ResultRows:
             gaps=rows_by_trial(sweep, "gaps", manifest),
             cells={row["cell"]: row for row in cells},
             readers=rows_by_trial(sweep, "readers", manifest),
+            timeline=rows_by_trial(sweep, "timeline", manifest),
             copies={row["trial_id"]: row for row in copies},
         )

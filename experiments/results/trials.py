@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from experiments.ledger.record import Cell, Phases, Scalar, Status, TrialRecord
-from experiments.ledger.result_tables import QUANTILES, Fate, Phase, Side
+from experiments.ledger.result_tables import QUANTILES, TIMELINE_SLOT_NS, Fate, Phase, Side
 from experiments.results.models import (
     CopyCounts,
     Fates,
@@ -27,6 +27,8 @@ MIN_OUTAGE_NS: Final = 1_000_000_000
 
 Shorter gaps are normal on a loaded cluster.
 """
+MAX_BACKLOG_NS: Final = MIN_OUTAGE_NS // 2
+"""A load whose acknowledgements are later than this was more than the cluster could do."""
 LATE_MS: Final = 50.0
 """How late the load generator may be, milliseconds at the 99th percentile of a trial's records.
 
@@ -54,6 +56,33 @@ def recovered_before_heal(phases: Phases, gaps: Sequence[Row], acks: str) -> boo
     heal_ns = phases.fault_end_ns
     outages = (gap for gap in gaps if gap["gap_ns"] >= MIN_OUTAGE_NS)
     return not any(gap["began_ns"] < heal_ns <= gap["began_ns"] + gap["gap_ns"] for gap in outages)
+
+
+def kept_up_before_fault(phases: Phases, timeline: Sequence[Row]) -> bool | None:
+    """Return whether the cluster had acknowledged the load in time until the fault began.
+
+    Otherwise partitions wait for acknowledgements because of the load, and whether they were
+    unavailable because of the fault cannot be told.
+
+    Args:
+        phases: the trial's.
+        timeline: its rows of `experiments.ledger.result_tables.TIMELINE`.
+
+    Returns:
+        Whether as many records were acknowledged as had been sent up to half a second before the
+        fault; `None` without a fault.
+    """
+    if phases.fault_begin_ns is None:
+        return None
+    until_fault_ns = phases.fault_begin_ns - phases.load_begin_ns
+    acked = _records_until(timeline, "acked_records", until_fault_ns)
+    return acked >= _records_until(timeline, "sent_records", until_fault_ns - MAX_BACKLOG_NS)
+
+
+def _records_until(timeline: Sequence[Row], column: str, until_ns: int) -> int:
+    """Return the records of all slots that ended until a time after the begin of the load."""
+    ended = until_ns // TIMELINE_SLOT_NS
+    return sum(row[column] for row in timeline if row["slot"] < ended)
 
 
 def readable_before_heal(phases: Phases, readers: Sequence[Row], acks: str) -> bool | None:
@@ -209,6 +238,8 @@ def _values(record: TrialRecord, row: Row, rows: ResultRows) -> dict[str, Any]:
     latency = rows.latency[record.trial_id]
     gaps = [gap for gap in rows.gaps[record.trial_id] if gap["side"] == Side.PRODUCER]
     unavailable_ns = row["unavailable_ns"]
+    acks = record.producer_settings.get("acks", "")
+    kept_up = kept_up_before_fault(record.phases, rows.timeline[record.trial_id])
     return {
         **record_counts(row),
         "latency_ms": _latencies(latency, Phase.ALL),
@@ -219,12 +250,15 @@ def _values(record: TrialRecord, row: Row, rows: ResultRows) -> dict[str, Any]:
         "consumer_unavailable_ms": None
         if row["consumer_unavailable_ns"] is None
         else row["consumer_unavailable_ns"] / NS_PER_MS,
-        "recovered_before_heal": recovered_before_heal(
-            record.phases, gaps, record.producer_settings.get("acks", "")
-        ),
+        "kept_up_before_fault": kept_up,
+        "recovered_before_heal": recovered_before_heal(record.phases, gaps, acks)
+        if kept_up
+        else None,
         "readable_before_heal": readable_before_heal(
-            record.phases, rows.readers[record.trial_id], record.producer_settings.get("acks", "")
-        ),
+            record.phases, rows.readers[record.trial_id], acks
+        )
+        if kept_up
+        else None,
         "throughput_records_per_s": row["acked_per_s"],
         "offered_records_per_s": row["attempted_per_s"],
         "fates": _fates(rows.fates[record.trial_id]),

@@ -300,6 +300,7 @@ def _metrics(result: TrialResult, record: TrialRecord | None) -> Iterator[tuple[
         "availability/unavailable_ms": result.unavailable_ms,
         "availability/consumer_unavailable_ms": result.consumer_unavailable_ms,
         "availability/recovered_before_heal": _number(result.recovered_before_heal),
+        "availability/kept_up_before_fault": _number(result.kept_up_before_fault),
         "availability/readable_before_heal": _number(result.readable_before_heal),
         "throughput/acked_per_s": result.throughput_records_per_s,
         "throughput/attempted_per_s": result.offered_records_per_s,

@@ -103,6 +103,8 @@ class TrialFacts(Frozen):
     """Records that the group committed past and no member processed; `None`: no group."""
     group_repeated: int | None = None
     """How often members processed a record again; `None`: no group."""
+    kept_up_before_fault: bool | None = None
+    """Whether the cluster acknowledged the load in time until the fault began."""
     recovered_before_heal: bool | None = None
     """Whether every partition that stopped accepting records accepted them before the heal.
 
@@ -274,7 +276,7 @@ def _shows_violation(guarantee: Guarantee, trial: TrialFacts) -> bool | None:
     """Return whether a trial shows a violation; `None`: it is inconclusive."""
     if guarantee is Guarantee.NO_ACKED_LOSS:
         return shows_loss(trial.lost)
-    if guarantee in {Guarantee.AVAILABILITY, Guarantee.READ_AVAILABILITY}:
+    if guarantee in _OF_TIME:
         available = (
             trial.recovered_before_heal
             if guarantee is Guarantee.AVAILABILITY
@@ -376,8 +378,14 @@ def _inconclusive_trials(case: _Case) -> Iterator[str]:
         )
     else:
         trials = f"{len(inconclusive)} of {len(sealed)} sealed {plural(len(sealed), 'trial')}"
-        yield f"not measurable in {trials}"
+        overloaded = case.guarantee in _OF_TIME and any(
+            trial.kept_up_before_fault is False for trial in inconclusive
+        )
+        why = ": the load was not acknowledged in time before the fault" if overloaded else ""
+        yield f"not measurable in {trials}{why}"
 
+
+_OF_TIME: Final = frozenset({Guarantee.AVAILABILITY, Guarantee.READ_AVAILABILITY})
 
 _CONTROL_TEXTS: Final[Mapping[Guarantee, tuple[str, str]]] = {
     Guarantee.NO_ACKED_LOSS: ("lose records", "a loss"),

@@ -32,6 +32,8 @@ REFUSED: Cell = {"acks": "0", "fault": "leader-crash"}
 PHASES = Phases(
     load_begin_ns=1_000_000_000,
     load_end_ns=2_000_000_000,
+    fault_begin_ns=1_700_000_000,
+    fault_end_ns=1_800_000_000,
     settled_ns=2_000_000_000,
     healthy_ns=2_000_000_000,
 )
@@ -90,8 +92,11 @@ def sweep(tmp_path: Path) -> SweepFolder:
     return folder
 
 
-def _write_results(sweep: SweepFolder, **counts: int) -> None:
-    """Write the tables of the first trial: one record is certainly lost and one possibly."""
+def _write_results(sweep: SweepFolder, *, acked_per_slot: int = 9, **counts: int) -> None:
+    """Write the tables of the first trial: one record is certainly lost and one possibly.
+
+    Nine records are sent in the first tenth of a second of the load, and so many acknowledged.
+    """
     names = {
         "attempted": 9,
         "acked": 8,
@@ -127,6 +132,15 @@ def _write_results(sweep: SweepFolder, **counts: int) -> None:
         "gaps": [
             {**gap, "side": "producer", "records": 8},
             {**gap, "side": "consumer", "gap_ns": 9},
+        ],
+        "timeline": [
+            {
+                "trial_id": "000-planned",
+                "slot": 0,
+                "sent_records": 9,
+                "acked_records": acked_per_slot,
+                "read_records": 0,
+            }
         ],
     }
     write_results(sweep, seen, others, ack_p99_us_median=2500.0, ack_p99_us_max=2500.0)
@@ -168,6 +182,16 @@ def test_a_measured_trial_has_its_values_in_milliseconds(results: SweepResults) 
         3.001,
         0.5,
     )
+
+
+@pytest.mark.parametrize(("acked", "kept_up", "recovered"), [(9, True, True), (8, False, None)])
+def test_availability_is_unknown_if_the_load_was_too_much_before_the_fault(
+    sweep: SweepFolder, acked: int, *, kept_up: bool, recovered: bool | None
+) -> None:
+    """A partition that waits for its turn says nothing about the fault."""
+    _write_results(sweep, acked_per_slot=acked)
+    trial = read_results(sweep).trials[0]
+    assert (trial.kept_up_before_fault, trial.recovered_before_heal) == (kept_up, recovered)
 
 
 def test_values_that_were_not_measured_are_null(results: SweepResults) -> None:

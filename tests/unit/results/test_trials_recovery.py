@@ -7,7 +7,11 @@ from typing import Any
 import pytest
 
 from experiments.ledger.record import Phases
-from experiments.results.trials import readable_before_heal, recovered_before_heal
+from experiments.results.trials import (
+    kept_up_before_fault,
+    readable_before_heal,
+    recovered_before_heal,
+)
 
 S = 1_000_000_000
 FAULT = Phases(
@@ -111,3 +115,30 @@ def test_what_was_read_before_a_short_fault_tells_nothing() -> None:
     short = FAULT.model_copy(update={"fault_begin_ns": round(5.5 * S)})
     assert readable_before_heal(short, [reader(5.4, None)], "all") is None
     assert readable_before_heal(short, [reader(5.6, None)], "all") is True
+
+
+def slots(*records: tuple[int, int]) -> list[dict[str, int]]:
+    """Return rows of `TIMELINE`, of records sent and acknowledged in each tenth of a second."""
+    return [
+        {"slot": slot, "sent_records": sent, "acked_records": acked}
+        for slot, (sent, acked) in enumerate(records)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("acked_per_slot", "kept_up"), [(100, True), (75, True), (74, False), (0, False)]
+)
+def test_a_cluster_kept_up_if_it_is_less_than_half_a_second_behind_when_the_fault_begins(
+    acked_per_slot: int, kept_up: bool
+) -> None:
+    """100 records are sent in each tenth of a second, and the fault begins after twenty of them."""
+    timeline = slots(*[(100, acked_per_slot)] * 20, *[(100, 1000)] * 5)
+    assert kept_up_before_fault(FAULT, timeline) is kept_up
+
+
+def test_without_a_fault_nothing_has_to_be_kept_up_with() -> None:
+    """And a fault in the first half of a second finds nothing that is late."""
+    none = FAULT.model_copy(update={"fault_begin_ns": None})
+    early = FAULT.model_copy(update={"fault_begin_ns": S // 2})
+    assert kept_up_before_fault(none, slots((100, 0))) is None
+    assert kept_up_before_fault(early, slots(*[(100, 0)] * 5)) is True

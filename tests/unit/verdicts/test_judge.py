@@ -452,6 +452,19 @@ def _facts(
     )
 
 
+def test_a_load_that_was_too_much_before_the_fault_is_no_evidence_of_availability() -> None:
+    """A partition that waits for its turn does not show what the fault did."""
+    overloaded = _clean("000-b").model_copy(
+        update={"recovered_before_heal": None, "kept_up_before_fault": False}
+    )
+    judgement = _judge_one(Guarantee.AVAILABILITY, overloaded)
+    assert judgement.verdict is Verdict.UNKNOWN
+    assert (
+        "not measurable in 1 of 1 sealed trial: the load was not acknowledged in time before the "
+        "fault"
+    ) in judgement.reasons
+
+
 @pytest.mark.parametrize(
     ("compacted", "lost", "verdict"),
     [
