@@ -28,8 +28,8 @@ PASSWORD = {
 }
 
 
-def planned(**changes: Any) -> Plan:
-    """Return the plan of an experiment on an external cluster."""
+def planned(*, brokers: int | None = None, **changes: Any) -> Plan:
+    """Return the plan of an experiment on an external cluster of three brokers, or so many."""
     base = {
         "name": "external-test",
         "title": "External",
@@ -48,6 +48,7 @@ def planned(**changes: Any) -> Plan:
             "external-test",
         ),
         "external-test",
+        brokers=brokers,
     )
 
 
@@ -88,6 +89,18 @@ def test_the_settings_that_the_brokers_report_decide_about_guarantees() -> None:
     )
     circumstances = circumstances_of(trial.model_copy(update={"cluster": reported}))
     assert (circumstances.session_timeout_ms, circumstances.replica_lag_ms) == (9000, 1000)
+
+
+@pytest.mark.parametrize("brokers", [1, 5])
+def test_an_external_cluster_may_have_any_number_of_brokers(brokers: int) -> None:
+    """Also five replicas then; the number in the file stays the cluster's own business."""
+    axes = {"acks": ["all"], "replication.factor": [brokers]}
+    (trial,) = planned(brokers=brokers, axes=axes).trials
+    assert (trial.cluster.nodes, trial.replication_factor) == (brokers, brokers)
+    with pytest.raises(ExperimentError, match="at most the number of nodes, which is 1"):
+        planned(brokers=1, axes={"acks": ["all"], "replication.factor": [3]})
+    with pytest.raises(ExperimentError, match="nodes cannot be set with cluster external"):
+        planned(brokers=brokers, nodes=5)
 
 
 def _reported(settings: dict[str, str] | None, features: BrokerFeatures | None) -> Circumstances:
