@@ -16,7 +16,7 @@ import click
 from experiments.messages.phrases import fit_line, shorten
 from infra.errors import AckbenchError, HarnessError, MachineError
 from infra.machine.home import Home, keep_files_private
-from infra.machine.paths import machine_error_of
+from infra.machine.paths import machine_error_of, require_writable_file, user_path
 
 INTERRUPTED: Final = 130
 """128 + SIGINT, as shells report it."""
@@ -26,7 +26,21 @@ FAIL_ON: Final = (
 )
 
 
+class _OutputFile(click.ParamType[Path]):
+    """A file to write, checked before anything is done; `~` is the user's home."""
+
+    name = "file"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        """Return the path of a regular file that can be written or created."""
+        del ctx
+        path = user_path(str(value))
+        require_writable_file(path, param.opts[-1] if param else "file")
+        return path
+
+
 _FILE = click.Path(path_type=Path)
+_OUTPUT: Final = _OutputFile()
 _MASTER = click.option(
     "--master",
     metavar="URL",
@@ -184,9 +198,9 @@ Examples:
     "--max-repeats", type=int, metavar="N", help="With --until: at most N trials per cell (100)."
 )
 @click.option("--fail-on", "fail_on", multiple=True, metavar="WHAT", help=FAIL_ON)
-@click.option("--junit", type=_FILE, metavar="FILE", help="Also write JUnit's XML.")
-@click.option("--markdown", type=_FILE, metavar="FILE", help="Also write a job summary.")
-@click.option("--json", "as_json", type=_FILE, metavar="FILE", help="Also write JSON.")
+@click.option("--junit", type=_OUTPUT, metavar="FILE", help="Also write JUnit's XML.")
+@click.option("--markdown", type=_OUTPUT, metavar="FILE", help="Also write a job summary.")
+@click.option("--json", "as_json", type=_OUTPUT, metavar="FILE", help="Also write JSON.")
 @click.option(
     "--dry-run",
     is_flag=True,
@@ -382,7 +396,7 @@ Examples:
     help="Of the topic (default: the brokers' default.replication.factor).",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option("--junit", type=_FILE, metavar="FILE", help="Also write JUnit's XML.")
+@click.option("--junit", type=_OUTPUT, metavar="FILE", help="Also write JUnit's XML.")
 @click.option(
     "--fail-on",
     "fail_on",
@@ -430,8 +444,8 @@ Examples:
 )
 @click.argument("sweep", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/show-json.md).")
-@click.option("--junit", type=_FILE, metavar="FILE", help="Also write JUnit's XML.")
-@click.option("--markdown", type=_FILE, metavar="FILE", help="Also write a job summary.")
+@click.option("--junit", type=_OUTPUT, metavar="FILE", help="Also write JUnit's XML.")
+@click.option("--markdown", type=_OUTPUT, metavar="FILE", help="Also write a job summary.")
 def show(sweep: str | None, as_json: bool, junit: Path | None, markdown: Path | None) -> int:
     """Show the results of SWEEP: an id, a folder, a URI, or an experiment (its newest sweep).
 
@@ -543,10 +557,12 @@ Examples:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/compare.md).")
 @click.option(
     "--html",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=_OUTPUT,
     metavar="FILE",
     help="Also write a page.",
 )
+@click.option("--junit", type=_OUTPUT, metavar="FILE", help="Also write JUnit's XML.")
+@click.option("--markdown", type=_OUTPUT, metavar="FILE", help="Also write a job summary.")
 @click.option(
     "--fail-on",
     "fail_on",
@@ -568,6 +584,8 @@ def compare(
     axis: str | None,
     as_json: bool,
     html: Path | None,
+    junit: Path | None,
+    markdown: Path | None,
     fail_on: tuple[str, ...],
     min_cells: int | None,
 ) -> int:
@@ -579,14 +597,20 @@ def compare(
     do not pass --fail-on or --min-cells; one line per reason.
     """
     from experiments.commands import compare as command
+    from experiments.commands.show import ResultFiles
     from experiments.comparing.gate import Gate
 
     home = Home.from_environment()
     gate = Gate.parse(fail_on, two_sweeps=True, min_cells=min_cells or 0)
+    files = ResultFiles(junit=junit, markdown=markdown)
     if b is not None and axis is None:
-        return command.compare_sweeps(home, (a, b), gate=gate, as_json=as_json, html=html)
+        return command.compare_sweeps(
+            home, (a, b), gate=gate, as_json=as_json, html=html, files=files
+        )
     if axis is not None and b is None:
-        return command.compare_cells(home, (a, axis), gate=gate, as_json=as_json, html=html)
+        return command.compare_cells(
+            home, (a, axis), gate=gate, as_json=as_json, html=html, files=files
+        )
     raise click.UsageError(
         f"give {'only one of' if b else 'either'} a second sweep {'and' if b else 'or'} --by AXIS"
     )

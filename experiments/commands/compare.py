@@ -8,12 +8,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Final
 
 import click
 from rich import box
 from rich.table import Table
 
-from experiments.commands.show import gate_exit_code
+from experiments.commands.show import ResultFiles, gate_exit_code
 from experiments.comparing.comparison import ComparedSweep, Comparison, compare
 from experiments.comparing.gate import Gate
 from experiments.comparing.matrix import (
@@ -27,6 +28,7 @@ from experiments.comparing.matrix import (
 )
 from experiments.comparing.sentences import comparison_sentences
 from experiments.comparing.within import AxisComparison, compare_within
+from experiments.report.comparison_files import comparison_cases, comparison_lines
 from experiments.report.comparison_page import (
     ComparedCellView,
     compared_cell_view,
@@ -34,17 +36,26 @@ from experiments.report.comparison_page import (
     render_comparison,
 )
 from experiments.report.drawing import set_matplotlib_cache
+from experiments.results.junit import junit_xml
 from experiments.results.models import SweepResults
 from experiments.results.read import read_results
 from experiments.results.tables import console_for_results, print_text
 from experiments.sweep.published import open_sweep
 from infra.errors import InputError
+from infra.machine.files import replace_file
 from infra.machine.home import Home
-from infra.machine.paths import require_writable_file, user_path
+
+NO_FILES: Final = ResultFiles()
 
 
 def compare_sweeps(
-    home: Home, names: tuple[str, str], *, gate: Gate, as_json: bool, html: Path | None
+    home: Home,
+    names: tuple[str, str],
+    *,
+    gate: Gate,
+    as_json: bool,
+    html: Path | None = None,
+    files: ResultFiles = NO_FILES,
 ) -> int:
     """Print two sweeps side by side.
 
@@ -54,6 +65,7 @@ def compare_sweeps(
         gate: what the caller does not accept.
         as_json: print JSON instead of tables.
         html: also write a page to this file.
+        files: also write the comparison for CI systems.
 
     Returns:
         0, or the gate's exit code if the comparison does not pass it.
@@ -63,21 +75,27 @@ def compare_sweeps(
             gate, or the page cannot be written.
         LedgerError: the results of a sweep cannot be read.
     """
-    page = _page(html)
     a, b = (_sweep(home, name) for name in names)
     comparison = compare(a, b)
-    if page:
-        _write(page, home, lambda: render_comparison(comparison))
+    if html:
+        _write(html, home, lambda: render_comparison(comparison))
     if as_json:
         click.echo(comparison.to_json())
     else:
         _print(comparison)
         _print_unpaired((("only in A", comparison.only_a), ("only in B", comparison.only_b)))
+    _write_files([comparison], gate, files)
     return _gate_exit_code(gate, [comparison], (a.results, b.results))
 
 
 def compare_cells(
-    home: Home, named: tuple[str, str], *, gate: Gate, as_json: bool, html: Path | None
+    home: Home,
+    named: tuple[str, str],
+    *,
+    gate: Gate,
+    as_json: bool,
+    html: Path | None = None,
+    files: ResultFiles = NO_FILES,
 ) -> int:
     """Print the cells of one sweep that differ in a single axis side by side.
 
@@ -87,6 +105,7 @@ def compare_cells(
         gate: what the caller does not accept.
         as_json: print JSON instead of tables.
         html: also write a page to this file.
+        files: also write the comparison for CI systems.
 
     Returns:
         0, or the gate's exit code if the cells do not pass it.
@@ -96,16 +115,23 @@ def compare_cells(
             for the gate, or the page cannot be written.
         LedgerError: the results cannot be read.
     """
-    page = _page(html)
     sweep = _sweep(home, named[0])
     within = compare_within(sweep, named[1])
-    if page:
-        _write(page, home, lambda: render_axis_comparison(within))
+    if html:
+        _write(html, home, lambda: render_axis_comparison(within))
     if as_json:
         click.echo(within.to_json())
     else:
         _print_within(within)
+    _write_files(within.comparisons, gate, files)
     return _gate_exit_code(gate, within.comparisons, [sweep.results])
+
+
+def _write_files(comparisons: Sequence[Comparison], gate: Gate, files: ResultFiles) -> None:
+    if files.junit is not None:
+        replace_file(files.junit, junit_xml(comparison_cases(comparisons, gate)))
+    if files.markdown is not None:
+        replace_file(files.markdown, "\n".join(comparison_lines(comparisons)) + "\n")
 
 
 def _gate_exit_code(
@@ -113,15 +139,6 @@ def _gate_exit_code(
 ) -> int:
     reasons = gate.comparison_failures(comparisons, sweeps)
     return gate_exit_code(gate, reasons, gate.comparison_summary(comparisons))
-
-
-def _page(named: Path | None) -> Path | None:
-    """Return the file of `--html`, checked before the sweeps are read."""
-    if named is None:
-        return None
-    page = user_path(str(named))
-    require_writable_file(page, "--html")
-    return page
 
 
 def _sweep(home: Home, named: str) -> ComparedSweep:

@@ -40,6 +40,11 @@ class WorseBy:
         """Return the expression of `--fail-on`."""
         return f"worse:{self.measure}>{100 * self.bound:g}%"
 
+    def is_exceeded(self, difference: Difference) -> bool:
+        """Whether the whole interval of a difference of this measure is beyond the bound."""
+        worse_by = difference.worse_by()
+        return worse_by is not None and worse_by > self.bound
+
 
 @dataclass(frozen=True)
 class Gate:
@@ -163,7 +168,7 @@ class Gate:
             if worse_by is None and self.unknown:
                 reasons = "; ".join(difference.reasons) or "the trials do not show it"
                 yield f"unknown: {subject}: {reasons}"
-            elif worse_by is not None and worse_by > limit.bound:
+            elif worse_by is not None and limit.is_exceeded(difference):
                 yield (
                     f"worse: {subject}: {comparison.b} is worse than {comparison.a} by "
                     f"{_difference_text(difference, worse_by)}; allowed: {100 * limit.bound:g}"

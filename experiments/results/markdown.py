@@ -21,8 +21,8 @@ def markdown_lines(results: SweepResults, run: str, remarks: Iterable[str]) -> I
     """
     yield from (f"## {results.experiment}: {results.question.strip()}", "")
     for sentence in plain_answer(results):
-        yield from (f"**{_escaped(str(sentence))}**", "")
-    yield from (_escaped(run), "")
+        yield from (f"**{escaped(str(sentence))}**", "")
+    yield from (escaped(run), "")
     cells = [cell for cell in results.cells if cell.refused is None and not cell.added]
     judged = {one.guarantee for cell in cells for one in cell.judgements}
     guarantees = [guarantee for guarantee in Guarantee if guarantee in judged]
@@ -33,8 +33,8 @@ def markdown_lines(results: SweepResults, run: str, remarks: Iterable[str]) -> I
             if judgement.verdict is Verdict.VIOLATED:
                 name = GUARANTEE_NAMES[judgement.guarantee]
                 reasons = " ".join(judgement.reasons)
-                yield f"- **VIOLATED** {_escaped(cell.label)}: {name}: {_escaped(reasons)}"
-    yield from (f"- {_escaped(remark)}" for remark in remarks)
+                yield f"- **VIOLATED** {escaped(cell.label)}: {name}: {escaped(reasons)}"
+    yield from (f"- {escaped(remark)}" for remark in remarks)
     yield from ("", f"`ackbench open report {results.sweep_id}`")
 
 
@@ -49,11 +49,11 @@ def _table(cells: list[CellResult], guarantees: list[Guarantee]) -> Iterator[str
             else ""
             for one in guarantees
         ]
-        yield f"| {_escaped(cell.label)} | {' | '.join(map(_escaped, texts))} |"
+        yield f"| {escaped(cell.label)} | {' | '.join(map(escaped, texts))} |"
     yield ""
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
     """Return text in which Markdown sees no table, emphasis or HTML of its own."""
     for sign in ("\\", "|", "*", "_", "`", "<"):
         text = text.replace(sign, f"\\{sign}")

@@ -20,6 +20,7 @@ from experiments.sweep.folder import SweepFolder
 from experiments.trial.run import run_trial
 from experiments.verdicts.contract.circumstances import circumstances_of
 from experiments.verdicts.contract.rules import clauses_of
+from infra.errors import HarnessError, InputError
 from infra.machine.home import Home
 
 pytestmark = pytest.mark.cluster
@@ -158,3 +159,35 @@ def test_without_describe_configs_everything_is_measured_and_nothing_is_guarante
     assert circumstances.transaction_version == 2
     for clause in clauses_of(circumstances):
         assert (clause.guaranteed, "refused DescribeConfigs" in clause.reason) == (None, True)
+
+
+@pytest.mark.parametrize(
+    ("without", "message"),
+    [
+        (("topic", "Create"), "create topic"),
+        (("topic", "Write"), "TOPIC_AUTHORIZATION_FAILED"),
+        (("topic", "Read"), "TOPIC_AUTHORIZATION_FAILED"),
+    ],
+)
+def test_a_missing_permission_is_one_line_with_the_operation_and_nothing_is_left(
+    home: Home, brokers: ExternalBrokers, without: tuple[str, str], message: str
+) -> None:
+    """The trial fails with Kafka's error; what it made is deleted."""
+    with pytest.raises(HarnessError, match=message) as failed:
+        run_all(home, brokers, acls(without={without}))
+    assert "\n" not in str(failed.value)
+    assert left_in(brokers) == set()
+
+
+def test_a_wrong_password_is_one_line_before_anything_is_made(
+    home: Home, brokers: ExternalBrokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It names the address, and not the password."""
+    monkeypatch.setenv(VARIABLE, "wrong horse")
+    with pytest.raises(
+        InputError, match=r"cannot reach bootstrap.servers .*uthentication"
+    ) as refused:
+        run_all(home, brokers, acls())
+    assert "\n" not in str(refused.value)
+    assert "wrong horse" not in str(refused.value)
+    assert left_in(brokers) == set()
