@@ -57,7 +57,8 @@ audit: setup ## look up known vulnerabilities of the locked packages (needs the 
 
 mutants: setup ## try every mutant of the code that judges
 	@ACKBENCH_MUTANTS=all $(BIN)/pytest tests/unit/support/test_mutations.py \
-	  tests/unit/support/test_mutations_of_attribution.py
+	  tests/unit/support/test_mutations_of_attribution.py \
+	  tests/unit/support/test_mutations_of_verdicts.py
 
 powerloss: setup ## calibrate power loss: files and acknowledged records (root)
 	@$(BIN)/pytest tests/unit/infra/disk/test_image.py tests/cluster/test_power_loss.py

@@ -1,0 +1,68 @@
+"""Mutants of what turns observations into verdicts and conclusions: its own tests detect each."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from mutations.cases import run_cases
+from mutations.choosing import select_mutants
+from mutations.mutator import Mutant, mutants_of
+
+TESTS = Path(__file__).parents[1]
+CASES = {
+    "experiments.lessons.criterion": TESTS / "lessons" / "test_criterion.py",
+    "experiments.verdicts.judge": TESTS / "verdicts" / "test_judge.py",
+    "experiments.verdicts.statistics": TESTS / "verdicts" / "test_statistics.py",
+    "experiments.verdicts.power": TESTS / "verdicts" / "test_power.py",
+}
+"""By module, the file whose tests must notice each of its mutants."""
+EQUIVALENT = {
+    "self.higher > self.lower -> self.higher >= self.lower": "equal numbers are not significant",
+    "pvalue >= 1 - CONFIDENCE -> binomtest(self.higher, self.pairs, 0.5).pvalue > 1 - CONFIDENCE": (
+        "no p-value of the sign test is 0.05"
+    ),
+}
+"""Mutants that change nothing, by the end of their names, with the reason."""
+SECONDS = 7200
+
+
+def is_caught(mutant: Mutant, cases: Path, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Return whether a test fails with the mutant in the module's place."""
+    package, _, name = mutant.module.rpartition(".")
+    module = ModuleType(mutant.module)
+    with monkeypatch.context() as patched:
+        patched.setitem(sys.modules, mutant.module, module)
+        patched.setattr(import_module(package), name, module)
+        try:
+            # This project's own code, changed in one place.
+            exec(compile(mutant.tree(), mutant.module, "exec"), module.__dict__)  # noqa: S102
+            run_cases([cases], {})
+        except (Exception, pytest.fail.Exception):  # noqa: BLE001 - any error: it was caught
+            return True
+    return False
+
+
+@pytest.mark.timeout(SECONDS)
+@pytest.mark.parametrize("module", CASES)
+def test_every_mutant_of_a_module_that_judges_is_caught(
+    module: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A verdict or a finding would otherwise be stronger, or weaker, than its figures."""
+    file = Path(str(import_module(module).__file__))
+    missed = [
+        mutant.name
+        for mutant in select_mutants(list(mutants_of(module, file)), default="3")
+        if not mutant.name.endswith(tuple(EQUIVALENT))
+        and not is_caught(mutant, CASES[module], monkeypatch)
+    ]
+    assert missed == []
+
+
+@pytest.mark.parametrize("module", CASES)
+def test_the_cases_hold_without_a_mistake(module: str) -> None:
+    """Or else every mistake would seem to be noticed."""
+    run_cases([CASES[module]], {})
