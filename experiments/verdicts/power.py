@@ -39,9 +39,9 @@ def power_remarks(plan: Plan) -> tuple[str, ...]:
     """Return what the sweep cannot show, one line per remedy; empty if nothing is missing.
 
     A sweep asks about a guarantee if one of the experiment's cells has it under a fault, unless
-    every sweep measures it. A cell
-    that lacks it under a fault may show a violation. Of the controls that the planner added, only
-    the positive control counts, and only for loss, which it is built to show.
+    every sweep measures it. A cell that lacks it under a fault may show a violation. Of the
+    controls that the planner added, only the positive control counts, and only for loss, which it
+    is built to show.
     """
     cells = _cells(plan.trials)
     guarantees_by_remark: dict[str, list[str]] = {}
@@ -81,10 +81,10 @@ class _PlannedCell:
 def _cells(trials: Sequence[TrialSpec]) -> list[_PlannedCell]:
     by_cell: dict[str, list[TrialSpec]] = {}
     for spec in trials:
-        by_cell.setdefault(json.dumps(spec.cell, sort_keys=True), []).append(spec)
+        by_cell.setdefault(json.dumps(spec.cell), []).append(spec)
     return [
-        _PlannedCell(specs[0].role, specs[0].added, len(specs), _outcomes(specs[0]))
-        for specs in by_cell.values()
+        _PlannedCell(one.role, one.added, 1 + len(others), _outcomes(one))
+        for one, *others in by_cell.values()
     ]
 
 

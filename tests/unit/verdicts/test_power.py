@@ -65,6 +65,18 @@ def test_a_sweep_that_asks_about_nothing_has_no_remark() -> None:
     assert remarks({"acks": 1, "enable.idempotence": False, "min.insync.replicas": 1}) == ()
 
 
+def test_what_only_an_added_control_is_guaranteed_is_no_question_of_the_sweep() -> None:
+    """The positive control has three replicas, and stays available; the own cells have one."""
+    axes = {"acks": 1, "replication.factor": 1, "min.insync.replicas": 1}
+    assert remarks({**axes, "enable.idempotence": False}, repeats=1) == ()
+
+
+def test_cells_that_may_lose_need_trials_where_no_control_must() -> None:
+    """One trial with acks=1 may keep all its records."""
+    found = remarks({"acks": [1, "all"], "enable.idempotence": False}, controls=False, repeats=1)
+    assert any(one.startswith("power: only 1 trial may violate no-acked-loss") for one in found)
+
+
 def test_what_every_sweep_measures_needs_no_cell_that_violates_it() -> None:
     """Damage that is planted into a copy of a sweep shows that read losses are seen."""
     experiment = parse_experiment(
