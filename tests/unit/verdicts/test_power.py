@@ -8,14 +8,12 @@ from support.fakes.client_rules import RULES
 
 from experiments.planning.experiment import parse_experiment
 from experiments.planning.planner import plan
+from experiments.sweep.plan import Plan
 from experiments.verdicts.power import power_remarks
 
 
-def remarks(axes: Any, **changes: Any) -> tuple[str, ...]:
-    """Return the remarks on the plan of a small experiment with these axes.
-
-    Those on what consumers receive are left out: they need an unclean election.
-    """
+def planned(axes: Any, **changes: Any) -> Plan:
+    """Return the plan of a small experiment with these axes."""
     small = {
         "name": "small",
         "title": "t",
@@ -24,8 +22,16 @@ def remarks(axes: Any, **changes: Any) -> tuple[str, ...]:
         "workload": {"duration_s": 10},
         "repeats": 5,
     }
-    made = plan(parse_experiment(small | changes, "small.yaml"), "small-1", RULES)
-    return tuple(remark for remark in power_remarks(made) if "unclean-election" not in remark)
+    return plan(parse_experiment(small | changes, "small.yaml"), "small-1", RULES)
+
+
+def remarks(axes: Any, **changes: Any) -> tuple[str, ...]:
+    """Return the remarks on the plan of a small experiment with these axes.
+
+    Those on what consumers receive are left out: they need an unclean election.
+    """
+    found = power_remarks(planned(axes, **changes))
+    return tuple(remark for remark in found if "unclean-election" not in remark)
 
 
 def test_a_sweep_with_idempotence_alone_names_the_cells_that_could_show_its_power() -> None:
@@ -65,10 +71,12 @@ def test_a_sweep_that_asks_about_nothing_has_no_remark() -> None:
     assert remarks({"acks": 1, "enable.idempotence": False, "min.insync.replicas": 1}) == ()
 
 
-def test_what_only_an_added_control_is_guaranteed_is_no_question_of_the_sweep() -> None:
-    """The positive control has three replicas, and stays available; the own cells have one."""
-    axes = {"acks": 1, "replication.factor": 1, "min.insync.replicas": 1}
-    assert remarks({**axes, "enable.idempotence": False}, repeats=1) == ()
+def test_what_only_added_controls_are_guaranteed_is_no_question_of_the_sweep() -> None:
+    """The same cells, once as the experiment's own, and once as added by the planner."""
+    made = planned({"enable.idempotence": True})
+    added = tuple(trial.model_copy(update={"added": True}) for trial in made.trials)
+    assert power_remarks(made) != ()
+    assert power_remarks(made.model_copy(update={"trials": added})) == ()
 
 
 def test_cells_that_may_lose_need_trials_where_no_control_must() -> None:
