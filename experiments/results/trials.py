@@ -61,8 +61,8 @@ def recovered_before_heal(phases: Phases, gaps: Sequence[Row], acks: str) -> boo
 def kept_up_before_fault(phases: Phases, timeline: Sequence[Row]) -> bool | None:
     """Return whether the cluster had acknowledged the load in time until the fault began.
 
-    Otherwise partitions wait for acknowledgements because of the load, and whether they were
-    unavailable because of the fault cannot be told.
+    Otherwise partitions wait for acknowledgements because of the load, and it is unknown which of
+    them the fault made unavailable.
 
     Args:
         phases: the trial's.

@@ -62,7 +62,7 @@ class HarnessCheck(Frozen):
 
     def shows_power(self, guarantee: Guarantee) -> bool:
         """Return whether a trial of the sweep showed a violation of this guarantee."""
-        return self.detections.get(guarantee, 0) > 0
+        return bool(self.detections.get(guarantee))
 
 
 class NamedRecord(Frozen):
@@ -363,11 +363,11 @@ def _inconclusive_trials(case: _Case) -> Iterator[str]:
     inconclusive, sealed = case.inconclusive(), case.sealed()
     if not inconclusive:
         return
-    if case.guarantee is Guarantee.NO_ACKED_LOSS and all(trial.lost for trial in inconclusive):
-        absent = ", ".join(f"{t.trial_id}: {t.lost[1]}" for t in inconclusive if t.lost)
+    absent = [f"{trial.trial_id}: {trial.lost[1]}" for trial in inconclusive if trial.lost]
+    if case.guarantee is Guarantee.NO_ACKED_LOSS and len(absent) == len(inconclusive):
         yield (
             "records of unknown outcome are absent, and any of them may have been acknowledged "
-            f"({absent})"
+            f"({', '.join(absent)})"
         )
     elif case.guarantee is Guarantee.LAST_VALUE_KEPT and all(
         t.compacted == 0 for t in inconclusive

@@ -452,6 +452,33 @@ def _facts(
     )
 
 
+def test_without_a_trial_that_can_tell_there_is_no_share() -> None:
+    """Nothing was observed in none of them."""
+    unclear = TrialFacts(trial_id="000-a", status=Status.SEALED)
+    assert _judge_one(Guarantee.ORDER, unclear).share is None
+
+
+@pytest.mark.parametrize("guarantee", [Guarantee.AVAILABILITY, Guarantee.READ_AVAILABILITY])
+def test_an_outage_is_no_number_of_records(guarantee: Guarantee) -> None:
+    """Its trials are named, and no records are counted."""
+    judgement = _judge_one(guarantee, _violating(guarantee, "000-a"))
+    assert (judgement.trials, judgement.records_total) == (("000-a",), 0)
+
+
+def test_records_are_named_by_trial_producer_and_number_and_unknown_ones_come_first() -> None:
+    """However they are ordered in the ledger."""
+    expected = [
+        NamedRecord(trial_id="000-a", producer=producer, seq=seq)
+        for producer in (None, 0, 1, 2)
+        for seq in (None, 0, 1, 2)
+    ]
+    trial = _losing("000-a", 16).model_copy(
+        update={"records": {Guarantee.NO_ACKED_LOSS: tuple(reversed(expected))}}
+    )
+    named = _judge_one(Guarantee.NO_ACKED_LOSS, trial).records
+    assert list(named) == expected[: len(named)]
+
+
 def test_a_load_that_was_too_much_before_the_fault_is_no_evidence_of_availability() -> None:
     """A partition that waits for its turn does not show what the fault did."""
     overloaded = _clean("000-b").model_copy(
