@@ -166,7 +166,7 @@ def test_without_describe_configs_everything_is_measured_and_nothing_is_guarante
     [
         (("topic", "Create"), "create topic"),
         (("topic", "Write"), "TOPIC_AUTHORIZATION_FAILED"),
-        (("topic", "Read"), "TOPIC_AUTHORIZATION_FAILED"),
+        (("topic", "Read"), "opic authorization failed"),
     ],
 )
 def test_a_missing_permission_is_one_line_with_the_operation_and_nothing_is_left(

@@ -27,6 +27,8 @@ from experiments.clients.process.mapped_file import attach
 
 FROM_START: Final = -2
 """RD_KAFKA_OFFSET_BEGINNING."""
+_REFUSED: Final = frozenset({29, 30, 31})
+"""TOPIC_, GROUP_ and CLUSTER_AUTHORIZATION_FAILED, which no retry changes."""
 _REFRESH: Final = "topic.metadata.refresh.interval.ms"
 _SLICE_S: Final = 0.05
 """How long the compiled loop runs before the process checks for a message from its parent."""
@@ -69,6 +71,7 @@ def _run(job: ConsumerJob) -> None:
         consumer.assign(job.topic, dict.fromkeys(range(job.partitions), FROM_START))
         while not consumer.all_seen():
             _read_slice(consumer, rows)
+            consumer.raise_on_errors(_REFUSED)
         write_line(READY)
         _read_until_request(consumer, rows, job.topic, int(effective[_REFRESH]) / 1000)
         request = FinishRequest.model_validate_json(expect_line(FINISH))
