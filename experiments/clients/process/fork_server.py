@@ -42,6 +42,9 @@ class SpawnRequest(Frozen):
     """Which client: `producer`, `consumer` or `member` (of a group; copiers are members)."""
     job: Path
     """The client's job description, a JSON file."""
+    environment: Mapping[str, str | None] = {}
+    """Variables that have changed since the server was started; `None`: no longer set. A client
+    reads passwords from them."""
 
 
 class ForkServer:
@@ -49,13 +52,14 @@ class ForkServer:
 
     def __init__(self) -> None:
         self._owner_pid = os.getpid()
+        self._environment = dict(os.environ)
         self._socket, server_socket = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with server_socket:
             self._process = spawn_dying_with_parent(
                 [sys.executable, "-m", "experiments.clients.process.fork_server_main"],
                 stdin=server_socket,
                 stdout=subprocess.DEVNULL,
-                env={**os.environ, **_SINGLE_THREADED},
+                env={**self._environment, **_SINGLE_THREADED},
                 start_new_session=True,
             )
         self._socket.settimeout(_ANSWER_TIMEOUT_S)
@@ -80,14 +84,24 @@ class ForkServer:
         Raises:
             HarnessError: the server has exited, or did not answer within 120 s.
         """
+        changed = changed_variables(self._environment, os.environ)
+        message = request.model_copy(update={"environment": changed}).model_dump_json()
         try:
-            socket.send_fds(self._socket, [request.model_dump_json().encode()], stdio)
+            socket.send_fds(self._socket, [message.encode()], stdio)
             answer, pidfds, _, _ = socket.recv_fds(self._socket, MESSAGE_BYTES, 1)
         except OSError as error:
             raise HarnessError(f"no answer from the clients' fork server: {error}") from error
         if not pidfds:
             raise HarnessError("the clients' fork server has exited")
         return int(answer), pidfds[0]
+
+
+def changed_variables(
+    before: Mapping[str, str], now: Mapping[str, str]
+) -> dict[str, str | None]:
+    """Return the variables that differ, with their values now; `None` for those no longer set."""
+    names = before.keys() | now.keys()
+    return {name: now.get(name) for name in names if before.get(name) != now.get(name)}
 
 
 _server: ForkServer | None = None

@@ -75,6 +75,7 @@ def _become_client(request: SpawnRequest, stdio: list[int], server_pid: int) -> 
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         code = 1
         if os.getppid() == server_pid:  # else the server died before prctl() took effect
+            _change_environment(request.environment)
             _CLIENT_MAINS[request.role](request.job)
             code = 0
     except AckbenchError as error:
@@ -86,6 +87,14 @@ def _become_client(request: SpawnRequest, stdio: list[int], server_pid: int) -> 
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
+
+
+def _change_environment(changed: Mapping[str, str | None]) -> None:
+    for name, value in changed.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
 
 
 if __name__ == "__main__":

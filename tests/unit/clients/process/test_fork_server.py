@@ -51,3 +51,26 @@ def test_a_client_can_be_killed_twice(tmp_path: Path) -> None:
             consumer.kill()
             with pytest.raises(HarnessError):
                 consumer.finish({0: 0}, 1)
+
+
+def test_a_client_has_the_variables_of_the_moment_it_is_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server keeps those of its own start, which a run may change before the next client."""
+    open_fork_server()
+    monkeypatch.setenv("ACKBENCH_TEST_LATER", "secret")
+    with MockBrokers(1) as brokers:
+        brokers.create_topic("trial", 1)
+        job = ConsumerJob(
+            bootstrap_servers=brokers.bootstrap_servers,
+            topic="trial",
+            partitions=1,
+            settings={**consumer_settings({}), "sasl.password": "$ACKBENCH_TEST_LATER"},
+            token=1,
+            folder=tmp_path,
+        )
+        with ConsumerProcess(job) as consumer:
+            consumer.wait_ready()
+        monkeypatch.delenv("ACKBENCH_TEST_LATER")
+        with ConsumerProcess(job) as consumer, pytest.raises(HarnessError, match="is not set"):
+            consumer.wait_ready()
