@@ -88,10 +88,10 @@ def test_every_experiment_states_what_its_construction_decides(experiment: Exper
 
 
 @pytest.mark.parametrize("experiment", CLAIMS, ids=lambda experiment: experiment.name)
-def test_each_claim_is_tested_in_at_most_nine_minutes(experiment: Experiment) -> None:
+def test_each_claim_is_tested_in_at_most_twelve_minutes(experiment: Experiment) -> None:
     """With the repeats of the catalogue; more repeats take longer."""
     planned = plan(experiment, "sweep")
-    assert expected_minutes(planned) <= 9
+    assert expected_minutes(planned) <= 12
     assert planned.construction == experiment.construction
 
 
