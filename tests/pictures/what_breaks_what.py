@@ -37,6 +37,9 @@ _LEGEND: Final = (
     "not covered by digests: ",
 )
 """Lines that the head of the document has once for all tables."""
+_BELOW_TABLES: Final = ("in all cells: ", "guaranteed: ")
+_LINKS: Final = ("report: ", "MLflow: ", "folder: ")
+"""Lines that hold on the machine of the sweep only."""
 COLUMNS: Final = 100
 SHOW_COLUMNS: Final = 140
 """Cells of versions and clients have up to six axes of their own."""
@@ -72,14 +75,14 @@ def _matrix(sweep: str) -> Iterator[str]:
 
 
 def _shown(sweep: str) -> Iterator[str]:
-    """Yield the tables and the remarks below them, without the experiment's question and claim."""
+    """Yield the tables, the remarks below them and the answer, without question, claim and links."""
     lines = [line.rstrip() for line in _output("show", sweep).splitlines()]
     first = next(number for number, line in enumerate(lines) if line.startswith("fault: "))
-    remarks = max(number for number, line in enumerate(lines) if not line)
+    legend = next(number for number, line in enumerate(lines) if line.startswith(_BELOW_TABLES))
     yield "```"
-    yield from lines[first:remarks]
-    for line in lines[remarks:]:
-        if not line.startswith(_LEGEND):
+    yield from lines[first:legend]
+    for line in lines[legend:]:
+        if not line.startswith((*_LEGEND, *_LINKS)):
             yield from _wrapped(line, SHOW_COLUMNS)
     yield "```"
 
