@@ -178,9 +178,12 @@ def _round(
     (counts.killed if killed else counts.missed)[kill] += 1
     left = machine_state(bench.home.root).added_since(before)
     counts.left_before_clean.update(line.split(":")[0] for line in left)
-    cleaned = bench.run("clean")
-    if cleaned.returncode != 0:
-        counts.failures.append(f"{kill}: clean: {cleaned.stderr.strip()}")
+    try:
+        cleaned = bench.run("clean")
+        if cleaned.returncode != 0:
+            counts.failures.append(f"{kill}: clean: {cleaned.stderr.strip()}")
+    except subprocess.TimeoutExpired as error:
+        counts.failures.append(f"{kill}: {error}")
     left = machine_state(bench.home.root).added_since(before)
     counts.left_after_clean += len(left)
     counts.failures += [f"{kill}: left after clean: {line}" for line in left]
@@ -240,7 +243,11 @@ def _resume(
     if sweep is None:
         counts.resumed += 1
         return
-    resumed = bench.run("run", "--resume", sweep.sweep_id)
+    try:
+        resumed = bench.run("run", "--resume", sweep.sweep_id)
+    except subprocess.TimeoutExpired as error:
+        counts.failures.append(f"{kill}: not resumed: {error}")
+        return
     if resumed.returncode == 0 and not sweep.pending():
         counts.resumed += 1
     else:
