@@ -13,14 +13,15 @@ from experiments.ledger.record import Frozen
 from experiments.verdicts.statistics import (
     CONFIDENCE,
     MIN_TRIALS_FOR_INTERVAL,
-    RESAMPLES,
-    SEED,
     Estimate,
     Interval,
     estimate,
     share,
 )
 
+RESAMPLES: Final = 9999
+SEED: Final = 20_260_101
+"""A fixed seed, so that equal values have equal p-values."""
 MIN_PAIRS_FOR_TEST: Final = 6
 """With fewer differing pairs no outcome has a two-sided p below 0.05, and no effect size is given.
 

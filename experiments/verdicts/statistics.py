@@ -26,9 +26,6 @@ Even the full range of 5 trials contains the median in only 1 - 2 / 2^5 = 94 % o
 """
 MIN_TRIALS_FOR_DIFFERENCE: Final = 7
 """With fewer trials in one of two cells that have no pairs, their medians have no such interval."""
-RESAMPLES: Final = 9999
-SEED: Final = 20_260_101
-"""A fixed seed, so that equal values have equal intervals."""
 
 
 class Interval(Frozen):

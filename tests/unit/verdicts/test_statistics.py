@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from experiments.verdicts.statistics import (
+    MIN_TRIALS_FOR_DIFFERENCE,
     MIN_TRIALS_FOR_INTERVAL,
     Interval,
     Share,
@@ -386,3 +387,12 @@ def test_importing_the_statistics_loads_no_scipy() -> None:
         ).stdout.strip()
         == "False"
     )
+
+
+def test_a_median_has_an_interval_from_as_many_trials_on_as_are_asked_for() -> None:
+    """Messages and the plan name the same numbers as the computation needs."""
+    for trials in range(1, 12):
+        observed = [float(trial) for trial in range(1, trials + 1)]
+        difference, _ = median_change(observed, observed)
+        assert (median_interval(observed) is not None) == (trials >= MIN_TRIALS_FOR_INTERVAL)
+        assert (difference is not None) == (trials >= MIN_TRIALS_FOR_DIFFERENCE)
