@@ -82,8 +82,20 @@ class _Layout:
     """Whether axes and verdicts that are the same in all cells have columns."""
     guarantees: frozenset[Guarantee] = frozenset(Guarantee)
     """Those whose verdicts have columns."""
+    numbered: bool = False
+    """Whether settings other than the core axes have one column, with a number for each
+    combination of them; lines below the tables name them."""
 
 
+_MAIN_GUARANTEES: Final = frozenset(
+    (
+        Guarantee.NO_ACKED_LOSS,
+        Guarantee.NO_DUPLICATES,
+        Guarantee.ORDER,
+        Guarantee.ATOMICITY,
+        Guarantee.AVAILABILITY,
+    )
+)
 _LAYOUTS: Final = (
     _Layout((_LOSS_SHARE, _LOST, _DUPLICATES, _LATENCY, _OUTAGE)),
     _Layout((_LOSS_COUNT, _LOST, _DUPLICATES, _LATENCY, _OUTAGE)),
@@ -91,24 +103,17 @@ _LAYOUTS: Final = (
     _Layout((_LOST, _DUPLICATES, _LATENCY)),
     _Layout((_LOST, _DUPLICATES, _LATENCY), constants=False),
     _Layout((_LOST, _DUPLICATES), constants=False),
-    _Layout(
-        (_LOST, _DUPLICATES),
-        constants=False,
-        guarantees=frozenset(
-            (
-                Guarantee.NO_ACKED_LOSS,
-                Guarantee.NO_DUPLICATES,
-                Guarantee.ORDER,
-                Guarantee.ATOMICITY,
-                Guarantee.AVAILABILITY,
-            )
-        ),
-    ),
+    _Layout((_LOST, _DUPLICATES), constants=False, guarantees=_MAIN_GUARANTEES),
+    _Layout((_LOST, _DUPLICATES, _LATENCY), constants=False, numbered=True),
+    _Layout((_LOST, _DUPLICATES), constants=False, numbered=True),
+    _Layout((_LOST, _DUPLICATES), constants=False, guarantees=_MAIN_GUARANTEES, numbered=True),
 )
 """From the widest to the narrowest."""
 
 
-def cell_tables(rows: Sequence[CellResult], width: int) -> tuple[tuple[Table, ...], str]:
+def cell_tables(
+    rows: Sequence[CellResult], width: int
+) -> tuple[tuple[Table, ...], tuple[str, ...]]:
     """Return one table per fault, of the experiment's cells that are not refused.
 
     All tables have the same columns and widths. An axis that has one value per fault has no column:
@@ -119,19 +124,19 @@ def cell_tables(rows: Sequence[CellResult], width: int) -> tuple[tuple[Table, ..
         width: of the terminal. Where the columns do not fit, there are fewer.
 
     Returns:
-        The tables, and a line with what has no column at this width; or no text.
+        The tables, and lines with what has no column at this width.
     """
     own = [row for row in rows if not row.added]
     accepted = [row for row in own if row.refused is None]
     for layout in _LAYOUTS:
-        columns, phrases = _columns(layout, own, accepted)
+        columns, lines = _columns(layout, own, accepted)
         if _width(columns) <= width:
             break
     tables = tuple(
         _table(_title(fault, accepted[places[0]], own), columns, places)
         for fault, places in _by_fault(accepted).items()
     )
-    return tables, "; ".join(phrases)
+    return tables, tuple(lines)
 
 
 @dataclass(frozen=True)
@@ -155,7 +160,7 @@ def _width(columns: Sequence[_Column]) -> int:
 def _columns(
     layout: _Layout, own: Sequence[CellResult], rows: Sequence[CellResult]
 ) -> tuple[list[_Column], list[str]]:
-    """Return the columns of a layout, and a phrase for each kind of column that is left out."""
+    """Return the columns of a layout, and lines with what has no column."""
 
     def texts(text_of: Callable[[CellResult], str]) -> tuple[Text, ...]:
         return tuple(Text(text_of(row)) for row in rows)
@@ -174,16 +179,36 @@ def _columns(
     missing = [head for guarantee, head in heads.items() if guarantee not in layout.guarantees]
     phrases += [f"in a wider terminal: {', '.join(missing)}"] if missing else []
     heads = {g: head for g, head in heads.items() if g in layout.guarantees}
+    lines = ["; ".join(phrases)] if phrases else []
+    numbered = [axis for axis in axes if layout.numbered and axis not in CORE_AXES]
     columns = [
-        *(_Column(_head(axis), texts(partial(_axis_text, axis))) for axis in axes),
+        *(
+            _Column(_head(axis), texts(partial(_axis_text, axis)))
+            for axis in axes
+            if axis not in numbered
+        ),
         *(_Column(figure.head, texts(figure.text), is_figure=True) for figure in layout.figures),
         _Column(
             " ".join(heads.values()), tuple(_marks(row, heads) for row in rows), is_verdicts=True
         ),
     ]
+    if numbered:
+        combinations = [_combination(numbered, row) for row in rows]
+        numbers = {text: f"{n}" for n, text in enumerate(dict.fromkeys(combinations), start=1)}
+        places = tuple(Text(numbers[text]) for text in combinations)
+        columns.insert(len(axes) - len(numbered), _Column("settings", places))
+        lines += [f"settings {number}: {text}" for text, number in numbers.items()]
     if any(cell_status(row) != "sealed" for row in rows):
         columns.append(_Column("status", texts(cell_status)))
-    return columns, phrases
+    return columns, lines
+
+
+def _combination(axes: Sequence[str], row: CellResult) -> str:
+    """Return the settings that the cell has, as text."""
+    values = {axis: row.cell.get(axis) for axis in axes}
+    return ", ".join(
+        setting_text(axis, value) for axis, value in values.items() if value is not None
+    )
 
 
 def _axis_text(axis: str, row: CellResult) -> str:
@@ -233,8 +258,8 @@ def print_cells(console: Console, rows: Sequence[CellResult]) -> None:
     for table in tables:
         _print_uncropped(console, table)
         console.print()
-    if left_out:
-        print_text(console, left_out, wrap=console.is_terminal)
+    for line in left_out:
+        print_text(console, line, wrap=console.is_terminal)
     if any(row.judgements for row in rows):
         print_text(console, wording.LEGEND, wrap=console.is_terminal)
     if any(row.transactions for row in rows):

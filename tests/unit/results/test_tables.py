@@ -76,6 +76,31 @@ def test_a_narrow_terminal_has_no_column_for_what_is_the_same_in_all_cells() -> 
     assert not any(" RF " in line for line in lines[:3])
 
 
+def test_a_narrow_terminal_numbers_the_settings_of_many_axes() -> None:
+    """Lines below the tables name them; equal settings have one number."""
+    cells = [
+        cell.model_copy(
+            update={
+                "cell": {
+                    **cell.cell,
+                    "kafka.version": "4.3.1",
+                    "client": "java" if index % 2 else "librdkafka",
+                    "max.in.flight.requests.per.connection": 1 if index % 2 else None,
+                    "socket.timeout.ms": 1000 if index % 2 else 2000,
+                    "topic.metadata.refresh.interval.ms": 200 + index % 2,
+                }
+            }
+        )
+        for index, cell in enumerate(measured_sweep().results.cells)
+    ]
+    lines = printed(cells, 80)
+
+    assert any(line.split()[:3] == ["acks", "idem", "settings"] for line in lines)
+    assert any(line.startswith("settings 1: client=librdkafka") for line in lines)
+    assert max(len(line) for line in lines if not line.startswith("settings ")) <= 80
+    assert not any(line.startswith("settings 3: ") for line in lines)
+
+
 def test_a_table_wider_than_the_terminal_is_not_cropped() -> None:
     """The terminal itself wraps what is narrower than the fewest columns."""
     lines = printed(measured_sweep((SAFE, DUPLICATING, LOSING)).results.cells, 20)
