@@ -75,7 +75,7 @@ def _matrix(sweep: str) -> Iterator[str]:
 
 
 def _shown(sweep: str) -> Iterator[str]:
-    """Yield the tables, the remarks below them and the answer, without question, claim and links."""
+    """Yield the tables, the remarks below them and the answer; no question, claim or links."""
     lines = [line.rstrip() for line in _output("show", sweep).splitlines()]
     first = next(number for number, line in enumerate(lines) if line.startswith("fault: "))
     legend = next(number for number, line in enumerate(lines) if line.startswith(_BELOW_TABLES))
