@@ -173,12 +173,10 @@ def median_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> 
         `None` if even the full range contains the median less often.
     """
     ordered = sorted(map(float, values))
-    rare, outcomes, rank, fewer = 1 - confidence, 2 ** len(ordered), 0, 0
-    while rank < len(ordered):
-        fewer += math.comb(len(ordered), rank)
-        if 2 * fewer > rare * outcomes:
-            break
+    rare, outcomes, rank, fewer = 1 - confidence, 2 ** len(ordered), 0, 1
+    while 2 * fewer <= rare * outcomes:
         rank += 1
+        fewer += math.comb(len(ordered), rank)
     if rank == 0:
         return None
     return Interval(low=ordered[rank - 1], high=ordered[-rank], confidence=confidence)
