@@ -7,9 +7,10 @@ them and whether or not that process is still alive.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from experiments.ledger.record import ClusterAssignment
 from experiments.orchestration.external_use import end_noted_use, finish_heals, note_use
@@ -19,6 +20,10 @@ from infra.cluster.handle import HANDLE_FILE, read_handle
 from infra.cluster.interface import Cluster
 from infra.errors import HarnessError, InputError
 from infra.machine.home import Home
+
+if TYPE_CHECKING:
+    from infra.cluster.external import ExternalClusterInfo
+    from infra.network.external_relays import ExternalRelays
 
 HEALTHY_TIMEOUT_S: Final = 30.0
 """A cluster that is not healthy within this time after a trial is replaced."""
@@ -46,7 +51,7 @@ def provision(home: Home, sweep_id: str, need: ClusterNeed, holder_grace_s: floa
     finish_heals(home, sweep_id)
     destroy_all(home, sweep_id)
     if need.external:
-        return _external_cluster(home, sweep_id, need)
+        return _external_cluster(home, sweep_id, need, relayed=False)
     folders = cluster_folders(home, sweep_id)
     number = _number(folders[-1]) + 1 if folders else 1
     cluster = local.provision(
@@ -70,7 +75,9 @@ def assign_cluster(home: Home, trial: TrialSpec, holder_grace_s: float) -> Assig
     """
     if trial.cluster.external:
         return AssignedCluster(
-            _external_cluster(home, trial.sweep_id, trial.cluster),
+            _external_cluster(
+                home, trial.sweep_id, trial.cluster, relayed=trial.cluster.network == "relays"
+            ),
             ClusterAssignment(
                 cluster=trial.cluster.external, made=False, why="it is an external cluster"
             ),
@@ -86,8 +93,13 @@ def assign_cluster(home: Home, trial: TrialSpec, holder_grace_s: float) -> Assig
     return _assign(reusable, trial)
 
 
-def destroy_after_use(home: Home, trial: TrialSpec) -> None:
-    """Destroy the cluster of a trial whose fault can outlive it, so that no other trial gets it."""
+def destroy_after_use(home: Home, trial: TrialSpec, cluster: Cluster) -> None:
+    """Destroy the cluster of a trial whose fault can outlive it, so that no other trial gets it.
+
+    Of an external cluster, the relays of the trial are ended.
+    """
+    if trial.cluster.external:
+        cluster.destroy()
     if trial.needs_own_cluster:
         destroy_all(home, trial.sweep_id)
 
@@ -105,8 +117,15 @@ def destroy_all(home: Home, sweep_id: str) -> None:
             local.destroy(folder)
 
 
-def _external_cluster(home: Home, sweep_id: str, need: ClusterNeed) -> Cluster:
-    """Return the external cluster in its current state, which the sweep uses from now on."""
+def _external_cluster(home: Home, sweep_id: str, need: ClusterNeed, *, relayed: bool) -> Cluster:
+    """Return the external cluster in its current state, which the sweep uses from now on.
+
+    Args:
+        home: where its use is noted.
+        sweep_id: the sweep.
+        need: the cluster.
+        relayed: whether clients connect to relays, which run until the cluster is destroyed.
+    """
     from experiments.clients.settings.security import connection_settings, register_security
     from infra.cluster.external import ExternalCluster, probe_cluster
 
@@ -126,7 +145,28 @@ def _external_cluster(home: Home, sweep_id: str, need: ClusterNeed) -> Cluster:
         connection,
         reported,
         external_prefix(sweep_id),
+        _start_relays(need, connection, reported) if relayed else None,
     )
+
+
+def _start_relays(
+    need: ClusterNeed, connection: Mapping[str, str], reported: ExternalClusterInfo
+) -> ExternalRelays:
+    """Start relays in front of the brokers, for clients that use the addresses of the relays.
+
+    Raises:
+        InputError: a file of the security properties cannot be used.
+    """
+    from experiments.clients.settings.security import register_security, security_behind_relay
+    from infra.network.external_relays import ExternalRelays
+    from infra.network.tls import tls_context
+
+    try:
+        relays = ExternalRelays(reported.addresses, tls_context(connection))
+    except OSError as error:
+        raise InputError(f"cannot start relays in front of {need.external}: {error}") from error
+    register_security(relays.bootstrap_servers, security_behind_relay(need.security))
+    return relays
 
 
 def _assign(cluster: Cluster, trial: TrialSpec, why_new: str = "") -> AssignedCluster:

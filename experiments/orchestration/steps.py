@@ -222,7 +222,7 @@ def run_trial(sweep_id: str, trial_id: str) -> None:
             replace_file(sweep.stop_reason, one_line(str(error)))
             raise
         finally:
-            clusters.destroy_after_use(home, spec)
+            clusters.destroy_after_use(home, spec, assigned.cluster)
         # Left by an earlier attempt, if this run resumes the sweep.
         shutil.rmtree(sweep.failed(trial_id), ignore_errors=True)
         _publish(sweep, lambda _, target: published.publish_trial(sweep, trial_id, target))

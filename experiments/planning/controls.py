@@ -13,14 +13,19 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from experiments.errors import ExperimentError
-from experiments.faults.composition.composite import cluster_for_fault, heals_at_s
+from experiments.faults.composition.composite import heals_at_s
 from experiments.ledger.record import Cell, Role, Scalar
 from experiments.messages.phrases import one_line
 from experiments.planning.axes import FAULT_PLACE, KnownNames, Scope, SettingPlace
 from experiments.planning.cells import ACKS, IDEMPOTENCE
 from experiments.planning.experiment import Experiment
 from experiments.planning.faults import fault_request, scalar_parameter
-from experiments.planning.settings import CellSettings, property_text, resolve_settings
+from experiments.planning.settings import (
+    CellSettings,
+    property_text,
+    resolve_settings,
+    with_fault,
+)
 from experiments.planning.workload import remove_transactions
 from experiments.sweep.plan import FaultRequest, Workload
 
@@ -140,16 +145,19 @@ def _positive_control(first: ResolvedCell) -> _ControlRequirements:
     """Return the requirements of the positive control, which must lose records.
 
     The leader crashes while its followers are behind: records that only the leader has are
-    truncated. On one node, the crash loses the records in flight. There is one partition, so that
-    the crash affects every record.
+    truncated. On one node, the crash loses the records in flight. An external cluster is not
+    struck: relays drop what producers send to the leader without waiting for a response. There is
+    one partition, so that the fault affects every record.
     """
     replicas = min(MAX_REPLICAS, first.settings.cluster.nodes)
-    crash: dict[SettingPlace, Scalar] = (
-        {ACKS: 1, FAULT_PLACE: "leader-crash-behind"}
-        if replicas > 1
-        else {ACKS: 0, FAULT_PLACE: "leader-crash"}
-    )
-    values = {**crash, IDEMPOTENCE: False, PARTITIONS: 1, TRANSACTIONS: 0, ABORTS: 0}
+    fault: dict[SettingPlace, Scalar]
+    if first.settings.cluster.external:
+        fault = {ACKS: 0, FAULT_PLACE: "relay-dropped(direction=requests)"}
+    elif replicas > 1:
+        fault = {ACKS: 1, FAULT_PLACE: "leader-crash-behind"}
+    else:
+        fault = {ACKS: 0, FAULT_PLACE: "leader-crash"}
+    values = {**fault, IDEMPOTENCE: False, PARTITIONS: 1, TRANSACTIONS: 0, ABORTS: 0}
     return _ControlRequirements(
         Role.POSITIVE_CONTROL,
         values,
@@ -238,13 +246,12 @@ class _ControlBuilder:
             for place, value in requirements.added_values.items()
             if place == MIN_ISR or (place == CLEANUP and CLEANUP.name in settings.topic)
         }
-        return replace(
+        changed = replace(
             settings,
-            cluster=cluster_for_fault(settings.cluster, fault),
             topic={**settings.topic, **of_topic},
             workload=_prolong(settings.workload, fault),
-            fault=fault,
         )
+        return with_fault(changed, fault)
 
 
 def _not_runnable(role: Role, problem: str) -> ExperimentError:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pydantic import ValidationError
 
 from experiments.clients.settings.kinds import ClientChoice
 from experiments.clients.settings.librdkafka import canonical_names
+from experiments.clients.settings.security import refuse_unrelayable, security_behind_relay
 from experiments.errors import ExperimentError
 from experiments.faults.composition.composite import cluster_for_fault, needs_own_cluster
 from experiments.faults.core.effects import Topology
@@ -34,7 +35,7 @@ from experiments.planning.workload import (
     refuse_invalid_workload,
     workload_of_client,
 )
-from experiments.sweep.plan import ClientKind, ClusterNeed, FaultRequest, Workload
+from experiments.sweep.plan import NO_FAULT, ClientKind, ClusterNeed, FaultRequest, Workload
 
 MAJORITY = "majority"
 """A value of `min.insync.replicas`: the smallest majority of the cell's replication factor."""
@@ -110,8 +111,8 @@ def resolve_settings(
     sweeps_size = "record_size_bytes" in given.axes(Scope.WORKLOAD)
     workload = workload_of_client(client, workload, sweeps_size=sweeps_size)
     fault = given.fault(workload.duration_s, client, producer, topology)
-    return CellSettings(
-        cluster=cluster_for_fault(cluster, fault),
+    settings = CellSettings(
+        cluster=cluster,
         replication_factor=replication_factor,
         partitions=topology.partitions,
         client=client,
@@ -119,7 +120,27 @@ def resolve_settings(
         consumer=consumer,
         topic=topic,
         workload=workload,
-        fault=fault,
+        fault=FaultRequest(kind=NO_FAULT),
+    )
+    return with_fault(settings, fault)
+
+
+def with_fault(settings: CellSettings, fault: FaultRequest) -> CellSettings:
+    """Return settings of a cell without a fault, with the cluster and the clients that it needs.
+
+    Raises:
+        InputError: it needs relays in front of an external cluster, whose security does not allow
+            them.
+    """
+    cluster = cluster_for_fault(settings.cluster, fault)
+    changed = replace(settings, cluster=cluster, fault=fault)
+    if not cluster.external or cluster.network != "relays":
+        return changed
+    refuse_unrelayable(cluster.security)
+    return replace(
+        changed,
+        producer=security_behind_relay(settings.producer),
+        consumer=security_behind_relay(settings.consumer),
     )
 
 

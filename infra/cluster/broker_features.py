@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 import socket
-import ssl
 import struct
 from collections.abc import Mapping
 from contextlib import closing
@@ -15,6 +14,7 @@ from typing import Final
 
 from infra.errors import HarnessError
 from infra.kafka.api_versions import BrokerFeatures, api_versions_request, read_features
+from infra.network.tls import tls_context
 
 _TIMEOUT_S: Final = 5.0
 _SIZE: Final = struct.Struct(">i")
@@ -40,32 +40,13 @@ def fetch_features(host: str, port: int, connection: Mapping[str, str]) -> Broke
 
 
 def _connect(host: str, port: int, connection: Mapping[str, str]) -> socket.socket:
-    context = _tls_context(connection)
+    context = tls_context(connection)
     connected = socket.create_connection((host, port), _TIMEOUT_S)
     try:
         return context.wrap_socket(connected, server_hostname=host) if context else connected
     except OSError:
         connected.close()
         raise
-
-
-def _tls_context(connection: Mapping[str, str]) -> ssl.SSLContext | None:
-    if not connection.get("security.protocol", "plaintext").lower().endswith("ssl"):
-        return None
-    context = ssl.create_default_context(
-        cafile=connection.get("ssl.ca.location"), cadata=connection.get("ssl.ca.pem")
-    )
-    if connection.get("ssl.endpoint.identification.algorithm", "https") == "none":
-        context.check_hostname = False
-    if connection.get("enable.ssl.certificate.verification", "true").lower() == "false":
-        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    if "ssl.certificate.location" in connection:
-        context.load_cert_chain(
-            connection["ssl.certificate.location"],
-            connection.get("ssl.key.location"),
-            connection.get("ssl.key.password", ""),
-        )
-    return context
 
 
 def _receive_response(connected: socket.socket) -> bytes:

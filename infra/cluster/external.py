@@ -2,7 +2,8 @@
 
 They are observed with Kafka's own protocol, through librdkafka, which can authenticate. What only
 the nodes' files or controllers hold is unknown here: leader epochs, node logs, the active
-controller. Every action on a node, the network or a disk is refused.
+controller. Every action on a node or a disk is refused, and on the network unless relays of
+ackbench's own stand between the cluster and the clients.
 """
 
 from __future__ import annotations
@@ -10,13 +11,14 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from infra.cluster.broker_features import fetch_features
 from infra.cluster.interface import MetadataSnapshot
 from infra.errors import HarnessError, InputError, SupervisorError
+from infra.kafka.addresses import Address
 from infra.kafka.api_versions import BrokerFeatures
 from infra.kafka.logs import BrokerLogEvent
 from infra.kafka.secrets import is_secret, redact
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient
 
     from infra.cluster.disks import Disks
+    from infra.network.external_relays import ExternalRelays
 
 CONNECT_TIMEOUT_S: Final = 10.0
 METADATA_TIMEOUT_S: Final = 0.5
@@ -58,6 +61,8 @@ class ExternalClusterInfo:
     """
     features: BrokerFeatures | None = None
     """What its first broker reports; `None`: it does not tell."""
+    addresses: Mapping[int, Address] = field(default_factory=dict)
+    """What each broker advertises, by node id."""
 
 
 def probe_cluster(connection: Mapping[str, str]) -> ExternalClusterInfo:
@@ -83,6 +88,7 @@ def probe_cluster(connection: Mapping[str, str]) -> ExternalClusterInfo:
         brokers,
         _settings(client, first.id),
         fetch_features(first.host, first.port, connection),
+        {one.id: (one.host, one.port) for one in metadata.brokers.values()},
     )
 
 
@@ -193,6 +199,7 @@ class ExternalCluster:
         connection: Mapping[str, str],
         info: ExternalClusterInfo,
         own_prefix: str,
+        relays: ExternalRelays | None = None,
     ) -> None:
         """Make a client for the cluster.
 
@@ -202,8 +209,10 @@ class ExternalCluster:
             connection: librdkafka's properties: addresses and authentication.
             info: what the cluster reported when it was first contacted.
             own_prefix: how the topics of the sweep begin; others need not be healthy for a trial.
+            relays: between the clients and the brokers; `destroy` ends them. `None`: there are
+                none.
         """
-        self._own_prefix = own_prefix
+        self._own_prefix, self._relays = own_prefix, relays
         self._folder, self._spec, self._info = folder, spec, info
         self._servers = connection["bootstrap.servers"]
         self._client, _ = admin_client(connection)
@@ -225,12 +234,12 @@ class ExternalCluster:
 
     @property
     def bootstrap_servers(self) -> str:
-        """The addresses that the experiment names."""
-        return self._servers
+        """The addresses that the experiment names, or those of the relays."""
+        return self._relays.bootstrap_servers if self._relays else self._servers
 
     @property
     def admin_servers(self) -> str:
-        """The same addresses: no others are known."""
+        """The addresses that the experiment names: no relay impairs them."""
         return self._servers
 
     @property
@@ -374,21 +383,25 @@ class ExternalCluster:
         _refuse(f"node {node_id}")
 
     def impair(self, name: str, impairments: Sequence[Impairment]) -> None:
-        """Refuse, as `kill`."""
-        del impairments
-        _refuse(f"the network ({name})")
+        """Impair the clients' connections; without relays refuse, as `kill`."""
+        if self._relays is None:
+            _refuse(f"the network ({name})")
+        self._relays.impair(name, impairments)
 
     def impairment_counts(self, name: str) -> tuple[ImpairmentCounts, ...]:
-        """Refuse, as `kill`."""
-        _refuse(f"the network ({name})")
+        """Return what the relays counted; without relays refuse, as `kill`."""
+        if self._relays is None:
+            _refuse(f"the network ({name})")
+        return self._relays.impairment_counts(name)
 
     def heal(self, name: str) -> tuple[ImpairmentCounts, ...]:
-        """Return nothing: there can be no impairment."""
-        del name
-        return ()
+        """Let the relays forward again; without relays there can be no impairment."""
+        return self._relays.heal(name) if self._relays else ()
 
     def destroy(self) -> None:
-        """Do nothing: the cluster stays as it is."""
+        """End the relays; the cluster stays as it is."""
+        if self._relays:
+            self._relays.close()
 
 
 def is_healthy(state: ClusterState, brokers: Sequence[int], own_prefix: str) -> bool:

@@ -55,7 +55,7 @@ class FrameSplitter:
 
     def __init__(self) -> None:
         """Begin at the boundary of a frame."""
-        self._kept = b""
+        self._kept = bytearray()
         """The begin of a frame that is not complete, none of which was returned."""
         self._size = b""
         """The bytes of an incomplete size that were returned."""
@@ -65,7 +65,7 @@ class FrameSplitter:
 
     def track(self, data: bytes) -> bytes:
         """Return all bytes that were kept and these, and follow the boundaries of frames."""
-        data, self._kept = self._kept + data, b""
+        data, self._kept = bytes(self._kept) + data, bytearray()
         at = 0
         while at < len(data) and not self._is_unframed:
             if self._left_bytes:
@@ -91,14 +91,15 @@ class FrameSplitter:
         rest = self._rest_of_begun_frame(data)
         if rest:
             pieces.append(StreamPiece(rest, is_frame=False))
-        stream, at = self._kept + data[len(rest) :], 0
+        stream, at = self._kept, 0
+        stream += data[len(rest) :]
         while (end := self._frame_end(stream, at)) is not None:
-            pieces.append(StreamPiece(stream[at:end], is_frame=True))
+            pieces.append(StreamPiece(bytes(stream[at:end]), is_frame=True))
             at = end
         if self._is_unframed:
-            pieces.append(StreamPiece(stream[at:], is_frame=False))
+            pieces.append(StreamPiece(bytes(stream[at:]), is_frame=False))
             at = len(stream)
-        self._kept = stream[at:]
+        del stream[:at]  # what is left is not copied for each further piece of a large frame
         return pieces
 
     def _rest_of_begun_frame(self, data: bytes) -> bytes:
@@ -110,11 +111,11 @@ class FrameSplitter:
             at = min(end, len(data))
         return data[:at]
 
-    def _frame_end(self, stream: bytes, begin: int) -> int | None:
+    def _frame_end(self, stream: bytearray, begin: int) -> int | None:
         """Return where the frame that begins there ends; `None`: it is incomplete."""
         if len(stream) < begin + SIZE_BYTES or self._is_unframed:
             return None
-        size_bytes = self._checked_size(stream[begin : begin + SIZE_BYTES])
+        size_bytes = self._checked_size(bytes(stream[begin : begin + SIZE_BYTES]))
         end = begin + SIZE_BYTES + size_bytes
         return None if self._is_unframed or len(stream) < end else end
 

@@ -97,6 +97,11 @@ class ResponseReader:
         """Begin at the first byte."""
         self._response, self._at = response, 0
 
+    @property
+    def position(self) -> int:
+        """How many bytes have been read."""
+        return self._at
+
     def number(self, struct_format: str) -> int:
         """Return a number in a format of `struct`."""
         try:

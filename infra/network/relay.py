@@ -2,18 +2,23 @@
 
 Needs no root. The relay accepts each client connection and opens a second one to the node. So it
 acknowledges at the TCP level what it has received, as a proxy or a load balancer does. Relays run
-on the event loop of the cluster's supervisor, and end with it.
+on the event loop of the cluster's supervisor, and end with it; those of an external cluster on a
+thread of the trial (`infra.network.external_relays`).
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
+import ssl
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from infra.errors import ImpairmentConflict
+from infra.errors import HarnessError, ImpairmentConflict
+from infra.kafka.addresses import AddressTranslator
 from infra.kafka.frames import FrameSplitter
 from infra.network.impairment import (
     Direction,
@@ -26,6 +31,9 @@ MAX_HELD_BYTES: Final = 64 << 20
 _RESET_ON_CLOSE: Final = struct.pack("ii", 1, 0)
 """SO_LINGER of 0 seconds: closing the socket sends RST (socket(7))."""
 _BACKLOG: Final = 1024
+_TLS_HANDSHAKE_TIMEOUT_S: Final = 10.0
+_LOG: Final = logging.getLogger(__name__)
+_LOG.addHandler(logging.NullHandler())
 
 
 class FrameWatcher(Protocol):
@@ -38,31 +46,58 @@ class FrameWatcher(Protocol):
         """Take notice of a response, which has been forwarded."""
 
 
+@dataclass(frozen=True)
+class RelayTarget:
+    """The listener of a node to which a relay connects."""
+
+    host: str
+    port: int
+    tls: ssl.SSLContext | None = None
+    """`None`: plain text. Clients connect to the relay in plain text, whatever the node has."""
+
+
 class Relay:
     """The relay of one node."""
 
-    def __init__(self, node_id: int, host: str, port: int, target_port: int) -> None:
+    def __init__(
+        self,
+        node_id: int,
+        listen_address: tuple[str, int],
+        target: RelayTarget,
+        translator: Callable[[], AddressTranslator] | None = None,
+        admits: Callable[[tuple[str, int]], bool] = lambda _peer: True,
+    ) -> None:
         """Create a relay that does not listen yet.
 
         Args:
             node_id: the node.
-            host: of both the relay and the node.
-            port: the relay's.
-            target_port: of the node's client listener.
+            listen_address: the relay's host and port.
+            target: the node's client listener.
+            translator: makes what replaces addresses in the responses of one connection. `None`:
+                the node advertises the relay's address itself.
+            admits: returns whether a client may connect, given its host and port.
         """
-        self.node_id = node_id
-        self._listen_address, self._target = (host, port), (host, target_port)
+        self.node_id, self.target, self.admits = node_id, target, admits
+        self._listen_address, self.translator = listen_address, translator
         self._server: asyncio.Server | None = None
         self._connections: set[Connection] = set()
         self._mechanisms: dict[Direction, RelayMechanism] = {}
         self.watcher: FrameWatcher | None = None
         """`None`: nobody needs frames, and bytes are forwarded as they come."""
 
-    async def start(self) -> None:
-        """Listen for clients."""
-        self._server = await asyncio.get_running_loop().create_server(
-            self._accept, *self._listen_address, backlog=_BACKLOG
-        )
+    async def start(self, listening: socket.socket | None = None) -> None:
+        """Listen for clients.
+
+        Args:
+            listening: a socket that has the relay's address already.
+        """
+        loop = asyncio.get_running_loop()
+        if listening is None:
+            self._server = await loop.create_server(
+                self._accept, *self._listen_address, backlog=_BACKLOG
+            )
+        else:
+            self._server = await loop.create_server(self._accept, sock=listening, backlog=_BACKLOG)
 
     def close(self) -> None:
         """Stop listening and reset all connections."""
@@ -116,7 +151,7 @@ class Relay:
         self._connections.discard(connection)
 
     def _accept(self) -> ConnectionEnd:
-        connection = Connection(self, self._target)
+        connection = Connection(self)
         self._connections.add(connection)
         return connection.client
 
@@ -124,9 +159,10 @@ class Relay:
 class Connection:
     """A client's connection to the relay, with the relay's connection to the node."""
 
-    def __init__(self, relay: Relay, target: tuple[str, int]) -> None:
+    def __init__(self, relay: Relay) -> None:
         """Create both ends; neither is open yet."""
-        self.relay, self._target = relay, target
+        self.relay = relay
+        self.translator = relay.translator() if relay.translator else None
         self.client = ConnectionEnd(self, "requests")
         self.node = ConnectionEnd(self, "responses")
         self._connecting: asyncio.Task[None] | None = None
@@ -136,9 +172,21 @@ class Connection:
         self._connecting = asyncio.get_running_loop().create_task(self._connect_to_node())
 
     async def _connect_to_node(self) -> None:
+        target, loop = self.relay.target, asyncio.get_running_loop()
         try:
-            await asyncio.get_running_loop().create_connection(lambda: self.node, *self._target)
-        except OSError:
+            if target.tls is None:
+                await loop.create_connection(lambda: self.node, target.host, target.port)
+            else:
+                await loop.create_connection(
+                    lambda: self.node,
+                    target.host,
+                    target.port,
+                    ssl=target.tls,
+                    server_hostname=target.host,
+                    ssl_handshake_timeout=_TLS_HANDSHAKE_TIMEOUT_S,
+                )
+        except OSError as error:  # ssl.SSLError is an OSError
+            _LOG.info("no connection to node %s: %s", self.relay.node_id, error)
             self.reset()  # the node is down, and would have refused the client
         else:
             self.client.resume_reading()
@@ -204,7 +252,11 @@ class ConnectionEnd(asyncio.Protocol):
         self._transport = transport
         if self is self._connection.client:
             transport.pause_reading()
-            self._connection.connect_to_node()
+            if self._connection.relay.admits(transport.get_extra_info("peername")):
+                self._connection.connect_to_node()
+            else:
+                _LOG.warning("a client of another user is refused")
+                self._connection.reset()
             return
         early, self._early = b"".join(self._early), []
         self.write(early)
@@ -214,11 +266,16 @@ class ConnectionEnd(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Forward the bytes, or hold, drop or reset."""
         relay = self._connection.relay
-        mechanism = relay.mechanism(self._direction)
-        if relay.watcher is not None:
+        if self._connection.translator is not None:
+            self._forward_translated(data, self._connection.translator)
+        elif relay.watcher is not None:
             self._forward_frames(data, relay.watcher)
-            return
-        data = self._frames.track(data)
+        else:
+            self._forward(self._frames.track(data))
+
+    def _forward(self, data: bytes) -> None:
+        """Forward bytes, or hold, drop or reset."""
+        mechanism = self._connection.relay.mechanism(self._direction)
         if mechanism is None:
             self._connection.other(self).write(data)
             return
@@ -287,7 +344,9 @@ class ConnectionEnd(asyncio.Protocol):
         return self._at_eof
 
     def forward_kept(self) -> None:
-        """Forward the begin of an incomplete frame."""
+        """Forward the begin of an incomplete frame, unless only complete ones can be translated."""
+        if self._connection.translator is not None:
+            return
         kept = self._frames.track(b"")
         if self._held:
             self._hold(kept)
@@ -324,19 +383,50 @@ class ConnectionEnd(asyncio.Protocol):
             )
             self._transport.abort()
 
+    def _forward_translated(self, data: bytes, translator: AddressTranslator) -> None:
+        """Forward complete frames, with the relays' addresses in responses.
+
+        A connection with anything else is reset: it might show its client a broker's own address.
+        """
+        watcher = self._connection.relay.watcher
+        for piece in self._frames.split(data):
+            try:
+                if not piece.is_frame:
+                    raise HarnessError("bytes that are not Kafka's")  # noqa: TRY301 - one way out
+                if self._direction == "requests":
+                    translator.saw_request(piece.data)
+                    frame = piece.data
+                else:
+                    frame = translator.translate(piece.data)
+            except HarnessError as error:
+                _LOG.warning(
+                    "a connection to node %s is reset: %s", self._connection.relay.node_id, error
+                )
+                self._connection.reset()
+                return
+            if watcher is None:
+                self._forward(frame)
+            else:
+                self._forward_frame(frame, watcher, is_frame=True)
+            if not self.is_open:
+                return  # it was reset
+
     def _forward_frames(self, data: bytes, watcher: FrameWatcher) -> None:
         """Forward complete frames; hold the one that the watcher selects, and all after it."""
         for piece in self._frames.split(data):
-            if self._held:
-                self._hold(piece.data)
-            elif self._direction == "responses":
-                self._connection.other(self).write(piece.data)
-                if piece.is_frame:
-                    watcher.saw_response(self._connection, piece.data)
-            elif piece.is_frame and watcher.holds(self._connection, piece.data):
-                self._hold(piece.data)
-            else:
-                self._connection.other(self).write(piece.data)
+            self._forward_frame(piece.data, watcher, is_frame=piece.is_frame)
+
+    def _forward_frame(self, data: bytes, watcher: FrameWatcher, *, is_frame: bool) -> None:
+        if self._held:
+            self._hold(data)
+        elif self._direction == "responses":
+            self._connection.other(self).write(data)
+            if is_frame:
+                watcher.saw_response(self._connection, data)
+        elif is_frame and watcher.holds(self._connection, data):
+            self._hold(data)
+        else:
+            self._connection.other(self).write(data)
 
     def _hold(self, data: bytes) -> None:
         self._held.append(data)

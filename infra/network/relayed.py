@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from infra.errors import SupervisorError
 from infra.kafka.kraft import ListenAddress
@@ -14,7 +14,7 @@ from infra.network.impairment import (
     RequestHold,
 )
 from infra.network.loopback import LoopbackNetwork
-from infra.network.relay import Relay, RelayMechanism
+from infra.network.relay import Relay, RelayMechanism, RelayTarget
 from infra.network.request_hold import RequestHoldMechanism
 
 
@@ -38,7 +38,11 @@ class RelayedNetwork(ImpairableNetwork):
             for address in addresses
         )
         self._relays = {
-            node_id: Relay(node_id, address.host, address.ports[-1], address.ports[0])
+            node_id: Relay(
+                node_id,
+                (address.host, address.ports[-1]),
+                RelayTarget(address.host, address.ports[0]),
+            )
             for node_id, address in enumerate(addresses, start=1)
         }
         super().__init__(self._create_mechanism)
@@ -63,15 +67,26 @@ class RelayedNetwork(ImpairableNetwork):
         self._loopback.close()
 
     def _create_mechanism(self, impairment: Impairment) -> ImpairmentMechanism:
-        if isinstance(impairment, RequestHold):
-            return RequestHoldMechanism(impairment, tuple(self._relays.values()))
-        if not isinstance(impairment, RelayAction):
-            raise SupervisorError(
-                f"relays do not drop or shape packets, that needs namespaces: {impairment}"
-            )
-        relay = self._relays.get(impairment.node_id)
-        if relay is None:
-            raise SupervisorError(
-                f"there is no node {impairment.node_id}: nodes are {sorted(self._relays)}"
-            )
-        return RelayMechanism(impairment, relay)
+        return relay_mechanism(impairment, self._relays)
+
+
+def relay_mechanism(impairment: Impairment, relays: Mapping[int, Relay]) -> ImpairmentMechanism:
+    """Return how relays carry out an impairment.
+
+    Args:
+        impairment: what to do.
+        relays: by node id.
+
+    Raises:
+        SupervisorError: relays cannot do this, or there is no such node.
+    """
+    if isinstance(impairment, RequestHold):
+        return RequestHoldMechanism(impairment, tuple(relays.values()))
+    if not isinstance(impairment, RelayAction):
+        raise SupervisorError(
+            f"relays do not drop or shape packets, that needs namespaces: {impairment}"
+        )
+    relay = relays.get(impairment.node_id)
+    if relay is None:
+        raise SupervisorError(f"there is no node {impairment.node_id}: nodes are {sorted(relays)}")
+    return RelayMechanism(impairment, relay)

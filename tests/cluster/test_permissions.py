@@ -2,54 +2,22 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from confluent_kafka.admin._acl import AclBinding, AclOperation
-from confluent_kafka.admin._resource import ResourceType
-from support.external_brokers import PASSWORD, VARIABLE, ExternalBrokers, acl, external_brokers
+from support.external_brokers import PASSWORD, VARIABLE, ExternalBrokers, external_brokers
+from support.external_sweeps import LOAD, acls, left_in, run_all
 
-from experiments.clients.librdkafka.topics import admin_client, delete_topic
-from experiments.orchestration.clusters import assign_cluster, destroy_all
-from experiments.planning.new_sweep import new_sweep
-from experiments.planning.yaml_reader import dump_yaml
-from experiments.sweep.folder import SweepFolder
-from experiments.trial.run import run_trial
+from experiments.clients.librdkafka.topics import delete_topic
 from experiments.verdicts.contract.circumstances import circumstances_of
 from experiments.verdicts.contract.rules import clauses_of
 from infra.errors import HarnessError, InputError
 from infra.machine.home import Home
 
 pytestmark = pytest.mark.cluster
-DOCUMENTED = Path(__file__).parents[2] / "docs" / "external-clusters.md"
-RESOURCES = {
-    "topic": ResourceType.TOPIC,
-    "group": ResourceType.GROUP,
-    "transactional id": ResourceType.TRANSACTIONAL_ID,
-    "cluster": ResourceType.BROKER,
-}
-
-LOAD = {"rate_records_per_s": 500, "duration_s": 1.5}
 IDEMPOTENT = {"enable.idempotence": True}
-
-
-def documented_permissions() -> list[tuple[str, str, str]]:
-    """Return each resource, prefix and operation of the documentation's table."""
-    section = DOCUMENTED.read_text().partition("## Permissions")[2].partition("\n## ")[0]
-    rows = re.findall(r"(?m)^\| ([a-z ]+) \| (?:`([\w-]+)`)? ?\| ([A-Z][\w, ]+) \|", section)
-    return [(kind, name, one) for kind, name, all_ in rows for one in all_.split(", ")]
-
-
-def acls(without: Collection[tuple[str, str]] = ()) -> list[AclBinding]:
-    """Return the documented permissions as ACLs, without some pairs of resource and operation."""
-    return [
-        acl(RESOURCES[kind], prefix, AclOperation[re.sub(r"(?<=.)(?=[A-Z])", "_", one).upper()])
-        for kind, prefix, one in documented_permissions()
-        if (kind, one) not in without
-    ]
 
 
 @pytest.fixture(scope="module")
@@ -67,42 +35,6 @@ def home(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     home.root.mkdir()
     home.cache.symlink_to(cache)
     return home
-
-
-def run_all(
-    home: Home, brokers: ExternalBrokers, permitted: list[AclBinding], **changes: object
-) -> SweepFolder:
-    """Plan a small sweep, run its trials as the user, and return its folder."""
-    experiment = {
-        "name": "permitted",
-        "title": "Permitted",
-        "question": "May it?",
-        "controls": False,
-        "cluster": "external",
-        "bootstrap.servers": brokers.sasl,
-        "security": brokers.user_security(),
-        "workload": LOAD,
-        "axes": {"acks": ["all"], "fault": ["none"], "replication.factor": [1]},
-        **changes,
-    }
-    file = home.root / "permitted.yaml"
-    file.write_text(dump_yaml(experiment))
-    with brokers.permitting(permitted):
-        sweep = new_sweep(home, str(file))
-        try:
-            for trial in sweep.plan().trials:
-                run_trial(sweep, trial, assign_cluster(home, trial, 60).cluster, home)
-        finally:
-            destroy_all(home, sweep.sweep_id)
-    return sweep
-
-
-def left_in(brokers: ExternalBrokers) -> set[str]:
-    """Return the topics and groups that are not Kafka's own."""
-    admin = admin_client(brokers.plain)
-    groups = admin.list_consumer_groups(request_timeout=10).result(10).valid
-    names = {*admin.list_topics(timeout=10).topics, *(group.group_id for group in groups)}
-    return {name for name in names if not name.startswith("__")}
 
 
 @pytest.mark.parametrize(

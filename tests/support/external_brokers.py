@@ -8,7 +8,6 @@ own name, and to others what the ACLs say.
 from __future__ import annotations
 
 import datetime as dt
-import os
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -34,6 +33,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+from support.broker_keeper import BrokerKeeper, control_command
 
 from infra.cluster.external import probe_cluster
 from infra.kafka.commands import launch_spec
@@ -43,7 +43,6 @@ from infra.kafka.spec import ClusterSpec, LaunchSpec
 from infra.kafka.storage import copy_formatted, random_uuid
 from infra.network.reservations import reserve_ports
 from infra.process.log_tail import failure_excerpt
-from infra.process.processes import ProcessIdentity, spawn_dying_with_parent
 from infra.process.waiting import wait_until
 
 PASSWORD = "a pass phrase"  # noqa: S105 - of a key and a user that live as long as one test
@@ -74,8 +73,23 @@ class ExternalBrokers:
     """Requires the user `USER`."""
     certificate: Path
     """One self-signed certificate, the authority and the only client; its key is encrypted."""
-    processes: Mapping[int, ProcessIdentity]
+    keepers: Mapping[int, BrokerKeeper]
     """By node id."""
+    name: str
+    """Of the keepers, before the node id."""
+
+    def command(self, action: str, node: str = "$LEADER") -> list[str]:
+        """Return a command that kills, pauses, resumes or starts a broker."""
+        return control_command(f"{self.name}{node}", action)
+
+    def ports(self) -> frozenset[int]:
+        """Return the ports of all listeners of clients."""
+        addresses = f"{self.plain},{self.secure},{self.sasl}".split(",")
+        return frozenset(int(address.rpartition(":")[2]) for address in addresses)
+
+    def pids(self) -> frozenset[int]:
+        """Return the processes of the brokers that run now."""
+        return frozenset(keeper.pid for keeper in self.keepers.values())
 
     @property
     def public_certificate(self) -> Path:
@@ -136,21 +150,31 @@ def acl(kind: ResourceType, prefix: str, operation: AclOperation) -> AclBinding:
 
 
 @contextmanager
-def external_brokers(cache: Path, folder: Path, count: int = 1) -> Iterator[ExternalBrokers]:
-    """Start brokers, and stop them in the end."""
+def external_brokers(
+    cache: Path, folder: Path, count: int = 1, settings: Mapping[str, str] | None = None
+) -> Iterator[ExternalBrokers]:
+    """Start brokers, and stop them in the end.
+
+    Args:
+        cache: of a home, with Kafka's jars.
+        folder: for their data and logs.
+        count: how many; each is a controller as well.
+        settings: those that all brokers share; by default nearly Kafka's own.
+    """
     certificate = write_certificate(folder, "broker")
     public_part(certificate)
     launch = launch_spec(cache, ClusterSpec(nodes=count))
     ports = reserve_ports(count * _NODE_PORTS)
     groups = [ports.ports[at : at + _NODE_PORTS] for at in range(0, len(ports.ports), _NODE_PORTS)]
     nodes = [NodeAddress(id_, own[0], own[1], own[2]) for id_, own in enumerate(groups, 1)]
-    cluster_id = random_uuid()
+    cluster_id, name = random_uuid(), f"ackbench-test-{random_uuid()}-"
     with ExitStack() as running, pytest.MonkeyPatch.context() as patch:
         running.callback(ports.release)
         patch.setenv(VARIABLE, PASSWORD)
-        processes = {
+        keepers = {
             node.node_id: running.enter_context(
                 _broker(
+                    f"{name}{node.node_id}",
                     folder / str(node.node_id),
                     launch,
                     {
@@ -159,6 +183,7 @@ def external_brokers(cache: Path, folder: Path, count: int = 1) -> Iterator[Exte
                         "offsets.topic.replication.factor": str(min(count, 3)),
                         "transaction.state.log.replication.factor": str(min(count, 3)),
                         "transaction.state.log.min.isr": "1",
+                        **(settings or {}),
                     },
                     cluster_id,
                 )
@@ -181,29 +206,21 @@ def external_brokers(cache: Path, folder: Path, count: int = 1) -> Iterator[Exte
             timeout_s=60,
         )
         _create_user(plain)
-        yield ExternalBrokers(plain, secure, sasl, certificate, processes)
+        yield ExternalBrokers(plain, secure, sasl, certificate, keepers, name)
 
 
 @contextmanager
 def _broker(
-    folder: Path, launch: LaunchSpec, settings: Mapping[str, str], cluster_id: str
-) -> Iterator[ProcessIdentity]:
+    name: str, folder: Path, launch: LaunchSpec, settings: Mapping[str, str], cluster_id: str
+) -> Iterator[BrokerKeeper]:
     (folder / "data").mkdir(parents=True)
     copy_formatted(Path(launch.formatted), folder / "data", int(settings["node.id"]), cluster_id)
     (folder / "server.properties").write_text(properties_text(provide_references(settings)))
-    with (folder / "log").open("wb") as log:
-        process = spawn_dying_with_parent(
-            launch.command,
-            cwd=folder,
-            stdout=log,
-            stderr=log,
-            env={**os.environ, VARIABLE: PASSWORD},
-        )
+    keeper = BrokerKeeper(name, launch.command, folder, {VARIABLE: PASSWORD})
     try:
-        yield ProcessIdentity.of(process.pid)
+        yield keeper
     finally:
-        process.kill()
-        process.wait()
+        keeper.close()
 
 
 def _secured(own: Mapping[str, str], ports: Sequence[int], certificate: Path) -> dict[str, str]:

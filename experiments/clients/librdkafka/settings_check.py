@@ -20,13 +20,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from experiments.clients.librdkafka.library import library_path
+from experiments.clients.settings.security import WITHOUT_TLS
 from infra.kafka.secrets import is_reference
 from infra.process.processes import spawn_dying_with_parent
 
 ANSWER_TIMEOUT_S: Final = 30.0
 _PLACEHOLDER: Final = "ackbench"
 """Takes the place of each secret."""
-_WITHOUT_TLS: Final = {"ssl": "plaintext", "sasl_ssl": "sasl_plaintext"}
 _ADDRESSES: Final = frozenset({"bootstrap.servers", "metadata.broker.list"})
 _MAIN: Final = Path(__file__).with_name("settings_check_main.py")
 
@@ -121,8 +121,8 @@ def _without_secrets(settings: Mapping[str, str]) -> dict[str, str]:
         if name not in _ADDRESSES
     }
     protocol = sent.get("security.protocol", "").lower()
-    if protocol in _WITHOUT_TLS and any(name.startswith("ssl.") for name in references):
-        sent["security.protocol"] = _WITHOUT_TLS[protocol]
+    if protocol in WITHOUT_TLS and any(name.startswith("ssl.") for name in references):
+        sent["security.protocol"] = WITHOUT_TLS[protocol]
     return sent
 
 

@@ -1,4 +1,8 @@
-"""The security properties of the clients of an external cluster, by its addresses."""
+"""The security properties of the clients of an external cluster, by its addresses.
+
+Clients behind a relay of ackbench's own connect to it in plain text, on loopback: the relay speaks
+TLS to the cluster.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,15 @@ from collections.abc import Mapping
 from typing import Final
 
 from experiments.clients.settings.java_security import java_security
+from infra.errors import InputError
 from infra.kafka.secrets import resolve_references
+from infra.network import tls
 
+WITHOUT_TLS: Final = {"ssl": "plaintext", "sasl_ssl": "sasl_plaintext"}
+"""The protocol that is left of another one without TLS."""
+_TLS_PREFIXES: Final = ("ssl.", "enable.ssl.")
+_GSSAPI: Final = "GSSAPI"
+"""librdkafka's default mechanism."""
 _security_by_servers: Final[dict[str, Mapping[str, str]]] = {}
 
 
@@ -37,3 +48,39 @@ def java_connection_settings(servers: str) -> dict[str, str]:
 
 def _resolved(servers: str) -> dict[str, str]:
     return resolve_references(_security_by_servers.get(servers, {}))
+
+
+def security_behind_relay(properties: Mapping[str, str]) -> dict[str, str]:
+    """Return a client's properties for the connection to a relay: SASL stays, TLS does not.
+
+    Args:
+        properties: librdkafka's, of security or any others.
+    """
+    kept = {name: value for name, value in properties.items() if not name.startswith(_TLS_PREFIXES)}
+    protocol = kept.get("security.protocol", "").lower()
+    if protocol in WITHOUT_TLS:
+        kept["security.protocol"] = WITHOUT_TLS[protocol]
+    return kept
+
+
+def refuse_unrelayable(properties: Mapping[str, str]) -> None:
+    """Check that a relay can stand between the clients and a cluster with this security.
+
+    Args:
+        properties: librdkafka's security properties, by their canonical names.
+
+    Raises:
+        InputError: a TLS property has no effect on relays; or the mechanism is GSSAPI, whose
+            tickets are for the broker's host name.
+    """
+    protocol = properties.get("security.protocol", "").lower()
+    has_tls = protocol.endswith("ssl")
+    for name in sorted(set(properties) - tls.UNDERSTOOD):
+        if has_tls and name.startswith(_TLS_PREFIXES):
+            allowed = ", ".join(sorted(tls.UNDERSTOOD))
+            raise InputError(f"relays have no {name}; allowed with this fault: {allowed}")
+    if protocol.startswith("sasl") and properties.get("sasl.mechanism", _GSSAPI) == _GSSAPI:
+        raise InputError(
+            "sasl.mechanism is GSSAPI, which does not work behind a relay; allowed with this "
+            "fault: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER"
+        )

@@ -124,6 +124,7 @@ KINDS: Final = (
         _injection("relay-held", "hold"),
         _hold_effects,
         network=NETWORK,
+        supports_external_cluster=True,
         confirm=require_timed_out_requests,
     ),
     FaultKind(
@@ -135,6 +136,7 @@ KINDS: Final = (
         _injection("relay-dropped", "drop"),
         _drop_effects,
         network=NETWORK,
+        supports_external_cluster=True,
         confirm=require_timed_out_requests,
     ),
     FaultKind(
@@ -146,6 +148,7 @@ KINDS: Final = (
         _injection("relay-reset", "reset"),
         _drop_effects,
         network=NETWORK,
+        supports_external_cluster=True,
         confirm=_require_lost_connections,
     ),
 )

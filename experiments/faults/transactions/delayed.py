@@ -193,6 +193,7 @@ KINDS: Final = (
         _injection("end-txn-delayed", "EndTxn"),
         _effects,
         network=NETWORK,
+        supports_external_cluster=True,
     ),
     FaultKind(
         "add-partitions-delayed",
@@ -202,6 +203,7 @@ KINDS: Final = (
         _injection("add-partitions-delayed", "AddPartitionsToTxn"),
         _effects,
         network=NETWORK,
+        supports_external_cluster=True,
     ),
     FaultKind(
         "transactional-produce-delayed",
@@ -211,5 +213,6 @@ KINDS: Final = (
         _injection("transactional-produce-delayed", "Produce"),
         _produce_effects,
         network=NETWORK,
+        supports_external_cluster=True,
     ),
 )

@@ -190,7 +190,7 @@ def test_the_release_is_that_of_the_highest_metadata_version(highest: int, relea
             {"axes": {"fault": "leader-crash"}},
             (
                 "fault 'leader-crash' needs control over the nodes, "
-                "which an external cluster does not give; allowed: consumer-"
+                "which an external cluster does not give; allowed: add-partitions-delayed, "
             ),
         ),
         (

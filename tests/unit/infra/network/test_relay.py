@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from infra.network.impairment import Direction, RelayAction, RelayTreatment
-from infra.network.relay import Connection, Relay, RelayMechanism
+from infra.network.relay import Connection, Relay, RelayMechanism, RelayTarget
 from infra.network.reservations import reserve_ports
 
 TIMEOUT_S = 10.0
@@ -78,7 +78,7 @@ async def connected_client(*, node_is_up: bool = True) -> AsyncIterator[RelayedC
     reservation = reserve_ports(2)
     node, (relay_port, node_port) = EchoNode(), reservation.ports
     server = await asyncio.start_server(node.serve, "127.0.0.1", node_port) if node_is_up else None
-    relay = Relay(1, "127.0.0.1", relay_port, node_port)
+    relay = Relay(1, ("127.0.0.1", relay_port), RelayTarget("127.0.0.1", node_port))
     await relay.start()
     reader, writer = await asyncio.open_connection("127.0.0.1", relay_port)
     try:
@@ -145,7 +145,7 @@ def test_a_request_that_is_read_before_the_node_is_connected_is_not_lost(ends: b
     """The asyncio of Python 3.11.2 reads from a client although the relay has paused reading."""
 
     async def run() -> RecordingTransport:
-        connection = Connection(Relay(1, "127.0.0.1", 1, 2), ("127.0.0.1", 2))
+        connection = Connection(Relay(1, ("127.0.0.1", 1), RelayTarget("127.0.0.1", 2)))
         connection.connect_to_node = lambda: None  # type: ignore[method-assign]
         to_client, to_node = RecordingTransport(), RecordingTransport()
         connection.client.connection_made(to_client)

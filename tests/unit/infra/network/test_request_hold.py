@@ -13,7 +13,7 @@ import pytest
 from infra.errors import ImpairmentConflict
 from infra.kafka.frames import API_KEYS, TransactionalApi
 from infra.network.impairment import HeldRequest, RelayAction, RequestHold
-from infra.network.relay import Relay, RelayMechanism
+from infra.network.relay import Relay, RelayMechanism, RelayTarget
 from infra.network.request_hold import RequestHoldMechanism
 from infra.network.reservations import reserve_ports
 
@@ -123,7 +123,8 @@ async def running_cluster() -> AsyncIterator[Cluster]:
         for node, port in zip(nodes, ports[2:], strict=True)
     ]
     relays = tuple(
-        Relay(number, "127.0.0.1", ports[number - 1], ports[number + 1]) for number in (1, 2)
+        Relay(number, ("127.0.0.1", ports[number - 1]), RelayTarget("127.0.0.1", ports[number + 1]))
+        for number in (1, 2)
     )
     for relay in relays:
         await relay.start()

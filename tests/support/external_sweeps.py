@@ -1,0 +1,84 @@
+"""Small sweeps on an external cluster, as a user with the permissions that the docs list."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from pathlib import Path
+
+from confluent_kafka.admin._acl import AclBinding, AclOperation
+from confluent_kafka.admin._resource import ResourceType
+from support.external_brokers import ExternalBrokers, acl
+
+from experiments.clients.librdkafka.topics import admin_client
+from experiments.orchestration.clusters import assign_cluster, destroy_after_use, destroy_all
+from experiments.planning.new_sweep import new_sweep
+from experiments.planning.yaml_reader import dump_yaml
+from experiments.sweep.folder import SweepFolder
+from experiments.trial.run import run_trial
+from infra.machine.home import Home
+
+DOCUMENTED = Path(__file__).parents[2] / "docs" / "external-clusters.md"
+RESOURCES = {
+    "topic": ResourceType.TOPIC,
+    "group": ResourceType.GROUP,
+    "transactional id": ResourceType.TRANSACTIONAL_ID,
+    "cluster": ResourceType.BROKER,
+}
+LOAD = {"rate_records_per_s": 500, "duration_s": 1.5}
+
+
+def documented_permissions() -> list[tuple[str, str, str]]:
+    """Return each resource, prefix and operation of the documentation's table."""
+    section = DOCUMENTED.read_text().partition("## Permissions")[2].partition("\n## ")[0]
+    rows = re.findall(r"(?m)^\| ([a-z ]+) \| (?:`([\w-]+)`)? ?\| ([A-Z][\w, ]+) \|", section)
+    return [(kind, name, one) for kind, name, all_ in rows for one in all_.split(", ")]
+
+
+def acls(without: Collection[tuple[str, str]] = ()) -> list[AclBinding]:
+    """Return the documented permissions as ACLs, without some pairs of resource and operation."""
+    return [
+        acl(RESOURCES[kind], prefix, AclOperation[re.sub(r"(?<=.)(?=[A-Z])", "_", one).upper()])
+        for kind, prefix, one in documented_permissions()
+        if (kind, one) not in without
+    ]
+
+
+def run_all(
+    home: Home, brokers: ExternalBrokers, permitted: list[AclBinding], **changes: object
+) -> SweepFolder:
+    """Plan a small sweep, run its trials as the user, and return its folder."""
+    experiment = {
+        "name": "permitted",
+        "title": "Permitted",
+        "question": "May it?",
+        "controls": False,
+        "cluster": "external",
+        "bootstrap.servers": brokers.sasl,
+        "security": brokers.user_security(),
+        "workload": LOAD,
+        "axes": {"acks": ["all"], "fault": ["none"], "replication.factor": [1]},
+        **changes,
+    }
+    file = home.root / "permitted.yaml"
+    file.write_text(dump_yaml(experiment))
+    with brokers.permitting(permitted):
+        sweep = new_sweep(home, str(file))
+        try:
+            for trial in sweep.plan().trials:
+                cluster = assign_cluster(home, trial, 60).cluster
+                try:
+                    run_trial(sweep, trial, cluster, home)
+                finally:
+                    destroy_after_use(home, trial, cluster)
+        finally:
+            destroy_all(home, sweep.sweep_id)
+    return sweep
+
+
+def left_in(brokers: ExternalBrokers) -> set[str]:
+    """Return the topics and groups that are not Kafka's own."""
+    admin = admin_client(brokers.plain)
+    groups = admin.list_consumer_groups(request_timeout=10).result(10).valid
+    names = {*admin.list_topics(timeout=10).topics, *(group.group_id for group in groups)}
+    return {name for name in names if not name.startswith("__")}
