@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from experiments.errors import ExperimentError
+from experiments.ledger.record import Role
 from experiments.planning.experiment import parse_experiment
 from experiments.planning.external_cluster import (
     check_commands,
@@ -305,3 +306,54 @@ def test_a_cluster_is_struck_only_if_the_file_names_it_and_the_programs_exist(
         check_commands(experiment, made, "this-cluster")
     ready = experiment.model_copy(update={"allow_faults": "this-cluster"})
     check_commands(ready, planned_with_commands(), "this-cluster")
+
+
+RELAYED = {
+    "axes": {"acks": ["all"], "fault": ["none", "relay-dropped"]},
+    "producer": {"socket.timeout.ms": 1000},
+}
+
+
+def test_clients_behind_a_relay_have_sasl_and_no_tls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The relay has the cluster's security; in trials without one nothing changes."""
+    monkeypatch.setenv("ACKBENCH_TEST_PASSWORD", "hunter2")
+    security = {**PASSWORD, "ssl.endpoint.identification.algorithm": "none"}
+    made = planned(**RELAYED, security=security)
+    direct, relayed = sorted(made.trials, key=lambda trial: trial.fault.kind)
+    for settings in (direct.producer, direct.consumer):
+        assert security.items() <= settings.items()
+    for settings in (relayed.producer, relayed.consumer):
+        assert settings["security.protocol"] == "sasl_plaintext"
+        assert settings["sasl.password"] == "$ACKBENCH_TEST_PASSWORD"
+        assert settings.get("ssl.endpoint.identification.algorithm") != "none"
+    assert (direct.cluster.network, relayed.cluster.network) == ("loopback", "relays")
+    assert relayed.cluster.security == security
+
+
+@pytest.mark.parametrize(
+    ("security", "message"),
+    [
+        (
+            {"security.protocol": "ssl", "ssl.sigalgs.list": "ECDSA+SHA256"},
+            "relays have no ssl.sigalgs.list; allowed with this fault: enable.ssl",
+        ),
+        ({"security.protocol": "sasl_ssl"}, "sasl.mechanism is GSSAPI, which does not work"),
+    ],
+)
+def test_security_that_a_relay_cannot_have_is_refused_with_its_faults(
+    security: dict[str, str], message: str
+) -> None:
+    """Before the cluster is contacted."""
+    with pytest.raises(InputError, match=re.escape(message)) as refused:
+        planned(**RELAYED, security=security)
+    assert "\n" not in str(refused.value)
+
+
+def test_the_positive_control_of_an_external_cluster_strikes_no_broker() -> None:
+    """A relay drops what is sent without waiting for a response."""
+    made = planned(controls=True)
+    (positive,) = (trial for trial in made.trials if trial.role is Role.POSITIVE_CONTROL)
+    assert positive.fault.kind == "relay-dropped"
+    assert positive.fault.parameters["direction"] == "requests"
+    assert (positive.producer["acks"], positive.cluster.network) == ("0", "relays")
+    assert (positive.cluster.external, positive.partitions) == ("external:9092", 1)
