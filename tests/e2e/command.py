@@ -36,7 +36,7 @@ class AckbenchCommand:
         """Return the environment with the home, by which a killed run's processes are found."""
         return {**os.environ, "ACKBENCH_HOME": str(self.home.root), **self.variables}
 
-    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def run(self, *arguments: str, timeout_s: float = 240) -> subprocess.CompletedProcess[str]:
         """Run the command and wait for its exit."""
         return subprocess.run(
             [*self.prefix, COMMAND, *arguments],
@@ -44,7 +44,7 @@ class AckbenchCommand:
             capture_output=True,
             text=True,
             check=False,
-            timeout=240,
+            timeout=timeout_s,
         )
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:

@@ -1,0 +1,189 @@
+"""Faults by command on brokers addressed as external: crashed, paused, not touched, not healed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from e2e.command import AckbenchCommand, bench_in
+from support.external_brokers import PASSWORD, VARIABLE, ExternalBrokers, external_brokers
+from support.external_sweeps import acls, left_in, run_all
+
+from experiments.errors import ExperimentError, TrialFailed
+from experiments.ledger.record import Status, TrialRecord, read_record
+from experiments.planning.yaml_reader import dump_yaml
+from infra.cluster.external import probe_cluster
+from infra.machine.home import Home
+from infra.process.waiting import wait_until
+
+pytestmark = pytest.mark.cluster
+BARRED = (
+    "import os, sys; os.path.exists(sys.argv[1]) or sys.exit('the way is barred'); "
+    "os.execv(sys.argv[2], sys.argv[2:])"
+)
+"""A program that fails until a file exists, and then runs a command."""
+LOAD = {"rate_records_per_s": 500, "duration_s": 8, "producers": 1}
+
+
+@pytest.fixture(scope="module")
+def brokers(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ExternalBrokers]:
+    """Three brokers that commands can strike."""
+    with external_brokers(cache, tmp_path_factory.mktemp("external"), count=3) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def healthy(brokers: ExternalBrokers, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All brokers run when a test begins; the user's password is in the environment."""
+    monkeypatch.setenv(VARIABLE, PASSWORD)
+    for keeper in brokers.keepers.values():
+        keeper.do("resume")
+        keeper.do("start")
+    wait_until_complete(brokers)
+
+
+@pytest.fixture
+def home(tmp_path: Path, cache: Path) -> Home:
+    """A home with the jars of the session's."""
+    home = Home(tmp_path / "home")
+    home.root.mkdir()
+    home.cache.symlink_to(cache)
+    return home
+
+
+def wait_until_complete(brokers: ExternalBrokers) -> None:
+    """Wait until all three brokers are in the metadata."""
+    wait_until(
+        lambda: len(probe_cluster({"bootstrap.servers": brokers.plain}).brokers) == 3,
+        awaiting="three brokers",
+        timeout_s=60,
+    )
+
+
+def sections(brokers: ExternalBrokers, **fault: Any) -> dict[str, Any]:
+    """Return the sections of an experiment with one fault by command."""
+    return {
+        "allow_faults": probe_cluster({"bootstrap.servers": brokers.plain}).cluster_id,
+        "axes": {"acks": ["all"], "fault": ["struck"], "replication.factor": [3]},
+        "faults": {"struck": {"kind": "command", "at_s": 1.0, "lasts_s": 3.0, **fault}},
+        "producer": {"socket.timeout.ms": 1000},
+        "topic": {"min.insync.replicas": 2},
+        "workload": LOAD,
+    }
+
+
+def struck(home: Home, brokers: ExternalBrokers, **fault: Any) -> TrialRecord:
+    """Run one trial with a fault by command and return its record."""
+    sweep = run_all(home, brokers, acls(), **sections(brokers, **fault))
+    (trial,) = sweep.plan().trials
+    return read_record(sweep.trial(trial.trial_id))
+
+
+def test_a_leader_that_is_killed_and_started_by_commands_is_seen_to_go(
+    home: Home, brokers: ExternalBrokers
+) -> None:
+    """The metadata show another leader; in the end all brokers are there again."""
+    record = struck(home, brokers, strike=brokers.command("kill"), heal=brokers.command("start"))
+    assert record.status is Status.SEALED, record.reason
+    evidence = " ".join(record.fault.evidence)
+    assert "left the metadata" in evidence or "leader of partition" in evidence
+    wait_until_complete(brokers)
+    assert left_in(brokers) == set()
+
+
+def test_a_leader_that_is_paused_by_commands_is_seen_to_go(
+    home: Home, brokers: ExternalBrokers
+) -> None:
+    """Requests time out, if nothing else."""
+    record = struck(home, brokers, strike=brokers.command("pause"), heal=brokers.command("resume"))
+    assert record.status is Status.SEALED, record.reason
+
+
+def test_a_strike_that_does_nothing_makes_the_trial_void(
+    home: Home, brokers: ExternalBrokers
+) -> None:
+    """Whatever it ended with."""
+    record = struck(home, brokers, strike=["true"], heal=["true"], lasts_s=1.0, patience_s=0)
+    assert record.status is Status.VOID
+    assert "the fault had no effect" in str(record.reason)
+
+
+def test_a_strike_that_hangs_ends_its_trial_and_the_cluster_is_healed(
+    home: Home, brokers: ExternalBrokers, tmp_path: Path
+) -> None:
+    """After `heal_timeout_s`; one line names the command."""
+    healed = tmp_path / "healed"
+    with pytest.raises(TrialFailed, match=r"strike `sleep 600` did not end within 1 s") as failed:
+        struck(
+            home, brokers, strike=["sleep", "600"], heal=["touch", str(healed)], heal_timeout_s=1
+        )
+    assert "\n" not in str(failed.value)
+    assert healed.is_file()
+    assert left_in(brokers) == set()
+
+
+def test_a_program_that_does_not_exist_is_refused_before_anything_is_made(
+    home: Home, brokers: ExternalBrokers
+) -> None:
+    """One line with the key of the experiment."""
+    with pytest.raises(
+        ExperimentError, match=r"faults\.struck\.strike: no such program: no-such-program"
+    ) as refused:
+        struck(home, brokers, strike=["no-such-program"], heal=["true"])
+    assert "\n" not in str(refused.value)
+    assert left_in(brokers) == set()
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[AckbenchCommand]:
+    """The command with a home of its own."""
+    with bench_in(tmp_path, {VARIABLE: PASSWORD}) as bench:
+        yield bench
+
+
+def test_a_heal_that_fails_stops_the_sweep_and_cleaning_finishes_it(
+    bench: AckbenchCommand, brokers: ExternalBrokers, tmp_path: Path
+) -> None:
+    """No other trial starts on a broken cluster; what to do is said; then it is done."""
+    allowed = tmp_path / "allowed"
+    heal = [
+        sys.executable,
+        "-c",
+        BARRED,
+        str(allowed),
+        *brokers.command("start"),
+    ]
+    file = tmp_path / "barred.yaml"
+    experiment = {
+        "name": "barred",
+        "title": "Barred",
+        "question": "What if the heal fails?",
+        "controls": False,
+        "repeats": 2,
+        "cluster": "external",
+        "bootstrap.servers": brokers.plain,
+        **sections(brokers, strike=brokers.command("kill"), heal=heal),
+    }
+    file.write_text(dump_yaml(experiment))
+
+    ran = bench.run("run", str(file))
+
+    said = ran.stdout + ran.stderr
+    assert ran.returncode != 0
+    assert "the way is barred" in said
+    assert "`ackbench clean` tries again" in " ".join(said.split())
+    trials = [path.name for path in bench.home.sweeps.glob("*/trials/*")]
+    assert len(trials) == 1, trials
+    assert len(probe_cluster({"bootstrap.servers": brokers.plain}).brokers) == 2
+
+    allowed.touch()
+    cleaned = bench.run("clean")
+
+    assert cleaned.returncode == 0, cleaned.stderr
+    assert "healed" in cleaned.stdout
+    wait_until_complete(brokers)
+    assert bench.run("clean").stdout == "nothing to clean\n"
+    assert left_in(brokers) == set()
