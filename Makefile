@@ -5,8 +5,8 @@ BIN := .venv/bin
 FAULTS := $(basename $(notdir $(wildcard experiments/catalog/faults-*.yaml)))
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
-.PHONY: help setup bench test check tour faults soak hostile perf pictures tables sbom audit mutants \
-  lock clean powerloss
+.PHONY: help setup bench test check tour faults soak hostile external perf pictures tables sbom \
+  audit mutants lock clean powerloss
 
 help: ## print this list
 	@grep -hE '^[a-z]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -38,6 +38,9 @@ soak: setup ## run random fault schedules and kill -9, and look for leftovers
 
 hostile: setup ## try bad input, flipped bits, full disks, kill -9 and many nights (a day)
 	@$(BIN)/python tests/hostile
+
+external: setup ## crash and pause a leader by commands on an external cluster, and on a local one
+	@$(BIN)/python tests/external
 
 perf: setup ## measure generator, lateness, final read, Spark and cluster start
 	@$(BIN)/python tests/perf

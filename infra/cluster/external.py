@@ -31,6 +31,7 @@ from infra.kafka.spec import (
     PartitionState,
 )
 from infra.network.impairment import Impairment, ImpairmentCounts
+from infra.network.tls import certificate_problem
 from infra.process.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ METADATA_TIMEOUT_S: Final = 0.5
 _ADMIN_TIMEOUT_S: Final = 5.0
 _ALL_BROKERS_DOWN: Final = "_ALL_BROKERS_DOWN"
 """librdkafka's error when no address can be reached; it follows the reason for each address."""
+_UNVERIFIED: Final = "certificate verify failed"
 _LOG: Final = logging.getLogger(__name__)
 _LOG.addHandler(logging.NullHandler())
 
@@ -65,11 +67,11 @@ class ExternalClusterInfo:
     """What each broker advertises, by node id."""
 
 
-def probe_cluster(connection: Mapping[str, str]) -> ExternalClusterInfo:
+def probe_cluster(connection: Mapping[str, Any]) -> ExternalClusterInfo:
     """Connect to an external cluster and return what it reports.
 
     Args:
-        connection: librdkafka's properties: addresses and authentication.
+        connection: librdkafka's properties and callbacks: addresses and authentication.
 
     Raises:
         InputError: it cannot be reached, or refuses the authentication; with librdkafka's reason.
@@ -80,6 +82,7 @@ def probe_cluster(connection: Mapping[str, str]) -> ExternalClusterInfo:
         reason = next((text for text in errors if text != _ALL_BROKERS_DOWN), "no answer")
         raise InputError(
             f"cannot reach bootstrap.servers {connection['bootstrap.servers']}: {reason}"
+            f"{_certificate_problem(connection) if _UNVERIFIED in reason else ''}"
         )
     brokers = tuple(sorted(metadata.brokers))
     first = metadata.brokers[brokers[0]]
@@ -92,7 +95,13 @@ def probe_cluster(connection: Mapping[str, str]) -> ExternalClusterInfo:
     )
 
 
-def admin_client(connection: Mapping[str, str]) -> tuple[AdminClient, list[str]]:
+def _certificate_problem(connection: Mapping[str, Any]) -> str:
+    host, _, port = str(connection["bootstrap.servers"]).split(",")[0].strip().rpartition(":")
+    problem = certificate_problem(host, int(port), connection) if port.isdecimal() else None
+    return f": {problem}" if problem else ""
+
+
+def admin_client(connection: Mapping[str, Any]) -> tuple[AdminClient, list[str]]:
     """Return an admin client, and the list to which librdkafka's connection errors are added.
 
     Raises:
@@ -196,7 +205,7 @@ class ExternalCluster:
         self,
         folder: Path,
         spec: ClusterSpec,
-        connection: Mapping[str, str],
+        connection: Mapping[str, Any],
         info: ExternalClusterInfo,
         own_prefix: str,
         relays: ExternalRelays | None = None,
@@ -206,7 +215,7 @@ class ExternalCluster:
         Args:
             folder: a folder of ackbench for this cluster, for its name.
             spec: what is known of the cluster.
-            connection: librdkafka's properties: addresses and authentication.
+            connection: librdkafka's properties and callbacks: addresses and authentication.
             info: what the cluster reported when it was first contacted.
             own_prefix: how the topics of the sweep begin; others need not be healthy for a trial.
             relays: between the clients and the brokers; `destroy` ends them. `None`: there are
@@ -214,7 +223,7 @@ class ExternalCluster:
         """
         self._own_prefix, self._relays = own_prefix, relays
         self._folder, self._spec, self._info = folder, spec, info
-        self._servers = connection["bootstrap.servers"]
+        self._servers = str(connection["bootstrap.servers"])
         self._client, _ = admin_client(connection)
 
     @property

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import socket
 import ssl
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+_TIMEOUT_S: Final = 5.0
 UNDERSTOOD: Final = frozenset(
     {
         "ssl.ca.location",
@@ -51,3 +54,24 @@ def tls_context(connection: Mapping[str, str]) -> ssl.SSLContext | None:
             connection.get("ssl.key.password", ""),
         )
     return context
+
+
+def certificate_problem(host: str, port: int, connection: Mapping[str, str]) -> str | None:
+    """Return what is wrong with a server's certificate; `None`: nothing, or it is unknown.
+
+    librdkafka says that it could not be verified, and not why.
+
+    Args:
+        host: of the server.
+        port: of the server.
+        connection: as for `tls_context`.
+    """
+    with suppress(OSError):
+        context = tls_context(connection)
+        with socket.create_connection((host, port), _TIMEOUT_S) as connected:
+            try:
+                if context is not None:
+                    context.wrap_socket(connected, server_hostname=host).close()
+            except ssl.SSLCertVerificationError as error:
+                return error.verify_message
+    return None

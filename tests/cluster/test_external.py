@@ -1,7 +1,10 @@
 """An external cluster, in plain text and with TLS: contacted, observed, and never changed."""
 
+import socket
+import ssl
+import threading
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -240,3 +243,58 @@ def test_an_unreachable_cluster_is_an_error_of_one_line() -> None:
     ):
         probe_cluster({"bootstrap.servers": f"127.0.0.1:{unused.ports[0]}"})
     unused.release()
+
+
+@contextmanager
+def listener(answer: bytes, tls: ssl.SSLContext | None = None) -> Iterator[str]:
+    """Yield the address of a server that is no broker: it sends this and closes the connection."""
+    server = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        while True:
+            try:
+                connected, _ = server.accept()
+            except OSError:  # the server is closed
+                return
+            with suppress(OSError), connected:
+                stream = tls.wrap_socket(connected, server_side=True) if tls else connected
+                stream.recv(4096)
+                stream.sendall(answer)
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    yield f"localhost:{server.getsockname()[1]}"
+    server.shutdown(socket.SHUT_RDWR)
+    server.close()
+    thread.join()
+
+
+def refusal_of(connection: dict[str, str]) -> str:
+    """Return why a cluster cannot be contacted; it is one line."""
+    with pytest.raises(InputError, match=r"cannot reach bootstrap\.servers") as refused:
+        probe_cluster(connection)
+    assert "\n" not in str(refused.value)
+    return str(refused.value)
+
+
+def test_an_address_that_answers_as_something_else_is_an_error_of_one_line() -> None:
+    """A web server is a frequent one."""
+    with listener(b"HTTP/1.1 400 Bad Request\r\n\r\n") as address:
+        reason = refusal_of({"bootstrap.servers": address})
+    assert "HTTP" in reason or "nvalid response size" in reason, reason
+
+
+def test_an_expired_certificate_is_an_error_of_one_line(tmp_path: Path) -> None:
+    """Its authority is trusted."""
+    expired = write_certificate(tmp_path, "expired", valid_days=-1)
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(expired, password=PASSWORD)
+    with listener(b"", tls) as address:
+        reason = refusal_of(
+            {
+                "bootstrap.servers": address,
+                "security.protocol": "ssl",
+                "ssl.ca.location": str(public_part(expired)),
+            }
+        )
+    assert reason.endswith(": certificate has expired")

@@ -1,8 +1,9 @@
 """Brokers that are started without a supervisor, like those of an external cluster.
 
-Each has three listeners: plain text; TLS that requires a client certificate; and SASL_SSL with
-SCRAM-SHA-512. An authorizer permits everything to clients without SASL or a certificate of their
-own name, and to others what the ACLs say.
+Each has four listeners: plain text; TLS that requires a client certificate; SASL_SSL with
+SCRAM-SHA-512; and SASL_SSL with OAUTHBEARER, whose tokens are not signed. An authorizer permits
+everything to clients without SASL or a certificate of their own name, and to others what the ACLs
+say.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ PASSWORD = "a pass phrase"  # noqa: S105 - of a key and a user that live as long
 VARIABLE = "ACKBENCH_TEST_PASSWORD"
 """The environment variable that holds the pass phrase of the key, and the user's password."""
 USER = "bench"
-_NODE_PORTS = 5
+_NODE_PORTS = 6
 _EVERYTHING: Any = None
 _EVERY_ACL = AclBindingFilter(
     ResourceType.ANY,
@@ -71,6 +72,8 @@ class ExternalBrokers:
     """Requires the client certificate `certificate`."""
     sasl: str
     """Requires the user `USER`."""
+    oauth: str
+    """Requires a token of the user."""
     certificate: Path
     """One self-signed certificate, the authority and the only client; its key is encrypted."""
     keepers: Mapping[int, BrokerKeeper]
@@ -84,7 +87,7 @@ class ExternalBrokers:
 
     def ports(self) -> frozenset[int]:
         """Return the ports of all listeners of clients."""
-        addresses = f"{self.plain},{self.secure},{self.sasl}".split(",")
+        addresses = f"{self.plain},{self.secure},{self.sasl},{self.oauth}".split(",")
         return frozenset(int(address.rpartition(":")[2]) for address in addresses)
 
     def pids(self) -> frozenset[int]:
@@ -115,6 +118,14 @@ class ExternalBrokers:
             "sasl.mechanism": "SCRAM-SHA-512",
             "sasl.username": USER,
             "sasl.password": f"${VARIABLE}",
+        }
+
+    def token_security(self) -> dict[str, str]:
+        """Return librdkafka's properties of a client that has tokens of the user."""
+        return {
+            "security.protocol": "sasl_ssl",
+            "ssl.ca.location": str(self.public_certificate),
+            "sasl.mechanism": "OAUTHBEARER",
         }
 
     @contextmanager
@@ -196,9 +207,9 @@ def external_brokers(
             timeout_s=90,
             seen=lambda: failure_excerpt(folder / "1" / "log"),
         )
-        plain, secure, sasl = (
-            ",".join(f"{host}:{own[at]}" for own in groups)
-            for at, host in ((0, "127.0.0.1"), (3, "localhost"), (4, "localhost"))
+        plain = ",".join(f"127.0.0.1:{own[0]}" for own in groups)
+        secure, sasl, oauth = (
+            ",".join(f"localhost:{own[at]}" for own in groups) for at in (3, 4, 5)
         )
         wait_until(
             lambda: len(probe_cluster({"bootstrap.servers": plain}).brokers) == count,
@@ -206,7 +217,7 @@ def external_brokers(
             timeout_s=60,
         )
         _create_user(plain)
-        yield ExternalBrokers(plain, secure, sasl, certificate, keepers, name)
+        yield ExternalBrokers(plain, secure, sasl, oauth, certificate, keepers, name)
 
 
 @contextmanager
@@ -225,18 +236,24 @@ def _broker(
 
 def _secured(own: Mapping[str, str], ports: Sequence[int], certificate: Path) -> dict[str, str]:
     listeners = "".join(
-        f",{name}://localhost:{port}" for name, port in zip(("SECURE", "SASL"), ports, strict=True)
+        f",{name}://localhost:{port}"
+        for name, port in zip(("SECURE", "SASL", "OAUTH"), ports, strict=True)
     )
     return {
         "listeners": own["listeners"] + listeners,
         "advertised.listeners": own["advertised.listeners"] + listeners,
         "listener.security.protocol.map": (
-            f"{own['listener.security.protocol.map']},SECURE:SSL,SASL:SASL_SSL"
+            f"{own['listener.security.protocol.map']},SECURE:SSL,SASL:SASL_SSL,OAUTH:SASL_SSL"
         ),
         "listener.name.secure.ssl.client.auth": "required",
         "listener.name.sasl.sasl.enabled.mechanisms": "SCRAM-SHA-512",
         "listener.name.sasl.scram-sha-512.sasl.jaas.config": (
             "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+        ),
+        "listener.name.oauth.sasl.enabled.mechanisms": "OAUTHBEARER",
+        "listener.name.oauth.oauthbearer.sasl.jaas.config": (
+            "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required "
+            'unsecuredLoginStringClaim_sub="broker";'
         ),
         "ssl.keystore.type": "PEM",
         "ssl.keystore.location": str(certificate),
@@ -256,8 +273,14 @@ def _create_user(servers: str) -> None:
         future.result(30)
 
 
-def write_certificate(folder: Path, name: str) -> Path:
-    """Write a self-signed certificate for localhost and its encrypted key into one PEM file."""
+def write_certificate(folder: Path, name: str, *, valid_days: int = 1) -> Path:
+    """Write a self-signed certificate for localhost and its encrypted key into one PEM file.
+
+    Args:
+        folder: where.
+        name: of its owner, and of the file.
+        valid_days: from now on; -1: it has expired yesterday.
+    """
     key = ec.generate_private_key(ec.SECP256R1())
     who = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now = dt.datetime.now(dt.UTC)
@@ -267,8 +290,8 @@ def write_certificate(folder: Path, name: str) -> Path:
         .issuer_name(who)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - dt.timedelta(days=1))
-        .not_valid_after(now + dt.timedelta(days=1))
+        .not_valid_before(now - dt.timedelta(days=2))
+        .not_valid_after(now + dt.timedelta(days=valid_days))
         .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
     )
