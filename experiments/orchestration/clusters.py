@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from experiments.ledger.record import ClusterAssignment
 from experiments.orchestration.external_use import end_noted_use, finish_heals, note_use
@@ -127,11 +127,12 @@ def _external_cluster(home: Home, sweep_id: str, need: ClusterNeed, *, relayed: 
         relayed: whether clients connect to relays, which run until the cluster is destroyed.
     """
     from experiments.clients.settings.security import connection_settings, register_security
+    from experiments.clients.settings.tokens import confluent_settings
     from infra.cluster.external import ExternalCluster, probe_cluster
 
     servers = str(need.external)
     register_security(servers, need.security)
-    connection = connection_settings(servers)
+    connection = confluent_settings(connection_settings(servers))
     reported = probe_cluster(connection)
     if need.external_id not in {None, reported.cluster_id}:
         raise InputError(
@@ -150,7 +151,7 @@ def _external_cluster(home: Home, sweep_id: str, need: ClusterNeed, *, relayed: 
 
 
 def _start_relays(
-    need: ClusterNeed, connection: Mapping[str, str], reported: ExternalClusterInfo
+    need: ClusterNeed, connection: Mapping[str, Any], reported: ExternalClusterInfo
 ) -> ExternalRelays:
     """Start relays in front of the brokers, for clients that use the addresses of the relays.
 

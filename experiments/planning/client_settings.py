@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from experiments.clients.settings.librdkafka import copier_settings
+from experiments.clients.settings.tokens import TOKEN_COMMAND
 from experiments.errors import ExperimentError
 from experiments.messages.phrases import format_value
 from experiments.planning.client_rules import ClientRules, java_rules
@@ -61,14 +62,18 @@ def _refuse_invalid_properties(settings: CellSettings, rules: ClientRules) -> No
         ("producer", settings.producer, rules.producer),
         ("consumer", settings.consumer, rules.consumer),
     ):
-        unknown = next((name for name in requested if name not in known), None)
+        unknown = next((n for n in requested if n not in known and n != TOKEN_COMMAND), None)
         if unknown:
             raise ExperimentError(
                 f"{scope} property {unknown} is unknown to client {rules.name}; "
                 "allowed: in a cross product whose client knows it"
             )
         for name, text in requested.items():
-            if rules.value_check and (problem := rules.value_check(name, text)):
+            if (
+                name != TOKEN_COMMAND
+                and rules.value_check
+                and (problem := rules.value_check(name, text))
+            ):
                 raise ExperimentError(f"{scope} property {name} is {format_value(text)}{problem}")
 
 

@@ -88,6 +88,11 @@ class Experiment(_Section):
 
     A secret is the name of an environment variable, as in `$NAME`.
     """
+    token_command: tuple[Text, ...] = ()
+    """A command that prints a token for OAUTHBEARER: a program and its arguments, without a shell.
+
+    Only for `ackbench run` with a file, as `allow_code`.
+    """
     coordination: Text = "kraft"
     """Where the metadata is kept: `kraft` or `zookeeper`."""
     controllers: WholeNumber | None = Field(default=None, ge=0, le=9)

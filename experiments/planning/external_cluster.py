@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from experiments.clients.settings.java_security import refuse_unsupported
 from experiments.clients.settings.librdkafka import CANONICAL_NAMES, canonical_names
+from experiments.clients.settings.tokens import TOKEN_COMMAND, encode_command
 from experiments.errors import ExperimentError
 from experiments.faults import FAULTS
 from experiments.faults.operations.commands import COMMAND, CommandParameters
@@ -27,6 +28,7 @@ from infra.kafka.secrets import SECURITY_PREFIXES
 if TYPE_CHECKING:
     from infra.cluster.external import ExternalClusterInfo
 
+OAUTHBEARER: Final = "OAUTHBEARER"
 UNKNOWN_VERSION: Final = "unknown"
 """The Kafka version of an external cluster whose brokers do not tell what they support."""
 _RELEASES: Final = {19: "3.7", 20: "3.8", 21: "3.9", 25: "4.0", 27: "4.1", 29: "4.2", 30: "4.3"}
@@ -42,10 +44,14 @@ known.
 def security_properties(experiment: Experiment) -> dict[str, str]:
     """Return librdkafka's security properties for the external cluster, secrets as `$NAME`.
 
+    The command for tokens is among them.
+
     Raises:
         InputError: two names of one property have different values.
     """
-    return canonical_names(_security_section(experiment))
+    command = experiment.token_command
+    tokens = {TOKEN_COMMAND: encode_command(command)} if command else {}
+    return canonical_names(_security_section(experiment)) | tokens
 
 
 def _security_section(experiment: Experiment) -> dict[str, str]:
@@ -71,9 +77,10 @@ def check_cluster_access(
         InputError: Java's clients cannot have a security property.
     """
     if experiment.cluster == "local":
-        if experiment.bootstrap_servers or experiment.security:
+        if experiment.bootstrap_servers or experiment.security or experiment.token_command:
             raise ExperimentError(
-                "bootstrap.servers and security need an external cluster: add `cluster: external`"
+                "bootstrap.servers, security and token_command need an external cluster: add "
+                "`cluster: external`"
             )
         return
     if not experiment.bootstrap_servers:
@@ -81,6 +88,7 @@ def check_cluster_access(
             "bootstrap.servers is missing; allowed: host:port,... of the external cluster"
         )
     _check_security(experiment, properties)
+    _check_token_command(experiment)
     _refuse_node_settings(experiment, places)
     clients = {
         experiment.client,
@@ -96,6 +104,21 @@ def _check_security(experiment: Experiment, properties: Collection[str]) -> None
         if CANONICAL_NAMES.get(name, name) not in known:
             raise ExperimentError(f"unknown security property {name}{did_you_mean(name, known)}")
         refuse_protected("security", name, text, allow_code=experiment.allow_code)
+
+
+def _check_token_command(experiment: Experiment) -> None:
+    """Check that tokens are wanted where a command prints them, and that its program exists."""
+    if not experiment.token_command:
+        return
+    mechanism = security_properties(experiment).get("sasl.mechanism")
+    if mechanism != OAUTHBEARER:
+        raise ExperimentError(
+            f"token_command is given and sasl.mechanism is {format_value(mechanism)}; allowed: "
+            f"with {OAUTHBEARER}"
+        )
+    program = experiment.token_command[0]
+    if shutil.which(program) is None:
+        raise ExperimentError(f"token_command: no such program: {program}")
 
 
 def _refuse_node_settings(experiment: Experiment, places: Mapping[str, SettingPlace]) -> None:

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Final
 
 from experiments.clients.settings.security import connection_settings, register_security
+from experiments.clients.settings.tokens import confluent_settings
 from experiments.errors import ExperimentError
 from experiments.faults.composition.composite import require_fault_capabilities
 from experiments.messages.phrases import format_count, one_line
@@ -110,6 +111,8 @@ def _refuse_programs(experiment: Experiment, source: str) -> None:
         ExperimentError: it does.
     """
     reasons = [f"faults.{name} runs commands" for name in experiment.commands()]
+    if experiment.token_command:
+        reasons.insert(0, "token_command runs a command")
     if experiment.allow_code:
         reasons.insert(0, "allow_code is true")
     if reasons:
@@ -212,7 +215,7 @@ def _plan_on_external_cluster(experiment: Experiment, planned: Plan, source: str
     with _errors_with_source(source):
         need = planned.trials[0].cluster
         register_security(str(need.external), need.security)
-        reported = probe_cluster(connection_settings(str(need.external)))
+        reported = probe_cluster(confluent_settings(connection_settings(str(need.external))))
         check_commands(experiment, planned, reported.cluster_id)
     planned = plan_experiment(experiment, planned.sweep_id, source, len(reported.brokers))
     known = what_is_known_of(reported)

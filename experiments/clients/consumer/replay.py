@@ -17,6 +17,7 @@ import pyarrow as pa
 from experiments.clients.record.layout import MAGIC
 from experiments.clients.settings.librdkafka import consumer_settings
 from experiments.clients.settings.security import connection_settings
+from experiments.clients.settings.tokens import confluent_settings
 from experiments.ledger.schema import REPLAYS
 from infra.errors import HarnessError
 
@@ -101,9 +102,8 @@ def _consumer(servers: str, settings: Mapping[str, str]) -> Consumer:
         "enable.partition.eof": "true",
         "check.crcs": "true",
     }
-    return Consumer(
-        {name: value for name, value in merged.items() if value} | connection_settings(servers)
-    )
+    given = {name: value for name, value in merged.items() if value}
+    return Consumer(confluent_settings(given | connection_settings(servers)))
 
 
 def _messages(consumer: Consumer, left: dict[int, int]) -> Iterator[Message]:

@@ -25,6 +25,7 @@ from experiments.clients.group.member import (
 from experiments.clients.settings.group_members import member_settings
 from experiments.clients.settings.librdkafka import admin_settings
 from experiments.clients.settings.security import connection_settings
+from experiments.clients.settings.tokens import confluent_settings
 from experiments.events.journal import Event
 from experiments.ledger.record import Frozen
 from experiments.ledger.schema import READS
@@ -182,12 +183,14 @@ class ConsumerGroup:
         # commit more (KIP-447).
         isolation = {"isolation.level": "read_uncommitted"}
         consumer = Consumer(
-            {
-                **admin_settings(),
-                **isolation,
-                "group.id": self.job.group,
-                **connection_settings(self.job.bootstrap_servers),
-            }
+            confluent_settings(
+                {
+                    **admin_settings(),
+                    **isolation,
+                    "group.id": self.job.group,
+                    **connection_settings(self.job.bootstrap_servers),
+                }
+            )
         )
         try:
             positions = consumer.committed(
@@ -266,7 +269,13 @@ def _commit_first_offsets(job: GroupJob) -> None:
     from confluent_kafka import Consumer, KafkaException, TopicPartition
 
     consumer = Consumer(
-        {**admin_settings(), "group.id": job.group, **connection_settings(job.bootstrap_servers)}
+        confluent_settings(
+            {
+                **admin_settings(),
+                "group.id": job.group,
+                **connection_settings(job.bootstrap_servers),
+            }
+        )
     )
     errors: list[str] = []
 

@@ -18,7 +18,9 @@ from experiments.clients.librdkafka.library import (
     error_text,
     library,
 )
+from experiments.clients.librdkafka.token_refresh import TokenRefresh
 from experiments.clients.settings.librdkafka import CANONICAL_NAMES
+from experiments.clients.settings.tokens import TOKEN_COMMAND
 from experiments.events.clock import anchor_ns
 from infra.errors import HarnessError
 from infra.kafka.secrets import (
@@ -94,6 +96,7 @@ class Client:
     Raises:
         ConfigRejected: librdkafka does not accept these settings.
         OSError: the log file is not writable.
+        TokenRefused: a command for tokens gives none.
     """
 
     def __init__(
@@ -121,6 +124,7 @@ class Client:
             }
             """Settings with secrets, as passed: the values of the secrets are not recorded."""
             resolved = resolve_references(settings)
+            token_command = resolved.pop(TOKEN_COMMAND, None)
             self._secrets = {name: value for name, value in resolved.items() if is_secret(name)}
             self._configure(conf, resolved)
             self._add_callbacks(conf, callbacks, interceptors)
@@ -131,6 +135,13 @@ class Client:
             library().rd_kafka_conf_destroy(conf)
             self._close_log()
             raise
+        self._token: TokenRefresh | None = None
+        if token_command is not None:
+            try:
+                self._token = TokenRefresh(self.address, token_command)
+            except BaseException:
+                self._destroy()
+                raise
 
     def __enter__(self) -> Self:
         """Return the client."""
@@ -143,6 +154,11 @@ class Client:
         trace: TracebackType | None,
     ) -> None:
         """Destroy the client; no callback is called after this."""
+        self._destroy()
+
+    def _destroy(self) -> None:
+        if self._token is not None:
+            self._token.close()
         for handle in self._topic_handles.values():
             library().rd_kafka_topic_destroy(handle)
         library().rd_kafka_destroy(self.address)

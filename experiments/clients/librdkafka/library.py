@@ -72,6 +72,11 @@ _SIGNATURES: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
     "rd_kafka_topic_conf_destroy": (None, (c_void_p,)),
     "rd_kafka_new": (c_void_p, (c_int, c_void_p, c_char_p, c_size_t)),
     "rd_kafka_destroy": (None, (c_void_p,)),
+    "rd_kafka_oauthbearer_set_token": (
+        c_int,
+        (c_void_p, c_char_p, c_int64, c_char_p, c_void_p, c_size_t, c_char_p, c_size_t),
+    ),
+    "rd_kafka_oauthbearer_set_token_failure": (c_int, (c_void_p, c_char_p)),
     "rd_kafka_topic_new": (c_void_p, (c_void_p, c_char_p, c_void_p)),
     "rd_kafka_topic_destroy": (None, (c_void_p,)),
     "rd_kafka_produce": (

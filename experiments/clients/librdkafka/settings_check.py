@@ -21,13 +21,15 @@ from typing import Any, Final
 
 from experiments.clients.librdkafka.library import library_path
 from experiments.clients.settings.security import WITHOUT_TLS
+from experiments.clients.settings.tokens import TOKEN_COMMAND
 from infra.kafka.secrets import is_reference
 from infra.process.processes import spawn_dying_with_parent
 
 ANSWER_TIMEOUT_S: Final = 30.0
 _PLACEHOLDER: Final = "ackbench"
 """Takes the place of each secret."""
-_ADDRESSES: Final = frozenset({"bootstrap.servers", "metadata.broker.list"})
+_NOT_SENT: Final = frozenset({"bootstrap.servers", "metadata.broker.list", TOKEN_COMMAND})
+"""Addresses, and what is not librdkafka's."""
 _MAIN: Final = Path(__file__).with_name("settings_check_main.py")
 
 
@@ -118,7 +120,7 @@ def _without_secrets(settings: Mapping[str, str]) -> dict[str, str]:
     sent = {
         name: _PLACEHOLDER if name in references else value
         for name, value in settings.items()
-        if name not in _ADDRESSES
+        if name not in _NOT_SENT
     }
     protocol = sent.get("security.protocol", "").lower()
     if protocol in WITHOUT_TLS and any(name.startswith("ssl.") for name in references):

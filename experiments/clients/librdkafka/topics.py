@@ -18,6 +18,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from experiments.clients.settings.librdkafka import admin_settings
 from experiments.clients.settings.security import connection_settings
+from experiments.clients.settings.tokens import confluent_settings
 from infra.errors import HarnessError
 from infra.process.waiting import wait_until
 
@@ -166,7 +167,7 @@ def admin_client(bootstrap_servers: str) -> AdminClient:
         **admin_settings(),
         **connection_settings(bootstrap_servers),
     }
-    return AdminClient(settings, logger=_LOG)
+    return AdminClient(confluent_settings(settings), logger=_LOG)
 
 
 def wait_for_result(action: str, future: Future[Response], timeout_s: float) -> Response:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from experiments.clients.librdkafka.topics import create_topic, delete_topic
 from experiments.clients.settings.security import connection_settings
+from experiments.clients.settings.tokens import confluent_settings
 from infra.cluster.interface import Cluster
 from infra.errors import HarnessError
 
@@ -54,7 +55,7 @@ def warm_up_brokers(cluster: Cluster) -> tuple[float, ...]:
         config={"min.insync.replicas": "1"},
     )
     settings = {**_SETTINGS, **connection_settings(cluster.bootstrap_servers)}
-    producer = Producer(settings, logger=_LOG)
+    producer = Producer(confluent_settings(settings), logger=_LOG)
     durations_s = tuple(_write_round(producer) for _ in range(ROUNDS))
     delete_topic(cluster.admin_servers, TOPIC)
     return durations_s

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from experiments.clients.settings.tokens import TOKEN_COMMAND
 from infra.errors import InputError
 
 _LOGIN_MODULES: Final = {
@@ -50,7 +51,7 @@ def refuse_unsupported(properties: Mapping[str, str]) -> None:
     Raises:
         InputError: one has no counterpart in the Java clients, or another value is needed.
     """
-    for name in sorted(set(properties) - _TRANSLATED):
+    for name in sorted(set(properties) - _TRANSLATED - {TOKEN_COMMAND}):
         raise InputError(f"the Java clients have no counterpart of librdkafka's {name}")
     if properties.get("enable.ssl.certificate.verification", "true").lower() != "true":
         raise InputError(

@@ -154,7 +154,7 @@ def test_the_release_is_that_of_the_highest_metadata_version(highest: int, relea
         ({"bootstrap__servers": None}, "bootstrap.servers is missing"),
         (
             {"cluster": "local"},
-            "bootstrap.servers and security need an external cluster: add `cluster: external`",
+            "bootstrap.servers, security and token_command need an external cluster: add `cluster",
         ),
         ({"cluster": "rented"}, "cluster is 'rented'; allowed: local or external"),
         (
@@ -308,7 +308,7 @@ def test_a_cluster_is_struck_only_if_the_file_names_it_and_the_programs_exist(
     check_commands(ready, planned_with_commands(), "this-cluster")
 
 
-RELAYED = {
+RELAYED: dict[str, Any] = {
     "axes": {"acks": ["all"], "fault": ["none", "relay-dropped"]},
     "producer": {"socket.timeout.ms": 1000},
 }
@@ -357,3 +357,46 @@ def test_the_positive_control_of_an_external_cluster_strikes_no_broker() -> None
     assert positive.fault.parameters["direction"] == "requests"
     assert (positive.producer["acks"], positive.cluster.network) == ("0", "relays")
     assert (positive.cluster.external, positive.partitions) == ("external:9092", 1)
+
+
+TOKENS: dict[str, Any] = {
+    "security": {"security.protocol": "sasl_ssl", "sasl.mechanism": "OAUTHBEARER"},
+    "token_command": ["true", "--audience", "kafka"],
+}
+
+
+def test_a_command_for_tokens_reaches_all_clients_and_librdkafka_does_not_see_it() -> None:
+    """The planner asks librdkafka about everything else."""
+    (trial,) = planned(**TOKENS, axes={"acks": ["all"]}).trials
+    words = '["true", "--audience", "kafka"]'
+    for settings in (trial.producer, trial.consumer, trial.cluster.security):
+        assert settings["ackbench.token.command"] == words
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"security": PASSWORD}, "token_command is given and sasl.mechanism is 'PLAIN'; allowed"),
+        ({"token_command": ["no-such-program"]}, "token_command: no such program: no-such-program"),
+        ({"cluster": "local", "security": {}}, "token_command need an external cluster"),
+        ({"token_command": "true"}, "token_command is 'true'"),
+        ({"client": "java"}, "sasl.mechanism is OAUTHBEARER; allowed for Java clients: PLAIN"),
+        (
+            {"security": {"ackbench.token.command": '["reboot"]'}},
+            "unknown security property ackbench.token.command",
+        ),
+        (
+            {"producer": {"ackbench.token.command": '["reboot"]'}},
+            "unknown producer property ackbench.token.command",
+        ),
+    ],
+)
+def test_a_command_for_tokens_that_cannot_be_used_is_refused(
+    monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], message: str
+) -> None:
+    """Before the cluster is contacted."""
+    monkeypatch.setenv("ACKBENCH_TEST_PASSWORD", "hunter2")
+    without = {"bootstrap__servers": None} if "cluster" in changes else {}
+    with pytest.raises(InputError, match=re.escape(message)) as refused:
+        planned(**{**TOKENS, **changes, **without})
+    assert "\n" not in str(refused.value)

@@ -222,6 +222,26 @@ def test_a_file_may_allow_code_and_a_form_may_not(library: Path, tmp_path: Path)
         new_sweep(Home(tmp_path / "home"), str(mine), Overrides(from_form=True))
 
 
+@pytest.mark.parametrize(
+    ("section", "reason"),
+    [
+        ("token_command: [touch, /tmp/owned]", "token_command runs a command"),
+        (
+            "faults: {mine: {kind: command, strike: [touch, /tmp/owned], heal: ['true']}}",
+            "faults.mine runs commands",
+        ),
+    ],
+)
+def test_a_form_may_not_start_an_experiment_with_commands(
+    section: str, reason: str, tmp_path: Path
+) -> None:
+    """Whoever may start sweeps may start brokers, not programs."""
+    mine = tmp_path / "mine.yaml"
+    mine.write_text(f"name: mine\ntitle: t\nquestion: q\naxes: {{acks: all}}\n{section}\n")
+    with pytest.raises(ExperimentError, match=f"{reason} in an experiment from a form"):
+        new_sweep(Home(tmp_path / "home"), str(mine), Overrides(from_form=True))
+
+
 def test_no_experiment_of_the_catalogue_allows_code() -> None:
     """They are started from forms."""
     assert not [one.name for one in catalog_experiments() if one.allow_code]
