@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from experiments.errors import NotComparable
@@ -19,6 +19,8 @@ _LOAD_UNITS: Final = {
     "keys": "keys",
     "producers": "producers",
 }
+BROKER: Final = "broker"
+"""The scope of the brokers' settings."""
 Pair = tuple[CellResult, CellResult]
 
 
@@ -84,9 +86,8 @@ def differing_settings(
     """
     differing: dict[tuple[str, str], tuple[set[str], set[str]]] = {}
     for first, second in pairs:
-        a_settings, b_settings = (
-            _settings_without_workload(_first_trial(plan, cell))
-            for plan, cell in ((a, first), (b, second))
+        a_settings, b_settings = comparable_settings(
+            _first_trial(a, first), _first_trial(b, second)
         )
         for name in sorted({*a_settings, *b_settings}):
             if a_settings.get(name) != b_settings.get(name):
@@ -97,6 +98,34 @@ def differing_settings(
         name: (", ".join(sorted(a_values)), ", ".join(sorted(b_values)))
         for name, (a_values, b_values) in differing.items()
     }
+
+
+Settings = Mapping[tuple[str, str], str]
+"""Values by scope and name."""
+
+
+def comparable_settings(a: TrialSpec, b: TrialSpec) -> tuple[Settings, Settings]:
+    """Return the settings of two trials without those of the workload.
+
+    An external cluster reports all settings of a broker, and a plan has those that ackbench sets.
+    Of one and the other, the brokers' settings that both have are compared.
+    """
+    a_settings, b_settings = _settings_without_workload(a), _settings_without_workload(b)
+    if bool(a.cluster.external) == bool(b.cluster.external):
+        return a_settings, b_settings
+    common = _known_of_brokers(a).keys() & _known_of_brokers(b).keys()
+    return _with_brokers(a_settings, a, common), _with_brokers(b_settings, b, common)
+
+
+def _with_brokers(settings: Settings, spec: TrialSpec, names: Collection[str]) -> Settings:
+    others = {key: value for key, value in settings.items() if key[0] != BROKER}
+    known = _known_of_brokers(spec)
+    return others | {(BROKER, name): known[name] for name in names}
+
+
+def _known_of_brokers(spec: TrialSpec) -> Mapping[str, str]:
+    """Return what an external cluster reported, or what ackbench sets."""
+    return spec.cluster.broker if spec.cluster.external else spec.cluster.settings()
 
 
 def _compared_axes(a: Sequence[CellResult], b: Sequence[CellResult]) -> frozenset[str]:

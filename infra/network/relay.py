@@ -31,7 +31,6 @@ MAX_HELD_BYTES: Final = 64 << 20
 _RESET_ON_CLOSE: Final = struct.pack("ii", 1, 0)
 """SO_LINGER of 0 seconds: closing the socket sends RST (socket(7))."""
 _BACKLOG: Final = 1024
-_TLS_HANDSHAKE_TIMEOUT_S: Final = 10.0
 _LOG: Final = logging.getLogger(__name__)
 _LOG.addHandler(logging.NullHandler())
 
@@ -174,17 +173,13 @@ class Connection:
     async def _connect_to_node(self) -> None:
         target, loop = self.relay.target, asyncio.get_running_loop()
         try:
-            if target.tls is None:
-                await loop.create_connection(lambda: self.node, target.host, target.port)
-            else:
-                await loop.create_connection(
-                    lambda: self.node,
-                    target.host,
-                    target.port,
-                    ssl=target.tls,
-                    server_hostname=target.host,
-                    ssl_handshake_timeout=_TLS_HANDSHAKE_TIMEOUT_S,
-                )
+            await loop.create_connection(
+                lambda: self.node,
+                target.host,
+                target.port,
+                ssl=target.tls,
+                server_hostname=target.host if target.tls else None,
+            )
         except OSError as error:  # ssl.SSLError is an OSError
             _LOG.info("no connection to node %s: %s", self.relay.node_id, error)
             self.reset()  # the node is down, and would have refused the client
