@@ -109,7 +109,7 @@ def on_local_cluster(fault: str) -> dict[str, Any]:
 
 def on_external(fault: str, brokers: ExternalBrokers, cluster_id: str) -> dict[str, Any]:
     """Return the sections of the external cluster, with commands that do the same."""
-    strike, heal, lasts_s, _ = FAULTS[fault]
+    strike, heal, lasts_s, parameters = FAULTS[fault]
     section = {
         "kind": "command",
         "strike": brokers.command(strike),
@@ -117,6 +117,8 @@ def on_external(fault: str, brokers: ExternalBrokers, cluster_id: str) -> dict[s
         "like": fault,
         "at_s": CRASH["at_s"],
         "lasts_s": lasts_s,
+        # A pause is shorter than the session timeout: no metadata change is waited for.
+        "patience_s": parameters.get("patience_s", 0.0),
     }
     return {
         "cluster": "external",
@@ -159,9 +161,14 @@ def compared(bench: AckbenchCommand, local: str, external: str, console: Console
                     f"cluster and {external_verdict} on the external one"
                 )
         for one in cell["differences"]:
-            low, high = one["difference_interval"] or (0, 0)
-            if one["measure"] in SHARES and not low <= 0 <= high:
-                yield f"{cell['b_label']}: {one['measure']} differs by {low:g} to {high:g}"
+            interval = one["difference_interval"]
+            if one["measure"] in SHARES and interval and not includes_zero(interval):
+                yield f"{cell['b_label']}: {one['measure']} differs by {interval}"
+
+
+def includes_zero(interval: dict[str, float]) -> bool:
+    """Return whether an interval of `compare --json` allows that there is no difference."""
+    return interval["low"] <= 0 <= interval["high"]
 
 
 if __name__ == "__main__":
