@@ -10,6 +10,7 @@ from support.browser import WIDTHS, Browser, browser
 from support.builders.nights import history, shifted
 
 from experiments.history.summary import keep_summary, summary_stamp
+from experiments.lessons.finding import Conclusion
 from experiments.site.build import build_site
 from experiments.sweep.folder import SweepFolder
 from infra.machine.home import Home
@@ -22,7 +23,12 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a site of 30 nights."""
     root = tmp_path_factory.mktemp("site")
     home = Home(root / "home")
-    for summary in history(30, seed=3, level=shifted(15, 1.3)):
+    nights = history(30, seed=3, level=shifted(15, 1.3))
+    lessons = ("leader-only", "failover-time", "no-key", "power-cut")
+    for name, conclusion in zip(lessons, Conclusion, strict=True):
+        (lesson,) = history(1, seed=4, experiment=name)
+        nights.append(lesson.model_copy(update={"conclusion": conclusion.value}))
+    for summary in nights:
         sweep = SweepFolder(home.sweeps / summary.sweep_id)
         sweep.root.mkdir(parents=True)
         (sweep.root / "plan.json").write_text("{}")
@@ -77,7 +83,7 @@ def test_words_filter_by_the_text_of_a_row(site: Path, shown: Browser) -> None:
     """As typed by keyboard."""
     shown.open(site / "index.html", 1280)
     shown.type_into("#words", "nightly-20260101")
-    assert shown.text("#count") == "1 of 30 shown"
+    assert shown.text("#count") == "1 of 34 shown"
 
 
 def test_filters_are_reached_by_keyboard(site: Path, shown: Browser) -> None:
