@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from experiments.comparing.comparison import SettingChange
+from experiments.history.change_points import MIN_PART
 from experiments.history.summary import SweepSummary
 from experiments.history.trend import (
     MEASURE_TITLES,
@@ -74,6 +75,12 @@ def trend_head(found: Trend) -> Iterator[str]:
         f"{found.experiment}: {format_count(len(found.sweeps), 'sweep')}, "
         f"{date_text(begin)} to {date_text(end)}"
     )
+    if not found.tests:
+        yield (
+            "no cell has enough sweeps on one machine with the same settings to test for a change: "
+            f"{2 * MIN_PART} are needed"
+        )
+        return
     yield (
         f"{format_count(len(found.changes), 'change')} in {format_count(found.tests, 'test')}; "
         f"of histories without a change, at most {100 * found.false_alarms:.0f} % show one"

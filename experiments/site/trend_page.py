@@ -173,10 +173,11 @@ def _svg(series: TrendSeries, trend: Trend, changes: Sequence[str], alt: str) ->
 
 def _range(points: Sequence[TrendPoint]) -> tuple[float, float]:
     """Return the values at the bottom and the top: with room, and never of width 0."""
-    values = [point.value for point in points]
-    low, high = min(values), max(values)
     if points[0].seen is not None:
         return 0.0, 1.0
+    intervals = [point.interval for point in points if point.interval]
+    low = min([*(point.value for point in points), *(one.low for one in intervals)])
+    high = max([*(point.value for point in points), *(one.high for one in intervals)])
     room = 0.1 * (high - low) or 0.05 * abs(high) or 1.0
     return max(low - room, 0.0) if low >= 0 else low - room, high + room
 

@@ -173,6 +173,13 @@ def test_the_head_states_the_rate_of_false_alarms() -> None:
     )
 
 
+def test_a_history_that_is_too_short_says_so() -> None:
+    """It is not said to be without a change."""
+    found = trend_of(history(3, seed=11))
+    assert (found.tests, found.changes) == (0, ())
+    assert list(trend_head(found))[1].endswith("to test for a change: 4 are needed")
+
+
 def test_added_controls_have_no_trend() -> None:
     """They are not what the experiment asks about."""
     nights = history(5, seed=12)
