@@ -140,6 +140,13 @@ def index(
     return tuple(one for one in found if wanted.accepts(one))
 
 
+def experiment_names(home: Home) -> frozenset[str]:
+    """Return the experiments of a home's sweeps, by the sweeps' ids alone: no sweep is read."""
+    ids = [plan.parent.name for plan in home.sweeps.glob("*/plan.json")]
+    ids += [path.stem for path in pruned_folder(home).glob("[!.]*.json")]
+    return frozenset(name.rsplit("-", 2)[0] for name in ids)
+
+
 def _pruned(home: Home, present: Collection[str]) -> Iterator[SweepSummary]:
     """Yield the summaries that are left of pruned sweeps."""
     for path in pruned_folder(home).glob("[!.]*.json"):

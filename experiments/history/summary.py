@@ -10,6 +10,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -137,7 +138,8 @@ def summary_of(
     if on_new:
         on_new(sweep.sweep_id)
     summary = _summarize(sweep, stamp)
-    keep_summary(home, summary)
+    with suppress(OSError):  # a home that can only be read is read again the next time
+        keep_summary(home, summary)
     return summary
 
 

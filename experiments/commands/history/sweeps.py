@@ -12,7 +12,13 @@ from rich import box
 from rich.table import Table
 
 from experiments.errors import UnknownName
-from experiments.history.index import IndexedSweep, IndexFilter, SweepState, index
+from experiments.history.index import (
+    IndexedSweep,
+    IndexFilter,
+    SweepState,
+    experiment_names,
+    index,
+)
 from experiments.history.wording import (
     VERDICT_LEGEND,
     bytes_text,
@@ -76,13 +82,13 @@ def announce_summaries() -> Any:
 
 
 def _nothing(home: Home, wanted: IndexFilter) -> str:
-    every = index(home)
-    if not every:
+    experiments = experiment_names(home)
+    if not experiments:
         return f"no sweep in {home.sweeps} yet: start with `ackbench run quick`"
-    experiments = {one.summary.experiment for one in every}
     if wanted.experiment is not None and wanted.experiment not in experiments:
         hint = did_you_mean(wanted.experiment, experiments)
         return f"no sweep of experiment {shorten(wanted.experiment)}{hint}"
+    every = index(home)
     versions = {version for one in every for version in one.summary.kafka_versions}
     return (
         f"none of {format_count(len(every), 'sweep')} matches; versions of Kafka: "

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from experiments.commands.history.sweeps import announce_summaries
 from experiments.errors import NotComparable, UnknownName
-from experiments.history.index import IndexFilter, has_words, index
+from experiments.history.index import IndexFilter, experiment_names, has_words, index
 from experiments.history.summary import SweepSummary
 from experiments.history.trend import Trend, TrendCell, trend_of
 from experiments.history.wording import (
@@ -71,7 +71,7 @@ def read_summaries(home: Home, wanted: IndexFilter) -> list[SweepSummary]:
     name = wanted.experiment
     everything = index(home, IndexFilter(name, wanted.version), announce_summaries())
     if not everything:
-        experiments = {one.summary.experiment for one in index(home)}
+        experiments = experiment_names(home)
         hint = did_you_mean(str(name), experiments)
         version = f" with Kafka {wanted.version}" if wanted.version and name in experiments else ""
         raise UnknownName(f"no sweep of experiment {shorten(str(name))}{version}{hint}")

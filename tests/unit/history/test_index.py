@@ -15,8 +15,15 @@ from support.builders.sweep_folders import measured_sweep_folder
 
 from experiments.cli import cli
 from experiments.errors import UnknownName
+from experiments.history import summary as summaries
 from experiments.history.index import IndexFilter, SweepState, index, index_filter, is_version
-from experiments.history.summary import keep_summary, summary_of, summary_path, summary_stamp
+from experiments.history.summary import (
+    SweepSummary,
+    keep_summary,
+    summary_of,
+    summary_path,
+    summary_stamp,
+)
 from experiments.history.wording import bytes_text
 from experiments.sweep.claim import SweepClaim
 from experiments.sweep.folder import SweepFolder
@@ -73,6 +80,28 @@ def test_a_damaged_summary_is_made_again(home: Home) -> None:
     summary_path(home, before.summary.sweep_id).write_text('{"stamp": ')
     (after,) = index(home)
     assert after == before
+
+
+def test_a_home_that_can_only_be_read_has_an_index(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its summaries are made each time."""
+
+    def refused(home: Home, summary: SweepSummary) -> None:
+        raise PermissionError(f"{home.index} for {summary.sweep_id}")
+
+    monkeypatch.setattr(summaries, "keep_summary", refused)
+    assert index(home)[0].state is SweepState.COMPLETE
+
+
+def test_an_unknown_experiment_reads_no_sweep(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mistake in a name costs no second per sweep, and writes nothing."""
+    monkeypatch.setenv("ACKBENCH_HOME", str(home.root))
+    for command in ("sweeps", "trend"):
+        done = CliRunner().invoke(cli, [command, "plantd"])
+        assert done.exit_code == 2
+        assert "did you mean planted?" in done.output
+    assert not home.index.exists()
 
 
 def test_a_sweep_that_misses_trials_is_incomplete(home: Home) -> None:
