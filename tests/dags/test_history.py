@@ -31,7 +31,7 @@ def test_only_runs_before_the_limit_are_deleted(airflow: Home, tmp_path: Path) -
 def add_run(database: Path, run_id: str, at: datetime) -> None:
     """Write a run into the database; columns that must have a value get one of their type."""
     text = f"{at:%Y-%m-%d %H:%M:%S.000000}"
-    known = {
+    known: dict[str, int | str] = {
         "dag_id": "ackbench_quick",
         "run_id": run_id,
         "state": "success",
