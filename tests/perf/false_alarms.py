@@ -67,7 +67,7 @@ def main() -> int:
             f"noise {noise:.0%}: {alarms} of {HISTORIES} histories of {NIGHTS} nights without a "
             f"change show one (stated: at most {FALSE_ALARMS:.0%}); {seconds:.2f} s of CPU each"
         )
-    for after in (5, 20):
+    for after in (5, 10, 20):
         found = distances(0.03, after)
         near = sum(found[place] for place in (-1, 0, 1))
         console.print(
