@@ -636,6 +636,91 @@ def matrix(sweeps: tuple[str, ...], markdown: bool) -> int:
 
 
 @cli.command(
+    short_help="List all sweeps.",
+    epilog="""
+\b
+Examples:
+  ackbench sweeps
+  ackbench sweeps quick --kafka 4.3 --limit 10
+  ackbench sweeps --cell "acks=all leader-crash" --json | jq '.sweeps[].sweep_id'
+""",
+)
+@click.argument("experiment", required=False)
+@click.option("--kafka", metavar="VERSION", help="Only of this version of Kafka: 4.3.1, 4.3 or 4.")
+@click.option(
+    "--cell", metavar="WORDS", help="Only with a cell of these words: 'acks=all leader-crash'."
+)
+@click.option("--state", metavar="STATE", help="Only in this state, such as incomplete.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the N newest.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/trends.md).")
+def sweeps(
+    experiment: str | None,
+    kafka: str | None,
+    cell: str | None,
+    state: str | None,
+    limit: int | None,
+    as_json: bool,
+) -> int:
+    """List the sweeps of this home, the newest first, also those that were pruned.
+
+    With EXPERIMENT: only its sweeps.
+    """
+    from experiments.commands.history import sweeps as command
+    from experiments.history.index import index_filter
+
+    wanted = index_filter(experiment, version=kafka, cell=cell, state=state)
+    return command.list_sweeps(Home.from_environment(), wanted, limit=limit, as_json=as_json)
+
+
+@cli.command(
+    short_help="Show an experiment over time.",
+    epilog="""
+\b
+Examples:
+  ackbench trend nightly-upgrade
+  ackbench trend nightly-upgrade --cell "acks=all leader-crash" --html trend.html
+""",
+)
+@click.argument("experiment")
+@click.option("--kafka", metavar="VERSION", help="Only sweeps of this version: 4.3.1, 4.3 or 4.")
+@click.option("--cell", metavar="WORDS", help="Only cells of these words: 'acks=all leader-crash'.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/trends.md).")
+@click.option("--html", type=_OUTPUT, metavar="FILE", help="Also write a page.")
+def trend(
+    experiment: str, kafka: str | None, cell: str | None, as_json: bool, html: Path | None
+) -> int:
+    """Show all sweeps of EXPERIMENT over time, per cell, and where the figures changed.
+
+    Sweeps that were pruned are part of it.
+    """
+    from experiments.commands.history import trend as command
+    from experiments.history.index import index_filter
+
+    wanted = index_filter(experiment, version=kafka, cell=cell)
+    return command.trend(Home.from_environment(), wanted, as_json=as_json, html=html)
+
+
+@cli.command(
+    short_help="Make a static site of all sweeps.",
+    epilog="""
+\b
+Examples:
+  ackbench site public
+""",
+)
+@click.argument("folder", type=_FILE)
+def site(folder: Path) -> int:
+    """Write all sweeps as pages into FOLDER: index, reports, trends, what breaks what, lessons.
+
+    FOLDER is new, empty, or an earlier site, of which only what has changed is written. It needs
+    no server, and opens from the disk.
+    """
+    from experiments.commands.history import site as command
+
+    return command.site(Home.from_environment(), folder)
+
+
+@cli.command(
     short_help="Publish a sweep to an object store.",
     epilog="""
 \b
@@ -721,6 +806,53 @@ def clean(sweeps: tuple[str, ...], force: bool) -> int:
     from experiments.commands import clean as command
 
     return command.clean(Home.from_environment(), sweeps, force=force)
+
+
+@cli.command(
+    short_help="Delete old sweeps by number, age and size.",
+    epilog="""
+\b
+Examples:
+  ackbench prune --keep 30 --older-than 90d --max-bytes 50GB
+  ackbench prune --keep 30 --older-than 90d --max-bytes 50GB --apply
+""",
+)
+@click.option(
+    "--keep",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Keep the N newest sweeps of each experiment.",
+)
+@click.option("--older-than", metavar="AGE", help="Prune others that are older: 12h, 90d, 8w.")
+@click.option(
+    "--max-bytes",
+    metavar="SIZE",
+    help="Then prune the oldest others until the home, without caches, takes no more: 50GB.",
+)
+@click.option("--apply", is_flag=True, help="Delete; without it, only what would be is printed.")
+def prune(keep: int | None, older_than: str | None, max_bytes: str | None, apply: bool) -> int:
+    """Delete old sweeps with their logs and their runs in MLflow, and Airflow's old history.
+
+    Pinned sweeps (`ackbench pin`) and sweeps in progress stay, and so do the N newest of each
+    experiment, whatever the other limits say. The figures of a pruned sweep stay in `ackbench
+    sweeps` and `ackbench trend`.
+    """
+    from experiments.commands.history import prune as command
+    from experiments.history.pruning import limits_of
+
+    limits = limits_of(keep, older_than, max_bytes)
+    return command.prune(Home.from_environment(), limits, apply=apply)
+
+
+@cli.command(short_help="Exempt a sweep from pruning.")
+@click.argument("sweep")
+@click.option("--reason", default="", metavar="TEXT", help="Why, for people.")
+@click.option("--remove", is_flag=True, help="Remove the pin.")
+def pin(sweep: str, reason: str, remove: bool) -> int:
+    """Keep SWEEP, named as in `ackbench show`, whatever `ackbench prune` is limited to."""
+    from experiments.commands.history import prune as command
+
+    return command.pin(Home.from_environment(), sweep, reason=reason, remove=remove)
 
 
 @cli.command(

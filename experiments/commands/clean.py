@@ -16,6 +16,7 @@ from typing import Final
 
 import click
 
+from experiments.history.summary import forget_summary
 from experiments.sweep.claim import (
     RunRecord,
     SweepClaim,
@@ -161,6 +162,7 @@ def _remove_sweeps(home: Home, doomed: Sequence[SweepFolder]) -> Iterator[str]:
         try:
             with SweepClaim(home, sweep):
                 shutil.rmtree(sweep.root)
+                forget_summary(home, sweep.sweep_id)
         except SweepInUse as error:
             remedy = "stop it first, or use --force"
             raise InputError(f"{error}: {remedy}") from error

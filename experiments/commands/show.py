@@ -191,6 +191,8 @@ def remarks(sweep: SweepFolder, results: SweepResults) -> Iterator[str]:
     if results.unmeasured:
         count = format_count(len(results.unmeasured), "trial")
         yield f"not measured: {count}; measure with: ackbench measure {sweep.argument}"
+    if sweep.unnotified.is_file():
+        yield f"not notified: {one_line(sweep.unnotified.read_text())}"
     if results.without_digests:
         count = format_count(len(results.without_digests), "trial")
         yield f"not covered by digests: {count}, sealed before ledger version 5"

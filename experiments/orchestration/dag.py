@@ -43,7 +43,8 @@ def sweep_dag(
     """Return the DAG that runs a sweep.
 
     plan -> list_trials, provision -> trial (one mapped task per trial, one at a time) -> measure
-    -> report -> track -> verify. `destroy` is the teardown of `provision`.
+    -> report -> track -> verify -> alert. `destroy` is the teardown of `provision`; `alert` is one
+    too, so that it runs after failures and does not decide whether the run has failed.
 
     A trial is never retried: repeating a failed one until it passes is survivorship bias.
 
@@ -80,7 +81,9 @@ def sweep_dag(
         trials = trial.partial(sweep_id=sweep_id).expand(planned=list_trials(sweep_id))
         provisioned >> trials >> destroy(sweep_id).as_teardown(setups=provisioned)
         measured = measure(sweep_id)
-        trials >> measured >> report(sweep_id) >> track(sweep_id) >> verify(sweep_id)
+        verified: Any = verify(sweep_id)
+        trials >> measured >> report(sweep_id) >> track(sweep_id) >> verified
+        verified >> alert(sweep_id).as_teardown()
 
     return sweep()
 
@@ -190,6 +193,15 @@ def verify(sweep_id: str) -> None:
     from experiments.orchestration import steps
 
     steps.verify(sweep_id)
+
+
+@task
+@failing_in_one_line
+def alert(sweep_id: str | None) -> None:
+    """Report the sweep if a condition of the experiment's `alert_on` holds."""
+    from experiments.orchestration import alerts
+
+    alerts.alert(sweep_id, get_current_context())
 
 
 @task

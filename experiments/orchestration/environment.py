@@ -146,8 +146,8 @@ def _ensure_empty_database(home: Home) -> None:
 
 def _migrate(home: Home, database: Path) -> None:
     """Migrate a database to the installed Airflow's version, and create the pool in it."""
-    _airflow(home, database, "db", "migrate")
-    _airflow(
+    run_airflow(home, database, "db", "migrate")
+    run_airflow(
         home,
         database,
         "pools",
@@ -158,7 +158,12 @@ def _migrate(home: Home, database: Path) -> None:
     )
 
 
-def _airflow(home: Home, database: Path, *arguments: str) -> None:
+def run_airflow(home: Home, database: Path, *arguments: str) -> None:
+    """Run a command of Airflow on a database; its output is appended to a log.
+
+    Raises:
+        HarnessError: it failed; the message names the log.
+    """
     log = home.logs / "airflow-set-up.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as output:

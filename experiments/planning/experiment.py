@@ -16,6 +16,7 @@ from experiments.errors import ExperimentError
 from experiments.faults.operations.commands import COMMAND
 from experiments.messages.validation import describe_validation_error
 from experiments.planning.field_types import (
+    AlertCondition,
     AxesUnion,
     Boolean,
     Cron,
@@ -135,6 +136,8 @@ class Experiment(_Section):
     """Whether a control and a positive control are added to the sweep."""
     schedule: Cron | None = None
     """When the scheduler runs the experiment: a cron expression, UTC."""
+    alert_on: tuple[AlertCondition, ...] = ()
+    """What a sweep of the experiment is reported for; see `experiments.orchestration.alerts`."""
 
     def kafka_versions(self) -> tuple[str, ...]:
         """Return the Kafka versions of all cells, each once, as the experiment spells them."""

@@ -91,6 +91,28 @@ def _is_cron_item(item: str, low: int, high: int, names: dict[str, int]) -> bool
     return all(low <= end <= high for end in ends) and ends == sorted(ends)
 
 
+ALERTS: Final = ("violated", "failed", "worse-than-trend")
+"""What a sweep can be reported for, beside its share of void trials."""
+_VOID_SHARE: Final = re.compile(r"void>(?P<percent>\d{1,2}(?:\.\d+)?)%")
+
+
+def check_alert(value: object) -> object:
+    """Return a condition of `alert_on`; a value that is not text is returned unchanged.
+
+    Raises:
+        ValueError: there is no such condition.
+    """
+    if isinstance(value, str) and value not in ALERTS and not _VOID_SHARE.fullmatch(value):
+        raise ValueError(f"{', '.join(ALERTS)}, or a share of void trials such as void>20%")
+    return value
+
+
+def void_limit(condition: str) -> float | None:
+    """Return the share of void trials above which `void>N%` holds; `None`: another condition."""
+    match = _VOID_SHARE.fullmatch(condition)
+    return float(match["percent"]) / 100 if match else None
+
+
 ScalarValue = Annotated[str | int | float | bool, PlainValidator(_check_scalar)]
 Properties = dict[str, ScalarValue]
 FaultSection = dict[str, ScalarValue | tuple[Annotated[str, Strict()], ...]]
@@ -105,3 +127,4 @@ Boolean = Annotated[bool, Strict()]
 Text = Annotated[str, Strict(), Field(min_length=1)]
 Line = Annotated[Text, BeforeValidator(_check_one_line)]
 Cron = Annotated[Text, BeforeValidator(check_cron)]
+AlertCondition = Annotated[Text, BeforeValidator(check_alert)]

@@ -110,6 +110,11 @@ class SweepFolder:
         """Why the last upload to the store failed (text); exists until everything is published."""
         return self.root / "unpublished.txt"
 
+    @property
+    def unnotified(self) -> Path:
+        """Why an alert could not be delivered (text); exists until one is."""
+        return self.root / "unnotified.txt"
+
     def plan(self) -> Plan:
         """Return the plan.
 

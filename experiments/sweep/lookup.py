@@ -31,6 +31,11 @@ def time_of_sweep(sweep_id: str) -> str | None:
     return match["time"] if match else None
 
 
+def pruned_folder(home: Home) -> Path:
+    """Return the folder of what is left of pruned sweeps, one file per sweep."""
+    return home.index / "pruned"
+
+
 def list_sweeps(home: Home) -> tuple[SweepFolder, ...]:
     """Return all sweeps of a home, the newest first."""
     folders = [path.parent for path in home.sweeps.glob("*/plan.json")]
@@ -63,6 +68,11 @@ def find_sweep(home: Home, named: str | None) -> SweepFolder:
     for sweep in sweeps:
         if named in {sweep.sweep_id, _experiment_of(sweep)}:
             return sweep
+    if is_file(pruned_folder(home) / f"{named}.json") and "/" not in named:
+        raise UnknownName(
+            f"sweep {named} was pruned: its ledgers and report are deleted; its figures are left "
+            f"in `ackbench sweeps` and `ackbench trend {named.rsplit('-', 2)[0]}`"
+        )
     suggestion = did_you_mean(named, [sweep.sweep_id for sweep in sweeps])
     raise UnknownName(f"unknown sweep {named}{suggestion} (in {home.sweeps})")
 

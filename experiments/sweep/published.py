@@ -35,6 +35,7 @@ _LOCAL: Final = {
     "stopped.txt",
     "store.json",
     "unpublished.txt",
+    "unnotified.txt",
     "mlflow.json",
 }
 """Files of a sweep's folder that describe its run on this machine; they are not published."""

@@ -47,7 +47,7 @@ _RUNS_PER_PAGE: Final = 1000
 TRACKED_FILE: Final = "mlflow.json"
 _EXPERIMENTS: Final = "experiments"
 """The table that MLflow fills last when it creates a database: with the experiment `Default`."""
-_QUIET: Final = {
+QUIET: Final = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
     # At INFO it logs every table that it creates.
@@ -86,7 +86,7 @@ def _track(sweep: SweepFolder, home: Home) -> TrackedSweep:
     import mlflow.exceptions
 
     try:
-        client = _client(home)
+        client = open_client(home)
         experiment_id = _experiment_id(client, f"ackbench/{results.experiment}", home)
         client.set_experiment_tag(experiment_id, _NOTE, _experiment_note(results))
         _save_views(client, experiment_id, sweep.plan(), contents)
@@ -148,7 +148,7 @@ def _create_store(database: Path) -> None:
     """Have MLflow create a database; the process closes it at its end."""
     process = spawn_dying_with_parent(
         [sys.executable, "-m", "experiments.tracking.store", _store_uri(database)],
-        env={**os.environ, **_QUIET},
+        env={**os.environ, **QUIET},
         cwd=REPOSITORY,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
@@ -224,9 +224,9 @@ def _store_uri(database: Path) -> str:
     return uri if str(database) in uri else uri.replace("sqlite:", "sqlite+pysqlite:", 1)
 
 
-def _client(home: Home) -> MlflowClient:
+def open_client(home: Home) -> MlflowClient:
     """Create a client. This imports MLflow, which takes a second or more."""
-    for name, value in _QUIET.items():
+    for name, value in QUIET.items():
         os.environ.setdefault(name, value)
     from mlflow.tracking import MlflowClient
 

@@ -38,6 +38,7 @@ def clean(
     running: Collection[str] = (),
     ended: Collection[str] = (),
     include_held: bool = False,
+    owners: Collection[str] | None = None,
 ) -> CleanReport:
     """Remove every cluster that is not in use. A second call finds nothing to do.
 
@@ -48,10 +49,13 @@ def clean(
         running: owners (the names of clusters before the last dot) whose clusters are in use.
         ended: owners whose clusters are not in use, although a grace may still last.
         include_held: also remove the clusters that a living process of this machine holds.
+        owners: look only at the clusters of these owners; `None`: at all.
     """
     report = CleanReport()
     for folder in sorted(path for path in clusters.glob("*") if path.is_dir()):
         owner = folder.stem
+        if owners is not None and owner not in owners:
+            continue
         reason = "its run is in progress" if owner in running else _reason_to_keep(folder)
         if reason == IN_USE and (include_held or owner in ended):
             reason = None

@@ -67,3 +67,18 @@ def move_aside(database: Path) -> Path:
         if path.exists():
             path.replace(f"{aside}{suffix}")
     return aside
+
+
+def shrink_database(database: Path) -> bool:
+    """Give the space of deleted rows back to the disk (https://www.sqlite.org/lang_vacuum.html).
+
+    Returns:
+        Whether it was done; not while another process uses the database.
+    """
+    try:
+        with closing(sqlite3.connect(database, timeout=5.0)) as opened:
+            opened.execute("VACUUM")
+            opened.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    except sqlite3.OperationalError:
+        return False
+    return True

@@ -30,6 +30,7 @@ _FOLDERS: Final = (
     "logs",
     "runs",
     "external",
+    "index",
 )
 _REMEDY: Final = "set ACKBENCH_HOME to a writable folder"
 PRIVATE_FOLDER: Final = 0o700
@@ -66,6 +67,11 @@ class Home:
     def tours(self) -> Path:
         """One folder per tour: which sweep answered which lesson, and the HTML page."""
         return self.root / "tours"
+
+    @property
+    def index(self) -> Path:
+        """One summary per sweep, also of pruned ones; those of other sweeps are made again."""
+        return self.root / "index"
 
     @property
     def clusters(self) -> Path:

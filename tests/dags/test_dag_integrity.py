@@ -38,8 +38,18 @@ def test_no_dag_file_has_an_import_error(dags: Any) -> None:
 
 
 def test_there_is_one_dag_for_requests_and_one_per_schedule(dags: Any) -> None:
-    """Every scheduled experiment has a DAG, and there is no other DAG."""
-    assert sorted(dags.dag_ids) == sorted(IDS)
+    """Every scheduled experiment has a DAG; the only other one prunes old sweeps."""
+    assert sorted(dags.dag_ids) == sorted([*IDS, "ackbench_prune"])
+
+
+def test_pruning_is_scheduled_paused_and_waits_for_the_machine(dags: Any) -> None:
+    """Nothing is deleted before a user unpauses it, and nothing beside a trial."""
+    dag = dags.get_dag("ackbench_prune")
+    (task,) = dag.tasks
+    assert dag.is_paused_upon_creation
+    assert (dag.catchup, dag.max_active_runs, task.retries) == (False, 1, 0)
+    assert task.pool == MACHINE_POOL
+    assert dag.params.dump() == {"keep": 30, "older_than": "90d", "max_bytes": None}
 
 
 @pytest.mark.parametrize("name", SCHEDULED)
@@ -55,6 +65,7 @@ def test_a_scheduled_dag_is_listed_with_the_name_of_its_experiment(dags: Any, na
 def test_every_dag_has_the_same_tasks(dags: Any, dag_id: str) -> None:
     """A scheduled sweep runs like a requested one."""
     assert sorted(dags.get_dag(dag_id).task_ids) == [
+        "alert",
         "destroy",
         "list_trials",
         "measure",

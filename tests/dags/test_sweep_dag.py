@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from support.fakes.infrastructure import FakeInfrastructure
 
-from experiments.orchestration import steps
+from experiments.orchestration import alerts, steps
 from experiments.sweep.folder import SweepFolder
 
 
@@ -82,6 +82,33 @@ def test_verify_fails_and_names_the_missing_trial(dags: Any, world: FakeInfrastr
         steps.RUN_STATE.failures[-1]
         == "verify: 1 of 3 trials are missing: 001-abcdef (NodeFailed: node 3 died)"
     )
+
+
+def test_an_alert_that_fails_does_not_fail_the_run(
+    dags: Any, world: FakeInfrastructure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A webhook is no part of the sweep."""
+
+    def broken(sweep_id: str | None, _: object) -> None:
+        raise RuntimeError(f"no alert of {sweep_id}")
+
+    monkeypatch.setattr(alerts, "alert", broken)
+    dag_run = run(dags, world.sweep(1))
+    assert dag_run.state == "success"
+    assert task_states(dag_run)["alert"] == {"failed"}
+
+
+def test_a_sweep_that_failed_is_reported_and_the_run_is_still_failed(
+    dags: Any, world: FakeInfrastructure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The task runs after failures, and hides none."""
+    reported: list[str | None] = []
+    monkeypatch.setattr(alerts, "alert", lambda sweep_id, _: reported.append(sweep_id))
+    world.fails = frozenset({"001-abcdef"})
+    sweep = world.sweep(3)
+    dag_run = run(dags, sweep)
+    assert dag_run.state == "failed"
+    assert reported == [sweep.sweep_id]
 
 
 def test_resuming_runs_only_the_missing_trials(dags: Any, world: FakeInfrastructure) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from selenium.webdriver import Chrome, ChromeOptions
 from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.common.print_page_options import PrintOptions
 from selenium_axe_python.axe import Axe
 
@@ -127,6 +128,27 @@ class Browser:
             f"{found['id']}: {', '.join(str(node['target']) for node in found['nodes'][:9])}"
             for found in axe.run()["violations"]
         ]
+
+    def text(self, selector: str) -> str:
+        """Return the visible text of the first element that a CSS selector finds."""
+        text: str = self._chrome.find_element("css selector", selector).text
+        return text
+
+    def count(self, selector: str) -> int:
+        """Return how many elements a CSS selector finds."""
+        return len(self._chrome.find_elements("css selector", selector))
+
+    def type_into(self, selector: str, text: str) -> None:
+        """Type a text into a field, key by key."""
+        self._chrome.find_element("css selector", selector).send_keys(text)
+
+    def focus_order(self, presses: int) -> list[str]:
+        """Return the ids of the elements that get the focus when Tab is pressed repeatedly."""
+        ids = []
+        for _ in range(presses):
+            self._chrome.switch_to.active_element.send_keys(Keys.TAB)
+            ids.append(self._chrome.switch_to.active_element.get_attribute("id") or "")
+        return ids
 
     def printed_pages(self) -> int:
         """Return on how many A4 pages the page is printed."""

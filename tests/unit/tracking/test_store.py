@@ -259,7 +259,7 @@ def test_the_experiment_has_a_description(
 ) -> None:
     """It says what the runs are, and how to open those of one sweep."""
     home, sweep, ids = tracked
-    note = store._client(home).get_experiment(ids.experiment_id).tags["mlflow.note.content"]
+    note = store.open_client(home).get_experiment(ids.experiment_id).tags["mlflow.note.content"]
 
     assert note.startswith(sweep.plan().question)
     assert "ackbench open mlflow" in note

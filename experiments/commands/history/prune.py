@@ -1,0 +1,121 @@
+"""`ackbench prune` and `ackbench pin`: limits on what old sweeps take, and what is exempt."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from typing import Final
+
+import click
+
+from experiments.history.pins import pin as pin_sweep
+from experiments.history.pins import unpin as unpin_sweep
+from experiments.history.pruning import (
+    PruneLimits,
+    PrunePlan,
+    counted_bytes,
+    limits_of,
+    plan_pruning,
+    stored_sweeps,
+)
+from experiments.history.pruning import prune as prune_sweeps
+from experiments.history.wording import bytes_text, when_text
+from experiments.messages.phrases import format_count
+from experiments.orchestration.history import delete_history
+from experiments.sweep.lookup import find_sweep
+from experiments.tracking.deletion import delete_runs
+from infra.errors import AckbenchError
+from infra.machine.home import Home
+
+_LOG: Final = logging.getLogger(__name__)
+
+
+def prune(home: Home, limits: PruneLimits, *, apply: bool) -> int:
+    """Print what is pruned, and prune it if that is requested.
+
+    Args:
+        home: the home.
+        limits: what to keep.
+        apply: delete; without it, nothing is deleted.
+    """
+    plan = plan_pruning(
+        stored_sweeps(home), limits, bytes_before=counted_bytes(home), now_s=time.time()
+    )
+    for line in plan_lines(plan):
+        click.echo(line)
+    if not apply:
+        click.echo("dry run: nothing was deleted; --apply deletes")
+        return 0
+    apply_plan(home, plan, click.echo)
+    click.echo(f"the home takes {bytes_text(counted_bytes(home))}")
+    return 0
+
+
+def prune_with(home: Home, keep: int | None, older_than: str | None, max_bytes: str | None) -> None:
+    """Prune within the limits that a form names, and log what is done.
+
+    Raises:
+        InputError: a limit is invalid.
+    """
+    limits = limits_of(keep, older_than or None, max_bytes or None)
+    plan = plan_pruning(
+        stored_sweeps(home), limits, bytes_before=counted_bytes(home), now_s=time.time()
+    )
+    for line in plan_lines(plan):
+        _LOG.info("%s", line)
+    apply_plan(home, plan, lambda line: _LOG.info("%s", line))
+
+
+def apply_plan(home: Home, plan: PrunePlan, say: Callable[[str], None]) -> None:
+    """Delete the sweeps that a plan names, their runs in MLflow, and Airflow's old history.
+
+    Args:
+        home: the home.
+        plan: what to delete.
+        say: called with one line for each thing that is done, or kept with the reason.
+    """
+    pruned = prune_sweeps(home, plan, say)
+    try:
+        deleted = delete_runs(home, pruned)
+    except AckbenchError as error:
+        say(f"kept: the runs in MLflow: {error}")
+    else:
+        if deleted:
+            say(f"deleted {deleted:,} runs from MLflow")
+    for line in delete_history(home, plan.airflow_before_s):
+        say(line)
+
+
+def plan_lines(plan: PrunePlan) -> Iterator[str]:
+    """Yield what a plan deletes and keeps, one line each."""
+    for one in plan.doomed:
+        yield f"prune {one.sweep_id} ({when_text(one.planned_s)}, {bytes_text(one.bytes)})"
+    kept = ", ".join(f"{count:,} {reason}" for reason, count in plan.kept.items())
+    yield (
+        f"prune {format_count(len(plan.doomed), 'sweep')}; keep {sum(plan.kept.values()):,}"
+        f"{f' ({kept})' if kept else ''}; {bytes_text(plan.bytes_before)} before, "
+        f"about {bytes_text(plan.bytes_after)} after"
+    )
+    yield f"Airflow's history before {when_text(plan.airflow_before_s)} UTC is deleted too"
+    if plan.is_above_limit:
+        yield (
+            f"above --max-bytes {bytes_text(plan.max_bytes or 0)} even so: the sweeps that are "
+            "kept take more; lower --keep, or remove pins"
+        )
+
+
+def pin(home: Home, named: str, *, reason: str, remove: bool) -> int:
+    """Pin a sweep, or remove its pin.
+
+    Raises:
+        UnknownName: there is no such sweep.
+    """
+    sweep = find_sweep(home, named)
+    if remove:
+        had = unpin_sweep(sweep)
+        click.echo(f"{sweep.sweep_id} is {'no longer pinned' if had else 'not pinned'}")
+        return 0
+    pin_sweep(sweep, reason)
+    click.echo(f"{sweep.sweep_id} is pinned: `ackbench prune` keeps it")
+    return 0

@@ -1,0 +1,31 @@
+"""`ackbench site`: all sweeps of a home as a folder of pages that needs no server."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import click
+
+from experiments.history.wording import bytes_text
+from experiments.site.build import build_site
+from infra.machine.home import Home
+from infra.machine.paths import user_path
+
+
+def site(home: Home, folder: Path) -> int:
+    """Build the site and print the path of its first page.
+
+    Raises:
+        InputError: the folder has other content, cannot be written, or there is no sweep.
+    """
+    begin_s = time.monotonic()
+    built = build_site(home, user_path(str(folder)))
+    for remark in built.remarks:
+        click.echo(f"ackbench: {remark}", err=True)
+    click.echo(built.index)
+    click.echo(
+        f"{built.pages:,} pages, {bytes_text(built.bytes)}, in {time.monotonic() - begin_s:.1f} s",
+        err=True,
+    )
+    return 0

@@ -1,0 +1,146 @@
+"""`ackbench trend`: an experiment over time, as tables, as JSON, as a page."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import click
+from rich import box
+from rich.table import Table
+
+from experiments.commands.history.sweeps import announce_summaries
+from experiments.errors import NotComparable, UnknownName
+from experiments.history.index import IndexFilter, experiment_names, has_words, index
+from experiments.history.summary import SweepSummary
+from experiments.history.trend import Trend, TrendCell, trend_of
+from experiments.history.wording import (
+    MEASURE_TITLES,
+    boundary_line,
+    change_line,
+    interval_text,
+    series_line,
+    trend_head,
+    unusual_line,
+    value_text,
+)
+from experiments.messages.phrases import did_you_mean, shorten
+from experiments.results.tables import console_for_results, print_text
+from infra.machine.files import replace_file
+from infra.machine.home import Home
+
+_BARS_NARROW, _BARS_WIDE = 9, 40
+"""How many of the newest sweeps the small chart of a row has, by the width of the terminal."""
+_WIDE: Final = 120
+
+
+def trend(home: Home, wanted: IndexFilter, *, as_json: bool, html: Path | None) -> int:
+    """Print the trend of an experiment.
+
+    Args:
+        home: the home of its sweeps.
+        wanted: the experiment; optionally a version, and words of the cells to show.
+        as_json: print JSON instead of tables.
+        html: also write a page to this file.
+
+    Raises:
+        UnknownName: there is no sweep of the experiment, or no such cell.
+        NotComparable: there is only one.
+    """
+    found = trend_of(read_summaries(home, wanted))
+    if html:
+        from experiments.site.trend_page import render_trend
+
+        replace_file(html, render_trend(found))
+    if as_json:
+        click.echo(found.to_json())
+    else:
+        _print(found)
+    return 0
+
+
+def read_summaries(home: Home, wanted: IndexFilter) -> list[SweepSummary]:
+    """Return the summaries that a trend is made of, with only the wanted cells.
+
+    Raises:
+        UnknownName: there is no sweep of the experiment, or no such cell.
+        NotComparable: there is only one with results.
+    """
+    name = wanted.experiment
+    everything = index(home, IndexFilter(name, wanted.version), announce_summaries())
+    if not everything:
+        experiments = experiment_names(home)
+        hint = did_you_mean(str(name), experiments)
+        version = f" with Kafka {wanted.version}" if wanted.version and name in experiments else ""
+        raise UnknownName(f"no sweep of experiment {shorten(str(name))}{version}{hint}")
+    measured = [one.summary for one in everything if one.summary.cells]
+    if len(measured) < 2:  # noqa: PLR2004 - a trend has a before and an after
+        raise NotComparable(
+            f"a trend needs at least 2 sweeps with results; {name} has {len(measured)}: "
+            f"`ackbench show {name}` shows the newest"
+        )
+    kept = [
+        summary.model_copy(
+            update={"cells": tuple(one for one in summary.cells if has_words(wanted.cell, one))}
+        )
+        for summary in measured
+    ]
+    if not any(summary.cells for summary in kept):
+        labels = "; ".join(cell.label for cell in measured[0].cells if not cell.added)
+        raise UnknownName(f"no cell has the words {' '.join(wanted.cell)}; cells: {labels}")
+    return kept
+
+
+def _print(found: Trend) -> None:
+    terminal = sys.stdout.isatty()
+    console = console_for_results(terminal=terminal)
+    for line in trend_head(found):
+        print_text(console, line, wrap=terminal)
+    for cell in found.cells:
+        console.print()
+        console.print(_table(cell, console.width), highlight=False)
+    console.print()
+    for line in _lines(found):
+        print_text(console, line, wrap=terminal)
+    for change in found.changes:
+        style = "bold red" if change.worse else "green"
+        print_text(console, change_line(change), wrap=terminal, style=style)
+    for unusual in found.unusual:
+        print_text(console, unusual_line(unusual), wrap=terminal, style="bold red")
+    if not found.changes:
+        print_text(console, "no change found", wrap=terminal, style="bold")
+
+
+def _lines(found: Trend) -> Iterator[str]:
+    for boundary in found.boundaries:
+        yield boundary_line(boundary, len(found.cells))
+
+
+def _table(cell: TrendCell, width: int) -> Table:
+    table = Table(
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        padding=(0, 1, 0, 0),
+        title=cell.label,
+        title_justify="left",
+        title_style="bold",
+    )
+    table.add_column("", no_wrap=True)
+    for head in ("lowest", "highest", "newest", "95 % interval"):
+        table.add_column(head, justify="right", no_wrap=True)
+    table.add_column("over time")
+    bars = _BARS_WIDE if width >= _WIDE else _BARS_NARROW
+    for series in cell.series:
+        values = [point.value for point in series.points]
+        texts = (
+            value_text(series.measure, value) for value in (min(values), max(values), values[-1])
+        )
+        table.add_row(
+            MEASURE_TITLES[series.measure],
+            *texts,
+            interval_text(series.measure, series.points[-1]),
+            series_line(values[-bars:]),
+        )
+    return table

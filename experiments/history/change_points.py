@@ -1,0 +1,185 @@
+"""At which places of a series its level changed, with a known rate of false alarms. Pure.
+
+A series is searched for the part whose mean rank differs most from that of the rest (circular
+binary segmentation, Olshen et al. 2004, Biostatistics 5:557). The part may begin or end within the
+series, so that a level that rises and falls again is seen as well as one that stays. Its
+significance is that of a permutation test of the entire search: in which share of the orders of the
+same values is the largest difference at least as large? If it is significant, the parts are
+searched in turn. So nothing is assumed about the distribution of the values, only that without a
+change any order of them is equally likely. docs/statistics.md has the measured rates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    _Numbers = NDArray[np.float64]
+
+MIN_PART: Final = 2
+"""The fewest values of a level: one value is an outlier."""
+_NEAR: Final = 3
+_SCREENED: Final = 199
+"""Orders that are tried first; most series end here."""
+_SCREENED_LIMIT: Final = 5
+"""With as many of them at or above the difference, its p-value is no longer of interest."""
+_BATCH: Final = 2_000
+_MOST_ORDERS: Final = 200_000
+_SEED: Final = 20_260_101
+"""A fixed seed, so that equal series have equal changes."""
+_MOST_ENDS: Final = 200
+"""A longer series is searched only at so many places."""
+
+
+@dataclass(frozen=True)
+class Shift:
+    """A change of level."""
+
+    place: int
+    """The index of the first value of the new level."""
+    p_value: float
+    """Of the permutation test, for this series alone."""
+
+
+def find_shifts(values: Sequence[float], significance: float) -> tuple[Shift, ...]:
+    """Return the changes of level of a series, in its order.
+
+    Args:
+        values: the series, in the order of time.
+        significance: a series without a change has a shift in at most this share of cases.
+    """
+    import numpy as np
+
+    found = _search(np.asarray(values, dtype=float), 0, significance)
+    return tuple(sorted(found, key=lambda shift: shift.place))
+
+
+def _search(values: _Numbers, offset: int, significance: float) -> Iterator[Shift]:
+    """Yield the shifts of a part of a series that begins at an offset."""
+    length = len(values)
+    if length < 2 * MIN_PART or values.min() == values.max():
+        return
+    begin, end, largest = _most_different_part(values)
+    p_value = _p_value(values, largest, significance)
+    if p_value > significance:
+        return
+    places = [place for place in (begin, end) if 0 < place < length]
+    if len(places) > 1:
+        # Either end of a part in the middle may be due to chance.
+        sides = ((values[:begin], values[begin:end]), (values[begin:end], values[end:]))
+        kept = [_differ(*both, significance) for both in sides]
+        places = [place for place, is_kept in zip(places, kept, strict=True) if is_kept] or places
+    borders = [0, *places, length]
+    for number in range(1, len(borders) - 1):
+        borders[number] = _refined(values, *borders[number - 1 : number + 2])
+    places = borders[1:-1]
+    yield from (Shift(offset + place, p_value) for place in places)
+    for first, last in zip(borders, borders[1:], strict=False):  # noqa: RUF007 - indexes of parts
+        yield from _search(values[first:last], offset + first, significance)
+
+
+def _refined(values: _Numbers, begin: int, place: int, end: int) -> int:
+    """Return the place near a place at which two levels fit best: their medians, by distance.
+
+    Ranks say that there is a change. But they spread the values of one level as far apart as those
+    of two, so that the most different part may have one night too many.
+    """
+    import numpy as np
+
+    def misfit(at: int) -> float:
+        parts = values[begin:at], values[at:end]
+        return float(sum(np.abs(part - np.median(part)).sum() for part in parts))
+
+    near = range(max(begin + MIN_PART, place - _NEAR), min(end - MIN_PART, place + _NEAR) + 1)
+    best: int = min((place, *near), key=misfit)
+    return best
+
+
+def _differ(before: _Numbers, after: _Numbers, significance: float) -> bool:
+    from scipy.stats import mannwhitneyu
+
+    return bool(mannwhitneyu(before, after).pvalue <= significance)
+
+
+def _most_different_part(values: _Numbers) -> tuple[int, int, float]:
+    """Return the begin and the end of a part, and its difference from the rest."""
+    sums = _sums(_ranks(values)[None, :])
+    found = [
+        (float(differences.max()), begin, begin + MIN_PART + step * int(differences.argmax()))
+        for begin, step, differences in _differences(sums)
+    ]
+    largest, begin, end = max(found, key=lambda one: one[0])
+    return begin, min(end, len(values)), largest
+
+
+def _p_value(values: _Numbers, largest: float, significance: float) -> float:
+    """Return the share of orders with a difference at least as large, the observed one included."""
+    import numpy as np
+
+    ranks, random = _ranks(values), np.random.default_rng(_SEED)
+    limit = largest * (1 - 1e-9)
+
+    def at_least(orders: int) -> int:
+        sums = _sums(random.permuted(np.tile(ranks, (orders, 1)), axis=1))
+        most = np.zeros(orders)
+        for _, _, differences in _differences(sums):
+            np.maximum(most, differences.max(axis=0), out=most)
+        return int((most >= limit).sum())
+
+    found, tried = at_least(_SCREENED), _SCREENED
+    if found >= _SCREENED_LIMIT:
+        return (found + 1) / (tried + 1)
+    needed = min(int(5 / significance), _MOST_ORDERS)
+    while tried < needed and found <= significance * needed:
+        found, tried = found + at_least(_BATCH), tried + _BATCH
+    return (found + 1) / (tried + 1)
+
+
+def _ranks(values: _Numbers) -> _Numbers:
+    """Return the ranks of the values minus their mean; equal values have equal ranks."""
+    from scipy.stats import rankdata
+
+    ranks: _Numbers = rankdata(values)
+    centred: _Numbers = ranks - ranks.mean()
+    return centred
+
+
+def _sums(ranks: _Numbers) -> _Numbers:
+    """Return the sums of the first ranks of each row: a column per row, a row per number."""
+    import numpy as np
+
+    sums = np.zeros((ranks.shape[1] + 1, ranks.shape[0]))
+    np.cumsum(ranks.T, axis=0, out=sums[1:])
+    return sums
+
+
+def _differences(sums: _Numbers) -> Iterator[tuple[int, int, _Numbers]]:
+    """Yield the differences of the parts with one begin, by their ends and by column.
+
+    A difference is that of the mean rank of a part and of the rest, divided by its standard
+    deviation but for a constant. Parts, and what is before and after them, have `MIN_PART` values
+    or none.
+
+    Yields:
+        The begin, the distance of two ends, and the differences; the first end is `MIN_PART` after
+        the begin.
+    """
+    import numpy as np
+
+    length = len(sums) - 1
+    step = -(-length // _MOST_ENDS)
+    for begin in range(0, length - MIN_PART + 1, step):
+        if 0 < begin < MIN_PART:
+            continue
+        ends = np.arange(begin + MIN_PART, length + 1, step)
+        sizes = ends - begin
+        rests = length - sizes
+        weights = np.zeros(len(ends))
+        allowed = (rests >= MIN_PART) & ((ends == length) | (ends <= length - MIN_PART))
+        weights[allowed] = 1 / np.sqrt(sizes[allowed] * rests[allowed] / length)
+        yield begin, step, np.abs(sums[ends] - sums[begin]) * weights[:, None]

@@ -1,0 +1,45 @@
+"""Pins: which sweeps `ackbench prune` keeps whatever their age and size.
+
+A pin is a file in the sweep's folder, so that it moves with the sweep and is never published.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from experiments.messages.phrases import one_line
+from experiments.sweep.folder import SweepFolder
+from infra.machine.files import replace_file
+from infra.machine.home import Home
+
+PIN: Final = ".pinned"
+"""Its content is the reason; names with a dot are not published."""
+
+
+def pinned_sweeps(home: Home) -> frozenset[str]:
+    """Return the ids of the pinned sweeps."""
+    return frozenset(path.parent.name for path in home.sweeps.glob(f"*/{PIN}"))
+
+
+def pin(sweep: SweepFolder, reason: str = "") -> None:
+    """Pin a sweep.
+
+    Args:
+        sweep: the sweep.
+        reason: why, for people.
+    """
+    replace_file(_file(sweep), f"{one_line(reason)}\n" if reason else "")
+
+
+def unpin(sweep: SweepFolder) -> bool:
+    """Remove the pin of a sweep; return whether there was one."""
+    file = _file(sweep)
+    if not file.exists():
+        return False
+    file.unlink()
+    return True
+
+
+def _file(sweep: SweepFolder) -> Path:
+    return sweep.root / PIN

@@ -1,0 +1,492 @@
+"""The trend of an experiment: each cell's figures over its sweeps, and where they changed. Pure.
+
+A series is divided into segments: runs of sweeps on one machine with the same settings and
+versions. Within a segment a change of level has no known cause, and is searched for
+(`experiments.history.change_points`). Between two segments of one machine the settings that changed
+are the likely cause, and their figures are tested against each other. Figures of two machines are
+not compared.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import pairwise
+from statistics import median
+from types import MappingProxyType
+from typing import Final
+
+from experiments.comparing.comparison import SettingChange
+from experiments.history.change_points import MIN_PART, find_shifts
+from experiments.history.summary import CellSummary, SweepSummary
+from experiments.ledger.record import Frozen
+from experiments.verdicts.statistics import Estimate, Interval, Share, share
+
+FALSE_ALARMS: Final = 0.01
+"""In at most this share of histories without a change, any change is reported."""
+MIN_NIGHTS_BEFORE: Final = 8
+"""Sweeps before the newest one that are needed to say that it is unusual."""
+NOT_SET: Final = "not set"
+
+
+class TrendMeasure(StrEnum):
+    """A figure that is followed over time; one value per sweep and cell."""
+
+    LOSS = "loss"
+    """Share of trials that certainly lost an acknowledged record."""
+    DUPLICATES = "duplicates"
+    """Share of trials with a duplicate in the log."""
+    ACK_P50 = "ack_p50"
+    """Quantiles of the time to an acknowledgement: the median over trials, milliseconds."""
+    ACK_P99 = "ack_p99"
+    ACK_P99_9 = "ack_p99_9"
+    OUTAGE = "outage"
+    """Longest gap without an acknowledgement: the median over trials, milliseconds."""
+    THROUGHPUT = "throughput"
+    """Records acknowledged within the load window, per second: the median over trials."""
+
+    @property
+    def is_share(self) -> bool:
+        """Whether it is a share of trials."""
+        return self in {TrendMeasure.LOSS, TrendMeasure.DUPLICATES}
+
+    @property
+    def more_is_worse(self) -> bool:
+        """Whether a larger value is worse: true except for throughput."""
+        return self is not TrendMeasure.THROUGHPUT
+
+
+MEASURE_TITLES: Final[Mapping[TrendMeasure, str]] = MappingProxyType(
+    {
+        TrendMeasure.LOSS: "trials with loss",
+        TrendMeasure.DUPLICATES: "trials with duplicates",
+        TrendMeasure.ACK_P50: "ack p50",
+        TrendMeasure.ACK_P99: "ack p99",
+        TrendMeasure.ACK_P99_9: "ack p99.9",
+        TrendMeasure.OUTAGE: "longest gap",
+        TrendMeasure.THROUGHPUT: "throughput",
+    }
+)
+
+
+class TrendPoint(Frozen):
+    """The value of one sweep."""
+
+    sweep_id: str
+    planned_s: float
+    version: str
+    value: float
+    """A share from 0 to 1, milliseconds, or records per second."""
+    interval: Interval | None = None
+    """Of the share or of the median; null: too few trials."""
+    trials: int
+    seen: int | None = None
+    """Of a share: in how many trials."""
+    segment: int
+    """From 0; a new one begins where the machine or a setting changed."""
+
+
+class TrendSeries(Frozen):
+    """One measure of one cell, in the order of time."""
+
+    measure: TrendMeasure
+    points: tuple[TrendPoint, ...]
+
+
+class TrendCell(Frozen):
+    """A cell with its series; a measure without values has none."""
+
+    label: str
+    series: tuple[TrendSeries, ...]
+
+
+class TrendBoundary(Frozen):
+    """A sweep before which the machine or a setting changed."""
+
+    sweep_id: str
+    previous: str
+    """The sweep before it."""
+    planned_s: float
+    cells: tuple[str, ...]
+    """The labels of the cells that it concerns."""
+    machine: bool
+    """Whether it ran on another machine: figures before and after are not compared."""
+    changed: tuple[SettingChange, ...]
+
+
+class TrendChange(Frozen):
+    """A change of level."""
+
+    cell: str
+    measure: TrendMeasure
+    sweep_id: str
+    """The first sweep with the new level."""
+    previous: str
+    """The last sweep with the old one."""
+    planned_s: float
+    version: str
+    """Of Kafka in `sweep_id`."""
+    changed: tuple[SettingChange, ...]
+    """What changed with it; empty: no setting and no version did, so the cause is another one."""
+    before: float
+    """The median of the old level; for a share, that of all its trials."""
+    after: float
+    sweeps_before: int
+    sweeps_after: int
+    p_value: float
+    worse: bool
+
+    @property
+    def ratio(self) -> float | None:
+        """The new level divided by the old one; `None` if that is 0."""
+        return self.after / self.before if self.before else None
+
+
+class UnusualValue(Frozen):
+    """A figure of the newest sweep that is worse than its cell's sweeps before it explain."""
+
+    cell: str
+    measure: TrendMeasure
+    sweep_id: str
+    value: float
+    limit: float
+    """The worst value to be expected; for a share, the share of the sweeps before."""
+    sweeps_before: int
+
+
+class Trend(Frozen):
+    """An experiment over time."""
+
+    experiment: str
+    sweeps: tuple[str, ...]
+    """The ids, oldest first."""
+    cells: tuple[TrendCell, ...]
+    boundaries: tuple[TrendBoundary, ...]
+    changes: tuple[TrendChange, ...]
+    """By time."""
+    unusual: tuple[UnusualValue, ...]
+    tests: int
+    """Series and boundaries that were tested for a change."""
+    false_alarms: float = FALSE_ALARMS
+    """The probability of any change being reported if there is none, at most."""
+
+    def to_json(self) -> str:
+        """Return the trend as `ackbench trend --json` prints it."""
+        return self.model_dump_json(indent=2)
+
+
+@dataclass(frozen=True)
+class _Night:
+    """One cell in one sweep."""
+
+    summary: SweepSummary
+    cell: CellSummary
+    segment: int
+
+
+def trend_of(summaries: Sequence[SweepSummary]) -> Trend:
+    """Return the trend of the sweeps of one experiment.
+
+    Sweeps without results, and cells without a sealed trial, are left out; so are cells that are
+    only controls.
+
+    Args:
+        summaries: at least one, all of the same experiment, in any order.
+    """
+    ordered = sorted(summaries, key=lambda one: (one.planned_s, one.sweep_id))
+    nights = _nights_by_cell([one for one in ordered if one.cells])
+    cells = tuple(
+        TrendCell(label=own[-1].cell.label, series=tuple(_series(own))) for own in nights.values()
+    )
+    tests = sum(
+        len(_testable(series)) + len(_comparable(series, own))
+        for cell, own in zip(cells, nights.values(), strict=True)
+        for series in cell.series
+    )
+    significance = FALSE_ALARMS / max(tests, 1)
+    changes = [
+        change
+        for cell, own in zip(cells, nights.values(), strict=True)
+        for series in cell.series
+        for change in _changes(cell.label, series, own, significance)
+    ]
+    changes.sort(key=lambda change: (change.planned_s, change.cell, change.measure))
+    return Trend(
+        experiment=ordered[-1].experiment,
+        sweeps=tuple(one.sweep_id for one in ordered if one.cells),
+        cells=cells,
+        boundaries=_boundaries(nights),
+        changes=tuple(changes),
+        unusual=tuple(_unusual(cells, changes)),
+        tests=tests,
+    )
+
+
+def _nights_by_cell(ordered: Sequence[SweepSummary]) -> dict[str, list[_Night]]:
+    nights: dict[str, list[_Night]] = {}
+    for summary in ordered:
+        for cell in summary.cells:
+            if cell.added or not cell.sealed_trials:
+                continue
+            own = nights.setdefault(cell.key, [])
+            segment = own[-1].segment + int(_differs(own[-1], summary, cell)) if own else 0
+            own.append(_Night(summary, cell, segment))
+    return nights
+
+
+def _differs(before: _Night, summary: SweepSummary, cell: CellSummary) -> bool:
+    return before.summary.machine != summary.machine or before.summary.settings_of(
+        before.cell
+    ) != summary.settings_of(cell)
+
+
+_ESTIMATES: Final[Mapping[TrendMeasure, Callable[[CellSummary], Estimate | None]]] = {
+    TrendMeasure.ACK_P50: lambda cell: cell.ack_ms.get("p50"),
+    TrendMeasure.ACK_P99: lambda cell: cell.ack_ms.get("p99"),
+    TrendMeasure.ACK_P99_9: lambda cell: cell.ack_ms.get("p99_9"),
+    TrendMeasure.OUTAGE: lambda cell: cell.outage_ms,
+    TrendMeasure.THROUGHPUT: lambda cell: cell.throughput_records_per_s,
+}
+_SHARES: Final[Mapping[TrendMeasure, Callable[[CellSummary], Share | None]]] = {
+    TrendMeasure.LOSS: lambda cell: cell.loss,
+    TrendMeasure.DUPLICATES: lambda cell: cell.duplication,
+}
+
+
+def _series(nights: Sequence[_Night]) -> Iterator[TrendSeries]:
+    for measure in TrendMeasure:
+        points = tuple(filter(None, (_point(measure, night) for night in nights)))
+        if points:
+            yield TrendSeries(measure=measure, points=points)
+
+
+def _point(measure: TrendMeasure, night: _Night) -> TrendPoint | None:
+    place = {
+        "sweep_id": night.summary.sweep_id,
+        "planned_s": night.summary.planned_s,
+        "version": night.summary.version,
+        "segment": night.segment,
+    }
+    if measure.is_share:
+        observed = _SHARES[measure](night.cell)
+        if observed is None or not observed.of:
+            return None
+        return TrendPoint(
+            **place,
+            value=observed.seen / observed.of,
+            interval=observed.interval,
+            trials=observed.of,
+            seen=observed.seen,
+        )
+    figure = _ESTIMATES[measure](night.cell)
+    if figure is None:
+        return None
+    return TrendPoint(**place, value=figure.median, interval=figure.interval, trials=figure.trials)
+
+
+def _segments(series: TrendSeries) -> list[list[TrendPoint]]:
+    segments: dict[int, list[TrendPoint]] = {}
+    for point in series.points:
+        segments.setdefault(point.segment, []).append(point)
+    return list(segments.values())
+
+
+def _testable(series: TrendSeries) -> list[list[TrendPoint]]:
+    """Return the segments in which a change can be seen: they are long enough and not constant."""
+    return [
+        points
+        for points in _segments(series)
+        if len(points) >= 2 * MIN_PART and len({point.value for point in points}) > 1
+    ]
+
+
+_Sides = tuple[list[TrendPoint], list[TrendPoint]]
+
+
+def _comparable(series: TrendSeries, nights: Sequence[_Night]) -> list[_Sides]:
+    """Return the neighbouring segments of one machine that are long enough, and not all equal."""
+    machines = {night.segment: night.summary.machine for night in nights}
+    segments = _segments(series)
+    return [
+        (before, after)
+        for before, after in pairwise(segments)
+        if machines[before[0].segment] == machines[after[0].segment]
+        and min(len(before), len(after)) >= MIN_PART
+        and len({point.value for point in (*before, *after)}) > 1
+    ]
+
+
+def _changes(
+    label: str, series: TrendSeries, nights: Sequence[_Night], significance: float
+) -> Iterator[TrendChange]:
+    by_sweep = {night.summary.sweep_id: night for night in nights}
+    for points in _testable(series):
+        shifts = find_shifts([point.value for point in points], significance)
+        ends = [0, *(shift.place for shift in shifts), len(points)]
+        for place, shift in enumerate(shifts, 1):
+            sides = points[ends[place - 1] : shift.place], points[shift.place : ends[place + 1]]
+            yield _change(label, series.measure, sides, by_sweep, shift.p_value)
+    for sides in _comparable(series, nights):
+        p_value = _difference_p(*sides)
+        if p_value <= significance:
+            yield _change(label, series.measure, sides, by_sweep, p_value)
+
+
+def _difference_p(before: Sequence[TrendPoint], after: Sequence[TrendPoint]) -> float:
+    """Return the p-value of Mann and Whitney's test, exact unless values are equal."""
+    from scipy.stats import mannwhitneyu
+
+    return float(mannwhitneyu([one.value for one in before], [one.value for one in after]).pvalue)
+
+
+def _change(
+    label: str,
+    measure: TrendMeasure,
+    sides: _Sides,
+    by_sweep: Mapping[str, _Night],
+    p_value: float,
+) -> TrendChange:
+    before, after = sides
+    last, first = by_sweep[before[-1].sweep_id], by_sweep[after[0].sweep_id]
+    old, new = _level(measure, before), _level(measure, after)
+    return TrendChange(
+        cell=label,
+        measure=measure,
+        sweep_id=after[0].sweep_id,
+        previous=before[-1].sweep_id,
+        planned_s=after[0].planned_s,
+        version=after[0].version,
+        changed=_changed_between(last, first),
+        before=old,
+        after=new,
+        sweeps_before=len(before),
+        sweeps_after=len(after),
+        p_value=p_value,
+        worse=(new > old) == measure.more_is_worse,
+    )
+
+
+def _level(measure: TrendMeasure, points: Sequence[TrendPoint]) -> float:
+    if measure.is_share:
+        return sum(point.seen or 0 for point in points) / sum(point.trials for point in points)
+    return float(median(point.value for point in points))
+
+
+def _changed_between(before: _Night, after: _Night) -> tuple[SettingChange, ...]:
+    """Return the settings and properties of the machine that differ."""
+    tables = [
+        {
+            **{f"machine {name}": value for name, value in night.summary.machine.items()},
+            **night.summary.settings_of(night.cell),
+        }
+        for night in (before, after)
+    ]
+    old, new = tables
+    return tuple(
+        SettingChange(
+            scope=name.partition(" ")[0],
+            name=name.partition(" ")[2],
+            a=old.get(name, NOT_SET),
+            b=new.get(name, NOT_SET),
+        )
+        for name in sorted({*old, *new})
+        if old.get(name) != new.get(name)
+    )
+
+
+def _boundaries(nights: Mapping[str, Sequence[_Night]]) -> tuple[TrendBoundary, ...]:
+    """Return where segments begin; equal changes of several cells are one boundary."""
+    found: dict[tuple[str, str, tuple[SettingChange, ...]], list[str]] = {}
+    times: dict[str, float] = {}
+    for own in nights.values():
+        for before, after in pairwise(own):
+            if before.segment != after.segment:
+                sweep_id = after.summary.sweep_id
+                times[sweep_id] = after.summary.planned_s
+                key = (sweep_id, before.summary.sweep_id, _changed_between(before, after))
+                found.setdefault(key, []).append(after.cell.label)
+    boundaries = [
+        TrendBoundary(
+            sweep_id=sweep_id,
+            previous=previous,
+            planned_s=times[sweep_id],
+            cells=tuple(labels),
+            machine=any(change.scope == "machine" for change in changed),
+            changed=changed,
+        )
+        for (sweep_id, previous, changed), labels in found.items()
+    ]
+    return tuple(sorted(boundaries, key=lambda one: (one.planned_s, one.cells)))
+
+
+def _unusual(cells: Sequence[TrendCell], changes: Sequence[TrendChange]) -> Iterator[UnusualValue]:
+    """Yield the newest values that are worse than those of their level before."""
+    newest = max(
+        (series.points[-1].planned_s for cell in cells for series in cell.series), default=0
+    )
+    checked = [
+        (cell.label, series.measure, level)
+        for cell in cells
+        for series in cell.series
+        if series.points[-1].planned_s == newest
+        and len(level := _last_level(cell.label, series, changes)) > MIN_NIGHTS_BEFORE
+    ]
+    for label, measure, level in checked:
+        limit = _worst_expected(measure, level, FALSE_ALARMS / len(checked))
+        if limit is not None:
+            yield UnusualValue(
+                cell=label,
+                measure=measure,
+                sweep_id=level[-1].sweep_id,
+                value=level[-1].value,
+                limit=limit,
+                sweeps_before=len(level) - 1,
+            )
+
+
+def _last_level(
+    label: str, series: TrendSeries, changes: Sequence[TrendChange]
+) -> list[TrendPoint]:
+    """Return the points of the last segment since its last change."""
+    points = _segments(series)[-1]
+    begins = [
+        change.planned_s
+        for change in changes
+        if (change.cell, change.measure) == (label, series.measure)
+    ]
+    return [point for point in points if point.planned_s >= max(begins, default=0.0)]
+
+
+def _worst_expected(
+    measure: TrendMeasure, level: Sequence[TrendPoint], significance: float
+) -> float | None:
+    """Return the limit that the last point exceeds; `None`: it does not.
+
+    A share is tested against that of all trials before (Fisher's exact test, one-sided); a number
+    against the prediction interval of a normal distribution of its logarithm.
+    """
+    *before, last = level
+    if measure.is_share:
+        pooled = share(sum(point.seen or 0 for point in before), sum(one.trials for one in before))
+        from scipy.stats import fisher_exact
+
+        table = [
+            [last.seen or 0, last.trials - (last.seen or 0)],
+            [pooled.seen, pooled.of - pooled.seen],
+        ]
+        worse = float(fisher_exact(table, alternative="greater").pvalue) <= significance
+        return pooled.seen / pooled.of if worse else None
+    if min(point.value for point in level) <= 0:
+        return None
+    import numpy as np
+    from scipy.stats import t
+
+    logs = np.log([point.value for point in before])
+    width = float(
+        t.ppf(1 - significance, len(logs) - 1) * logs.std(ddof=1) * math.sqrt(1 + 1 / len(logs))
+    )
+    sign = 1 if measure.more_is_worse else -1
+    limit = math.exp(float(logs.mean()) + sign * width)
+    return limit if sign * (last.value - limit) > 0 else None

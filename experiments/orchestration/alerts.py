@@ -1,0 +1,207 @@
+"""Report a sweep for which a condition of its experiment's `alert_on` holds.
+
+It is reported to a webhook (`ACKBENCH_WEBHOOK`) and to notifiers of Airflow (`ACKBENCH_NOTIFIERS`).
+Neither may fail the sweep: what could not be reported is logged, and kept in the sweep's folder.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
+from typing import Any, Final
+from urllib.parse import quote, urlsplit
+
+from experiments.history.index import IndexFilter, index
+from experiments.history.summary import SweepSummary, summary_of
+from experiments.history.trend import trend_of
+from experiments.history.wording import change_line, unusual_line
+from experiments.ledger.record import Frozen
+from experiments.messages.phrases import format_count, one_line
+from experiments.planning.field_types import void_limit
+from experiments.planning.yaml_reader import read_yaml
+from experiments.sweep.folder import SweepFolder
+from experiments.sweep.published import published_uri
+from infra.errors import AckbenchError
+from infra.machine.files import replace_file
+from infra.machine.home import Home
+
+WEBHOOK_VARIABLE: Final = "ACKBENCH_WEBHOOK"
+"""An address that gets each alert as JSON by POST; it is a secret, and is never printed."""
+NOTIFIERS_VARIABLE: Final = "ACKBENCH_NOTIFIERS"
+"""`module:name` of notifiers of Airflow, comma-separated; each is called with the context."""
+SITE_VARIABLE: Final = "ACKBENCH_SITE_URL"
+"""The address of the folder that `ackbench site` writes, for links."""
+_TIMEOUT_S: Final = 10.0
+_RECENT: Final = 5
+"""A change of level that began within so many newest sweeps is news."""
+_MOST_REASONS: Final = 20
+_LOG: Final = logging.getLogger(__name__)
+
+
+class Alert(Frozen):
+    """What is reported of a sweep; the body of the webhook's request."""
+
+    text: str
+    """All of it, for chats: Slack, Mattermost and Teams' workflows show this field."""
+    experiment: str
+    sweep_id: str | None
+    """Null: the sweep could not be planned."""
+    reasons: tuple[str, ...]
+    link: str | None
+    """The sweep's page."""
+
+
+def alert(sweep_id: str | None, context: Mapping[str, Any]) -> None:
+    """Report a sweep if a condition of its experiment holds.
+
+    Args:
+        sweep_id: the sweep; `None`: it could not be planned, which nothing can be known of.
+        context: of the task, for notifiers.
+    """
+    if sweep_id is None:
+        _LOG.info("no sweep was planned: there is nothing to report")
+        return
+    home = Home.from_environment()
+    sweep = SweepFolder(home.sweeps / sweep_id)
+    found = alert_of(sweep, home)
+    if found is None:
+        _LOG.info("no condition of alert_on holds")
+        return
+    for reason in found.reasons:
+        _LOG.warning("%s", reason)
+    problems = [*_post(found), *_notify(found, context)]
+    for problem in problems:
+        _LOG.warning("not notified: %s", problem)
+    if problems:
+        replace_file(sweep.unnotified, "".join(f"{problem}\n" for problem in problems))
+    else:
+        sweep.unnotified.unlink(missing_ok=True)
+
+
+def alert_of(sweep: SweepFolder, home: Home) -> Alert | None:
+    """Return what is to be reported of a sweep; `None`: nothing."""
+    conditions = conditions_of(sweep)
+    if not conditions:
+        return None
+    summary = summary_of(sweep, home)
+    reasons = tuple(_reasons(summary, conditions, home))[:_MOST_REASONS]
+    if not reasons:
+        return None
+    link = page_link(sweep)
+    return Alert(
+        text="\n".join([f"ackbench {summary.sweep_id}:", *reasons, *([link] if link else [])]),
+        experiment=summary.experiment,
+        sweep_id=summary.sweep_id,
+        reasons=reasons,
+        link=link,
+    )
+
+
+def conditions_of(sweep: SweepFolder) -> tuple[str, ...]:
+    """Return the conditions of the sweep's own copy of its experiment; none if it has no file."""
+    try:
+        document = read_yaml(sweep.experiment_yaml)
+    except AckbenchError:
+        return ()
+    return tuple(document.get("alert_on", ())) if isinstance(document, Mapping) else ()
+
+
+def _reasons(summary: SweepSummary, conditions: Sequence[str], home: Home) -> Iterator[str]:
+    for condition in conditions:
+        limit = void_limit(condition)
+        if limit is not None:
+            yield from void_reasons(summary, limit)
+        elif condition == "violated" and summary.violated:
+            yield f"violated: {format_count(summary.violated, 'guarantee')} of Kafka"
+        elif condition == "failed":
+            yield from failed_reasons(summary)
+        elif condition == "worse-than-trend":
+            yield from _trend_reasons(summary, home)
+
+
+def void_reasons(summary: SweepSummary, limit: float) -> Iterator[str]:
+    """Yield whether more than a share of the trials that ran are void."""
+    ran = summary.sealed_trials + summary.void_trials
+    if ran and summary.void_trials / ran > limit:
+        yield (
+            f"void: the fault of {summary.void_trials} of {ran} trials had no effect "
+            f"(limit {100 * limit:g} %)"
+        )
+
+
+def failed_reasons(summary: SweepSummary) -> Iterator[str]:
+    """Yield what of the sweep the harness did not complete."""
+    if summary.problem:
+        yield f"failed: {summary.problem}"
+    if summary.pending_trials or summary.failed_trials:
+        missing = max(summary.pending_trials, summary.failed_trials)
+        yield f"failed: {missing} of {format_count(summary.planned_trials, 'trial')} are missing"
+    elif not summary.measured and not summary.problem:
+        yield "failed: the sweep was not measured"
+
+
+def _trend_reasons(summary: SweepSummary, home: Home) -> Iterator[str]:
+    nights = [
+        one.summary
+        for one in index(home, IndexFilter(summary.experiment))
+        if one.summary.cells and one.summary.planned_s <= summary.planned_s
+    ]
+    if len(nights) < 2:  # noqa: PLR2004 - a trend has a before and an after
+        return
+    trend = trend_of(nights)
+    recent = trend.sweeps[-_RECENT:]
+    yield from map(unusual_line, trend.unusual)
+    yield from (
+        change_line(change)
+        for change in trend.changes
+        if change.worse and change.sweep_id in recent
+    )
+
+
+def page_link(sweep: SweepFolder) -> str | None:
+    """Return a link to the sweep's page: of the site, of its store, or to the file."""
+    site = os.environ.get(SITE_VARIABLE)
+    if site:
+        return f"{site.rstrip('/')}/sweeps/{quote(sweep.sweep_id)}.html"
+    uri = published_uri(sweep)
+    if uri:
+        return f"{uri.partition('?')[0]}/report.html"
+    return sweep.report.as_uri() if sweep.report.is_file() else None
+
+
+def _post(found: Alert) -> Iterator[str]:
+    """Send an alert to the webhook, if there is one; yield why that failed."""
+    address = os.environ.get(WEBHOOK_VARIABLE)
+    if not address:
+        return
+    parts = urlsplit(address)
+    if parts.scheme not in {"http", "https"}:
+        yield f"{WEBHOOK_VARIABLE} is no http or https address"
+        return
+    request = urllib.request.Request(  # noqa: S310 - the scheme is checked above
+        address,
+        data=found.model_dump_json().encode(),
+        headers={"Content-Type": "application/json"},
+        method="POST",
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as response:  # noqa: S310
+            response.read(1)
+    except (OSError, ValueError, urllib.error.URLError) as error:
+        yield f"the webhook at {parts.hostname} ({WEBHOOK_VARIABLE}): {one_line(str(error))}"
+
+
+def _notify(found: Alert, context: Mapping[str, Any]) -> Iterator[str]:
+    """Call the notifiers of Airflow; yield why one failed."""
+    for name in filter(None, map(str.strip, os.environ.get(NOTIFIERS_VARIABLE, "").split(","))):
+        module, _, attribute = name.partition(":")
+        try:
+            notifier = getattr(import_module(module), attribute)
+            notifier({**context, "alert": json.loads(found.model_dump_json())})
+        except Exception as error:  # noqa: BLE001 - whatever the user's notifier raises
+            yield f"the notifier {name} ({NOTIFIERS_VARIABLE}): {one_line(repr(error))}"

@@ -1,0 +1,231 @@
+"""The index of all sweeps: states, filters, and how fast it is for many."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from support.builders.nights import history
+from support.builders.records import a_spec
+from support.builders.sweep_folders import measured_sweep_folder
+
+from experiments.cli import cli
+from experiments.errors import UnknownName
+from experiments.history import summary as summaries
+from experiments.history.index import IndexFilter, SweepState, index, index_filter, is_version
+from experiments.history.summary import (
+    SweepSummary,
+    keep_summary,
+    summary_of,
+    summary_path,
+    summary_stamp,
+)
+from experiments.history.wording import bytes_text
+from experiments.sweep.claim import SweepClaim
+from experiments.sweep.folder import SweepFolder
+from infra.machine.home import Home
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    """Return a home with one measured sweep of two cells."""
+    home = Home(tmp_path / "home")
+    specs = [
+        a_spec(
+            trial_id=f"{place:03d}-aaaaa{repeat}",
+            cell={"acks": acks, "fault": "leader-crash"},
+            label=f"acks={acks} leader-crash",
+            repeat=repeat,
+        )
+        for place, acks in enumerate((1, "all"))
+        for repeat in (0, 1)
+    ]
+    measured_sweep_folder(home, "planted", specs, lambda _: {})
+    return home
+
+
+def test_a_measured_sweep_is_complete(home: Home) -> None:
+    """With the counts of its trials and its size."""
+    (one,) = index(home)
+    assert one.state is SweepState.COMPLETE
+    assert (one.summary.sealed_trials, one.summary.pending_trials) == (4, 0)
+    assert one.summary.size_bytes > 10_000
+    assert one.summary.measured
+
+
+def test_a_summary_is_made_once(home: Home) -> None:
+    """Reading all ledgers takes a second per sweep; the kept summary takes a millisecond."""
+    made: list[str] = []
+    index(home, on_new=made.append)
+    index(home, on_new=made.append)
+    assert made == ["planted-20260101T000000-abcd"]
+
+
+def test_a_summary_is_made_again_when_the_sweep_was_measured_again(home: Home) -> None:
+    """Its tables are replaced then, which the folder of the results shows."""
+    (one,) = index(home)
+    os.utime(home.sweeps / one.summary.sweep_id / "results")
+    made: list[str] = []
+    index(home, on_new=made.append)
+    assert made == [one.summary.sweep_id]
+
+
+def test_a_damaged_summary_is_made_again(home: Home) -> None:
+    """The index is only a cache of the sweeps' folders."""
+    (before,) = index(home)
+    summary_path(home, before.summary.sweep_id).write_text('{"stamp": ')
+    (after,) = index(home)
+    assert after == before
+
+
+def test_a_home_that_can_only_be_read_has_an_index(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its summaries are made each time."""
+
+    def refused(home: Home, summary: SweepSummary) -> None:
+        raise PermissionError(f"{home.index} for {summary.sweep_id}")
+
+    monkeypatch.setattr(summaries, "keep_summary", refused)
+    assert index(home)[0].state is SweepState.COMPLETE
+
+
+def test_an_unknown_experiment_reads_no_sweep(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mistake in a name costs no second per sweep, and writes nothing."""
+    monkeypatch.setenv("ACKBENCH_HOME", str(home.root))
+    for command in ("sweeps", "trend"):
+        done = CliRunner().invoke(cli, [command, "plantd"])
+        assert done.exit_code == 2
+        assert "did you mean planted?" in done.output
+    assert not home.index.exists()
+
+
+def test_a_sweep_that_misses_trials_is_incomplete(home: Home) -> None:
+    """And one that was not measured says so."""
+    sweep = SweepFolder(home.sweeps / "planted-20260101T000000-abcd")
+    for table in sweep.results.iterdir():
+        table.unlink()
+    assert index(home)[0].state is SweepState.UNMEASURED
+    sweep.trial("000-aaaaa0").rename(sweep.failed("000-aaaaa0"))
+    (one,) = index(home)
+    assert one.state is SweepState.INCOMPLETE
+    assert (one.summary.failed_trials, one.summary.pending_trials) == (1, 1)
+
+
+def test_a_running_sweep_is_running(home: Home) -> None:
+    """As long as a process has its claim."""
+    sweep = SweepFolder(home.sweeps / "planted-20260101T000000-abcd")
+    with SweepClaim(home, sweep):
+        assert index(home)[0].state is SweepState.RUNNING
+    assert index(home)[0].state is SweepState.COMPLETE
+
+
+def test_a_sweep_with_a_damaged_ledger_is_unreadable_and_says_why(home: Home) -> None:
+    """The index still lists it, and all others."""
+    sweep = SweepFolder(home.sweeps / "planted-20260101T000000-abcd")
+    (sweep.trial("000-aaaaa0") / "trial.json").write_text("{}")
+    os.utime(sweep.results)
+    (one,) = index(home)
+    assert one.state is SweepState.UNREADABLE
+    assert "000-aaaaa0" in (one.summary.problem or "")
+
+
+def test_filters_select_by_experiment_version_cell_and_state(home: Home) -> None:
+    """Each of them, and together."""
+    (one,) = index(home)
+    version = one.summary.kafka_versions[0]
+    for accepted in (
+        IndexFilter(experiment="planted"),
+        IndexFilter(version=version),
+        IndexFilter(version=version.rpartition(".")[0]),
+        IndexFilter(cell=("acks=all", "leader-crash")),
+        index_filter(state="complete"),
+    ):
+        assert index(home, accepted) == (one,)
+    for refused in (
+        IndexFilter(experiment="plant"),
+        IndexFilter(version="1.0"),
+        IndexFilter(cell=("acks=0",)),
+        index_filter(state="pruned"),
+    ):
+        assert index(home, refused) == ()
+
+
+def test_a_version_is_no_beginning_of_a_longer_number() -> None:
+    """4.1 is not 4.10."""
+    assert is_version("4.1", "4.1.2")
+    assert not is_version("4.1", "4.10.0")
+    assert is_version("4", "4.10.0")
+
+
+def test_an_unknown_state_names_what_is_allowed() -> None:
+    """In one line."""
+    with pytest.raises(UnknownName, match="allowed: complete"):
+        index_filter(state="done")
+
+
+def test_1000_sweeps_are_listed_in_two_seconds(tmp_path: Path) -> None:
+    """From their kept summaries; with a plan each, which is not read."""
+    home = Home(tmp_path / "home")
+    (night,) = history(1, seed=1)
+    for number in range(1_000):
+        summary = night.model_copy(
+            update={
+                "sweep_id": f"nightly-20260101T000000-{number:04x}",
+                "planned_s": night.planned_s + number,
+            }
+        )
+        folder = home.sweeps / summary.sweep_id
+        folder.mkdir(parents=True)
+        (folder / "plan.json").write_text("{}")
+        stamp = summary_stamp(SweepFolder(folder))
+        keep_summary(home, summary.model_copy(update={"stamp": stamp}))
+    begin_s = time.process_time()
+    found = index(home)
+    assert len(found) == 1_000
+    assert [one.summary.planned_s for one in found] == sorted(
+        (one.summary.planned_s for one in found), reverse=True
+    )
+    assert time.process_time() - begin_s < 2.0
+
+
+def test_the_table_fits_80_columns(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ids are folded before anything is cut off."""
+    monkeypatch.setenv("ACKBENCH_HOME", str(home.root))
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    done = CliRunner().invoke(cli, ["sweeps"], standalone_mode=False)
+    lines = done.output.splitlines()
+    assert max(map(len, lines)) <= 160
+    assert any("planted-20260101T000000-abcd" in line for line in lines)
+
+
+def test_json_has_what_the_table_has(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the labels of the cells."""
+    monkeypatch.setenv("ACKBENCH_HOME", str(home.root))
+    done = CliRunner().invoke(cli, ["sweeps", "--json"], standalone_mode=False)
+    (entry,) = json.loads(done.output)["sweeps"]
+    assert entry["state"] == "complete"
+    assert entry["planned"] == "2026-01-01T00:00:00Z"
+    assert entry["cells"] == ["acks=1 leader-crash", "acks=all leader-crash"]
+
+
+def test_the_summary_of_a_sweep_has_its_settings_once(home: Home) -> None:
+    """Those that all cells share are not repeated per cell."""
+    summary = summary_of(SweepFolder(home.sweeps / "planted-20260101T000000-abcd"), home)
+    assert "cluster kafka.version" in summary.settings
+    for cell in summary.cells:
+        assert not cell.settings.keys() & summary.settings.keys()
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [(0, "0 B"), (999, "999 B"), (1_000, "1.0 kB"), (9_949, "9.9 kB"), (2.5e9, "2.5 GB")],
+)
+def test_sizes_have_three_digits(size: float, text: str) -> None:
+    """In decimal units."""
+    assert bytes_text(size) == text

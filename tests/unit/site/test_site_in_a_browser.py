@@ -1,0 +1,93 @@
+"""The site as readers see it: at three widths, dark, printed, without barriers, by keyboard."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.browser import WIDTHS, Browser, browser
+from support.builders.nights import history, shifted
+
+from experiments.history.summary import keep_summary, summary_stamp
+from experiments.lessons.finding import Conclusion
+from experiments.site.build import build_site
+from experiments.sweep.folder import SweepFolder
+from infra.machine.home import Home
+
+PAGES = ("index.html", "what-breaks-what.html", "lessons.html", "trends/nightly.html")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a site of 30 nights."""
+    root = tmp_path_factory.mktemp("site")
+    home = Home(root / "home")
+    nights = history(30, seed=3, level=shifted(15, 1.3))
+    lessons = ("leader-only", "failover-time", "no-key", "power-cut")
+    for name, conclusion in zip(lessons, Conclusion, strict=True):
+        (lesson,) = history(1, seed=4, experiment=name)
+        nights.append(lesson.model_copy(update={"conclusion": conclusion.value}))
+    for summary in nights:
+        sweep = SweepFolder(home.sweeps / summary.sweep_id)
+        sweep.root.mkdir(parents=True)
+        (sweep.root / "plan.json").write_text("{}")
+        sweep.report.write_text("<html><title>a report</title></html>")
+        keep_summary(home, summary.model_copy(update={"stamp": summary_stamp(sweep)}))
+    return build_site(home, root / "public").index.parent
+
+
+@pytest.fixture(scope="module")
+def shown() -> Iterator[Browser]:
+    """Return a browser."""
+    with browser() as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("dark", [False, True])
+def test_a_page_has_no_barriers(
+    site: Path, shown: Browser, name: str, width: int, dark: bool
+) -> None:
+    """By axe-core's rules: contrast, labels, order of headings."""
+    shown.open(site / name, width, dark=dark)
+    assert shown.violations() == []
+
+
+@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_page_is_not_wider_than_the_window(
+    site: Path, shown: Browser, name: str, width: int
+) -> None:
+    """A reader scrolls in one direction only."""
+    shown.open(site / name, width)
+    assert shown.size()[0] <= shown.visible_width()
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_can_be_printed(site: Path, shown: Browser, name: str) -> None:
+    """On a few sheets."""
+    shown.open(site / name, 1280)
+    assert 1 <= shown.printed_pages() <= 6
+
+
+def test_a_filter_hides_the_other_rows(site: Path, shown: Browser) -> None:
+    """And says how many are left; the address keeps it."""
+    shown.open(site / "what-breaks-what.html", 1280, "acks=all&fault=leader-pause")
+    assert shown.text("#count") == "1 of 4 shown"
+    assert shown.count("tr[data-row]:not([hidden])") == 1
+
+
+def test_words_filter_by_the_text_of_a_row(site: Path, shown: Browser) -> None:
+    """As typed by keyboard."""
+    shown.open(site / "index.html", 1280)
+    shown.type_into("#words", "nightly-20260101")
+    assert shown.text("#count") == "1 of 34 shown"
+
+
+def test_filters_are_reached_by_keyboard(site: Path, shown: Browser) -> None:
+    """In the order of the page, after the links of its head."""
+    shown.open(site / "index.html", 1280)
+    order = shown.focus_order(20)
+    assert order.index("experiment") < order.index("version") < order.index("words")
