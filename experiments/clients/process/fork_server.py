@@ -96,9 +96,7 @@ class ForkServer:
         return int(answer), pidfds[0]
 
 
-def changed_variables(
-    before: Mapping[str, str], now: Mapping[str, str]
-) -> dict[str, str | None]:
+def changed_variables(before: Mapping[str, str], now: Mapping[str, str]) -> dict[str, str | None]:
     """Return the variables that differ, with their values now; `None` for those no longer set."""
     names = before.keys() | now.keys()
     return {name: now.get(name) for name in names if before.get(name) != now.get(name)}
