@@ -33,6 +33,7 @@ from infra.machine.files import exclusive_lock, sqlite_url
 from infra.machine.home import REPOSITORY, Home
 from infra.machine.resources import full_disk
 from infra.process.processes import spawn_dying_with_parent
+from infra.start import module_command
 
 if TYPE_CHECKING:
     from mlflow.entities import Run
@@ -147,7 +148,7 @@ def ensure_store(home: Home, say: Callable[[str], None]) -> None:
 def _create_store(database: Path) -> None:
     """Have MLflow create a database; the process closes it at its end."""
     process = spawn_dying_with_parent(
-        [sys.executable, "-m", "experiments.tracking.store", _store_uri(database)],
+        module_command("experiments.tracking.store", _store_uri(database)),
         env={**os.environ, **_QUIET},
         cwd=REPOSITORY,
         stdin=subprocess.DEVNULL,
