@@ -1,10 +1,8 @@
 """The start of every Python process of ackbench: check the machine and whose modules it imports.
 
-`ackbench_start` is this file under a name of its own, which the wheel has at its top: the packages
-`experiments`, `infra` and `spark_jobs` have names that a user's folder may have too, so the command
-must not begin with one of them. Child processes run this file as a script with `-P`, so that
-neither their working folder nor this file's folder is on their path. This module imports only the
-standard library.
+The command begins here by way of `ackbench_start`, before any package is imported. Child processes
+run this file as a script with `-P`, so that neither their working folder nor this file's folder is
+on their path. This module imports only the standard library.
 """
 
 from __future__ import annotations

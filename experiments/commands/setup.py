@@ -156,11 +156,16 @@ def make_ready(home: Home, say: Say) -> bool:
         lambda announce: ensure_store(home, announce),
     )
     made = [
-        _made(step, lambda text, number=number: say(f"{number} of {len(steps)}: {text}"))
+        _made(step, _with_place(say, f"{number} of {len(steps)}"))
         for number, step in enumerate(steps, 1)
     ]
     replace_file(home.root / SET_UP_FILE, SetUp.of_this_process().model_dump_json())
     return any(made)
+
+
+def _with_place(say: Say, place: str) -> Say:
+    """Return a function that says a line with the step's place among all steps before it."""
+    return lambda text: say(f"{place}: {text}")
 
 
 def _made(step: Callable[[Say], None], say: Say) -> bool:

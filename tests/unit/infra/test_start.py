@@ -95,7 +95,8 @@ def test_a_child_imports_what_its_parent_does(foreign: Path, variable: bool) -> 
 def test_the_command_says_which_module_pythonpath_shadows(foreign: Path) -> None:
     """One line and exit code 2; the entry point's own name is no folder of a user's."""
     (foreign / "json.py").unlink()  # of Python itself, which nothing can be done about
-    program = f"import runpy; runpy.run_path({start.__file__!r})['main']()"
+    entry = Path(start.__file__).with_name("ackbench_start.py")
+    program = f"import runpy; runpy.run_path({str(entry)!r})['main']()"
     ran = subprocess.run(
         [sys.executable, "-P", "-c", program, "list"],
         env={**os.environ, "PYTHONPATH": os.pathsep.join((str(foreign), str(REPOSITORY)))},
