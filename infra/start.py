@@ -7,6 +7,7 @@ on their path. This module imports only the standard library.
 
 from __future__ import annotations
 
+import importlib
 import os
 import platform
 import runpy
@@ -34,9 +35,8 @@ def main() -> None:
     """Run the command `ackbench` with this process's arguments."""
     _exit_on(unsupported(sys.platform, platform.machine(), sys.version_info[:2]))
     _exit_on(shadowed(sys.path, own_folder(sys.path)))
-    from experiments.cli import main as command
-
-    command()
+    # By name: `infra` knows nothing of the other packages, it only starts them.
+    importlib.import_module("experiments.cli").main()
 
 
 def run_module(folder: Path, module: str, arguments: Sequence[str]) -> None:

@@ -66,7 +66,9 @@ def report_lines(
         improvements = list(search.improvements(guarantee)) if missing else []
         yield from _improvements(improvements)
         yield from _seen(guarantee, seen)
-        if missing and (command := command_that_shows(configuration, [one for one, _ in missing])):
+        if missing and (
+            command := command_that_shows(configuration, [one for one, _ in missing], guarantee)
+        ):
             yield f"  to see it: {command}"
 
 
