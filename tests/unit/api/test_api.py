@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pandas as pd
 import pytest
@@ -18,7 +18,7 @@ from experiments.sweep.plan import FaultRequest
 from infra.machine.home import REPOSITORY, Home
 
 GUIDE: Final = (REPOSITORY / "docs" / "api.md").read_text()
-TABLES: Final = {
+TABLES: Final[dict[str, tuple[api.Column[Any], ...]]] = {
     "trials": api.TRIAL_COLUMNS,
     "cells": api.CELL_COLUMNS,
     "verdicts": api.VERDICT_COLUMNS,

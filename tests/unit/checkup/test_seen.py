@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.builders.records import a_spec
@@ -31,7 +32,7 @@ PRODUCER = {
 TOPIC = {"min.insync.replicas": "2"}
 
 
-def trial(number: int = 0, **changes: object) -> TrialSpec:
+def trial(number: int = 0, **changes: Any) -> TrialSpec:
     """Return a trial with the settings of `WEAK` and these changes."""
     usual = {"producer": PRODUCER, "topic": TOPIC, "fault": FaultRequest(kind="leader-crash")}
     return a_spec(trial_id=f"{number:03}-abcdef", **{**usual, **changes})
