@@ -78,13 +78,13 @@ def _seen(guarantee: Guarantee, seen: Sequence[SeenTrials]) -> Iterator[str]:
     if found:
         ordered = sorted(found, key=lambda one: (-one.violated, one.fault))
         texts = [
-            f"{one.fault} in {one.violated} of {format_count(one.trials, 'trial')}"
+            f"under {one.fault} in {one.violated} of {format_count(one.trials, 'trial')}"
             for one in ordered[:_NAMED_FAULTS]
         ]
         rest = len(ordered) - len(texts)
         more = f", and {format_count(rest, 'fault')} more" if rest else ""
         newest = ordered[0].sweeps[0]
-        yield f"  stored sweeps saw it violated: {', '.join(texts)}{more} (such as {newest})"
+        yield f"  in stored sweeps it was violated {', '.join(texts)}{more} (such as {newest})"
 
 
 def wrapped(lines: Iterable[str], columns: int) -> Iterator[str]:
