@@ -6,10 +6,10 @@ FAULTS := $(basename $(notdir $(wildcard experiments/catalog/faults-*.yaml)))
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .PHONY: help setup bench test check tour faults soak hostile external perf pictures tables sbom \
-  audit mutants lock clean powerloss
+  audit mutants powerloss ci-jobs lock clean
 
 help: ## print this list
-	@grep -hE '^[a-z]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -hE '^[a-z-]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /\t/' | expand -t 10
 
 setup: ## install Python packages, Kafka's jars and start-up caches
 	@$(PYTHON) infra/bootstrap.py
@@ -66,10 +66,13 @@ mutants: setup ## try every mutant of the code that judges
 powerloss: setup ## calibrate power loss: files and acknowledged records (root)
 	@$(BIN)/pytest tests/unit/infra/disk/test_image.py tests/cluster/test_power_loss.py
 
+ci-jobs: setup ## lint docs/ci/ and read our JUnit files with programs of others (registry)
+	@$(BIN)/python tests/supply_chain/ci_jobs.py
+
 clean: ## remove what killed runs left behind; sealed trials are kept
 	@$(BIN)/ackbench clean
 
 lock: ## resolve the dependencies again, with hashes
 	@$(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes \
 	  --no-emit-index-url --no-header --quiet --upgrade \
-	  --group dev pyproject.toml -o requirements/lock.txt
+	  --extra run --group dev pyproject.toml -o requirements/lock.txt

@@ -15,8 +15,9 @@ import click
 
 from experiments.messages.phrases import fit_line, shorten
 from infra.errors import AckbenchError, HarnessError, MachineError
-from infra.machine.home import Home, keep_files_private
+from infra.machine.home import INSTALL, Home, keep_files_private
 from infra.machine.paths import machine_error_of, require_writable_file, user_path
+from infra.start import RUN_PACKAGES
 
 INTERRUPTED: Final = 130
 """128 + SIGINT, as shells report it."""
@@ -76,6 +77,15 @@ class OneLineErrors(click.Group):
             sys.exit(_print_error("interrupted", INTERRUPTED))
         except AckbenchError as error:
             sys.exit(_print_error(str(error), error.exit_code))
+        except ModuleNotFoundError as error:
+            package = (error.name or "").partition(".")[0]
+            if package not in RUN_PACKAGES:
+                raise
+            text = (
+                f"this needs the package {package}, which the light installation does not have: "
+                f"{INSTALL} installs it"
+            )
+            sys.exit(_print_error(text, MachineError.exit_code))
         except OSError as error:
             from infra.machine.resources import full_disk
 
@@ -128,6 +138,7 @@ Examples:
 FIRST_STEPS = """\
 ackbench tests what Kafka loses and duplicates when brokers fail, by setting.
 
+  ackbench setup                 make what sweeps need, once
   ackbench run quick --dry-run   what the quick sweep runs, and for how long
   ackbench run quick             run it, on a cluster of its own
   ackbench open report           its report
@@ -370,13 +381,15 @@ def faults(fault: str | None) -> int:
 
 
 @cli.command(
-    short_help="Say what given settings guarantee, without a cluster.",
+    short_help="Say what given settings guarantee, before any sweep.",
     epilog="""
 \b
 Examples:
   ackbench check --producer producer.properties --replication-factor 3
   ackbench check --broker server.properties --topic topic.properties \\
     --producer producer.properties --fail-on no-acked-loss:leader-crash
+  ackbench check --bootstrap localhost:9092 --topic-name orders \\
+    --producer producer.properties
 """,
 )
 @click.option("--broker", type=_FILE, metavar="FILE", help="Properties of the brokers.")
@@ -388,8 +401,23 @@ Examples:
     type=click.Choice(["java", "librdkafka"]),
     help="Whose defaults the clients have (default: whose names the files have).",
 )
+@click.option(
+    "--bootstrap",
+    metavar="HOST:PORT,...",
+    help="Read the settings of a running cluster's brokers instead of --broker. Changes nothing.",
+)
+@click.option(
+    "--topic-name",
+    metavar="NAME",
+    help="With --bootstrap: read the settings of this topic instead of --topic.",
+)
+@click.option(
+    "--command-config",
+    metavar="FILE",
+    help="With --bootstrap: properties with the security of the connection.",
+)
 @click.option("--kafka-version", metavar="VERSION", help="Of the brokers (default: the newest).")
-@click.option("--nodes", type=click.IntRange(1, 9), default=3, help="Brokers (default: 3).")
+@click.option("--nodes", type=click.IntRange(1, 9), help="Brokers (default: 3).")
 @click.option(
     "--replication-factor",
     type=click.IntRange(1, 9),
@@ -406,8 +434,11 @@ Examples:
 )
 def check(
     client: Any,
+    bootstrap: str | None,
+    topic_name: str | None,
+    command_config: str | None,
     kafka_version: str | None,
-    nodes: int,
+    nodes: int | None,
     replication_factor: int | None,
     as_json: bool,
     junit: Path | None,
@@ -417,19 +448,34 @@ def check(
     """Say what Kafka guarantees with the settings of property files, under each fault.
 
     The files have the names of Kafka's Java clients or of librdkafka; what they do not set has its
-    default. No cluster is started or contacted.
+    default. No cluster is started; one is contacted only with --bootstrap.
     """
-    from experiments.checkup.configuration import LATEST, configuration_of
+    from experiments.checkup.configuration import DEFAULT_NODES, LATEST, configuration_of
     from experiments.commands import check as command
 
-    configuration = configuration_of(
-        {scope: path for scope, path in files.items() if path is not None},
-        kafka_version=kafka_version or LATEST,
-        client=client,
-        nodes=nodes,
-        replication_factor=replication_factor,
+    given = {scope: path for scope, path in files.items() if path is not None}
+    cluster = command.cluster_of(
+        bootstrap,
+        topic_name,
+        command_config,
+        {
+            "--broker": "broker" in given,
+            "--nodes": nodes is not None,
+            "--topic": topic_name is not None and "topic" in given,
+            "--replication-factor": topic_name is not None and replication_factor is not None,
+        },
     )
-    return command.check(configuration, as_json=as_json, junit=junit, fail_on=fail_on)
+    reported = cluster.kafka_version if cluster else None
+    configuration = configuration_of(
+        given,
+        kafka_version=kafka_version or reported or LATEST,
+        client=client,
+        nodes=nodes or DEFAULT_NODES,
+        replication_factor=replication_factor,
+        cluster=cluster,
+    )
+    home = Home.from_environment()
+    return command.check(home, configuration, as_json=as_json, junit=junit, fail_on=fail_on)
 
 
 @cli.command(
@@ -882,6 +928,17 @@ def selftest(sweep: str | None, seed: int) -> int:
     from experiments.commands import selftest as command
 
     return command.selftest(Home.from_environment(), sweep, seed)
+
+
+@cli.command(short_help="Make what sweeps need, once.")
+def setup() -> int:
+    """Fetch Kafka's jars and make start-up caches, compiled clients and databases, once.
+
+    It is repeated after an upgrade. `ackbench run` calls it where it was forgotten.
+    """
+    from experiments.commands import setup as command
+
+    return command.setup(Home.from_environment())
 
 
 @cli.command(short_help="Report what this machine can do.")

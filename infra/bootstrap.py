@@ -1,4 +1,4 @@
-"""Set up the virtual environment from the lock files, then the jars and start-up caches.
+"""`make setup`: set up the virtual environment from the lock files, then call `ackbench setup`.
 
 This script runs on the Python interpreter that `make` finds, so it imports only the standard
 library. A second call must be nearly free and need no network, so a stamp file records the state of
@@ -38,9 +38,7 @@ def main() -> int:
                 "are the package registries reachable?"
             )
         STAMP.write_text(stamp)
-    return subprocess.run(
-        [PYTHON, "-m", "experiments.commands.setup"], cwd=CLONE, check=False
-    ).returncode
+    return subprocess.run([VENV / "bin" / "ackbench", "setup"], check=False).returncode
 
 
 def _stamp() -> str:

@@ -63,6 +63,7 @@ _LOCAL_SETTINGS: Final = {
     "spark.driver.host": LOOPBACK,
     "spark.python.daemon.module": "spark_jobs.python_daemon",
     "spark.executorEnv.PYTHONPATH": str(ROOT),
+    "spark.executorEnv.PYTHONSAFEPATH": "1",  # nothing from the working folder
 }
 _DRIVER_OPTIONS: Final = "spark.driver.defaultJavaOptions"
 _USER_DRIVER_OPTIONS: Final = frozenset({_DRIVER_OPTIONS, "spark.driver.extraJavaOptions"})

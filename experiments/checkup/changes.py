@@ -21,6 +21,8 @@ _SAFER: Final = {
     "retries": "2147483647",
     "max.in.flight.requests.per.connection": "1",
 }
+_DELIVERY_TIMEOUT_MS: Final = "120000"
+"""Java's default, where a longer one than the expiration of producer IDs makes idempotence void."""
 _TOPIC: Final = (
     ("min.insync.replicas", "1", "2"),
     ("unclean.leader.election.enable", "true", "false"),
@@ -140,6 +142,14 @@ def _of_clients(configuration: Configuration) -> Iterator[Change]:
     for name, value in _SAFER.items():
         if producer.get(name) not in {value, "-1" if name == "acks" else value}:
             yield Change("producer", name, value)
+    expiration_ms = configuration.effective_broker().get("producer.id.expiration.ms", "")
+    timeout_ms = producer.get("delivery.timeout.ms", "")
+    if (
+        timeout_ms.isdecimal()
+        and expiration_ms.isdecimal()
+        and int(timeout_ms) >= int(expiration_ms)
+    ):
+        yield Change("producer", "delivery.timeout.ms", _DELIVERY_TIMEOUT_MS)
     reset = configuration.effective_consumer()["auto.offset.reset"]
     if configuration.consumer is not None and reset != "earliest":
         yield Change("consumer", "auto.offset.reset", "earliest")

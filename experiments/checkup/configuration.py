@@ -31,7 +31,7 @@ from infra.kafka.secrets import is_security_property
 
 LATEST: Final = known_versions()[-1]
 MAX_FILE_BYTES: Final = 1_000_000
-_DEFAULT_NODES: Final = 3
+DEFAULT_NODES: Final = 3
 _CONNECTION: Final = ("bootstrap.servers", "metadata.broker.list", "client.id", "group.id")
 _ZOOKEEPER: Final = "zookeeper."
 OF_BROKER: Final = {
@@ -62,7 +62,7 @@ class Configuration(Frozen):
 
     kafka_version: str = LATEST
     client: ClientKind = "java"
-    nodes: int = _DEFAULT_NODES
+    nodes: int = DEFAULT_NODES
     replication_factor: int | None = None
     """`None`: the brokers' `default.replication.factor`."""
     partitions: int = 1
@@ -124,6 +124,25 @@ class Configuration(Frozen):
         return {**usual, **self.features}
 
 
+class ReportedCluster(Frozen):
+    """What a running cluster reports of itself and of a topic."""
+
+    servers: str
+    """Its addresses, as they were given."""
+    nodes: int
+    """Brokers."""
+    kafka_version: str | None
+    """The release of its software, as one of `known_versions`; `None`: not one of these."""
+    broker: dict[str, str]
+    features: dict[str, int]
+    """Levels of the features that the contract asks for."""
+    topic: dict[str, str]
+    """Settings in effect; empty: no topic was asked for."""
+    replication_factor: int | None
+    """Of the topic; `None`: no topic was asked for."""
+    partitions: int
+
+
 def read_properties(path: Path) -> dict[str, str]:
     """Return the properties of a file, as `java.util.Properties` and librdkafka read it.
 
@@ -148,9 +167,10 @@ def configuration_of(
     *,
     kafka_version: str = LATEST,
     client: ClientKind | None = None,
-    nodes: int = _DEFAULT_NODES,
+    nodes: int = DEFAULT_NODES,
     replication_factor: int | None = None,
     partitions: int = 1,
+    cluster: ReportedCluster | None = None,
 ) -> Configuration:
     """Return the settings of the files.
 
@@ -161,6 +181,7 @@ def configuration_of(
         nodes: brokers.
         replication_factor: of the topic; `None`: the brokers' default.
         partitions: of the topic.
+        cluster: a running cluster; replaces brokers, features, and if it has a topic, the topic.
 
     Raises:
         InputError: a file cannot be read, a property is unknown or has a value that is not allowed,
@@ -171,6 +192,12 @@ def configuration_of(
             f"Kafka {kafka_version} is unknown here; allowed: {format_list(known_versions(), 'or')}"
         )
     given = {scope: _relevant(read_properties(path)) for scope, path in files.items()}
+    if cluster:
+        given["broker"] = cluster.broker
+        nodes, partitions = cluster.nodes, cluster.partitions
+        replication_factor = cluster.replication_factor or replication_factor
+        if cluster.topic:
+            given["topic"] = _deciding(cluster.topic)
     rules = _rules(given, kafka_version, client)
     kafka = kafka_properties(kafka_version)
     for scope, definitions in (("broker", kafka.broker), ("topic", kafka.topic)):
@@ -191,9 +218,21 @@ def configuration_of(
         topic=given.get("topic", {}),
         producer=_of_client(kind, given.get("producer", {})),
         consumer=_of_client(kind, given["consumer"]) if "consumer" in given else None,
+        features=_known_levels(cluster.features, kafka) if cluster else {},
     )
     _require_possible(configuration)
     return configuration
+
+
+def _deciding(topic: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings in effect of a topic that decide about guarantees."""
+    names = {*OF_BROKER, "retention.ms", "retention.bytes"}
+    return {name: value for name, value in topic.items() if name in names}
+
+
+def _known_levels(features: Mapping[str, int], kafka: KafkaProperties) -> dict[str, int]:
+    known = {feature.name for feature in kafka.features}
+    return {name: level for name, level in features.items() if name in known}
 
 
 def _relevant(properties: Mapping[str, str]) -> dict[str, str]:

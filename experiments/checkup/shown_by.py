@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Final
 
 from experiments.checkup.configuration import Configuration
 from experiments.faults import FAULTS
 from experiments.planning.catalog import catalog_names, load_experiment
+from experiments.verdicts.contract import Guarantee
 
 _FAMILIES: Final = "faults-"
 """How the experiments begin that run one family of faults each."""
+_DEFAULTS: Final = "faults-defaults"
+"""Runs the usual faults with the default timeouts, which rarely shows what they break."""
+_UNCLEAN: Final = "unclean.leader.election.enable"
+_TELLING: Final[Mapping[Guarantee, tuple[str, ...]]] = {
+    Guarantee.NO_ACKED_LOSS: ("leader-crash-behind",),
+    Guarantee.NO_DUPLICATES: ("leader-pause",),
+    Guarantee.ORDER: ("leader-pause",),
+}
+"""The faults that show a violation most reliably: they make sure of what it takes."""
 
 
 @cache
 def _experiment_of_fault() -> dict[str, str]:
     """Return the experiment that runs each fault, by fault."""
     found: dict[str, str] = {}
-    for name in catalog_names():
+    for name in sorted(catalog_names(), key=lambda name: name == _DEFAULTS):
         if name.startswith(_FAMILIES):
             for cross in load_experiment(name).axes:
                 for fault in cross.get("fault", ()):
@@ -27,13 +37,20 @@ def _experiment_of_fault() -> dict[str, str]:
     return found
 
 
-def command_that_shows(configuration: Configuration, faults: Sequence[str]) -> str | None:
+def command_that_shows(
+    configuration: Configuration, faults: Sequence[str], guarantee: Guarantee
+) -> str | None:
     """Return the command that runs these settings under one of the faults; `None`: there is none.
 
-    The first fault in the order of the catalogue that needs no root, or else the first.
+    The fault that shows a violation most reliably; else the first in the order of the catalogue
+    that needs no root, or the first.
     """
-    known = _experiment_of_fault()
-    ordered = [fault for fault in FAULTS if fault in faults and fault in known]
+    known, topic = _experiment_of_fault(), configuration.effective_topic()
+    unclean = topic[_UNCLEAN] == "true"
+    telling = (*(("unclean-election",) if unclean else ()), *_TELLING.get(guarantee, ()))
+    ordered = [
+        fault for fault in dict.fromkeys((*telling, *FAULTS)) if fault in faults and fault in known
+    ]
     if not ordered:
         return None
     fault = next((one for one in ordered if not FAULTS[one].required_capabilities), ordered[0])
@@ -43,8 +60,10 @@ def command_that_shows(configuration: Configuration, faults: Sequence[str]) -> s
         "acks": producer["acks"],
         "enable.idempotence": producer["enable.idempotence"],
         "replication.factor": str(configuration.replicas),
-        "min.insync.replicas": configuration.effective_topic()["min.insync.replicas"],
+        "min.insync.replicas": topic["min.insync.replicas"],
     }
+    if unclean:
+        settings[_UNCLEAN] = "true"
     if configuration.client != "librdkafka":
         settings["client"] = configuration.client
     words = ["ackbench", "run", known[fault]]

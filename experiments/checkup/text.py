@@ -11,6 +11,7 @@ from typing import Any, Final
 from experiments.checkup.changes import Change, ChangeSearch, Improvement
 from experiments.checkup.configuration import OF_BROKER, Configuration
 from experiments.checkup.diagnosis import Diagnosis
+from experiments.checkup.seen import SeenTrials
 from experiments.checkup.shown_by import command_that_shows
 from experiments.messages.phrases import format_count, format_list
 from experiments.results.wording import GUARANTEE_NAMES
@@ -36,8 +37,16 @@ _NAMED_FAULTS: Final = 6
 """Faults that a line names; the JSON has all."""
 
 
-def report_lines(diagnosis: Diagnosis, search: ChangeSearch) -> Iterator[str]:
-    """Yield the lines of a check: the settings, then each guarantee with what is missing."""
+def report_lines(
+    diagnosis: Diagnosis, search: ChangeSearch, seen: Sequence[SeenTrials] = ()
+) -> Iterator[str]:
+    """Yield the lines of a check: the settings, then each guarantee with what is missing.
+
+    Args:
+        diagnosis: of the settings.
+        search: for changes of them.
+        seen: what stored sweeps saw with these settings.
+    """
     configuration = diagnosis.configuration
     yield from _settings(configuration)
     same: dict[tuple[Any, ...], Guarantee] = {}
@@ -49,14 +58,33 @@ def report_lines(diagnosis: Diagnosis, search: ChangeSearch) -> Iterator[str]:
         yield ""
         if missing and key in same:
             yield f"{head}, the same as of {GUARANTEE_NAMES[same[key]]}"
+            yield from _seen(guarantee, seen)
             continue
         same[key] = guarantee
         yield head
         yield from _reasons(missing)
         improvements = list(search.improvements(guarantee)) if missing else []
         yield from _improvements(improvements)
-        if missing and (command := command_that_shows(configuration, [one for one, _ in missing])):
+        yield from _seen(guarantee, seen)
+        if missing and (
+            command := command_that_shows(configuration, [one for one, _ in missing], guarantee)
+        ):
             yield f"  to see it: {command}"
+
+
+def _seen(guarantee: Guarantee, seen: Sequence[SeenTrials]) -> Iterator[str]:
+    """Yield what stored sweeps saw of a guarantee, the faults with most violations first."""
+    found = [one for one in seen if one.guarantee is guarantee]
+    if found:
+        ordered = sorted(found, key=lambda one: (-one.violated, one.fault))
+        texts = [
+            f"under {one.fault} in {one.violated} of {format_count(one.trials, 'trial')}"
+            for one in ordered[:_NAMED_FAULTS]
+        ]
+        rest = len(ordered) - len(texts)
+        more = f", and {format_count(rest, 'fault')} more" if rest else ""
+        newest = ordered[0].sweeps[0]
+        yield f"  in stored sweeps it was violated {', '.join(texts)}{more} (such as {newest})"
 
 
 def wrapped(lines: Iterable[str], columns: int) -> Iterator[str]:
@@ -151,8 +179,16 @@ def _costs(improvement: Improvement) -> str:
     return format_list(texts)
 
 
-def as_document(diagnosis: Diagnosis, search: ChangeSearch) -> dict[str, Any]:
-    """Return the check for JSON: settings, and each guarantee by fault with reason and source."""
+def as_document(
+    diagnosis: Diagnosis, search: ChangeSearch, seen: Sequence[SeenTrials] = ()
+) -> dict[str, Any]:
+    """Return the check for JSON: settings, and each guarantee by fault with reason and source.
+
+    Args:
+        diagnosis: of the settings.
+        search: for changes of them.
+        seen: what stored sweeps saw with these settings.
+    """
     return {
         "settings": diagnosis.configuration.model_dump(mode="json"),
         "guarantees": {
@@ -172,6 +208,11 @@ def as_document(diagnosis: Diagnosis, search: ChangeSearch) -> dict[str, Any]:
                         "lost": [[other.value, fault] for other, fault in one.lost],
                     }
                     for one in search.improvements(guarantee)
+                ],
+                "seen": [
+                    one.model_dump(mode="json", exclude={"guarantee"})
+                    for one in seen
+                    if one.guarantee is guarantee
                 ],
             }
             for guarantee in diagnosis.guarantees

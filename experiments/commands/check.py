@@ -1,18 +1,19 @@
-"""`ackbench check`: what Kafka guarantees with given property files, without a cluster."""
+"""`ackbench check`: what Kafka guarantees with given settings, before any sweep."""
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 import click
 
 from experiments.checkup.changes import ChangeSearch
-from experiments.checkup.configuration import Configuration
+from experiments.checkup.configuration import Configuration, ReportedCluster
 from experiments.checkup.diagnosis import Diagnosis, diagnose
+from experiments.checkup.seen import seen_trials, stored_trials
 from experiments.checkup.text import as_document, report_lines, wrapped
 from experiments.comparing.gate import EXIT_CODE
 from experiments.faults import FAULTS
@@ -21,11 +22,43 @@ from experiments.results.junit import Outcome, TestCase, junit_xml
 from experiments.verdicts.contract import Guarantee
 from infra.errors import InputError
 from infra.machine.files import replace_file
+from infra.machine.home import Home
 
 _PIPED_COLUMNS: Final = 100
 
 
+def cluster_of(
+    servers: str | None,
+    topic: str | None,
+    command_config: str | None,
+    excluded: Mapping[str, bool],
+) -> ReportedCluster | None:
+    """Return what a running cluster reports; `None`: none is named.
+
+    Args:
+        servers: of `--bootstrap`.
+        topic: of `--topic-name`.
+        command_config: of `--command-config`.
+        excluded: options that say what the cluster reports too, and whether each is given.
+
+    Raises:
+        InputError: options exclude each other or need `--bootstrap`; or as `reported_cluster`.
+    """
+    if servers is None:
+        for option, value in (("--topic-name", topic), ("--command-config", command_config)):
+            if value is not None:
+                raise InputError(f"{option} needs --bootstrap, the address of a running cluster")
+        return None
+    for option, given in excluded.items():
+        if given:
+            raise InputError(f"{option} and --bootstrap: give one, the cluster reports the same")
+    from experiments.checkup.running_cluster import reported_cluster
+
+    return reported_cluster(servers, topic, command_config)
+
+
 def check(
+    home: Home,
     configuration: Configuration,
     *,
     as_json: bool,
@@ -35,6 +68,7 @@ def check(
     """Print what is guaranteed with the settings, and what to change.
 
     Args:
+        home: has the sweeps that may have seen the same settings.
         configuration: the settings.
         as_json: print one JSON object.
         junit: where to write the same as test cases, one per guarantee and fault.
@@ -48,12 +82,12 @@ def check(
     """
     diagnosis = diagnose(configuration)
     required = [_parse(text, diagnosis) for text in fail_on]
-    search = ChangeSearch(diagnosis)
+    search, seen = ChangeSearch(diagnosis), seen_trials(configuration, stored_trials(home))
     if as_json:
-        click.echo(json.dumps(as_document(diagnosis, search), indent=1))
+        click.echo(json.dumps(as_document(diagnosis, search, seen), indent=1))
     else:
         columns = shutil.get_terminal_size((_PIPED_COLUMNS, 24)).columns
-        for line in wrapped(report_lines(diagnosis, search), min(columns, _PIPED_COLUMNS)):
+        for line in wrapped(report_lines(diagnosis, search, seen), min(columns, _PIPED_COLUMNS)):
             click.echo(line)
     if junit is not None:
         replace_file(junit, junit_xml(_cases(diagnosis)))

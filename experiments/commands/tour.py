@@ -12,6 +12,7 @@ import click
 from rich.table import Table
 
 from experiments.commands.run import log_of, reason_of_failure, report_interrupt, run_dag
+from experiments.commands.setup import ensure_set_up
 from experiments.lessons.finding import finding_of
 from experiments.lessons.tour import (
     QUICK_NOTE,
@@ -121,6 +122,7 @@ def _run_stops(home: Home, folder: TourFolder, chapters: Path | None) -> int:
     _say(f"{started.tour_id}: {open_stops} of {claims} to test, about {expected}")
     if started.quick:
         _say(QUICK_NOTE)
+    ensure_set_up(home, _say)
     fetch_ahead(home, started)
     with measuring_service(home):
         for stop in started.stops:

@@ -167,7 +167,7 @@ def run_airflow(home: Home, database: Path, *arguments: str) -> None:
     log = home.logs / "airflow-set-up.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as output:
-        command = [sys.executable, "-m", "airflow", *arguments]
+        command = [sys.executable, "-P", "-m", "airflow", *arguments]
         process = subprocess.run(
             command,
             env=airflow_environment(home, database),

@@ -40,6 +40,7 @@ from infra.process.log_tail import last_lines
 from infra.process.processes import ProcessIdentity, spawn_dying_with_parent
 from infra.process.sessions import end_sessions, read_session_record, write_session_record
 from infra.process.waiting import wait_until
+from infra.start import module_command
 
 AIRFLOW_PORT: Final = 8080
 HEALTHY_TIMEOUT_S: Final = 180.0
@@ -412,14 +413,9 @@ def _start(home: Home, service: Service) -> subprocess.Popen[Any]:
 def _guard(home: Home) -> subprocess.Popen[Any]:
     """Start the process that ends the sessions if this one is killed; it outlives this one."""
     own = ProcessIdentity.own()
-    command = [
-        sys.executable,
-        "-m",
-        "infra.process.sessions",
-        str(own.pid),
-        str(own.start_ticks),
-        str(_record(home)),
-    ]
+    command = module_command(
+        "infra.process.sessions", str(own.pid), str(own.start_ticks), str(_record(home))
+    )
     return subprocess.Popen(
         command, cwd=REPOSITORY, stdin=subprocess.DEVNULL, start_new_session=True
     )

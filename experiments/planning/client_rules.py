@@ -89,8 +89,12 @@ _NOT_TEXT: Final = frozenset({"opaque", "interceptors", "builtin.features"})
 
 
 def librdkafka_rules() -> ClientRules:
-    """Return the rules of the installed librdkafka."""
-    from experiments.clients.librdkafka import properties, settings_check
+    """Return the rules of the installed librdkafka, or of the copy of its table of properties.
+
+    Without the library, what only it can refuse is not refused: combinations of properties, and
+    values of those that its table allows any value of.
+    """
+    from experiments.clients.librdkafka import library, properties, settings_check
     from experiments.clients.settings import librdkafka
 
     settable = [
@@ -109,7 +113,7 @@ def librdkafka_rules() -> ClientRules:
     return ClientRules(
         producer,
         consumer,
-        settings_check.refusal,
+        settings_check.refusal if library.is_installed() else lambda _: None,
         librdkafka.producer_settings,
         librdkafka.consumer_settings,
     )

@@ -10,7 +10,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -33,6 +32,7 @@ from infra.machine.scratch import SPARK, remove_abandoned, scratch_folder
 from infra.process.load_lock import hold_machine_lock_for_command
 from infra.process.log_tail import last_lines, read_from
 from infra.process.processes import spawn_dying_with_parent
+from infra.start import module_command
 
 MASTER_VARIABLE: Final = "ACKBENCH_SPARK_MASTER"
 SETTINGS_VARIABLE: Final = "ACKBENCH_SPARK_CONF"
@@ -264,7 +264,7 @@ def _job(
             f"--log={log}",
         ]
         process = spawn_dying_with_parent(
-            [sys.executable, "-m", module, *arguments, *options],
+            module_command(module, *arguments, *options),
             env=_environment(home, work),
             cwd=REPOSITORY,
             stdin=subprocess.DEVNULL,

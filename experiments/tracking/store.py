@@ -33,6 +33,7 @@ from infra.machine.files import exclusive_lock, sqlite_url
 from infra.machine.home import REPOSITORY, Home
 from infra.machine.resources import full_disk
 from infra.process.processes import spawn_dying_with_parent
+from infra.start import module_command
 
 if TYPE_CHECKING:
     from mlflow.entities import Run
@@ -108,6 +109,11 @@ def _track(sweep: SweepFolder, home: Home) -> TrackedSweep:
     return tracked
 
 
+def database_of_store(home: Home) -> Path:
+    """Return the database of the embedded store."""
+    return home.mlflow / "mlflow.db"
+
+
 def ensure_store(home: Home, say: Callable[[str], None]) -> None:
     """Create the database of the embedded store (about 5 s), unless there is one.
 
@@ -123,7 +129,7 @@ def ensure_store(home: Home, say: Callable[[str], None]) -> None:
     Raises:
         HarnessError: MLflow could not create it; the message has the last line of its output.
     """
-    database = home.mlflow / "mlflow.db"
+    database = database_of_store(home)
     if database.is_file() and is_complete(database, _EXPERIMENTS):
         return
     with exclusive_lock(database):
@@ -147,7 +153,7 @@ def ensure_store(home: Home, say: Callable[[str], None]) -> None:
 def _create_store(database: Path) -> None:
     """Have MLflow create a database; the process closes it at its end."""
     process = spawn_dying_with_parent(
-        [sys.executable, "-m", "experiments.tracking.store", _store_uri(database)],
+        module_command("experiments.tracking.store", _store_uri(database)),
         env={**os.environ, **QUIET},
         cwd=REPOSITORY,
         stdin=subprocess.DEVNULL,

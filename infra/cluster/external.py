@@ -95,6 +95,44 @@ def probe_cluster(connection: Mapping[str, Any]) -> ExternalClusterInfo:
     )
 
 
+@dataclass(frozen=True)
+class TopicInfo:
+    """What a cluster reports of a topic."""
+
+    partitions: int
+    replication_factor: int
+    """Of the partition with the fewest replicas."""
+    settings: Mapping[str, str]
+    """Those in effect, wherever they are set: for the topic, for the brokers, or by default."""
+
+
+def describe_topic(connection: Mapping[str, Any], topic: str) -> TopicInfo:
+    """Return what a cluster reports of a topic.
+
+    Args:
+        connection: librdkafka's properties: addresses and authentication.
+        topic: its name.
+
+    Raises:
+        InputError: the cluster cannot be reached, has no such topic, or does not permit to read it.
+    """
+    from confluent_kafka.admin._resource import ResourceType
+
+    client, _ = admin_client(connection)
+    # Metadata of all topics: a request for one may create it (auto.create.topics.enable).
+    metadata = fetch_metadata(client, None, CONNECT_TIMEOUT_S)
+    found = metadata.topics.get(topic) if metadata else None
+    if found is None or not found.partitions:
+        raise InputError(
+            f"{connection['bootstrap.servers']} has no topic {topic} that this user may describe"
+        )
+    settings = _described(client, ResourceType.TOPIC, topic)
+    if settings is None:
+        raise InputError(f"the cluster does not permit to read the settings of the topic {topic}")
+    fewest = min(len(partition.replicas) for partition in found.partitions.values())
+    return TopicInfo(len(found.partitions), fewest, settings)
+
+
 def _certificate_problem(connection: Mapping[str, Any]) -> str:
     host, _, port = str(connection["bootstrap.servers"]).split(",")[0].strip().rpartition(":")
     problem = certificate_problem(host, int(port), connection) if port.isdecimal() else None
@@ -150,22 +188,35 @@ def _first_metadata(client: AdminClient, errors: Sequence[str]) -> Any | None:
 
 
 def _settings(client: AdminClient, broker: int) -> dict[str, str] | None:
-    from confluent_kafka import KafkaError, KafkaException
-    from confluent_kafka.admin._config import ConfigResource
     from confluent_kafka.admin._resource import ResourceType
 
-    resource = ConfigResource(ResourceType.BROKER, str(broker))
+    return _described(client, ResourceType.BROKER, str(broker))
+
+
+def _described(client: AdminClient, kind: Any, name: str) -> dict[str, str] | None:
+    """Return the settings of a broker or topic; `None`: the cluster does not permit to read them.
+
+    Raises:
+        InputError: it did not answer, or with an error.
+    """
+    from confluent_kafka import KafkaError, KafkaException
+    from confluent_kafka.admin._config import ConfigResource
+
+    resource = ConfigResource(kind, name)
     (future,) = client.describe_configs([resource], request_timeout=CONNECT_TIMEOUT_S).values()
     try:
         entries = future.result(CONNECT_TIMEOUT_S)
     except (KafkaException, TimeoutError) as error:
         refused = isinstance(error, KafkaException) and error.args[0].code() in {
             KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+            KafkaError.TOPIC_AUTHORIZATION_FAILED,
             KafkaError.SECURITY_DISABLED,
         }
         if refused:
             return None
-        raise InputError(f"cannot read the settings of broker {broker}: {error}") from error
+        raise InputError(
+            f"cannot read the settings of {kind.name.lower()} {name}: {error}"
+        ) from error
     return {
         name: str(entry.value)
         for name, entry in sorted(entries.items())

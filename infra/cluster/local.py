@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import fcntl
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -41,6 +40,7 @@ from infra.network.impairment import Impairment, ImpairmentCounts
 from infra.process.log_tail import failure_excerpt, read_from
 from infra.process.processes import ProcessIdentity
 from infra.process.waiting import wait_until
+from infra.start import module_command
 
 _SUPERVISOR_LOG: Final = "supervisor.log"
 _SUPERVISOR_START_TIMEOUT_S: Final = 30.0
@@ -460,7 +460,7 @@ def _start_supervisor(folder: Path, lock: IO[str]) -> subprocess.Popen[bytes]:
     """
     with (folder / _SUPERVISOR_LOG).open("wb") as log:
         return subprocess.Popen(
-            [sys.executable, "-m", "infra.cluster.supervisor", str(folder)],
+            module_command("infra.cluster.supervisor", str(folder)),
             cwd=folder,
             stdin=subprocess.DEVNULL,
             stdout=log,

@@ -14,6 +14,7 @@ from infra.kafka.spec import ClusterSpec, LaunchSpec
 from infra.kafka.storage import formatted_folder
 from infra.kafka.versions import parse_version, supports_zookeeper, uses_log4j2
 from infra.kafka.zookeeper import MAIN_CLASS, PROPERTIES_FILE
+from infra.machine.home import INSTALL
 
 _HERE: Final = Path(__file__).parent
 
@@ -184,7 +185,7 @@ def _pyspark_jar(name: str) -> Path:
 
     jars = sorted(Path(pyspark.__file__).parent.glob(f"jars/{name}-[0-9]*.jar"))
     if not jars:
-        raise HarnessError(f"PySpark has no jars/{name}-*.jar: run `make setup` again")
+        raise HarnessError(f"PySpark has no jars/{name}-*.jar: {INSTALL} installs it")
     return jars[-1]
 
 

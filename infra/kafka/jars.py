@@ -21,6 +21,7 @@ from infra.jvm import runtime
 from infra.jvm.runtime import java_binary, java_environment
 from infra.kafka.versions import parse_version, uses_log4j2
 from infra.machine.files import exclusive_lock, move_into_place, replace_file
+from infra.machine.home import INSTALL
 from infra.machine.scratch import JARS, scratch_folder
 
 _IVY: Final = Path(__file__).with_name("ivy")
@@ -194,7 +195,7 @@ def _ivy_jar() -> Path:
 
     ivy_jars = sorted(Path(pyspark.__file__).parent.glob("jars/ivy-*.jar"))
     if not ivy_jars:
-        raise HarnessError("PySpark has no jars/ivy-*.jar: run `make setup` again")
+        raise HarnessError(f"PySpark has no jars/ivy-*.jar: {INSTALL} installs it")
     return ivy_jars[-1]
 
 

@@ -1,4 +1,8 @@
-"""The home folder, which holds all files that are written: `ACKBENCH_HOME`, or `.ackbench/`."""
+"""The home folder, which holds all files that are written.
+
+`ACKBENCH_HOME` names it; by default it is the clone's `.ackbench/`, or without a clone the folder
+`ackbench` of the user's data (XDG Base Directory Specification).
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import os
 import pwd
 import stat
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -16,7 +21,11 @@ from infra.errors import MachineError
 from infra.machine.paths import user_path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-"""The clone of the project that this code runs from."""
+"""The folder that this code's packages are in: a clone of the project, or site-packages."""
+CLONE: Final = REPOSITORY if (REPOSITORY / "requirements" / "lock.txt").is_file() else None
+"""The clone of the project that this code runs from; `None`: it is installed from a wheel."""
+INSTALL: Final = "make setup" if CLONE else "pip install 'ackbench[run]'"
+"""The remedy for a package that is missing or damaged."""
 MAX_ROOT_BYTES: Final = 2000
 """The longest path of a home: Linux allows 4,096 bytes, and Airflow's logs are deep below it."""
 _FOLDERS: Final = (
@@ -36,7 +45,9 @@ _REMEDY: Final = "set ACKBENCH_HOME to a writable folder"
 PRIVATE_FOLDER: Final = 0o700
 """Permission bits of every folder in the home."""
 _OTHERS: Final = 0o077
-_CONTENT: Final = {*_FOLDERS, "machine.lock", "up.json", "up.lock"}
+SET_UP_FILE: Final = "set-up.json"
+"""Which version of ackbench has set up a home."""
+_CONTENT: Final = {*_FOLDERS, "machine.lock", "up.json", "up.lock", SET_UP_FILE}
 """Names in a home; a folder that has content and none of these is not one."""
 
 
@@ -48,13 +59,14 @@ class Home:
 
     @classmethod
     def from_environment(cls) -> Home:
-        """Return the home that `ACKBENCH_HOME` names, or the clone's own. It need not exist yet.
+        """Return the home that `ACKBENCH_HOME` names, or the default one. It need not exist yet.
 
         Raises:
             InputError: it is no folder, or cannot be read.
+            MachineError: no home is named, there is no clone, and the user has no home folder.
         """
         named = os.environ.get("ACKBENCH_HOME")
-        home = cls(user_path(named).resolve() if named else REPOSITORY / ".ackbench")
+        home = cls(user_path(named).resolve() if named else default_root(CLONE, os.environ))
         home.require_readable()
         return home
 
@@ -175,6 +187,30 @@ class Home:
                 raise MachineError(f"{folder} is no folder: move it away, or {_REMEDY}")
             if folder.exists() and not os.access(folder, mode):
                 raise MachineError(f"the home folder {folder} {refusal}: {_REMEDY}")
+
+
+def default_root(clone: Path | None, environment: Mapping[str, str]) -> Path:
+    """Return the home of those who name none: the clone's own, or one in the user's data folder.
+
+    Args:
+        clone: the clone that this code runs from; `None`: it is installed from a wheel.
+        environment: has `XDG_DATA_HOME`; a relative path in it does not count, by XDG's
+            specification.
+
+    Raises:
+        MachineError: there is no clone, and the user has no home folder.
+    """
+    if clone:
+        return clone / ".ackbench"
+    data = environment.get("XDG_DATA_HOME", "")
+    if data.startswith("/"):
+        return Path(data, "ackbench").resolve()
+    try:
+        return Path.home().resolve() / ".local" / "share" / "ackbench"
+    except RuntimeError:
+        raise MachineError(
+            f"user {os.geteuid()} has no home folder, and XDG_DATA_HOME is not set: {_REMEDY}"
+        ) from None
 
 
 def keep_files_private() -> None:

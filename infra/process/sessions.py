@@ -4,7 +4,7 @@ A service is started as the leader of its own session (setsid(2)), and what it f
 session unless it leaves on purpose. The kernel does not reuse the leader's pid while a member of
 the session lives, so the leader's pid and start time identify the session.
 
-Run as a script, `python -m infra.process.sessions <pid> <start ticks> <record>`: waits until that
+Run as a process, `infra.process.sessions <pid> <start ticks> <record>`: waits until that
 process ends, however it ends, and then ends every session in the record. PR_SET_PDEATHSIG alone
 would reach the leaders only, and orphan what they forked.
 """

@@ -462,4 +462,4 @@ def test_doctor_prints_one_line_per_requirement(home: Home) -> None:
     assert all(line.startswith(("ok ", "missing ", "not here ")) for line in lines)
     assert all(" -> " in line for line in lines if line.startswith(("missing", "not here")))
     assert result.exit_code == (1 if any(line.startswith("missing") for line in lines) else 0)
-    assert any("Kafka 4.3.1" in line and "make setup" in line for line in lines), home
+    assert any("Kafka 4.3.1" in line and "ackbench setup" in line for line in lines), home

@@ -18,6 +18,7 @@ from typing import Any, Final
 import numpy as np
 
 from experiments.errors import ClientLibraryError
+from infra.machine.home import INSTALL
 
 VERIFIED_SERIES: Final = "2.16"
 """The versions whose `rd_kafka_message_t` (rdkafka.h) is the one below."""
@@ -209,6 +210,11 @@ class Metadata(ctypes.Structure):
     )
 
 
+def is_installed() -> bool:
+    """Return whether confluent-kafka is installed, which ships librdkafka."""
+    return importlib.util.find_spec("confluent_kafka") is not None
+
+
 def library_path() -> Path:
     """Return the path of the shared library in the installed confluent-kafka.
 
@@ -217,7 +223,7 @@ def library_path() -> Path:
     """
     spec = importlib.util.find_spec("confluent_kafka")
     if spec is None or spec.origin is None:
-        raise ClientLibraryError("confluent-kafka is not installed: `make setup` installs it")
+        raise ClientLibraryError(f"confluent-kafka is not installed: `{INSTALL}` installs it")
     folder = Path(spec.origin).parent.parent / "confluent_kafka.libs"
     found = sorted(folder.glob("librdkafka*.so*"))
     if not found:

