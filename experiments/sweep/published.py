@@ -29,6 +29,8 @@ from infra.machine.paths import user_path
 
 STORE_VARIABLE: Final = "ACKBENCH_STORE"
 PLAN: Final = "plan.json"
+SEVERAL_HOSTS: Final = "several-hosts.json"
+"""A file that is published with the plan: the claims of the trials are in the store."""
 _REASON: Final = "reason.txt"
 _LOCAL: Final = {
     "progress.json",
@@ -94,6 +96,8 @@ def keep_store(sweep: SweepFolder, store: Location, *, several_hosts: bool = Fal
         store=store.uri, uri=store.at(sweep.sweep_id).uri, several_hosts=several_hosts
     )
     replace_file(sweep.store, kept.model_dump_json(indent=1))
+    if several_hosts:
+        replace_file(sweep.root / SEVERAL_HOSTS, "{}\n")
 
 
 def published_uri(sweep: SweepFolder) -> str | None:

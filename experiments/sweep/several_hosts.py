@@ -20,6 +20,7 @@ from experiments.messages.phrases import format_list
 from experiments.sweep.folder import FAILED, PARTIAL, SweepFolder
 from experiments.sweep.published import (
     PLAN,
+    SEVERAL_HOSTS,
     claims_location,
     keep_store,
     no_sweep_at,
@@ -50,7 +51,8 @@ def check_out(home: Home, uri: str) -> SweepFolder:
     Raises:
         UnknownName: there is no sweep at the URI.
         LedgerError: the plan is truncated, or another sweep's.
-        InputError: the home has a sweep with this id that is another one.
+        InputError: one machine runs the sweep, whose claims other hosts do not see; or the home has
+            another sweep with this id.
         StorageError: the store cannot be read.
     """
     with storage_errors():
@@ -58,6 +60,8 @@ def check_out(home: Home, uri: str) -> SweepFolder:
         plan, experiment = source.read(PLAN), source.read(_EXPERIMENT)
         if plan is None:
             raise UnknownName(no_sweep_at(source))
+        if source.read(SEVERAL_HOSTS) is None:
+            raise InputError(f"one machine runs the sweep at {uri}: resume it there, by its id")
     sweep = SweepFolder(home.sweeps / source.name)
     if (sweep.root / PLAN).is_file():
         _require_same(sweep, source, plan)
