@@ -9,7 +9,8 @@ seed.
 - `list_trials` lists the trials to run: all, or the missing ones of a sweep that is resumed.
 - `provision` starts the Kafka cluster.
 - `trial` runs one trial: load, fault, heal, final read, sealed ledger. There is one mapped task per
-  trial; they run one at a time, in the plan's shuffled order.
+  trial; they run one at a time, in the plan's shuffled order. On an Airflow with several hosts, a
+  task runs a batch of trials, on a cluster that it starts and destroys.
 - `destroy` destroys the Kafka cluster, also after a failure.
 - `measure` computes the results from the ledgers with Spark.
 - `report` renders the sweep's report: verdicts, intervals, latency curves, one timeline per trial.

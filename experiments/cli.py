@@ -220,7 +220,8 @@ Examples:
 @click.option(
     "--resume",
     metavar="SWEEP",
-    help="Run the missing trials of an interrupted sweep; also with --until.",
+    help="Run the missing trials of an interrupted sweep; also with --until. "
+    "Of one that several hosts run: its URI.",
 )
 @click.option(
     "--store",

@@ -28,6 +28,7 @@ from experiments.commands.show import (
     write_result_files,
 )
 from experiments.errors import StorageError
+from experiments.ledger.location import Location, is_uri
 from experiments.ledger.record import Scalar
 from experiments.messages.phrases import format_count
 from experiments.planning.new_sweep import (
@@ -47,8 +48,12 @@ from experiments.sweep.published import (
     keep_store,
     open_store,
     publish_plan,
+    published_uri,
+    runs_on_several_hosts,
     store_of_environment,
 )
+from experiments.sweep.several_hosts import check_out
+from experiments.sweep.several_hosts import resume as resume_trials
 from infra.errors import AckbenchError, HarnessError, InputError
 from infra.machine.home import Home
 from infra.process.log_tail import last_lines
@@ -146,7 +151,7 @@ def resume(
 
     Args:
         home: the folder of the sweep.
-        named: the sweep.
+        named: the sweep; or the URI of one whose trials several hosts run.
         limits: as in `run_new`.
         reporting: as in `run_new`.
         store: a URI or a folder to publish to from now on. None: as before.
@@ -155,19 +160,36 @@ def resume(
         The exit code.
 
     Raises:
-        InputError: there is no such sweep, another process runs it, or this machine cannot run it.
+        InputError: there is no such sweep, another process runs it or one of its trials, or this
+            machine cannot run it.
         HarnessError: as `run_new`.
     """
     home.ensure_writable()
-    sweep = find_sweep(home, named)
+    sweep = check_out(home, named) if is_uri(named) else find_sweep(home, named)
     plan = sweep.plan()
     if store:
-        keep_store(sweep, open_store(store))
+        _change_store(sweep, open_store(store))
     with SweepClaim(home, sweep) as claim:
         check_machine(plan, home)
         ensure_set_up(home, _say)
+        for line in resume_trials(sweep, complete=True):
+            _say(line)
         prepare_kafka(plan, home, _say)
         return _run_and_show(home, sweep, claim, limits, reporting)
+
+
+def _change_store(sweep: SweepFolder, store: Location) -> None:
+    """Publish a sweep to a store from now on; several hosts have to agree on one.
+
+    Raises:
+        InputError: several hosts run the sweep.
+    """
+    if runs_on_several_hosts(sweep):
+        raise InputError(
+            f"several hosts run sweep {sweep.sweep_id}, whose store is {published_uri(sweep)}: "
+            "resume it without --store"
+        )
+    keep_store(sweep, store)
 
 
 def _say(text: str) -> None:

@@ -6,6 +6,7 @@ environment. A URI with credentials is refused, so every URI may be stored and p
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import shutil
@@ -100,6 +101,16 @@ class Location:
         uri = urlunsplit(parts._replace(path=f"{parts.path}/{quote(name)}"))
         return Location(uri, self.files, path)
 
+    @property
+    def parent(self) -> Location:
+        """The folder that this one is in."""
+        path = self.path.rpartition("/")[0]
+        if not is_uri(self.uri):
+            return Location(path, self.files, path)
+        parts = urlsplit(self.uri)
+        uri = urlunsplit(parts._replace(path=parts.path.rpartition("/")[0]))
+        return Location(uri, self.files, path)
+
     def list_files(self) -> dict[str, int]:
         """Return the sizes in bytes of all files below the folder, by path relative to it.
 
@@ -183,16 +194,15 @@ class Location:
         Raises:
             LocationError: the file cannot be written.
         """
-        target = f"{self.path}/{name}"
-        folder, base = target.rsplit("/", 1)
-        with self._errors("written"):
-            if self._is_object_store:
-                self._copy(source, target)
-                return
-            self.files.create_dir(folder)
-            partial = f"{folder}/.{base}.{os.getpid()}"
-            self._copy(source, partial)
-            self.files.move(partial, target)
+        self._put(source, name)
+
+    def write(self, name: str, content: bytes) -> None:
+        """Write a file, which then exists with all of its content.
+
+        Raises:
+            LocationError: the file cannot be written.
+        """
+        self._put(content, name)
 
     def delete(self, name: str) -> None:
         """Delete a file, if there is one.
@@ -206,9 +216,22 @@ class Location:
             except FileNotFoundError:
                 return
 
-    def _copy(self, source: Path, target: str) -> None:
-        with source.open("rb") as file, self.files.open_output_stream(target) as stream:
-            shutil.copyfileobj(file, stream, _COPY_BYTES)
+    def _put(self, content: Path | bytes, name: str) -> None:
+        target = f"{self.path}/{name}"
+        folder, base = target.rsplit("/", 1)
+        with self._errors("written"):
+            if self._is_object_store:
+                self._copy(content, target)
+                return
+            self.files.create_dir(folder)
+            partial = f"{folder}/.{base}.{os.getpid()}"
+            self._copy(content, partial)
+            self.files.move(partial, target)
+
+    def _copy(self, content: Path | bytes, target: str) -> None:
+        source = io.BytesIO(content) if isinstance(content, bytes) else content.open("rb")
+        with source, self.files.open_output_stream(target) as stream:
+            shutil.copyfileobj(source, stream, _COPY_BYTES)
 
     @property
     def _is_object_store(self) -> bool:

@@ -176,7 +176,11 @@ def _assign(cluster: Cluster, trial: TrialSpec, why_new: str = "") -> AssignedCl
 
     unused = (cluster.folder / UNUSED_MARKER).is_file()
     if unused and not trial.needs_own_cluster:
-        warm_up.warm_up_brokers(cluster)
+        try:
+            warm_up.warm_up_brokers(cluster)
+        except HarnessError:
+            local.destroy(cluster.folder)  # else the next trial finds the topic of the warm-up
+            raise
     (cluster.folder / UNUSED_MARKER).unlink(missing_ok=True)
     if why_new:
         why = why_new

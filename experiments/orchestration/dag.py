@@ -42,9 +42,10 @@ def sweep_dag(
 ) -> DAG:
     """Return the DAG that runs a sweep.
 
-    plan -> list_trials, provision -> trial (one mapped task per trial, one at a time) -> measure
-    -> report -> track -> verify -> alert. `destroy` is the teardown of `provision`; `alert` is one
-    too, so that it runs after failures and does not decide whether the run has failed.
+    plan -> list_trials, provision -> trial (one mapped task per trial, or per batch of trials) ->
+    measure -> report -> track -> verify -> alert. `destroy` is the teardown of `provision`; `alert`
+    is one too, so that it runs after failures and does not decide whether the run has failed. The
+    pool has as many slots as there are hosts, so that each runs one trial at a time.
 
     A trial is never retried: repeating a failed one until it passes is survivorship bias.
 
@@ -125,17 +126,17 @@ def plan(**context: Any) -> str:
 
 @task
 @failing_in_one_line
-def list_trials(sweep_id: str) -> list[str]:
-    """List the trials to run: Airflow maps only over the return value of a task."""
-    from experiments.orchestration import steps
+def list_trials(sweep_id: str) -> list[dict[str, Any]]:
+    """List the trials or batches to run: Airflow maps only over the return value of a task."""
+    from experiments.orchestration import batches
 
-    return steps.trial_labels(sweep_id)
+    return batches.list_batches(sweep_id)
 
 
 @task(pool=MACHINE_POOL)
 @failing_in_one_line
 def provision(sweep_id: str) -> str:
-    """Start the Kafka cluster."""
+    """Start the Kafka cluster; on several hosts each batch starts its own."""
     from experiments.orchestration import steps
 
     return steps.provision(sweep_id)
@@ -143,18 +144,16 @@ def provision(sweep_id: str) -> str:
 
 @task(
     pool=MACHINE_POOL,
-    max_active_tis_per_dag=1,
-    # The planned trial when the task starts, then the one that it runs.
-    map_index_template="{{ trial | default(task.op_kwargs['planned']) }}",
+    # The planned trial when the task starts, then the one that it runs; or the batch.
+    map_index_template="{{ trial | default(task.op_kwargs['planned']['label']) }}",
     priority_weight=STARTED_SWEEP_PRIORITY,
 )
 @failing_in_one_line
-def trial(sweep_id: str, planned: str) -> str:
-    """Run the next trial of the plan."""
-    from experiments.orchestration import steps
+def trial(sweep_id: str, planned: dict[str, Any]) -> str:
+    """Run the next trial of the plan, or a batch of trials on a cluster of its own."""
+    from experiments.orchestration import batches
 
-    del planned  # `next_trial` decides which trial runs
-    return steps.run_next_trial(sweep_id, set_task_label)
+    return batches.run_planned(sweep_id, planned, set_task_label)
 
 
 @task(pool=MACHINE_POOL, trigger_rule="all_done", priority_weight=STARTED_SWEEP_PRIORITY)
@@ -222,9 +221,9 @@ def leave_interrupted_run(_context: Context) -> None:
     Raises:
         KeyboardInterrupt: the run is embedded and was interrupted.
     """
-    from experiments.orchestration import steps
+    from experiments.orchestration import step_context
 
-    if steps.RUN_STATE.stopping:
+    if step_context.RUN_STATE.stopping:
         raise KeyboardInterrupt
 
 

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
-from experiments.orchestration import steps
+from experiments.orchestration import step_context, steps
 from experiments.orchestration.environment import (
     DAGS_FOLDER,
     airflow_environment,
@@ -51,7 +51,7 @@ def main(arguments: list[str]) -> int:
     except KeyboardInterrupt:
         succeeded = False
     except AckbenchError as error:
-        steps.RUN_STATE.failures = (*steps.RUN_STATE.failures, str(error))
+        step_context.RUN_STATE.failures = (*step_context.RUN_STATE.failures, str(error))
         succeeded = False
     _print_failures(succeeded)
     return 0 if succeeded else 1
@@ -75,7 +75,7 @@ def run(home: Home, sweep: SweepFolder) -> bool:
         hold_machine_lock(home, sweep.sweep_id, on_wait, COMMAND_MAX_WAIT_S),
         embedded_database(home) as database,
     ):
-        os.environ.update(airflow_environment(home, database) | {steps.EMBEDDED: "1"})
+        os.environ.update(airflow_environment(home, database) | {step_context.EMBEDDED: "1"})
         try:
             return bool(_load_dag().test(run_conf={"sweep_id": sweep.sweep_id}).state == "success")
         finally:
@@ -99,8 +99,8 @@ def _interrupt_on_signals() -> Iterator[None]:
     """
 
     def interrupt(number: int, _frame: FrameType | None) -> None:
-        if not steps.RUN_STATE.stopping:
-            steps.RUN_STATE.stopping = True
+        if not step_context.RUN_STATE.stopping:
+            step_context.RUN_STATE.stopping = True
             raise KeyboardInterrupt(signal.Signals(number).name)
 
     receiver, sender = socket.socketpair()
@@ -128,8 +128,8 @@ def _forward(receiver: socket.socket) -> None:
 
 def _print_failures(succeeded: bool) -> None:
     """Print the failures, the first one last: the later ones followed from it."""
-    lines = [*reversed(steps.RUN_STATE.failures)]
-    if steps.RUN_STATE.stopping:
+    lines = [*reversed(step_context.RUN_STATE.failures)]
+    if step_context.RUN_STATE.stopping:
         lines = ["interrupted"]
     elif not lines and not succeeded:
         lines = ["the run failed without a reason"]

@@ -33,6 +33,8 @@ _POOLS: Final = "slot_pool"
 MACHINE_POOL: Final = "ackbench_machine"
 """A pool of one slot, so that tasks wait for the machine in the scheduler, not in a process."""
 
+ONE_MACHINE: Final = "ACKBENCH_ONE_MACHINE"
+"""A variable: set if all tasks run on this machine, one at a time, and share its home."""
 _AIRFLOW_PREFIXES: Final = ("AIRFLOW", "_AIRFLOW", "__AIRFLOW")
 """Prefixes of variables that may be set for another Airflow installation."""
 _REMOVED: Final = ("PYTHONDONTWRITEBYTECODE",)
@@ -184,6 +186,7 @@ def run_airflow(home: Home, database: Path, *arguments: str) -> None:
 def _process_variables(home: Home, inherited: Mapping[str, str]) -> dict[str, str]:
     return {
         "ACKBENCH_HOME": str(home.root),
+        ONE_MACHINE: "1",
         "NUMBA_CACHE_DIR": inherited.get("NUMBA_CACHE_DIR", str(home.cache / "numba")),
         "PATH": os.pathsep.join(
             dict.fromkeys(

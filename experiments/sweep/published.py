@@ -28,7 +28,9 @@ from infra.machine.home import Home
 from infra.machine.paths import user_path
 
 STORE_VARIABLE: Final = "ACKBENCH_STORE"
-_PLAN: Final = "plan.json"
+PLAN: Final = "plan.json"
+SEVERAL_HOSTS: Final = "several-hosts.json"
+"""A file that is published with the plan: the claims of the trials are in the store."""
 _REASON: Final = "reason.txt"
 _LOCAL: Final = {
     "progress.json",
@@ -53,10 +55,12 @@ class SweepStore(Frozen):
     """The store's URI, which has no credentials."""
     uri: str
     """The sweep's URI: the folder of its id in the store."""
+    several_hosts: bool = False
+    """Whether several hosts run its trials, so that only the store has all of them."""
 
 
 @contextmanager
-def _storage_errors() -> Iterator[None]:
+def storage_errors() -> Iterator[None]:
     """Raise the errors of a location as the user's errors."""
     try:
         yield
@@ -70,7 +74,7 @@ def open_store(text: str) -> Location:
     Raises:
         StorageError: it is no location, or there is no access to it; one line.
     """
-    with _storage_errors():
+    with storage_errors():
         uri = text if is_uri(text) else user_path(text).resolve().as_uri()
         store = open_location(uri)
         store.require_access()
@@ -87,10 +91,14 @@ def store_of_environment() -> Location | None:
     return open_store(named) if named else None
 
 
-def keep_store(sweep: SweepFolder, store: Location) -> None:
+def keep_store(sweep: SweepFolder, store: Location, *, several_hosts: bool = False) -> None:
     """Record the store in the sweep's folder, for later commands and for the tasks of a DAG."""
-    kept = SweepStore(store=store.uri, uri=store.at(sweep.sweep_id).uri)
+    kept = SweepStore(
+        store=store.uri, uri=store.at(sweep.sweep_id).uri, several_hosts=several_hosts
+    )
     replace_file(sweep.store, kept.model_dump_json(indent=1))
+    if several_hosts:
+        replace_file(sweep.root / SEVERAL_HOSTS, "{}\n")
 
 
 def published_uri(sweep: SweepFolder) -> str | None:
@@ -99,8 +107,34 @@ def published_uri(sweep: SweepFolder) -> str | None:
     Raises:
         LedgerError: `store.json` is truncated.
     """
+    kept = _kept_store(sweep)
+    return kept.uri if kept else None
+
+
+def runs_on_several_hosts(sweep: SweepFolder) -> bool:
+    """Return whether several hosts run the trials of a sweep, so that its store has all of them.
+
+    Raises:
+        LedgerError: `store.json` is truncated.
+    """
+    kept = _kept_store(sweep)
+    return bool(kept and kept.several_hosts)
+
+
+def claims_location(sweep: SweepFolder) -> Location:
+    """Return where the claims of the sweep's trials are: its store, or its folder.
+
+    Raises:
+        LedgerError: `store.json` is truncated.
+        StorageError: the URI in it cannot be opened.
+    """
+    store = published_location(sweep) if runs_on_several_hosts(sweep) else None
+    return store or open_location(str(sweep.root))
+
+
+def _kept_store(sweep: SweepFolder) -> SweepStore | None:
     try:
-        return SweepStore.model_validate_json(sweep.store.read_bytes()).uri
+        return SweepStore.model_validate_json(sweep.store.read_bytes())
     except FileNotFoundError:
         return None
     except ValidationError as error:
@@ -115,7 +149,7 @@ def published_location(sweep: SweepFolder) -> Location | None:
         StorageError: the URI in it cannot be opened.
     """
     uri = published_uri(sweep)
-    with _storage_errors():
+    with storage_errors():
         return open_location(uri) if uri else None
 
 
@@ -125,7 +159,7 @@ def publish_plan(sweep: SweepFolder, target: Location) -> None:
     Raises:
         StorageError: a file cannot be written.
     """
-    with _storage_errors():
+    with storage_errors():
         _upload(sweep, target, (name for name in _own_files(sweep) if name != _PAGE))
 
 
@@ -133,18 +167,46 @@ def publish_trial(sweep: SweepFolder, trial_id: str, target: Location) -> None:
     """Upload a sealed trial, `trial.json` last. A published trial is left as it is.
 
     Raises:
-        StorageError: a file cannot be written; the trial is not there for readers.
+        StorageError: a file cannot be written; the trial is not there for readers. Or another host
+            has published the trial: of two ledgers of one trial the first counts.
     """
     folder = f"trials/{trial_id}"
-    with _storage_errors():
+    with storage_errors():
         record = target.read(f"{folder}/{RECORD}")
         if record == (sweep.trial(trial_id) / RECORD).read_bytes():
             return
         if record is not None:
+            if runs_on_several_hosts(sweep):
+                raise StorageError(
+                    f"trial {trial_id} was also run elsewhere, and that ledger is published: "
+                    f"delete {sweep.trial(trial_id)}"
+                )
             target.delete(f"{folder}/{RECORD}")
         names = {path.name for path in sweep.trial(trial_id).iterdir() if path.is_file()}
         _upload(sweep, target, (f"{folder}/{name}" for name in sorted(names - {RECORD})))
         target.upload(sweep.trial(trial_id) / RECORD, f"{folder}/{RECORD}")
+
+
+def publish_reason(sweep: SweepFolder, trial_id: str, target: Location) -> None:
+    """Upload why a trial failed.
+
+    Raises:
+        StorageError: it cannot be written.
+    """
+    name = f"trials/{trial_id}{FAILED}/{_REASON}"
+    if (sweep.root / name).is_file():
+        with storage_errors():
+            target.upload(sweep.root / name, name)
+
+
+def publish_page(sweep: SweepFolder, target: Location) -> None:
+    """Upload the report.
+
+    Raises:
+        StorageError: it cannot be written.
+    """
+    with storage_errors():
+        target.upload(sweep.report, _PAGE)
 
 
 def publish_sweep(sweep: SweepFolder, target: Location) -> None:
@@ -157,7 +219,7 @@ def publish_sweep(sweep: SweepFolder, target: Location) -> None:
     """
     what = "the sweep is not completely published"
     try:
-        with _storage_errors():
+        with storage_errors():
             published = target.list_files()
         complete = sweep.complete_ids()
         left = list(complete)
@@ -169,7 +231,8 @@ def publish_sweep(sweep: SweepFolder, target: Location) -> None:
             publish_trial(sweep, published_id, target)
             left = [trial_id for trial_id in left if trial_id != published_id]
             what = f"not published: {len(left)} of {count} trials, and the results"
-        _publish_results(sweep, target)
+        if not (runs_on_several_hosts(sweep) and sweep.pending()):
+            _publish_results(sweep, target)  # else results and reasons of other hosts are there
     except StorageError as error:
         note_failure(sweep, error)
         remedy = f"publish the rest with: ackbench publish {sweep.sweep_id}"
@@ -183,7 +246,7 @@ def fetch_results(sweep: SweepFolder, source: Location) -> None:
     Raises:
         StorageError: a file cannot be read.
     """
-    with _storage_errors():
+    with storage_errors():
         names = [name for name in source.list_files() if name.startswith("results/")]
         _download(source, sweep.root, names)
 
@@ -204,7 +267,7 @@ def _publish_results(sweep: SweepFolder, target: Location) -> None:
         f"trials/{path.parent.name}/{_REASON}"
         for path in sorted(sweep.root.glob(f"trials/*{FAILED}/{_REASON}"))
     ]
-    with _storage_errors():
+    with storage_errors():
         _upload(sweep, target, [*results, *failed, *_own_files(sweep)])
         for name in target.list_files():
             outdated = name.startswith("results/") and results and name not in results
@@ -228,6 +291,8 @@ def _upload(sweep: SweepFolder, target: Location, names: Iterable[str]) -> None:
 def open_sweep(home: Home, named: str | None) -> SweepFolder:
     """Return a sweep to read: of this home, or a copy of a published one.
 
+    Of a sweep that several hosts run, this home has its own trials only: that is a copy too.
+
     Args:
         home: the home of sweeps and copies.
         named: as in `find_sweep`, or the URI of a published sweep.
@@ -236,7 +301,11 @@ def open_sweep(home: Home, named: str | None) -> SweepFolder:
         UnknownName: there is no such sweep.
         StorageError: the URI cannot be read.
     """
-    return fetch_sweep(home, named) if named and is_uri(named) else find_sweep(home, named)
+    if named and is_uri(named):
+        return fetch_sweep(home, named)
+    sweep = find_sweep(home, named)
+    uri = published_uri(sweep) if runs_on_several_hosts(sweep) and sweep.pending() else None
+    return fetch_sweep(home, uri) if uri else sweep
 
 
 def fetch_sweep(home: Home, uri: str) -> SweepFolder:
@@ -255,10 +324,10 @@ def fetch_sweep(home: Home, uri: str) -> SweepFolder:
         UnknownName: there is no sweep at the URI.
         StorageError: the URI cannot be read.
     """
-    with _storage_errors():
+    with storage_errors():
         source = open_location(uri)
-        if source.read(_PLAN) is None:
-            raise UnknownName(_no_sweep(source))
+        if source.read(PLAN) is None:
+            raise UnknownName(no_sweep_at(source))
         names = _to_fetch(source.list_files())
         digest = hashlib.sha256(source.uri.encode()).hexdigest()[:16]
         folder = home.published / digest / (source.name.lstrip(".") or "sweep")
@@ -267,16 +336,16 @@ def fetch_sweep(home: Home, uri: str) -> SweepFolder:
     return SweepFolder(folder, source)
 
 
-def _no_sweep(source: Location) -> str:
+def no_sweep_at(source: Location) -> str:
     """Return the message about a URI without a plan; it names sweeps that are there instead."""
     source.require_access()
-    sweeps = [name for name in source.list_folders() if source.at(name).read(_PLAN) is not None]
+    sweeps = [name for name in source.list_folders() if source.at(name).read(PLAN) is not None]
     if sweeps:
         return (
             f"{source.uri} is not a sweep: it holds {len(sweeps)} sweeps; name one, as in "
             f"{source.at(sweeps[-1]).uri}"
         )
-    return f"no sweep at {source.uri}: there is no {_PLAN}"
+    return f"no sweep at {source.uri}: there is no {PLAN}"
 
 
 def _to_fetch(published: Collection[str]) -> set[str]:

@@ -13,6 +13,7 @@ between users. Who may use the machine can hold the lock for ever, and is then n
 from __future__ import annotations
 
 import errno
+import json
 import logging
 import os
 import socket
@@ -20,11 +21,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Final, TypeVar
 
 from infra.machine.files import try_lock
 from infra.machine.home import Home
+from infra.machine.identity import MachineIdentity
 from infra.process.waiting import wait_until
 
 LOCK_FILE: Final = "machine.lock"
@@ -73,10 +76,10 @@ def hold_machine_lock(
     deadline_s = time.monotonic() + timeout_s
     with ExitStack() as held:
         file = held.enter_context(
-            _acquire(lambda: try_lock(path), path.read_text, on_wait, deadline_s)
+            _acquire(lambda: try_lock(path), lambda: _file_holder(path), on_wait, deadline_s)
         )
         file.truncate(0)
-        file.write(named)
+        file.write(f"{named}\n{json.dumps(asdict(MachineIdentity.own()))}\n")
         file.flush()
         held.enter_context(
             _acquire(lambda: _bind(name), lambda: _socket_holder(name), on_wait, deadline_s)
@@ -118,6 +121,16 @@ def _acquire(
         every_s=POLL_INTERVAL_S,
         seen=lambda: f"held by {named()}",
     )
+
+
+def _file_holder(path: Path) -> str:
+    """Return the name of the holder of a home's lock, and where it runs if that is elsewhere."""
+    named, _, machine = path.read_text().partition("\n")
+    try:
+        where = MachineIdentity(**json.loads(machine))
+    except (ValueError, TypeError):  # of an earlier version, or not written yet
+        return named
+    return named if where.is_own else f"{named} {where.describe()}"
 
 
 def _bind(name: str) -> socket.socket | None:

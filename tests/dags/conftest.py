@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from support.fakes.infrastructure import FakeInfrastructure
 
-from experiments.orchestration import steps
+from experiments.orchestration import step_context
 from experiments.orchestration.environment import (
     DAGS_FOLDER,
     airflow_environment,
@@ -43,8 +43,8 @@ def world(airflow: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fak
     """Return fakes of brokers, Spark and MLflow, in a home of the test's own."""
     del airflow
     monkeypatch.setenv("ACKBENCH_HOME", str(tmp_path))
-    monkeypatch.setenv(steps.EMBEDDED, "1")
-    monkeypatch.setattr(steps, "RUN_STATE", steps.RunState())
+    monkeypatch.setenv(step_context.EMBEDDED, "1")
+    monkeypatch.setattr(step_context, "RUN_STATE", step_context.RunState())
     world = FakeInfrastructure(Home(tmp_path))
     world.install(monkeypatch.setattr)
     return world

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from support.fakes.infrastructure import FakeInfrastructure
 
-from experiments.orchestration import alerts, steps
+from experiments.orchestration import alerts, step_context, steps
 from experiments.sweep.folder import SweepFolder
 
 
@@ -79,7 +79,7 @@ def test_verify_fails_and_names_the_missing_trial(dags: Any, world: FakeInfrastr
     assert dag_run.state == "failed"
     assert {"measure", "track", "destroy"} <= set(world.steps)
     assert (
-        steps.RUN_STATE.failures[-1]
+        step_context.RUN_STATE.failures[-1]
         == "verify: 1 of 3 trials are missing: 001-abcdef (NodeFailed: node 3 died)"
     )
 
@@ -141,7 +141,7 @@ def test_without_a_cluster_no_trial_starts(dags: Any, world: FakeInfrastructure)
     dag_run = run(dags, world.sweep(2))
     assert dag_run.state == "failed"
     assert world.started_trials() == []
-    assert steps.RUN_STATE.failures[0] == "provision: node 2 did not start"
+    assert step_context.RUN_STATE.failures[0] == "provision: node 2 did not start"
 
 
 def test_after_an_interrupt_no_task_runs(dags: Any, world: FakeInfrastructure) -> None:
@@ -167,9 +167,9 @@ def test_an_invalid_request_is_refused_before_anything_starts(
     assert dag_run.state == "failed"
     assert world.steps in ([], ["destroy"])
     assert (
-        "quick" in steps.RUN_STATE.failures[0]
-        or "sweep" in steps.RUN_STATE.failures[0]
-        or "experiment" in steps.RUN_STATE.failures[0]
+        "quick" in step_context.RUN_STATE.failures[0]
+        or "sweep" in step_context.RUN_STATE.failures[0]
+        or "experiment" in step_context.RUN_STATE.failures[0]
     )
 
 

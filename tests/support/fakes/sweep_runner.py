@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from unittest import mock
 
 from experiments import cli
-from experiments.orchestration.steps import TASK_START_GRACE_S
+from experiments.orchestration.step_context import TASK_START_GRACE_S
 from experiments.sweep.claim import SweepClaim, TaskClaim
 from experiments.sweep.folder import SweepFolder
 from infra.machine.home import Home

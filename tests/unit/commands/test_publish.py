@@ -132,7 +132,8 @@ def test_remarks_about_a_published_sweep_name_its_uri(sweep: SweepFolder, uri: s
         (["publish", "absent"], "unknown sweep absent"),
         (["publish", "s3://k:SECRET@b/x"], "s3://... is a URI; allowed here: a sweep's id"),
         (["selftest", "file:///x"], "file://... is a URI; allowed here: a sweep's id"),
-        (["run", "--resume", "file:///x"], "file://... is a URI; allowed here: a sweep's id"),
+        (["run", "--resume", "file:///x"], "no sweep at file:///x: there is no plan.json"),
+        (["run", "--resume", "s3://k:SECRET@b/x"], "s3://***: a URI with credentials would be"),
         (["run", "quick", "--store", "ftp://x/y"], "unknown scheme ftp:// of a sweep's location"),
         (["run", "quick", "--store", "/dev/null/x"], "file:///dev/null/x"),
     ],
@@ -205,3 +206,15 @@ def test_a_run_that_is_not_published_names_the_remedy_and_fails(
     assert target
     publish_sweep(sweep, target)
     assert "results/trials.parquet" in target.list_files()
+
+
+def test_a_published_sweep_of_one_machine_is_not_resumed_on_another_one(
+    uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The claims of its trials are in its own folder, and the other one would not see them."""
+    monkeypatch.setenv("ACKBENCH_HOME", str(tmp_path / "another home"))
+    refused = ackbench("run", "--resume", uri)
+    assert refused.exit_code == 2
+    assert refused.stderr == (
+        f"ackbench: one machine runs the sweep at {uri}: resume it there, by its id\n"
+    )

@@ -16,7 +16,7 @@ import pytest
 from support.command_line import ackbench
 from support.fakes.infrastructure import FakeInfrastructure
 
-from experiments.orchestration import services, steps
+from experiments.orchestration import services, step_context, steps, trials
 from experiments.results import spark_job
 from experiments.sweep.claim import (
     SCHEDULER_VARIABLE,
@@ -108,7 +108,7 @@ def test_a_second_run_is_refused_by_name_until_the_first_has_ended(
     with pytest.raises(SweepInUse, match=f"by process {process.pid}"):
         steps.plan_sweep({"experiment": "quick", "sweep_id": sweep.sweep_id})
     with pytest.raises(SweepInUse, match=f"by process {process.pid}"):
-        steps.run_next_trial(sweep.sweep_id, print)
+        trials.run_next_trial(sweep.sweep_id, print)
     assert sweep.activity() is None
     end(process, number)
     assert not is_claimed(home, sweep)
@@ -125,7 +125,7 @@ def test_a_run_is_refused_while_a_scheduler_runs_the_sweep(
             other,
         ):
             pytest.fail("two runners of a sweep")
-    with TaskClaim(home, sweep, "dag/one", steps.TASK_START_GRACE_S):
+    with TaskClaim(home, sweep, "dag/one", step_context.TASK_START_GRACE_S):
         end(process, signal.SIGINT)
     refused = ackbench("run", "--resume", sweep.sweep_id)
     assert "is being run by Airflow's run dag/one (between two tasks)" in refused.stderr

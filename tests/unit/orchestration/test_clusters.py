@@ -152,3 +152,18 @@ def test_clusters_of_other_sweeps_are_not_those_of_the_sweep(home: Home) -> None
         "a.b": ["a.b.002"],
         "[a]": ["[a].003"],
     }
+
+
+def test_a_cluster_whose_warm_up_failed_is_not_used_again(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The topic of the warm-up may be left there, and the next trial would fail because of it."""
+
+    def fail(_cluster: object) -> None:
+        raise WaitTimeout("42 records not answered within 30 s")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(warm_up, "warm_up_brokers", fail)
+        with pytest.raises(WaitTimeout):
+            assign(home, a_spec())
+    assert assign(home, a_spec())[:2] == ("002", True)

@@ -9,7 +9,7 @@ import pytest
 from support.fakes.infrastructure import FakeInfrastructure
 
 from experiments.errors import TrialFailed
-from experiments.orchestration import steps
+from experiments.orchestration import step_context, steps, trials
 from experiments.sweep.folder import SweepFolder
 from infra.errors import InputError, MachineError
 from infra.machine.home import Home
@@ -23,7 +23,8 @@ def fake_infrastructure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fake
     infrastructure = FakeInfrastructure(Home(tmp_path))
     infrastructure.install(monkeypatch.setattr)
     monkeypatch.setenv("ACKBENCH_HOME", str(tmp_path))
-    monkeypatch.setattr(steps, "RUN_STATE", steps.RunState())
+    monkeypatch.setenv("ACKBENCH_ONE_MACHINE", "1")
+    monkeypatch.setattr(step_context, "RUN_STATE", step_context.RunState())
     return infrastructure
 
 
@@ -47,10 +48,10 @@ def test_a_trial_that_gets_no_cluster_has_failed_with_the_reason(
     sweep = world.sweep(2)
     monkeypatch.setattr("experiments.orchestration.clusters.assign_cluster", refuse)
     with pytest.raises((type(error), TrialFailed)):
-        steps.run_next_trial(sweep.sweep_id, lambda _: None)
+        trials.run_next_trial(sweep.sweep_id, lambda _: None)
     reason = (sweep.failed(FIRST) / "reason.txt").read_text()
     assert (type(error).__name__ in reason, str(error) in reason) == (True, True)
-    following = steps.next_trial(sweep)
+    following = trials.next_trial(sweep)
     assert following
     assert following.trial_id == "001-abcdef"
 
@@ -84,7 +85,7 @@ def test_a_resumed_sweep_gets_its_cluster_and_runs_all_trials(
     steps.plan_sweep({"experiment": "quick", "sweep_id": sweep.sweep_id})
     steps.provision(sweep.sweep_id)
     for _ in range(2):
-        steps.run_next_trial(sweep.sweep_id, lambda _: None)
+        trials.run_next_trial(sweep.sweep_id, lambda _: None)
     assert sweep.pending() == ()
 
 
@@ -93,9 +94,9 @@ def test_an_interrupted_trial_has_not_failed(
 ) -> None:
     """Neither by Ctrl-C nor because the run is stopping."""
     sweep = world.sweep(1)
-    monkeypatch.setattr(steps.RUN_STATE, "stopping", True)
-    with pytest.raises(steps.Interrupted):
-        steps.run_next_trial(sweep.sweep_id, lambda _: None)
+    monkeypatch.setattr(step_context.RUN_STATE, "stopping", True)
+    with pytest.raises(step_context.Interrupted):
+        trials.run_next_trial(sweep.sweep_id, lambda _: None)
     assert not sweep.failed(FIRST).exists()
 
 
@@ -104,10 +105,10 @@ def test_a_truncated_record_names_its_file_and_the_remedy_and_blocks_nothing(
 ) -> None:
     """The other trials run, and all that are fit are measured."""
     sweep = world.sweep(2)
-    steps.run_next_trial(sweep.sweep_id, lambda _: None)
+    trials.run_next_trial(sweep.sweep_id, lambda _: None)
     record = sweep.trial(FIRST) / "trial.json"
     record.write_bytes(record.read_bytes()[:100])
-    steps.run_next_trial(sweep.sweep_id, lambda _: None)
+    trials.run_next_trial(sweep.sweep_id, lambda _: None)
     steps.measure(sweep.sweep_id)
     assert world.steps[-1] == "measure"
     assert world.started_trials() == [FIRST, "001-abcdef"]
@@ -122,9 +123,9 @@ def test_a_full_disk_is_named_with_its_place_and_the_remedy(
         raise OSError(errno.ENOSPC, "No space left on device", "/full/results")
 
     sweep = world.sweep(1)
-    steps.run_next_trial(sweep.sweep_id, lambda _: None)
+    trials.run_next_trial(sweep.sweep_id, lambda _: None)
     monkeypatch.setattr("experiments.results.spark_job.measure", measure)
     with pytest.raises(MachineError, match=r"the disk of .* is full \(\d+ MiB free\)"):
         steps.measure(sweep.sweep_id)
-    (failure,) = steps.RUN_STATE.failures
+    (failure,) = step_context.RUN_STATE.failures
     assert "/full/results" in failure

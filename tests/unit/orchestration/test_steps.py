@@ -13,7 +13,7 @@ from support.fakes.infrastructure import FakeInfrastructure
 
 from experiments.errors import HealFailed, NotPublished, StorageError
 from experiments.ledger.location import Location, open_location
-from experiments.orchestration import services, steps
+from experiments.orchestration import services, step_context, steps, trials
 from experiments.orchestration.environment import airflow_environment
 from experiments.results import spark_job
 from experiments.sweep.folder import SweepFolder
@@ -46,7 +46,7 @@ def test_trials_run_in_the_plans_order_and_failed_ones_last(tmp_path: Path) -> N
         sweep.failed(trial_id).mkdir()
         os.utime(sweep.failed(trial_id), ns=(failed_at_ns, failed_at_ns))
     order = []
-    while trial := steps.next_trial(sweep):
+    while trial := trials.next_trial(sweep):
         order.append(trial.trial_id)
         sweep.trial(trial.trial_id).mkdir()
     assert order == ["001-abcdef", "003-abcdef", "002-abcdef", "000-abcdef"]
@@ -58,14 +58,14 @@ def test_a_fault_that_cannot_be_healed_stops_the_sweep_until_it_is_resumed(
     """Later trials would be invalid; the user who resumes has checked the machine."""
     sweep = world.sweep(3)
     world.unhealed_at = "001-abcdef"
-    steps.run_next_trial(sweep.sweep_id, lambda _: None)
+    trials.run_next_trial(sweep.sweep_id, lambda _: None)
     with pytest.raises(HealFailed, match="rules of node 2"):
-        steps.run_next_trial(sweep.sweep_id, lambda _: None)
-    with pytest.raises(steps.Interrupted, match="rules of node 2"):
-        steps.run_next_trial(sweep.sweep_id, lambda _: None)
+        trials.run_next_trial(sweep.sweep_id, lambda _: None)
+    with pytest.raises(step_context.Interrupted, match="rules of node 2"):
+        trials.run_next_trial(sweep.sweep_id, lambda _: None)
     assert world.started_trials() == ["000-abcdef", "001-abcdef"]
     steps.plan_sweep({"experiment": "quick", "sweep_id": sweep.sweep_id})
-    steps.run_next_trial(sweep.sweep_id, lambda _: None)
+    trials.run_next_trial(sweep.sweep_id, lambda _: None)
     assert world.started_trials()[-1] == "002-abcdef"
 
 
@@ -75,7 +75,8 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeInfrastructure
     infrastructure = FakeInfrastructure(Home(tmp_path))
     infrastructure.install(monkeypatch.setattr)
     monkeypatch.setenv("ACKBENCH_HOME", str(tmp_path))
-    monkeypatch.setattr(steps, "RUN_STATE", steps.RunState())
+    monkeypatch.setenv("ACKBENCH_ONE_MACHINE", "1")
+    monkeypatch.setattr(step_context, "RUN_STATE", step_context.RunState())
     return infrastructure
 
 
@@ -85,9 +86,9 @@ def test_a_sealed_trial_is_published_before_the_next_one(
     """Readers of the store see a sweep grow; `verify` adds results and report."""
     sweep, target = a_stored_sweep(world, tmp_path / "store")
     steps.plan_sweep({"experiment": "quick", "sweep_id": sweep.sweep_id})
-    steps.run_next_trial(sweep.sweep_id, lambda _: None)
+    trials.run_next_trial(sweep.sweep_id, lambda _: None)
     assert "trials/000-abcdef/trial.json" in target.list_files()
-    steps.run_next_trial(sweep.sweep_id, lambda _: None)
+    trials.run_next_trial(sweep.sweep_id, lambda _: None)
     sweep.report.write_text("page")
     steps.verify(sweep.sweep_id)
     assert {"plan.json", "report.html"} <= target.list_files().keys()
@@ -112,7 +113,7 @@ def test_on_a_spark_cluster_a_published_sweep_is_measured_in_its_store(
     monkeypatch.setattr(spark_job, "measure_location", measured)
     monkeypatch.setenv(spark_job.MASTER_VARIABLE, "spark://127.0.0.1:7077")
     steps.plan_sweep({"experiment": "quick", "sweep_id": sweep.sweep_id})
-    steps.run_next_trial(sweep.sweep_id, lambda _: None)
+    trials.run_next_trial(sweep.sweep_id, lambda _: None)
     steps.measure(sweep.sweep_id)
     assert (sweep.results / "trials.parquet").read_bytes() == b"measured there"
 
@@ -124,7 +125,7 @@ def test_a_store_that_refuses_uploads_stops_no_trial(
     sweep, target = a_stored_sweep(world, tmp_path / "store")
     (tmp_path / "store").write_text("a file where the folder should be")
     for _ in range(2):
-        steps.run_next_trial(sweep.sweep_id, lambda _: None)
+        trials.run_next_trial(sweep.sweep_id, lambda _: None)
     assert sweep.pending() == ()
     with pytest.raises(NotPublished, match=f"with: ackbench publish {sweep.sweep_id}"):
         steps.verify(sweep.sweep_id)
@@ -140,10 +141,10 @@ def test_after_a_failed_upload_trials_wait_for_a_minute(
     """A store that does not answer takes seconds to minutes per attempt."""
     sweep, target = a_stored_sweep(world, tmp_path / "store")
     note_failure(sweep, StorageError("the store does not answer"))
-    steps.run_next_trial(sweep.sweep_id, lambda _: None)
+    trials.run_next_trial(sweep.sweep_id, lambda _: None)
     assert target.list_files() == {}
     os.utime(sweep.unpublished, (0, 0))
-    steps.run_next_trial(sweep.sweep_id, lambda _: None)
+    trials.run_next_trial(sweep.sweep_id, lambda _: None)
     assert "trials/001-abcdef/trial.json" in target.list_files()
 
 

@@ -256,6 +256,7 @@ def test_the_kept_store_has_no_credentials_and_names_the_sweep(
     assert json.loads(sweep.store.read_text()) == {
         "store": store.uri,
         "uri": f"{store.uri}/{sweep.sweep_id}",
+        "several_hosts": False,
     }
     location = published_location(sweep)
     assert location

@@ -1,0 +1,241 @@
+"""What surrounds the work of each step: the claim of the sweep, the locks, the record of a failure.
+
+The run's state is that of this process. Two environment variables say how the tasks are run.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Final
+
+from experiments.errors import StorageError, TrialFailed, UnknownName
+from experiments.ledger.location import Location, is_uri
+from experiments.messages.phrases import one_line
+from experiments.orchestration.environment import ONE_MACHINE
+from experiments.sweep import published, several_hosts
+from experiments.sweep.claim import TaskClaim
+from experiments.sweep.folder import SweepFolder
+from experiments.sweep.plan import TrialSpec
+from experiments.sweep.trial_claim import own_dag_run
+from infra.errors import AckbenchError, HarnessError, MachineError
+from infra.machine.files import replace_file
+from infra.machine.home import Home, keep_files_private
+from infra.machine.resources import failure_reason, full_disk
+from infra.process.load_lock import COMMAND_MAX_WAIT_S, MAX_WAIT_S, hold_machine_lock
+
+EMBEDDED: Final = "ACKBENCH_EMBEDDED"
+"""An environment variable: set if one process runs the whole DAG; else each task has its own."""
+TASK_START_GRACE_S: Final = 120.0
+"""How long cluster and claim outlive the task that used them last, so that the next can start."""
+RETRY_PUBLISHING_S: Final = 60.0
+"""How long trials are not uploaded after a failed upload, whose retries take seconds to minutes."""
+_LOG: Final = logging.getLogger(__name__)
+
+
+class Interrupted(HarnessError):
+    """The run was asked to stop, so the step did not start."""
+
+
+@dataclass
+class RunState:
+    """The state of the run in this process."""
+
+    stopping: bool = False
+    """Whether the run was asked to stop.
+
+    Airflow turns Ctrl-C into the failure of one task and would start the next one.
+    """
+    failures: tuple[str, ...] = ()
+    """`step: reason`, in order."""
+
+
+RUN_STATE: Final = RunState()
+
+
+def on_one_machine() -> bool:
+    """Return whether all tasks run on this machine, one at a time, and share its home.
+
+    Else each task may run on another host, and is complete in itself (`batches`).
+    """
+    return bool(os.environ.get(ONE_MACHINE))
+
+
+def cluster_grace_s() -> float:
+    """Return how long a cluster outlives this process."""
+    return TASK_START_GRACE_S if on_one_machine() and not os.environ.get(EMBEDDED) else 0.0
+
+
+def sweep_named(sweep_id: str) -> SweepFolder:
+    """Return a sweep to read: of this home, by its id, or a copy of the published one, by its URI.
+
+    The copy is as new as the store, and has no ledgers.
+
+    Raises:
+        UnknownName: there is no such sweep.
+        StorageError: the URI cannot be read.
+    """
+    if is_uri(sweep_id):
+        return published.fetch_sweep(Home.from_environment(), sweep_id)
+    sweep = SweepFolder(Home.from_environment().sweeps / sweep_id)
+    if not sweep.root.is_dir():
+        raise UnknownName(f"no sweep {sweep_id} in {sweep.root.parent}")
+    return sweep
+
+
+def task_claim(sweep: SweepFolder, *, is_last: bool = False) -> AbstractContextManager[object]:
+    """Return the claim of this task; in an embedded run, the command has it.
+
+    A copy of a published sweep needs none.
+
+    Args:
+        sweep: the sweep that the task runs.
+        is_last: no task of the DAG run follows.
+    """
+    if os.environ.get(EMBEDDED) or sweep.origin:
+        return nullcontext()
+    dag_run = own_dag_run() or "?/?"
+    grace_s = 0.0 if is_last else TASK_START_GRACE_S
+    return TaskClaim(Home.from_environment(), sweep, dag_run, grace_s)
+
+
+@contextmanager
+def step(
+    name: str,
+    sweep: SweepFolder | None = None,
+    activity: str = "",
+    *,
+    is_last: bool = False,
+) -> Iterator[None]:
+    """Run a step; record its activity and its failure. After an interrupt, refuse to start it."""
+    with (
+        admitted(name, sweep, is_last=is_last),
+        recorded(name, sweep, activity, None),
+    ):
+        yield
+
+
+@contextmanager
+def admitted(name: str, sweep: SweepFolder | None, *, is_last: bool = False) -> Iterator[None]:
+    """Hold the claim of a task while it runs a step.
+
+    Args:
+        name: the step.
+        sweep: the sweep; `None`: there is none yet.
+        is_last: the task leaves nothing to the next one of the DAG run.
+
+    Raises:
+        Interrupted: the run was interrupted, so the step does not start.
+        SweepInUse: another command or DAG run runs the sweep.
+    """
+    keep_files_private()  # a worker of another Airflow has its own umask
+    if RUN_STATE.stopping:
+        raise Interrupted(f"{name}: not started, because the run was interrupted")
+    with task_claim(sweep, is_last=is_last) if sweep else nullcontext():
+        yield
+
+
+@contextmanager
+def recorded(
+    name: str, sweep: SweepFolder | None, activity: str, trial_id: str | None
+) -> Iterator[None]:
+    """Record what a sweep is doing, and the failure of it."""
+    if sweep:
+        sweep.report_activity(name, activity, trial_id)
+    try:
+        yield
+    except KeyboardInterrupt:
+        RUN_STATE.stopping = True
+        raise
+    except Exception as error:
+        full = full_disk(error, Home.from_environment().root)
+        text = f"{error}; {full}" if full else str(error)
+        RUN_STATE.failures = (*RUN_STATE.failures, f"{name}: {text}")
+        if sweep:
+            sweep.report_activity("failed", text, trial_id)
+        if full and not isinstance(error, AckbenchError):
+            raise MachineError(one_line(text)) from error
+        raise
+
+
+@contextmanager
+def machine_lock(sweep: SweepFolder, stage: str, trial_id: str | None = None) -> Iterator[None]:
+    """Hold the machine lock; record for whom the sweep waits. Reentrant within a process."""
+
+    def on_wait(holder: str) -> None:
+        sweep.report_activity(stage, f"waiting for the machine lock, held by {holder}", trial_id)
+
+    timeout_s = COMMAND_MAX_WAIT_S if os.environ.get(EMBEDDED) else MAX_WAIT_S
+    with hold_machine_lock(Home.from_environment(), sweep.sweep_id, on_wait, timeout_s):
+        yield
+
+
+@contextmanager
+def failure_recorded(
+    sweep: SweepFolder, spec: TrialSpec, *, stops_sweep: bool = False
+) -> Iterator[None]:
+    """Record any exception as the failure of a trial, with the reason, unless it has one already.
+
+    Args:
+        sweep: the sweep.
+        spec: the trial that runs, or that needs the cluster.
+        stops_sweep: also record it as the reason why no other trial is run.
+
+    Raises:
+        TrialFailed: in place of an exception that is no error of ackbench's.
+    """
+    try:
+        yield
+    except TrialFailed:
+        raise  # `run_trial` has recorded it
+    except Exception as error:
+        reason = failure_reason(error, sweep.root)
+        if not sweep.trial(spec.trial_id).exists():
+            failed = sweep.failed(spec.trial_id)
+            failed.mkdir(parents=True, exist_ok=True)
+            replace_file(failed / "reason.txt", f"{reason}\n")
+            os.utime(failed)
+            if stops_sweep:
+                several_hosts.stop(sweep, f"no cluster: {one_line(str(error))}")
+        if isinstance(error, AckbenchError):
+            raise
+        raise TrialFailed(f"trial {spec.trial_id} ({spec.label}): {reason}") from error
+
+
+def publish(
+    sweep: SweepFolder,
+    upload: Callable[[SweepFolder, Location], None],
+    *,
+    again: bool = False,
+) -> StorageError | None:
+    """Upload a part of a sweep to its store, if it has one; log and return the error.
+
+    Args:
+        sweep: the sweep.
+        upload: uploads the part.
+        again: also after an upload that has just failed.
+    """
+    if not sweep.store.is_file() or not (again or _may_publish(sweep)):
+        return None
+    try:
+        target = published.published_location(sweep)
+        if target:
+            upload(sweep, target)
+    except StorageError as error:
+        published.note_failure(sweep, error)
+        _LOG.warning("not published: %s", error)
+        return error
+    return None
+
+
+def _may_publish(sweep: SweepFolder) -> bool:
+    """Return whether the last upload succeeded, or failed long enough ago."""
+    try:
+        failed_s = sweep.unpublished.stat().st_mtime
+    except FileNotFoundError:
+        return True
+    return time.time() - failed_s > RETRY_PUBLISHING_S

@@ -1,0 +1,195 @@
+"""The trials of a sweep: which one is next, and what happens around its run.
+
+A trial is claimed before it starts, so that no other process runs it, on whichever host.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from collections.abc import Callable
+from typing import Final
+
+from experiments.errors import HealFailed, StorageError
+from experiments.ledger.location import Location
+from experiments.messages.phrases import one_line
+from experiments.orchestration import clusters, task_log
+from experiments.orchestration.step_context import (
+    Interrupted,
+    admitted,
+    cluster_grace_s,
+    failure_recorded,
+    machine_lock,
+    publish,
+    recorded,
+    sweep_named,
+)
+from experiments.sweep import published, several_hosts
+from experiments.sweep.folder import SweepFolder
+from experiments.sweep.plan import TrialSpec
+from experiments.sweep.trial_claim import (
+    ClaimLost,
+    TrialClaim,
+    release_claim,
+    require_claim,
+    take_claim,
+)
+from infra.machine.files import replace_file
+from infra.machine.home import Home
+
+_LOG: Final = logging.getLogger(__name__)
+
+
+def label_of(spec: TrialSpec) -> str:
+    """Return how Airflow's page names a trial."""
+    return f"{spec.label} ({spec.trial_id})"
+
+
+def next_trial(sweep: SweepFolder) -> TrialSpec | None:
+    """Return the trial to run next; `None` when all are complete."""
+    return next(iter(trials_in_order(sweep)), None)
+
+
+def trials_in_order(sweep: SweepFolder) -> list[TrialSpec]:
+    """Return the trials that are not complete, in the order in which they are to run.
+
+    Trials run in the plan's order. Those that failed follow, the earliest failure first.
+
+    A mapped task is not bound to a trial in advance, because only a scheduler starts mapped tasks
+    in the order of their indexes. `dag.test()` iterates over a set of them, and the plan's order is
+    part of the experiment.
+    """
+    plan, pending = sweep.plan(), sweep.pending()
+    failed = sorted(
+        (t for t in pending if sweep.failed(t).is_dir()),
+        key=lambda t: sweep.failed(t).stat().st_mtime_ns,
+    )
+    not_run = [trial_id for trial_id in pending if trial_id not in failed]
+    return [plan.trial(trial_id) for trial_id in (*not_run, *failed)]
+
+
+def run_next_trial(sweep_id: str, on_start: Callable[[str], None]) -> str:
+    """Run the next trial that nobody has claimed; return its id, empty when none is left.
+
+    Args:
+        sweep_id: the sweep.
+        on_start: called with the trial's label before the trial starts.
+
+    Raises:
+        HarnessError: as `run_claimed_trial`.
+        Interrupted: the fault of an earlier trial could not be healed.
+    """
+    sweep = sweep_named(sweep_id)
+    with admitted("trial", sweep):
+        for spec in trials_in_order(sweep):
+            if run_unclaimed_trial(sweep, spec, on_start):
+                return spec.trial_id
+    return ""
+
+
+def run_unclaimed_trial(
+    sweep: SweepFolder, spec: TrialSpec, on_start: Callable[[str], None]
+) -> bool:
+    """Claim a trial and run it; return whether this process has run it.
+
+    A trial that another process has claimed is not run, nor is one that is complete.
+
+    Raises:
+        HarnessError: as `run_claimed_trial`.
+        Interrupted: a fault could not be healed, so that no trial starts.
+        StorageError: the store of several hosts does not answer.
+    """
+    if reason := several_hosts.stop_reason(sweep):
+        raise Interrupted(f"trial {spec.trial_id} not started: {reason}")
+    claims = published.claims_location(sweep)
+    claim = take_claim(claims, spec.trial_id)
+    if claim is None:
+        _LOG.warning("trial %s not started: it is claimed", spec.trial_id)
+        return False
+    try:
+        if _is_complete(sweep, spec.trial_id):
+            return False
+        on_start(label_of(spec))
+        run_claimed_trial(sweep, spec, claim)
+    finally:
+        _release(claims, claim)
+    return True
+
+
+def _release(claims: Location, claim: TrialClaim) -> None:
+    try:
+        release_claim(claims, claim)
+    except StorageError as error:
+        _LOG.warning(
+            "the claim of trial %s stays until the sweep is resumed: %s", claim.trial_id, error
+        )
+
+
+def _is_complete(sweep: SweepFolder, trial_id: str) -> bool:
+    if sweep.trial(trial_id).is_dir():
+        return True
+    return published.runs_on_several_hosts(sweep) and several_hosts.is_published(
+        published.claims_location(sweep), trial_id
+    )
+
+
+def run_claimed_trial(sweep: SweepFolder, spec: TrialSpec, claim: TrialClaim) -> None:
+    """Run a trial, seal its ledger and publish it, if the sweep has a store.
+
+    A failed upload stops nothing: the ledger is sealed, and `verify` uploads it later.
+
+    Raises:
+        HealFailed: the trial's fault could not be healed; no trial starts until the sweep is
+            resumed.
+        ClaimLost: the claim was released meanwhile; the trial counts as failed here.
+        HarnessError: the trial could not be completed; this is no result about Kafka.
+    """
+    from experiments.trial import run as trial_run
+
+    trial_id = spec.trial_id
+    with (
+        recorded("trial", sweep, "finding the cluster", trial_id),
+        failure_recorded(sweep, spec),
+        machine_lock(sweep, "trial", trial_id),
+    ):
+        home = Home.from_environment()
+        assigned = clusters.assign_cluster(home, spec, cluster_grace_s())
+        try:
+            task_log.log_trial_begin(sweep, spec, assigned.assignment)
+            trial_run.run_trial(sweep, spec, assigned.cluster, home, assigned.assignment)
+            task_log.log_trial_end(sweep, spec)
+        except HealFailed as error:
+            _stop(sweep, one_line(str(error)))
+            raise
+        finally:
+            clusters.destroy_after_use(home, spec, assigned.cluster)
+        _require_claim(sweep, spec, claim)
+        # Left by an earlier attempt, if this run resumes the sweep.
+        shutil.rmtree(sweep.failed(trial_id), ignore_errors=True)
+        publish(sweep, lambda _, target: published.publish_trial(sweep, trial_id, target))
+
+
+def _stop(sweep: SweepFolder, reason: str) -> None:
+    """Start no other trial, on any host."""
+    try:
+        several_hosts.stop(sweep, reason)
+    except StorageError as error:
+        _LOG.warning("other hosts may start trials: %s", error)
+
+
+def _require_claim(sweep: SweepFolder, spec: TrialSpec, claim: TrialClaim) -> None:
+    """Set a sealed ledger aside whose claim was released while the trial ran.
+
+    Raises:
+        ClaimLost: as `experiments.sweep.trial_claim.require_claim`.
+    """
+    try:
+        require_claim(published.claims_location(sweep), claim)
+    except ClaimLost as error:
+        failed = sweep.failed(spec.trial_id)
+        shutil.rmtree(failed, ignore_errors=True)
+        sweep.trial(spec.trial_id).rename(failed)
+        replace_file(failed / "reason.txt", f"{error}\n")
+        raise
+    except StorageError as error:
+        _LOG.warning("the claim of trial %s cannot be checked: %s", spec.trial_id, error)

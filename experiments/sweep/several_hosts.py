@@ -1,0 +1,260 @@
+"""A sweep whose trials several hosts run: each has a folder of its own, and the store has all.
+
+The store has the plan, the claims (`experiments.sweep.trial_claim`) and the sealed trials. A host's
+folder has the plan and the trials that this host has run.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import shutil
+from collections.abc import Sequence
+from typing import Final
+
+from experiments.errors import LedgerError, UnknownName
+from experiments.ledger.digests import with_digest
+from experiments.ledger.location import Location, open_location
+from experiments.ledger.record import RECORD
+from experiments.messages.phrases import format_list
+from experiments.sweep.folder import FAILED, PARTIAL, SweepFolder
+from experiments.sweep.published import (
+    PLAN,
+    SEVERAL_HOSTS,
+    claims_location,
+    keep_store,
+    no_sweep_at,
+    published_location,
+    published_uri,
+    runs_on_several_hosts,
+    storage_errors,
+)
+from experiments.sweep.trial_claim import release_abandoned
+from infra.errors import InputError
+from infra.machine.files import replace_file
+from infra.machine.home import Home
+from infra.machine.identity import MachineIdentity
+from infra.machine.resources import GIB, this_machine
+
+_EXPERIMENT: Final = "experiment.yaml"
+_HOSTS: Final = "hosts"
+MACHINE_FILE: Final = "machine.json"
+
+
+def check_out(home: Home, uri: str) -> SweepFolder:
+    """Return this host's folder of a published sweep; create it from the plan in the store.
+
+    Args:
+        home: the home of this host.
+        uri: the URI of the sweep.
+
+    Raises:
+        UnknownName: there is no sweep at the URI.
+        LedgerError: the plan is truncated, or another sweep's.
+        InputError: one machine runs the sweep, whose claims other hosts do not see; or the home has
+            another sweep with this id.
+        StorageError: the store cannot be read.
+    """
+    with storage_errors():
+        source = open_location(uri)
+        plan, experiment = source.read(PLAN), source.read(_EXPERIMENT)
+        if plan is None:
+            raise UnknownName(no_sweep_at(source))
+        if source.read(SEVERAL_HOSTS) is None:
+            raise InputError(f"one machine runs the sweep at {uri}: resume it there, by its id")
+    sweep = SweepFolder(home.sweeps / source.name)
+    if (sweep.root / PLAN).is_file():
+        _require_same(sweep, source, plan)
+        return sweep
+    (sweep.root / "trials").mkdir(parents=True, exist_ok=True)
+    keep_store(sweep, source.parent, several_hosts=True)
+    if experiment is not None:
+        replace_file(sweep.experiment_yaml, experiment)
+    replace_file(sweep.root / PLAN, plan)  # a folder without it is no sweep
+    planned = sweep.plan().sweep_id
+    if planned != sweep.sweep_id:
+        raise LedgerError(f"{uri} has the plan of sweep {planned}: name the URI of one sweep")
+    return sweep
+
+
+def _require_same(sweep: SweepFolder, source: Location, plan: bytes) -> None:
+    kept = published_uri(sweep)
+    if kept != source.uri:
+        raise InputError(
+            f"{sweep.root} is published to {kept or 'no store'}, and not to {source.uri}: give the "
+            "tasks another home"
+        )
+    if (sweep.root / PLAN).read_bytes() != plan:
+        raise InputError(
+            f"{sweep.root / PLAN} differs from the plan in {source.uri}: restore it from there"
+        )
+
+
+def published_ids(source: Location) -> frozenset[str]:
+    """Return the ids of the sealed and void trials in the store.
+
+    Raises:
+        StorageError: the store cannot be read.
+    """
+    with storage_errors():
+        names = [name.split("/") for name in source.at("trials").list_files()]
+    return frozenset(
+        name[0]
+        for name in names
+        if name[1:] == [RECORD] and not name[0].endswith((PARTIAL, FAILED))
+    )
+
+
+def is_published(source: Location, trial_id: str) -> bool:
+    """Return whether the store has a trial.
+
+    Raises:
+        StorageError: the store cannot be read.
+    """
+    with storage_errors():
+        return source.read(f"trials/{trial_id}/{RECORD}") is not None
+
+
+def fetch_trials(sweep: SweepFolder) -> tuple[str, ...]:
+    """Copy the trials that other hosts have published into this host's folder, with all tables.
+
+    Returns:
+        The ids of the copied trials; none if only one host runs the sweep.
+
+    Raises:
+        StorageError: a file cannot be read; the trial is not there.
+    """
+    store = _common_store(sweep)
+    if store is None:
+        return ()
+    missing = sorted(published_ids(store) & set(sweep.pending()))
+    for trial_id in missing:
+        partial = sweep.partial(trial_id)
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        with storage_errors():
+            folder = store.at("trials").at(trial_id)
+            for name in folder.list_files():
+                folder.download(name, partial / name)
+        partial.replace(sweep.trial(trial_id))
+    return tuple(missing)
+
+
+def resume(sweep: SweepFolder, *, complete: bool) -> Sequence[str]:
+    """Let trials run again that were claimed or stopped, and return what was done, in lines.
+
+    Hold the claim of the sweep.
+
+    Args:
+        sweep: the sweep.
+        complete: copy the trials that other hosts have published into the sweep's folder, so that
+            it is complete.
+
+    Raises:
+        TrialClaimed: the process of a claimed trial lives.
+        StorageError: the store of several hosts does not answer.
+    """
+    released = release_abandoned(claims_location(sweep))
+    allow_trials(sweep)
+    copied = fetch_trials(sweep) if complete else ()
+    return [
+        *(f"released trial {claim.trial_id}, claimed by {claim.describe()}" for claim in released),
+        *([f"copied from the store: {format_list(copied)}"] if copied else []),
+    ]
+
+
+def stop_reason(sweep: SweepFolder) -> str | None:
+    """Return why no host starts another trial; `None`: nothing has stopped the sweep.
+
+    Raises:
+        StorageError: the store of several hosts cannot be read.
+    """
+    store = _common_store(sweep)
+    if store is None:
+        return sweep.stop_reason.read_text() if sweep.stop_reason.is_file() else None
+    with storage_errors():
+        text = store.read(sweep.stop_reason.name)
+    return None if text is None else text.decode(errors="replace")
+
+
+def stop(sweep: SweepFolder, reason: str) -> None:
+    """Have no host start another trial, until the sweep is resumed.
+
+    Raises:
+        StorageError: the store of several hosts cannot be written.
+    """
+    store = _common_store(sweep)
+    if store is None:
+        replace_file(sweep.stop_reason, reason)
+        return
+    with storage_errors():
+        store.write(sweep.stop_reason.name, reason.encode())
+
+
+def allow_trials(sweep: SweepFolder) -> None:
+    """Undo `stop`.
+
+    Raises:
+        StorageError: the store of several hosts cannot be written.
+    """
+    sweep.stop_reason.unlink(missing_ok=True)
+    store = _common_store(sweep)
+    if store is not None:
+        with storage_errors():
+            store.delete(sweep.stop_reason.name)
+
+
+def _common_store(sweep: SweepFolder) -> Location | None:
+    """Return the store that several hosts share; `None`: one host runs the sweep."""
+    if sweep.origin:
+        return sweep.origin
+    return published_location(sweep) if runs_on_several_hosts(sweep) else None
+
+
+def describe_machine(sweep: SweepFolder) -> dict[str, str | int]:
+    """Return the properties of this host that its figures depend on."""
+    machine = this_machine(sweep.root)
+    return {
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "cores": machine.cores,
+        "free memory, GiB": machine.memory_bytes // GIB,
+    }
+
+
+def record_machine(sweep: SweepFolder) -> None:
+    """Record the machine of the trials: figures of two machines are not comparable."""
+    document = with_digest(json.dumps(describe_machine(sweep), indent=1))
+    replace_file(sweep.root / MACHINE_FILE, document)
+
+
+def record_host(sweep: SweepFolder, target: Location) -> None:
+    """Record this host's properties in the store.
+
+    Raises:
+        StorageError: the store cannot be written.
+    """
+    host = MachineIdentity.own().host
+    with storage_errors():
+        target.write(f"{_HOSTS}/{host}.json", json.dumps(describe_machine(sweep)).encode())
+
+
+def gather_hosts(sweep: SweepFolder, source: Location) -> None:
+    """Write `machine.json` of a sweep from the properties of all of its hosts, here and there.
+
+    Raises:
+        StorageError: the store cannot be read or written.
+    """
+    with storage_errors():
+        hosts = {
+            name.removesuffix(".json"): json.loads(source.at(_HOSTS).read(name) or b"{}")
+            for name in sorted(source.at(_HOSTS).list_files())
+        }
+        if not hosts:
+            return
+        text = {
+            f"host {host}": ", ".join(f"{name} {value}" for name, value in properties.items())
+            for host, properties in hosts.items()
+        }
+        document = with_digest(json.dumps(text, indent=1))
+        replace_file(sweep.root / MACHINE_FILE, document)
+        source.write(MACHINE_FILE, document.encode())

@@ -1,0 +1,166 @@
+"""Claims of trials: one process at a time has a trial, on whichever host."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from experiments.errors import StorageError
+from experiments.ledger.location import Location, open_location
+from experiments.sweep import trial_claim
+from experiments.sweep.trial_claim import (
+    ClaimLost,
+    TrialClaim,
+    TrialClaimed,
+    read_claims,
+    release_abandoned,
+    release_claim,
+    require_claim,
+    take_claim,
+)
+from infra.machine.identity import MachineIdentity
+from infra.process.processes import ProcessIdentity
+
+TRIAL = "007-a1b2c3"
+FIRST, LAST = "0", "f" * 17
+"""Tokens that go before and after all others."""
+ELSEWHERE = MachineIdentity(host="kafka-2", boot_id="another", pid_namespace="pid:[1]")
+
+
+@pytest.fixture
+def sweep(tmp_path: Path) -> Location:
+    """Return the place of a sweep's claims."""
+    return open_location((tmp_path / "sweep").as_uri())
+
+
+def written(sweep: Location, **fields: object) -> TrialClaim:
+    """Write a claim of another process, with these fields."""
+    claim = TrialClaim.own(TRIAL).model_copy(update=fields)
+    sweep.write(claim.name, claim.model_dump_json().encode())
+    return claim
+
+
+def test_a_trial_is_claimed_once(sweep: Location) -> None:
+    """Until the claim is released; other trials are free."""
+    first = take_claim(sweep, TRIAL)
+    assert first is not None
+    assert take_claim(sweep, TRIAL) is None
+    assert take_claim(sweep, "008-a1b2c3") is not None
+    release_claim(sweep, first)
+    assert take_claim(sweep, TRIAL) is not None
+
+
+def test_of_processes_that_claim_at_the_same_time_at_most_one_has_the_trial(
+    sweep: Location, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In 40 rounds of 8; those without it leave nothing behind."""
+    monkeypatch.setattr(trial_claim, "_WITHDRAW_S", 2.0)
+    monkeypatch.setattr(trial_claim, "_POLL_S", 0.001)
+    trials = [f"{number:03d}-abcdef" for number in range(40)]
+    with ThreadPoolExecutor(8) as pool:
+        for trial_id in trials:
+            taken = [one for one in pool.map(lambda t: take_claim(sweep, t), [trial_id] * 8) if one]
+            left = [claim for claim in read_claims(sweep) if claim.trial_id == trial_id]
+            assert len(taken) <= 1
+            assert left == taken
+
+
+def test_the_one_that_goes_first_waits_until_the_other_has_withdrawn(
+    sweep: Location, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that of two at the same time one has the trial."""
+    rival: list[TrialClaim] = []
+    listed = trial_claim._listed
+
+    def list_with_a_rival(place: Location) -> list[tuple[str, str]]:
+        found = list(listed(place))
+        if found and not rival:
+            rival.append(written(sweep, token=LAST))
+            return list(listed(place))
+        for claim in rival:
+            sweep.delete(claim.name)
+        return found
+
+    monkeypatch.setattr(trial_claim, "_listed", list_with_a_rival)
+    assert take_claim(sweep, TRIAL) is not None
+    assert rival
+
+
+def test_the_one_that_does_not_go_first_withdraws(
+    sweep: Location, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It leaves no claim."""
+    rival: list[TrialClaim] = []
+    listed = trial_claim._listed
+
+    def list_with_a_rival(place: Location) -> list[tuple[str, str]]:
+        if list(listed(place)) and not rival:
+            rival.append(written(sweep, token=FIRST))
+        return list(listed(place))
+
+    monkeypatch.setattr(trial_claim, "_listed", list_with_a_rival)
+    assert take_claim(sweep, TRIAL) is None
+    assert read_claims(sweep) == rival
+
+
+def test_a_claim_names_host_boot_process_and_dag_run(
+    sweep: Location, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For the message to the one who resumes the sweep."""
+    monkeypatch.setenv("AIRFLOW_CTX_DAG_ID", "ackbench_sweep")
+    monkeypatch.setenv("AIRFLOW_CTX_DAG_RUN_ID", "manual__1")
+    take_claim(sweep, TRIAL)
+    (claim,) = read_claims(sweep)
+    assert (claim.machine, claim.process) == (MachineIdentity.own(), ProcessIdentity.own())
+    other = claim.model_copy(update={"machine": ELSEWHERE})
+    run = "(Airflow's run ackbench_sweep/manual__1)"
+    assert other.describe() == f"process {claim.process.pid} on the host kafka-2 {run}"
+
+
+def test_resuming_releases_the_claim_of_a_killed_process(sweep: Location) -> None:
+    """Its pid may be another process's by now."""
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        claim = written(sweep, process=ProcessIdentity.of(process.pid))
+        with pytest.raises(TrialClaimed, match=f"{TRIAL} is claimed by process {process.pid}: "):
+            release_abandoned(sweep)
+        assert read_claims(sweep) == [claim]
+        process.kill()
+        process.wait()
+        assert release_abandoned(sweep) == [claim]
+    assert read_claims(sweep) == []
+
+
+def test_resuming_releases_the_claim_of_another_host(sweep: Location) -> None:
+    """Whether its process lives is not known here; if it does, it finds that its claim is lost."""
+    claim = written(sweep, machine=ELSEWHERE, process=ProcessIdentity.own())
+    require_claim(sweep, claim)
+    assert release_abandoned(sweep) == [claim]
+    with pytest.raises(ClaimLost, match=f"trial {TRIAL}: its claim was released while it ran"):
+        require_claim(sweep, claim)
+
+
+def test_the_claim_of_a_process_before_a_restart_is_not_held(sweep: Location) -> None:
+    """The same host and pid after another boot is another process."""
+    own = MachineIdentity.own()
+    written(sweep, machine=replace(own, boot_id="earlier"), process=ProcessIdentity.own())
+    assert [claim.is_held() for claim in read_claims(sweep)] == [False]
+
+
+def test_a_damaged_claim_is_named(sweep: Location) -> None:
+    """With the remedy, and no other process gets the trial."""
+    sweep.write(f"claims/{TRIAL}.00.json", b"")
+    assert take_claim(sweep, TRIAL) is None
+    with pytest.raises(StorageError, match=rf"claims/{TRIAL}\.00\.json in .* is damaged: delete"):
+        release_abandoned(sweep)
+
+
+def test_a_store_that_refuses_is_one_line(tmp_path: Path) -> None:
+    """And no claim is taken."""
+    (tmp_path / "store").write_text("a file where the folder should be")
+    with pytest.raises(StorageError, match=r"sweep/claims cannot be read"):
+        take_claim(open_location(f"{(tmp_path / 'store').as_uri()}/sweep"), TRIAL)
