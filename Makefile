@@ -18,7 +18,7 @@ bench: setup ## run the quick sweep: which settings lose or duplicate records
 	@$(BIN)/ackbench run quick
 
 test: setup check ## check style, types and imports, and run all tests, also on real brokers
-	@$(BIN)/pytest -n 2 --dist loadfile --ignore tests/e2e
+	@$(BIN)/pytest -n 3 --dist loadfile --ignore tests/e2e
 	@$(BIN)/pytest tests/e2e
 
 check: setup ## check style, types and imports
