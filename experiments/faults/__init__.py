@@ -24,6 +24,7 @@ from experiments.faults import (
 )
 from experiments.faults.core import FaultContext, FaultKind, FaultParameters
 from experiments.faults.core.effects import FaultEffects, Topology
+from experiments.faults.operations.commands import command_kind
 from experiments.faults.process import zookeeper
 from experiments.ledger.record import FaultEvidence
 from infra.cluster.capabilities import missing_capability
@@ -54,6 +55,7 @@ _ALL: Final = (
     *disk.KINDS,
     *replication.KINDS,
     *operations.KINDS,
+    command_kind(lambda kind, topology: FAULTS[kind].effects_of({}, topology)),
     *transactions.KINDS,
     *clients.KINDS,
 )

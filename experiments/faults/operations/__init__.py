@@ -1,13 +1,13 @@
 """Faults that an administrator causes on healthy nodes.
 
 Leaders and replicas are moved, partitions added, a topic recreated, a node replaced; and what the
-user's own commands do.
+user's own commands do (`commands.command_kind`).
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from experiments.faults.operations import commands, moves, topology
+from experiments.faults.operations import moves, topology
 
-KINDS: Final = (*moves.KINDS, *topology.KINDS, *commands.KINDS)
+KINDS: Final = (*moves.KINDS, *topology.KINDS)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from string import Template
 from typing import Annotated, Any, Final
 
@@ -31,6 +32,8 @@ from experiments.messages.phrases import format_list, shorten
 from infra.errors import WaitTimeout
 from infra.kafka.spec import ClusterState, PartitionState
 
+EffectsOfKind = Callable[[str, Topology], FaultEffects]
+"""From the name of a fault to its effects."""
 FAMILY: Final = "commands"
 COMMAND: Final = "command"
 """The kind of a fault by command, in the section `faults` of an experiment."""
@@ -258,10 +261,10 @@ def confirm_effect(evidence: FaultEvidence, observations: TrialObservations) -> 
     )
 
 
-def _effects(kind: str, parameters: CommandParameters, topology: Topology) -> FaultEffects:
+def _effects(
+    effects_of: EffectsOfKind, kind: str, parameters: CommandParameters, topology: Topology
+) -> FaultEffects:
     """Return the effects of the fault that it is like, with its own times; else unknown ones."""
-    from experiments.faults import FAULTS
-
     longest_ms = (parameters.lasts_s + parameters.patience_s + parameters.heal_timeout_s) * 1000
     times: dict[str, Any] = {
         "kind": kind,
@@ -270,21 +273,25 @@ def _effects(kind: str, parameters: CommandParameters, topology: Topology) -> Fa
     }
     if parameters.like is None:
         return FaultEffects(known=False, **times)
-    effects = FAULTS[parameters.like].effects_of({}, topology)
+    effects = effects_of(parameters.like, topology)
     if effects.pause_ms:
         times["pause_ms"] = longest_ms
     return effects.model_copy(update=times)
 
 
-KINDS: Final = (
-    FaultKind(
+def command_kind(effects_of: EffectsOfKind) -> FaultKind:
+    """Return the kind of fault that the user's own commands cause.
+
+    Args:
+        effects_of: returns the effects of another kind, with its default parameters.
+    """
+    return FaultKind(
         COMMAND,
         FAMILY,
         "commands of your own strike an external cluster, and heal it",
         CommandParameters,
         strike_and_heal,
-        _effects,
+        partial(_effects, effects_of),
         supports_external_cluster=True,
         confirm=confirm_effect,
-    ),
-)
+    )
