@@ -138,6 +138,7 @@ def test_zero_of_n_has_the_two_sided_bound(of: int) -> None:
     [
         (share(0, 5), "0 of 5 trials (below 53 %)"),
         (share(0, 10), "0 of 10 trials (below 31 %)"),
+        (share(0, 39), "0 of 39 trials (below 9.1 %)"),
         (share(0, 1000), "0 of 1000 trials (below 0.37 %)"),
         (share(5, 5), "5 of 5 trials (above 47 %)"),
         (share(1, 1), "1 of 1 trial (above 2.5 %)"),
