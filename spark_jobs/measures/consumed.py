@@ -31,24 +31,24 @@ from spark_jobs.measures.fates import count_rows
 from spark_jobs.measures.order import stream_numbers
 
 UNCONFIRMED: Final = pa.schema(
-    [
-        pa.field("of_output", pa.bool_(), nullable=False),
-        pa.field("partition", pa.int32(), nullable=False),
-        pa.field("offset", pa.int64(), nullable=False),
-        pa.field("producer", pa.int32(), nullable=False),
-        pa.field("seq", pa.int64(), nullable=False),
-        pa.field("at_ns", pa.int64(), nullable=False),
-        pa.field("sent_ns", pa.int64()),
-    ]
+    {
+        "of_output": pa.bool_(),
+        "partition": pa.int32(),
+        "offset": pa.int64(),
+        "producer": pa.int32(),
+        "seq": pa.int64(),
+        "at_ns": pa.int64(),
+        "sent_ns": pa.int64(),
+    }
 )
 """Received records that the log does not have at that place; `at_ns`: the first receipt."""
 RANGES: Final = pa.schema(
-    [
-        pa.field("of_output", pa.bool_(), nullable=False),
-        pa.field("partition", pa.int32(), nullable=False),
-        pa.field("offset", pa.int64(), nullable=False),
-        pa.field("end_offset", pa.int64(), nullable=False),
-    ]
+    {
+        "of_output": pa.bool_(),
+        "partition": pa.int32(),
+        "offset": pa.int64(),
+        "end_offset": pa.int64(),
+    }
 )
 """Consecutive offsets at which consumers received what the log has; the end is exclusive."""
 _SEVERAL: Final = 2
