@@ -16,6 +16,7 @@ from support.reference.spark_results import to_plain_trials
 
 from experiments.ledger.record import Phases
 from experiments.ledger.schema import Source
+from spark_jobs.measures.consumed import ConsumedReads
 from spark_jobs.planted import (
     PlantedAttempt,
     PlantedEvent,
@@ -43,6 +44,12 @@ def found(
         if row["kind"].startswith("READ_")
     ]
     return trial["lost_reads"], trial["conflicting_reads"], sorted(rows)
+
+
+def test_the_counts_of_two_units_are_added() -> None:
+    """A record is in one unit only, so none is counted twice."""
+    both = ConsumedReads(judged_reads=3, repeated_reads=2) + ConsumedReads(4, repeated_reads=2)
+    assert (both.judged_reads, both.repeated_reads) == (7, 4)
 
 
 def test_what_the_log_has_at_its_place_was_kept() -> None:
