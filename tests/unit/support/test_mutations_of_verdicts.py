@@ -25,6 +25,7 @@ EQUIVALENT = {
     "pvalue >= 1 - CONFIDENCE -> binomtest(self.higher, self.pairs, 0.5).pvalue > 1 - CONFIDENCE": (
         "no p-value of the sign test is 0.05"
     ),
+    "_record_key: 1 -> 2": "any negative number comes before all numbers of producers",
     "_record_key: 1 -> 2 (2)": "any negative number comes before all numbers of records",
 }
 """Mutants that change nothing, by the end of their names, with the reason."""
