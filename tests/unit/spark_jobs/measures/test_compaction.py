@@ -10,7 +10,12 @@ from support.measured import measure_planted
 from support.reference.consumed import compaction_counts
 from support.reference.transactions import as_read_committed
 
-from spark_jobs.planted import PlantedAttempt, PlantedLogRow, PlantedTrial
+from spark_jobs.planted import (
+    PlantedAttempt,
+    PlantedLogRow,
+    PlantedTransaction,
+    PlantedTrial,
+)
 
 
 def counted(
@@ -72,6 +77,21 @@ def test_only_acknowledged_records_with_a_key_are_judged() -> None:
     attempts = [sent(0, key=None), sent(1, outcome="unknown"), sent(2, outcome="rejected")]
     assert counted(attempts, []) == (0, 0, [])
     assert counted([sent(0)], []) == (0, 1, [0])
+
+
+def test_a_record_of_an_aborted_transaction_is_not_acknowledged() -> None:
+    """Its leader acknowledged it, but an application was told that it is not written."""
+    tables = measure_planted(
+        PlantedTrial(
+            "000-a",
+            [sent(0, transaction=0)],
+            [],
+            transactions=[PlantedTransaction(0, 0, "aborted")],
+            cleanup="compact",
+        )
+    )
+    (trial,) = tables["trials"].to_pylist()
+    assert (trial["compacted_records"], trial["lost_value_records"]) == (0, 0)
 
 
 def test_a_topic_that_is_not_compacted_has_no_such_counts() -> None:

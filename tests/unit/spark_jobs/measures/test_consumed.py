@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -207,7 +208,7 @@ def test_any_reads_are_judged_as_by_a_loop_over_every_record(trial: PlantedTrial
     )
 
 
-def test_units_find_a_conflict_with_a_record_of_another_unit(tmp_path: Path) -> None:
+def test_units_find_a_conflict_with_a_record_of_another_unit() -> None:
     """Seq 0 and 40 were received at offset 0, and are in different units."""
     trial = PlantedTrial(
         "000-far",
@@ -216,6 +217,7 @@ def test_units_find_a_conflict_with_a_record_of_another_unit(tmp_path: Path) -> 
         [*(PlantedRead(0, seq, seq) for seq in range(48)), PlantedRead(0, 40, 0, consumer=1)],
         phases=Phases(load_begin_ns=0, load_end_ns=10**9, settled_ns=10**9, healthy_ns=10**9),
     )
-    tables = measure_in_units(tmp_path / "sweep", [trial], Random(1))  # noqa: S311
+    with TemporaryDirectory() as folder:
+        tables = measure_in_units(Path(folder) / "sweep", [trial], Random(1))  # noqa: S311
     (row,) = tables["trials"].to_pylist()
     assert (row["lost_reads"], row["conflicting_reads"]) == (1, 1)
