@@ -221,3 +221,25 @@ def test_units_find_a_conflict_with_a_record_of_another_unit() -> None:
         tables = measure_in_units(Path(folder) / "sweep", [trial], Random(1))  # noqa: S311
     (row,) = tables["trials"].to_pylist()
     assert (row["lost_reads"], row["conflicting_reads"]) == (1, 1)
+
+
+def test_a_truncation_explains_only_what_was_sent_before_it() -> None:
+    """Seq 6 was sent after the leader had truncated its log."""
+    ms = 1_000_000
+    own = {"node": 2, "partition": 0, "source": "broker", "resolution_ns": ms}
+    trial = PlantedTrial(
+        "000-a",
+        [PlantedAttempt(0, 5, sent_ns=100 * ms), PlantedAttempt(0, 6, sent_ns=700 * ms)],
+        [],
+        [
+            PlantedRead(0, 5, 2, received_ns=300 * ms),
+            PlantedRead(0, 6, 3, received_ns=750 * ms),
+        ],
+        events=(
+            PlantedEvent(0, "became_leader", leader_epoch=5, offset=0, **own),
+            PlantedEvent(600 * ms, "truncated", offset=2, **own),
+        ),
+    )
+    rows = measure_planted(trial)["anomalies"].to_pylist()
+    causes = {row["seq"]: row["cause"] for row in rows if row["kind"] == "READ_LOST"}
+    assert causes == {5: "TRUNCATED", 6: "UNATTRIBUTED"}
