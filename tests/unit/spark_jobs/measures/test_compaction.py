@@ -80,7 +80,7 @@ def test_only_acknowledged_records_with_a_key_are_judged() -> None:
 
 
 def test_a_record_of_an_aborted_transaction_is_not_acknowledged() -> None:
-    """Its leader acknowledged it, but an application was told that it is not written."""
+    """Its leader acknowledged it; for an application it is not written."""
     tables = measure_planted(
         PlantedTrial(
             "000-a",
