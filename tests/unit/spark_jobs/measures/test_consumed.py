@@ -208,6 +208,14 @@ def test_any_reads_are_judged_as_by_a_loop_over_every_record(trial: PlantedTrial
     )
 
 
+def test_a_conflict_is_found_at_the_offset_after_the_end_of_the_partition_before() -> None:
+    """Partition 0 was received up to offset 3, partition 1 at offset 4."""
+    log = [*LOG, PlantedLogRow(0, 7, 4, partition=1)]
+    reads = [*READS, PlantedRead(0, 7, 4, partition=1)]
+    other = PlantedRead(0, 6, 4, partition=1, consumer=1)
+    assert found([*reads, other], log)[:2] == (1, 1)
+
+
 def test_units_find_a_conflict_with_a_record_of_another_unit() -> None:
     """Seq 0 and 40 were received at offset 0, and are in different units."""
     trial = PlantedTrial(
