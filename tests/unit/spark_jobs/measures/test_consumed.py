@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -234,7 +235,7 @@ def test_units_find_a_conflict_with_a_record_of_another_unit() -> None:
 def test_a_truncation_explains_only_what_was_sent_before_it() -> None:
     """Seq 6 was sent after the leader had truncated its log."""
     ms = 1_000_000
-    own = {"node": 2, "partition": 0, "source": "broker", "resolution_ns": ms}
+    logged = partial(PlantedEvent, node=2, partition=0, source="broker", resolution_ns=ms)
     trial = PlantedTrial(
         "000-a",
         [PlantedAttempt(0, 5, sent_ns=100 * ms), PlantedAttempt(0, 6, sent_ns=700 * ms)],
@@ -244,8 +245,8 @@ def test_a_truncation_explains_only_what_was_sent_before_it() -> None:
             PlantedRead(0, 6, 3, received_ns=750 * ms),
         ],
         events=(
-            PlantedEvent(0, "became_leader", leader_epoch=5, offset=0, **own),
-            PlantedEvent(600 * ms, "truncated", offset=2, **own),
+            logged(0, "became_leader", leader_epoch=5, offset=0),
+            logged(600 * ms, "truncated", offset=2),
         ),
     )
     rows = measure_planted(trial)["anomalies"].to_pylist()
