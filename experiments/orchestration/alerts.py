@@ -22,6 +22,7 @@ from experiments.history.trend import trend_of
 from experiments.history.wording import change_line, unusual_line
 from experiments.ledger.record import Frozen
 from experiments.messages.phrases import format_count, one_line
+from experiments.orchestration.step_context import sweep_named
 from experiments.planning.field_types import void_limit
 from experiments.planning.yaml_reader import read_yaml
 from experiments.sweep.folder import SweepFolder
@@ -60,15 +61,19 @@ def alert(sweep_id: str | None, context: Mapping[str, Any]) -> None:
     """Report a sweep if a condition of its experiment holds.
 
     Args:
-        sweep_id: the sweep; `None`: it could not be planned, which nothing can be known of.
+        sweep_id: the sweep's id, or its URI if several hosts run it; `None`: it could not be
+            planned, so nothing is known of it.
         context: of the task, for notifiers.
     """
     if sweep_id is None:
         _LOG.info("no sweep was planned: there is nothing to report")
         return
-    home = Home.from_environment()
-    sweep = SweepFolder(home.sweeps / sweep_id)
-    found = alert_of(sweep, home)
+    try:
+        sweep = sweep_named(sweep_id)
+    except AckbenchError as error:
+        _LOG.warning("not notified: %s", error)
+        return
+    found = alert_of(sweep, Home.from_environment())
     if found is None:
         _LOG.info("no condition of alert_on holds")
         return
@@ -168,7 +173,7 @@ def page_link(sweep: SweepFolder) -> str | None:
     site = os.environ.get(SITE_VARIABLE)
     if site:
         return f"{site.rstrip('/')}/sweeps/{quote(sweep.sweep_id)}.html"
-    uri = published_uri(sweep)
+    uri = sweep.origin.uri if sweep.origin else published_uri(sweep)
     if uri:
         return f"{uri.partition('?')[0]}/report.html"
     return sweep.report.as_uri() if sweep.report.is_file() else None

@@ -166,6 +166,29 @@ def test_without_a_site_the_link_is_to_the_report(home: Home) -> None:
     assert found.link == sweep.report.as_uri()
 
 
+def test_a_sweep_of_several_hosts_is_reported_from_its_store(
+    home: Home, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The host of the last task has only a part of it; the link is to the page in the store."""
+    stored = tmp_path / "store" / "nightly-20260101T020000-0000"
+    stored.mkdir(parents=True)
+    (stored / "plan.json").write_text("{}")
+    (stored / "experiment.yaml").write_text("alert_on: [failed]")
+    monkeypatch.setenv("ACKBENCH_WEBHOOK", receiver.address)
+    alert(stored.as_uri(), {})
+    (body,) = receiver.bodies
+    assert body["sweep_id"] == stored.name
+    assert body["link"] == f"{stored.as_uri()}/report.html"
+
+
+def test_a_store_that_cannot_be_read_is_said_and_fails_nothing(
+    home: Home, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    """As a webhook that is down."""
+    alert((tmp_path / "nightly-20260101T020000-0000").as_uri(), {})
+    assert "not notified: " in caplog.text
+
+
 def test_a_webhook_that_is_down_fails_nothing_and_is_said(
     home: Home,
     receiver: Receiver,
