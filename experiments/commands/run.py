@@ -332,11 +332,7 @@ def report_interrupt(home: Home, sweep: SweepFolder, outcome: RunOutcome) -> int
 
 def reason_of_failure(sweep: SweepFolder, log: Path) -> str:
     """Return why a run failed: the reasons of its failed trials, or else the log's last line."""
-    files = {trial_id: sweep.failed(trial_id) / "reason.txt" for trial_id in sweep.pending()}
-    reasons = [
-        f"trial {trial_id} failed: {file.read_text().strip()}"
-        for trial_id, file in files.items()
-        if file.is_file()
-    ]
+    found = {trial_id: sweep.failure_reason(trial_id) for trial_id in sweep.pending()}
+    reasons = [f"trial {trial_id} failed: {reason}" for trial_id, reason in found.items() if reason]
     last_line = "".join(last_lines(log, 1)).strip()
     return "\n".join(reasons) or last_line or "the run exited without output"

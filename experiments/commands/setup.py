@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import os
 import platform
 import re
 import time
 from collections.abc import Callable
 from functools import partial
 from importlib.metadata import version
-from pathlib import Path
 from typing import Final
 
 import click
@@ -23,13 +21,14 @@ from pydantic import ValidationError
 
 from experiments.clients.librdkafka.code_cache import cache_folder
 from experiments.ledger.record import Frozen
+from experiments.messages.phrases import format_bytes
 from experiments.orchestration.environment import database_of, ensure_database
 from experiments.results.spark_job import ensure_spark_ready
 from experiments.tracking.store import database_of_store, ensure_store
 from infra.cluster.setup import ensure_kafka_ready
 from infra.errors import MachineError
 from infra.kafka.spec import ClusterSpec
-from infra.machine.files import replace_file
+from infra.machine.files import folder_bytes, replace_file
 from infra.machine.home import INSTALL, SET_UP_FILE, Home
 from infra.process.load_lock import hold_machine_lock_for_command
 from infra.start import RUN_PACKAGES
@@ -41,7 +40,6 @@ COMPILED_MODULES: Final = (
 """Importing them compiles what the clients run, into Numba's cache."""
 _COMPILED: Final = "compiled"
 """The file in the cache that marks the compiled code as complete."""
-_MB: Final = 1_000_000
 Say = Callable[[str], None]
 
 
@@ -69,7 +67,7 @@ def setup(home: Home) -> int:
     _say(f"the home is {home.root}")
     made = make_ready(home, _say)
     took = f"{time.monotonic() - begin_s:.0f} s" if made else "nothing was missing"
-    _say(f"ready ({took}); {folder_bytes(home.root) / _MB:,.0f} MB in {home.root}")
+    _say(f"ready ({took}); {format_bytes(folder_bytes(home.root))} in {home.root}")
     return 0
 
 
@@ -227,12 +225,6 @@ def ensure_compiled(say: Say) -> None:
         importlib.import_module(module)
     done.parent.mkdir(parents=True, exist_ok=True)
     done.touch()
-
-
-def folder_bytes(folder: Path) -> int:
-    """Return the size of all files below a folder; links are not followed."""
-    files = (Path(root, name) for root, _, names in os.walk(folder) for name in names)
-    return sum(file.lstat().st_size for file in files)
 
 
 def _say(text: str) -> None:

@@ -72,7 +72,7 @@ def _search(values: _Numbers, offset: int, significance: float) -> Iterator[Shif
     if len(places) > 1:
         # Either end of a part in the middle may be due to chance.
         sides = ((values[:begin], values[begin:end]), (values[begin:end], values[end:]))
-        kept = [_differ(*both, significance) for both in sides]
+        kept = [difference_p(*both) <= significance for both in sides]
         places = [place for place, is_kept in zip(places, kept, strict=True) if is_kept] or places
     borders = [0, *places, length]
     for number in range(1, len(borders) - 1):
@@ -100,10 +100,11 @@ def _refined(values: _Numbers, begin: int, place: int, end: int) -> int:
     return best
 
 
-def _differ(before: _Numbers, after: _Numbers, significance: float) -> bool:
+def difference_p(before: Sequence[float] | _Numbers, after: Sequence[float] | _Numbers) -> float:
+    """Return the p-value of Mann and Whitney's test, exact unless values are equal."""
     from scipy.stats import mannwhitneyu
 
-    return bool(mannwhitneyu(before, after).pvalue <= significance)
+    return float(mannwhitneyu(before, after).pvalue)
 
 
 def _most_different_part(values: _Numbers) -> tuple[int, int, float]:

@@ -18,7 +18,7 @@ from experiments.ledger.record import Frozen
 from experiments.messages.phrases import format_value
 from experiments.sweep.claim import is_in_progress, runs
 from experiments.sweep.folder import SweepFolder
-from experiments.sweep.lookup import pruned_folder
+from experiments.sweep.lookup import experiment_of_sweep, pruned_folder
 from infra.machine.home import Home
 
 
@@ -125,7 +125,7 @@ def index(
     folders = {plan.parent.name: plan.parent for plan in home.sweeps.glob("*/plan.json")}
     found = []
     for name, folder in folders.items():
-        if wanted.experiment is not None and not name.startswith(f"{wanted.experiment}-"):
+        if wanted.experiment and experiment_of_sweep(name) not in {wanted.experiment, None}:
             continue
         sweep = SweepFolder(folder)
         running = name in in_use and is_in_progress(sweep, in_use[name])
@@ -144,7 +144,7 @@ def experiment_names(home: Home) -> frozenset[str]:
     """Return the experiments of a home's sweeps, by the sweeps' ids alone: no sweep is read."""
     ids = [plan.parent.name for plan in home.sweeps.glob("*/plan.json")]
     ids += [path.stem for path in pruned_folder(home).glob("[!.]*.json")]
-    return frozenset(name.rsplit("-", 2)[0] for name in ids)
+    return frozenset(filter(None, map(experiment_of_sweep, ids)))
 
 
 def _pruned(home: Home, present: Collection[str]) -> Iterator[SweepSummary]:

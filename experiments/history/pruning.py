@@ -17,7 +17,6 @@ from typing import Final
 
 from experiments.history.pins import pinned_sweeps
 from experiments.history.summary import (
-    folder_bytes,
     forget_summary,
     keep_summary,
     planned_s,
@@ -25,12 +24,12 @@ from experiments.history.summary import (
 )
 from experiments.sweep.claim import SweepClaim, is_in_progress, runs
 from experiments.sweep.folder import SweepFolder
-from experiments.sweep.lookup import sweep_to_delete
+from experiments.sweep.lookup import experiment_of_sweep, sweep_to_delete
 from infra.errors import AckbenchError, InputError
+from infra.machine.files import folder_bytes
 from infra.machine.home import Home
 
 DAY_S: Final = 86_400.0
-_ID: Final = re.compile(r"(?P<experiment>.+)-\d{8}T\d{6}-[0-9a-f]{4}")
 _AGE: Final = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>[hdw])")
 _AGE_UNITS_S: Final = {"h": 3_600.0, "d": DAY_S, "w": 7 * DAY_S}
 _SIZE: Final = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>[kMGT]?i?)B", re.IGNORECASE)
@@ -200,14 +199,14 @@ def stored_sweeps(home: Home) -> tuple[StoredSweep, ...]:
     found = []
     for path in home.sweeps.glob("[!.]*/plan.json"):
         sweep, name = SweepFolder(path.parent), path.parent.name
-        match = _ID.fullmatch(name)
-        if match is None or sweep.root.is_symlink():
+        experiment = experiment_of_sweep(name)
+        if experiment is None or sweep.root.is_symlink():
             continue
         places = (sweep.root, home.logs / name, *clusters.get(name, ()))
         found.append(
             StoredSweep(
                 sweep_id=name,
-                experiment=match["experiment"],
+                experiment=experiment,
                 planned_s=planned_s(sweep),
                 bytes=sum(map(folder_bytes, places)),
                 pinned=name in pinned,

@@ -7,7 +7,6 @@ leaves its summary behind, so that trends reach further back than the ledgers.
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -16,22 +15,22 @@ from typing import Final
 
 from pydantic import Field, ValidationError
 
-from experiments.ledger.digests import without_digest
+from experiments.errors import LedgerError
 from experiments.ledger.record import Cell, Frozen, Role, TrialRecord
 from experiments.messages.phrases import one_line
 from experiments.results.models import CellResult, SweepResults, TrialResult
-from experiments.sweep.folder import SweepFolder
-from experiments.sweep.lookup import pruned_folder, time_of_sweep
+from experiments.sweep.folder import MACHINE, PLAN, SweepFolder
+from experiments.sweep.lookup import experiment_of_sweep, pruned_folder, time_of_sweep
 from experiments.sweep.plan import Plan
 from experiments.verdicts.judge import Verdict
 from experiments.verdicts.statistics import Estimate, Share, estimate
 from infra.errors import AckbenchError
-from infra.machine.files import replace_file
+from infra.machine.files import folder_bytes, replace_file
 from infra.machine.home import Home
 
 _FORMAT: Final = 1
 """Of the kept file; a summary of another format is made again."""
-_STAMPED: Final = ("plan.json", "results", "trials", "machine.json")
+_STAMPED: Final = (PLAN, "results", "trials", MACHINE)
 """What changes whenever the summary does."""
 _IDENTITY: Final = ("system", "cores")
 """The fields of `machine.json` that stay the same on one machine; free memory does not."""
@@ -183,19 +182,6 @@ def summary_stamp(sweep: SweepFolder) -> str:
     return " ".join(map(of, _STAMPED))
 
 
-def folder_bytes(folder: Path) -> int:
-    """Return the space that the files of a folder take on the disk, links not followed."""
-    total = 0
-    for place, _, names in os.walk(folder):
-        for name in names:
-            try:
-                status = os.lstat(os.path.join(place, name))  # noqa: PTH118 - a third of the time
-            except FileNotFoundError:
-                continue
-            total += status.st_blocks * 512
-    return total
-
-
 def _summarize(sweep: SweepFolder, stamp: str) -> SweepSummary:
     head = {
         "stamp": stamp,
@@ -206,7 +192,7 @@ def _summarize(sweep: SweepFolder, stamp: str) -> SweepSummary:
     try:
         plan = sweep.plan()
     except AckbenchError as error:
-        experiment = sweep.sweep_id.rsplit("-", 2)[0]
+        experiment = experiment_of_sweep(sweep.sweep_id) or sweep.sweep_id
         return SweepSummary(
             **head, experiment=experiment, question="", problem=one_line(str(error))
         )
@@ -250,7 +236,7 @@ def planned_s(sweep: SweepFolder) -> float:
     """Return when a sweep was planned, seconds since the epoch: by its id, else by its plan."""
     time_text = time_of_sweep(sweep.sweep_id)
     if time_text is None:
-        return (sweep.root / "plan.json").stat().st_mtime
+        return (sweep.root / PLAN).stat().st_mtime
     import calendar
 
     return float(calendar.timegm(time.strptime(time_text, "%Y%m%dT%H%M%S")))
@@ -265,11 +251,8 @@ def _took_s(sweep: SweepFolder) -> float | None:
 
 def _machine(sweep: SweepFolder) -> dict[str, str]:
     try:
-        document, _ = without_digest((sweep.root / "machine.json").read_bytes())
-        machine = json.loads(document)
-    except (FileNotFoundError, ValueError):
-        return {}
-    if not isinstance(machine, dict):
+        machine = sweep.machine()
+    except LedgerError:
         return {}
     return {name: str(machine[name]) for name in _IDENTITY if name in machine}
 

@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import Final
 
 from experiments.comparing.comparison import SettingChange
-from experiments.history.change_points import MIN_PART, find_shifts
+from experiments.history.change_points import MIN_PART, difference_p, find_shifts
 from experiments.history.summary import CellSummary, SweepSummary
 from experiments.ledger.record import Frozen
 from experiments.verdicts.statistics import Estimate, Interval, Share, share
@@ -329,16 +329,9 @@ def _changes(
             sides = points[ends[place - 1] : shift.place], points[shift.place : ends[place + 1]]
             yield _change(label, series.measure, sides, by_sweep, shift.p_value)
     for sides in _comparable(series, nights):
-        p_value = _difference_p(*sides)
+        p_value = difference_p(*([one.value for one in side] for side in sides))
         if p_value <= significance:
             yield _change(label, series.measure, sides, by_sweep, p_value)
-
-
-def _difference_p(before: Sequence[TrendPoint], after: Sequence[TrendPoint]) -> float:
-    """Return the p-value of Mann and Whitney's test, exact unless values are equal."""
-    from scipy.stats import mannwhitneyu
-
-    return float(mannwhitneyu([one.value for one in before], [one.value for one in after]).pvalue)
 
 
 def _change(

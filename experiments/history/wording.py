@@ -21,14 +21,10 @@ from experiments.history.trend import (
 from experiments.messages.phrases import format_count, shorten
 from experiments.results.wording import HELD_SIGN, UNKNOWN_SIGN, VIOLATED_SIGN, decimal_text
 
-__all__ = ["MEASURE_TITLES"]
-
 VERDICT_LEGEND: Final = (
     f"verdicts on what Kafka guarantees: {VIOLATED_SIGN} VIOLATED  {UNKNOWN_SIGN} unknown  "
     f"{HELD_SIGN} held"
 )
-_UNITS: Final = ("B", "kB", "MB", "GB", "TB")
-_THOUSAND: Final = 1000
 _BARS: Final = "▁▂▃▄▅▆▇█"
 _MOST_CHANGED: Final = 4
 _TIMES: Final = frozenset(
@@ -153,14 +149,6 @@ def when_text(time_s: float, *, seconds: bool = False) -> str:
     """Return a time, UTC: `2026-01-02 03:04`, or `2026-01-02T03:04:05Z` to the second."""
     at = datetime.fromtimestamp(time_s, UTC)
     return f"{at:%Y-%m-%dT%H:%M:%SZ}" if seconds else f"{at:%Y-%m-%d %H:%M}"
-
-
-def bytes_text(size_bytes: float) -> str:
-    """Return a size in decimal units with at most three digits: `950 kB`, `1.2 GB`."""
-    size, place = float(size_bytes), 0
-    while size >= _THOUSAND - 0.5 and place < len(_UNITS) - 1:
-        size, place = size / _THOUSAND, place + 1
-    return f"{size:.1f} {_UNITS[place]}" if place and size < 10 else f"{size:.0f} {_UNITS[place]}"  # noqa: PLR2004 - digits
 
 
 def versions_text(versions: Sequence[str]) -> str:

@@ -10,6 +10,8 @@ _MAX_LISTED_NAMES: Final = 8
 _MAX_VALUE_CHARACTERS: Final = 60
 _MAX_WORD_CHARACTERS: Final = 200
 _MAX_LINE_CHARACTERS: Final = 2000
+_BYTE_UNITS: Final = ("B", "kB", "MB", "GB", "TB")
+_TEN, _THOUSAND = 10, 1000
 
 
 def plural(number: int, noun: str) -> str:
@@ -20,6 +22,15 @@ def plural(number: int, noun: str) -> str:
 def format_count(number: int, noun: str) -> str:
     """Return a count with its noun: `1 cell`, `2 cells`."""
     return f"{number:,} {plural(number, noun)}"
+
+
+def format_bytes(size_bytes: float) -> str:
+    """Return a size in decimal units with at most three digits: `950 kB`, `1.2 GB`."""
+    size, place = float(size_bytes), 0
+    while size >= _THOUSAND - 0.5 and place < len(_BYTE_UNITS) - 1:
+        size, place = size / _THOUSAND, place + 1
+    digits = 1 if place and size < _TEN else 0
+    return f"{size:.{digits}f} {_BYTE_UNITS[place]}"
 
 
 def format_list(parts: Sequence[str], conjunction: str = "and") -> str:

@@ -19,7 +19,7 @@ from experiments.messages.phrases import one_line
 from experiments.orchestration.environment import ONE_MACHINE
 from experiments.sweep import published, several_hosts
 from experiments.sweep.claim import TaskClaim
-from experiments.sweep.folder import SweepFolder
+from experiments.sweep.folder import REASON, SweepFolder
 from experiments.sweep.plan import TrialSpec
 from experiments.sweep.trial_claim import own_dag_run
 from infra.errors import AckbenchError, HarnessError, MachineError
@@ -197,7 +197,7 @@ def failure_recorded(
         if not sweep.trial(spec.trial_id).exists():
             failed = sweep.failed(spec.trial_id)
             failed.mkdir(parents=True, exist_ok=True)
-            replace_file(failed / "reason.txt", f"{reason}\n")
+            replace_file(failed / REASON, f"{reason}\n")
             os.utime(failed)
             if stops_sweep:
                 several_hosts.stop(sweep, f"no cluster: {one_line(str(error))}")

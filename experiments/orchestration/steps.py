@@ -256,9 +256,9 @@ def _claimed_trials(sweep: SweepFolder) -> dict[str, str]:
 
 
 def _failure_reason(sweep: SweepFolder, trial_id: str) -> str:
-    reason = sweep.failed(trial_id) / "reason.txt"
-    if reason.is_file():
-        return one_line(reason.read_text())
+    reason = sweep.failure_reason(trial_id)
+    if reason is not None:
+        return one_line(reason)
     if stopped := several_hosts.stop_reason(sweep):
         return f"never run: {stopped}"
     return "never run"

@@ -25,7 +25,7 @@ from experiments.orchestration.step_context import (
     sweep_named,
 )
 from experiments.sweep import published, several_hosts
-from experiments.sweep.folder import SweepFolder
+from experiments.sweep.folder import REASON, SweepFolder
 from experiments.sweep.plan import TrialSpec
 from experiments.sweep.trial_claim import (
     ClaimLost,
@@ -189,7 +189,7 @@ def _require_claim(sweep: SweepFolder, spec: TrialSpec, claim: TrialClaim) -> No
         failed = sweep.failed(spec.trial_id)
         shutil.rmtree(failed, ignore_errors=True)
         sweep.trial(spec.trial_id).rename(failed)
-        replace_file(failed / "reason.txt", f"{error}\n")
+        replace_file(failed / REASON, f"{error}\n")
         raise
     except StorageError as error:
         _LOG.warning("the claim of trial %s cannot be checked: %s", spec.trial_id, error)

@@ -5,7 +5,6 @@ Values that were not measured are empty.
 
 from __future__ import annotations
 
-import json
 import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -18,7 +17,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from experiments.errors import LedgerError
-from experiments.ledger.digests import without_digest
 from experiments.ledger.record import TrialRecord
 from experiments.ledger.schema import Source
 from experiments.lessons.finding import Finding, finding_of
@@ -90,7 +88,7 @@ def read_report_data(sweep: SweepFolder) -> ReportData:
         records=records,
         **{name: rows_by_trial(sweep, name, results.manifest) for name in _TABLES},
         leaders={trial_id: _leader_changes(sweep, record) for trial_id, record in records.items()},
-        machine=_machine(sweep),
+        machine=sweep.machine(),
         folder=sweep.argument if sweep.origin else str(sweep.root.resolve()),
         program=str(Path(sys.executable).with_name("ackbench")),
         finding=finding_of(sweep, results),
@@ -122,18 +120,3 @@ def _leader_changes(sweep: SweepFolder, record: TrialRecord) -> tuple[LeaderChan
         for event in within
     )
     return tuple(sorted(changes, key=lambda change: (change.at_s, change.partition)))
-
-
-def _machine(sweep: SweepFolder) -> Mapping[str, Any]:
-    path = sweep.root / "machine.json"
-    try:
-        document, _ = without_digest(path.read_bytes())
-    except FileNotFoundError:
-        return {}
-    except ValueError as error:
-        raise LedgerError(f"{path} {error}: restore it from a copy, or delete it") from error
-    try:
-        machine = json.loads(document)
-    except ValueError:
-        return {}
-    return machine if isinstance(machine, dict) else {}

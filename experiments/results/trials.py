@@ -19,7 +19,7 @@ from experiments.results.models import (
     TrialResult,
 )
 from experiments.results.rows import ResultRows, Row
-from experiments.sweep.folder import SweepFolder
+from experiments.sweep.folder import REASON, SweepFolder
 from experiments.sweep.plan import RefusedCell, TrialSpec
 
 MIN_OUTAGE_NS: Final = 1_000_000_000
@@ -134,9 +134,8 @@ def refused_trial(refused: RefusedCell) -> TrialResult:
 
 def failed_trial(spec: TrialSpec, sweep: SweepFolder) -> TrialResult:
     """Return the result of a trial that failed because of the harness."""
-    file = sweep.failed(spec.trial_id) / "reason.txt"
-    reason = file.read_text().strip() if file.exists() else "unknown: reason.txt is missing"
-    return _without_values(spec, reason)
+    reason = sweep.failure_reason(spec.trial_id)
+    return _without_values(spec, reason or f"unknown: {REASON} is missing")
 
 
 def unfit_trial(spec: TrialSpec, reason: str) -> TrialResult:

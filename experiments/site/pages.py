@@ -8,8 +8,9 @@ from typing import Any, Final
 
 from experiments.history.index import IndexedSweep, SweepState
 from experiments.history.summary import CellSummary, SweepSummary
-from experiments.history.wording import bytes_text, verdicts_text, when_text
+from experiments.history.wording import verdicts_text, when_text
 from experiments.ledger.record import Scalar
+from experiments.messages.phrases import format_bytes
 from experiments.planning.catalog import catalog_experiments
 from experiments.report.page import load_template
 from experiments.results.wording import GUARANTEE_NAMES, share_text
@@ -93,7 +94,7 @@ def index_page(
         navigation,
         "sweeps",
         rows=rows,
-        size=bytes_text(sum(one.summary.size_bytes for one in sweeps)),
+        size=format_bytes(sum(one.summary.size_bytes for one in sweeps)),
         experiments=sorted({row.experiment for row in rows}),
         versions=sorted({version for one in sweeps for version in one.summary.kafka_versions}),
         trends=dict(sorted(trends.items())),
@@ -113,7 +114,7 @@ def _sweep_row(one: IndexedSweep, pages: Mapping[str, str], trends: Mapping[str,
         verdicts=verdicts_text(summary),
         conclusion=summary.conclusion or "",
         took=format_duration(summary.took_s) if summary.took_s is not None else "",
-        size=bytes_text(summary.size_bytes),
+        size=format_bytes(summary.size_bytes),
         state=", ".join([*states, *(["pinned"] if one.pinned else [])]),
         kind=_kind(summary),
     )

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
@@ -25,7 +25,10 @@ from infra.machine.files import replace_file
 if TYPE_CHECKING:
     from experiments.ledger.location import Location
 
+PLAN, EXPERIMENT, MACHINE = "plan.json", "experiment.yaml", "machine.json"
 PARTIAL, FAILED = ".partial", ".failed"
+REASON = "reason.txt"
+"""Why a trial failed (text): the file in its folder."""
 
 
 class SweepActivity(Frozen):
@@ -72,7 +75,7 @@ class SweepFolder:
     @property
     def experiment_yaml(self) -> Path:
         """The experiment with every default and override, as YAML."""
-        return self.root / "experiment.yaml"
+        return self.root / EXPERIMENT
 
     @property
     def results(self) -> Path:
@@ -115,6 +118,25 @@ class SweepFolder:
         """Why an alert could not be delivered (text); exists until one is."""
         return self.root / "unnotified.txt"
 
+    def machine(self) -> Mapping[str, Any]:
+        """Return the properties of the machine that ran the trials; empty: they are not recorded.
+
+        Raises:
+            LedgerError: the file is altered.
+        """
+        path = self.root / MACHINE
+        try:
+            document, _ = without_digest(path.read_bytes())
+        except FileNotFoundError:
+            return {}
+        except ValueError as error:
+            raise LedgerError(f"{path} {error}: restore it from a copy, or delete it") from error
+        try:
+            machine = json.loads(document)
+        except ValueError:
+            return {}
+        return machine if isinstance(machine, dict) else {}
+
     def plan(self) -> Plan:
         """Return the plan.
 
@@ -122,7 +144,7 @@ class SweepFolder:
             UnknownName: there is no such sweep.
             LedgerError: the plan is truncated, altered, or of another ledger version.
         """
-        path = self.root / "plan.json"
+        path = self.root / PLAN
         try:
             content, has_digest = without_digest(path.read_bytes())
             self._require_version(path, content, has_digest=has_digest)
@@ -165,7 +187,7 @@ class SweepFolder:
         """Create the folder and write the plan into it."""
         (self.root / "trials").mkdir(parents=True, exist_ok=True)
         current = plan.model_copy(update={"ledger_version": LEDGER_VERSION})
-        replace_file(self.root / "plan.json", with_digest(current.model_dump_json(indent=1)))
+        replace_file(self.root / PLAN, with_digest(current.model_dump_json(indent=1)))
 
     def write_record(self, path: Path, record: Frozen) -> None:
         """Replace a record atomically: a reader sees either the old or the new one."""
@@ -180,8 +202,15 @@ class SweepFolder:
         return self.root / "trials" / (trial_id + PARTIAL)
 
     def failed(self, trial_id: str) -> Path:
-        """Return the folder of a failed trial: what it wrote, and the reason (`reason.txt`)."""
+        """Return the folder of a failed trial: what it wrote, and the reason (`REASON`)."""
         return self.root / "trials" / (trial_id + FAILED)
+
+    def failure_reason(self, trial_id: str) -> str | None:
+        """Return why a trial failed; `None`: nothing says so."""
+        try:
+            return (self.failed(trial_id) / REASON).read_text().strip()
+        except FileNotFoundError:
+            return None
 
     def complete_ids(self) -> tuple[str, ...]:
         """Return the ids of the sealed and void trials, sorted."""

@@ -10,11 +10,11 @@ from typing import Final
 
 from experiments.errors import LedgerError, UnknownName
 from experiments.messages.phrases import did_you_mean, format_value
-from experiments.sweep.folder import SweepFolder
+from experiments.sweep.folder import PLAN, SweepFolder
 from infra.machine.home import Home
 from infra.machine.paths import is_file
 
-_SWEEP_ID: Final = re.compile(r"^(?P<experiment>.+)-(?P<time>\d{8}T\d{6})-[0-9a-f]{4}$")
+_SWEEP_ID: Final = re.compile(r"(?P<experiment>.+)-(?P<time>\d{8}T\d{6})-[0-9a-f]{4}")
 
 
 def new_sweep_id(experiment: str) -> str:
@@ -27,8 +27,14 @@ def new_sweep_id(experiment: str) -> str:
 
 def time_of_sweep(sweep_id: str) -> str | None:
     """Return when a sweep was planned, UTC, as `20260102T030405`; `None`: it is no sweep's id."""
-    match = _SWEEP_ID.match(sweep_id)
+    match = _SWEEP_ID.fullmatch(sweep_id)
     return match["time"] if match else None
+
+
+def experiment_of_sweep(sweep_id: str) -> str | None:
+    """Return the experiment of a sweep; `None`: it is no sweep's id."""
+    match = _SWEEP_ID.fullmatch(sweep_id)
+    return match["experiment"] if match else None
 
 
 def pruned_folder(home: Home) -> Path:
@@ -63,15 +69,15 @@ def find_sweep(home: Home, named: str | None) -> SweepFolder:
         if not sweeps:
             raise UnknownName(f"no sweep in {home.sweeps} yet: start with `ackbench run quick`")
         return sweeps[0]
-    if "/" in named and is_file(Path(named) / "plan.json"):
+    if "/" in named and is_file(Path(named) / PLAN):
         return SweepFolder(Path(named).resolve())
     for sweep in sweeps:
-        if named in {sweep.sweep_id, _experiment_of(sweep)}:
+        if named in {sweep.sweep_id, experiment_of_sweep(sweep.sweep_id)}:
             return sweep
     if is_file(pruned_folder(home) / f"{named}.json") and "/" not in named:
         raise UnknownName(
             f"sweep {named} was pruned: its ledgers and report are deleted; its figures are left "
-            f"in `ackbench sweeps` and `ackbench trend {named.rsplit('-', 2)[0]}`"
+            f"in `ackbench sweeps` and `ackbench trend {experiment_of_sweep(named)}`"
         )
     suggestion = did_you_mean(named, [sweep.sweep_id for sweep in sweeps])
     raise UnknownName(f"unknown sweep {named}{suggestion} (in {home.sweeps})")
@@ -122,13 +128,8 @@ def _scheme(uri: str) -> str:
     return uri.partition(":")[0]
 
 
-def _experiment_of(sweep: SweepFolder) -> str | None:
-    match = _SWEEP_ID.match(sweep.sweep_id)
-    return match["experiment"] if match else None
-
-
 def _created(folder: Path) -> tuple[str, float]:
     """Return when a sweep was planned: from its id to the second, then from its plan's file."""
-    modified_s = (folder / "plan.json").stat().st_mtime
+    modified_s = (folder / PLAN).stat().st_mtime
     modified = f"{datetime.fromtimestamp(modified_s, UTC):%Y%m%dT%H%M%S}"
     return time_of_sweep(folder.name) or modified, modified_s

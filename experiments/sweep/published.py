@@ -21,17 +21,15 @@ from experiments.ledger.location import Location, LocationError, is_uri, open_lo
 from experiments.ledger.manifest import MANIFEST
 from experiments.ledger.record import RECORD, Frozen
 from experiments.ledger.result_tables import RESULTS
-from experiments.sweep.folder import FAILED, PARTIAL, SweepFolder
+from experiments.sweep.folder import FAILED, PARTIAL, PLAN, REASON, SweepFolder
 from experiments.sweep.lookup import find_sweep
 from infra.machine.files import move_into_place, replace_file
 from infra.machine.home import Home
 from infra.machine.paths import user_path
 
 STORE_VARIABLE: Final = "ACKBENCH_STORE"
-PLAN: Final = "plan.json"
 SEVERAL_HOSTS: Final = "several-hosts.json"
 """A file that is published with the plan: the claims of the trials are in the store."""
-_REASON: Final = "reason.txt"
 _LOCAL: Final = {
     "progress.json",
     "stopped.txt",
@@ -193,7 +191,7 @@ def publish_reason(sweep: SweepFolder, trial_id: str, target: Location) -> None:
     Raises:
         StorageError: it cannot be written.
     """
-    name = f"trials/{trial_id}{FAILED}/{_REASON}"
+    name = f"trials/{trial_id}{FAILED}/{REASON}"
     if (sweep.root / name).is_file():
         with storage_errors():
             target.upload(sweep.root / name, name)
@@ -264,14 +262,14 @@ def _publish_results(sweep: SweepFolder, target: Location) -> None:
         if path.name == MANIFEST or path.suffix == ".parquet"
     ]
     failed = [
-        f"trials/{path.parent.name}/{_REASON}"
-        for path in sorted(sweep.root.glob(f"trials/*{FAILED}/{_REASON}"))
+        f"trials/{path.parent.name}/{REASON}"
+        for path in sorted(sweep.root.glob(f"trials/*{FAILED}/{REASON}"))
     ]
     with storage_errors():
         _upload(sweep, target, [*results, *failed, *_own_files(sweep)])
         for name in target.list_files():
             outdated = name.startswith("results/") and results and name not in results
-            if outdated or (name.endswith(f"{FAILED}/{_REASON}") and name not in failed):
+            if outdated or (name.endswith(f"{FAILED}/{REASON}") and name not in failed):
                 target.delete(name)
 
 
@@ -362,7 +360,7 @@ def _to_fetch(published: Collection[str]) -> set[str]:
         if not folder.endswith((PARTIAL, FAILED)):
             tables = {f"{folder}/{table}" for table in _FETCHED_TABLES}
             names |= {record, *(tables & set(published))}
-    names |= {name for name in published if name.endswith(f"{FAILED}/{_REASON}")}
+    names |= {name for name in published if name.endswith(f"{FAILED}/{REASON}")}
     return names | (measured | manifest if measured == results else set())
 
 

@@ -17,9 +17,8 @@ from experiments.ledger.digests import with_digest
 from experiments.ledger.location import Location, open_location
 from experiments.ledger.record import RECORD
 from experiments.messages.phrases import format_list
-from experiments.sweep.folder import FAILED, PARTIAL, SweepFolder
+from experiments.sweep.folder import EXPERIMENT, FAILED, MACHINE, PARTIAL, PLAN, SweepFolder
 from experiments.sweep.published import (
-    PLAN,
     SEVERAL_HOSTS,
     claims_location,
     keep_store,
@@ -36,9 +35,7 @@ from infra.machine.home import Home
 from infra.machine.identity import MachineIdentity
 from infra.machine.resources import GIB, this_machine
 
-_EXPERIMENT: Final = "experiment.yaml"
 _HOSTS: Final = "hosts"
-MACHINE_FILE: Final = "machine.json"
 
 
 def check_out(home: Home, uri: str) -> SweepFolder:
@@ -57,7 +54,7 @@ def check_out(home: Home, uri: str) -> SweepFolder:
     """
     with storage_errors():
         source = open_location(uri)
-        plan, experiment = source.read(PLAN), source.read(_EXPERIMENT)
+        plan, experiment = source.read(PLAN), source.read(EXPERIMENT)
         if plan is None:
             raise UnknownName(no_sweep_at(source))
         if source.read(SEVERAL_HOSTS) is None:
@@ -224,7 +221,7 @@ def describe_machine(sweep: SweepFolder) -> dict[str, str | int]:
 def record_machine(sweep: SweepFolder) -> None:
     """Record the machine of the trials: figures of two machines are not comparable."""
     document = with_digest(json.dumps(describe_machine(sweep), indent=1))
-    replace_file(sweep.root / MACHINE_FILE, document)
+    replace_file(sweep.root / MACHINE, document)
 
 
 def record_host(sweep: SweepFolder, target: Location) -> None:
@@ -256,5 +253,5 @@ def gather_hosts(sweep: SweepFolder, source: Location) -> None:
             for host, properties in hosts.items()
         }
         document = with_digest(json.dumps(text, indent=1))
-        replace_file(sweep.root / MACHINE_FILE, document)
-        source.write(MACHINE_FILE, document.encode())
+        replace_file(sweep.root / MACHINE, document)
+        source.write(MACHINE, document.encode())

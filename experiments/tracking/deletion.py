@@ -81,7 +81,7 @@ def _collect_garbage(home: Home, run_ids: Sequence[str]) -> None:
     uri = embedded_uri(home)
     process = subprocess.run(
         [
-            *(sys.executable, "-m", "mlflow", "gc", "--backend-store-uri", uri),
+            *(sys.executable, "-P", "-m", "mlflow", "gc", "--backend-store-uri", uri),
             *("--run-ids", ",".join(run_ids)),
         ],
         env={**os.environ, **QUIET, "MLFLOW_TRACKING_URI": uri},

@@ -26,7 +26,7 @@ from experiments.ledger.record import (
     TrialRecord,
 )
 from experiments.ledger.seal import seal
-from experiments.sweep.folder import SweepFolder
+from experiments.sweep.folder import REASON, SweepFolder
 from experiments.sweep.plan import TrialSpec
 from experiments.sweep.progress import StageTimer
 from experiments.trial.clients import ClientResults, TrialClients
@@ -151,7 +151,7 @@ def _kept_on_failure(sweep: SweepFolder, spec: TrialSpec, partial: Path) -> Iter
         for table in partial.glob("*.parquet") if full else ():
             table.unlink()
         with suppress(OSError):  # the error itself matters more
-            replace_file(partial / "reason.txt", f"{failure_reason(error, sweep.root)}\n")
+            replace_file(partial / REASON, f"{failure_reason(error, sweep.root)}\n")
         if partial.exists():
             partial.rename(failed)
         kind = HealFailed if isinstance(error, HealFailed) else TrialFailed

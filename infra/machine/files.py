@@ -68,6 +68,19 @@ def move_into_place(partial: Path, target: Path) -> None:
     sync(target.parent)
 
 
+def folder_bytes(folder: Path) -> int:
+    """Return the space that the files of a folder take on the disk, links not followed."""
+    total = 0
+    for place, _, names in os.walk(folder):
+        for name in names:
+            try:
+                status = os.lstat(os.path.join(place, name))  # noqa: PTH118 - a third of the time
+            except FileNotFoundError:
+                continue
+            total += status.st_blocks * 512
+    return total
+
+
 def sync(path: Path) -> None:
     """Wait until a file, or the names in a folder, are on disk (fsync(2))."""
     descriptor = os.open(path, os.O_RDONLY)

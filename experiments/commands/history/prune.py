@@ -20,8 +20,8 @@ from experiments.history.pruning import (
     stored_sweeps,
 )
 from experiments.history.pruning import prune as prune_sweeps
-from experiments.history.wording import bytes_text, when_text
-from experiments.messages.phrases import format_count
+from experiments.history.wording import when_text
+from experiments.messages.phrases import format_bytes, format_count
 from experiments.orchestration.history import delete_history
 from experiments.sweep.lookup import find_sweep
 from experiments.tracking.deletion import delete_runs
@@ -48,7 +48,7 @@ def prune(home: Home, limits: PruneLimits, *, apply: bool) -> int:
         click.echo("dry run: nothing was deleted; --apply deletes")
         return 0
     apply_plan(home, plan, click.echo)
-    click.echo(f"the home takes {bytes_text(counted_bytes(home))}")
+    click.echo(f"the home takes {format_bytes(counted_bytes(home))}")
     return 0
 
 
@@ -90,17 +90,17 @@ def apply_plan(home: Home, plan: PrunePlan, say: Callable[[str], None]) -> None:
 def plan_lines(plan: PrunePlan) -> Iterator[str]:
     """Yield what a plan deletes and keeps, one line each."""
     for one in plan.doomed:
-        yield f"prune {one.sweep_id} ({when_text(one.planned_s)}, {bytes_text(one.bytes)})"
+        yield f"prune {one.sweep_id} ({when_text(one.planned_s)}, {format_bytes(one.bytes)})"
     kept = ", ".join(f"{count:,} {reason}" for reason, count in plan.kept.items())
     yield (
         f"prune {format_count(len(plan.doomed), 'sweep')}; keep {sum(plan.kept.values()):,}"
-        f"{f' ({kept})' if kept else ''}; {bytes_text(plan.bytes_before)} before, "
-        f"about {bytes_text(plan.bytes_after)} after"
+        f"{f' ({kept})' if kept else ''}; {format_bytes(plan.bytes_before)} before, "
+        f"about {format_bytes(plan.bytes_after)} after"
     )
     yield f"Airflow's history before {when_text(plan.airflow_before_s)} UTC is deleted too"
     if plan.is_above_limit:
         yield (
-            f"above --max-bytes {bytes_text(plan.max_bytes or 0)} even so: the sweeps that are "
+            f"above --max-bytes {format_bytes(plan.max_bytes or 0)} even so: the sweeps that are "
             "kept take more; lower --keep, or remove pins"
         )
 

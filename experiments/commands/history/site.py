@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from experiments.history.wording import bytes_text
+from experiments.messages.phrases import format_bytes
 from experiments.site.build import build_site
 from infra.machine.home import Home
 from infra.machine.paths import user_path
@@ -24,8 +24,6 @@ def site(home: Home, folder: Path) -> int:
     for remark in built.remarks:
         click.echo(f"ackbench: {remark}", err=True)
     click.echo(built.index)
-    click.echo(
-        f"{built.pages:,} pages, {bytes_text(built.bytes)}, in {time.monotonic() - begin_s:.1f} s",
-        err=True,
-    )
+    size, took_s = format_bytes(built.bytes), time.monotonic() - begin_s
+    click.echo(f"{built.pages:,} pages, {size}, in {took_s:.1f} s", err=True)
     return 0

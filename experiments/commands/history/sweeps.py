@@ -21,12 +21,11 @@ from experiments.history.index import (
 )
 from experiments.history.wording import (
     VERDICT_LEGEND,
-    bytes_text,
     verdicts_text,
     versions_text,
     when_text,
 )
-from experiments.messages.phrases import did_you_mean, format_count, shorten
+from experiments.messages.phrases import did_you_mean, format_bytes, format_count, shorten
 from experiments.results.tables import console_for_results, print_text
 from experiments.sweep.progress import format_duration
 from infra.machine.home import Home
@@ -60,7 +59,7 @@ def list_sweeps(home: Home, wanted: IndexFilter, *, limit: int | None, as_json: 
     total = sum(one.summary.size_bytes for one in found if one.state is not SweepState.PRUNED)
     more = f", {len(shown):,} of them shown" if len(shown) < len(found) else ""
     print_text(
-        console, f"{format_count(len(found), 'sweep')}{more}, {bytes_text(total)}", wrap=terminal
+        console, f"{format_count(len(found), 'sweep')}{more}, {format_bytes(total)}", wrap=terminal
     )
     print_text(console, LEGEND, wrap=terminal)
     for one in shown:
@@ -152,7 +151,7 @@ def _table(sweeps: Sequence[IndexedSweep]) -> Table:
             versions_text(summary.kafka_versions),
             verdicts_text(summary),
             format_duration(summary.took_s) if summary.took_s is not None else "",
-            bytes_text(summary.size_bytes),
+            format_bytes(summary.size_bytes),
             *([state_text(one)] if len(table.columns) > 5 else []),  # noqa: PLR2004 - see above
             style="bold red" if summary.violated else None,
         )

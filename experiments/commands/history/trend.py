@@ -15,9 +15,8 @@ from experiments.commands.history.sweeps import announce_summaries
 from experiments.errors import NotComparable, UnknownName
 from experiments.history.index import IndexFilter, experiment_names, has_words, index
 from experiments.history.summary import SweepSummary
-from experiments.history.trend import Trend, TrendCell, trend_of
+from experiments.history.trend import MEASURE_TITLES, Trend, TrendCell, trend_of
 from experiments.history.wording import (
-    MEASURE_TITLES,
     boundary_line,
     change_line,
     interval_text,

@@ -132,16 +132,6 @@ def test_each_step_says_its_place_and_how_long_it_took() -> None:
     assert lines == ["fetching", "done (0 s)"]
 
 
-def test_the_size_of_a_home_counts_files_and_not_what_links_lead_to(tmp_path: Path) -> None:
-    """A cache may be a link to that of another home."""
-    (tmp_path / "outside").write_bytes(b"1" * 1000)
-    (tmp_path / "home" / "cache").mkdir(parents=True)
-    (tmp_path / "home" / "cache" / "jar").write_bytes(b"1" * 10)
-    (tmp_path / "home" / "link").symlink_to(tmp_path)
-
-    assert 10 <= setup.folder_bytes(tmp_path / "home") < 1000
-
-
 @pytest.mark.root
 def test_without_the_network_the_set_up_ends_with_one_line(tmp_path: Path) -> None:
     """In a network namespace without any interface; the line names what was asked, and the log."""

@@ -24,7 +24,7 @@ from experiments.history.summary import (
     summary_path,
     summary_stamp,
 )
-from experiments.history.wording import bytes_text
+from experiments.messages.phrases import format_bytes
 from experiments.sweep.claim import SweepClaim
 from experiments.sweep.folder import SweepFolder
 from infra.machine.home import Home
@@ -228,4 +228,4 @@ def test_the_summary_of_a_sweep_has_its_settings_once(home: Home) -> None:
 )
 def test_sizes_have_three_digits(size: float, text: str) -> None:
     """In decimal units."""
-    assert bytes_text(size) == text
+    assert format_bytes(size) == text

@@ -166,8 +166,9 @@ def test_without_a_site_the_link_is_to_the_report(home: Home) -> None:
     assert found.link == sweep.report.as_uri()
 
 
+@pytest.mark.usefixtures("home")
 def test_a_sweep_of_several_hosts_is_reported_from_its_store(
-    home: Home, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """The host of the last task has only a part of it; the link is to the page in the store."""
     stored = tmp_path / "store" / "nightly-20260101T020000-0000"
@@ -181,8 +182,9 @@ def test_a_sweep_of_several_hosts_is_reported_from_its_store(
     assert body["link"] == f"{stored.as_uri()}/report.html"
 
 
+@pytest.mark.usefixtures("home")
 def test_a_store_that_cannot_be_read_is_said_and_fails_nothing(
-    home: Home, caplog: pytest.LogCaptureFixture, tmp_path: Path
+    caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
     """As a webhook that is down."""
     alert((tmp_path / "nightly-20260101T020000-0000").as_uri(), {})

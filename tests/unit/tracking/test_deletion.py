@@ -29,9 +29,15 @@ def runs_by_sweep(home: Home) -> dict[str, int]:
 def test_only_the_runs_of_a_pruned_sweep_are_deleted_with_their_artifacts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The database has no row of them and gets smaller, and their folders are gone."""
+    """The database has no row of them and gets smaller, and their folders are gone.
+
+    A module of the working folder is not taken for MLflow's.
+    """
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    home = Home(tmp_path)
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "mlflow.py").write_text("raise SystemExit('the user\'s own')")
+    monkeypatch.chdir(tmp_path / "project")
+    home = Home(tmp_path / "home")
     old = plant_sweep(home)
     new = SweepFolder(home.sweeps / NEW)
     new.write_plan(old.plan().model_copy(update={"sweep_id": NEW}))

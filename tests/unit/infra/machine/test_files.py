@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.machine.files import exclusive_lock, move_into_place, replace_file
+from infra.machine.files import exclusive_lock, folder_bytes, move_into_place, replace_file
 
 
 @pytest.mark.parametrize(
@@ -121,3 +121,13 @@ def test_what_describes_processes_is_not_synced(tmp_path: Path, synced: list[str
     """fsync(2) would wait for what brokers write while they are measured."""
     replace_file(tmp_path / "progress.json", "{}", durable=False)
     assert synced == ["rename to progress.json"]
+
+
+def test_the_size_of_a_folder_counts_files_and_not_what_links_lead_to(tmp_path: Path) -> None:
+    """A cache may be a link to that of another home."""
+    (tmp_path / "outside").write_bytes(b"1" * 1_000_000)
+    (tmp_path / "home" / "cache").mkdir(parents=True)
+    (tmp_path / "home" / "cache" / "jar").write_bytes(b"1" * 10)
+    (tmp_path / "home" / "link").symlink_to(tmp_path)
+
+    assert 10 <= folder_bytes(tmp_path / "home") < 1_000_000
