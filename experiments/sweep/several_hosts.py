@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import platform
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Final
 
 from experiments.errors import LedgerError, UnknownName
@@ -248,10 +249,22 @@ def gather_hosts(sweep: SweepFolder, source: Location) -> None:
         }
         if not hosts:
             return
-        text = {
-            f"host {host}": ", ".join(f"{name} {value}" for name, value in properties.items())
-            for host, properties in hosts.items()
-        }
-        document = with_digest(json.dumps(text, indent=1))
+        document = with_digest(json.dumps(machine_of_hosts(hosts), indent=1))
         replace_file(sweep.root / MACHINE, document)
         source.write(MACHINE, document.encode())
+
+
+def machine_of_hosts(hosts: Mapping[str, Mapping[str, str | int]]) -> dict[str, str]:
+    """Return the properties of all hosts as those of one machine: their distinct values.
+
+    Args:
+        hosts: the properties of each, by its name.
+    """
+    names = dict.fromkeys(chain.from_iterable(hosts.values()))
+    found = {
+        name: dict.fromkeys(str(host[name]) for host in hosts.values() if name in host)
+        for name in names
+    }
+    return {"hosts": format_list([*hosts])} | {
+        name: format_list([*values]) for name, values in found.items()
+    }

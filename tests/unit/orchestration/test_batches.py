@@ -18,7 +18,12 @@ from experiments.sweep.claim import RunRecord, record_path
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.plan import Plan, TrialSpec
 from experiments.sweep.published import keep_store, open_sweep, publish_plan
-from experiments.sweep.several_hosts import check_out, published_ids, resume
+from experiments.sweep.several_hosts import (
+    check_out,
+    machine_of_hosts,
+    published_ids,
+    resume,
+)
 from experiments.sweep.trial_claim import TrialClaim, read_claims, take_claim
 from infra.errors import InputError
 from infra.machine.home import Home
@@ -355,3 +360,13 @@ def test_an_invalid_size_of_batches_is_refused(
     monkeypatch.setenv("ACKBENCH_BATCH_TRIALS", text)
     with pytest.raises(InputError, match=f"ACKBENCH_BATCH_TRIALS={text} is invalid"):
         list_batches(hosts.uri)
+
+
+def test_the_machine_of_several_hosts_has_the_properties_that_identify_one() -> None:
+    """So that a trend says from which sweep on other machines ran the trials."""
+    small, large = {"system": "Linux 6.1", "cores": 2}, {"system": "Linux 6.1", "cores": 16}
+    assert machine_of_hosts({"a": small, "b": large, "c": small}) == {
+        "hosts": "a, b and c",
+        "system": "Linux 6.1",
+        "cores": "2 and 16",
+    }

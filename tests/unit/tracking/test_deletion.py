@@ -35,7 +35,7 @@ def test_only_the_runs_of_a_pruned_sweep_are_deleted_with_their_artifacts(
     """
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     (tmp_path / "project").mkdir()
-    (tmp_path / "project" / "mlflow.py").write_text("raise SystemExit('the user\'s own')")
+    (tmp_path / "project" / "mlflow.py").write_text("raise SystemExit('the user's own')")
     monkeypatch.chdir(tmp_path / "project")
     home = Home(tmp_path / "home")
     old = plant_sweep(home)

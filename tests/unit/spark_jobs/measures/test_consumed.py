@@ -217,6 +217,17 @@ def test_a_conflict_is_found_at_the_offset_after_the_end_of_the_partition_before
     assert found([*reads, other], log)[:2] == (1, 1)
 
 
+def test_what_was_received_around_an_offset_is_not_in_conflict_with_it() -> None:
+    """Partition 1 was received at offsets 1 and 5, and another record at 3; partition 0 at 10."""
+    log = [
+        PlantedLogRow(0, seq, at, partition=to)
+        for seq, at, to in [(0, 10, 0), (1, 1, 1), (2, 5, 1)]
+    ]
+    reads = [PlantedRead(0, row.seq, row.offset, partition=row.partition) for row in log]
+    other = PlantedRead(0, 6, 3, partition=1, consumer=1)
+    assert found([*reads, other, reads[0]._replace(consumer=1)], log)[:2] == (1, 0)
+
+
 def test_units_find_a_conflict_with_a_record_of_another_unit() -> None:
     """Seq 0 and 40 were received at offset 0, and are in different units."""
     trial = PlantedTrial(
