@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
+from support.external_brokers import PASSWORD, VARIABLE
 
 from infra.cluster.local import LocalCluster, provision
 from infra.cluster.setup import ensure_kafka_ready
@@ -25,6 +26,16 @@ def cache() -> Path:
     folder = Home.from_environment().cache
     ensure_kafka_ready(folder, ClusterSpec(), print)
     return folder
+
+
+@pytest.fixture
+def home(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    """A home with the jars of the session's; an external cluster's password is set."""
+    monkeypatch.setenv(VARIABLE, PASSWORD)
+    home = Home(tmp_path / "home")
+    home.root.mkdir()
+    home.cache.symlink_to(cache)
+    return home
 
 
 @pytest.fixture

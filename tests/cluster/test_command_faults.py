@@ -45,15 +45,6 @@ def healthy(brokers: ExternalBrokers, monkeypatch: pytest.MonkeyPatch) -> None:
     wait_until_complete(brokers)
 
 
-@pytest.fixture
-def home(tmp_path: Path, cache: Path) -> Home:
-    """A home with the jars of the session's."""
-    home = Home(tmp_path / "home")
-    home.root.mkdir()
-    home.cache.symlink_to(cache)
-    return home
-
-
 def wait_until_complete(brokers: ExternalBrokers) -> None:
     """Wait until all three brokers are in the metadata."""
     wait_until(

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from support.client_connections import ClientConnections, counted_connections
-from support.external_brokers import PASSWORD, VARIABLE, ExternalBrokers, external_brokers
+from support.external_brokers import ExternalBrokers, external_brokers
 from support.external_sweeps import acls, left_in, run_all
 
 from experiments.ledger.record import TrialRecord, read_record
@@ -31,16 +31,6 @@ def brokers(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[E
     """Three brokers, which permit nothing to the user yet."""
     with external_brokers(cache, tmp_path_factory.mktemp("external"), count=3) as running:
         yield running
-
-
-@pytest.fixture
-def home(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    """A home with the jars of the session's; the user's password is in the environment."""
-    monkeypatch.setenv(VARIABLE, PASSWORD)
-    home = Home(tmp_path / "home")
-    home.root.mkdir()
-    home.cache.symlink_to(cache)
-    return home
 
 
 def run_relayed(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from support.external_brokers import PASSWORD, VARIABLE, ExternalBrokers, external_brokers
+from support.external_brokers import VARIABLE, ExternalBrokers, external_brokers
 from support.external_sweeps import LOAD, acls, left_in, run_all
 
 from experiments.clients.librdkafka.topics import delete_topic
@@ -25,16 +25,6 @@ def brokers(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[E
     """One broker, which permits nothing to the user yet."""
     with external_brokers(cache, tmp_path_factory.mktemp("external")) as running:
         yield running
-
-
-@pytest.fixture
-def home(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    """A home with the jars of the session's; the user's password is in the environment."""
-    monkeypatch.setenv(VARIABLE, PASSWORD)
-    home = Home(tmp_path / "home")
-    home.root.mkdir()
-    home.cache.symlink_to(cache)
-    return home
 
 
 @pytest.mark.parametrize(

@@ -25,15 +25,6 @@ def brokers(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[E
         yield running
 
 
-@pytest.fixture
-def home(tmp_path: Path, cache: Path) -> Home:
-    """A home with the jars of the session's."""
-    home = Home(tmp_path / "home")
-    home.root.mkdir()
-    home.cache.symlink_to(cache)
-    return home
-
-
 def sections(brokers: ExternalBrokers, *arguments: str) -> dict[str, object]:
     """Return the sections of an experiment whose program gets these arguments."""
     return {

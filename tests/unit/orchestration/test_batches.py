@@ -364,8 +364,11 @@ def test_an_invalid_size_of_batches_is_refused(
 
 def test_the_machine_of_several_hosts_has_the_properties_that_identify_one() -> None:
     """So that a trend says from which sweep on other machines ran the trials."""
-    small, large = {"system": "Linux 6.1", "cores": 2}, {"system": "Linux 6.1", "cores": 16}
-    assert machine_of_hosts({"a": small, "b": large, "c": small}) == {
+    hosts: dict[str, dict[str, str | int]] = {
+        host: {"system": "Linux 6.1", "cores": cores}
+        for host, cores in {"a": 2, "b": 16, "c": 2}.items()
+    }
+    assert machine_of_hosts(hosts) == {
         "hosts": "a, b and c",
         "system": "Linux 6.1",
         "cores": "2 and 16",
