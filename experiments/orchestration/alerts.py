@@ -14,7 +14,7 @@ import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Final
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 from experiments.history.index import IndexFilter, index
 from experiments.history.summary import SweepSummary, summary_of
@@ -23,6 +23,7 @@ from experiments.history.wording import change_line, unusual_line
 from experiments.ledger.record import Frozen
 from experiments.messages.phrases import format_count, one_line
 from experiments.orchestration.step_context import sweep_named
+from experiments.orchestration.sweep_links import site_page, stored_page
 from experiments.planning.field_types import void_limit
 from experiments.planning.yaml_reader import read_yaml
 from experiments.sweep.folder import SweepFolder
@@ -35,8 +36,6 @@ WEBHOOK_VARIABLE: Final = "ACKBENCH_WEBHOOK"
 """An address that gets each alert as JSON by POST; it is a secret, and is never printed."""
 NOTIFIERS_VARIABLE: Final = "ACKBENCH_NOTIFIERS"
 """`module:name` of notifiers of Airflow, comma-separated; each is called with the context."""
-SITE_VARIABLE: Final = "ACKBENCH_SITE_URL"
-"""The address of the folder that `ackbench site` writes, for links."""
 _TIMEOUT_S: Final = 10.0
 _RECENT: Final = 5
 """A change of level that began within so many newest sweeps is news."""
@@ -170,12 +169,12 @@ def _trend_reasons(summary: SweepSummary, home: Home) -> Iterator[str]:
 
 def page_link(sweep: SweepFolder) -> str | None:
     """Return a link to the sweep's page: of the site, of its store, or to the file."""
-    site = os.environ.get(SITE_VARIABLE)
+    site = site_page(sweep)
     if site:
-        return f"{site.rstrip('/')}/sweeps/{quote(sweep.sweep_id)}.html"
+        return site
     uri = sweep.origin.uri if sweep.origin else published_uri(sweep)
     if uri:
-        return f"{uri.partition('?')[0]}/report.html"
+        return stored_page(uri)
     return sweep.report.as_uri() if sweep.report.is_file() else None
 
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
-from airflow.sdk import dag, get_current_context, task
+from airflow.sdk import BaseOperatorLink, dag, get_current_context, task
 from airflow.sdk.definitions.dag import DAG
 from airflow.sdk.exceptions import AirflowSkipException
 
@@ -30,6 +30,34 @@ STARTED_SWEEP_PRIORITY: Final = 10
 So a sweep that has its cluster finishes before another one starts its own.
 """
 _LOG: Final = logging.getLogger(__name__)
+
+
+class ReportLink(BaseOperatorLink):
+    """A link to the sweep's report: on the site, or else in MLflow, or else in its store.
+
+    Airflow calls `get_link` in the worker, after the task, and keeps the address. An empty one is
+    no link.
+    """
+
+    name = "Report"
+
+    def get_link(self, operator: Any, *, ti_key: object) -> str:  # noqa: ARG002 - Airflow's names
+        """Return the address for the task of an operator."""
+        from experiments.orchestration import sweep_links
+
+        return sweep_links.link_of(operator.op_args[0], sweep_links.report_address)
+
+
+class MlflowLink(BaseOperatorLink):
+    """A link to the charts of the sweep's trials in MLflow, side by side."""
+
+    name = "Runs in MLflow"
+
+    def get_link(self, operator: Any, *, ti_key: object) -> str:  # noqa: ARG002 - Airflow's names
+        """Return the address for the task of an operator."""
+        from experiments.orchestration import sweep_links
+
+        return sweep_links.link_of(operator.op_args[0], sweep_links.mlflow_address)
 
 
 def sweep_dag(
@@ -82,8 +110,10 @@ def sweep_dag(
         trials = trial.partial(sweep_id=sweep_id).expand(planned=list_trials(sweep_id))
         provisioned >> trials >> destroy(sweep_id).as_teardown(setups=provisioned)
         measured = measure(sweep_id)
+        tracked: Any = track(sweep_id)
+        tracked.operator.operator_extra_links = (ReportLink(), MlflowLink())
         verified: Any = verify(sweep_id)
-        trials >> measured >> report(sweep_id) >> track(sweep_id) >> verified
+        trials >> measured >> report(sweep_id) >> tracked >> verified
         verified >> alert(sweep_id).as_teardown()
 
     return sweep()

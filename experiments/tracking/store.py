@@ -198,6 +198,17 @@ def charts_link(server: str, sweep_id: str, tracked: TrackedSweep) -> str:
     )
 
 
+def report_link(server: str, tracked: TrackedSweep) -> str:
+    """Return the address of a sweep's report in MLflow: an artifact of its summary run.
+
+    Args:
+        server: the address of MLflow's page.
+        tracked: the sweep's ids in MLflow.
+    """
+    run = f"experiments/{tracked.experiment_id}/runs/{tracked.summary_run_id}"
+    return f"{server}/#/{run}/artifacts/report.html"
+
+
 def record_server_address(home: Home, address: str) -> None:
     """Record the address at which the embedded store is served, for links."""
     home.mlflow.mkdir(parents=True, exist_ok=True)

@@ -160,3 +160,14 @@ def form_of(dags: Any) -> dict[str, Any]:
     """Return the fields of the trigger form."""
     params = dags.get_dag("ackbench_sweep").params
     return {name: params.get_param(name) for name in params}
+
+
+@pytest.mark.parametrize("dag_id", IDS)
+def test_the_page_of_the_tracked_sweep_has_links(dags: Any, dag_id: str) -> None:
+    """They are known to the server, which does not load the DAG's file."""
+    from airflow.serialization.serialized_objects import DagSerialization
+
+    known = DagSerialization.from_dict(DagSerialization.to_dict(dags.get_dag(dag_id)))
+
+    assert set(known.get_task("track").extra_links) == {"Report", "Runs in MLflow"}
+    assert not known.get_task("report").extra_links

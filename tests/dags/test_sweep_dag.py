@@ -52,6 +52,21 @@ def test_the_sweep_has_a_report_and_a_record_of_its_machine(
     assert "cores" in json.loads((sweep.root / "machine.json").read_text())
 
 
+def test_the_links_of_the_sweep_are_kept_for_the_tasks_page(
+    dags: Any, world: FakeInfrastructure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Airflow keeps the address that the worker has found."""
+    monkeypatch.setenv("ACKBENCH_SITE_URL", "https://kafka.example/bench")
+    sweep = world.sweep(1)
+    (tracked,) = [
+        instance
+        for instance in run(dags, sweep).get_task_instances()
+        if instance.task_id == "track"
+    ]
+    address = tracked.xcom_pull(task_ids="track", key="_link_ReportLink")
+    assert address == f"https://kafka.example/bench/sweeps/{sweep.sweep_id}.html"
+
+
 def test_a_mapped_task_is_named_after_its_trial(dags: Any, world: FakeInfrastructure) -> None:
     """Airflow's page shows the cell and the trial id instead of an index."""
     dag_run = run(dags, world.sweep(2))

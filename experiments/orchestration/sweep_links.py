@@ -1,0 +1,80 @@
+"""The addresses of a sweep's report and runs, for the links of a task's page and for alerts."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
+
+from experiments.orchestration.step_context import sweep_named
+from infra.errors import AckbenchError
+
+if TYPE_CHECKING:
+    from experiments.sweep.folder import SweepFolder
+    from experiments.tracking.store import TrackedSweep
+
+SITE_VARIABLE: Final = "ACKBENCH_SITE_URL"
+"""The address of the folder that `ackbench site` writes, for links."""
+_LOG: Final = logging.getLogger(__name__)
+
+
+def link_of(named: object, address: Callable[[SweepFolder], str | None]) -> str:
+    """Return an address of the sweep that a task was called with; empty: it has none.
+
+    Args:
+        named: the sweep's id or URI; anything else: no sweep was planned.
+        address: `report_address` or `mlflow_address`.
+    """
+    if not isinstance(named, str):
+        return ""
+    try:
+        return address(sweep_named(named)) or ""
+    except AckbenchError as error:
+        _LOG.warning("no link: %s", error)
+        return ""
+
+
+def report_address(sweep: SweepFolder) -> str | None:
+    """Return the address of a sweep's report, for a browser; `None`: it has none but its file."""
+    from experiments.sweep.published import published_uri
+    from experiments.tracking import store
+
+    site = site_page(sweep)
+    if site:
+        return site
+    found = _tracked(sweep)
+    if found:
+        return store.report_link(*found)
+    uri = sweep.origin.uri if sweep.origin else published_uri(sweep)
+    return stored_page(uri) if uri and uri.startswith(("http://", "https://")) else None
+
+
+def mlflow_address(sweep: SweepFolder) -> str | None:
+    """Return the address of a sweep's charts in MLflow; `None`: there is none."""
+    from experiments.tracking import store
+
+    found = _tracked(sweep)
+    return store.charts_link(found[0], sweep.sweep_id, found[1]) if found else None
+
+
+def site_page(sweep: SweepFolder) -> str | None:
+    """Return the address of a sweep's page on the site; `None`: no site is named."""
+    site = os.environ.get(SITE_VARIABLE)
+    return f"{site.rstrip('/')}/sweeps/{quote(sweep.sweep_id)}.html" if site else None
+
+
+def stored_page(uri: str) -> str:
+    """Return the address of the report of a published sweep, by the sweep's URI."""
+    return f"{uri.partition('?')[0]}/report.html"
+
+
+def _tracked(sweep: SweepFolder) -> tuple[str, TrackedSweep] | None:
+    """Return the address of MLflow's page and the sweep's ids there; `None`: it has no page."""
+    from experiments.tracking import store
+    from infra.machine.home import Home
+
+    tracked = store.tracked_sweep(sweep)
+    address = tracked and store.page_address(tracked, Home.from_environment())
+    return (address, tracked) if tracked and address else None
