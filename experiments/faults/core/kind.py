@@ -50,6 +50,11 @@ class TrialObservations:
             if event.kind in kinds and self.began_ns is not None and event.at_ns >= self.began_ns
         )
 
+    def before(self, *kinds: str) -> tuple[Event, ...]:
+        """Return the events of these kinds before the fault began; all if it never began."""
+        since = self.since(*kinds)
+        return tuple(event for event in self.events if event.kind in kinds and event not in since)
+
     def timed_out_requests(self) -> int:
         """Return how many requests of the producers have timed out since the fault began."""
         return sum(

@@ -49,6 +49,10 @@ LIKE: Final = tuple(
 )
 """Faults of the catalogue that a command may claim to be like."""
 _PROBE_S: Final = 0.5
+_CLIENT_SIGNS: Final = {
+    "timed_out": "times requests of clients timed out",
+    "disconnected": "connections of clients were lost",
+}
 """How long a broker may take to answer while the effect of a strike is awaited."""
 
 
@@ -246,17 +250,21 @@ def confirm_effect(evidence: FaultEvidence, observations: TrialObservations) -> 
     """Return the evidence; no effect if neither metadata nor clients show one.
 
     The metadata poller notes changes of leader and ISR; clients log requests that time out and
-    connections that break.
+    connections that break. What clients had also logged before the strike is no sign of it: on an
+    overloaded cluster requests time out without any fault.
     """
-    changes = observations.since("leader", "isr", "metadata_unavailable")
-    if changes or observations.timed_out_requests():
+    if observations.since("leader", "isr", "metadata_unavailable"):
         return evidence
-    broken = observations.since("disconnected")
-    if broken:
-        return extend_evidence(evidence, f"{len(broken)} connections of clients were lost")
+    for kind, sentence in _CLIENT_SIGNS.items():
+        found = observations.since(kind)
+        if found and not observations.before(kind):
+            return extend_evidence(evidence, f"{len(found):,} {sentence}")
+    seen_before = any(map(observations.before, _CLIENT_SIGNS))
     return extend_evidence(
         evidence,
-        "neither the metadata nor a client's log shows an effect: the fault had no effect",
+        f"neither the metadata nor a client's log shows an effect"
+        f"{' that it had not shown before the strike' if seen_before else ''}: "
+        "the fault had no effect",
         took_effect=False,
     )
 

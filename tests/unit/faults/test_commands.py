@@ -163,7 +163,9 @@ def evidence_with(*events: Event) -> FaultEvidence:
     return confirm_effect(evidence, TrialObservations(events, acks="all", began_ns=10))
 
 
-@pytest.mark.parametrize("kind", ["leader", "isr", "metadata_unavailable", "disconnected"])
+@pytest.mark.parametrize(
+    "kind", ["leader", "isr", "metadata_unavailable", "disconnected", "timed_out"]
+)
 def test_an_event_after_the_strike_shows_an_effect(kind: str) -> None:
     """Of the metadata, or of a client's connection."""
     assert evidence_with(Event(11, kind)).took_effect
@@ -175,6 +177,16 @@ def test_a_strike_that_changed_nothing_makes_the_trial_void() -> None:
 
     assert not evidence.took_effect
     assert "shows an effect" in evidence.evidence[-1]
+
+
+@pytest.mark.parametrize("kind", ["timed_out", "disconnected"])
+def test_what_clients_had_logged_before_the_strike_is_no_sign_of_it(kind: str) -> None:
+    """On a busy machine requests time out without any fault."""
+    evidence = evidence_with(Event(9, kind), Event(11, kind))
+
+    assert not evidence.took_effect
+    assert "that it had not shown before the strike" in evidence.evidence[-1]
+    assert evidence_with(Event(9, kind), Event(11, kind), Event(12, "leader")).took_effect
 
 
 def test_a_command_that_is_like_a_fault_has_its_effects_and_its_own_times() -> None:
