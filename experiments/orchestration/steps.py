@@ -21,6 +21,7 @@ from experiments.orchestration.step_context import (
     failure_recorded,
     machine_lock,
     on_one_machine,
+    provide_references,
     publish,
     step,
     sweep_named,
@@ -58,6 +59,7 @@ def plan_sweep(form: Mapping[str, Any]) -> str:
                     _LOG.info("%s", line)
                 publish(existing, published.publish_plan)
             return _name(existing)
+        provide_references(request.text())
         sweep = new_sweep(home, request.source(), request.overrides(), _LOG.info)
         with task_claim(sweep):
             if store:

@@ -23,7 +23,7 @@ from experiments.planning.properties import kafka_properties
 from experiments.planning.protected_properties import refuse_protected
 from experiments.sweep.plan import ClusterNeed, FaultRequest, Plan
 from infra.kafka.api_versions import METADATA_VERSION, BrokerFeatures
-from infra.kafka.secrets import SECURITY_PREFIXES
+from infra.kafka.secrets import SECURITY_PREFIXES, resolve_reference
 
 if TYPE_CHECKING:
     from infra.cluster.external import ExternalClusterInfo
@@ -155,12 +155,13 @@ def external_cluster(experiment: Experiment, topic: Mapping[str, str]) -> Cluste
 
     Raises:
         ExperimentError: the experiment's Kafka version does not know a topic property.
+        InputError: the address is that of an environment variable that is not set.
     """
     refuse_unknown_properties({"topic": topic}, kafka_properties(experiment.kafka_version))
     return ClusterNeed(
         nodes=experiment.nodes,
         kafka_version=UNKNOWN_VERSION,
-        external=experiment.bootstrap_servers,
+        external=resolve_reference("bootstrap.servers", experiment.bootstrap_servers or ""),
         java_client_version=experiment.kafka_version,
         security=security_properties(experiment),
     )

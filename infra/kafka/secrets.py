@@ -50,6 +50,20 @@ def is_reference(name: str, value: str) -> bool:
     return is_security_property(name) and _REFERENCE.fullmatch(value) is not None
 
 
+def references_in(text: str) -> tuple[str, ...]:
+    """Return the names of the variables that a text may refer to, each once, in its order."""
+    return tuple(dict.fromkeys(_REFERENCE.findall(text)))
+
+
+def resolve_reference(name: str, value: str) -> str:
+    """Return the value of a property that may refer to an environment variable.
+
+    Raises:
+        InputError: the variable is not set.
+    """
+    return _value_of(name, value) if _REFERENCE.fullmatch(value) else value
+
+
 def is_literal_secret(name: str, value: str) -> bool:
     """Return whether a secret is written as its value instead of as a reference."""
     return is_secret(name) and not is_reference(name, value)

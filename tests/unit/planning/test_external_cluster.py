@@ -400,3 +400,13 @@ def test_a_command_for_tokens_that_cannot_be_used_is_refused(
     with pytest.raises(InputError, match=re.escape(message)) as refused:
         planned(**{**TOKENS, **changes, **without})
     assert "\n" not in str(refused.value)
+
+
+def test_the_address_may_be_that_of_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that an experiment is the same for several clusters; the plan has the address."""
+    monkeypatch.setenv("ACKBENCH_TEST_BROKERS", "a:9092,b:9092")
+    made = planned(bootstrap__servers="$ACKBENCH_TEST_BROKERS")
+    assert {trial.cluster.external for trial in made.trials} == {"a:9092,b:9092"}
+    monkeypatch.delenv("ACKBENCH_TEST_BROKERS")
+    with pytest.raises(InputError, match=r"ACKBENCH_TEST_BROKERS is not set.*bootstrap\.servers"):
+        planned(bootstrap__servers="$ACKBENCH_TEST_BROKERS")
