@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
-from airflow.sdk import BaseOperatorLink, dag, get_current_context, task
+from airflow.sdk import Asset, BaseOperatorLink, dag, get_current_context, task
 from airflow.sdk.definitions.dag import DAG
 from airflow.sdk.exceptions import AirflowSkipException
 
@@ -30,6 +30,11 @@ STARTED_SWEEP_PRIORITY: Final = 10
 So a sweep that has its cluster finishes before another one starts its own.
 """
 _LOG: Final = logging.getLogger(__name__)
+
+
+def finished_sweeps(dag_id: str) -> Asset:
+    """Return the asset that a DAG's complete sweeps update, for the DAGs that follow them."""
+    return Asset(name=f"{dag_id}_finished", uri=f"ackbench://{dag_id}", group="ackbench")
 
 
 class ReportLink(BaseOperatorLink):
@@ -112,7 +117,7 @@ def sweep_dag(
         measured = measure(sweep_id)
         tracked: Any = track(sweep_id)
         tracked.operator.operator_extra_links = (ReportLink(), MlflowLink())
-        verified: Any = verify(sweep_id)
+        verified: Any = verify.override(outlets=[finished_sweeps(dag_id)])(sweep_id)
         trials >> measured >> report(sweep_id) >> tracked >> verified
         verified >> alert(sweep_id).as_teardown()
 
@@ -218,10 +223,16 @@ def track(sweep_id: str) -> None:
 @task
 @failing_in_one_line
 def verify(sweep_id: str) -> None:
-    """Publish the sweep, if it has a store; fail if a planned trial is missing, and name it."""
-    from experiments.orchestration import steps
+    """Publish the sweep, if it has a store; fail if a planned trial is missing, and name it.
+
+    A sweep that is complete is an event of the task's asset.
+    """
+    from experiments.orchestration import steps, sweep_links
 
     steps.verify(sweep_id)
+    context = get_current_context()
+    for asset in context["outlets"]:
+        context["outlet_events"][asset].extra.update(sweep_links.asset_extra(sweep_id))
 
 
 @task

@@ -36,6 +36,20 @@ def link_of(named: object, address: Callable[[SweepFolder], str | None]) -> str:
         return ""
 
 
+def asset_extra(named: str) -> dict[str, str | None]:
+    """Return what the event of a complete sweep tells the DAGs that follow it.
+
+    Args:
+        named: the sweep's id or URI.
+    """
+    sweep = sweep_named(named)
+    return {
+        "sweep": sweep.argument,
+        "experiment": sweep.plan().experiment,
+        "report": report_address(sweep),
+    }
+
+
 def report_address(sweep: SweepFolder) -> str | None:
     """Return the address of a sweep's report, for a browser; `None`: it has none but its file."""
     from experiments.sweep.published import published_uri

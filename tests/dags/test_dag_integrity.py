@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -171,3 +173,18 @@ def test_the_page_of_the_tracked_sweep_has_links(dags: Any, dag_id: str) -> None
 
     assert set(known.get_task("track").extra_links) == {"Report", "Runs in MLflow"}
     assert not known.get_task("report").extra_links
+
+
+def test_the_documented_dag_follows_the_sweeps_of_the_other(dags: Any, tmp_path: Path) -> None:
+    """Airflow finds the asset by its name."""
+    from airflow.dag_processing.dagbag import DagBag
+
+    text = (DAGS_FOLDER.parent / "docs" / "running.md").read_text()
+    (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    (tmp_path / "after.py").write_text(code)
+    following = DagBag(dag_folder=str(tmp_path))
+
+    assert following.import_errors == {}
+    condition = following.get_dag("after_a_sweep").timetable.asset_condition
+    (outlet,) = dags.get_dag("ackbench_sweep").get_task("verify").outlets
+    assert condition.name == outlet.name

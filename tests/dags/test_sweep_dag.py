@@ -25,6 +25,16 @@ def task_states(dag_run: Any) -> dict[str, set[str]]:
     return states
 
 
+def finished_events() -> list[dict[str, Any]]:
+    """Return the extra of each event of the asset of complete sweeps."""
+    from airflow.models.asset import AssetEvent, AssetModel
+    from airflow.utils.session import create_session
+
+    with create_session() as session:
+        events = session.query(AssetEvent).join(AssetModel, AssetModel.id == AssetEvent.asset_id)
+        return [event.extra for event in events if event.asset.name == "ackbench_sweep_finished"]
+
+
 def test_trials_run_in_the_plans_order(dags: Any, world: FakeInfrastructure) -> None:
     """The shuffled order is part of the experiment; Airflow iterates over a set of mapped tasks."""
     sweep = world.sweep(8)
@@ -65,6 +75,23 @@ def test_the_links_of_the_sweep_are_kept_for_the_tasks_page(
     ]
     address = tracked.xcom_pull(task_ids="track", key="_link_ReportLink")
     assert address == f"https://kafka.example/bench/sweeps/{sweep.sweep_id}.html"
+
+
+def test_a_complete_sweep_is_an_event_of_its_asset_and_an_incomplete_one_is_none(
+    dags: Any, world: FakeInfrastructure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that a team's own DAG can follow it, and knows which sweep it was."""
+    monkeypatch.setenv("ACKBENCH_SITE_URL", "https://kafka.example/bench")
+    before, sweep = len(finished_events()), world.sweep(1)
+    world.fails = frozenset({"000-abcdef"})
+    run(dags, sweep)
+    assert len(finished_events()) == before
+    world.fails = frozenset()
+    run(dags, sweep)
+    (event,) = finished_events()[before:]
+    assert event["sweep"] == sweep.sweep_id
+    assert event["experiment"] == sweep.plan().experiment
+    assert event["report"] == f"https://kafka.example/bench/sweeps/{sweep.sweep_id}.html"
 
 
 def test_a_mapped_task_is_named_after_its_trial(dags: Any, world: FakeInfrastructure) -> None:
