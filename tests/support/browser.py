@@ -33,21 +33,22 @@ _FLAGS = (
 )
 
 _ROWS = """
-const table = document.querySelector(arguments[0]);
-const heads = [...table.tHead.rows[0].cells];
 const box = element => element.getBoundingClientRect();
-const above = cell => {
+const above = (cell, heads) => {
   const own = getComputedStyle(cell, "::before").content;
   if (own !== "none") return own.replace(/^"|"$/g, "");
   const middle = (box(cell).left + box(cell).right) / 2;
   const head = heads.find(one => box(one).left <= middle && middle <= box(one).right);
   return head ? head.innerText : "";
 };
-const rows = [...table.tBodies]
-  .flatMap(body => [...body.rows])
-  .filter(row => !row.classList.contains("heading"));
-const entry = cell => [above(cell), cell.innerText];
-return rows.map(row => [row.cells[0].innerText, [...row.cells].slice(1).map(entry)]);
+return [...document.querySelectorAll(arguments[0])].flatMap(table => {
+  const heads = [...table.tHead.rows[0].cells];
+  const rows = [...table.tBodies]
+    .flatMap(body => [...body.rows])
+    .filter(row => !row.classList.contains("heading"));
+  const entry = cell => [above(cell, heads), cell.innerText];
+  return rows.map(row => [row.cells[0].innerText, [...row.cells].slice(1).map(entry)]);
+});
 """
 
 _BROKEN_WORDS = """
@@ -159,17 +160,17 @@ class Browser:
         """Write the visible part of the page as a PNG."""
         self._chrome.save_screenshot(str(path))
 
-    def rows(self, table: str) -> list[tuple[str, list[tuple[str, str]]]]:
-        """Return the rows of a table as a reader sees them.
+    def rows(self, tables: str) -> list[tuple[str, list[tuple[str, str]]]]:
+        """Return the rows of tables as a reader sees them.
 
         Args:
-            table: its CSS selector.
+            tables: the CSS selector of one or more tables.
 
         Returns:
             For each row, the text of its first cell, and header and text of each further cell.
             In a narrow layout the header is the label in front of the cell's text.
         """
-        rows: list[Any] = self._chrome.execute_script(_ROWS, table)
+        rows: list[Any] = self._chrome.execute_script(_ROWS, tables)
         return [(first, [(head, text) for head, text in cells]) for first, cells in rows]
 
 

@@ -11,6 +11,8 @@ from support.browser import WIDTHS, Browser, browser
 from support.builders.sweeps import TRUTHS, measured_sweep
 from support.stored_sweep import stored_sweep
 
+from experiments.report.cell_tables import cell_views
+from experiments.report.changes import changes_view
 from experiments.report.data import ReportData
 from experiments.report.drawing import set_matplotlib_cache
 from experiments.report.guarantee_matrix import guarantee_matrix
@@ -112,6 +114,28 @@ def test_each_observation_of_the_matrix_is_below_its_own_head(
     for row, chips in zip(shown, expected, strict=True):
         for head, text in chips.items():
             assert text in row[head].replace("\N{NO-BREAK SPACE}", " ")
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_each_figure_and_each_change_is_below_its_own_head(
+    opened: Browser, page: tuple[ReportData, Path], width: int
+) -> None:
+    """The figures of each cell, and the pairs of cells that differ in one axis."""
+    data, path = page
+    opened.open(path, width)
+    opened.open_all_details()
+    cells = [cell for cell in data.results.cells if cell.refused is None]
+    views = [view for _, group in cell_views(data, cells) for view in group]
+    figures = [dict(cells) for _, cells in opened.rows("#loss table.figures")]
+    assert len(figures) == len(views) > 1
+    for row, view in zip(figures, views, strict=True):
+        assert row.items() <= dict(view.figures).items()
+    pairs = [pair for axis in changes_view(data).axes for pair in (*axis.shown, *axis.folded)]
+    changes = [dict(cells) for _, cells in opened.rows("#changes table.changes")]
+    assert len(changes) == len(pairs) > 1
+    for row, pair in zip(changes, pairs, strict=True):
+        for change in pair.changes:
+            assert change.text in row[change.measure]
 
 
 @pytest.mark.parametrize("width", WIDTHS)
