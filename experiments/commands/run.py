@@ -54,6 +54,7 @@ from experiments.sweep.published import (
 )
 from experiments.sweep.several_hosts import check_out
 from experiments.sweep.several_hosts import resume as resume_trials
+from experiments.tracking.server_access import check_server
 from infra.errors import AckbenchError, HarnessError, InputError
 from infra.machine.home import Home
 from infra.process.log_tail import last_lines
@@ -120,6 +121,7 @@ def run_sweep(home: Home, experiment: str, overrides: Overrides) -> tuple[SweepF
 
 def _new_sweep(home: Home, experiment: str, overrides: Overrides) -> SweepFolder:
     """Plan a sweep, and set up the home if it is not; a sweep that cannot run is removed."""
+    check_server(home, _say)
     sweep = new_sweep(home, experiment, overrides, _say)
     try:
         ensure_set_up(home, _say)

@@ -48,9 +48,11 @@ def plan_sweep(form: Mapping[str, Any]) -> str:
     """
     from experiments.orchestration.request import SweepRequest
     from experiments.planning.new_sweep import new_sweep
+    from experiments.tracking.server_access import check_server
 
     with step("plan"):
         home, request = Home.from_environment(), SweepRequest.of(form)
+        check_server(home, _LOG.warning)
         store = published.store_of_environment()
         if request.sweep_id:
             existing = _sweep_to_resume(home, request.sweep_id, store)

@@ -17,8 +17,8 @@ from experiments.tracking.store import (
     QUIET,
     embedded_uri,
     open_client,
+    server_error,
     tracking_uri,
-    without_credentials,
 )
 from infra.errors import HarnessError
 from infra.machine.databases import shrink_database
@@ -111,6 +111,5 @@ def _delete_at_server(home: Home, pruned: Sequence[str]) -> int:
                 client.delete_run(run.info.run_id)
                 deleted += 1
     except mlflow.exceptions.MlflowException as error:
-        address = without_credentials(tracking_uri(home))
-        raise HarnessError(f"MLflow at {address}: {one_line(str(error))[:_SHORTENED]}") from error
+        raise HarnessError(server_error(tracking_uri(home), error)[:_SHORTENED]) from error
     return deleted

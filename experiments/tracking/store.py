@@ -94,7 +94,7 @@ def _track(sweep: SweepFolder, home: Home) -> TrackedSweep:
         run_ids = _write_all(client, experiment_id, results.sweep_id, contents)
         _log_artifacts(client, run_ids[SUMMARY], results, sweep)
     except mlflow.exceptions.MlflowException as error:
-        text = f"MLflow at {without_credentials(tracking_uri(home))}: {one_line(str(error))}"
+        text = server_error(tracking_uri(home), error)
         if full := full_disk(error, home.root):
             raise MachineError(f"{text[:_SHORTENED]}; {full}") from error
         raise HarnessError(text) from error
@@ -417,6 +417,18 @@ def without_credentials(uri: str) -> str:
     """Return an address without user name and password."""
     scheme, separator, rest = uri.partition("://")
     return f"{scheme}{separator}{rest.rpartition('@')[2]}" if separator else uri
+
+
+def server_error(uri: str, error: Exception) -> str:
+    """Return an error of MLflow's as one line that names the address, without its credentials.
+
+    Args:
+        uri: the address, which MLflow's own messages repeat.
+        error: of MLflow's.
+    """
+    login, separator, _ = uri.partition("://")[2].rpartition("@")
+    reason = one_line(str(error)).replace(f"{login}@", "") if separator else one_line(str(error))
+    return f"MLflow at {without_credentials(uri)}: {reason}"
 
 
 def main() -> None:
