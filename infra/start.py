@@ -7,7 +7,6 @@ on their path. This module imports only the standard library.
 
 from __future__ import annotations
 
-import importlib
 import os
 import platform
 import runpy
@@ -36,7 +35,7 @@ def main() -> None:
     _exit_on(unsupported(sys.platform, platform.machine(), sys.version_info[:2]))
     _exit_on(shadowed(sys.path, own_folder(sys.path)))
     # By name: `infra` knows nothing of the other packages, it only starts them.
-    importlib.import_module("experiments.cli").main()
+    runpy.run_module("experiments.cli", run_name="__main__")
 
 
 def run_module(folder: Path, module: str, arguments: Sequence[str]) -> None:
