@@ -36,6 +36,7 @@ workload: {rate_records_per_s: 1000, record_size_bytes: 100, duration_s: 1, prod
 controls: false
 repeats: 1
 """
+_FILE: Final = "one-night.yaml"
 _MIB: Final = 2**20
 _RUN_TIMEOUT_S: Final = 600.0
 _START_TIMEOUT_S: Final = 240.0
@@ -81,7 +82,7 @@ def run(nights: int, budget_s: float, say: Callable[[str], None] = lambda _: Non
         bench = new_bench(Path(folder))
         experiments = Path(folder) / "experiments"
         experiments.mkdir()
-        (experiments / "one-night.yaml").write_text(EXPERIMENT)
+        (experiments / _FILE).write_text(EXPERIMENT)
         before = machine_state(bench.home.root)
         ports = _free_port(), _free_port()
         services = bench.start(
@@ -95,6 +96,8 @@ def run(nights: int, budget_s: float, say: Callable[[str], None] = lambda _: Non
                 if time.monotonic() - start_s > budget_s:
                     break
                 failures += _one_night(ports[0], night)
+                if night == 1 and failures:
+                    break  # then no night succeeds, and nothing is measured
                 samples.append(_sample(bench, night))
                 if night % max(1, nights // _SAMPLES) == 1:
                     say(str(samples[-1]))
@@ -151,7 +154,7 @@ def _one_night(port: int, night: int) -> list[str]:
     _call(
         port,
         "dags/ackbench_sweep/dagRuns",
-        {"dag_run_id": run_id, "logical_date": None, "conf": {"experiment": "one-night"}},
+        {"dag_run_id": run_id, "logical_date": None, "conf": {"experiment": _FILE}},
     )
     states: list[str] = []
 
