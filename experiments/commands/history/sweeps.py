@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import click
@@ -68,7 +68,7 @@ def list_sweeps(home: Home, wanted: IndexFilter, *, limit: int | None, as_json: 
     return 0
 
 
-def announce_summaries() -> Any:
+def announce_summaries() -> Callable[[str], None]:
     """Return a function that says once, on stderr, that sweeps are read for the first time."""
     said: list[str] = []
 
