@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
+from types import FrameType, ModuleType
 
 import pytest
 from mutations.cases import run_cases
@@ -30,6 +32,12 @@ EQUIVALENT = {
 }
 """Mutants that change nothing, by the end of their names, with the reason."""
 SECONDS = 7200
+ENDLESS_S = 300.0
+"""A mutant whose cases take longer does not end, so it is caught; they take a few seconds."""
+
+
+class Endless(BaseException):
+    """A mutant does not end. No `Exception`, which hypothesis would try to reproduce."""
 
 
 def is_caught(mutant: Mutant, cases: Path, monkeypatch: pytest.MonkeyPatch) -> bool:
@@ -40,12 +48,27 @@ def is_caught(mutant: Mutant, cases: Path, monkeypatch: pytest.MonkeyPatch) -> b
         patched.setitem(sys.modules, mutant.module, module)
         patched.setattr(import_module(package), name, module)
         try:
+            signal.setitimer(signal.ITIMER_REAL, ENDLESS_S)
             # This project's own code, changed in one place.
             exec(compile(mutant.tree(), mutant.module, "exec"), module.__dict__)  # noqa: S102
             run_cases([cases], {})
-        except (Exception, pytest.fail.Exception):  # noqa: BLE001 - any error: it was caught
+        except (Exception, pytest.fail.Exception, Endless):  # noqa: BLE001 - it was caught
             return True
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
     return False
+
+
+@pytest.fixture(autouse=True)
+def _endless_mutants_end() -> Iterator[None]:
+    """Interrupt cases that do not end."""
+    before = signal.signal(signal.SIGALRM, _interrupt)
+    yield
+    signal.signal(signal.SIGALRM, before)
+
+
+def _interrupt(_signal: int, _frame: FrameType | None) -> None:
+    raise Endless
 
 
 @pytest.mark.timeout(SECONDS)
