@@ -247,10 +247,11 @@ def test_the_trials_for_a_width_make_the_interval_that_narrow(
     assert share(round(probability * (trials - 2)), trials - 2).interval.width > width * 0.98
 
 
-def test_a_width_of_zero_is_rejected() -> None:
-    """No number of trials determines a probability exactly."""
-    with pytest.raises(ValueError, match="narrower than 0"):
-        trials_for_width(0.5, 0)
+@pytest.mark.parametrize(("probability", "width"), [(0.5, 0), (-0.5, 0.1), (1.5, 0.1)])
+def test_what_no_number_of_trials_achieves_is_rejected(probability: float, width: float) -> None:
+    """They determine no probability exactly, and none is outside 0 to 1."""
+    with pytest.raises(ValueError, match=f"probability {probability} narrower than {width} "):
+        trials_for_width(probability, width)
 
 
 @settings(max_examples=30)
