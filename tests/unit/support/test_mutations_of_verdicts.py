@@ -27,6 +27,10 @@ EQUIVALENT = {
     "pvalue >= 1 - CONFIDENCE -> binomtest(self.higher, self.pairs, 0.5).pvalue > 1 - CONFIDENCE": (
         "no p-value of the sign test is 0.05"
     ),
+    "trials_for_width: 0 -> 1 (3)": "with one trial at most, the answer is one",
+    "trials_for_width: 1 -> 2 (2)": "the search begins at two, and finds one all the same",
+    "trials_for_width: 2 -> 3": "the search begins with wider steps, and finds the same number",
+    "_percent: percent < limit -> percent <= limit": "10 and 1 are written without a point",
     "_record_key: 1 -> 2": "any negative number comes before all numbers of producers",
     "_record_key: 1 -> 2 (2)": "any negative number comes before all numbers of records",
 }

@@ -14,6 +14,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
+from experiments.verdicts import statistics
 from experiments.verdicts.statistics import (
     MIN_TRIALS_FOR_DIFFERENCE,
     MIN_TRIALS_FOR_INTERVAL,
@@ -398,3 +399,67 @@ def test_a_median_has_an_interval_from_as_many_trials_on_as_are_asked_for() -> N
         difference, _ = median_change(observed, observed)
         assert (median_interval(observed) is not None) == (trials >= MIN_TRIALS_FOR_INTERVAL)
         assert (difference is not None) == (trials >= MIN_TRIALS_FOR_DIFFERENCE)
+
+
+def test_an_interval_that_contains_the_median_exactly_as_often_as_asked_is_one() -> None:
+    """Two values lie on both sides of the median in one sweep of two."""
+    assert median_interval([1.0, 2.0], 0.5) == Interval(low=1, high=2, confidence=0.5)
+
+
+def test_a_change_reaches_from_the_nearest_to_the_farthest_bounds() -> None:
+    """Of seven trials, the lowest and the highest; a value of 0 in the first cell has no ratio."""
+    first, second = [float(value) for value in range(1, 8)], [float(v) for v in range(11, 18)]
+    assert median_change(first, second) == (
+        Interval(low=4, high=16),
+        Interval(low=11 / 7, high=17),
+    )
+    assert median_change([0.0, *first[1:]], second) == (Interval(low=4, high=17), None)
+
+
+def test_a_share_whose_interval_has_the_requested_width_is_not_narrower() -> None:
+    """The bound is excluded."""
+    observed = share(2, 30)
+    assert not is_precise_enough(observed, observed.interval.width)
+
+
+@pytest.mark.parametrize(
+    ("probability", "confidence", "trials"), [(0.5, 0.75, 2), (0.5, 0.5, 1), (0.5, 1e-12, 1)]
+)
+def test_a_number_of_trials_that_is_whole_is_not_rounded_up(
+    probability: float, confidence: float, trials: int
+) -> None:
+    """And it is never 0."""
+    assert trials_needed(probability, confidence) == trials
+
+
+@pytest.mark.parametrize("trials", [1, 8, 12, 100])
+def test_the_fewest_trials_whose_interval_is_narrower_are_found(trials: int) -> None:
+    """Narrower than with this number of them: one more."""
+    width = statistics._expected_width(0.5, trials, 0.95)
+    assert trials_for_width(0.5, width) == trials + 1
+    assert trials_for_width(0.5, 2) == 1
+
+
+def test_the_expected_width_is_that_of_the_exact_interval() -> None:
+    """Where the expected number of observations is whole."""
+    for seen, of in [(0, 10), (1, 10), (5, 10), (10, 10)]:
+        width = statistics._expected_width(seen / of, of, 0.95)
+        assert width == pytest.approx(share(seen, of).interval.width)
+
+
+@pytest.mark.parametrize(
+    ("fraction", "up", "down"),
+    [
+        (0.10551, "11", "10"),
+        (0.09551, "9.6", "9.5"),
+        (0.012345, "1.3", "1.2"),
+        (0.0098765, "0.99", "0.98"),
+        (0.1, "10", "10"),
+    ],
+)
+def test_a_percentage_has_as_many_digits_as_its_size_needs(
+    fraction: float, up: str, down: str
+) -> None:
+    """Rounded outwards."""
+    assert statistics._percent(fraction, up=True) == up
+    assert statistics._percent(fraction, up=False) == down
