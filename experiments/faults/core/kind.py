@@ -52,15 +52,17 @@ class TrialObservations:
 
     def before(self, *kinds: str) -> tuple[Event, ...]:
         """Return the events of these kinds before the fault began; all if it never began."""
-        since = self.since(*kinds)
-        return tuple(event for event in self.events if event.kind in kinds and event not in since)
+        return tuple(
+            event
+            for event in self.events
+            if event.kind in kinds and (self.began_ns is None or event.at_ns < self.began_ns)
+        )
 
-    def timed_out_requests(self) -> int:
-        """Return how many requests of the producers have timed out since the fault began."""
+    def timed_out_requests(self, *, before: bool = False) -> int:
+        """Return how many requests of the producers timed out since the fault began, or before."""
+        events = self.before("timed_out") if before else self.since("timed_out")
         return sum(
-            timed_out_requests(event)
-            for event in self.since("timed_out")
-            if event.detail.startswith("producer")
+            timed_out_requests(event) for event in events if event.detail.startswith("producer")
         )
 
 

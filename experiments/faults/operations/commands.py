@@ -49,10 +49,6 @@ LIKE: Final = tuple(
 )
 """Faults of the catalogue that a command may claim to be like."""
 _PROBE_S: Final = 0.5
-_CLIENT_SIGNS: Final = {
-    "timed_out": "times requests of clients timed out",
-    "disconnected": "connections of clients were lost",
-}
 """How long a broker may take to answer while the effect of a strike is awaited."""
 
 
@@ -249,22 +245,23 @@ def _variables(context: FaultContext, partition: PartitionState) -> dict[str, st
 def confirm_effect(evidence: FaultEvidence, observations: TrialObservations) -> FaultEvidence:
     """Return the evidence; no effect if neither metadata nor clients show one.
 
-    The metadata poller notes changes of leader and ISR; clients log requests that time out and
-    connections that break. What clients had also logged before the strike is no sign of it: on an
-    overloaded cluster requests time out without any fault.
+    The metadata poller notes changes of leader and ISR; producers log requests that time out, and
+    clients connections that break. What they had also logged before the strike is no sign of it: on
+    an overloaded cluster requests time out without any fault.
     """
     if observations.since("leader", "isr", "metadata_unavailable"):
         return evidence
-    for kind, sentence in _CLIENT_SIGNS.items():
-        found = observations.since(kind)
-        if found and not observations.before(kind):
-            return extend_evidence(evidence, f"{len(found):,} {sentence}")
-    seen_before = any(map(observations.before, _CLIENT_SIGNS))
+    timed_out, broken = observations.timed_out_requests(), observations.since("disconnected")
+    timed_out_before = observations.timed_out_requests(before=True)
+    broken_before = observations.before("disconnected")
+    if timed_out and not timed_out_before:
+        return extend_evidence(evidence, f"{timed_out:,} requests of producers timed out")
+    if broken and not broken_before:
+        return extend_evidence(evidence, f"{len(broken):,} connections of clients were lost")
+    but = " that it had not shown before the strike" if timed_out_before or broken_before else ""
     return extend_evidence(
         evidence,
-        f"neither the metadata nor a client's log shows an effect"
-        f"{' that it had not shown before the strike' if seen_before else ''}: "
-        "the fault had no effect",
+        f"neither the metadata nor a client's log shows an effect{but}: the fault had no effect",
         took_effect=False,
     )
 

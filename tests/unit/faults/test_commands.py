@@ -163,12 +163,24 @@ def evidence_with(*events: Event) -> FaultEvidence:
     return confirm_effect(evidence, TrialObservations(events, acks="all", began_ns=10))
 
 
+def logged(at_ns: int, kind: str, client: str = "producer 0") -> Event:
+    """Return an event in a client's log; of time-outs, one that names three requests."""
+    return Event(at_ns, kind, detail=f"{client}: Timed out 3 in-flight, 0 retry-queued")
+
+
 @pytest.mark.parametrize(
     "kind", ["leader", "isr", "metadata_unavailable", "disconnected", "timed_out"]
 )
 def test_an_event_after_the_strike_shows_an_effect(kind: str) -> None:
     """Of the metadata, or of a client's connection."""
-    assert evidence_with(Event(11, kind)).took_effect
+    assert evidence_with(logged(11, kind)).took_effect
+
+
+def test_requests_of_producers_that_time_out_are_counted_and_those_of_consumers_are_not() -> None:
+    """A consumer waits for records that nobody sends."""
+    evidence = evidence_with(logged(11, "timed_out"), logged(12, "timed_out"))
+    assert evidence.evidence[-1] == "6 requests of producers timed out"
+    assert not evidence_with(logged(11, "timed_out", "consumer 0")).took_effect
 
 
 def test_a_strike_that_changed_nothing_makes_the_trial_void() -> None:
@@ -182,11 +194,11 @@ def test_a_strike_that_changed_nothing_makes_the_trial_void() -> None:
 @pytest.mark.parametrize("kind", ["timed_out", "disconnected"])
 def test_what_clients_had_logged_before_the_strike_is_no_sign_of_it(kind: str) -> None:
     """On a busy machine requests time out without any fault."""
-    evidence = evidence_with(Event(9, kind), Event(11, kind))
+    evidence = evidence_with(logged(9, kind), logged(11, kind))
 
     assert not evidence.took_effect
     assert "that it had not shown before the strike" in evidence.evidence[-1]
-    assert evidence_with(Event(9, kind), Event(11, kind), Event(12, "leader")).took_effect
+    assert evidence_with(logged(9, kind), logged(11, kind), Event(12, "leader")).took_effect
 
 
 def test_a_command_that_is_like_a_fault_has_its_effects_and_its_own_times() -> None:
