@@ -27,7 +27,6 @@ from experiments.orchestration.sweep_links import site_page, stored_page
 from experiments.planning.field_types import void_limit
 from experiments.planning.yaml_reader import read_yaml
 from experiments.sweep.folder import SweepFolder
-from experiments.sweep.published import published_uri
 from infra.errors import AckbenchError
 from infra.machine.files import replace_file
 from infra.machine.home import Home
@@ -169,13 +168,8 @@ def _trend_reasons(summary: SweepSummary, home: Home) -> Iterator[str]:
 
 def page_link(sweep: SweepFolder) -> str | None:
     """Return a link to the sweep's page: of the site, of its store, or to the file."""
-    site = site_page(sweep)
-    if site:
-        return site
-    uri = sweep.origin.uri if sweep.origin else published_uri(sweep)
-    if uri:
-        return stored_page(uri)
-    return sweep.report.as_uri() if sweep.report.is_file() else None
+    file = sweep.report.as_uri() if sweep.report.is_file() else None
+    return site_page(sweep) or stored_page(sweep) or file
 
 
 def _post(found: Alert) -> Iterator[str]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from experiments.orchestration.step_context import sweep_named
+from experiments.sweep.published import published_uri
 from infra.errors import AckbenchError
 
 if TYPE_CHECKING:
@@ -52,7 +53,6 @@ def asset_extra(named: str) -> dict[str, str | None]:
 
 def report_address(sweep: SweepFolder) -> str | None:
     """Return the address of a sweep's report, for a browser; `None`: it has none but its file."""
-    from experiments.sweep.published import published_uri
     from experiments.tracking import store
 
     site = site_page(sweep)
@@ -61,8 +61,8 @@ def report_address(sweep: SweepFolder) -> str | None:
     found = _tracked(sweep)
     if found:
         return store.report_link(*found)
-    uri = sweep.origin.uri if sweep.origin else published_uri(sweep)
-    return stored_page(uri) if uri and uri.startswith(("http://", "https://")) else None
+    page = stored_page(sweep)
+    return page if page and page.startswith(("http://", "https://")) else None
 
 
 def mlflow_address(sweep: SweepFolder) -> str | None:
@@ -79,9 +79,10 @@ def site_page(sweep: SweepFolder) -> str | None:
     return f"{site.rstrip('/')}/sweeps/{quote(sweep.sweep_id)}.html" if site else None
 
 
-def stored_page(uri: str) -> str:
-    """Return the address of the report of a published sweep, by the sweep's URI."""
-    return f"{uri.partition('?')[0]}/report.html"
+def stored_page(sweep: SweepFolder) -> str | None:
+    """Return the URI of a sweep's report in its store; `None`: it is not published."""
+    uri = sweep.origin.uri if sweep.origin else published_uri(sweep)
+    return f"{uri.partition('?')[0]}/report.html" if uri else None
 
 
 def _tracked(sweep: SweepFolder) -> tuple[str, TrackedSweep] | None:
