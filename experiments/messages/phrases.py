@@ -11,7 +11,9 @@ _MAX_VALUE_CHARACTERS: Final = 60
 _MAX_WORD_CHARACTERS: Final = 200
 _MAX_LINE_CHARACTERS: Final = 2000
 _BYTE_UNITS: Final = ("B", "kB", "MB", "GB", "TB")
-_TEN, _THOUSAND = 10, 1000
+_THOUSAND: Final = 1000
+_WHOLE_FROM: Final = 10
+"""Sizes from here on are written without a decimal, in any unit."""
 
 
 def plural(number: int, noun: str) -> str:
@@ -29,7 +31,7 @@ def format_bytes(size_bytes: float) -> str:
     size, place = float(size_bytes), 0
     while size >= _THOUSAND - 0.5 and place < len(_BYTE_UNITS) - 1:
         size, place = size / _THOUSAND, place + 1
-    digits = 1 if place and size < _TEN else 0
+    digits = 1 if place and size < _WHOLE_FROM else 0
     return f"{size:.{digits}f} {_BYTE_UNITS[place]}"
 
 
