@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <threads.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -60,9 +61,17 @@ int timespec_get(struct timespec *now, int base) {
   return clock_gettime(CLOCK_REALTIME, now) ? 0 : base;
 }
 
+/* The instant of a deadline on the machine's clock. A deadline that was computed before the step
+ * is on the clock of before: of the two instants, the nearer one that is still to come is meant. */
 static struct timespec unstepped(const struct timespec *deadline) {
-  struct timespec real = *deadline;
-  if (real.tv_sec > WALL_CLOCK_FROM_S) real.tv_sec -= step_s();
+  struct timespec now, real = *deadline;
+  if (real.tv_sec <= WALL_CLOCK_FROM_S) return real;
+  syscall(SYS_clock_gettime, CLOCK_REALTIME, &now);
+  int64_t as_computed_now_s = real.tv_sec - step_s() - now.tv_sec;
+  int64_t as_computed_before_s = real.tv_sec - now.tv_sec;
+  if (as_computed_before_s < 0 ||
+      (as_computed_now_s >= 0 && as_computed_now_s < as_computed_before_s))
+    real.tv_sec -= step_s();
   return real;
 }
 
@@ -72,25 +81,40 @@ static void *next(const char *name) {
   return found ? found : dlsym(RTLD_NEXT, name);
 }
 
-int pthread_cond_timedwait(pthread_cond_t *restrict condition, pthread_mutex_t *restrict mutex,
-                           const struct timespec *restrict deadline) {
-  static int (*wait)(pthread_cond_t *, pthread_mutex_t *, const struct timespec *);
-  if (!wait) wait = next("pthread_cond_timedwait");
-  struct timespec real = unstepped(deadline);
-  return wait(condition, mutex, &real);
-}
+/* Every wait of the C library that ends at an instant. C11's own (cnd_timedwait, mtx_timedlock)
+ * do not call those of POSIX by name: librdkafka waits with both. Each is called with its deadline
+ * last, after one or two arguments of its own. */
+#define WAIT_FOR_ONE(name, Type, Deadline)                            \
+  int name(Type waited, Deadline deadline) {                          \
+    static int (*wait)(Type, const struct timespec *);                \
+    if (!wait) wait = next(#name);                                    \
+    struct timespec real = unstepped(deadline);                       \
+    return wait(waited, &real);                                       \
+  }
+#define WAIT_FOR_TWO(name, First, Second, Deadline)                   \
+  int name(First first, Second second, Deadline deadline) {           \
+    static int (*wait)(First, Second, const struct timespec *);       \
+    if (!wait) wait = next(#name);                                    \
+    struct timespec real = unstepped(deadline);                       \
+    return wait(first, second, &real);                                \
+  }
 
-int pthread_mutex_timedlock(pthread_mutex_t *restrict mutex,
-                            const struct timespec *restrict deadline) {
-  static int (*wait)(pthread_mutex_t *, const struct timespec *);
-  if (!wait) wait = next("pthread_mutex_timedlock");
-  struct timespec real = unstepped(deadline);
-  return wait(mutex, &real);
-}
+typedef const struct timespec *restrict deadline_t;
 
-int sem_timedwait(sem_t *restrict semaphore, const struct timespec *restrict deadline) {
-  static int (*wait)(sem_t *, const struct timespec *);
-  if (!wait) wait = next("sem_timedwait");
+WAIT_FOR_TWO(pthread_cond_timedwait, pthread_cond_t *restrict, pthread_mutex_t *restrict,
+             deadline_t)
+WAIT_FOR_TWO(cnd_timedwait, cnd_t *restrict, mtx_t *restrict, deadline_t)
+WAIT_FOR_ONE(pthread_mutex_timedlock, pthread_mutex_t *restrict, deadline_t)
+WAIT_FOR_ONE(mtx_timedlock, mtx_t *restrict, deadline_t)
+WAIT_FOR_ONE(sem_timedwait, sem_t *restrict, deadline_t)
+/* These are told their clock; on the monotonic one a deadline is left as it is. */
+WAIT_FOR_TWO(pthread_mutex_clocklock, pthread_mutex_t *restrict, clockid_t, deadline_t)
+WAIT_FOR_TWO(sem_clockwait, sem_t *restrict, clockid_t, deadline_t)
+
+int pthread_cond_clockwait(pthread_cond_t *restrict condition, pthread_mutex_t *restrict mutex,
+                           clockid_t clock, deadline_t deadline) {
+  static int (*wait)(pthread_cond_t *, pthread_mutex_t *, clockid_t, const struct timespec *);
+  if (!wait) wait = next("pthread_cond_clockwait");
   struct timespec real = unstepped(deadline);
-  return wait(semaphore, &real);
+  return wait(condition, mutex, clock, &real);
 }

@@ -23,6 +23,27 @@ for step_s in (1800, -3600):
     print(round(ahead_of_wall_ns() / 60e9))
 """
 
+WAITING = """
+import ctypes, struct, sys, time
+from pathlib import Path
+class Instant(ctypes.Structure):
+    _fields_ = [("s", ctypes.c_long), ("ns", ctypes.c_long)]
+library = ctypes.CDLL(None)
+condition, mutex = (ctypes.create_string_buffer(64) for _ in range(2))
+library.cnd_init(condition), library.mtx_init(mutex, 0), library.mtx_lock(mutex)
+def wait_until(instant_ns):
+    begin_s = time.monotonic()
+    deadline = Instant(*divmod(instant_ns, 10**9))
+    library.cnd_timedwait(condition, mutex, ctypes.byref(deadline))
+    return round(time.monotonic() - begin_s)
+for step_s in (1800, -1800):
+    before_ns = time.time_ns()
+    Path(sys.argv[1]).write_bytes(struct.pack("=q", step_s))
+    print(wait_until(time.time_ns() + 10**9), wait_until(before_ns + 2 * 10**9), end=" ")
+    Path(sys.argv[1]).write_bytes(struct.pack("=q", 0))
+"""
+"""Waits of C11, as librdkafka's, for a second, to an instant of after and of before the step."""
+
 
 @pytest.fixture
 def clock(tmp_path: Path) -> SteppedClock:
@@ -34,12 +55,22 @@ def test_a_step_of_the_wall_clock_changes_neither_waits_nor_the_clock_of_a_trial
     clock: SteppedClock,
 ) -> None:
     """Half an hour forwards, then an hour backwards. The wall clock is printed in minutes."""
+    assert _printed_under(clock, STEPPING).splitlines() == ["30 0 -30", "-60 0 60"]
+
+
+def test_a_wait_of_librdkafka_is_as_long_under_a_stepped_clock(clock: SteppedClock) -> None:
+    """A wait that was not moved back ended after half an hour, or at once."""
+    assert _printed_under(clock, WAITING).split() == ["1", "1", "1", "1"]
+
+
+def _printed_under(clock: SteppedClock, program: str) -> str:
     ran = subprocess.run(
-        [sys.executable, "-c", STEPPING, str(clock.step_file)],
+        [sys.executable, "-c", program, str(clock.step_file)],
         env=dict(clock.environment),
         capture_output=True,
         text=True,
         check=False,
         timeout=30,
     )
-    assert (ran.stdout.splitlines(), ran.stderr) == (["30 0 -30", "-60 0 60"], "")
+    assert ran.stderr == ""
+    return ran.stdout
