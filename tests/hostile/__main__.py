@@ -9,6 +9,7 @@ a line in `KINDS`. The first four start no cluster, service or Spark job; the ot
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -61,6 +62,7 @@ def main() -> int:
     options = parser.parse_args()
     if unknown := set(options.kinds) - KINDS.keys():
         parser.error(f"unknown kind {', '.join(sorted(unknown))}; known: {', '.join(KINDS)}")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     console = Console(width=200, highlight=False, markup=False)
     figures = []
     for kind in options.kinds or KINDS:

@@ -174,6 +174,7 @@ def _round(
     except (WaitTimeout, subprocess.TimeoutExpired) as error:
         counts.failures.append(f"{kill.process} during {kill.stage}: {error}")
         killed, sealed = False, {}
+    finally:
         _end(command)
     (counts.killed if killed else counts.missed)[kill] += 1
     left = machine_state(bench.home.root).added_since(before)
@@ -265,5 +266,7 @@ def _compare(
 
 
 def _end(command: subprocess.Popen[str]) -> None:
-    command.kill()
-    command.communicate()
+    """Kill the command if it runs: also when the storm itself is interrupted."""
+    if command.poll() is None:
+        command.kill()
+        command.communicate()
