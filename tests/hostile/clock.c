@@ -1,8 +1,9 @@
 /* Steps the wall clock of a process, for `LD_PRELOAD`.
  *
- * The file that $ACKBENCH_CLOCK_STEP names holds the step in seconds, as 8 bytes in the machine's
- * byte order; all processes that map it are stepped at the same instant. The monotonic clock and
- * the length of timed waits stay as they are: a deadline on the wall clock is moved back.
+ * The file that $ACKBENCH_CLOCK_STEP names holds two steps in seconds, each as 8 bytes in the
+ * machine's byte order: that of Kafka's nodes, and that of all other processes. All that map it are
+ * stepped at the same instant. The monotonic clock and the length of timed waits stay as they are:
+ * a deadline on the wall clock is moved back.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -11,6 +12,7 @@
 #include <semaphore.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -23,12 +25,22 @@
 
 static const volatile int64_t *step;
 
+/* Whether this is a node of Kafka: its main class is an argument of its command. */
+static int is_node(void) {
+  char arguments[65536];
+  int file = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+  if (file < 0) return 0;
+  ssize_t length = read(file, arguments, sizeof arguments);
+  close(file);
+  return length > 0 && memmem(arguments, (size_t)length, "kafka.Kafka", sizeof "kafka.Kafka");
+}
+
 __attribute__((constructor)) static void map_step(void) {
   const char *path = getenv("ACKBENCH_CLOCK_STEP");
   int file = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
   if (file < 0) return;
-  void *mapped = mmap(NULL, sizeof *step, PROT_READ, MAP_SHARED, file, 0);
-  if (mapped != MAP_FAILED) step = mapped;
+  void *mapped = mmap(NULL, 2 * sizeof *step, PROT_READ, MAP_SHARED, file, 0);
+  if (mapped != MAP_FAILED) step = (const volatile int64_t *)mapped + (is_node() ? 0 : 1);
   close(file);
 }
 

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hostile.clock import SteppedClock, missing_compiler, stepped_clock
+from hostile.clock import Step, SteppedClock, missing_compiler, stepped_clock
 
 pytestmark = pytest.mark.skipif(bool(missing_compiler()), reason=str(missing_compiler()))
 STEPPING = """
@@ -16,7 +16,7 @@ step_file = Path(sys.argv[1])
 condition = threading.Condition()
 wall, own = time.time(), now_ns()
 for step_s in (1800, -3600):
-    step_file.write_bytes(struct.pack("=q", step_s))
+    step_file.write_bytes(struct.pack("=qq", 0, step_s))
     with condition:
         condition.wait(0.05)
     print(round((time.time() - wall) / 60), (now_ns() - own) // 10**9, end=" ")
@@ -38,9 +38,9 @@ def wait_until(instant_ns):
     return round(time.monotonic() - begin_s)
 for step_s in (1800, -1800):
     before_ns = time.time_ns()
-    Path(sys.argv[1]).write_bytes(struct.pack("=q", step_s))
+    Path(sys.argv[1]).write_bytes(struct.pack("=qq", 0, step_s))
     print(wait_until(time.time_ns() + 10**9), wait_until(before_ns + 2 * 10**9), end=" ")
-    Path(sys.argv[1]).write_bytes(struct.pack("=q", 0))
+    Path(sys.argv[1]).write_bytes(struct.pack("=qq", 0, 0))
 """
 """Waits of C11, as librdkafka's, for a second, to an instant of after and of before the step."""
 
@@ -58,14 +58,26 @@ def test_a_step_of_the_wall_clock_changes_neither_waits_nor_the_clock_of_a_trial
     assert _printed_under(clock, STEPPING).splitlines() == ["30 0 -30", "-60 0 60"]
 
 
+def test_nodes_of_kafka_have_a_step_of_their_own(clock: SteppedClock) -> None:
+    """A program with the class of Kafka's nodes among its arguments is taken for one."""
+    stepped = "import time; print(round(time.time() - time.clock_gettime(time.CLOCK_BOOTTIME), -3))"
+    clock.step_to(Step(brokers_s=0, others_s=0))
+    before = float(_printed_under(clock, stepped))
+    clock.step_to(Step(brokers_s=600_000, others_s=300_000))
+    ahead_s = [
+        float(_printed_under(clock, stepped, argument)) - before for argument in ("", "kafka.Kafka")
+    ]
+    assert [round(seconds, -5) for seconds in ahead_s] == [300_000, 600_000]
+
+
 def test_a_wait_of_librdkafka_is_as_long_under_a_stepped_clock(clock: SteppedClock) -> None:
     """A wait that was not moved back ended after half an hour, or at once."""
     assert _printed_under(clock, WAITING).split() == ["1", "1", "1", "1"]
 
 
-def _printed_under(clock: SteppedClock, program: str) -> str:
+def _printed_under(clock: SteppedClock, program: str, *arguments: str) -> str:
     ran = subprocess.run(
-        [sys.executable, "-c", program, str(clock.step_file)],
+        [sys.executable, "-c", program, str(clock.step_file), *arguments],
         env=dict(clock.environment),
         capture_output=True,
         text=True,
