@@ -109,6 +109,22 @@ class ProducerSummary(Frozen):
     """Sent minus intended time: how late the load generator itself was; null: unknown."""
 
 
+class Host(Frozen):
+    """The host that ran a trial: figures of hosts that differ are not comparable."""
+
+    name: str
+    system: str
+    """Operating system, kernel and architecture."""
+    processor: str
+    """The model of its first processor."""
+    cores: int
+    """On which the trial's processes may run."""
+    memory_gib: int
+    """Installed, not free."""
+    disk: str
+    """File system and device of the home, which the brokers write to."""
+
+
 class ClusterAssignment(Frozen):
     """Which cluster a trial ran on, and why."""
 
@@ -151,6 +167,8 @@ class TrialRecord(Frozen):
     topic: str
     cluster_assignment: ClusterAssignment | None = None
     """`None`: not recorded, as for a trial outside a sweep."""
+    host: Host | None = None
+    """`None`: not recorded, as by ackbench before it recorded hosts."""
     kafka_version: str
     client: str
     producer_settings: dict[str, str]

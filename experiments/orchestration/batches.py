@@ -26,7 +26,7 @@ from experiments.orchestration.step_context import (
     publish,
     sweep_named,
 )
-from experiments.sweep import published, several_hosts
+from experiments.sweep import batch_choice, published, several_hosts
 from experiments.sweep.claim import read_run_record, record_path
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.plan import Plan, TrialSpec
@@ -45,7 +45,11 @@ class Batch(Frozen):
     label: str
     """Its name on Airflow's page."""
     trials: tuple[str, ...] = ()
-    """Their ids, in order; none: the next trial of the plan, when the task starts."""
+    """Their ids, in order; none: the next trial of the plan, when the task starts.
+
+    A task of several hosts runs the batch that its host takes when it starts (`batch_choice`), so
+    that these are the trials that are shown until then.
+    """
 
 
 def list_batches(named: str) -> list[dict[str, Any]]:
@@ -60,10 +64,12 @@ def list_batches(named: str) -> list[dict[str, Any]]:
     sweep = sweep_named(named)
     plan, pending = sweep.plan(), sweep.pending()
     if on_one_machine():
-        batches = [Batch(label=trials.label_of(plan.trial(trial_id))) for trial_id in pending]
+        listed = [Batch(label=trials.label_of(plan.trial(trial_id))) for trial_id in pending]
     else:
-        batches = [_batch(ids) for ids in batches_of(plan, pending, _max_trials())]
-    return [batch.model_dump(mode="json") for batch in batches]
+        batches = batches_of(plan, pending, _max_trials())
+        batch_choice.keep_batches(published.claims_location(sweep), batches)
+        listed = [Batch(label=_label(ids), trials=ids) for ids in batches]
+    return [batch.model_dump(mode="json") for batch in listed]
 
 
 def batches_of(plan: Plan, pending: Sequence[str], max_trials: int) -> list[tuple[str, ...]]:
@@ -95,9 +101,9 @@ def _may_follow(spec: TrialSpec, batch: Sequence[TrialSpec], max_trials: int) ->
     return shares and spec.cluster == batch[-1].cluster and len(batch) < max_trials
 
 
-def _batch(ids: tuple[str, ...]) -> Batch:
+def _label(ids: Sequence[str]) -> str:
     span = ids[0] if len(ids) == 1 else f"{ids[0]} to {ids[-1]}"
-    return Batch(label=f"{span} ({format_count(len(ids), 'trial')})", trials=ids)
+    return f"{span} ({format_count(len(ids), 'trial')})"
 
 
 def _max_trials() -> int:
@@ -113,7 +119,7 @@ def run_planned(named: str, planned: Mapping[str, Any], on_start: Callable[[str]
     Args:
         named: the sweep's id or URI.
         planned: an element of `list_batches`.
-        on_start: called with the label of the trial on this machine; a batch keeps its own.
+        on_start: called with the label of the trial or batch, when that is known.
 
     Raises:
         HarnessError, InputError: as `run_batch` and `trials.run_next_trial`.
@@ -121,17 +127,21 @@ def run_planned(named: str, planned: Mapping[str, Any], on_start: Callable[[str]
     batch = Batch.model_validate(planned)
     if not batch.trials:
         return trials.run_next_trial(named, on_start)
-    return ", ".join(run_batch(named, batch.trials))
+    return ", ".join(run_batch(named, batch.trials, on_start))
 
 
-def run_batch(named: str, trial_ids: Sequence[str]) -> Sequence[str]:
+def run_batch(
+    named: str, planned: Sequence[str], on_start: Callable[[str], None] = lambda _: None
+) -> Sequence[str]:
     """Run the trials of a batch on clusters of this task; return the ids of those that it sealed.
 
     A trial that fails stops no other one.
 
     Args:
         named: the sweep's id, or the URI of a sweep that several hosts run.
-        trial_ids: the trials, in order. Complete and claimed ones are left out.
+        planned: the trials to run, in order, if no batches were listed; otherwise the task runs the
+            batch that its host takes. Complete and claimed trials are left out.
+        on_start: called with the label of the batch.
 
     Raises:
         InputError: this host cannot run the sweep, its home has another one of that id, or another
@@ -148,6 +158,8 @@ def run_batch(named: str, trial_ids: Sequence[str]) -> Sequence[str]:
     _require_own_home(home, sweep)
     with admitted("trial", sweep, is_last=True), machine_lock(sweep, "trial"):
         _prepare(home, sweep, plan)
+        trial_ids = _take(sweep, plan, planned)
+        on_start(_label(trial_ids) if trial_ids else "no batch is left")
         try:
             failures = _run_all(sweep, [plan.trial(trial_id) for trial_id in trial_ids])
         finally:
@@ -162,6 +174,11 @@ def run_batch(named: str, trial_ids: Sequence[str]) -> Sequence[str]:
             f"ackbench publish {sweep.sweep_id} ({unpublished})"
         )
     return [trial_id for trial_id in trial_ids if sweep.trial(trial_id).is_dir()]
+
+
+def _take(sweep: SweepFolder, plan: Plan, planned: Sequence[str]) -> Sequence[str]:
+    taken = batch_choice.take_batch(published.claims_location(sweep), plan)
+    return planned if taken is None else taken
 
 
 def _require_own_home(home: Home, sweep: SweepFolder) -> None:

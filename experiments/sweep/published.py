@@ -122,12 +122,14 @@ def runs_on_several_hosts(sweep: SweepFolder) -> bool:
 def claims_location(sweep: SweepFolder) -> Location:
     """Return where the claims of the sweep's trials are: its store, or its folder.
 
+    Of a copy of a published sweep that is the original.
+
     Raises:
         LedgerError: `store.json` is truncated.
         StorageError: the URI in it cannot be opened.
     """
     store = published_location(sweep) if runs_on_several_hosts(sweep) else None
-    return store or open_location(str(sweep.root))
+    return sweep.origin or store or open_location(str(sweep.root))
 
 
 def _kept_store(sweep: SweepFolder) -> SweepStore | None:

@@ -7,7 +7,6 @@ folder has the plan and the trials that this host has run.
 from __future__ import annotations
 
 import json
-import platform
 import shutil
 from collections.abc import Mapping, Sequence
 from itertools import chain
@@ -19,6 +18,7 @@ from experiments.ledger.location import Location, open_location
 from experiments.ledger.record import RECORD
 from experiments.messages.phrases import format_list
 from experiments.sweep.folder import EXPERIMENT, FAILED, MACHINE, PARTIAL, PLAN, SweepFolder
+from experiments.sweep.host import this_host
 from experiments.sweep.published import (
     SEVERAL_HOSTS,
     claims_location,
@@ -33,7 +33,6 @@ from experiments.sweep.trial_claim import release_abandoned
 from infra.errors import InputError
 from infra.machine.files import replace_file
 from infra.machine.home import Home
-from infra.machine.identity import MachineIdentity
 from infra.machine.resources import GIB, this_machine
 
 _HOSTS: Final = "hosts"
@@ -211,11 +210,14 @@ def _common_store(sweep: SweepFolder) -> Location | None:
 
 def describe_machine(sweep: SweepFolder) -> dict[str, str | int]:
     """Return the properties of this host that its figures depend on."""
-    machine = this_machine(sweep.root)
+    host = this_host(sweep.root)
     return {
-        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
-        "cores": machine.cores,
-        "free memory, GiB": machine.memory_bytes // GIB,
+        "system": host.system,
+        "processor": host.processor,
+        "cores": host.cores,
+        "memory, GiB": host.memory_gib,
+        "free memory, GiB": this_machine(sweep.root).memory_bytes // GIB,
+        "disk": host.disk,
     }
 
 
@@ -231,9 +233,11 @@ def record_host(sweep: SweepFolder, target: Location) -> None:
     Raises:
         StorageError: the store cannot be written.
     """
-    host = MachineIdentity.own().host
     with storage_errors():
-        target.write(f"{_HOSTS}/{host}.json", json.dumps(describe_machine(sweep)).encode())
+        target.write(
+            f"{_HOSTS}/{this_host(sweep.root).name}.json",
+            json.dumps(describe_machine(sweep)).encode(),
+        )
 
 
 def gather_hosts(sweep: SweepFolder, source: Location) -> None:

@@ -192,14 +192,16 @@ def read_claims(sweep: Location) -> Sequence[TrialClaim]:
         StorageError: they cannot be read, or one is damaged; the message names it.
     """
     with storage_errors():
-        found = {
-            name: sweep.read(name)
-            for name in (f"{CLAIMS}/{trial}.{token}{_SUFFIX}" for trial, token in _listed(sweep))
-        }
+        found = {name: sweep.read(name) for name in claims_of(sweep)}
     claims = [
         _parsed(sweep, name, content) for name, content in found.items() if content is not None
     ]
     return sorted(claims, key=lambda claim: (claim.trial_id, claim.token))
+
+
+def claims_of(sweep: Location) -> list[str]:
+    """Return the files of the claims of a sweep, relative to it."""
+    return [f"{CLAIMS}/{trial_id}.{token}{_SUFFIX}" for trial_id, token in _listed(sweep)]
 
 
 def _parsed(sweep: Location, name: str, content: bytes) -> TrialClaim:

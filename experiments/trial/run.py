@@ -27,6 +27,7 @@ from experiments.ledger.record import (
 )
 from experiments.ledger.seal import seal
 from experiments.sweep.folder import REASON, SweepFolder
+from experiments.sweep.host import this_host
 from experiments.sweep.plan import TrialSpec
 from experiments.sweep.progress import StageTimer
 from experiments.trial.clients import ClientResults, TrialClients
@@ -120,7 +121,11 @@ def run_trial(
                 tables = {**clients.tables(results), "events": journal.table()}
                 (partial / JOURNAL_FILE).unlink()  # the table `events` has all of it
         record = _trial_record(spec, clients, cluster, results, phases, evidence).model_copy(
-            update={"cluster_assignment": cluster_assignment, "stages_s": stages.seconds}
+            update={
+                "cluster_assignment": cluster_assignment,
+                "host": this_host(home.root),
+                "stages_s": stages.seconds,
+            }
         )
         sealed = seal(partial, sweep.trial(spec.trial_id), record, tables)
     _delete_topics(spec, clients)

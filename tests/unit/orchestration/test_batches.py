@@ -176,6 +176,24 @@ def test_a_host_that_does_not_know_the_sweep_finds_it_in_the_store(
     assert [batch["trials"] for batch in list_batches(hosts.uri)] == [list(TRIALS)]
 
 
+def test_a_task_runs_the_batch_that_its_host_takes_and_shows_it(
+    hosts: TwoHosts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second task starts first, and a third one, delivered twice, has nothing left."""
+    monkeypatch.setenv("ACKBENCH_BATCH_TRIALS", "2")
+    hosts.on("a")
+    _, second = list_batches(hosts.uri)
+    shown: list[str] = []
+    for _ in range(3):
+        run_planned(hosts.uri, second, shown.append)
+    assert shown == [
+        f"{TRIALS[0]} to {TRIALS[1]} (2 trials)",
+        f"{TRIALS[2]} to {TRIALS[3]} (2 trials)",
+        "no batch is left",
+    ]
+    assert published_ids(hosts.store) == set(TRIALS)
+
+
 def test_one_machine_resumes_a_sweep_of_several_hosts(
     hosts: TwoHosts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
