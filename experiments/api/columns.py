@@ -123,6 +123,7 @@ TRIAL_COLUMNS: Final[tuple[Column[TrialResult], ...]] = (
     _trial("throughput_records_per_s", "Float64", "acknowledged records per second of the load"),
     _trial("offered_records_per_s", "Float64", "attempted records per second of the load"),
     _trial("generator_late", "boolean", "whether the producer was behind its schedule"),
+    _trial("host", "string", "the name of the host that ran the trial"),
 )
 """After one column per axis of the experiment, with the axis' name."""
 

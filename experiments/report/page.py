@@ -27,6 +27,7 @@ from experiments.report.settings import differing_settings, effective_settings
 from experiments.report.trials import trials_by_cell
 from experiments.report.verdict_lines import verdict_lines
 from experiments.results.changed_settings import changed_setting_lines
+from experiments.results.hosts import host_sentences
 from experiments.results.models import SweepResults
 from experiments.results.plain_answer import plain_answer
 from experiments.results.run_description import describe_run
@@ -237,6 +238,7 @@ def _template_values(data: ReportData) -> dict[str, Any]:
         "plot": plot_chart(finding.plot, "finding") if finding and finding.plot else None,
         "run": describe_run(data.plan, list(data.records.values())),
         "answer": plain_answer(results),
+        "hosts": tuple(map(as_sentence, host_sentences(results.hosts))) if results.hosts else (),
         "verdict_lines": verdict_lines(results),
         "matrix": guarantee_matrix(data),
         "guarantees": tuple(GUARANTEE_NAMES[guarantee] for guarantee in shown_guarantees(data)),

@@ -124,7 +124,8 @@ def _cluster_text(record: TrialRecord | None) -> str:
     assignment = record.cluster_assignment
     number = assignment.cluster.rpartition(".")[2]
     use = "created for this trial" if assignment.made else "shared"
-    return f"; cluster {number}, {use}: {assignment.why}"
+    host = f"; host {record.host.name}" if record.host else ""
+    return f"; cluster {number}, {use}: {assignment.why}{host}"
 
 
 def _caption(result: TrialResult | None) -> str:

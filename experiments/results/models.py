@@ -206,6 +206,8 @@ class TrialResult(Frozen):
     offered_records_per_s: float | None = None
     fates: Fates | None = None
     gaps: tuple[Gap, ...] = ()
+    host: str | None = None
+    """The name of the host that ran the trial; null: not recorded, or the trial did not end."""
 
     @property
     def judged(self) -> bool:
@@ -292,6 +294,34 @@ class CellResult(Frozen):
     """A verdict per guarantee; empty if the cell was refused."""
 
 
+class HostDifference(Frozen):
+    """A measure in which two hosts of a sweep differ within its cells."""
+
+    measure: str
+    """The name of the value in a trial of this JSON."""
+    higher: str
+    lower: str
+    ratio: float | None
+    """Of the medians of both hosts in a cell; the median over cells. Null: none can be computed."""
+    cells: int
+    """How many cells ran on more than one host and have the value."""
+    p_value: float
+
+
+class HostComparison(Frozen):
+    """The hosts of a sweep that more than one has run, compared within its cells."""
+
+    trials: dict[str, int]
+    """How many sealed and measured trials each host has run."""
+    cells: int
+    """With such trials."""
+    shared_cells: int
+    """Of them, those that ran on more than one host."""
+    compared: tuple[str, ...]
+    """The measures in which a difference could have been significant."""
+    differences: tuple[HostDifference, ...]
+
+
 class ChangedSetting(Frozen):
     """A setting that differs from the default of the client or of Kafka, and is no axis."""
 
@@ -325,6 +355,8 @@ class SweepResults(Frozen):
     harness: HarnessCheck = HarnessCheck()
     changed_settings: tuple[ChangedSetting, ...] = ()
     """What was not left at its default."""
+    hosts: HostComparison | None = None
+    """Null: one host ran the trials, or their hosts are not recorded."""
     without_digests: tuple[str, ...] = ()
     """Complete trials that ledger version 4 sealed, without digests: a changed bit in their files
     may go unnoticed."""

@@ -21,6 +21,7 @@ from experiments.ledger.validation import (
 )
 from experiments.results.cells import cell_results
 from experiments.results.changed_settings import changed_settings
+from experiments.results.hosts import compare_hosts
 from experiments.results.judgements import (
     harness_check,
     named_records,
@@ -87,6 +88,7 @@ def read_results(sweep: SweepFolder) -> SweepResults:
         unmeasured=tuple(sorted(records.keys() - rows.trials.keys())),
         harness=harness,
         changed_settings=changed_settings(plan.trials),
+        hosts=compare_hosts(trials),
         without_digests=tuple(
             sorted(trial_id for trial_id, record in records.items() if record.files is None)
         ),

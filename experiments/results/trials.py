@@ -194,6 +194,7 @@ def complete_trial(record: TrialRecord, rows: ResultRows, *, added: bool) -> Tri
         fault=FaultResult(**record.fault.model_dump()),
         generator_late=None if late_ms is None else late_ms > LATE_MS,
         lateness_p99_ms=late_ms,
+        host=record.host.name if record.host else None,
     )
     row = rows.trials.get(record.trial_id)
     return trial if row is None else trial.model_copy(update=_values(record, row, rows))

@@ -13,6 +13,7 @@ from typing import Final
 
 from experiments.ledger.record import Role
 from experiments.messages.phrases import plural
+from experiments.results.hosts import host_sentences
 from experiments.results.models import CellResult, SweepResults
 from experiments.results.trials import LATE_MS
 from experiments.verdicts.contract import CONDITIONAL_GUARANTEES, Guarantee
@@ -276,7 +277,8 @@ class ResultNote:
 def result_notes(results: SweepResults) -> Iterator[ResultNote]:
     """Yield what a reader must know in addition to the table.
 
-    In this order: violations, unknown verdicts, controls, late load generators, statistical power.
+    In this order: violations, unknown verdicts, controls, late load generators, differences between
+    hosts, statistical power.
     """
     yield from violation_notes(results)
     yield from _unknown_verdicts(results.cells)
@@ -285,6 +287,8 @@ def result_notes(results: SweepResults) -> Iterator[ResultNote]:
         for sentence in results.harness.sentences
     )
     yield from _late_generators(results)
+    if results.hosts is not None:
+        yield from map(ResultNote, host_sentences(results.hosts))
     yield from _missing_power(results.cells)
 
 

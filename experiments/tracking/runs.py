@@ -219,6 +219,7 @@ def _tags(result: TrialResult, spec: TrialSpec) -> dict[str, str]:
         "fault_evidence": "\n".join(result.fault.evidence),
         "fault_targets": ",".join(map(str, result.fault.targets)),
         "reason": result.reason or "",
+        "host": result.host or "",
     }
     return _without_empty(tags)
 

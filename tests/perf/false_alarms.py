@@ -1,7 +1,8 @@
-"""How often trends of planted histories are wrong: `python tests/perf/false_alarms.py`.
+"""How often trends and comparisons of hosts are wrong: `python tests/perf/false_alarms.py`.
 
-200 histories without a change must show one in at most the stated share of cases; a shift of 8 %
-has to be found, at its night. docs/statistics.md has the figures that this prints.
+200 planted histories without a change must show one in at most the stated share of cases; a shift
+of 8 % has to be found, at its night. Of 400 planted sweeps of two equal hosts, at most the stated
+share may name one. docs/statistics.md has the figures that this prints.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ from typing import Final
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from rich.console import Console
+from support.builders.hosts import SCATTER, hosted_sweep
 from support.builders.nights import CELLS, history, shifted
 
 from experiments.history.trend import FALSE_ALARMS, TrendMeasure, trend_of
+from experiments.results.hosts import SIGNIFICANCE, compare_hosts
 from experiments.sweep.cell_names import cell_label
 
 HISTORIES: Final = 200
@@ -26,6 +29,11 @@ SHIFTED: Final = 100
 NIGHTS: Final = 60
 SHIFTED_AT: Final = 40
 SHIFT: Final = 1.08
+SWEEPS: Final = 400
+"""Of two equal hosts."""
+SLOWER: Final = (1.1, 1.2, 1.3)
+SLOWER_SWEEPS: Final = 100
+"""With one host slower, for each of `SLOWER`."""
 
 
 def false_alarms(noise: float) -> tuple[int, float]:
@@ -57,6 +65,17 @@ def distances(noise: float, after: int) -> Counter[int | None]:
     return found
 
 
+def named_hosts(sweeps: int, slower: float) -> int:
+    """Return in how many sweeps a difference between two hosts is found.
+
+    Args:
+        sweeps: how many to plant, of five cells with six repeats.
+        slower: how many times the other's are the latencies of one host.
+    """
+    found = (compare_hosts(hosted_sweep(seed, slower)) for seed in range(sweeps))
+    return sum(bool(one and one.differences) for one in found)
+
+
 def main() -> int:
     """Print the rates; return 1 if there are twice as many false alarms as stated."""
     console, wrong = Console(width=160, highlight=False), False
@@ -74,6 +93,17 @@ def main() -> int:
             f"noise 3%: shift of {SHIFT - 1:.0%}, {after} nights later: found in "
             f"{SHIFTED - found[None]} of {SHIFTED}, at its night in {found[0]}, "
             f"within one night in {near}"
+        )
+    named = named_hosts(SWEEPS, 1.0)
+    wrong |= named > 2 * SIGNIFICANCE * SWEEPS
+    console.print(
+        f"hosts, scatter {SCATTER:.0%}: {named} of {SWEEPS} sweeps of two equal hosts name one "
+        f"(stated: at most {SIGNIFICANCE:.0%})"
+    )
+    for slower in SLOWER:
+        console.print(
+            f"hosts, scatter {SCATTER:.0%}: one that is {slower - 1:.0%} slower is named in "
+            f"{named_hosts(SLOWER_SWEEPS, slower)} of {SLOWER_SWEEPS}"
         )
     return int(wrong)
 
