@@ -44,6 +44,8 @@ _SAMPLES: Final = 12
 """Lines that are printed over all nights."""
 _MORE_PROCESSES: Final = 2
 """How many more processes than at the beginning are no growth: a worker that is being forked."""
+_SERVICES: Final = ("api-server", "scheduler", "dag-processor", "mlflow", "experiments.cli")
+"""Words of the services' command lines, to tell which of them grew; the last is `ackbench up`."""
 _GROWTH: Final = 1.5
 """The memory and the open files at the end may be this many times those after the first nights."""
 
@@ -58,12 +60,15 @@ class Sample:
     """The proportional set size (PSS) of all processes: shared pages are counted once."""
     open_files: int
     disk_mib: float
+    service_mib: tuple[tuple[str, float], ...]
+    """The memory by service, as in `memory_mib`; `others` has the rest."""
 
     def __str__(self) -> str:
         """Return the sample as a line."""
+        services = ", ".join(f"{name} {mib:.0f}" for name, mib in self.service_mib)
         return (
             f"after {self.nights} nights: {self.processes} processes, "
-            f"{self.memory_mib:.0f} MiB of memory, {self.open_files} open files, "
+            f"{self.memory_mib:.0f} MiB of memory ({services}), {self.open_files} open files, "
             f"{self.disk_mib:.0f} MiB of disk"
         )
 
@@ -167,13 +172,16 @@ def _one_night(port: int, night: int) -> list[str]:
 
 
 def _sample(bench: AckbenchCommand, nights: int) -> Sample:
-    processes = []
+    open_files: list[int] = []
+    memory = dict.fromkeys((*_SERVICES, "others"), 0.0)
     for line in bench.processes():
         try:
             process = psutil.Process(int(line.split(maxsplit=1)[0]))
-            processes.append((process.memory_full_info().pss, process.num_fds()))
+            pss, files = process.memory_full_info().pss, process.num_fds()
         except psutil.Error:
             continue  # it has ended since it was listed
+        memory[next((name for name in _SERVICES if name in line), "others")] += pss / _MIB
+        open_files.append(files)
     disk_bytes = sum(
         path.lstat().st_blocks * 512
         for folder, _, names in os.walk(bench.home.root)
@@ -182,10 +190,11 @@ def _sample(bench: AckbenchCommand, nights: int) -> Sample:
     )
     return Sample(
         nights,
-        len(processes),
-        sum(pss for pss, _ in processes) / _MIB,
-        sum(files for _, files in processes),
+        len(open_files),
+        sum(memory.values()),
+        sum(open_files),
         disk_bytes / _MIB,
+        tuple(memory.items()),
     )
 
 
