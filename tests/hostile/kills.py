@@ -1,20 +1,21 @@
 """SIGKILL to each kind of process in each stage of a run, every pair equally often.
 
-After each kill the machine is inspected, `ackbench clean` is run, the machine is inspected again,
-and the sweep is resumed. Trials that were sealed before the kill must be unchanged.
+After each kill the machine is inspected, `ackbench clean` is run, and the machine is inspected
+again. Then the sweep is resumed, and killed in a later stage, until the resumed sweep is complete:
+one sweep has up to eleven kills. Trials that were sealed before a kill must be unchanged.
 """
 
 from __future__ import annotations
 
 import os
-import random
 import subprocess
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from random import Random
 from typing import Final
 
 import psutil
@@ -27,7 +28,7 @@ from hostile.stages import (
     sweep_ids,
     wait_for_stage,
 )
-from support.machine_state import machine_state
+from support.machine_state import MachineState, machine_state
 
 from experiments.sweep.folder import SweepFolder
 from infra.errors import WaitTimeout
@@ -62,7 +63,8 @@ STAGES: Final[Mapping[str, tuple[str, ...]]] = {
 MAX_DELAY_S: Final[Mapping[str, float]] = {"plan": 1.5, "provision": 4.0, "load": 0.4, "fault": 2.0}
 """How long after the beginning of a stage the kill may be; elsewhere it follows at once."""
 _PROCESS_TIMEOUT_S: Final = 60.0
-_EXIT_TIMEOUT_S: Final = 180.0
+_EXIT_TIMEOUT_S: Final = 600.0
+"""No law is about time: long enough for a busy machine."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,10 @@ class Kill:
 
     stage: str
     process: str
+
+    def __str__(self) -> str:
+        """Return the kill as the beginning of a line."""
+        return f"{self.process} during {self.stage}"
 
 
 @dataclass
@@ -84,45 +90,74 @@ class KillCounts:
     """Leftovers by kind."""
     left_after_clean: int = 0
     resumed: int = 0
+    """Kills whose sweep is complete now, or had no plan to resume."""
     sealed: int = 0
-    """Trials that were sealed before a kill."""
+    """How often a sealed trial was compared with itself before a kill."""
     altered: int = 0
     failures: list[str] = field(default_factory=list)
 
 
-def pairs() -> tuple[Kill, ...]:
-    """Return every pair of a stage and a kind of process that exists in it."""
-    return tuple(Kill(stage, process) for stage, kinds in STAGES.items() for process in kinds)
+@dataclass
+class KilledSweep:
+    """A sweep between its kills."""
+
+    sweep: SweepFolder
+    kills: list[Kill]
+    """Those that it was resumed after, or is to be."""
+    sealed: Mapping[str, str]
+    """The digests of its sealed trials, as they were at the last kill."""
+
+
+def chains(rounds: int, random: Random) -> Iterator[list[Kill]]:
+    """Yield the kills of one sweep each, in the order of the stages.
+
+    Every pair of a stage and a kind of process that exists in it comes equally often, as far as
+    they divide the rounds.
+    """
+    while rounds > 0:
+        shuffled = {stage: random.sample(kinds, len(kinds)) for stage, kinds in STAGES.items()}
+        for number in range(max(map(len, shuffled.values()))):
+            chain = [
+                Kill(stage, kinds[number])
+                for stage, kinds in shuffled.items()
+                if number < len(kinds)
+            ]
+            if chain := chain[: max(rounds, 0)]:
+                yield chain
+            rounds -= len(chain)
 
 
 def run(rounds: int, seed: int, say: Callable[[str], None] = lambda _: None) -> Figures:
     """Kill one process in each round, and check what is left and what can be resumed.
 
     Args:
-        rounds: how many kills; every pair of `pairs` comes equally often, as far as they divide.
+        rounds: how many kills.
         seed: determines the order of the kills and their delays.
         say: called with one line per round.
     """
     start_s = time.monotonic()
-    order = random.Random(seed)  # noqa: S311 - no secret
-    kills = [pair for _ in range(rounds // len(pairs()) + 1) for pair in pairs()][:rounds]
-    order.shuffle(kills)
+    random = Random(seed)  # noqa: S311 - no secret
     counts = KillCounts()
     with tempfile.TemporaryDirectory() as folder:
         bench = new_bench(Path(folder))
         experiment = Path(folder) / "killed.yaml"
         experiment.write_text(EXPERIMENT)
-        for number, kill in enumerate(kills, start=1):
-            failures = len(counts.failures)
-            _round(bench, str(experiment), kill, order.random(), counts)
-            outcome = "; ".join(counts.failures[failures:]) or "held"
-            say(f"{number} of {rounds}: {kill.process} during {kill.stage}: {outcome}")
+        done = 0
+        for chain in chains(rounds, random):
+            sweep: KilledSweep | None = None
+            for kill in chain:
+                failures, done = len(counts.failures), done + 1
+                sweep = _round(bench, str(experiment), sweep, kill, random.random(), counts)
+                outcome = "; ".join(counts.failures[failures:]) or "held"
+                say(f"{done} of {rounds}: {kill.process} during {kill.stage}: {outcome}")
+            if sweep is not None:
+                _complete(bench, sweep, chain[-1], counts)
     for line in _lines(counts):
         say(line)
     return Figures(
         "kills",
         "nothing is left after clean, the sweep is resumed, no sealed trial is altered",
-        sum(counts.killed.values()),
+        counts.killed.total(),
         tuple(counts.failures),
         time.monotonic() - start_s,
     )
@@ -142,8 +177,9 @@ def _lines(counts: KillCounts) -> list[str]:
             f"after: {counts.left_after_clean}"
         ),
         (
-            f"resumed: {counts.resumed} of {counts.killed.total() + counts.missed.total()}; "
-            f"sealed trials altered: {counts.altered} of {counts.sealed}"
+            f"kills whose sweep was resumed and is complete: {counts.resumed} of "
+            f"{counts.killed.total()}; sealed trials altered: {counts.altered} of {counts.sealed} "
+            "comparisons"
         ),
     ]
 
@@ -153,30 +189,61 @@ def _listed(numbers: Mapping[str, int]) -> str:
 
 
 def _round(
-    bench: AckbenchCommand, experiment: str, kill: Kill, delay: float, counts: KillCounts
-) -> None:
-    """Run a sweep, kill, clean and resume; add the outcome to the counts.
+    bench: AckbenchCommand,
+    experiment: str,
+    killed: KilledSweep | None,
+    kill: Kill,
+    delay: float,
+    counts: KillCounts,
+) -> KilledSweep | None:
+    """Run a sweep or resume it, kill, and clean; add the outcome to the counts.
 
     Args:
         bench: the command and its home.
         experiment: the file of the experiment.
+        killed: the sweep to resume; `None`: run another one.
         kill: what to kill, and when.
         delay: the share of the stage's longest delay after which to kill.
         counts: the counts to add to.
+
+    Returns:
+        The sweep, to be resumed; `None`: it is complete, or there is none yet.
     """
     before = machine_state(bench.home.root)
-    known = set(sweep_ids(bench))
-    command = bench.start("run", experiment)
+    known = set(sweep_ids(bench)) - ({killed.sweep.sweep_id} if killed else set())
+    arguments = ("--resume", killed.sweep.sweep_id) if killed else (experiment,)
+    command = bench.start("run", *arguments)
     try:
-        killed = _kill_in_stage(bench, command, known, kill, delay)
+        was_killed = _kill_in_stage(bench, command, known, kill, delay)
         sealed = digests(new_sweep(bench, known))
         command.communicate(timeout=_EXIT_TIMEOUT_S)
     except (WaitTimeout, subprocess.TimeoutExpired) as error:
-        counts.failures.append(f"{kill.process} during {kill.stage}: {error}")
-        killed, sealed = False, {}
+        counts.failures.append(f"{kill}: {error}")
+        was_killed, sealed = False, {}
     finally:
         _end(command)
-    (counts.killed if killed else counts.missed)[kill] += 1
+    (counts.killed if was_killed else counts.missed)[kill] += 1
+    _clean(bench, before, kill, counts)
+    sweep = new_sweep(bench, known)
+    if sweep is None:  # no plan that could be resumed
+        counts.resumed += was_killed
+        return None
+    if killed:
+        _compare(killed.sealed, digests(sweep), kill, counts)
+    _compare(sealed, digests(sweep), kill, counts)
+    after = KilledSweep(
+        sweep,
+        [*(killed.kills if killed else ()), *([kill] if was_killed else ())],
+        digests(sweep),
+    )
+    if command.returncode == 0 and not sweep.pending():
+        counts.resumed += len(after.kills)
+        return None
+    return after
+
+
+def _clean(bench: AckbenchCommand, before: MachineState, kill: Kill, counts: KillCounts) -> None:
+    """Count what is left, run `ackbench clean`, and count again."""
     left = machine_state(bench.home.root).added_since(before)
     counts.left_before_clean.update(line.split(":")[0] for line in left)
     try:
@@ -188,8 +255,6 @@ def _round(
     left = machine_state(bench.home.root).added_since(before)
     counts.left_after_clean += len(left)
     counts.failures += [f"{kill}: left after clean: {line}" for line in left]
-    _resume(bench, new_sweep(bench, known), kill, counts)
-    _compare(sealed, digests(new_sweep(bench, known)), kill, counts)
 
 
 def _kill_in_stage(
@@ -237,22 +302,20 @@ def _command_line(line: str) -> str:
         return ""
 
 
-def _resume(
-    bench: AckbenchCommand, sweep: SweepFolder | None, kill: Kill, counts: KillCounts
-) -> None:
-    """Resume the sweep, or count it as resumed where the kill left no plan to resume."""
-    if sweep is None:
-        counts.resumed += 1
-        return
+def _complete(bench: AckbenchCommand, killed: KilledSweep, last: Kill, counts: KillCounts) -> None:
+    """Resume a sweep to its end after its last kill."""
+    sweep = killed.sweep
+    kills = ", ".join(map(str, killed.kills))
     try:
-        resumed = bench.run("run", "--resume", sweep.sweep_id)
+        resumed = bench.run("run", "--resume", sweep.sweep_id, timeout_s=_EXIT_TIMEOUT_S)
     except subprocess.TimeoutExpired as error:
-        counts.failures.append(f"{kill}: not resumed: {error}")
+        counts.failures.append(f"{kills}: not resumed: {error}")
         return
     if resumed.returncode == 0 and not sweep.pending():
-        counts.resumed += 1
+        counts.resumed += len(killed.kills)
     else:
-        counts.failures.append(f"{kill}: not resumed: {resumed.stderr.strip()[-300:]}")
+        counts.failures.append(f"{kills}: not resumed: {resumed.stderr.strip()[-300:]}")
+    _compare(killed.sealed, digests(sweep), last, counts)
 
 
 def _compare(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import subprocess
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -44,7 +45,8 @@ _ACTIVITIES: Final[Mapping[str, str]] = {
     "writing the ledger": "seal",
 }
 """The stage of each activity of a trial, by its first words (`experiments.trial.run`)."""
-_STAGE_TIMEOUT_S: Final = 180.0
+_STAGE_TIMEOUT_S: Final = 600.0
+"""No law is about time: long enough for a busy machine."""
 
 
 def wait_for_stage(
@@ -52,21 +54,24 @@ def wait_for_stage(
 ) -> None:
     """Wait until the sweep that is not known yet is in a stage, or the command has ended.
 
+    What an earlier command reported of the same sweep does not count.
+
     Raises:
         WaitTimeout: neither happened.
     """
+    since_ns = time.time_ns()
     wait_until(
-        lambda: _stage(new_sweep(bench, known)) == stage or command.poll() is not None,
+        lambda: _stage(new_sweep(bench, known), since_ns) == stage or command.poll() is not None,
         awaiting=f"the stage {stage}",
         timeout_s=_STAGE_TIMEOUT_S,
         every_s=0.002,
     )
 
 
-def _stage(sweep: SweepFolder | None) -> str:
+def _stage(sweep: SweepFolder | None, since_ns: int) -> str:
     """Return the current stage of a sweep; of its trials only the second one counts."""
     activity = sweep.activity() if sweep else None
-    if sweep is None or activity is None:
+    if sweep is None or activity is None or activity.since_ns < since_ns:
         return ""
     if activity.stage != "trial":
         return activity.stage
