@@ -31,7 +31,7 @@ KINDS: Final[dict[str, Callable[[argparse.Namespace, Say], Figures]]] = {
     "experiments": lambda options, _: fuzzing.run(options.experiments, options.seed),
     "flips": lambda options, say: flips.run(options.flips, options.seed, say),
     "disks": lambda options, say: disks.run(options.disks, say),
-    "kills": lambda options, say: kills.run(options.kills, options.seed, say),
+    "kills": lambda options, say: kills.run(options.kills, options.seed, say, skipped=options.skip),
     "users": lambda options, say: users.run(options.users, say),
     "clock": lambda options, say: clock.run(options.clocks, say),
     "nights": lambda options, say: nights.run(options.nights, options.hours * 3600.0, say),
@@ -54,6 +54,7 @@ def main() -> int:
     parser.add_argument("--flips", type=int, default=50, help="flipped bits of each file")
     parser.add_argument("--disks", type=int, default=3, help="full disks in each stage")
     parser.add_argument("--kills", type=int, default=200, help="kills, spread over all stages")
+    parser.add_argument("--skip", type=int, default=0, help="kills that an earlier run has done")
     parser.add_argument("--users", type=int, default=10, help="kills beside another home's sweep")
     parser.add_argument("--clocks", type=int, default=1, help="each step of the clock in a stage")
     parser.add_argument("--nights", type=int, default=300, help="sweeps, one after the other")

@@ -127,27 +127,33 @@ def chains(rounds: int, random: Random) -> Iterator[list[Kill]]:
             rounds -= len(chain)
 
 
-def run(rounds: int, seed: int, say: Callable[[str], None] = lambda _: None) -> Figures:
+def run(
+    rounds: int, seed: int, say: Callable[[str], None] = lambda _: None, *, skipped: int = 0
+) -> Figures:
     """Kill one process in each round, and check what is left and what can be resumed.
 
     Args:
         rounds: how many kills.
-        seed: determines the order of the kills and their delays.
+        seed: determines the order of the kills.
         say: called with one line per round.
+        skipped: how many of these kills an earlier run with this seed has done; sweeps of which
+            some were done start again.
     """
     start_s = time.monotonic()
-    random = Random(seed)  # noqa: S311 - no secret
-    counts = KillCounts()
+    delays, counts = Random(seed), KillCounts()  # noqa: S311 - no secret
     with tempfile.TemporaryDirectory() as folder:
         bench = new_bench(Path(folder))
         experiment = Path(folder) / "killed.yaml"
         experiment.write_text(EXPERIMENT)
         done = 0
-        for chain in chains(rounds, random):
+        for chain in chains(rounds, Random(seed)):  # noqa: S311 - no secret
+            if done + len(chain) <= skipped:
+                done += len(chain)
+                continue
             sweep: KilledSweep | None = None
             for kill in chain:
                 failures, done = len(counts.failures), done + 1
-                sweep = _round(bench, str(experiment), sweep, kill, random.random(), counts)
+                sweep = _round(bench, str(experiment), sweep, kill, delays.random(), counts)
                 outcome = "; ".join(counts.failures[failures:]) or "held"
                 say(f"{done} of {rounds}: {kill.process} during {kill.stage}: {outcome}")
             if sweep is not None:
