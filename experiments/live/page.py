@@ -63,7 +63,7 @@ class Fact:
 
 
 @dataclass(frozen=True)
-class TrialView:
+class LiveTrialView:
     """The trial under way, for the template."""
 
     facts: tuple[Fact, ...]
@@ -151,7 +151,7 @@ def _left(live: LiveSweep) -> str:
     return "" if left_s is None or live.over else format_duration(left_s)
 
 
-def _view(trial: LiveTrial) -> TrialView:
+def _view(trial: LiveTrial) -> LiveTrialView:
     begin_ns, figures = trial.events.load_begin_ns, trial.figures
     chart = strips = None
     if begin_ns is not None and figures is not None:
@@ -159,7 +159,7 @@ def _view(trial: LiveTrial) -> TrialView:
         strips = partition_strips(trial, begin_ns)
     partitions = len(trial.events.partitions)
     facts = tuple(_facts(trial))
-    return TrialView(
+    return LiveTrialView(
         facts=facts,
         chart=chart,
         strips=strips or (),

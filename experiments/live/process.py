@@ -89,6 +89,11 @@ class ReaderProcess:
         except OSError as error:
             self._error = str(error)
 
+    @property
+    def pid(self) -> int | None:
+        """Its pid; `None`: it could not be started."""
+        return self._process.pid if self._process else None
+
     def failure(self) -> str | None:
         """Return why it does not run, as a line; `None`: it runs."""
         if self._process and self._process.poll() is None:

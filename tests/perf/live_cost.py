@@ -10,7 +10,7 @@ from __future__ import annotations
 import statistics
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +21,7 @@ import numpy as np
 import psutil
 import pyarrow.parquet as pq
 
+from experiments.ledger.record import Scalar
 from experiments.live.page import page_path
 from experiments.live.process import ReaderProcess
 from experiments.planning.new_sweep import plan_new_sweep
@@ -34,7 +35,7 @@ from infra.process.waiting import wait_until
 
 PORT: Final = 9464
 SIDES: Final = ("without", "without again", "with")
-CELL: Final = {
+CELL: Final[Mapping[str, Sequence[Scalar]]] = {
     "acks": ("all",),
     "enable.idempotence": (True,),
     "replication.factor": (3,),
@@ -138,10 +139,8 @@ def _reader(own_home: Home, sweep: SweepFolder) -> Iterator[psutil.Process]:
     scraper = threading.Thread(target=scrape)
     try:
         wait_until(page.is_file, awaiting="the live page", timeout_s=120)
-        children = psutil.Process().children(recursive=True)
-        (process,) = [one for one in children if "experiments.live.reader" in one.cmdline()]
         scraper.start()
-        yield process
+        yield psutil.Process(reader.pid)
     finally:
         ended.set()
         reader.stop()

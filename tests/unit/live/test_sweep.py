@@ -96,7 +96,18 @@ def test_the_reader_writes_the_page_of_its_sweep(home: Home) -> None:
     reader.tick()
     assert "Trial 2 of 4" in (live_folder(home) / PAGE).read_text()
     reader.tick(over=True)
-    assert "The run has ended: 1 of 4 trials" in (live_folder(home) / DATA).read_text()
+    assert "The run has ended." in (live_folder(home) / DATA).read_text()
+    reader.close()
+
+
+def test_a_run_that_failed_says_why(home: Home) -> None:
+    """As `verify` reports it."""
+    sweep = SweepFolder(home.sweeps / "quick-20260101T000000-abcd")
+    reader = LiveReader(home, sweep.sweep_id)
+    sweep.report_activity("failed", "3 of 4 trials are missing")
+    reader.tick(over=True)
+    page = (live_folder(home) / PAGE).read_text()
+    assert "The run failed: 3 of 4 trials are missing." in page
     reader.close()
 
 

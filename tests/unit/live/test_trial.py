@@ -241,7 +241,7 @@ def test_the_figures_do_not_depend_on_when_they_are_read(
     """Read at any moments, or once at the end: the same."""
     attempts = PlantedAttempts(tmp_path_factory.mktemp("clients"), len(latencies))
     often, once = ([SlotCounter(), SlotCounter()] for _ in range(2))
-    follower = AttemptsFollower(attempts.path, BEGIN_NS, *often, LatencyCounter())
+    follower = AttemptsFollower(attempts.path, BEGIN_NS, often[0], often[1], LatencyCounter())
     for seq, latency_ms in enumerate(latencies):
         if seq in cuts:
             follower.read()
@@ -253,7 +253,7 @@ def test_the_figures_do_not_depend_on_when_they_are_read(
         if not latency_ms % 3:
             attempts.settle([seq], latency_ms)
     follower.read()
-    AttemptsFollower(attempts.path, BEGIN_NS, *once, LatencyCounter()).read()
+    AttemptsFollower(attempts.path, BEGIN_NS, once[0], once[1], LatencyCounter()).read()
     for counter, expected in zip(often, once, strict=True):
         assert slots(counter.counts()) == slots(expected.counts())
     acked_ms = np.arange(len(latencies)) * 7 + np.array(latencies)
