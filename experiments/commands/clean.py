@@ -28,6 +28,7 @@ from experiments.sweep.claim import (
 from experiments.sweep.folder import PARTIAL, SweepFolder
 from experiments.sweep.lookup import list_sweeps, sweep_to_delete
 from infra.errors import HarnessError, InputError, WaitTimeout
+from infra.machine.files import is_locked
 from infra.machine.home import Home
 from infra.machine.scratch import PREFIXES, remove_abandoned
 from infra.process.processes import kill_and_wait
@@ -60,7 +61,7 @@ def clean(home: Home, named: Sequence[str], *, force: bool) -> int:
     cleaning = _Cleaning(home, force)
     done = [*cleaning.end_runs(), *cleaning.remove_clusters(), *cleaning.end_external_uses()]
     done += [*cleaning.remove_partial_trials(), *_remove_sweeps(home, doomed)]
-    done += [*_remove_scratch_folders(home), *_remove_copies(home)]
+    done += [*_remove_scratch_folders(home), *_remove_copies(home), *_remove_live_page(home)]
     for line in done or ["nothing to clean"]:
         click.echo(line)
     return 0
@@ -176,6 +177,17 @@ def _remove_scratch_folders(home: Home) -> Iterator[str]:
     for prefix in PREFIXES:
         for name in remove_abandoned(home.cache, prefix, cleaning.clean):
             yield f"removed {name} from the cache"
+
+
+def _remove_live_page(home: Home) -> Iterator[str]:
+    """Remove the live page unless a process writes it; the next sweep writes it again."""
+    from experiments.live.page import live_folder
+    from experiments.live.reader import LOCK
+
+    folder = live_folder(home)
+    if folder.is_dir() and not folder.is_symlink() and not is_locked(folder / LOCK):
+        shutil.rmtree(folder)
+        yield "removed the live page"
 
 
 def _remove_copies(home: Home) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""`ackbench open`: the report of a sweep, and its trials in MLflow, in the browser."""
+"""`ackbench open`: a sweep's report, its trials in MLflow, and the live page, in the browser."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import os
 import click
 
 from experiments.errors import UnknownName
+from experiments.live.page import page_path
 from experiments.orchestration import services
-from experiments.orchestration.environment import LOOPBACK
 from experiments.report.page import write_report
 from experiments.sweep.published import open_sweep
 from experiments.tracking.store import (
@@ -19,6 +19,7 @@ from experiments.tracking.store import (
     tracked_sweep,
 )
 from infra.machine.home import Home
+from infra.machine.loopback import LOOPBACK
 
 
 def open_report(home: Home, named: str | None) -> int:
@@ -32,6 +33,19 @@ def open_report(home: Home, named: str | None) -> int:
     if not sweep.report.is_file():
         write_report(sweep, home)
     _open(str(sweep.report), sweep.report.as_uri())
+    return 0
+
+
+def open_live(home: Home) -> int:
+    """Print the path of the live page and open it.
+
+    Raises:
+        UnknownName: no sweep has written one since the last `ackbench clean`.
+    """
+    page = page_path(home)
+    if not page.is_file():
+        raise UnknownName(f"no live page at {page}: `ackbench run` and `ackbench up` write it")
+    _open(str(page), page.as_uri())
     return 0
 
 

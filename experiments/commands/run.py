@@ -30,6 +30,7 @@ from experiments.commands.show import (
 from experiments.errors import StorageError
 from experiments.ledger.location import Location, is_uri
 from experiments.ledger.record import Scalar
+from experiments.live.process import WITHOUT_METRICS, LiveOptions, live_page
 from experiments.messages.phrases import format_count
 from experiments.planning.new_sweep import (
     check_machine,
@@ -67,6 +68,7 @@ def run_new(
     limits: RepeatLimits | None = None,
     reporting: Reporting = NO_REPORTING,
     store: str | None = None,
+    live: LiveOptions = WITHOUT_METRICS,
 ) -> int:
     """Plan a sweep, run it and show it; return the exit code.
 
@@ -77,11 +79,13 @@ def run_new(
         limits: how narrow further repeats have to make the intervals. None: no further repeats.
         reporting: the verdicts that the caller does not accept, and files to write.
         store: a URI or a folder that the sweep is published to. None: that of `ACKBENCH_STORE`.
+        live: what is shown while it runs.
 
     Raises:
         InputError: invalid request, or the store cannot be written; nothing was started.
         HarnessError: a trial, or a step after the trials, failed, or was not published.
     """
+    live.check()
     target = open_store(store) if store else store_of_environment()
     sweep = _new_sweep(home, experiment, overrides)
     if target:
@@ -92,7 +96,7 @@ def run_new(
             shutil.rmtree(sweep.root)
             raise
     with SweepClaim(home, sweep) as claim:
-        return _run_and_show(home, sweep, claim, limits, reporting)
+        return _run_and_show(home, sweep, claim, limits, reporting, live)
 
 
 def run_sweep(home: Home, experiment: str, overrides: Overrides) -> tuple[SweepFolder, int]:
@@ -148,6 +152,7 @@ def resume(
     limits: RepeatLimits | None = None,
     reporting: Reporting = NO_REPORTING,
     store: str | None = None,
+    live: LiveOptions = WITHOUT_METRICS,
 ) -> int:
     """Run the trials of a sweep that are not sealed, then measure, publish and show all of it.
 
@@ -157,6 +162,7 @@ def resume(
         limits: as in `run_new`.
         reporting: as in `run_new`.
         store: a URI or a folder to publish to from now on. None: as before.
+        live: as in `run_new`.
 
     Returns:
         The exit code.
@@ -166,6 +172,7 @@ def resume(
             machine cannot run it.
         HarnessError: as `run_new`.
     """
+    live.check()
     home.ensure_writable()
     sweep = check_out(home, named) if is_uri(named) else find_sweep(home, named)
     plan = sweep.plan()
@@ -177,7 +184,7 @@ def resume(
         for line in resume_trials(sweep, complete=True):
             _say(line)
         prepare_kafka(plan, home, _say)
-        return _run_and_show(home, sweep, claim, limits, reporting)
+        return _run_and_show(home, sweep, claim, limits, reporting, live)
 
 
 def _change_store(sweep: SweepFolder, store: Location) -> None:
@@ -233,11 +240,12 @@ def _run_and_show(
     claim: SweepClaim,
     limits: RepeatLimits | None,
     reporting: Reporting,
+    live: LiveOptions,
 ) -> int:
     if limits:
-        outcome = _run_until_precise(home, sweep, claim, limits)
+        outcome = _run_until_precise(home, sweep, claim, limits, live)
     else:
-        outcome = run_dag(home, sweep, claim)
+        outcome = run_dag(home, sweep, claim, live)
     if outcome.interrupted:
         return report_interrupt(home, sweep, outcome)
     results = read_results(sweep) if sweep.results.is_dir() else None
@@ -263,17 +271,17 @@ def _require_complete(home: Home, sweep: SweepFolder, outcome: RunOutcome) -> No
 
 
 def _run_until_precise(
-    home: Home, sweep: SweepFolder, claim: SweepClaim, limits: RepeatLimits
+    home: Home, sweep: SweepFolder, claim: SweepClaim, limits: RepeatLimits, live: LiveOptions
 ) -> RunOutcome:
     """Run the sweep, then again with more repeats, until its intervals are narrow enough.
 
     A run that failed or was interrupted ends the repeating.
     """
     repeats = RepeatUntil(home, sweep, limits, _say)
-    outcome = run_dag(home, sweep, claim)
+    outcome = run_dag(home, sweep, claim, live)
     try:
         while not (outcome.interrupted or outcome.code or sweep.pending()) and repeats.plan_more():
-            outcome = run_dag(home, sweep, claim)
+            outcome = run_dag(home, sweep, claim, live)
     except KeyboardInterrupt:  # between two runs, while no child process exists
         outcome = RunOutcome(code=0, interrupted=128 + signal.SIGINT, killed=False)
     if outcome.interrupted or outcome.code or sweep.pending():
@@ -286,7 +294,9 @@ def log_of(home: Home, sweep: SweepFolder) -> Path:
     return home.logs / sweep.sweep_id / "airflow.log"
 
 
-def run_dag(home: Home, sweep: SweepFolder, claim: SweepClaim) -> RunOutcome:
+def run_dag(
+    home: Home, sweep: SweepFolder, claim: SweepClaim, live: LiveOptions = WITHOUT_METRICS
+) -> RunOutcome:
     """Run the DAG for a sweep in a child process and show its progress until it ends."""
     from experiments.orchestration.environment import airflow_environment
 
@@ -294,14 +304,15 @@ def run_dag(home: Home, sweep: SweepFolder, claim: SweepClaim) -> RunOutcome:
     progress = ProgressReader(sweep, plan)
     with Interrupts() as interrupts, progress_display() as display:
         display.print_line(_announcement(sweep, plan))
-        run = RunProcess(embedded_command(sweep.sweep_id), airflow_environment(home), log)
-        claim.note_runner(run.identity)
-        return run.follow(
-            interrupts,
-            lambda: display.show(progress.read()),
-            display.print_line,
-            time_limit_s(plan),
-        )
+        with live_page(home, sweep, live, display.print_line) as check_page:
+            run = RunProcess(embedded_command(sweep.sweep_id), airflow_environment(home), log)
+            claim.note_runner(run.identity)
+
+            def look() -> None:
+                display.show(progress.read())
+                check_page()
+
+            return run.follow(interrupts, look, display.print_line, time_limit_s(plan))
 
 
 def _announcement(sweep: SweepFolder, plan: Plan) -> str:

@@ -36,6 +36,7 @@ def up(
     experiments: Path | None = None,
     login: bool = True,
     as_root: bool = False,
+    metrics_port: int | None = None,
 ) -> int:
     """Start the services and wait until they are interrupted.
 
@@ -46,6 +47,7 @@ def up(
         experiments: a folder of YAML files that requests may name; `None`: that of the environment.
         login: whether Airflow's page and API ask for a name and a password.
         as_root: serve also as root.
+        metrics_port: the port of OpenMetrics; `None`: they are not served.
 
     Returns:
         The exit code.
@@ -68,6 +70,10 @@ def up(
     if not login:
         click.echo(NO_LOGIN, err=True)
     services.up(
-        home, airflow_port or services.AIRFLOW_PORT, mlflow_port or MLFLOW_PORT, login=login
+        home,
+        airflow_port or services.AIRFLOW_PORT,
+        mlflow_port or MLFLOW_PORT,
+        login=login,
+        metrics_port=metrics_port,
     )
     return 0

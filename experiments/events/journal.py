@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from contextlib import suppress
 from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 from typing import Final
@@ -40,8 +41,9 @@ class Journal:
     """Collects events in the order they are noted. Thread-safe.
 
     Args:
-        path: a file to which each noted event is appended at once, one JSON line each. It shows
-            what a trial was doing when it failed or was killed. `None`: no file.
+        path: a file to which each event is appended at once that cannot be read again from a log,
+            one JSON line each. It shows what a trial was doing when it failed or was killed, and
+            what it is doing to the live page. `None`: no file.
     """
 
     def __init__(self, path: Path | None = None) -> None:
@@ -69,15 +71,27 @@ class Journal:
             detail=detail,
         )
         self.add(event)
+        self._append(event)
+        return event
+
+    def observe(self, event: Event) -> None:
+        """Add an event that was observed in the cluster, and append it to the file if possible.
+
+        The observation goes on if the file cannot be written, because the disk is full for example.
+        """
+        self.add(event)
+        with suppress(OSError):
+            self._append(event)
+
+    def add(self, *events: Event) -> None:
+        """Add events that can be read again: from logs of brokers and clients."""
+        with self._lock:
+            self._events += events
+
+    def _append(self, event: Event) -> None:
         if self._path is not None:
             with self._lock, self._path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(asdict(event)) + "\n")
-        return event
-
-    def add(self, *events: Event) -> None:
-        """Add events from another source: broker logs, client logs, the metadata poller."""
-        with self._lock:
-            self._events += events
 
     def events(self, *kinds: str) -> tuple[Event, ...]:
         """Return all events, or those of these kinds, sorted by time."""

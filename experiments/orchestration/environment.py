@@ -21,11 +21,9 @@ from infra.errors import HarnessError
 from infra.machine.databases import copy_database, create_database, is_complete, move_aside
 from infra.machine.files import exclusive_lock, replace_file, sqlite_url
 from infra.machine.home import REPOSITORY, Home, keep_files_private
+from infra.machine.loopback import LOOPBACK
 
 DAGS_FOLDER: Final = REPOSITORY / "dags"
-LOOPBACK: Final = "127.0.0.1"
-SERVED_HOSTS: Final = (LOOPBACK, "localhost")
-"""The names of this machine in the Host header of the requests that both pages answer."""
 PARALLEL_TASKS: Final = 4
 """Tasks in parallel under `ackbench up`. Trials run one at a time nevertheless."""
 _POOLS: Final = "slot_pool"

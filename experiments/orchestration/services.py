@@ -11,7 +11,6 @@ import json
 import os
 import secrets
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,12 +22,8 @@ from typing import Any, Final
 from urllib.error import URLError
 from urllib.request import Request, urlopen
 
-from experiments.orchestration.environment import (
-    LOOPBACK,
-    SERVED_HOSTS,
-    airflow_environment,
-    ensure_database,
-)
+from experiments.live.process import reader_command, reader_environment
+from experiments.orchestration.environment import airflow_environment, ensure_database
 from experiments.sweep.claim import is_in_progress, record_path, runs, scheduler_variables
 from experiments.sweep.folder import SweepFolder
 from experiments.tracking import store as tracking
@@ -36,6 +31,7 @@ from infra.cluster import cleaning
 from infra.errors import HarnessError, MachineError
 from infra.machine.files import is_locked, try_lock
 from infra.machine.home import REPOSITORY, Home
+from infra.machine.loopback import LOOPBACK, SERVED_HOSTS, require_free_port
 from infra.process.log_tail import last_lines
 from infra.process.processes import ProcessIdentity, spawn_dying_with_parent
 from infra.process.sessions import end_sessions, read_session_record, write_session_record
@@ -63,6 +59,8 @@ class Service:
     command: tuple[str, ...]
     healthy: Callable[[], bool]
     environment: Mapping[str, str] = field(default_factory=dict)
+    required: bool = True
+    """Whether the others end when it does."""
 
 
 def up(
@@ -72,6 +70,7 @@ def up(
     say: Callable[[str], None] = print,
     *,
     login: bool = True,
+    metrics_port: int | None = None,
 ) -> None:
     """Run the services until SIGINT (Ctrl-C), SIGTERM or SIGHUP; print their addresses.
 
@@ -81,6 +80,7 @@ def up(
         mlflow_port: the port of MLflow's page and API; unused if `MLFLOW_TRACKING_URI` is set.
         say: called with each line for the user.
         login: whether Airflow's page and API ask for a name and a password.
+        metrics_port: the port of OpenMetrics; `None`: they are not served.
 
     Raises:
         MachineError: a port is taken, or the services of this home already run; nothing was
@@ -88,11 +88,11 @@ def up(
         HarnessError: a service did not become healthy, or exited; the message ends with the last
             lines of its log.
     """
-    _require_ports(home, airflow_port, mlflow_port)
+    _require_ports(home, {"airflow": airflow_port, "mlflow": mlflow_port, "metrics": metrics_port})
     home.ensure_writable()
     with _only_services(home) as stop:
         password = ensure_password(home, say) if login else None
-        services = services_of(home, airflow_port, mlflow_port, password)
+        services = services_of(home, airflow_port, mlflow_port, password, metrics_port)
         ensure_database(home, say)
         if tracking.tracking_uri(home) == tracking.embedded_uri(home):
             tracking.ensure_store(home, say)
@@ -101,7 +101,7 @@ def up(
             home,
             services,
             stop,
-            lambda: _print_addresses(home, airflow_port, mlflow_port, say),
+            lambda: _print_addresses(home, airflow_port, mlflow_port, metrics_port, say),
             say,
         )
 
@@ -139,33 +139,49 @@ def _serve(
 ) -> None:
     """Run the services until a signal requests the stop; call `on_ready` when all are healthy."""
     with _running(home, services) as processes:
+        others = {one.name for one in services if not one.required}
+
+        def has_ended() -> bool:
+            exited = set(_exited(processes))
+            for name in sorted(others & exited):
+                others.remove(name)
+                say(f"{name} exited, and the others go on: {_log(home, name)}")
+            return stop.requested or bool(_exited_required(services, processes))
+
         if _wait_until_healthy(home, services, processes, stop):
             on_ready()
-            wait_until(
-                lambda: stop.requested or _exited(processes),
-                awaiting="an interrupt",
-                timeout_s=float("inf"),
-                every_s=0.2,
-            )
-        _raise_if_exited(home, processes)
+            wait_until(has_ended, awaiting="an interrupt", timeout_s=float("inf"), every_s=0.2)
+        _raise_if_exited(home, services, processes)
         say("stopping")
     say("stopped")
 
 
-def _require_ports(home: Home, airflow_port: int, mlflow_port: int) -> None:
+_PORT_NAMES: Final = {"airflow": "Airflow", "mlflow": "MLflow", "metrics": "metrics"}
+
+
+def _require_ports(home: Home, ports: Mapping[str, int | None]) -> None:
     """Check the ports before anything is made; the ports of the home's own services are taken.
 
+    Args:
+        home: the home.
+        ports: by the beginning of the option that names it; `None`: not used.
+
     Raises:
-        MachineError: a port is taken, or both are the same.
+        MachineError: a port is taken, or two are the same.
     """
     if is_up(home):
         return  # `_exclusive` has the better message
-    if airflow_port == mlflow_port:
-        raise MachineError(
-            f"--airflow-port and --mlflow-port are both {airflow_port}: name two ports"
-        )
-    for name, port in (("Airflow", airflow_port), ("MLflow", mlflow_port)):
-        require_free_port(name, port)
+    used: dict[int, str] = {}
+    for name, port in ports.items():
+        if port is None:
+            continue
+        if port in used:
+            raise MachineError(
+                f"--{used[port]}-port and --{name}-port are both {port}: name two ports"
+            )
+        used[port] = name
+    for port, name in used.items():
+        require_free_port(_PORT_NAMES[name], port)
 
 
 def ensure_password(home: Home, say: Callable[[str], None]) -> str:
@@ -204,7 +220,11 @@ def _login_settings(home: Home, password: str | None) -> dict[str, str]:
 
 
 def services_of(
-    home: Home, airflow_port: int, mlflow_port: int, password: str | None
+    home: Home,
+    airflow_port: int,
+    mlflow_port: int,
+    password: str | None,
+    metrics_port: int | None = None,
 ) -> tuple[Service, ...]:
     """Return the services that `up` starts, in this order.
 
@@ -213,6 +233,7 @@ def services_of(
         airflow_port: the port of Airflow's page and API.
         mlflow_port: the port of MLflow's page and API.
         password: of Airflow's user; `None`: everybody who reaches the port is an administrator.
+        metrics_port: the port of OpenMetrics; `None`: they are not served.
     """
     airflow = f"http://{LOOPBACK}:{airflow_port}"
     environment = {
@@ -243,6 +264,13 @@ def services_of(
             (program, "dag-processor"),
             lambda: _answers(f"{airflow}/api/v2/dags/ackbench_sweep", _token(airflow, password)),
             environment,
+        ),
+        Service(
+            "live",
+            tuple(reader_command(None, metrics_port)),
+            lambda: True,
+            reader_environment(home),
+            required=False,
         ),
         *(
             [_mlflow(home, mlflow_port)]
@@ -285,23 +313,6 @@ def _mlflow(home: Home, port: int) -> Service:
         lambda: _answers(f"http://{LOOPBACK}:{port}/health"),
         {**airflow_environment(home), "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"},
     )
-
-
-def require_free_port(name: str, port: int) -> None:
-    """Check that no process listens on a port of this machine.
-
-    Raises:
-        MachineError: the port is taken.
-    """
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((LOOPBACK, port))
-        except OSError as error:
-            raise MachineError(
-                f"port {port} of {LOOPBACK} is not available for {name} ({error.strerror}): "
-                f"name another with --{name.lower()}-port"
-            ) from error
 
 
 def is_up(home: Home) -> bool:
@@ -428,7 +439,7 @@ def _wait_until_healthy(
     waiting = list(services)
 
     def all_healthy() -> bool:
-        _raise_if_exited(home, processes)
+        _raise_if_exited(home, services, processes)
         waiting[:] = [service for service in waiting if not service.healthy()]
         return not waiting or stop.requested
 
@@ -450,8 +461,13 @@ def _exited(processes: _Processes) -> list[str]:
     return [name for name, process in processes.items() if process.poll() is not None]
 
 
-def _raise_if_exited(home: Home, processes: _Processes) -> None:
-    for name in _exited(processes):
+def _exited_required(services: Sequence[Service], processes: _Processes) -> list[str]:
+    required = {service.name for service in services if service.required}
+    return [name for name in _exited(processes) if name in required]
+
+
+def _raise_if_exited(home: Home, services: Sequence[Service], processes: _Processes) -> None:
+    for name in _exited_required(services, processes):
         last = "\n".join(last_lines(_log(home, name), _LAST_LINES))
         raise HarnessError(
             f"{name} exited with status {processes[name].returncode}; "
@@ -460,7 +476,11 @@ def _raise_if_exited(home: Home, processes: _Processes) -> None:
 
 
 def _print_addresses(
-    home: Home, airflow_port: int, mlflow_port: int, say: Callable[[str], None]
+    home: Home,
+    airflow_port: int,
+    mlflow_port: int,
+    metrics_port: int | None,
+    say: Callable[[str], None],
 ) -> None:
     say(
         f"Airflow: http://{LOOPBACK}:{airflow_port}/dags/ackbench_sweep "
@@ -473,6 +493,9 @@ def _print_addresses(
     else:
         server = tracking.without_credentials(tracking.tracking_uri(home))
         say(f"MLflow:  {server} (MLFLOW_TRACKING_URI)")
+    say(f"live:    http://{LOOPBACK}:{airflow_port}/ackbench/live/ (the trial under way)")
+    if metrics_port:
+        say(f"metrics: http://{LOOPBACK}:{metrics_port}/metrics")
     say(f"logs:    {_log(home, '').parent}\nCtrl-C stops the services")
 
 

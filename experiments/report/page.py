@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from experiments.ledger.record import Status
@@ -21,6 +20,7 @@ from experiments.report.changes import changes_view
 from experiments.report.charts import draw_charts
 from experiments.report.data import ReportData, read_report_data
 from experiments.report.drawing import set_matplotlib_cache, share_styles
+from experiments.report.environment import template_environment
 from experiments.report.finding_plots import plot_chart
 from experiments.report.guarantee_matrix import guarantee_matrix
 from experiments.report.settings import differing_settings, effective_settings
@@ -159,7 +159,6 @@ GLOSSARY: Final[tuple[tuple[str, str], ...]] = (
 """The terms of the page; `docs/glossary.md` has all of them."""
 
 
-_TEMPLATES: Final = Path(__file__).parent / "templates"
 _BEFORE_UNIT: Final = re.compile(r"(?<=\d) (?=%|(?:ms|s|kB|MB)\b)")
 
 
@@ -195,20 +194,8 @@ def render_page(data: ReportData) -> str:
 
 
 def load_template(name: str) -> Template:
-    """Return a template of `templates/`.
-
-    Values are escaped unless the template marks them as safe. A name without a value is an error.
-    """
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    environment = Environment(
-        loader=FileSystemLoader(_TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
+    """Return a template of a report (`experiments.report.environment`)."""
+    environment = template_environment()
     environment.filters["sentence"] = as_sentence
     environment.filters["keep_units_together"] = keep_units_together
     environment.globals["signs"] = SIGNS

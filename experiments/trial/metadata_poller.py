@@ -182,7 +182,7 @@ class MetadataChanges:
     ) -> None:
         partition, epoch = (state.partition, state.leader_epoch) if state else (None, None)
         at_ns, resolution_ns = time_ns
-        self._journal.add(
+        self._journal.observe(
             Event(
                 at_ns, kind, Source.METADATA, resolution_ns, node, partition, epoch, detail=detail
             )

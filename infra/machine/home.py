@@ -40,6 +40,7 @@ _FOLDERS: Final = (
     "runs",
     "external",
     "index",
+    "live",
 )
 _REMEDY: Final = "set ACKBENCH_HOME to a writable folder"
 PRIVATE_FOLDER: Final = 0o700

@@ -188,3 +188,44 @@ def test_the_documented_dag_follows_the_sweeps_of_the_other(dags: Any, tmp_path:
     condition = following.get_dag("after_a_sweep").timetable.asset_condition
     (outlet,) = dags.get_dag("ackbench_sweep").get_task("verify").outlets
     assert condition.name == outlet.name
+
+
+def test_the_live_page_is_served_to_users_who_are_logged_in(dags: Any, tmp_path: Path) -> None:
+    """And nothing of the home but the page, and what it links to."""
+    del dags  # Airflow is configured
+    from airflow.api_fastapi.core_api.security import get_user
+    from fastapi.testclient import TestClient
+
+    from experiments.orchestration.airflow_plugins.live_page import LivePage, live_app
+
+    home = Home(tmp_path)
+    trial = home.sweeps / "quick-1" / "trials" / "000-abcdef"
+    trial.mkdir(parents=True)
+    (home.root / "live").mkdir()
+    for path in ("live/index.html", "live/data.js", "up.json", "sweeps/quick-1/plan.json"):
+        (home.root / path).write_text(path)
+    (home.sweeps / "quick-1" / "report.html").write_text("a report")
+    (trial / "trial.json").write_text("{}")
+    (trial / "attempts.parquet").write_text("")
+    (home.sweeps / "linked").symlink_to(home.sweeps / "quick-1")
+
+    app = live_app(home)
+    client = TestClient(app)
+    served = (
+        *("/live/", "/live/data.js", "/sweeps/quick-1/report.html"),
+        "/sweeps/quick-1/trials/000-abcdef/trial.json",
+    )
+    assert [client.get(path).status_code for path in served] == [401] * len(served)
+
+    app.dependency_overrides[get_user] = lambda: "a user"
+    answers = [client.get(path) for path in served]
+    assert [answer.status_code for answer in answers] == [200] * len(served)
+    assert "default-src 'none'" in answers[0].headers["content-security-policy"]
+    for path in (
+        *("/live/.lock", "/up.json", "/sweeps/quick-1/plan.json", "/sweeps/linked/report.html"),
+        "/sweeps/quick-1/trials/000-abcdef/attempts.parquet",
+        *("/sweeps/..%2fquick-1/report.html", "/sweeps/.hidden/report.html", "/openapi.json"),
+    ):
+        assert client.get(path).status_code == 404, path
+    (view,) = LivePage.external_views
+    assert view["href"] == "/ackbench/live/"

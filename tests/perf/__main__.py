@@ -1,15 +1,18 @@
 """`make perf`: measure throughput and start times on one cluster, on an idle machine.
 
-    python tests/perf [--job]
+    python tests/perf [--job | --live]
 
-With `--job` only the measuring job is measured, which needs no cluster.
+With `--job` only the measuring job is measured, which needs no cluster; with `--live` only the cost
+of the live page and the metrics.
 """
 
 from __future__ import annotations
 
 import sys
+import tempfile
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 
@@ -20,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from perf.cluster_start import Starts, cluster_starts
 from perf.generator import FinalRead, Rates, compare, final_read, lateness
+from perf.live_cost import SIDES, LiveCost, live_cost
 from perf.process_tree import DRIVER, JVM, WORKERS
 from perf.spark_job import MILLION, Side, job_costs
 
@@ -116,6 +120,45 @@ def job_table(title: str, sides: tuple[Side, ...]) -> Table:
     return table
 
 
+def live_table(cost: LiveCost) -> Table:
+    """Return the table of trials with the live page and without it, each compared to the first."""
+    table = Table(
+        "side",
+        f"p99 / {SIDES[0]}",
+        "each round",
+        f"throughput / {SIDES[0]}",
+        "each round",
+        "ack p50, p99 ms; records/s (medians)",
+        "reader, CPU ms per s",
+        title=f"The live page and a scrape per second: {cost.rate_records_per_s:,} records/s",
+    )
+    for side, name in enumerate(SIDES):
+        trials = [one[side] for one in cost.rounds]
+        cpu = [one.reader_cpu_ms_per_s for one in trials if one.reader_cpu_ms_per_s is not None]
+        figures = [
+            f"{median(getattr(one, figure) for one in trials):,.1f}"
+            for figure in ("p50_ms", "p99_ms", "acked_per_s")
+        ]
+        table.add_row(
+            name,
+            f"{cost.ratio('p99_ms', side):.2f}",
+            " ".join(f"{ratio:.2f}" for ratio in cost.ratios("p99_ms", side)),
+            f"{cost.ratio('acked_per_s', side):.3f}",
+            " ".join(f"{ratio:.2f}" for ratio in cost.ratios("acked_per_s", side)),
+            " ".join(figures),
+            f"{median(cpu):.1f}" if cpu else "",
+        )
+    return table
+
+
+def print_live_costs(console: Console, home: Home, cluster: Cluster) -> None:
+    """Measure trials at a load that the cluster keeps up with, and at one that it does not."""
+    with tempfile.TemporaryDirectory() as folder:
+        for rate, seconds, rounds in ((5_000, 8.0, 9), (150_000, 5.0, 5)):
+            cost = live_cost(home, cluster, Path(folder), rate, seconds, rounds)
+            console.print(live_table(cost))
+
+
 def print_job_costs(console: Console, home: Home) -> None:
     """Measure the job and print both of its tables."""
     costs = job_costs(home)
@@ -131,6 +174,16 @@ SECTIONS: tuple[Callable[[Cluster], Table], ...] = (
 """The measurements on the cluster, in order."""
 
 
+@contextmanager
+def _cluster(home: Home) -> Iterator[Cluster]:
+    """Run a cluster of three nodes while the context lasts."""
+    cluster = provision(home.clusters, home.cache, f"perf-{uuid.uuid4().hex[:6]}", ClusterSpec())
+    try:
+        yield cluster
+    finally:
+        cluster.destroy()
+
+
 def main() -> int:
     """Run the measurements and print their tables."""
     console, home = Console(), Home.from_environment()
@@ -140,14 +193,16 @@ def main() -> int:
         print_job_costs(console, home)
         return 0
     ensure_kafka_ready(home.cache, ClusterSpec(), console.print)
+    if "--live" in sys.argv[1:]:
+        with _cluster(home) as cluster:
+            print_live_costs(console, home, cluster)
+        return 0
     ensure_spark_ready(home, console.print)
     console.print(starts_table(cluster_starts(home)))
-    cluster = provision(home.clusters, home.cache, f"perf-{uuid.uuid4().hex[:6]}", ClusterSpec())
-    try:
+    with _cluster(home) as cluster:
         for section in SECTIONS:
             console.print(section(cluster))
-    finally:
-        cluster.destroy()
+        print_live_costs(console, home, cluster)
     print_job_costs(console, home)
     return 0
 

@@ -29,3 +29,19 @@ def test_the_file_has_noted_events_and_no_added_ones(tmp_path: Path) -> None:
     lines = (tmp_path / "journal.jsonl").read_text().splitlines()
     assert [json.loads(line)["kind"] for line in lines] == ["load_begin"]
     assert [event.kind for event in journal.events()] == ["fenced", "load_begin"]
+
+
+def test_the_file_has_observed_events(tmp_path: Path) -> None:
+    """No log has the changes that the metadata poller sees, with their times."""
+    journal = Journal(tmp_path / "journal.jsonl")
+    journal.observe(Event(10, "leader", Source.METADATA, 8, node=2, partition=0))
+    (line,) = (tmp_path / "journal.jsonl").read_text().splitlines()
+    assert json.loads(line)["node"] == 2
+    assert [event.kind for event in journal.events()] == ["leader"]
+
+
+def test_an_observation_outlives_a_file_that_cannot_be_written(tmp_path: Path) -> None:
+    """The poller's thread would end with the first change after the disk is full."""
+    journal = Journal(tmp_path / "absent" / "journal.jsonl")
+    journal.observe(Event(10, "leader", Source.METADATA))
+    assert [event.kind for event in journal.events()] == ["leader"]

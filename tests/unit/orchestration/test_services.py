@@ -10,9 +10,9 @@ import pytest
 from support.command_line import ackbench
 
 from experiments.orchestration import services
-from experiments.orchestration.environment import LOOPBACK
 from infra.errors import MachineError
 from infra.machine.home import Home
+from infra.machine.loopback import LOOPBACK
 
 
 def test_a_password_is_generated_shown_once_and_kept_for_this_user_alone(tmp_path: Path) -> None:

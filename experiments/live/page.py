@@ -1,0 +1,227 @@
+"""The live page: HTML of a sweep at one moment, and the files that show it.
+
+`index.html` is complete in itself. Its script loads `data.js` once a second, which has the same
+sections, and replaces those that have changed. So the page opens from the disk, where a script may
+load another script but no data, and it keeps its focus and its place.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from experiments.live.drawing import (
+    MOST_PARTITIONS,
+    LoadChart,
+    PartitionStrip,
+    load_chart,
+    partition_strips,
+)
+from experiments.live.events import FaultSpan, FaultState
+from experiments.live.sweep import LiveSweep
+from experiments.live.trial import LiveTrial, TrialFigures
+from experiments.report.environment import template_environment
+from experiments.sweep.progress import format_duration
+from infra.machine.files import replace_file
+from infra.machine.home import Home
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+PAGE: Final = "index.html"
+DATA: Final = "data.js"
+MOST_ENDED: Final = 50
+"""Trials that have ended, in the page; the newest."""
+_FAULT_TEXTS: Final = {
+    FaultState.NONE: "no fault in this trial",
+    FaultState.PENDING: "not begun",
+    FaultState.BEGUN: "begun, no effect observed so far",
+    FaultState.EFFECTIVE: "took effect",
+    FaultState.HEALED: "healed",
+}
+
+
+@dataclass(frozen=True)
+class Sections:
+    """The parts of the page, as HTML; each is replaced when it has changed."""
+
+    now: str
+    trial: str
+    ended: str
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A figure of the trial under way."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True)
+class LiveTrialView:
+    """The trial under way, for the template."""
+
+    facts: tuple[Fact, ...]
+    chart: LoadChart | None
+    strips: tuple[PartitionStrip, ...]
+    more_partitions: int
+    marks: tuple[str, ...]
+    without: tuple[str, ...]
+    """What the client does not report while the trial runs."""
+    alt: str
+
+
+def live_folder(home: Home) -> Path:
+    """Return the folder of a home's live page."""
+    return home.root / "live"
+
+
+def page_path(home: Home) -> Path:
+    """Return the live page of a home."""
+    return live_folder(home) / PAGE
+
+
+def write_page(folder: Path, sections: Sections, news: str, at_ns: int, *, over: bool) -> None:
+    """Write both files of the page, so that a reader sees the old or the new content of each.
+
+    Raises:
+        OSError: the disk is full, or the folder is not writable.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    state = {
+        "at_ms": at_ns // 1_000_000,
+        "over": over,
+        "news": news,
+        "sections": asdict(sections),
+    }
+    data = json.dumps(state, separators=(",", ":")).replace("<", "\\u003c")
+    replace_file(folder / DATA, f"ackbenchLive({data});\n", durable=False)
+    page = _templates().get_template("live.html").render(sections=sections, news=news, state=data)
+    replace_file(folder / PAGE, page, durable=False)
+
+
+def waiting_sections() -> Sections:
+    """Return the page while no sweep runs."""
+    return Sections(now=_render("live_waiting.html"), trial="", ended="")
+
+
+def sections_of(live: LiveSweep) -> Sections:
+    """Return the page of a sweep."""
+    trial = live.trial
+    return Sections(
+        now=_render("live_now.html", live=live, left=_left(live), since=_since(live)),
+        trial=_render("live_trial.html", live=live, trial=trial, view=_view(trial))
+        if trial
+        else "",
+        ended=_render(
+            "live_ended.html", live=live, shown=live.ended[:MOST_ENDED], total=len(live.ended)
+        ),
+    )
+
+
+def news_of(live: LiveSweep) -> str:
+    """Return what the page announces: the trial under way, or what the sweep does."""
+    if live.over:
+        return f"The run of {live.experiment} has ended."
+    if live.trial and live.trial.running:
+        return f"Trial {live.number} of {live.progress.total}: {live.trial.spec.label}"
+    return f"{live.experiment}: {live.activity}"
+
+
+@cache
+def _templates() -> Environment:
+    return template_environment()
+
+
+def _render(name: str, **values: Any) -> str:
+    return _templates().get_template(name).render(**values)
+
+
+def _since(live: LiveSweep) -> str:
+    return format_duration(live.activity_s)
+
+
+def _left(live: LiveSweep) -> str:
+    left_s = live.progress.remaining_s
+    return "" if left_s is None or live.over else format_duration(left_s)
+
+
+def _view(trial: LiveTrial) -> LiveTrialView:
+    begin_ns, figures = trial.events.load_begin_ns, trial.figures
+    chart = strips = None
+    if begin_ns is not None and figures is not None:
+        chart = load_chart(trial, figures, begin_ns)
+        strips = partition_strips(trial, begin_ns)
+    partitions = len(trial.events.partitions)
+    facts = tuple(_facts(trial))
+    return LiveTrialView(
+        facts=facts,
+        chart=chart,
+        strips=strips or (),
+        more_partitions=max(0, partitions - MOST_PARTITIONS) if strips else 0,
+        marks=tuple(_marks(trial)),
+        without=("sent", "latency") if figures and figures.sent is None else (),
+        alt="Records per tenth of a second over the time of the trial. "
+        + " ".join(f"{fact.name}: {fact.text}." for fact in facts),
+    )
+
+
+def _facts(trial: LiveTrial) -> Iterator[Fact]:
+    figures = trial.figures
+    yield Fact("fault", f"{trial.spec.fault.kind}: {_FAULT_TEXTS[trial.fault]}")
+    if figures is None:
+        yield Fact("load", "not begun")
+        return
+    yield Fact("sent", f"{figures.sent.records:,}" if figures.sent else "not measured live")
+    yield Fact("acknowledged", f"{figures.acked.records:,}")
+    yield Fact("read", f"{figures.read.records:,}")
+    if figures.processed is not None:
+        yield Fact("processed by the groups", f"{figures.processed.records:,}")
+    yield Fact("failed", f"{figures.failed:,}")
+    if figures.refused:
+        yield Fact("refused by the client", f"{figures.refused:,}")
+    if figures.unsettled is not None:
+        yield Fact("not settled", f"{figures.unsettled:,}")
+    yield Fact("latency to the acknowledgement, newest", _latency(figures))
+    if trial.events.metadata_unavailable_ns is not None:
+        yield Fact("metadata", "no broker answers for the topic")
+
+
+def _latency(figures: TrialFigures) -> str:
+    if figures.latency is None:
+        return "not measured live"
+    recent = figures.latency.recent
+    if recent is None:
+        return "no acknowledgement yet"
+    return f"p50 {recent.p50_ms:,.1f} ms, p99 {recent.p99_ms:,.1f} ms"
+
+
+def _marks(trial: LiveTrial) -> Iterator[str]:
+    """Yield what has happened, with the seconds since the begin of the load."""
+    begin_ns = trial.events.load_begin_ns
+    if begin_ns is None:
+        return
+
+    def at(time_ns: int) -> str:
+        return f"at {(time_ns - begin_ns) / 1e9:.2f} s"
+
+    for span in trial.events.faults:
+        yield f"{span.name or 'fault'} began {at(span.begin_ns)}, {_course(span, at)}"
+    if trial.events.settled_ns is not None:
+        yield f"all records settled {at(trial.events.settled_ns)}"
+    if trial.events.healthy_ns is not None:
+        yield f"full ISR {at(trial.events.healthy_ns)}"
+
+
+def _course(span: FaultSpan, at: Any) -> str:
+    effect = "no effect observed so far"
+    if span.effective_ns is not None:
+        effect = f"took effect {at(span.effective_ns)}"
+    elif span.end_ns is not None:
+        effect = "no effect observed at once"
+    return f"{effect}, healed {at(span.end_ns)}" if span.end_ns is not None else effect

@@ -1,0 +1,28 @@
+"""The templates of all pages, without what only reports need; the live page loads in a moment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+_TEMPLATES: Final = Path(__file__).with_name("templates")
+
+
+def template_environment() -> Environment:
+    """Return an environment for the templates of `templates/`.
+
+    Values are escaped unless the template marks them as safe. A name without a value is an error.
+    """
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    return Environment(
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )

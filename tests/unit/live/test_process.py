@@ -1,0 +1,140 @@
+"""The reader's process starts with a command, ends with it however it ends, and gets no secret."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from experiments.live.page import PAGE, live_folder
+from experiments.live.process import (
+    LiveOptions,
+    ReaderProcess,
+    live_page,
+    reader_command,
+    reader_environment,
+)
+from experiments.sweep.folder import SweepFolder
+from infra.errors import MachineError
+from infra.machine.home import REPOSITORY, Home
+from infra.process.processes import ProcessIdentity
+from infra.process.waiting import wait_until
+
+SWEEP = "quick-20260101T000000-abcd"
+COMMAND = f"""
+import sys, time
+from experiments.live.process import LiveOptions, live_page
+from experiments.sweep.folder import SweepFolder
+from infra.machine.home import Home
+home = Home.from_environment()
+with live_page(home, SweepFolder(home.sweeps / "{SWEEP}"), LiveOptions(), print):
+    print("started", flush=True)
+    time.sleep(600)
+"""
+
+
+def readers_of(pid: int) -> list[ProcessIdentity]:
+    """Return the children of a process."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [ProcessIdentity.of(int(child)) for child in children]
+
+
+def test_the_reader_ends_with_a_command_that_is_killed(home: Home) -> None:
+    """The kernel ends it (PR_SET_PDEATHSIG); the page stays, and says that it is old."""
+    command = subprocess.Popen(
+        [sys.executable, "-c", COMMAND],
+        env={**os.environ, "ACKBENCH_HOME": str(home.root)},
+        cwd=REPOSITORY,
+        stdout=subprocess.PIPE,
+    )
+    page = live_folder(home) / PAGE
+    wait_until(page.is_file, awaiting="the live page", timeout_s=120)
+    (reader,) = readers_of(command.pid)
+    command.send_signal(signal.SIGKILL)
+    command.wait()
+    wait_until(lambda: not reader.is_alive(), awaiting="the end of the reader", timeout_s=30)
+    assert page.is_file()
+
+
+def test_the_reader_writes_the_end_of_a_run_and_exits(home: Home) -> None:
+    """Its process is on idle CPUs only."""
+    said: list[str] = []
+    page = live_folder(home) / PAGE
+    with live_page(home, SweepFolder(home.sweeps / SWEEP), LiveOptions(), said.append) as check:
+        wait_until(page.is_file, awaiting="the live page", timeout_s=120)
+        (reader,) = [
+            one for one in readers_of(os.getpid()) if b"experiments.live.reader" in command_of(one)
+        ]
+        assert os.sched_getscheduler(reader.pid) == os.SCHED_IDLE
+        check()
+    assert said == [f"live page: {page} (ackbench open live)"]
+    assert not reader.is_alive()
+
+
+def command_of(process: ProcessIdentity) -> bytes:
+    """Return a process's command line."""
+    return Path(f"/proc/{process.pid}/cmdline").read_bytes()
+
+
+def test_a_reader_that_exits_is_said_once_with_its_reason(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And the run goes on."""
+    monkeypatch.setattr(
+        "experiments.live.process.reader_command",
+        lambda *_: [sys.executable, "-c", "import sys; sys.exit('no memory')"],
+    )
+    said: list[str] = []
+    with live_page(home, SweepFolder(home.sweeps / SWEEP), LiveOptions(), said.append) as check:
+        wait_until(lambda: check() or len(said) > 1, awaiting="the remark", timeout_s=60)
+        check()
+    assert len(said) == 2
+    assert said[1].startswith("no live page: no memory (log: ")
+
+
+def test_a_reader_that_cannot_start_is_said_too(home: Home) -> None:
+    """Its log cannot be created, for example."""
+    (home.logs / SWEEP).parent.mkdir(parents=True)
+    (home.logs / SWEEP).write_text("a file")
+    reader = ReaderProcess(home, SweepFolder(home.sweeps / SWEEP), None)
+    assert str(reader.failure()).startswith("no live page: [Errno")
+    reader.stop()
+
+
+def test_without_a_page_there_is_no_process(home: Home) -> None:
+    """`--no-live`."""
+    said: list[str] = []
+    sweep = SweepFolder(home.sweeps / SWEEP)
+    with live_page(home, sweep, LiveOptions(page=False), said.append) as check:
+        check()
+    assert said == []
+    assert not live_folder(home).exists()
+
+
+def test_the_reader_gets_no_secret(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It connects to nothing."""
+    monkeypatch.setenv("BENCH_KEY_PASSWORD", "hunter2")
+    assert "hunter2" not in str(reader_environment(home))
+    assert reader_environment(home)["ACKBENCH_HOME"] == str(home.root)
+
+
+def test_the_command_names_the_sweep_and_the_port() -> None:
+    """Neither is passed if there is none."""
+    assert reader_command("s", 9464)[-5:] == [
+        *("experiments.live.reader", "--sweep", "s", "--metrics-port", "9464")
+    ]
+    assert reader_command(None, None)[-1] == "experiments.live.reader"
+
+
+def test_a_port_that_is_taken_is_one_line_before_anything_is_made() -> None:
+    """With the option that names another."""
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(MachineError, match=f"port {port} .* for metrics .*--metrics-port"):
+            LiveOptions(metrics_port=port).check()
