@@ -5,8 +5,8 @@ BIN := .venv/bin
 FAULTS := $(basename $(notdir $(wildcard experiments/catalog/faults-*.yaml)))
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
-.PHONY: help setup bench test check tour faults soak hostile external perf pictures tables sbom \
-  audit mutants powerloss ci-jobs lock clean
+.PHONY: help setup bench test check tour faults soak hostile external executors perf pictures \
+  tables sbom audit mutants powerloss ci-jobs pod-template lock clean
 
 help: ## print this list
 	@grep -hE '^[a-z-]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -42,6 +42,9 @@ hostile: setup ## try bad input, flipped bits, full disks, kill -9 and many nigh
 external: setup ## crash and pause a leader by commands on an external cluster, and on a local one
 	@$(BIN)/python tests/external
 
+executors: setup ## run sweeps on Celery with two hosts and on LocalExecutor (root; registry)
+	@$(BIN)/python tests/executors
+
 perf: setup ## measure generator, lateness, final read, Spark and cluster start
 	@$(BIN)/python tests/perf
 
@@ -68,6 +71,9 @@ powerloss: setup ## calibrate power loss: files and acknowledged records (root)
 
 ci-jobs: setup ## lint docs/ci/ and read our JUnit files with programs of others (registry)
 	@$(BIN)/python tests/supply_chain/ci_jobs.py
+
+pod-template: setup ## compare the pod template with the schema of Kubernetes' API (registry)
+	@$(BIN)/python tests/supply_chain/pod_template.py
 
 clean: ## remove what killed runs left behind; sealed trials are kept
 	@$(BIN)/ackbench clean

@@ -27,6 +27,7 @@ from infra.machine.files import replace_file
 from infra.machine.home import Home, keep_files_private
 from infra.machine.resources import failure_reason, full_disk
 from infra.process.load_lock import COMMAND_MAX_WAIT_S, MAX_WAIT_S, hold_machine_lock
+from infra.process.processes import end_with_forking_parent
 
 EMBEDDED: Final = "ACKBENCH_EMBEDDED"
 """An environment variable: set if one process runs the whole DAG; else each task has its own."""
@@ -133,6 +134,10 @@ def admitted(name: str, sweep: SweepFolder | None, *, is_last: bool = False) -> 
         SweepInUse: another command or DAG run runs the sweep.
     """
     keep_files_private()  # a worker of another Airflow has its own umask
+    if not os.environ.get(EMBEDDED):
+        # Airflow gives a task a process group of its own. When its supervisor is killed together
+        # with the worker, the task would run on, unknown to the scheduler, which starts others.
+        end_with_forking_parent()
     if RUN_STATE.stopping:
         raise Interrupted(f"{name}: not started, because the run was interrupted")
     with task_claim(sweep, is_last=is_last) if sweep else nullcontext():

@@ -7,6 +7,7 @@ the start time (field 22 of /proc/<pid>/stat, proc(5)) is unique until the next 
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
 import signal
@@ -21,6 +22,7 @@ from infra.errors import HarnessError
 from infra.process.waiting import wait_until
 
 _PARENT_DEATH_SCRIPT: Final = Path(__file__).with_name("parent_death.py")
+_PR_SET_PDEATHSIG: Final = 1  # linux/prctl.h
 _ENDED: Final = frozenset("ZX")
 """States in /proc/<pid>/stat of a process that no longer runs: zombie and dead."""
 _STOPPED: Final = frozenset("TtZX")
@@ -173,3 +175,25 @@ def spawn_dying_with_parent(
         *(os.fspath(argument) for argument in command[1:]),
     ]
     return subprocess.Popen(argv, **popen)
+
+
+def end_with_forking_parent() -> bool:
+    """Have the kernel end this process (SIGKILL) when the process that has forked it ends.
+
+    A process whose parent runs another program, as a shell does, was not forked by it, and is left
+    as it is. As in `spawn_dying_with_parent`, it is the parent's forking thread that must live.
+
+    Returns:
+        Whether the process ends with its parent from now on.
+    """
+    parent = os.getppid()
+    try:
+        is_fork = Path("/proc/self/exe").readlink() == Path("/proc", str(parent), "exe").readlink()
+    except OSError:  # the parent has ended, or belongs to another user or container
+        return False
+    if not is_fork:
+        return False
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:  # it ended before prctl() took effect
+        os.kill(os.getpid(), signal.SIGKILL)
+    return True

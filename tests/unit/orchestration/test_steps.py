@@ -118,6 +118,18 @@ def test_on_a_spark_cluster_a_published_sweep_is_measured_in_its_store(
     assert (sweep.results / "trials.parquet").read_bytes() == b"measured there"
 
 
+def test_a_task_ends_with_its_supervisor_and_an_embedded_run_does_not(
+    world: FakeInfrastructure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker's process group was killed, and its task ran all trials of its batch."""
+    sweep, tied = world.sweep(1), list[str]()
+    monkeypatch.setattr(step_context, "end_with_forking_parent", lambda: tied.append("task"))
+    for embedded, expected in (("1", []), ("", ["task"])):
+        monkeypatch.setenv(step_context.EMBEDDED, embedded)
+        with step_context.admitted("trial", sweep):
+            assert tied == expected
+
+
 def test_a_store_that_refuses_uploads_stops_no_trial(
     world: FakeInfrastructure, tmp_path: Path
 ) -> None:

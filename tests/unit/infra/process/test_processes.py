@@ -28,6 +28,15 @@ PARENT = (
     "print(child.pid, flush=True); sys.stdin.read()"
 )
 
+SUPERVISOR = (
+    "import os, sys; from infra.process.processes import end_with_forking_parent\n"
+    "child = os.fork()\n"
+    "if child == 0:\n"
+    "    os.setpgid(0, 0); print(os.getpid(), end_with_forking_parent(), flush=True)\n"
+    "sys.stdin.read()"
+)
+"""Forks a process with a process group of its own, as Airflow does for a task."""
+
 
 def _sleeper() -> subprocess.Popen[bytes]:
     process: subprocess.Popen[bytes] = spawn_dying_with_parent(
@@ -136,3 +145,35 @@ def test_a_program_in_a_folder_with_spaces_gets_its_arguments_unchanged(tmp_path
     program.chmod(0o755)
     process = spawn_dying_with_parent([program, "one two", "*", ""], stdout=subprocess.PIPE)
     assert process.communicate()[0] == b"one two|*||"
+
+
+def test_a_forked_process_ends_with_its_killed_parent() -> None:
+    """A task of Airflow whose worker is killed would run on, as it has its own process group."""
+    parent = subprocess.Popen(
+        [sys.executable, "-c", SUPERVISOR],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    )
+    assert parent.stdout
+    pid, ends = parent.stdout.readline().split()
+    child = ProcessIdentity.of(int(pid))
+    assert ends == b"True"
+    os.killpg(parent.pid, signal.SIGKILL)
+    parent.wait()
+    wait_until(lambda: not child.is_alive(), awaiting="the child's end", timeout_s=10)
+
+
+def test_a_process_that_another_program_has_started_does_not_end_with_it() -> None:
+    """`nohup airflow dags test ... &` outlives its shell."""
+    code = (
+        "from infra.process.processes import end_with_forking_parent\n"
+        "print(end_with_forking_parent())"
+    )
+    started = subprocess.run(
+        ["sh", "-c", '"$0" -c "$1"; true', sys.executable, code],
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    assert started.stdout == "False\n"
