@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from experiments.clients.settings.java_security import refuse_unsupported
 from experiments.clients.settings.librdkafka import CANONICAL_NAMES, canonical_names
-from experiments.clients.settings.tokens import TOKEN_COMMAND, encode_command
+from experiments.clients.settings.tokens import OAUTHBEARER, TOKEN_COMMAND, encode_command
 from experiments.errors import ExperimentError
 from experiments.faults import FAULTS
 from experiments.faults.operations.commands import COMMAND, CommandParameters
@@ -28,7 +28,6 @@ from infra.kafka.secrets import SECURITY_PREFIXES, resolve_reference
 if TYPE_CHECKING:
     from infra.cluster.external import ExternalClusterInfo
 
-OAUTHBEARER: Final = "OAUTHBEARER"
 UNKNOWN_VERSION: Final = "unknown"
 """The Kafka version of an external cluster whose brokers do not tell what they support."""
 _RELEASES: Final = {19: "3.7", 20: "3.8", 21: "3.9", 25: "4.0", 27: "4.1", 29: "4.2", 30: "4.3"}
