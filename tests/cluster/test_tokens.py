@@ -109,7 +109,7 @@ def test_a_token_that_expires_during_the_load_is_replaced(
     """
     runs = [
         runs_of_program(home, brokers, tmp_path / str(seconds), seconds, changes)
-        for seconds in (3600, 4)
+        for seconds in (3600, 8)
     ]
     assert runs[1] > runs[0]
 
@@ -119,7 +119,7 @@ def runs_of_program(
 ) -> int:
     """Return how often the program is run for a sweep, with tokens of this lifetime."""
     command = brokers.token_command(seconds, "--log", str(log))
-    load = {"rate_records_per_s": 500, "duration_s": 6}
+    load = {"rate_records_per_s": 500, "duration_s": 10}
     run_all(home, brokers, acls(), workload=load, **sections(brokers, command), **changes)
     return len(log.read_text().splitlines())
 

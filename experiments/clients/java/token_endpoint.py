@@ -15,6 +15,7 @@ import secrets
 import socket
 import socketserver
 import threading
+import time
 from base64 import b64encode
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
@@ -99,14 +100,20 @@ class _Server(socketserver.ThreadingTCPServer):
 
     def __init__(self, command: str, first: Token, login: str) -> None:
         self.login, self._command, self._unused = login, command, [first]
+        self._reuse_until_s = (time.time() + first.expires_s) / 2
         self._fetching = threading.Lock()
         super().__init__(("127.0.0.1", 0), _Handler)
 
     def token(self) -> str:
-        """Return the token that was fetched first, and a new one each time after that."""
+        """Return the first token once, unless half its lifetime has passed; then new ones.
+
+        A JVM may take seconds to start.
+        """
         with self._fetching:
-            token = self._unused.pop() if self._unused else fetch_token(self._command)
-        return token.text
+            if self._unused and time.time() < self._reuse_until_s:
+                return self._unused.pop().text
+            self._unused.clear()
+            return fetch_token(self._command).text
 
     def handle_error(self, *_: object) -> None:
         """Write nothing: a connection that broke is the client's to report."""

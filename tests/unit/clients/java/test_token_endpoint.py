@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import time
 from base64 import b64encode
 from collections.abc import Iterator
 from http.client import HTTPConnection
@@ -65,10 +66,21 @@ def test_the_client_gets_the_first_token_and_then_new_ones(
     assert tokens[0] != tokens[1]
 
 
-@pytest.mark.parametrize(("login", "path"), [("Basic bm9ib2R5OmE=", None), ("", None)])
-def test_others_get_no_token(endpoint: TokenEndpoint, login: str, path: str | None) -> None:
+def test_a_first_token_that_has_grown_old_while_the_jvm_started_is_not_given(
+    endpoint: TokenEndpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Java's login refuses a token that has expired, and never asks again."""
+    now_s = time.time()
+    monkeypatch.setattr(time, "time", lambda: now_s + 31)
+    status, _ = ask(endpoint, login_of(endpoint))
+    assert status == 200
+    assert len((tmp_path / "runs").read_text().splitlines()) == 2
+
+
+@pytest.mark.parametrize("login", ["Basic bm9ib2R5OmE=", ""])
+def test_others_get_no_token(endpoint: TokenEndpoint, login: str) -> None:
     """Any user of the machine can connect to a port of loopback."""
-    assert ask(endpoint, login, path) == (401, {"error": "invalid_client"})
+    assert ask(endpoint, login) == (401, {"error": "invalid_client"})
 
 
 def test_another_path_has_no_token(endpoint: TokenEndpoint) -> None:
