@@ -198,6 +198,10 @@ def test_the_release_is_that_of_the_highest_metadata_version(highest: int, relea
             {"client": "java", "security": {"ssl.sigalgs.list": "ECDSA+SHA256"}},
             "the Java clients have no counterpart of librdkafka's ssl.sigalgs.list",
         ),
+        (
+            {"security": {"security.protocol": "ssl", "ssl.ca.location": "/no/such/ca.pem"}},
+            "security: ssl.ca.location /no/such/ca.pem: no such file",
+        ),
     ],
 )
 def test_settings_that_do_not_fit_an_external_cluster_are_refused_in_one_line(
