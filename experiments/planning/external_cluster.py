@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Collection, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from experiments.clients.settings.java_security import refuse_unsupported
 from experiments.clients.settings.librdkafka import CANONICAL_NAMES, canonical_names
-from experiments.clients.settings.tokens import TOKEN_COMMAND, encode_command
+from experiments.clients.settings.tokens import OAUTHBEARER, TOKEN_COMMAND, encode_command
 from experiments.errors import ExperimentError
 from experiments.faults import FAULTS
 from experiments.faults.operations.commands import COMMAND, CommandParameters
@@ -28,11 +29,22 @@ from infra.kafka.secrets import SECURITY_PREFIXES, resolve_reference
 if TYPE_CHECKING:
     from infra.cluster.external import ExternalClusterInfo
 
-OAUTHBEARER: Final = "OAUTHBEARER"
 UNKNOWN_VERSION: Final = "unknown"
 """The Kafka version of an external cluster whose brokers do not tell what they support."""
 _RELEASES: Final = {19: "3.7", 20: "3.8", 21: "3.9", 25: "4.0", 27: "4.1", 29: "4.2", 30: "4.3"}
 """The release of Apache Kafka whose highest level of `metadata.version` is this one."""
+_FILES: Final = frozenset(
+    {
+        "ssl.ca.location",
+        "ssl.certificate.location",
+        "ssl.crl.location",
+        "ssl.key.location",
+        "ssl.keystore.location",
+    }
+)
+"""Properties whose file librdkafka would only say that it cannot be read, with OpenSSL's words."""
+_SEARCHED: Final = "probe"
+"""The value of `ssl.ca.location` with which librdkafka searches for the file itself."""
 _FILE_DEFAULTS: Final = {"nodes": 3, "coordination": "kraft", "controllers": None}
 """Values of keys that the file leaves out.
 
@@ -104,6 +116,8 @@ def _check_security(experiment: Experiment, properties: Collection[str]) -> None
         if CANONICAL_NAMES.get(name, name) not in known:
             raise ExperimentError(f"unknown security property {name}{did_you_mean(name, known)}")
         refuse_protected("security", name, text, allow_code=experiment.allow_code)
+        if name in _FILES and text != _SEARCHED and not Path(text).exists():
+            raise ExperimentError(f"security: {name} {text}: no such file")
 
 
 def _check_token_command(experiment: Experiment) -> None:

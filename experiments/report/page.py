@@ -43,6 +43,7 @@ from experiments.results.wording import (
     UNKNOWN_TEXT,
     UNPROVEN_SIGN,
     VIOLATED_SIGN,
+    relay_sentences,
 )
 from experiments.sweep.folder import SweepFolder
 from experiments.verdicts.statistics import INTERVAL_LEGEND
@@ -239,6 +240,7 @@ def _template_values(data: ReportData) -> dict[str, Any]:
         "exceptions": tuple(_exceptions(results)),
         "refusals": refusal_lines(results.cells),
         "settings": settings,
+        "relays": tuple(map(as_sentence, relay_sentences(results))),
         "changed_settings": tuple(changed_setting_lines(results.changed_settings)),
         "differing": differing_settings(settings, [cell.cell for cell in run]),
         "versions": dict(_versions(data)),

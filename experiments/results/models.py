@@ -357,6 +357,8 @@ class SweepResults(Frozen):
     """What was not left at its default."""
     hosts: HostComparison | None = None
     """Null: one host ran the trials, or their hosts are not recorded."""
+    relayed: tuple[str, ...] = ()
+    """The faults with which clients connect to the cluster through relays of ackbench."""
     without_digests: tuple[str, ...] = ()
     """Complete trials that ledger version 4 sealed, without digests: a changed bit in their files
     may go unnoticed."""

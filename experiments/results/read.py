@@ -32,6 +32,7 @@ from experiments.results.models import SweepResults
 from experiments.results.rows import ResultRows, read_manifest, read_table
 from experiments.results.trials import complete_trial, failed_trial, refused_trial, unfit_trial
 from experiments.sweep.folder import SweepFolder
+from experiments.sweep.plan import Plan
 
 __all__ = ["SweepResults", "read_results"]
 
@@ -89,11 +90,21 @@ def read_results(sweep: SweepFolder) -> SweepResults:
         harness=harness,
         changed_settings=changed_settings(plan.trials),
         hosts=compare_hosts(trials),
+        relayed=_relayed_faults(plan),
         without_digests=tuple(
             sorted(trial_id for trial_id, record in records.items() if record.files is None)
         ),
         manifest=manifest,
     )
+
+
+def _relayed_faults(plan: Plan) -> tuple[str, ...]:
+    faults = (
+        str(spec.cell.get("fault", spec.fault.kind))
+        for spec in plan.trials
+        if spec.cluster.network == "relays"
+    )
+    return tuple(dict.fromkeys(faults))
 
 
 def _records(sweep: SweepFolder, manifest: ResultsManifest | None) -> dict[str, TrialRecord]:

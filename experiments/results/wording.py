@@ -277,8 +277,8 @@ class ResultNote:
 def result_notes(results: SweepResults) -> Iterator[ResultNote]:
     """Yield what a reader must know in addition to the table.
 
-    In this order: violations, unknown verdicts, controls, late load generators, differences between
-    hosts, statistical power.
+    In this order: violations, unknown verdicts, controls, late load generators, relays, differences
+    between hosts, statistical power.
     """
     yield from violation_notes(results)
     yield from _unknown_verdicts(results.cells)
@@ -287,9 +287,23 @@ def result_notes(results: SweepResults) -> Iterator[ResultNote]:
         for sentence in results.harness.sentences
     )
     yield from _late_generators(results)
+    yield from map(ResultNote, relay_sentences(results))
     if results.hosts is not None:
         yield from map(ResultNote, host_sentences(results.hosts))
     yield from _missing_power(results.cells)
+
+
+def relay_sentences(results: SweepResults) -> Iterator[str]:
+    """Yield the sentence that names the trials whose clients are behind relays, if there are any.
+
+    Their figures are not comparable with those of clients that connect to the brokers.
+    """
+    if results.relayed:
+        yield (
+            f"relays: with {', '.join(results.relayed)}, clients connect to the brokers through "
+            "ackbench's relays, which adds to latency and limits throughput before and after the "
+            "fault too"
+        )
 
 
 def violation_notes(results: SweepResults) -> Iterator[ResultNote]:

@@ -46,6 +46,8 @@ _ADMIN_TIMEOUT_S: Final = 5.0
 _ALL_BROKERS_DOWN: Final = "_ALL_BROKERS_DOWN"
 """librdkafka's error when no address can be reached; it follows the reason for each address."""
 _UNVERIFIED: Final = "certificate verify failed"
+_WITHOUT_TLS: Final = "wrong version number"
+"""OpenSSL's reason when the first bytes of an answer are not of TLS."""
 _LOG: Final = logging.getLogger(__name__)
 _LOG.addHandler(logging.NullHandler())
 
@@ -79,10 +81,9 @@ def probe_cluster(connection: Mapping[str, Any]) -> ExternalClusterInfo:
     client, errors = admin_client(connection)
     metadata = _first_metadata(client, errors)
     if metadata is None:
-        reason = next((text for text in errors if text != _ALL_BROKERS_DOWN), "no answer")
         raise InputError(
-            f"cannot reach bootstrap.servers {connection['bootstrap.servers']}: {reason}"
-            f"{_certificate_problem(connection) if _UNVERIFIED in reason else ''}"
+            f"cannot reach bootstrap.servers {connection['bootstrap.servers']}: "
+            f"{_why_unreachable(connection, errors)}"
         )
     brokers = tuple(sorted(metadata.brokers))
     first = metadata.brokers[brokers[0]]
@@ -131,6 +132,26 @@ def describe_topic(connection: Mapping[str, Any], topic: str) -> TopicInfo:
         raise InputError(f"the cluster does not permit to read the settings of the topic {topic}")
     fewest = min(len(partition.replicas) for partition in found.partitions.values())
     return TopicInfo(len(found.partitions), fewest, settings)
+
+
+def _why_unreachable(connection: Mapping[str, Any], errors: Sequence[str]) -> str:
+    """Return librdkafka's reason, with what to do where the reason does not say it."""
+    protocol = str(connection.get("security.protocol", "plaintext")).lower()
+    reason = next((text for text in errors if text != _ALL_BROKERS_DOWN), None)
+    if reason is None:
+        return (
+            f"no answer to requests of Kafka's protocol over {protocol} within "
+            f"{CONNECT_TIMEOUT_S:g} s; allowed: a broker's listener, with its security.protocol "
+            "(plaintext, ssl, sasl_plaintext or sasl_ssl)"
+        )
+    if _UNVERIFIED in reason:
+        return f"{reason}{_certificate_problem(connection)}"
+    if _WITHOUT_TLS in reason:
+        return (
+            f"{reason}: what listens there answers without TLS; allowed: a listener with TLS, or "
+            "security.protocol plaintext or sasl_plaintext"
+        )
+    return reason
 
 
 def _certificate_problem(connection: Mapping[str, Any]) -> str:

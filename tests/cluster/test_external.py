@@ -216,8 +216,14 @@ def test_a_provisioned_cluster_leaves_no_secret_behind(
 
 
 def _files_holding(folder: Path, text: str) -> list[str]:
-    files = [path for path in folder.rglob("*") if path.is_file()]
-    return [path.name for path in files if text.encode() in path.read_bytes()]
+    return [path.name for path in folder.rglob("*") if text.encode() in _content_of(path)]
+
+
+def _content_of(path: Path) -> bytes:
+    """Return the content of a file; nothing of a folder, or of a file that a broker deletes."""
+    with suppress(FileNotFoundError, IsADirectoryError):
+        return path.read_bytes()
+    return b""
 
 
 def test_an_untrusted_certificate_is_an_error_of_one_line(
@@ -282,6 +288,20 @@ def test_an_address_that_answers_as_something_else_is_an_error_of_one_line() -> 
     with listener(b"HTTP/1.1 400 Bad Request\r\n\r\n") as address:
         reason = refusal_of({"bootstrap.servers": address})
     assert "HTTP" in reason or "nvalid response size" in reason, reason
+
+
+def test_an_address_that_never_answers_is_an_error_that_names_the_protocol() -> None:
+    """A listener with TLS waits as well, for the rest of what it takes for a TLS record."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        reason = refusal_of({"bootstrap.servers": f"127.0.0.1:{silent.getsockname()[1]}"})
+    assert "no answer to requests of Kafka's protocol over plaintext within 10 s" in reason
+
+
+def test_an_address_without_tls_is_an_error_that_says_so() -> None:
+    """OpenSSL says "wrong version number"."""
+    with listener(b"HTTP/1.1 400 Bad Request\r\n\r\n") as address:
+        reason = refusal_of({"bootstrap.servers": address, "security.protocol": "ssl"})
+    assert "what listens there answers without TLS; allowed: a listener with TLS" in reason
 
 
 def test_an_expired_certificate_is_an_error_of_one_line(tmp_path: Path) -> None:

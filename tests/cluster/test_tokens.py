@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from support.external_brokers import USER, ExternalBrokers, external_brokers
+from support.external_brokers import ExternalBrokers, external_brokers
 from support.external_sweeps import acls, left_in, run_all
 
 from infra.errors import InputError
 from infra.machine.home import Home
 
 pytestmark = pytest.mark.cluster
-PROGRAM = Path(__file__).parents[1] / "support" / "token_program.py"
+TOKEN_BEGIN = "eyJhbGci"  # noqa: S105 - of every token
+"""Of each JSON Web Token: `{"alg` in base64."""
 
 
 @pytest.fixture(scope="module")
@@ -25,13 +25,19 @@ def brokers(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[E
         yield running
 
 
-def sections(brokers: ExternalBrokers, *arguments: str) -> dict[str, object]:
-    """Return the sections of an experiment whose program gets these arguments."""
+def sections(brokers: ExternalBrokers, command: list[str]) -> dict[str, object]:
+    """Return the sections of an experiment that has the output of this command for tokens."""
     return {
         "bootstrap.servers": brokers.oauth,
         "security": brokers.token_security(),
-        "token_command": [sys.executable, str(PROGRAM), *arguments],
+        "token_command": command,
     }
+
+
+def text_of(folder: Path) -> str:
+    """Return the text of all files of a folder."""
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return "\n".join(path.read_bytes().decode(errors="replace") for path in files)
 
 
 @pytest.mark.parametrize(
@@ -54,49 +60,90 @@ def sections(brokers: ExternalBrokers, *arguments: str) -> dict[str, object]:
             },
             "producer": {"enable.idempotence": True},
         },
+        {"client": "java"},
+        {"client": "java", "kafka.version": "3.9.2"},
+        {
+            "client": "java",
+            "producer": {"enable.idempotence": True},
+            "workload": {"transaction_records": 50, "rate_records_per_s": 500, "duration_s": 1.5},
+        },
+        {
+            "client": "java",
+            "axes": {"acks": ["all"], "fault": ["relay-dropped"], "replication.factor": [1]},
+            "faults": {"relay-dropped": {"at_s": 1.0, "lasts_s": 1.5}},
+            "producer": {"request.timeout.ms": 1000},
+            "workload": {"rate_records_per_s": 500, "duration_s": 4},
+        },
     ],
-    ids=["plain", "behind-relays", "copies"],
+    ids=[
+        "plain",
+        "behind-relays",
+        "copies",
+        "java",
+        "java-3.9",
+        "java-transactions",
+        "java-behind-relays",
+    ],
 )
 def test_clients_with_tokens_of_a_program_send_and_read_everything(
     home: Home, brokers: ExternalBrokers, changes: dict[str, object]
 ) -> None:
-    """Producers, consumers and the final read; nothing is left."""
-    sweep = run_all(home, brokers, acls(), **sections(brokers, USER, "3600"), **changes)
+    """Producers, consumers and the final read; nothing is left, and no file has a token."""
+    sweep = run_all(home, brokers, acls(), **sections(brokers, brokers.token_command()), **changes)
     ledgers = sorted(sweep.root.glob("trials/*/attempts.parquet"))
     assert ledgers
     for ledger in ledgers:
         assert set(pq.read_table(ledger)["outcome"].to_pylist()) == {"acked"}
     assert left_in(brokers) == set()
+    assert TOKEN_BEGIN not in text_of(home.root)
 
 
+@pytest.mark.parametrize("changes", [{}, {"client": "java"}], ids=["librdkafka", "java"])
 def test_a_token_that_expires_during_the_load_is_replaced(
-    home: Home, brokers: ExternalBrokers, tmp_path: Path
+    home: Home, brokers: ExternalBrokers, tmp_path: Path, changes: dict[str, object]
 ) -> None:
     """The program ran again for the same clients.
 
     A broker ends connections whose token has expired only with `connections.max.reauth.ms`
     (KIP-368).
     """
-    log = tmp_path / "runs"
-    few = sections(brokers, USER, "3600", str(tmp_path / "few"))
-    run_all(home, brokers, acls(), **few)
-    run_all(home, brokers, acls(), **sections(brokers, USER, "2", str(log)))
-    assert len(log.read_text().splitlines()) > len((tmp_path / "few").read_text().splitlines())
+    runs = [
+        runs_of_program(home, brokers, tmp_path / str(seconds), seconds, changes)
+        for seconds in (3600, 8)
+    ]
+    assert runs[1] > runs[0]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ((USER, "-1"), "printed a token that has expired"),
-        (("nobody",), "ended with 1: IndexError"),
-    ],
-)
-def test_a_program_that_gives_no_token_is_one_line_before_anything_is_made(
-    home: Home, brokers: ExternalBrokers, arguments: tuple[str, ...], message: str
+def runs_of_program(
+    home: Home, brokers: ExternalBrokers, log: Path, seconds: int, changes: dict[str, object]
+) -> int:
+    """Return how often the program is run for a sweep, with tokens of this lifetime."""
+    command = brokers.token_command(seconds, "--log", str(log))
+    load = {"rate_records_per_s": 500, "duration_s": 10}
+    run_all(home, brokers, acls(), workload=load, **sections(brokers, command), **changes)
+    return len(log.read_text().splitlines())
+
+
+def test_a_program_that_prints_an_expired_token_is_one_line_before_anything_is_made(
+    home: Home, brokers: ExternalBrokers
 ) -> None:
     """The line names the program and not the token."""
-    with pytest.raises(InputError, match=message) as refused:
-        run_all(home, brokers, acls(), **sections(brokers, *arguments))
+    assert "printed a token that has expired" in refusal(home, brokers, brokers.token_command(-1))
+
+
+def test_a_program_that_fails_is_one_line_before_anything_is_made(
+    home: Home, brokers: ExternalBrokers
+) -> None:
+    """With the last line of its own."""
+    command = brokers.token_command(60, "--key", "/no/such/key")
+    assert "ended with 1: FileNotFoundError" in refusal(home, brokers, command)
+
+
+def refusal(home: Home, brokers: ExternalBrokers, command: list[str]) -> str:
+    """Return why a sweep with this command for tokens does not start; it is one line."""
+    with pytest.raises(InputError) as refused:
+        run_all(home, brokers, acls(), **sections(brokers, command))
     assert "\n" not in str(refused.value)
-    assert "eyJ" not in str(refused.value)
+    assert TOKEN_BEGIN not in str(refused.value)
     assert left_in(brokers) == set()
+    return str(refused.value)

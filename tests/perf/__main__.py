@@ -1,9 +1,9 @@
 """`make perf`: measure throughput and start times on one cluster, on an idle machine.
 
-    python tests/perf [--job | --live]
+    python tests/perf [--job | --live | --relays]
 
 With `--job` only the measuring job is measured, which needs no cluster; with `--live` only the cost
-of the live page and the metrics.
+of the live page and the metrics; with `--relays` only the relays in front of an external cluster.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from perf.cluster_start import Starts, cluster_starts
 from perf.generator import FinalRead, Rates, compare, final_read, lateness
 from perf.live_cost import SIDES, LiveCost, live_cost
 from perf.process_tree import DRIVER, JVM, WORKERS
+from perf.relays import RelayCosts, relay_costs
 from perf.spark_job import MILLION, Side, job_costs
 
 from experiments.ledger.record import ProducerSummary
@@ -166,6 +167,27 @@ def print_job_costs(console: Console, home: Home) -> None:
     console.print(job_table("The measuring job: its own start included", costs.floor))
 
 
+def relays_table(costs: RelayCosts) -> Table:
+    """Return the table of a producer behind relays, compared to one that connects directly."""
+    table = Table(
+        "measure",
+        "relayed / direct",
+        "direct, median",
+        "relayed, median",
+        "ratio of each round",
+        title="Relays in front of three brokers with SASL_SSL: RF 3, acks=all, idempotent, 200 B",
+    )
+    for measure, unit in (("p50_ms", "ms"), ("p99_ms", "ms"), ("records_per_s", "records/s")):
+        ratios = costs.ratios(measure)
+        table.add_row(
+            {"p50_ms": "ack p50", "p99_ms": "ack p99"}.get(measure, "throughput"),
+            f"{median(ratios):.2f}",
+            *(f"{costs.median(side, measure):,.1f} {unit}" for side in ("direct", "relayed")),
+            "  ".join(f"{ratio:.2f}" for ratio in ratios),
+        )
+    return table
+
+
 SECTIONS: tuple[Callable[[Cluster], Table], ...] = (
     lambda cluster: rates_table(compare(cluster)),
     lambda cluster: lateness_table(lateness(cluster)),
@@ -197,12 +219,16 @@ def main() -> int:
         with _cluster(home) as cluster:
             print_live_costs(console, home, cluster)
         return 0
+    if "--relays" in sys.argv[1:]:
+        console.print(relays_table(relay_costs(home)))
+        return 0
     ensure_spark_ready(home, console.print)
     console.print(starts_table(cluster_starts(home)))
     with _cluster(home) as cluster:
         for section in SECTIONS:
             console.print(section(cluster))
         print_live_costs(console, home, cluster)
+    console.print(relays_table(relay_costs(home)))
     print_job_costs(console, home)
     return 0
 

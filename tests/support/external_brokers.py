@@ -1,7 +1,7 @@
 """Brokers that are started without a supervisor, like those of an external cluster.
 
 Each has four listeners: plain text; TLS that requires a client certificate; SASL_SSL with
-SCRAM-SHA-512; and SASL_SSL with OAUTHBEARER, whose tokens are not signed. An authorizer permits
+SCRAM-SHA-512; and SASL_SSL with OAUTHBEARER, whose tokens are signed. An authorizer permits
 everything to clients without SASL or a certificate of their own name, and to others what the ACLs
 say.
 """
@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import datetime as dt
 import socket
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from support.broker_keeper import BrokerKeeper, control_command
+from support.token_program import write_keys
 
 from infra.cluster.external import probe_cluster
 from infra.kafka.commands import launch_spec
@@ -51,6 +53,7 @@ VARIABLE = "ACKBENCH_TEST_PASSWORD"
 """The environment variable that holds the pass phrase of the key, and the user's password."""
 USER = "bench"
 _NODE_PORTS = 6
+_TOKEN_PROGRAM = Path(__file__).with_name("token_program.py")
 _EVERYTHING: Any = None
 _EVERY_ACL = AclBindingFilter(
     ResourceType.ANY,
@@ -74,6 +77,8 @@ class ExternalBrokers:
     """Requires the user `USER`."""
     oauth: str
     """Requires a token of the user."""
+    token_key: Path
+    """The private key that signs tokens."""
     certificate: Path
     """One self-signed certificate, the authority and the only client; its key is encrypted."""
     keepers: Mapping[int, BrokerKeeper]
@@ -128,6 +133,11 @@ class ExternalBrokers:
             "sasl.mechanism": "OAUTHBEARER",
         }
 
+    def token_command(self, seconds: float = 3600, *arguments: str, user: str = USER) -> list[str]:
+        """Return the command that prints a token; its arguments are those of the program."""
+        key = ["--key", str(self.token_key)]
+        return [sys.executable, str(_TOKEN_PROGRAM), user, *key, *arguments, "--", str(seconds)]
+
     @contextmanager
     def permitting(self, acls: Sequence[AclBinding]) -> Iterator[None]:
         """Add ACLs, as the administrator of the cluster, and delete them in the end."""
@@ -174,7 +184,12 @@ def external_brokers(
     """
     certificate = write_certificate(folder, "broker")
     public_part(certificate)
+    token_key, public_keys = folder / "token-key.pem", folder / "token-keys.json"
+    write_keys(token_key, public_keys)
     launch = launch_spec(cache, ClusterSpec(nodes=count))
+    java, *options = launch.command
+    allowed = f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={public_keys.as_uri()}"
+    launch = replace(launch, command=(java, allowed, *options))
     ports = reserve_ports(count * _NODE_PORTS)
     groups = [ports.ports[at : at + _NODE_PORTS] for at in range(0, len(ports.ports), _NODE_PORTS)]
     nodes = [NodeAddress(id_, own[0], own[1], own[2]) for id_, own in enumerate(groups, 1)]
@@ -190,7 +205,7 @@ def external_brokers(
                     launch,
                     {
                         **node_properties(node, nodes),
-                        **_secured(node_properties(node, nodes), own[3:], certificate),
+                        **_secured(node_properties(node, nodes), own[3:], certificate, public_keys),
                         "offsets.topic.replication.factor": str(min(count, 3)),
                         "transaction.state.log.replication.factor": str(min(count, 3)),
                         "transaction.state.log.min.isr": "1",
@@ -217,7 +232,7 @@ def external_brokers(
             timeout_s=60,
         )
         _create_user(plain)
-        yield ExternalBrokers(plain, secure, sasl, oauth, certificate, keepers, name)
+        yield ExternalBrokers(plain, secure, sasl, oauth, token_key, certificate, keepers, name)
 
 
 @contextmanager
@@ -234,7 +249,9 @@ def _broker(
         keeper.close()
 
 
-def _secured(own: Mapping[str, str], ports: Sequence[int], certificate: Path) -> dict[str, str]:
+def _secured(
+    own: Mapping[str, str], ports: Sequence[int], certificate: Path, public_keys: Path
+) -> dict[str, str]:
     listeners = "".join(
         f",{name}://localhost:{port}"
         for name, port in zip(("SECURE", "SASL", "OAUTH"), ports, strict=True)
@@ -254,6 +271,12 @@ def _secured(own: Mapping[str, str], ports: Sequence[int], certificate: Path) ->
         "listener.name.oauth.oauthbearer.sasl.jaas.config": (
             "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required "
             'unsecuredLoginStringClaim_sub="broker";'
+        ),
+        "listener.name.oauth.oauthbearer.sasl.server.callback.handler.class": (
+            "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler"
+        ),
+        "listener.name.oauth.oauthbearer.sasl.oauthbearer.jwks.endpoint.url": (
+            public_keys.as_uri()
         ),
         "ssl.keystore.type": "PEM",
         "ssl.keystore.location": str(certificate),

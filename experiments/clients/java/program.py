@@ -17,6 +17,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -24,6 +25,8 @@ from typing import Any, Final, Self
 import pyarrow as pa
 from pyarrow import json as pa_json
 
+from experiments.clients.java.token_endpoint import TokenEndpoint
+from experiments.clients.settings.tokens import TOKEN_COMMAND
 from infra.errors import HarnessError
 from infra.jvm.runtime import java_environment
 from infra.kafka.kraft import properties_text
@@ -46,12 +49,14 @@ class JavaProgram:
         command: the command line without the properties file.
         config_argument: the option that names the properties file.
         settings: the content of that file. It is never written to a disk: it may contain secrets.
-        connection: further settings, with references resolved.
+        connection: further settings, with references resolved; with `TOKEN_COMMAND`, the client
+            gets its tokens from an endpoint that runs this command.
         folder: where the program writes its output and its log.
 
     Raises:
         OSError: the files could not be created.
-        InputError: an environment variable that a setting refers to is not set.
+        InputError: an environment variable that a setting refers to is not set, or the command for
+            tokens gives none.
     """
 
     def __init__(
@@ -65,21 +70,28 @@ class JavaProgram:
     ) -> None:
         stem = name.replace(" ", "-")
         self.name, self.output, self.log = name, folder / f"{stem}.out", folder / f"{stem}.log"
-        self._settings, self._fifo, self._writing = (
-            properties_text({**resolve_references(settings), **connection}),
-            folder / f"{stem}.settings",
-            -1,
-        )
-        os.mkfifo(self._fifo, 0o600)
-        with self.output.open("wb") as output, self.log.open("wb") as log:
-            self._process: subprocess.Popen[bytes] = spawn_dying_with_parent(
-                [*command, config_argument, str(self._fifo)],
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=log,
-                env=java_environment(),
-                start_new_session=True,
-            )
+        self._fifo, self._writing = folder / f"{stem}.settings", -1
+        given = {**resolve_references(settings), **connection}
+        token_command = given.pop(TOKEN_COMMAND, None)
+        with ExitStack() as opened:
+            java, *arguments = command
+            if token_command is not None:
+                endpoint = TokenEndpoint(token_command)
+                opened.callback(endpoint.close)
+                given |= endpoint.settings
+                arguments = [*endpoint.jvm_options, *arguments]
+            self._settings = properties_text(given)
+            os.mkfifo(self._fifo, 0o600)
+            with self.output.open("wb") as output, self.log.open("wb") as log:
+                self._process: subprocess.Popen[bytes] = spawn_dying_with_parent(
+                    [java, *arguments, config_argument, str(self._fifo)],
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=log,
+                    env=java_environment(),
+                    start_new_session=True,
+                )
+            self._opened = opened.pop_all()
 
     def __enter__(self) -> Self:
         """Return the program; leaving the context kills it."""
@@ -93,6 +105,7 @@ class JavaProgram:
     ) -> None:
         """Kill the process unless it has exited."""
         self.kill()
+        self._opened.close()
 
     def wait_started(self) -> None:
         """Wait until the JVM is up and blocks on its settings.

@@ -2,7 +2,7 @@
 
 Both clients of a sweep have one section `security`, so that they connect as one principal. PEM
 files are read by ackbench and passed as text (KIP-651): librdkafka has the certificate and the key
-in two files, the Java clients in one.
+in two files, the Java clients in one. The command for tokens stays what it is (`java.program`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from experiments.clients.settings.tokens import TOKEN_COMMAND
+from experiments.clients.settings.tokens import OAUTHBEARER, TOKEN_COMMAND
 from infra.errors import InputError
 
 _LOGIN_MODULES: Final = {
@@ -59,8 +59,13 @@ def refuse_unsupported(properties: Mapping[str, str]) -> None:
         )
     if _has_sasl(properties):
         mechanism = properties.get("sasl.mechanism", "GSSAPI")
-        if mechanism not in _LOGIN_MODULES:
-            allowed = ", ".join(_LOGIN_MODULES)
+        if mechanism == OAUTHBEARER and TOKEN_COMMAND not in properties:
+            raise InputError(
+                f"sasl.mechanism is {mechanism} without a token_command; allowed for Java clients: "
+                "with one"
+            )
+        if mechanism not in (*_LOGIN_MODULES, OAUTHBEARER):
+            allowed = ", ".join((*_LOGIN_MODULES, OAUTHBEARER))
             raise InputError(f"sasl.mechanism is {mechanism}; allowed for Java clients: {allowed}")
     for name in ("ssl.certificate", "ssl.key", "ssl.ca"):
         if f"{name}.location" in properties and f"{name}.pem" in properties:
@@ -143,6 +148,8 @@ def _pem(properties: Mapping[str, str], name: str) -> str | None:
 
 def _login(properties: Mapping[str, str]) -> dict[str, str]:
     mechanism = properties["sasl.mechanism"]
+    if mechanism == OAUTHBEARER:
+        return {"sasl.mechanism": mechanism, TOKEN_COMMAND: properties[TOKEN_COMMAND]}
     options = {
         "username": properties.get("sasl.username", ""),
         "password": properties.get("sasl.password", ""),

@@ -39,6 +39,8 @@ def connection_settings(servers: str) -> dict[str, str]:
 def java_connection_settings(servers: str) -> dict[str, str]:
     """Return the properties that a Java client needs to connect, with references resolved.
 
+    The command for tokens stays among them, under its own name.
+
     Raises:
         InputError: an environment variable is not set, a file cannot be read, or a property has no
             counterpart in the Java clients.

@@ -20,6 +20,8 @@ from infra.errors import InputError
 
 TOKEN_COMMAND: Final = "ackbench.token.command"  # noqa: S105 - the name of a property
 """ackbench's own property beside librdkafka's: the words of the command, as JSON."""
+OAUTHBEARER: Final = "OAUTHBEARER"
+"""The SASL mechanism of such tokens."""
 COMMAND_TIMEOUT_S: Final = 30.0
 _PARTS: Final = 3
 _REASON_CHARACTERS: Final = 200

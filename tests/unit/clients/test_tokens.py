@@ -98,7 +98,7 @@ def test_clients_of_confluent_kafka_ask_for_tokens_when_they_need_them() -> None
 def test_the_first_token_of_a_client_is_fetched_before_it_is_made(tmp_path: Path) -> None:
     """An error is one line then, and the program runs once for it."""
     log = tmp_path / "runs"
-    command = encode_command((sys.executable, str(PROGRAM), "me", "60", str(log)))
+    command = encode_command((sys.executable, str(PROGRAM), "me", "60", "--log", str(log)))
     given = confluent_settings({TOKEN_COMMAND: command})
     first, second = given["oauth_cb"]("")[0], given["oauth_cb"]("")[0]
     assert first != second

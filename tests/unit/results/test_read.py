@@ -288,6 +288,21 @@ def test_a_sweep_that_was_not_measured_can_be_read(sweep: SweepFolder) -> None:
     assert results.trials[0].attempted is None
 
 
+def test_faults_whose_clients_are_behind_relays_are_named_once(sweep: SweepFolder) -> None:
+    """A trial without relays names nothing."""
+    plan = sweep.plan()
+    behind = plan.trials[0].cluster.model_copy(update={"network": "relays"})
+    relayed = [
+        spec.model_copy(update={"cluster": behind, "cell": {**spec.cell, "fault": "relay-held"}})
+        for spec in plan.trials[2:]
+    ]
+    assert read_results(sweep).relayed == ()
+    changed = plan.model_copy(update={"trials": (*plan.trials[:2], *relayed)})
+    (sweep.root / "plan.json").unlink()
+    sweep.write_plan(changed)
+    assert read_results(sweep).relayed == ("relay-held",)
+
+
 def test_a_missing_sweep_is_an_unknown_name(tmp_path: Path) -> None:
     """The message has its folder."""
     with pytest.raises(UnknownName, match="no sweep at"):

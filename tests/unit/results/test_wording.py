@@ -49,6 +49,15 @@ def test_a_verdict_is_explained_by_the_contract_if_the_contract_does_not_know() 
     assert note.text.endswith(f"acks=all: {OBSERVATION}")
 
 
+def test_faults_behind_relays_are_named_with_what_relays_do_to_figures() -> None:
+    """Latency and throughput of such a trial are not comparable with those of others."""
+    sweep = _sweep_with_unknown_verdict(None)
+    relayed = sweep.model_copy(update={"relayed": ("relay-dropped", "relay-held")})
+    assert not any("relays" in note.text for note in result_notes(sweep))
+    (note,) = (note.text for note in result_notes(relayed) if "relays" in note.text)
+    assert note.startswith("relays: with relay-dropped, relay-held, clients connect to the brokers")
+
+
 def test_the_gate_names_the_same_reason_as_the_notes() -> None:
     """`--fail-on unknown` says what is not known of the cell."""
     (failure,) = Gate(unknown=True).sweep_failures(_sweep_with_unknown_verdict(None))
