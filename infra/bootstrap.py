@@ -1,7 +1,8 @@
 """`make setup`: set up the virtual environment from the lock files, then call `ackbench setup`.
 
 This script runs on the Python interpreter that `make` finds, so it imports only the standard
-library. A second call must be nearly free and need no network, so a stamp file records the state of
+library. One that is too old reads it too, and says so: annotations that it cannot evaluate are
+quoted. A second call must be nearly free and need no network, so a stamp file records the state of
 everything that the environment depends on.
 """
 
@@ -78,7 +79,7 @@ def _install() -> None:
     _print(f"installed the packages ({time.monotonic() - began:.0f} s)")
 
 
-def _index_environment() -> dict[str, str]:
+def _index_environment() -> "dict[str, str]":
     """Return pip's configuration of indexes and certificates as uv's environment variables.
 
     uv does not read pip's configuration files.
@@ -98,7 +99,7 @@ def _index_environment() -> dict[str, str]:
     return {name: value for name, value in variables.items() if value and name not in os.environ}
 
 
-def _run(*command: object, env: dict[str, str] | None = None) -> None:
+def _run(*command: object, env: "dict[str, str] | None" = None) -> None:
     subprocess.run(
         [str(argument) for argument in command],
         cwd=CLONE,

@@ -6,6 +6,7 @@ python -m spark_jobs.rehearse --java-options=-XX:AOTCacheOutput=<file>
 from __future__ import annotations
 
 import argparse
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -13,8 +14,8 @@ from typing import Final
 
 from experiments.ledger.record import FaultEvidence, Phases
 from experiments.ledger.schema import ACKED, REJECTED, UNKNOWN, Source
-from spark_jobs.configuration import ContextRequest
-from spark_jobs.measure import measure
+from spark_jobs.configuration import ContextRequest, SparkSetupError
+from spark_jobs.measure import BAD_INPUT, error_line, measure
 from spark_jobs.planted import (
     PlantedAttempt,
     PlantedEpoch,
@@ -61,7 +62,8 @@ _EPOCHS: Final = (PlantedEpoch(2, 0, 0, 0), PlantedEpoch(2, 0, 1, _RECORDS // 2)
 def main(arguments: Sequence[str] | None = None) -> int:
     """Plant a sweep in a temporary folder and measure it.
 
-    On return, the JVM has exited and has written its cache.
+    On return, the JVM has exited and has written its cache. The exit code is 0, or 2 with one line
+    on standard error, `spark: ...`, if Spark cannot run here.
     """
     parser = argparse.ArgumentParser(
         prog="spark_jobs.rehearse",
@@ -80,7 +82,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             trial.plant(sweep)
         work = Path(folder) / "work"
         log = options.log or work / "spark.log"
-        measure(str(sweep), ContextRequest(work, log, "local[*]", options.java_options))
+        try:
+            measure(str(sweep), ContextRequest(work, log, "local[*]", options.java_options))
+        except SparkSetupError as error:
+            print(error_line(error), file=sys.stderr)  # noqa: T201 - the command's output
+            return BAD_INPUT
     return 0
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -33,8 +34,11 @@ from spark_jobs.configuration import (
 )
 from spark_jobs.executors import ROOT, explain_failure, send_package
 
-JVM_EXIT_TIMEOUT_S: Final = 120
-"""Long, because a JVM that trains a start-up cache (JEP 514) writes it at its exit."""
+JVM_EXIT_TIMEOUT_S: Final = 600.0
+"""Long, because a JVM that trains a start-up cache (JEP 514) writes it at its exit.
+
+That takes 10 to 20 s of CPU, and with a load of 60 on two cores more than two minutes.
+"""
 LOOPBACK: Final = "127.0.0.1"
 DEFAULT_MASTER: Final = "local[*]"
 PYTHON_VARIABLE: Final = "PYSPARK_PYTHON"
@@ -238,6 +242,9 @@ def _stop(gateway: JavaGateway, context: SparkContext | None) -> None:
     """Let the JVM exit, which stops the context, and wait for it.
 
     `SparkContext.stop` would wait up to a second more, for its thread that receives accumulators.
+
+    Raises:
+        SparkSetupError: the JVM did not exit, and was killed.
     """
     if context is not None:
         # The thread would print that its connection was closed.
@@ -247,6 +254,11 @@ def _stop(gateway: JavaGateway, context: SparkContext | None) -> None:
     process.stdin.close()
     try:
         process.wait(JVM_EXIT_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        raise SparkSetupError(
+            f"Spark's JVM did not exit within {JVM_EXIT_TIMEOUT_S:g} s: this machine is too busy; "
+            "try again when less runs on it"
+        ) from None
     finally:
         process.kill()  # no effect on a process that has exited
         SparkContext._active_spark_context = None  # noqa: SLF001 - as SparkContext.stop does

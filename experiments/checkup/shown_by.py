@@ -25,6 +25,9 @@ _TELLING: Final[Mapping[Guarantee, tuple[str, ...]]] = {
 """The faults that show a violation most reliably: they make sure of what it takes."""
 
 
+_DURATION: Final = "workload.duration_s"
+
+
 @cache
 def _experiment_of_fault() -> dict[str, str]:
     """Return the experiment that runs each fault, by fault."""
@@ -62,11 +65,28 @@ def command_that_shows(
         "replication.factor": str(configuration.replicas),
         "min.insync.replicas": topic["min.insync.replicas"],
     }
-    if unclean:
-        settings[_UNCLEAN] = "true"
+    settings |= _shared_settings(known[fault], fault, unclean=unclean)
     if configuration.client != "librdkafka":
         settings["client"] = configuration.client
     words = ["ackbench", "run", known[fault]]
     for name, value in settings.items():
         words += ["--set", f"{name}={value}"]
     return shlex.join(words)
+
+
+def _shared_settings(name: str, fault: str, *, unclean: bool) -> dict[str, str]:
+    """Return what else to set, as `--set fault=` gives the fault to all axes of the experiment.
+
+    Without it the fault would also run with the settings that other faults need, such as a load of
+    75 s.
+    """
+    experiment = load_experiment(name)
+    axes = {axis for cross in experiment.axes for axis in cross}
+    settings = {}
+    if unclean or _UNCLEAN in axes:
+        settings[_UNCLEAN] = str(unclean).lower()
+    if _DURATION in axes:
+        own = next(cross for cross in experiment.axes if fault in cross.get("fault", ()))
+        (duration_s,) = own.get(_DURATION, (experiment.workload.duration_s,))
+        settings[_DURATION] = f"{duration_s:g}"
+    return settings

@@ -34,6 +34,8 @@ _NAMED_COSTS: Final = 2
 _BROKER: Final = ("broker.session.timeout.ms", "replica.lag.time.max.ms")
 _CONSUMER: Final = ("auto.offset.reset", "isolation.level", "enable.auto.commit")
 _NAMED_FAULTS: Final = 6
+_NO_FAULT: Final = "none (no fault)"
+"""How the fault `none` is listed: "not under none" would read as "always"."""
 """Faults that a line names; the JSON has all."""
 
 
@@ -152,7 +154,7 @@ def _reasons(missing: Sequence[tuple[str, ContractClause]]) -> Iterator[str]:
         return str(clause.guaranteed), _DETAIL.sub("", clause.reason), clause.source
 
     for (guaranteed, reason, source), group in groupby(sorted(missing, key=key), key):
-        names = [fault for fault, _ in group]
+        names = [_NO_FAULT if fault == "none" else fault for fault, _ in group]
         shown = ", ".join(names[:_NAMED_FAULTS])
         more = f" and {len(names) - _NAMED_FAULTS} more" if len(names) > _NAMED_FAULTS else ""
         verdict = "unknown" if guaranteed == "None" else "not"

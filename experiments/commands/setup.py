@@ -79,9 +79,10 @@ def ensure_set_up(home: Home, say: Say) -> None:
         say: called with one line before the set-up and for each of its steps that takes long.
 
     Raises:
-        MachineError: as `setup`.
+        MachineError: as `setup`, also if the home is set up.
         HarnessError: as `make_ready`.
     """
+    require_run_packages()  # of this installation: another one may have set up the home
     found, wanted = set_up_of(home), SetUp.of_this_process()
     if found == wanted:
         return

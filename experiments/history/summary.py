@@ -298,12 +298,13 @@ def _cells(
 def _settings(plan: Plan, cell: CellResult, records: Mapping[str, TrialRecord]) -> dict[str, str]:
     from experiments.results.trials import settings_of_trial
 
-    spec = next(spec for spec in plan.trials if spec.cell == cell.cell)
+    specs = [spec for spec in plan.trials if spec.cell == cell.cell]
     settings = {
-        f"{scope} {name}": value for (scope, name), value in settings_of_trial(spec).items()
+        f"{scope} {name}": value for (scope, name), value in settings_of_trial(specs[0]).items()
     }
-    record = records.get(spec.trial_id)
-    return {**settings, "client version": record.client} if record else settings
+    # The first trial may have failed, and left no record.
+    clients = [records[one.trial_id].client for one in specs if one.trial_id in records]
+    return {**settings, "client version": clients[0]} if clients else settings
 
 
 def _cell(cell: CellResult, trials: Sequence[TrialResult], settings: dict[str, str]) -> CellSummary:

@@ -20,7 +20,8 @@ from support.builders.result_tables import loss_counts
 from support.builders.sweep_folders import measured_sweep_folder
 
 from experiments.clients.librdkafka.properties import COPY, table_rows
-from infra.machine.home import REPOSITORY, Home
+from experiments.commands.setup import SetUp
+from infra.machine.home import REPOSITORY, SET_UP_FILE, Home
 from infra.start import RUN_PACKAGES
 
 PROGRAM: Final = f"""
@@ -99,6 +100,19 @@ def test_what_runs_says_in_one_line_what_is_missing(home: Home, command: tuple[s
 
     assert (ran.returncode, ran.stderr.count("\n")) == (2, 1), ran.stderr
     assert re.search(r"installs? (it|what is missing)", ran.stderr)
+
+
+def test_a_home_that_a_full_installation_has_set_up_does_not_make_runs_possible(home: Home) -> None:
+    """A sweep was planned, and Airflow's absence was the failure of its first step."""
+    record = home.root / SET_UP_FILE
+    record.write_text(SetUp.of_this_process().model_dump_json())
+    before = list(home.sweeps.iterdir())
+    ran = light(home, "run", "quick")
+    record.unlink()
+
+    assert (ran.returncode, ran.stderr.count("\n")) == (2, 1), ran.stderr
+    assert "reads sweeps but runs none" in ran.stderr
+    assert list(home.sweeps.iterdir()) == before
 
 
 def test_files_with_librdkafkas_names_are_checked_without_it(home: Home, tmp_path: Path) -> None:

@@ -187,6 +187,34 @@ def test_the_proposed_sweep_has_the_weak_setting_and_a_fault_that_shows_it(
     assert words in command
 
 
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ("leader-crash", "--set workload.duration_s=9"),
+        ("rolling-restart-hard", "--set workload.duration_s=75"),
+        ("isr-shrunk-leader-crash", "--set unclean.leader.election.enable=false"),
+    ],
+)
+def test_the_proposed_sweep_runs_the_fault_with_the_settings_of_one_cell(
+    fault: str, words: str
+) -> None:
+    """`--set fault=` gives the fault to all axes: leader-crash also ran with a load of 75 s."""
+    command = command_that_shows(SAFE, [fault], Guarantee.AVAILABILITY)
+
+    assert command is not None
+    assert words in command
+
+
+def test_a_guarantee_that_no_fault_is_needed_to_break_is_not_said_to_hold() -> None:
+    """The words "not under none" would read as "always"."""
+    weak = SAFE.model_copy(update={"producer": {"acks": "1", "enable.idempotence": "false"}})
+    diagnosis = diagnose(weak)
+    text = "\n".join(report_lines(diagnosis, ChangeSearch(diagnosis)))
+
+    assert "not under none (no fault)" in text
+    assert "under none:" not in text
+
+
 def test_a_delivery_timeout_beyond_the_expiration_of_producer_ids_is_what_to_change() -> None:
     """As Kafka Streams has it: the brokers forget the producer after a day, it retries for 25."""
     producer = {"enable.idempotence": "true", "delivery.timeout.ms": "2147483647"}

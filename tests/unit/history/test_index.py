@@ -6,11 +6,13 @@ import json
 import os
 import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 from support.builders.nights import history
-from support.builders.records import a_spec
+from support.builders.records import a_record, a_spec
 from support.builders.sweep_folders import measured_sweep_folder
 
 from experiments.cli import cli
@@ -220,6 +222,17 @@ def test_the_summary_of_a_sweep_has_its_settings_once(home: Home) -> None:
     assert "cluster kafka.version" in summary.settings
     for cell in summary.cells:
         assert not cell.settings.keys() & summary.settings.keys()
+
+
+def test_the_client_of_a_cell_is_known_although_its_first_trial_failed(home: Home) -> None:
+    """Unknown is not another version: a trend said that the client had changed, and back."""
+    plan = SweepFolder(next(home.sweeps.iterdir())).plan()
+    first, second = plan.trials[:2]
+    cell: Any = SimpleNamespace(cell=first.cell)
+    record = a_record(trial_id=second.trial_id)
+    assert first.cell == second.cell
+    settings = summaries._settings(plan, cell, {second.trial_id: record})
+    assert settings["client version"] == record.client
 
 
 @pytest.mark.parametrize(

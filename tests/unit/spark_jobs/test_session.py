@@ -2,14 +2,18 @@
 
 import os
 import signal
+import subprocess
 import threading
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import psutil
 import pytest
 
 from infra.process.waiting import wait_until
-from spark_jobs.configuration import ContextRequest
+from spark_jobs import rehearse, session
+from spark_jobs.configuration import ContextRequest, SparkSetupError
 from spark_jobs.session import spark_context
 
 
@@ -41,3 +45,29 @@ def test_an_interrupt_while_the_jvm_starts_leaves_no_process(
     thread.join()
     assert started
     assert not any(process.is_running() for process in started)
+
+
+def test_a_jvm_that_does_not_exit_is_killed_and_is_one_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """On a busy machine: a training JVM writes its cache at its exit."""
+    monkeypatch.setattr(session, "JVM_EXIT_TIMEOUT_S", 0.1)
+    with subprocess.Popen(["sleep", "1000"], stdin=subprocess.PIPE) as process:
+        gateway: Any = SimpleNamespace(proc=process, shutdown=lambda: None)
+        with pytest.raises(SparkSetupError, match="did not exit within") as raised:
+            session._stop(gateway, None)
+        assert process.wait(20) == -signal.SIGKILL
+    assert "\n" not in str(raised.value)
+
+
+def test_a_rehearsal_that_fails_in_spark_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Set-up shows it without a traceback."""
+
+    def fail(*_: object) -> None:
+        raise SparkSetupError("the machine is too busy")
+
+    monkeypatch.setattr(rehearse, "measure", fail)
+    assert rehearse.main([]) == 2
+    assert capsys.readouterr().err == "spark: the machine is too busy\n"
