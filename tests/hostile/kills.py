@@ -108,12 +108,13 @@ class KilledSweep:
     """The digests of its sealed trials, as they were at the last kill."""
 
 
-def chains(rounds: int, random: Random) -> Iterator[list[Kill]]:
+def chains(rounds: int, seed: int) -> Iterator[list[Kill]]:
     """Yield the kills of one sweep each, in the order of the stages.
 
     Every pair of a stage and a kind of process that exists in it comes equally often, as far as
     they divide the rounds.
     """
+    random = Random(seed)  # noqa: S311 - no secret
     while rounds > 0:
         shuffled = {stage: random.sample(kinds, len(kinds)) for stage, kinds in STAGES.items()}
         for number in range(max(map(len, shuffled.values()))):
@@ -146,7 +147,7 @@ def run(
         experiment = Path(folder) / "killed.yaml"
         experiment.write_text(EXPERIMENT)
         done = 0
-        for chain in chains(rounds, Random(seed)):  # noqa: S311 - no secret
+        for chain in chains(rounds, seed):
             if done + len(chain) <= skipped:
                 done += len(chain)
                 continue
