@@ -40,12 +40,13 @@ PROCESSES: Final[Mapping[str, str]] = {
     "supervisor": "infra.cluster.supervisor",
     "clients": "experiments.clients.process.fork_server_main",
     "broker": "kafka.Kafka",
+    "live": "experiments.live.reader",
     "spark": "spark_jobs",
 }
 """The kinds of processes, by a part of their command lines; `command` also starts `ackbench`."""
 _ALWAYS: Final = ("command", "run")
 _CLUSTER: Final = (*_ALWAYS, "supervisor", "broker")
-_TRIAL: Final = (*_CLUSTER, "clients")
+_TRIAL: Final = (*_CLUSTER, "clients", "live")
 STAGES: Final[Mapping[str, tuple[str, ...]]] = {
     "plan": ("command",),
     "provision": _CLUSTER,
