@@ -22,18 +22,16 @@ from experiments.live.drawing import (
     partition_strips,
 )
 from experiments.live.events import FaultSpan, FaultState
+from experiments.live.files import DATA, PAGE
 from experiments.live.sweep import LiveSweep
 from experiments.live.trial import LiveTrial, TrialFigures
 from experiments.report.environment import template_environment
 from experiments.sweep.progress import format_duration
 from infra.machine.files import replace_file
-from infra.machine.home import Home
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-PAGE: Final = "index.html"
-DATA: Final = "data.js"
 MOST_ENDED: Final = 50
 """Trials that have ended, in the page; the newest."""
 _FAULT_TEXTS: Final = {
@@ -74,16 +72,6 @@ class LiveTrialView:
     without: tuple[str, ...]
     """What the client does not report while the trial runs."""
     alt: str
-
-
-def live_folder(home: Home) -> Path:
-    """Return the folder of a home's live page."""
-    return home.root / "live"
-
-
-def page_path(home: Home) -> Path:
-    """Return the live page of a home."""
-    return live_folder(home) / PAGE
 
 
 def write_page(folder: Path, sections: Sections, news: str, at_ns: int, *, over: bool) -> None:

@@ -22,6 +22,7 @@ import time
 from contextlib import ExitStack, suppress
 from typing import IO, TYPE_CHECKING, Final
 
+from experiments.live.files import LOCK, live_folder
 from infra.machine.files import try_lock
 from infra.machine.home import Home, keep_files_private
 
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from experiments.live.sweep import LiveSweep, SweepFollower
 
 EVERY_S: Final = 1.0
-LOCK: Final = ".lock"
-"""In the folder of the page: one process writes it at a time."""
 _LOG: Final = logging.getLogger(__name__)
 
 
@@ -127,7 +126,7 @@ class LiveReader:
     def _write(self) -> None:
         from experiments.live import page
 
-        folder = page.live_folder(self._home)
+        folder = live_folder(self._home)
         folder.mkdir(parents=True, exist_ok=True)
         if self._lock is None:
             self._lock = try_lock(folder / LOCK)

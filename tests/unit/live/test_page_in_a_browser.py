@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from support.browser import WIDTHS, Browser, browser
 
+from experiments.live.files import PAGE
 from experiments.live.page import (
-    PAGE,
     Sections,
     news_of,
     sections_of,

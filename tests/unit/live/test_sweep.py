@@ -8,8 +8,8 @@ import pytest
 from support.builders.live_trials import BEGIN_NS, MS, a_running_sweep, begin_trial
 
 from experiments.live import reader as live_reader
-from experiments.live.page import DATA, PAGE, live_folder
-from experiments.live.reader import LOCK, LiveReader
+from experiments.live.files import DATA, LOCK, PAGE, live_folder
+from experiments.live.reader import LiveReader
 from experiments.live.sweep import LiveSweep, SweepFollower, sweep_under_way
 from experiments.sweep.claim import SweepClaim
 from experiments.sweep.folder import REASON, SweepFolder
