@@ -74,23 +74,47 @@ class LiveTrialView:
     alt: str
 
 
-def write_page(folder: Path, sections: Sections, news: str, at_ns: int, *, over: bool) -> None:
-    """Write both files of the page, so that a reader sees the old or the new content of each.
+@dataclass(frozen=True)
+class PageState:
+    """What the page shows at one moment."""
+
+    sections: Sections
+    news: str
+    """What it announces."""
+    at_ns: int
+    over: bool
+    """Whether it stays as it is: no run updates it."""
+
+    def script(self) -> str:
+        """Return the state as the argument of the page's script."""
+        state = {
+            "at_ms": self.at_ns // 1_000_000,
+            "over": self.over,
+            "news": self.news,
+            "sections": asdict(self.sections),
+        }
+        return json.dumps(state, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def write_data(folder: Path, state: PageState) -> None:
+    """Replace what an open page loads once a second.
 
     Raises:
         OSError: the disk is full, or the folder is not writable.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    state = {
-        "at_ms": at_ns // 1_000_000,
-        "over": over,
-        "news": news,
-        "sections": asdict(sections),
-    }
-    data = json.dumps(state, separators=(",", ":")).replace("<", "\\u003c")
-    replace_file(folder / DATA, f"ackbenchLive({data});\n", durable=False)
-    page = _templates().get_template("live.html").render(sections=sections, news=news, state=data)
-    replace_file(folder / PAGE, page, durable=False)
+    replace_file(folder / DATA, f"ackbenchLive({state.script()});\n", durable=False)
+
+
+def write_page(folder: Path, state: PageState) -> None:
+    """Replace both files of the page.
+
+    Raises:
+        OSError: as `write_data`.
+    """
+    write_data(folder, state)
+    template = _templates().get_template("live.html")
+    replace_file(folder / PAGE, template.render(state=state), durable=False)
 
 
 def waiting_sections() -> Sections:

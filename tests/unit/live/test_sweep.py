@@ -100,6 +100,18 @@ def test_the_reader_writes_the_page_of_its_sweep(home: Home) -> None:
     reader.close()
 
 
+def test_the_page_itself_is_written_less_often_than_its_data(home: Home) -> None:
+    """Half of the reader's cost would be writing what no open page loads."""
+    reader = LiveReader(home, None)
+    reader.tick()
+    (live_folder(home) / PAGE).write_text("untouched")
+    (live_folder(home) / DATA).write_text("untouched")
+    reader.tick()
+    assert (live_folder(home) / PAGE).read_text() == "untouched"
+    assert (live_folder(home) / DATA).read_text() != "untouched"
+    reader.close()
+
+
 def test_a_run_that_failed_says_why(home: Home) -> None:
     """As `verify` reports it."""
     sweep = SweepFolder(home.sweeps / "quick-20260101T000000-abcd")
