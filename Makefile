@@ -42,7 +42,7 @@ hostile: setup ## try bad input, flipped bits, full disks, kill -9 and many nigh
 external: setup ## crash and pause a leader by commands on an external cluster, and on a local one
 	@$(BIN)/python tests/external
 
-perf: setup ## measure generator, lateness, final read, Spark and cluster start
+perf: setup ## measure generator, lateness, final read, live page, Spark and cluster start
 	@$(BIN)/python tests/perf
 
 pictures: setup ## write README table and pictures (chromium); SWEEP=newest: of the newest quick one

@@ -1,4 +1,4 @@
-"""`make perf`: measure throughput and start times on one cluster, on an idle machine.
+"""`make perf`: measure throughput, start times and the live page on one cluster, on an idle machine.
 
     python tests/perf [--job | --live]
 
@@ -153,7 +153,7 @@ def print_live_costs(console: Console, home: Home, cluster: Cluster) -> None:
     with tempfile.TemporaryDirectory() as folder:
         for rate, seconds, trials in ((2_000, 62.0, 4), (100_000, 20.0, 2)):
             cost = live_cost(home, cluster, Path(folder), rate, seconds, trials)
-            console.print(live_table(cost), width=150)
+            console.print(live_table(cost))
 
 
 def print_job_costs(console: Console, home: Home) -> None:
