@@ -1,4 +1,4 @@
-"""`make perf`: measure throughput, start times and the live page on one cluster, on an idle machine.
+"""`make perf`: measure throughput, start times and the live page, on an idle machine.
 
     python tests/perf [--job | --live]
 
