@@ -17,6 +17,7 @@ from typing import Final
 import click
 
 from experiments.history.summary import forget_summary
+from experiments.live.files import LOCK, live_folder
 from experiments.sweep.claim import (
     RunRecord,
     SweepClaim,
@@ -181,9 +182,6 @@ def _remove_scratch_folders(home: Home) -> Iterator[str]:
 
 def _remove_live_page(home: Home) -> Iterator[str]:
     """Remove the live page unless a process writes it; the next sweep writes it again."""
-    from experiments.live.page import live_folder
-    from experiments.live.reader import LOCK
-
     folder = live_folder(home)
     if folder.is_dir() and not folder.is_symlink() and not is_locked(folder / LOCK):
         shutil.rmtree(folder)

@@ -7,7 +7,7 @@ import os
 import click
 
 from experiments.errors import UnknownName
-from experiments.live.page import page_path
+from experiments.live.files import page_path
 from experiments.orchestration import services
 from experiments.report.page import write_report
 from experiments.sweep.published import open_sweep

@@ -14,6 +14,8 @@ import pyarrow as pa
 from experiments.events.clock import now_ns
 from experiments.ledger.schema import EVENTS, Source
 
+JOURNAL_FILE: Final = "diary.jsonl"
+"""The journal's file while the trial runs, in its folder; it stays in that of a failed trial."""
 CRC_FAILED: Final = "crc_failed"
 """Kind of the event that the CRC of a batch did not match in the final read."""
 

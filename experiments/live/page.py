@@ -22,18 +22,16 @@ from experiments.live.drawing import (
     partition_strips,
 )
 from experiments.live.events import FaultSpan, FaultState
+from experiments.live.files import DATA, PAGE
 from experiments.live.sweep import LiveSweep
 from experiments.live.trial import LiveTrial, TrialFigures
 from experiments.report.environment import template_environment
 from experiments.sweep.progress import format_duration
 from infra.machine.files import replace_file
-from infra.machine.home import Home
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-PAGE: Final = "index.html"
-DATA: Final = "data.js"
 MOST_ENDED: Final = 50
 """Trials that have ended, in the page; the newest."""
 _FAULT_TEXTS: Final = {
@@ -76,33 +74,47 @@ class LiveTrialView:
     alt: str
 
 
-def live_folder(home: Home) -> Path:
-    """Return the folder of a home's live page."""
-    return home.root / "live"
+@dataclass(frozen=True)
+class PageState:
+    """What the page shows at one moment."""
+
+    sections: Sections
+    news: str
+    """What it announces."""
+    at_ns: int
+    over: bool
+    """Whether it stays as it is: no run updates it."""
+
+    def script(self) -> str:
+        """Return the state as the argument of the page's script."""
+        state = {
+            "at_ms": self.at_ns // 1_000_000,
+            "over": self.over,
+            "news": self.news,
+            "sections": asdict(self.sections),
+        }
+        return json.dumps(state, separators=(",", ":")).replace("<", "\\u003c")
 
 
-def page_path(home: Home) -> Path:
-    """Return the live page of a home."""
-    return live_folder(home) / PAGE
-
-
-def write_page(folder: Path, sections: Sections, news: str, at_ns: int, *, over: bool) -> None:
-    """Write both files of the page, so that a reader sees the old or the new content of each.
+def write_data(folder: Path, state: PageState) -> None:
+    """Replace what an open page loads once a second.
 
     Raises:
         OSError: the disk is full, or the folder is not writable.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    state = {
-        "at_ms": at_ns // 1_000_000,
-        "over": over,
-        "news": news,
-        "sections": asdict(sections),
-    }
-    data = json.dumps(state, separators=(",", ":")).replace("<", "\\u003c")
-    replace_file(folder / DATA, f"ackbenchLive({data});\n", durable=False)
-    page = _templates().get_template("live.html").render(sections=sections, news=news, state=data)
-    replace_file(folder / PAGE, page, durable=False)
+    replace_file(folder / DATA, f"ackbenchLive({state.script()});\n", durable=False)
+
+
+def write_page(folder: Path, state: PageState) -> None:
+    """Replace both files of the page.
+
+    Raises:
+        OSError: as `write_data`.
+    """
+    write_data(folder, state)
+    template = _templates().get_template("live.html")
+    replace_file(folder / PAGE, template.render(state=state), durable=False)
 
 
 def waiting_sections() -> Sections:

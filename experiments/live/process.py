@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
-from experiments.live.page import page_path
+from experiments.live.files import page_path
 from experiments.sweep.folder import SweepFolder
 from infra.machine.home import REPOSITORY, Home
 from infra.machine.loopback import LOOPBACK, require_free_port

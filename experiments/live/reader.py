@@ -22,6 +22,7 @@ import time
 from contextlib import ExitStack, suppress
 from typing import IO, TYPE_CHECKING, Final
 
+from experiments.live.files import LOCK, live_folder
 from infra.machine.files import try_lock
 from infra.machine.home import Home, keep_files_private
 
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
     from experiments.live.sweep import LiveSweep, SweepFollower
 
 EVERY_S: Final = 1.0
-LOCK: Final = ".lock"
-"""In the folder of the page: one process writes it at a time."""
+PAGE_EVERY_S: Final = 10.0
+"""An open page loads its data each second; the page itself is written for those who open it."""
 _LOG: Final = logging.getLogger(__name__)
 
 
@@ -81,6 +82,7 @@ class LiveReader:
         self._follower: SweepFollower | None = None
         self._lock: IO[str] | None = None
         self._said: set[str] = set()
+        self._news, self._page_due_s = "", 0.0
         self.latest: LiveSweep | None = None
         """The sweep as it was read last; `None`: none runs."""
 
@@ -127,7 +129,7 @@ class LiveReader:
     def _write(self) -> None:
         from experiments.live import page
 
-        folder = page.live_folder(self._home)
+        folder = live_folder(self._home)
         folder.mkdir(parents=True, exist_ok=True)
         if self._lock is None:
             self._lock = try_lock(folder / LOCK)
@@ -138,8 +140,13 @@ class LiveReader:
         else:
             sections, news = page.sections_of(self.latest), page.news_of(self.latest)
         over = self.latest is None or self.latest.over
-        # Without a sweep of its own it goes on after the end of one: then the page is up to date.
-        page.write_page(folder, sections, news, time.time_ns(), over=over)
+        state = page.PageState(sections, news, time.time_ns(), over)
+        now_s = time.monotonic()
+        if news == self._news and now_s < self._page_due_s:
+            page.write_data(folder, state)
+        else:
+            page.write_page(folder, state)
+            self._news, self._page_due_s = news, now_s + PAGE_EVERY_S
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from experiments.clients.record.layout import warm_up_records
+from experiments.events.journal import JOURNAL_FILE
 from experiments.live.events import FaultState, JournalFollower, TrialEvents, fault_state
 from experiments.live.java import JavaConsumerFollower, JavaProducerFollower
 from experiments.live.mapped import AttemptsFollower, ReadsFollower
@@ -15,8 +16,6 @@ from experiments.live.slots import LatencyCounter, LatencyCounts, SlotCounter, S
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.plan import TrialSpec
 
-JOURNAL: Final = "diary.jsonl"
-"""The journal's file in the folder of a running trial (`experiments.trial.run.JOURNAL_FILE`)."""
 _CLIENTS: Final = "clients"
 
 
@@ -135,7 +134,7 @@ class TrialFollower:
 
     def __init__(self, sweep: SweepFolder, spec: TrialSpec) -> None:
         self._folder, self._spec = sweep.partial(spec.trial_id), spec
-        self._journal = JournalFollower(self._folder / JOURNAL)
+        self._journal = JournalFollower(self._folder / JOURNAL_FILE)
         self._load: _Load | None = None
         self._figures: TrialFigures | None = None
 

@@ -14,7 +14,7 @@ from typing import Final
 from experiments.clients.interface import client_factory
 from experiments.clients.settings.kinds import request_timeout_ms
 from experiments.errors import HealFailed, TrialFailed
-from experiments.events.journal import BROKER_COUNTERS, CRC_FAILED, Journal
+from experiments.events.journal import BROKER_COUNTERS, CRC_FAILED, JOURNAL_FILE, Journal
 from experiments.faults import FaultContext
 from experiments.faults.composition.execution import InjectedFault, evidence_of, inject
 from experiments.faults.core.narrative import narrative_of
@@ -42,8 +42,6 @@ from infra.machine.home import Home
 from infra.machine.resources import failure_reason, full_disk
 
 HEALTHY_TIMEOUT_S: Final = 60.0
-JOURNAL_FILE: Final = "diary.jsonl"
-"""The trial's own events while it runs; it stays in the folder of a failed trial."""
 _LOG: Final = logging.getLogger(__name__)
 
 

@@ -215,7 +215,9 @@ def test_the_live_page_is_served_to_users_who_are_logged_in(dags: Any, tmp_path:
         *("/live/", "/live/data.js", "/sweeps/quick-1/report.html"),
         "/sweeps/quick-1/trials/000-abcdef/trial.json",
     )
-    assert [client.get(path).status_code for path in served] == [401] * len(served)
+    login = client.get("/live/", follow_redirects=False)
+    assert login.headers["location"] == "/api/v2/auth/login?next=%2Fackbench%2Flive%2F"
+    assert [client.get(path).status_code for path in served[1:]] == [401] * 3
 
     app.dependency_overrides[get_user] = lambda: "a user"
     answers = [client.get(path) for path in served]

@@ -15,7 +15,7 @@ from typing import Any
 from support.machine_state import processes_of
 
 from experiments.commands.setup import make_ready
-from experiments.trial.run import JOURNAL_FILE
+from experiments.events.journal import JOURNAL_FILE
 from infra.machine.home import Home
 
 COMMAND = Path(sys.executable).with_name("ackbench")

@@ -11,8 +11,8 @@ from typing import Final
 
 from e2e.command import AckbenchCommand
 
+from experiments.events.journal import JOURNAL_FILE
 from experiments.sweep.folder import FAILED, PARTIAL, SweepActivity, SweepFolder
-from experiments.trial.run import JOURNAL_FILE
 from infra.process.waiting import wait_until
 
 EXPERIMENT: Final = """\

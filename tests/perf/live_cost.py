@@ -1,18 +1,19 @@
 """What the live page and the metrics cost a trial: latency and throughput with and without them.
 
-Each round runs one trial twice without the reader and once with it, with a scrape per second, on
-one cluster, and the rounds start with different ones. The two without show what the machine itself
-varies by (A/A).
+During one load the reader is stopped and continued (SIGSTOP, SIGCONT) in turns of two seconds, in a
+random order of three sides: without it, without it again, and with it and a scrape per second. So
+the sides see the same cluster, the same clients and, within seconds, the same other work of the
+machine. The two without show what the machine itself varies by (A/A).
 """
 
 from __future__ import annotations
 
+import random
 import statistics
 import threading
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 from urllib.request import urlopen
@@ -21,13 +22,13 @@ import numpy as np
 import psutil
 import pyarrow.parquet as pq
 
+from experiments.events.clock import now_ns
 from experiments.ledger.record import Scalar
-from experiments.live.page import page_path
+from experiments.live.files import page_path
 from experiments.live.process import ReaderProcess
 from experiments.planning.new_sweep import plan_new_sweep
 from experiments.planning.overrides import Overrides
 from experiments.sweep.folder import SweepFolder
-from experiments.sweep.plan import TrialSpec
 from experiments.trial.run import run_trial
 from infra.cluster.interface import Cluster
 from infra.machine.home import Home
@@ -35,6 +36,8 @@ from infra.process.waiting import wait_until
 
 PORT: Final = 9464
 SIDES: Final = ("without", "without again", "with")
+WITH: Final = 2
+TURN_S: Final = 2.0
 CELL: Final[Mapping[str, Sequence[Scalar]]] = {
     "acks": ("all",),
     "enable.idempotence": (True,),
@@ -46,15 +49,22 @@ CELL: Final[Mapping[str, Sequence[Scalar]]] = {
 
 
 @dataclass(frozen=True)
-class TrialCost:
-    """One trial."""
+class Turn:
+    """Two seconds of one side."""
+
+    side: int
+    begin_ns: int
+    end_ns: int
+
+
+@dataclass(frozen=True)
+class TurnFigures:
+    """The records that were due in a turn."""
 
     p50_ms: float
     p99_ms: float
     acked_per_s: float
-    """Acknowledged within the load, per second of it."""
-    reader_cpu_ms_per_s: float | None
-    """CPU time of the reader per second of the trial; `None`: there was none."""
+    """Acknowledged within the turn, whenever they were due, per second."""
 
 
 @dataclass(frozen=True)
@@ -62,8 +72,10 @@ class LiveCost:
     """All rounds of one load."""
 
     rate_records_per_s: int
-    rounds: tuple[tuple[TrialCost, TrialCost, TrialCost], ...]
+    rounds: tuple[tuple[TurnFigures, TurnFigures, TurnFigures], ...]
     """Each in the order of `SIDES`."""
+    reader_cpu_ms_per_s: float
+    """CPU time of the reader per second of the turns with it."""
 
     def ratios(self, figure: str, side: int) -> list[float]:
         """Return a figure's ratio of a side to the first one, per round."""
@@ -73,9 +85,16 @@ class LiveCost:
         """Return the median of the rounds' ratios."""
         return statistics.median(self.ratios(figure, side))
 
+    def interval(self, figure: str, side: int) -> tuple[float, float]:
+        """Return a 95 % interval of that median, from the ratios' ranks (binomial)."""
+        ratios = sorted(self.ratios(figure, side))
+        margin = 0.98 * len(ratios) ** 0.5
+        low = max(0, int(len(ratios) / 2 - margin))
+        return ratios[low], ratios[len(ratios) - 1 - low]
+
 
 def live_cost(
-    home: Home, cluster: Cluster, scratch: Path, rate: int, seconds: float, rounds: int
+    home: Home, cluster: Cluster, scratch: Path, rate: int, seconds: float, trials: int
 ) -> LiveCost:
     """Run the trials.
 
@@ -85,49 +104,26 @@ def live_cost(
         scratch: an empty folder for the ledgers and the page.
         rate: records/s.
         seconds: the length of a load.
-        rounds: how often each side runs.
+        trials: how many loads.
     """
     axes = {**CELL, "workload.rate_records_per_s": (rate,), "workload.duration_s": (seconds,)}
-    overrides = Overrides(axes, rounds * len(SIDES), 1, controls=False)
-    plan = plan_new_sweep(home, "quick", overrides).plan
+    plan = plan_new_sweep(home, "quick", Overrides(axes, trials, 1, controls=False)).plan
     own_home = Home(scratch / f"home-{rate}")
     sweep = SweepFolder(own_home.sweeps / plan.sweep_id)
     sweep.write_plan(plan)
-    specs = iter(plan.trials)
-    measured = []
-    for number in range(rounds):
-        costs: dict[int, TrialCost] = {}
-        for turn in range(len(SIDES)):
-            side = (number + turn) % len(SIDES)
-            costs[side] = _run(home, own_home, sweep, next(specs), cluster, live=side == 2)
-        measured.append((costs[0], costs[1], costs[2]))
-    return LiveCost(rate, tuple(measured))
-
-
-def _run(
-    home: Home,
-    own_home: Home,
-    sweep: SweepFolder,
-    spec: TrialSpec,
-    cluster: Cluster,
-    *,
-    live: bool,
-) -> TrialCost:
-    if not live:
-        run_trial(sweep, spec, cluster, home)
-        return _cost(sweep, spec, None)
+    rounds: list[tuple[TurnFigures, TurnFigures, TurnFigures]] = []
     with _reader(own_home, sweep) as reader:
-        before_s, began_s = _cpu_s(reader), time.monotonic()
-        run_trial(sweep, spec, cluster, home)
-        per_s = (_cpu_s(reader) - before_s) / (time.monotonic() - began_s)
-    return _cost(sweep, spec, per_s * 1000)
+        turns = _Turns(reader)
+        for spec in plan.trials:
+            with turns.taken():
+                run_trial(sweep, spec, cluster, home)
+            rounds += _rounds(sweep.trial(spec.trial_id), turns.of_last_trial, seconds)
+    return LiveCost(rate, tuple(rounds), turns.cpu_s / turns.with_s * 1000)
 
 
 @contextmanager
 def _reader(own_home: Home, sweep: SweepFolder) -> Iterator[psutil.Process]:
     """Run the reader, once it is up, with a scrape per second."""
-    page = page_path(own_home)
-    page.unlink(missing_ok=True)
     reader = ReaderProcess(own_home, sweep, PORT)
     ended = threading.Event()
 
@@ -138,7 +134,7 @@ def _reader(own_home: Home, sweep: SweepFolder) -> Iterator[psutil.Process]:
 
     scraper = threading.Thread(target=scrape)
     try:
-        wait_until(page.is_file, awaiting="the live page", timeout_s=120)
+        wait_until(page_path(own_home).is_file, awaiting="the live page", timeout_s=120)
         scraper.start()
         yield psutil.Process(reader.pid)
     finally:
@@ -148,23 +144,66 @@ def _reader(own_home: Home, sweep: SweepFolder) -> Iterator[psutil.Process]:
             scraper.join()
 
 
-def _cpu_s(process: psutil.Process) -> float:
-    times = process.cpu_times()
-    return float(times.user + times.system)
+@dataclass
+class _Turns:
+    """Stops and continues the reader while a trial runs."""
+
+    reader: psutil.Process
+    of_last_trial: list[list[Turn]] = field(default_factory=list)
+    """Rounds of one turn per side."""
+    with_s: float = 0.0
+    cpu_s: float = 0.0
+
+    @contextmanager
+    def taken(self) -> Iterator[None]:
+        self.of_last_trial = []
+        ended = threading.Event()
+        thread = threading.Thread(target=self._take, args=[ended])
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+            self.reader.resume()
+
+    def _take(self, ended: threading.Event) -> None:
+        order = random.Random(1)  # noqa: S311 - the order of turns
+        while not ended.is_set():
+            turns = []
+            for side in order.sample(range(len(SIDES)), len(SIDES)):
+                (self.reader.resume if side == WITH else self.reader.suspend)()
+                began_ns, before = now_ns(), self.reader.cpu_times()
+                ended.wait(TURN_S)
+                turns.append(Turn(side, began_ns, now_ns()))
+                if side == WITH:
+                    after = self.reader.cpu_times()
+                    self.with_s += (turns[-1].end_ns - began_ns) / 1e9
+                    self.cpu_s += after.user + after.system - before.user - before.system
+            self.of_last_trial.append(turns)
 
 
-def _cost(sweep: SweepFolder, spec: TrialSpec, reader_cpu_ms_per_s: float | None) -> TrialCost:
+def _rounds(
+    trial: Path, rounds: Sequence[Sequence[Turn]], seconds: float
+) -> Iterator[tuple[TurnFigures, TurnFigures, TurnFigures]]:
+    """Yield the figures of the rounds that are entirely within the load, after its first second."""
     table = pq.read_table(
-        sweep.trial(spec.trial_id) / "attempts.parquet",
-        columns=["intended_ns", "settled_ns", "outcome"],
+        trial / "attempts.parquet", columns=["intended_ns", "settled_ns", "outcome"]
     )
     settled = table["settled_ns"].fill_null(0).to_numpy()
     intended = table["intended_ns"].to_numpy()
     acked = (settled > 0) & (table["outcome"].cast("string").to_numpy() == "acked")
-    latency_ms = (settled[acked] - intended[acked]) / 1e6
-    p50, p99 = np.percentile(latency_ms, [50, 99])
-    end_ns = intended.min() + spec.workload.duration_s * 1e9
-    in_time = int((acked & (settled <= end_ns)).sum())
-    return TrialCost(
-        float(p50), float(p99), in_time / spec.workload.duration_s, reader_cpu_ms_per_s
-    )
+    settled, latency_ms = settled[acked], (settled[acked] - intended[acked]) / 1e6
+    due, begin_ns = intended[acked], int(intended.min())
+    for turns in rounds:
+        begins_late = min(turn.begin_ns for turn in turns) > begin_ns + 1e9
+        if not begins_late or max(turn.end_ns for turn in turns) > begin_ns + seconds * 1e9:
+            continue
+        figures = {}
+        for turn in turns:
+            is_due = (due >= turn.begin_ns) & (due < turn.end_ns)
+            in_time = int(((settled >= turn.begin_ns) & (settled < turn.end_ns)).sum())
+            p50, p99 = np.percentile(latency_ms[is_due], [50, 99])
+            took_s = (turn.end_ns - turn.begin_ns) / 1e9
+            figures[turn.side] = TurnFigures(float(p50), float(p99), in_time / took_s)
+        yield figures[0], figures[1], figures[2]

@@ -9,17 +9,19 @@ from __future__ import annotations
 import re
 from pathlib import Path
 from typing import Annotated, Any, Final
+from urllib.parse import quote
 
 from airflow.api_fastapi.core_api.security import get_user
 from airflow.plugins_manager import AirflowPlugin
-from fastapi import Depends, FastAPI, HTTPException
-from fastapi.responses import FileResponse, RedirectResponse
+from fastapi import Depends, FastAPI, HTTPException, Request
+from fastapi.responses import FileResponse, JSONResponse, RedirectResponse, Response
 
-from experiments.live.page import DATA, PAGE, live_folder
+from experiments.live.files import DATA, PAGE, live_folder
 from infra.machine.home import Home
 
 PREFIX: Final = "/ackbench"
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}")
+_UNAUTHORIZED: Final = 401
 _HEADERS: Final = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": (
@@ -43,6 +45,13 @@ def live_app(home: Home) -> FastAPI:
         home: the home whose page is served.
     """
     app = FastAPI(dependencies=[Depends(get_user)], docs_url=None, redoc_url=None, openapi_url=None)
+
+    @app.exception_handler(HTTPException)
+    def refuse(request: Request, error: HTTPException) -> Response:
+        """Send who opens the page without a login to the login, which leads back."""
+        if error.status_code == _UNAUTHORIZED and request.url.path.endswith("/live/"):
+            return RedirectResponse(f"/api/v2/auth/login?next={quote(PREFIX + '/live/', safe='')}")
+        return JSONResponse({"detail": error.detail}, error.status_code)
 
     @app.get("/live")
     def redirect() -> RedirectResponse:

@@ -43,6 +43,7 @@ const ackbenchLive = (() => {
     tick();
   });
   setInterval(tick, 1000);
+  load(); // the page itself is written less often
   return show;
 })();
 window.ackbenchLive = ackbenchLive;

@@ -12,6 +12,7 @@ from support.builders.records import a_spec
 
 from experiments.clients.consumer.reads import HEADER_BYTES, ReadRow
 from experiments.clients.producer.attempts import NOT_DUE, SETTLED, AttemptsFile
+from experiments.events.journal import JOURNAL_FILE
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.plan import Plan, TrialSpec
 
@@ -58,7 +59,7 @@ def begin_trial(sweep: SweepFolder, spec: TrialSpec) -> Path:
 def note(sweep: SweepFolder, spec: TrialSpec, *events: Mapping[str, Any]) -> None:
     """Append events to the journal of a trial."""
     defaults = {"node": None, "partition": None, "detail": ""}
-    with (sweep.partial(spec.trial_id) / "diary.jsonl").open("a") as file:
+    with (sweep.partial(spec.trial_id) / JOURNAL_FILE).open("a") as file:
         file.writelines(f"{json.dumps({**defaults, **event})}\n" for event in events)
 
 

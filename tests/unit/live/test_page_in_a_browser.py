@@ -10,12 +10,14 @@ from pathlib import Path
 import pytest
 from support.browser import WIDTHS, Browser, browser
 
+from experiments.live.files import PAGE
 from experiments.live.page import (
-    PAGE,
+    PageState,
     Sections,
     news_of,
     sections_of,
     waiting_sections,
+    write_data,
     write_page,
 )
 from experiments.live.sweep import LiveSweep
@@ -32,7 +34,7 @@ def shown() -> Iterator[Browser]:
 def write(folder: Path, live: LiveSweep, *, age_s: float = 0, over: bool = True) -> Path:
     """Write the page of a sweep; return it."""
     at_ns = time.time_ns() - round(age_s * 1e9)
-    write_page(folder, sections_of(live), news_of(live), at_ns, over=over)
+    write_page(folder, PageState(sections_of(live), news_of(live), at_ns, over))
     return folder / PAGE
 
 
@@ -53,7 +55,8 @@ def test_the_page_between_sweeps_has_no_barriers(
     shown: Browser, tmp_path: Path, width: int
 ) -> None:
     """No sweep has run yet."""
-    write_page(tmp_path, waiting_sections(), "No sweep runs now.", time.time_ns(), over=True)
+    state = PageState(waiting_sections(), "No sweep runs now.", time.time_ns(), over=True)
+    write_page(tmp_path, state)
     shown.open(tmp_path / PAGE, width)
     assert shown.violations() == []
     assert shown.text("h1") == "No sweep runs now"
@@ -86,7 +89,7 @@ def test_an_open_page_shows_what_is_written_later(
     page = write(tmp_path, live)
     shown.open(page, 1280)
     later = Sections(now="<h1>written later</h1>", trial="", ended=sections_of(live).ended)
-    write_page(tmp_path, later, "later news", time.time_ns(), over=True)
+    write_data(tmp_path, PageState(later, "later news", time.time_ns(), over=True))
     wait_until(
         lambda: shown.text("h1") == "written later",
         awaiting="the page to show the new content",

@@ -9,8 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.command_line import ackbench
 
-from experiments.live.page import PAGE, live_folder
+from experiments.live.files import LOCK, PAGE, live_folder
 from experiments.live.process import (
     LiveOptions,
     ReaderProcess,
@@ -20,6 +21,7 @@ from experiments.live.process import (
 )
 from experiments.sweep.folder import SweepFolder
 from infra.errors import MachineError
+from infra.machine.files import try_lock
 from infra.machine.home import REPOSITORY, Home
 from infra.process.processes import ProcessIdentity
 from infra.process.waiting import wait_until
@@ -120,6 +122,35 @@ def test_the_reader_gets_no_secret(home: Home, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("BENCH_KEY_PASSWORD", "hunter2")
     assert "hunter2" not in str(reader_environment(home))
     assert reader_environment(home)["ACKBENCH_HOME"] == str(home.root)
+
+
+def test_clean_removes_the_page_unless_a_process_writes_it(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a killed run left; the second call has nothing to do."""
+    monkeypatch.setenv("ACKBENCH_HOME", str(home.root))
+    folder = live_folder(home)
+    folder.mkdir()
+    (folder / f".{PAGE}.4711.4711").write_text("half a page")
+    lock = try_lock(folder / LOCK)
+    assert lock is not None
+    assert "live page" not in ackbench("clean").stdout
+    lock.close()
+    assert "removed the live page\n" in ackbench("clean").stdout
+    assert not folder.exists()
+    assert ackbench("clean").stdout == "nothing to clean\n"
+
+
+def test_open_live_prints_where_the_page_is(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a page it says who writes one."""
+    monkeypatch.setenv("ACKBENCH_HOME", str(home.root))
+    for name in ("DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
+    missing = ackbench("open", "live")
+    assert (missing.exit_code, missing.stderr.count("\n")) == (2, 1)
+    live_folder(home).mkdir()
+    (live_folder(home) / PAGE).write_text("a page")
+    assert ackbench("open", "live").stdout == f"{live_folder(home) / PAGE}\n"
 
 
 def test_the_command_names_the_sweep_and_the_port() -> None:

@@ -8,8 +8,8 @@ import pytest
 from support.builders.live_trials import BEGIN_NS, MS, a_running_sweep, begin_trial
 
 from experiments.live import reader as live_reader
-from experiments.live.page import DATA, PAGE, live_folder
-from experiments.live.reader import LOCK, LiveReader
+from experiments.live.files import DATA, LOCK, PAGE, live_folder
+from experiments.live.reader import LiveReader
 from experiments.live.sweep import LiveSweep, SweepFollower, sweep_under_way
 from experiments.sweep.claim import SweepClaim
 from experiments.sweep.folder import REASON, SweepFolder
@@ -97,6 +97,18 @@ def test_the_reader_writes_the_page_of_its_sweep(home: Home) -> None:
     assert "Trial 2 of 4" in (live_folder(home) / PAGE).read_text()
     reader.tick(over=True)
     assert "The run has ended." in (live_folder(home) / DATA).read_text()
+    reader.close()
+
+
+def test_the_page_itself_is_written_less_often_than_its_data(home: Home) -> None:
+    """Half of the reader's cost would be writing what no open page loads."""
+    reader = LiveReader(home, None)
+    reader.tick()
+    (live_folder(home) / PAGE).write_text("untouched")
+    (live_folder(home) / DATA).write_text("untouched")
+    reader.tick()
+    assert (live_folder(home) / PAGE).read_text() == "untouched"
+    assert (live_folder(home) / DATA).read_text() != "untouched"
     reader.close()
 
 

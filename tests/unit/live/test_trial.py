@@ -28,6 +28,7 @@ from experiments.clients.producer.attempts import (
     SENT,
     AttemptsFile,
 )
+from experiments.events.journal import JOURNAL_FILE
 from experiments.live import mapped
 from experiments.live.mapped import AttemptsFollower
 from experiments.live.slots import LatencyCounter, SlotCounter
@@ -344,7 +345,7 @@ def test_leaders_and_isrs_are_those_of_the_metadata_poller(running: Running) -> 
 
 def test_a_torn_line_of_the_journal_is_read_when_it_is_complete(running: Running) -> None:
     """And a line that is no event is left out."""
-    path = running.sweep.partial(SPEC.trial_id) / "diary.jsonl"
+    path = running.sweep.partial(SPEC.trial_id) / JOURNAL_FILE
     line = json.dumps({**LOAD_BEGIN, "node": None, "partition": None, "detail": ""})
     path.write_text(f"[1]\nnot JSON\n{line[:20]}")
     assert running.follower.read().events.load_begin_ns is None
