@@ -6,6 +6,7 @@ Heavy modules are imported inside the tasks: a scheduler parses the DAG files ag
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import wraps
@@ -16,7 +17,7 @@ from airflow.sdk.definitions.dag import DAG
 from airflow.sdk.exceptions import AirflowSkipException
 
 from experiments.faults import FAULTS
-from experiments.orchestration.environment import MACHINE_POOL
+from experiments.orchestration.environment import EMBEDDED, MACHINE_POOL
 from experiments.orchestration.request import offered_files, trigger_form
 from experiments.planning.catalog import catalog_names
 from infra.errors import AckbenchError
@@ -146,6 +147,11 @@ def failing_in_one_line(
                 raise
             _LOG.error("%s", error)
             raise SystemExit(error.exit_code) from error
+        except KeyboardInterrupt as interrupt:
+            if os.environ.get(EMBEDDED):
+                raise  # of the command, which says so
+            _LOG.error("interrupted (%s): the cluster was destroyed; resume the sweep", interrupt)
+            raise SystemExit(1) from interrupt
 
     return reporting
 
@@ -264,7 +270,7 @@ def leave_interrupted_run(_context: Context) -> None:
     """
     from experiments.orchestration import step_context
 
-    if step_context.RUN_STATE.stopping:
+    if step_context.RUN_STATE.stopping and os.environ.get(EMBEDDED):
         raise KeyboardInterrupt
 
 

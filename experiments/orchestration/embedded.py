@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 from experiments.orchestration import step_context, steps
 from experiments.orchestration.environment import (
     DAGS_FOLDER,
+    EMBEDDED,
     airflow_environment,
     embedded_database,
 )
@@ -75,7 +76,7 @@ def run(home: Home, sweep: SweepFolder) -> bool:
         hold_machine_lock(home, sweep.sweep_id, on_wait, COMMAND_MAX_WAIT_S),
         embedded_database(home) as database,
     ):
-        os.environ.update(airflow_environment(home, database) | {step_context.EMBEDDED: "1"})
+        os.environ.update(airflow_environment(home, database) | {EMBEDDED: "1"})
         try:
             return bool(_load_dag().test(run_conf={"sweep_id": sweep.sweep_id}).state == "success")
         finally:

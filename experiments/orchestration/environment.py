@@ -33,6 +33,8 @@ MACHINE_POOL: Final = "ackbench_machine"
 
 ONE_MACHINE: Final = "ACKBENCH_ONE_MACHINE"
 """A variable: set if all tasks run on this machine, one at a time, and share its home."""
+EMBEDDED: Final = "ACKBENCH_EMBEDDED"
+"""A variable: set if one process runs the whole DAG; else each task has its own."""
 _AIRFLOW_PREFIXES: Final = ("AIRFLOW", "_AIRFLOW", "__AIRFLOW")
 """Prefixes of variables that may be set for another Airflow installation."""
 _REMOVED: Final = ("PYTHONDONTWRITEBYTECODE",)

@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from types import FrameType
 from typing import Final
 
 from experiments.errors import StorageError, TrialFailed, UnknownName
 from experiments.ledger.location import Location, is_uri
 from experiments.messages.phrases import one_line
-from experiments.orchestration.environment import ONE_MACHINE
+from experiments.orchestration.environment import EMBEDDED, ONE_MACHINE
 from experiments.sweep import published, several_hosts
 from experiments.sweep.claim import TaskClaim
 from experiments.sweep.folder import REASON, SweepFolder
@@ -29,8 +32,6 @@ from infra.machine.resources import failure_reason, full_disk
 from infra.process.load_lock import COMMAND_MAX_WAIT_S, MAX_WAIT_S, hold_machine_lock
 from infra.process.processes import end_with_forking_parent
 
-EMBEDDED: Final = "ACKBENCH_EMBEDDED"
-"""An environment variable: set if one process runs the whole DAG; else each task has its own."""
 TASK_START_GRACE_S: Final = 120.0
 """How long cluster and claim outlive the task that used them last, so that the next can start."""
 RETRY_PUBLISHING_S: Final = 60.0
@@ -135,15 +136,32 @@ def admitted(name: str, sweep: SweepFolder | None, *, is_last: bool = False) -> 
     """
     keep_files_private()  # a worker of another Airflow has its own umask
     if not os.environ.get(EMBEDDED):
-        # Airflow gives a task a process group of its own. When its supervisor is killed together
-        # with the worker, the task would run on, unknown to the scheduler, which starts others.
-        end_with_forking_parent()
+        _end_when_asked()
     if RUN_STATE.stopping:
         raise Interrupted(f"{name}: not started, because the run was interrupted")
     with task_claim(sweep, is_last=is_last) if sweep else nullcontext():
         if sweep and sweep.experiment_yaml.is_file():
             provide_references(sweep.experiment_yaml.read_text())
         yield
+
+
+def _end_when_asked() -> None:
+    """Let a task end with its supervisor, and let SIGTERM interrupt it.
+
+    Airflow gives a task a process group of its own. When its supervisor is killed together with the
+    worker, the task would run on, unknown to the scheduler, which starts others. And Airflow's
+    handler of SIGTERM calls the operator's `on_kill`, which does nothing for a function: the task
+    of a pod that is deleted would run until SIGKILL.
+    """
+    if end_with_forking_parent() and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, _interrupt)
+
+
+def _interrupt(number: int, _frame: FrameType | None) -> None:
+    """Raise `KeyboardInterrupt` at the first signal; later ones must not break the cleanup."""
+    if not RUN_STATE.stopping:
+        RUN_STATE.stopping = True
+        raise KeyboardInterrupt(signal.Signals(number).name)
 
 
 def provide_references(text: str) -> None:

@@ -15,8 +15,8 @@ from experiments.errors import NotPublished, TrialFailed
 from experiments.ledger.location import Location, is_uri
 from experiments.messages.phrases import one_line
 from experiments.orchestration import task_log
+from experiments.orchestration.environment import EMBEDDED
 from experiments.orchestration.step_context import (
-    EMBEDDED,
     cluster_grace_s,
     failure_recorded,
     machine_lock,

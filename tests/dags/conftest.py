@@ -12,6 +12,7 @@ from support.fakes.infrastructure import FakeInfrastructure
 from experiments.orchestration import step_context
 from experiments.orchestration.environment import (
     DAGS_FOLDER,
+    EMBEDDED,
     airflow_environment,
     embedded_database,
 )
@@ -43,7 +44,7 @@ def world(airflow: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fak
     """Return fakes of brokers, Spark and MLflow, in a home of the test's own."""
     del airflow
     monkeypatch.setenv("ACKBENCH_HOME", str(tmp_path))
-    monkeypatch.setenv(step_context.EMBEDDED, "1")
+    monkeypatch.setenv(EMBEDDED, "1")
     monkeypatch.setattr(step_context, "RUN_STATE", step_context.RunState())
     world = FakeInfrastructure(Home(tmp_path))
     world.install(monkeypatch.setattr)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from experiments.orchestration import step_context
-from experiments.orchestration.environment import ONE_MACHINE
+from experiments.orchestration.environment import EMBEDDED, ONE_MACHINE
 from experiments.sweep.folder import SweepFolder
 from infra.machine.home import Home
 
@@ -24,7 +24,7 @@ NAMES = ("PROD_KAFKA_ADDRESS", "PROD_KAFKA_LOGIN", "PROD_KAFKA_PASSWORD")
 def sweep(airflow: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SweepFolder:
     """A sweep that refers to a connection, in the task of a scheduler."""
     del airflow
-    monkeypatch.delenv(step_context.EMBEDDED, raising=False)
+    monkeypatch.delenv(EMBEDDED, raising=False)
     monkeypatch.setenv(ONE_MACHINE, "1")
     monkeypatch.setenv("ACKBENCH_HOME", str(tmp_path))
     for name in NAMES:

@@ -8,6 +8,8 @@ their own, which share an S3 store. The scenarios:
 - `resume`: a worker is killed (SIGKILL) in mid-trial. `verify` names the trial, `ackbench clean` on
   that host leaves the other one's cluster alone, and `ackbench run --resume` runs what is missing.
 - `trigger`: the same, and the DAG is triggered again with the sweep's id.
+- `stop`: a task is stopped (SIGTERM, as of a pod that is deleted): it destroys its cluster and
+  releases its claim.
 - `refusals`: two workers with one home, a claim that is lost, a store that refuses the credentials,
   and one that ends in mid-trial: one line each, and nothing is published that was not completed.
 - `local`: LocalExecutor, one trial per task on a shared cluster, and a batch per task.
@@ -56,7 +58,7 @@ from infra.machine.home import REPOSITORY, Home
 from infra.process.waiting import wait_until
 
 SERVERS, *WORKERS = NAMES = ("airflow", "kafka-1", "kafka-2")
-SCENARIOS: Final = ("celery", "resume", "trigger", "refusals", "local")
+SCENARIOS: Final = ("celery", "resume", "trigger", "stop", "refusals", "local")
 RUN_S: Final = 3600.0
 _CELLS: Final = 4
 _FEW: Final = 2
@@ -412,6 +414,41 @@ def broker_pids(home: Home) -> set[int]:
     return found
 
 
+def stop_a_task(lab: Lab, airflow: Airflow) -> None:
+    """Send SIGTERM to the supervisor of a task in mid-trial, as a deleted pod gets it."""
+    run = airflow.trigger({"experiment": "few.yaml"})
+    uri = wait_until(lambda: airflow.sweep(run), awaiting="the plan", timeout_s=300, every_s=1)
+    name = wait_until(
+        lambda: next((one for one in WORKERS if is_sending(lab, one)), None),
+        awaiting="a trial that sends",
+        timeout_s=RUN_S,
+        every_s=0.2,
+    )
+    processes = lab.hosts[name].processes()
+    supervisor = next(one for one in processes if "airflow supervisor" in one)
+    psutil.Process(int(supervisor.split()[0])).terminate()
+    began_s = time.monotonic()
+    lab.say(f"stopped the task on {name} in trial {claims_in(lab, uri)}")
+    wait_until(
+        lambda: not broker_pids(lab.home(name)),
+        awaiting=f"the end of the brokers of {name}",
+        timeout_s=120,
+        every_s=0.2,
+    )
+    lab.say(f"its brokers had ended {time.monotonic() - began_s:.1f} s later")
+    state = airflow.wait(run, RUN_S)
+    print_tasks(lab, airflow, run)
+    errors = [airflow.error(run, one) for one in airflow.tasks(run) if one["state"] == "failed"]
+    lab.check("the run failed", holds=state == "failed")
+    lab.check("the task says why", holds=any("interrupted (SIGTERM)" in one for one in errors))
+    lab.check("no claim is left", holds=not claims_in(lab, uri))
+
+
+def is_sending(lab: Lab, name: str) -> bool:
+    """Return whether a trial on a host sends records."""
+    return "load_begin" in lab.bench(name).event_kinds()
+
+
 def run_refusals(lab: Lab, airflow: Airflow) -> None:
     """Let things be refused; the second worker has the first one's home."""
     first, second = WORKERS
@@ -453,7 +490,7 @@ def sends(lab: Lab, name: str) -> None:
     """Wait until a trial on a host sends records."""
     bench = lab.bench(name)
     wait_until(
-        lambda: "load_begin" in bench.event_kinds(),
+        lambda: is_sending(lab, name),
         awaiting=f"a trial on {name} that sends",
         timeout_s=RUN_S,
         every_s=0.2,

@@ -179,6 +179,13 @@ def running_hosts(folder: Path, names: Sequence[str]) -> Iterator[list[Host]]:
         for holder in holders:
             holder.kill()  # the kernel then kills the host's first process, and with it all others
             holder.wait()
+        for name in names:  # the kernel removes them too, and takes its time
+            subprocess.run(("ip", "link", "delete", _port(name)), capture_output=True, check=False)
+
+
+def _port(name: str) -> str:
+    """Return the name of a host's port of the bridge."""
+    return f"to-{name}"
 
 
 def _holder(name: str, folder: Path, log: IO[bytes]) -> subprocess.Popen[Any]:
@@ -204,7 +211,7 @@ def _connected(host: Host, holder: subprocess.Popen[Any]) -> Host:
         return (host.folder / "ready").exists()
 
     wait_until(is_ready, awaiting=f"the host {host.name}", timeout_s=_READY_S)
-    port = f"to-{host.name}"
+    port = _port(host.name)
     run_command(
         ("ip", "-batch", "-"),
         f"link add {port} type veth peer name eth0 netns /proc/{host.pid}/ns/net\n"

@@ -14,7 +14,7 @@ from support.fakes.infrastructure import FakeInfrastructure
 from experiments.errors import HealFailed, NotPublished, StorageError
 from experiments.ledger.location import Location, open_location
 from experiments.orchestration import services, step_context, steps, trials
-from experiments.orchestration.environment import airflow_environment
+from experiments.orchestration.environment import EMBEDDED, airflow_environment
 from experiments.results import spark_job
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.published import keep_store, note_failure
@@ -125,9 +125,45 @@ def test_a_task_ends_with_its_supervisor_and_an_embedded_run_does_not(
     sweep, tied = world.sweep(1), list[str]()
     monkeypatch.setattr(step_context, "end_with_forking_parent", lambda: tied.append("task"))
     for embedded, expected in (("1", []), ("", ["task"])):
-        monkeypatch.setenv(step_context.EMBEDDED, embedded)
+        monkeypatch.setenv(EMBEDDED, embedded)
         with step_context.admitted("trial", sweep):
             assert tied == expected
+
+
+STOPPED = """
+import os, signal, sys
+from experiments.orchestration.dag import failing_in_one_line
+from experiments.orchestration.step_context import admitted
+
+@failing_in_one_line
+def task():
+    with admitted("trial", None):
+        os.kill(os.getpid(), signal.SIGTERM)
+        print("runs on", flush=True)
+
+signal.signal(signal.SIGTERM, lambda *_: None)  # as Airflow's handler, which calls `on_kill`
+pid = os.fork()
+if pid == 0:
+    task()
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+"""
+
+
+def test_sigterm_interrupts_a_task_and_its_log_says_so_in_one_line(tmp_path: Path) -> None:
+    """That of a pod which is deleted: Airflow's own handler lets the trial run on."""
+    ran = subprocess.run(
+        [sys.executable, "-c", STOPPED],
+        env={**os.environ, "ACKBENCH_HOME": str(tmp_path), "AIRFLOW_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 1
+    assert "runs on" not in ran.stdout
+    assert "Traceback" not in ran.stderr
+    assert "interrupted (SIGTERM): the cluster was destroyed; resume the sweep" in (
+        ran.stdout + ran.stderr
+    )
 
 
 def test_a_store_that_refuses_uploads_stops_no_trial(
