@@ -237,7 +237,12 @@ def _complete_evidence(
 ) -> FaultEvidence:
     """Return the fault's evidence and what brokers and clients logged about its effects."""
     evidence = evidence_of(
-        spec.fault, faults, journal.events(), spec.producer["acks"], phases.load_end_ns
+        spec.fault,
+        faults,
+        journal.events(),
+        spec.producer["acks"],
+        phases.load_end_ns,
+        request_timeout_ms(spec) / 1000,
     )
     return evidence.model_copy(
         update={"evidence": (*evidence.evidence, *narrative_of(journal.events()))}
