@@ -13,6 +13,7 @@ from typing import Final
 
 from experiments.clients.interface import client_factory
 from experiments.clients.settings.kinds import request_timeout_ms
+from experiments.clients.settings.permissions import missing_permission
 from experiments.errors import HealFailed, TrialFailed
 from experiments.events.journal import BROKER_COUNTERS, CRC_FAILED, Journal
 from experiments.faults import FaultContext
@@ -39,7 +40,7 @@ from infra.errors import HarnessError
 from infra.kafka.metrics import topic_metrics
 from infra.machine.files import replace_file
 from infra.machine.home import Home
-from infra.machine.resources import failure_reason, full_disk
+from infra.machine.resources import full_disk
 
 HEALTHY_TIMEOUT_S: Final = 60.0
 JOURNAL_FILE: Final = "diary.jsonl"
@@ -155,13 +156,14 @@ def _kept_on_failure(sweep: SweepFolder, spec: TrialSpec, partial: Path) -> Iter
         shutil.rmtree(failed, ignore_errors=True)
         for table in partial.glob("*.parquet") if full else ():
             table.unlink()
+        needed = missing_permission(str(error)) if spec.cluster.external else None
+        more = "".join(f"; {sentence}" for sentence in (full, needed) if sentence)
         with suppress(OSError):  # the error itself matters more
-            replace_file(partial / REASON, f"{failure_reason(error, sweep.root)}\n")
+            replace_file(partial / REASON, f"{type(error).__name__}: {error}{more}\n")
         if partial.exists():
             partial.rename(failed)
         kind = HealFailed if isinstance(error, HealFailed) else TrialFailed
-        text = f"{error}; {full}" if full else str(error)
-        raise kind(f"trial {spec.trial_id} ({spec.label}): {text}") from error
+        raise kind(f"trial {spec.trial_id} ({spec.label}): {error}{more}") from error
 
 
 def _create_empty(folder: Path) -> Path:
