@@ -98,7 +98,7 @@ TRANSACTIONS = {"workload": {"transaction_records": 50, **LOAD}, "producer": IDE
         (("topic", "Write"), {}, "TOPIC_AUTHORIZATION_FAILED"),
         (("topic", "Read"), {}, "opic authorization failed"),
         (("topic", "Write"), JAVA, "producer 0 was refused: .*TopicAuthorizationException"),
-        (("topic", "Read"), JAVA, "TopicAuthorizationException"),
+        (("topic", "Read"), JAVA, "TOPIC_AUTHORIZATION_FAILED"),
         (("group", "Read"), JAVA, "GroupAuthorizationException"),
         (("group", "Read"), COPIES, "GROUP_AUTHORIZATION_FAILED"),
         (("transactional id", "Write"), TRANSACTIONS, "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"),
