@@ -23,7 +23,7 @@ from experiments.planning.yaml_reader import dump_yaml
 from infra.cluster.external import probe_cluster
 from infra.process.waiting import wait_until
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 SUPPORT = Path(__file__).parents[1] / "support"
 LOAD = {"rate_records_per_s": 300, "producers": 1}
 
@@ -98,7 +98,7 @@ def test_ctrl_c_during_a_fault_heals_the_cluster_and_leaves_nothing_in_it(
     wait_until(
         lambda: broker_count(brokers) == 2 or command.poll() is not None,
         awaiting="the leader to be killed",
-        timeout_s=240,
+        timeout_s=600,
     )
     command.send_signal(signal.SIGINT)
     _, errors = command.communicate(timeout=120)

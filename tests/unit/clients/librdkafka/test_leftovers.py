@@ -66,6 +66,6 @@ def test_a_group_that_may_not_be_deleted_is_not_waited_for(
 def test_a_group_that_keeps_its_members_stays_with_the_reason(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Somebody else may have joined it."""
+    """Another application may have joined it."""
     admin = Admin(a=[KafkaError.NON_EMPTY_GROUP] * 10_000)
     assert "NON_EMPTY_GROUP" in str(deleted(admin, monkeypatch)["a"])
