@@ -19,6 +19,7 @@ from soak.killing import kill_during_the_fault
 from support.external_brokers import PASSWORD, VARIABLE, ExternalBrokers, external_brokers
 from support.external_sweeps import acls, left_in
 
+from experiments.clients.librdkafka.topics import admin_client
 from experiments.planning.yaml_reader import dump_yaml
 from infra.cluster.external import probe_cluster
 from infra.process.waiting import wait_until
@@ -36,6 +37,14 @@ def brokers(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[E
         running.permitting(acls()),
     ):
         yield running
+
+
+@pytest.fixture(autouse=True)
+def healthy(brokers: ExternalBrokers) -> None:
+    """All brokers run when a test begins."""
+    for keeper in brokers.keepers.values():
+        keeper.do("start")
+    require_as_before(brokers)
 
 
 @pytest.fixture
@@ -79,14 +88,13 @@ def killed_leader(brokers: ExternalBrokers, folder: Path) -> str:
     return str(file)
 
 
-def broker_count(brokers: ExternalBrokers) -> int:
-    """Return how many brokers are in the metadata."""
-    return len(probe_cluster({"bootstrap.servers": brokers.plain}).brokers)
-
-
 def require_as_before(brokers: ExternalBrokers) -> None:
     """Require that three brokers run, with nothing of the sweep."""
-    wait_until(lambda: broker_count(brokers) == 3, awaiting="three brokers", timeout_s=60)
+    wait_until(
+        lambda: len(admin_client(brokers.plain).list_topics(timeout=10).brokers) == 3,
+        awaiting="three brokers",
+        timeout_s=60,
+    )
     assert left_in(brokers) == set()
 
 
@@ -96,7 +104,7 @@ def test_ctrl_c_during_a_fault_heals_the_cluster_and_leaves_nothing_in_it(
     """The heal runs before the command ends."""
     command = bench.start("run", killed_leader(brokers, tmp_path))
     wait_until(
-        lambda: broker_count(brokers) == 2 or command.poll() is not None,
+        lambda: "fault_effective" in bench.event_kinds() or command.poll() is not None,
         awaiting="the leader to be killed",
         timeout_s=600,
     )
