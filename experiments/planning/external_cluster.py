@@ -6,7 +6,7 @@ Settings and faults that need control over the nodes are refused.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,7 +16,7 @@ from experiments.clients.settings.tokens import OAUTHBEARER, TOKEN_COMMAND, enco
 from experiments.errors import ExperimentError
 from experiments.faults import FAULTS
 from experiments.faults.operations.commands import COMMAND, CommandParameters
-from experiments.messages.phrases import did_you_mean, format_value
+from experiments.messages.phrases import did_you_mean, format_list, format_value
 from experiments.planning.axes import Scope, SettingPlace
 from experiments.planning.cluster import CLUSTER_AXES, refuse_unknown_properties
 from experiments.planning.experiment import Experiment
@@ -201,16 +201,20 @@ def release_of(features: BrokerFeatures) -> str:
     return _RELEASES.get(features.highest.get(METADATA_VERSION, 0), UNKNOWN_VERSION)
 
 
-def check_commands(experiment: Experiment, planned: Plan, cluster_id: str) -> None:
+def check_commands(
+    experiment: Experiment, planned: Plan, cluster_id: str, down: Iterable[str] = ()
+) -> None:
     """Check that faults by command may strike this cluster, and that their programs exist.
 
     Args:
         experiment: has the permission, by the cluster's id.
         planned: has the faults of all cells.
         cluster_id: the id that the cluster reports.
+        down: what of the cluster is down; not asked for without such a fault.
 
     Raises:
-        ExperimentError: the file does not permit it, or a program is not on this machine.
+        ExperimentError: the file does not permit it, a program is not on this machine, or a part of
+            the cluster is down already: its own faults come before those of a test.
     """
     leaves = [leaf for trial in planned.trials for leaf in trial.fault.leaves()]
     struck = {str(leaf.parameters["name"]): leaf for leaf in leaves if leaf.kind == COMMAND}
@@ -224,6 +228,12 @@ def check_commands(experiment: Experiment, planned: Plan, cluster_id: str) -> No
         for part, words in CommandParameters.model_validate(leaf.parameters).commands().items():
             if shutil.which(words[0]) is None:
                 raise ExperimentError(f"faults.{name}.{part}: no such program: {words[0]}")
+    part_down = next(iter(down), None) if struck else None
+    if part_down:
+        raise ExperimentError(
+            f"fault {format_list(sorted(struck))} may not strike: {part_down}; allowed: once all "
+            "brokers run, or without an address that is no broker's any more"
+        )
 
 
 def refuse_command_on_local_cluster(fault: FaultRequest) -> None:

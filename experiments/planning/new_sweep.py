@@ -210,13 +210,14 @@ def _plan_on_external_cluster(experiment: Experiment, planned: Plan, source: str
         InputError: the cluster cannot be reached or refuses the client; with librdkafka's reason.
         ExperimentError: the experiment does not fit the cluster's brokers.
     """
-    from infra.cluster.external import probe_cluster
+    from infra.cluster.external import probe_cluster, unavailable_parts
 
     with _errors_with_source(source):
         need = planned.trials[0].cluster
         register_security(str(need.external), need.security)
-        reported = probe_cluster(confluent_settings(connection_settings(str(need.external))))
-        check_commands(experiment, planned, reported.cluster_id)
+        connection = confluent_settings(connection_settings(str(need.external)))
+        reported = probe_cluster(connection)
+        check_commands(experiment, planned, reported.cluster_id, unavailable_parts(connection))
     planned = plan_experiment(experiment, planned.sweep_id, source, len(reported.brokers))
     known = what_is_known_of(reported)
     trials = tuple(

@@ -94,6 +94,7 @@ def resolve_settings(
         raise ExperimentError(
             f"replication.factor is {replication_factor}; "
             f"allowed: at most the number of nodes, which is {cluster.nodes}"
+            f"{' (the brokers that run now)' if cluster.external else ''}"
         )
     workload = given.workload()
     client = resolve_client(client_values(experiment, structure))

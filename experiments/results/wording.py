@@ -301,8 +301,7 @@ def relay_sentences(results: SweepResults) -> Iterator[str]:
     if results.relayed:
         yield (
             f"relays: with {', '.join(results.relayed)}, clients connect to the brokers through "
-            "ackbench's relays, which adds to latency and limits throughput before and after the "
-            "fault too"
+            "ackbench's relays, which add to latency before and after the fault too"
         )
 
 

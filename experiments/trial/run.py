@@ -13,6 +13,7 @@ from typing import Final
 
 from experiments.clients.interface import client_factory
 from experiments.clients.settings.kinds import request_timeout_ms
+from experiments.clients.settings.permissions import missing_permission
 from experiments.errors import HealFailed, TrialFailed
 from experiments.events.journal import BROKER_COUNTERS, CRC_FAILED, JOURNAL_FILE, Journal
 from experiments.faults import FaultContext
@@ -39,7 +40,7 @@ from infra.errors import HarnessError
 from infra.kafka.metrics import topic_metrics
 from infra.machine.files import replace_file
 from infra.machine.home import Home
-from infra.machine.resources import failure_reason, full_disk
+from infra.machine.resources import full_disk
 
 HEALTHY_TIMEOUT_S: Final = 60.0
 _LOG: Final = logging.getLogger(__name__)
@@ -153,13 +154,14 @@ def _kept_on_failure(sweep: SweepFolder, spec: TrialSpec, partial: Path) -> Iter
         shutil.rmtree(failed, ignore_errors=True)
         for table in partial.glob("*.parquet") if full else ():
             table.unlink()
+        needed = missing_permission(str(error)) if spec.cluster.external else None
+        more = "".join(f"; {sentence}" for sentence in (full, needed) if sentence)
         with suppress(OSError):  # the error itself matters more
-            replace_file(partial / REASON, f"{failure_reason(error, sweep.root)}\n")
+            replace_file(partial / REASON, f"{type(error).__name__}: {error}{more}\n")
         if partial.exists():
             partial.rename(failed)
         kind = HealFailed if isinstance(error, HealFailed) else TrialFailed
-        text = f"{error}; {full}" if full else str(error)
-        raise kind(f"trial {spec.trial_id} ({spec.label}): {text}") from error
+        raise kind(f"trial {spec.trial_id} ({spec.label}): {error}{more}") from error
 
 
 def _create_empty(folder: Path) -> Path:
@@ -235,7 +237,12 @@ def _complete_evidence(
 ) -> FaultEvidence:
     """Return the fault's evidence and what brokers and clients logged about its effects."""
     evidence = evidence_of(
-        spec.fault, faults, journal.events(), spec.producer["acks"], phases.load_end_ns
+        spec.fault,
+        faults,
+        journal.events(),
+        spec.producer["acks"],
+        phases.load_end_ns,
+        request_timeout_ms(spec) / 1000,
     )
     return evidence.model_copy(
         update={"evidence": (*evidence.evidence, *narrative_of(journal.events()))}

@@ -9,8 +9,9 @@ ackbench's own stand between the cluster and the clients.
 from __future__ import annotations
 
 import logging
+import socket
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
@@ -94,6 +95,37 @@ def probe_cluster(connection: Mapping[str, Any]) -> ExternalClusterInfo:
         fetch_features(first.host, first.port, connection),
         {one.id: (one.host, one.port) for one in metadata.brokers.values()},
     )
+
+
+def unavailable_parts(connection: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what of a cluster is down, as far as a client can know; each is a sentence.
+
+    Metadata name only brokers that run. So one that is down shows as a replica of a topic that this
+    user may describe, or as a bootstrap address that refuses connections.
+
+    Args:
+        connection: librdkafka's properties and callbacks: addresses and authentication.
+    """
+    client, _ = admin_client(connection)
+    metadata = fetch_metadata(client, None, CONNECT_TIMEOUT_S)
+    if metadata is not None:
+        yield from _replicas_down(metadata)
+    for address in str(connection["bootstrap.servers"]).split(","):
+        host, _, port = address.strip().rpartition("://")[2].rpartition(":")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), CONNECT_TIMEOUT_S / 2).close()
+        except OSError as error:
+            yield f"{address.strip()} of bootstrap.servers is down: {error.strerror or error}"
+        except ValueError:  # an address without a port, which librdkafka completes
+            continue
+
+
+def _replicas_down(metadata: Any) -> Iterator[str]:
+    for topic in metadata.topics.values():
+        for number, partition in topic.partitions.items():
+            for replica in partition.replicas:
+                if replica not in metadata.brokers:
+                    yield f"broker {replica} is down, a replica of {topic.topic}-{number}"
 
 
 @dataclass(frozen=True)

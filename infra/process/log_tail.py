@@ -54,6 +54,16 @@ def failure_excerpt(log: Path) -> str:
     return "\n".join(lines[first : first + _EXCERPT_LINES]) or f"({log} is empty)"
 
 
+def last_error_lines(log: Path, count: int) -> list[str]:
+    """Return the last error of a log and what follows it, without the frames of a stack trace.
+
+    These are the last lines if there is no error in the last 64 KiB.
+    """
+    lines = [line for line in _tail(log) if not line.startswith("\tat ")]
+    errors = [at for at, line in enumerate(lines) if any(sign in line for sign in _ERROR_SIGNS)]
+    return lines[errors[-1] :][:count] if errors else lines[-count:]
+
+
 def _tail(log: Path, since_bytes: int = 0) -> list[str]:
     try:
         text = read_from(log, max(since_bytes, log.stat().st_size - _TAIL_BYTES))

@@ -119,6 +119,33 @@ def test_a_program_that_does_not_exist_is_refused_before_anything_is_made(
     assert left_in(brokers) == set()
 
 
+def test_a_cluster_with_a_broker_that_is_down_is_not_struck(
+    home: Home, brokers: ExternalBrokers, tmp_path: Path
+) -> None:
+    """It was down before the sweep, which makes nothing and says so."""
+    struck_file = tmp_path / "struck"
+    brokers.keepers[2].do("kill")
+    wait_until(
+        lambda: len(probe_cluster({"bootstrap.servers": brokers.plain}).brokers) == 2,
+        awaiting="the metadata without the broker",
+        timeout_s=60,
+    )
+    with pytest.raises(ExperimentError, match="fault struck may not strike: ") as refused:
+        struck(home, brokers, strike=["touch", str(struck_file)], heal=["true"])
+    assert "is down" in str(refused.value)
+    assert "\n" not in str(refused.value)
+    assert not struck_file.exists()
+    assert left_in(brokers) == set()
+
+
+def test_a_strike_that_does_nothing_makes_the_trial_void(
+    home: Home, brokers: ExternalBrokers
+) -> None:
+    """Also where requests time out because the machine is busy: the strike is soon after begin."""
+    record = struck(home, brokers, strike=["true"], heal=["true"])
+    assert record.status is Status.VOID, record.fault.evidence
+
+
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[AckbenchCommand]:
     """The command with a home of its own."""

@@ -83,21 +83,40 @@ def test_without_describe_configs_everything_is_measured_and_nothing_is_guarante
         assert (clause.guaranteed, "refused DescribeConfigs" in clause.reason) == (None, True)
 
 
+JAVA = {"client": "java"}
+COPIES = {
+    "workload": {"kind": "copy", "copiers": 1, "delivery": "exactly-once", **LOAD},
+    "producer": IDEMPOTENT,
+}
+TRANSACTIONS = {"workload": {"transaction_records": 50, **LOAD}, "producer": IDEMPOTENT}
+
+
 @pytest.mark.parametrize(
-    ("without", "message"),
+    ("without", "changes", "message"),
     [
-        (("topic", "Create"), "create topic"),
-        (("topic", "Write"), "TOPIC_AUTHORIZATION_FAILED"),
-        (("topic", "Read"), "opic authorization failed"),
+        (("topic", "Create"), {}, "create topic"),
+        (("topic", "Write"), {}, "TOPIC_AUTHORIZATION_FAILED"),
+        (("topic", "Read"), {}, "opic authorization failed"),
+        (("topic", "Write"), JAVA, "producer 0 was refused: .*TopicAuthorizationException"),
+        (("topic", "Read"), JAVA, "TOPIC_AUTHORIZATION_FAILED"),
+        (("group", "Read"), JAVA, "GroupAuthorizationException"),
+        (("group", "Read"), COPIES, "GROUP_AUTHORIZATION_FAILED"),
+        (("transactional id", "Write"), TRANSACTIONS, "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"),
     ],
 )
-def test_a_missing_permission_is_one_line_with_the_operation_and_nothing_is_left(
-    home: Home, brokers: ExternalBrokers, without: tuple[str, str], message: str
+def test_a_missing_permission_is_one_line_with_operation_and_resource_and_nothing_is_left(
+    home: Home,
+    brokers: ExternalBrokers,
+    without: tuple[str, str],
+    changes: dict[str, object],
+    message: str,
 ) -> None:
     """The trial fails with Kafka's error; what it made is deleted."""
+    kind, operation = without
     with pytest.raises(HarnessError, match=message) as failed:
-        run_all(home, brokers, acls(without={without}))
+        run_all(home, brokers, acls(without={without}), **changes)
     assert "\n" not in str(failed.value)
+    assert f"the principal needs {operation} on {kind}s `ackbench" in str(failed.value)
     assert left_in(brokers) == set()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Collection
 from pathlib import Path
 
@@ -63,16 +64,21 @@ def run_all(
     file = home.root / "permitted.yaml"
     file.write_text(dump_yaml(experiment))
     with brokers.permitting(permitted):
-        sweep = new_sweep(home, str(file))
-        try:
-            for trial in sweep.plan().trials:
-                cluster = assign_cluster(home, trial, 60).cluster
-                try:
-                    run_trial(sweep, trial, cluster, home)
-                finally:
-                    destroy_after_use(home, trial, cluster)
-        finally:
-            destroy_all(home, sweep.sweep_id)
+        return run_file(home, file)
+
+
+def run_file(home: Home, file: Path) -> SweepFolder:
+    """Plan the sweep of a file and run its trials; return its folder."""
+    sweep = new_sweep(home, str(file))
+    try:
+        for trial in sweep.plan().trials:
+            cluster = assign_cluster(home, trial, 60).cluster
+            try:
+                run_trial(sweep, trial, cluster, home)
+            finally:
+                destroy_after_use(home, trial, cluster)
+    finally:
+        destroy_all(home, sweep.sweep_id)
     return sweep
 
 
@@ -82,3 +88,7 @@ def left_in(brokers: ExternalBrokers) -> set[str]:
     groups = admin.list_consumer_groups(request_timeout=10).result(10).valid
     names = {*admin.list_topics(timeout=10).topics, *(group.group_id for group in groups)}
     return {name for name in names if not name.startswith("__")}
+
+
+if __name__ == "__main__":
+    run_file(Home(Path(sys.argv[1])), Path(sys.argv[1]) / "experiment.yaml")

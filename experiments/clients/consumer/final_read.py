@@ -15,7 +15,11 @@ import numpy as np
 import pyarrow as pa
 
 from experiments.clients.consumer.reads import ReadRow, to_log_table
-from experiments.clients.librdkafka.library import AUTO_OFFSET_RESET, LOG_TRUNCATION
+from experiments.clients.librdkafka.library import (
+    AUTHORIZATION_ERRORS,
+    AUTO_OFFSET_RESET,
+    LOG_TRUNCATION,
+)
 from experiments.clients.process.mapped_file import Records
 from experiments.clients.record.layout import TextValueFormat
 from experiments.clients.settings.librdkafka import consumer_settings
@@ -78,7 +82,7 @@ def read_log(
     Raises:
         CrcMismatch: the CRC of a batch does not match its content.
         HarnessError: a partition was not read to its end in time, does not contain its begin
-            offset, or changed during the read.
+            offset, or changed during the read; or the cluster does not permit to read it.
     """
     from experiments.clients.consumer.assigned import AssignedConsumer
 
@@ -109,7 +113,7 @@ def _chunks(consumer: AssignedConsumer, topic: str, timeout_s: float) -> Iterato
         filled = consumer.read(rows, filled, _SLICE_S)
         if offsets := consumer.crc_failed_offsets():
             raise CrcMismatch(topic, offsets)
-        consumer.raise_on_errors(_OFFSET_GONE)
+        consumer.raise_on_errors(_OFFSET_GONE | AUTHORIZATION_ERRORS)
         if time.monotonic() > until_s and not consumer.all_read():
             raise HarnessError(
                 f"the final read of {topic} did not reach the end within {timeout_s:g} s:"

@@ -20,6 +20,7 @@ from experiments.clients.consumer.reads import ReadRow
 from experiments.clients.librdkafka.client import ConfigRejected
 from experiments.clients.librdkafka.library import (
     ASSIGN_PARTITIONS,
+    AUTHORIZATION_ERRORS,
     AUTO_OFFSET_RESET,
     NO_ERROR,
     PartitionList,
@@ -122,6 +123,11 @@ class GroupConsumer(CompiledConsumer):
     def pending(self) -> Records:
         """The records that were read and are not done yet; dtype `ReadRow`."""
         return self._rows[: int(self._state["filled"][0])]
+
+    def refused_with(self) -> str | None:
+        """Return the error for a permission that is missing; `None`: there was none."""
+        code = int(self._state["error"][0])
+        return error_text(code) if code in AUTHORIZATION_ERRORS else None
 
     def is_member(self) -> bool:
         """Return whether the group has accepted this consumer, with or without partitions.

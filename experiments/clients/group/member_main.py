@@ -171,7 +171,12 @@ class MemberLoop:
 
         With KIP-848 a member without partitions gets no assignment callback. So it is ready once
         the group has accepted it and nothing was assigned for a while.
+
+        Raises:
+            HarnessError: the cluster does not permit to join the group, or to read the topic.
         """
+        if refusal := self.consumer.refused_with():
+            raise HarnessError(f"the group refuses the member: {refusal}")
         if self.member_since_s is None and self.consumer.is_member():
             self.log.write(JOINED)
             self.member_since_s = time.monotonic()

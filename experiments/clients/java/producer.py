@@ -33,11 +33,14 @@ from experiments.events.clock import ahead_of_wall_ns
 from experiments.events.journal import Event
 from experiments.ledger.record import ProducerSummary
 from experiments.ledger.schema import TRANSACTIONS
+from infra.errors import HarnessError
 from infra.kafka.commands import client_command, config_option
 from infra.process.waiting import wait_until
 
 BEGIN_TIMEOUT_S: Final = 30.0
 _POLL_INTERVAL_S: Final = 0.005
+_REFUSED: Final = "AuthorizationException"
+"""Ends the names of Kafka's exceptions for a missing permission."""
 _REPORTS: Final = ("producer_send_success", "producer_send_error")
 
 
@@ -61,7 +64,7 @@ class JavaProducer(JavaProgram):
             java_connection_settings(job.bootstrap_servers),
             job.folder,
         )
-        self._tail = OutputTail(self.output, "startup_complete", "producer_send_success")
+        self._tail = OutputTail(self.output, "startup_complete", *_REPORTS)
 
     def __enter__(self) -> Self:
         """Return the producer; leaving the context kills it."""
@@ -104,7 +107,11 @@ class JavaProducer(JavaProgram):
         )
 
     def acked_records(self) -> int:
-        """Return how many records were reported as acknowledged, warm-up records included."""
+        """Return how many records were reported as acknowledged, warm-up records included.
+
+        Raises:
+            HarnessError: the cluster refuses the first record, as a permission is missing.
+        """
         self._read_reports()
         return self._acked
 
@@ -206,6 +213,10 @@ class JavaProducer(JavaProgram):
             if line["name"] == "startup_complete":
                 self._started_ms = line["timestamp"]
             self._acked += line["name"] == "producer_send_success"
+            if not self._acked and _REFUSED in str(line.get("exception")):
+                raise HarnessError(
+                    f"{self.name} was refused: {line['exception']}: {line.get('message')}"
+                )
 
     def _read_log(self) -> str:
         return self.log.read_text(errors="replace")

@@ -31,7 +31,7 @@ from infra.errors import HarnessError
 from infra.jvm.runtime import java_environment
 from infra.kafka.kraft import properties_text
 from infra.kafka.secrets import resolve_references
-from infra.process.log_tail import LineFollower, last_lines
+from infra.process.log_tail import LineFollower, last_error_lines
 from infra.process.processes import spawn_dying_with_parent
 from infra.process.waiting import wait_until
 
@@ -186,8 +186,8 @@ class JavaProgram:
         self._process.wait(_EXIT_TIMEOUT_S)
 
     def log_excerpt(self) -> str:
-        """Return the end of the program's log, for a message."""
-        lines = last_lines(self.log, _LAST_LINES)
+        """Return the last error in the program's log, or its end, for a message."""
+        lines = last_error_lines(self.log, _LAST_LINES)
         if not lines:
             return f"it wrote nothing to {self.log}"
         return "its log ends with: " + " | ".join(lines)

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
 
 from experiments.clients.librdkafka.topics import (
     KafkaRequestFailed,
     admin_client,
     wait_for_result,
 )
+from infra.errors import WaitTimeout
+from infra.process.waiting import wait_until
 
 _TIMEOUT_S: Final = 15.0
+_SESSION_S: Final = 60.0
+"""Longer than the session of a member, whose default is 45 s (`session.timeout.ms`)."""
+_RETRY_S: Final = 1.0
+_NON_EMPTY: Final = KafkaError.NON_EMPTY_GROUP
 _GONE: Final = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.GROUP_ID_NOT_FOUND})
 
 
@@ -53,21 +61,52 @@ def delete_leftovers(servers: str, prefix: str) -> Leftovers:
     own_groups = sorted(
         group.group_id for group in listed.valid or () if group.group_id.startswith(prefix)
     )
-    requests: dict[str, Future[Any]] = {}
-    if own_groups:
-        requests |= client.delete_consumer_groups(own_groups, request_timeout=_TIMEOUT_S)
+    refused: dict[str, KafkaRequestFailed] = {}
     if own_topics:
-        requests |= client.delete_topics(
+        requests = client.delete_topics(
             own_topics, operation_timeout=_TIMEOUT_S, request_timeout=_TIMEOUT_S
         )
-    refused = dict(_refused(requests))
-    return Leftovers(tuple(name for name in requests if name not in refused), refused)
+        refused |= _refused(requests)
+    refused |= _delete_groups(client, own_groups)
+    names = [*own_groups, *own_topics]
+    return Leftovers(
+        tuple(name for name in names if name not in refused),
+        {name: str(error) for name, error in refused.items()},
+    )
 
 
-def _refused(requests: Mapping[str, Future[Any]]) -> Iterator[tuple[str, str]]:
+def _delete_groups(client: AdminClient, groups: Sequence[str]) -> dict[str, KafkaRequestFailed]:
+    """Delete groups and return those that stay.
+
+    A member that was killed stays in its group until its session ends, and so long Kafka refuses.
+    """
+    left, refused = list(groups), dict[str, KafkaRequestFailed]()
+
+    def delete() -> bool:
+        if left:
+            answers = client.delete_consumer_groups(left, request_timeout=_TIMEOUT_S)
+            for name in left:
+                refused.pop(name, None)
+            refused.update(_refused(answers))
+        left[:] = [name for name, error in refused.items() if error.code == _NON_EMPTY]
+        return not left
+
+    with suppress(WaitTimeout):
+        wait_until(
+            delete,
+            awaiting="the groups to have no members",
+            timeout_s=_SESSION_S,
+            every_s=_RETRY_S,
+        )
+    return refused
+
+
+def _refused(requests: Mapping[str, Future[Any]]) -> dict[str, KafkaRequestFailed]:
+    refused = {}
     for name, future in requests.items():
         try:
             wait_for_result(f"delete {name}", future, _TIMEOUT_S)
         except KafkaRequestFailed as error:
             if error.code not in _GONE:
-                yield name, str(error)
+                refused[name] = error
+    return refused

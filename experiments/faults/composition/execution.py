@@ -50,6 +50,7 @@ def evidence_of(
     events: tuple[Event, ...],
     acks: str,
     load_end_ns: int,
+    request_timeout_s: float,
 ) -> FaultEvidence:
     """Return the evidence of the whole fault, completed with what brokers and clients logged.
 
@@ -61,9 +62,12 @@ def evidence_of(
         events: all events of the trial, by time.
         acks: the producers' `acks`.
         load_end_ns: when the last record was due; a fault that begins later has no effect.
+        request_timeout_s: how long the producers wait for a response.
     """
     evidence = [
-        _confirmed(fault, TrialObservations(events, acks, fault.began_ns), load_end_ns)
+        _confirmed(
+            fault, TrialObservations(events, acks, fault.began_ns, request_timeout_s), load_end_ns
+        )
         for fault in faults
     ]
     if len(evidence) == 1:

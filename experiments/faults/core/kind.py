@@ -41,6 +41,8 @@ class TrialObservations:
     """The producers' `acks`."""
     began_ns: int | None
     """When this fault was first injected; `None`: it never was."""
+    request_timeout_s: float = 0.0
+    """How long the producers wait for a response."""
 
     def since(self, *kinds: str) -> tuple[Event, ...]:
         """Return the events of these kinds since the fault began; none if it never began."""
@@ -57,6 +59,13 @@ class TrialObservations:
             for event in self.events
             if event.kind in kinds and (self.began_ns is None or event.at_ns < self.began_ns)
         )
+
+    def loaded_before_s(self) -> float:
+        """Return for how long the load had run when the fault began; 0 if either is unknown."""
+        began_ns = [event.at_ns for event in self.events if event.kind == "load_begin"]
+        if self.began_ns is None or not began_ns:
+            return 0.0
+        return (self.began_ns - began_ns[0]) / 1e9
 
     def timed_out_requests(self, *, before: bool = False) -> int:
         """Return how many requests of the producers timed out since the fault began, or before."""

@@ -57,6 +57,8 @@ def _parse_words(value: object) -> object:
     return tuple(json.loads(value)) if isinstance(value, str) and value.startswith("[") else value
 
 
+_QUIET_TIMEOUTS: Final = 2
+"""For how many request timeouts none may have occurred before the strike, for one to be a sign."""
 Command = Annotated[
     tuple[str, ...],
     BeforeValidator(_parse_words),
@@ -246,14 +248,24 @@ def confirm_effect(evidence: FaultEvidence, observations: TrialObservations) -> 
     """Return the evidence; no effect if neither metadata nor clients show one.
 
     The metadata poller notes changes of leader and ISR; producers log requests that time out, and
-    clients connections that break. What they had also logged before the strike is no sign of it: on
-    an overloaded cluster requests time out without any fault.
+    clients connections that break. On an overloaded cluster requests time out without any fault. So
+    what they had also logged before the strike is no sign of it; nor are time-outs if the load had
+    not yet run for long enough that one could have shown before the strike.
     """
     if observations.since("leader", "isr", "metadata_unavailable"):
         return evidence
     timed_out, broken = observations.timed_out_requests(), observations.since("disconnected")
     timed_out_before = observations.timed_out_requests(before=True)
     broken_before = observations.before("disconnected")
+    needed_s = _QUIET_TIMEOUTS * observations.request_timeout_s
+    if timed_out and (loaded_s := observations.loaded_before_s()) < needed_s:
+        return extend_evidence(
+            evidence,
+            f"{timed_out:,} requests of producers timed out, which shows no effect: the load had "
+            f"run for {loaded_s:.1f} s before the strike, too short to show time-outs without a "
+            f"fault (at_s of {needed_s:g} is enough): the fault had no effect",
+            took_effect=False,
+        )
     if timed_out and not timed_out_before:
         return extend_evidence(evidence, f"{timed_out:,} requests of producers timed out")
     if broken and not broken_before:

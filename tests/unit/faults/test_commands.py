@@ -160,7 +160,13 @@ def test_a_broker_that_does_not_answer_does_not_end_the_fault() -> None:
 def evidence_with(*events: Event) -> FaultEvidence:
     """Return the evidence of a command after the trial's events."""
     evidence = FaultEvidence(kind=COMMAND, took_effect=True, evidence=("strike `true`",))
-    return confirm_effect(evidence, TrialObservations(events, acks="all", began_ns=10))
+    return confirm_effect(
+        evidence, TrialObservations(events, acks="all", began_ns=10, request_timeout_s=4e-9)
+    )
+
+
+LOAD_BEGIN = Event(1, "load_begin")
+"""More than two request timeouts before the strike."""
 
 
 def logged(at_ns: int, kind: str, client: str = "producer 0") -> Event:
@@ -173,14 +179,23 @@ def logged(at_ns: int, kind: str, client: str = "producer 0") -> Event:
 )
 def test_an_event_after_the_strike_shows_an_effect(kind: str) -> None:
     """Of the metadata, or of a client's connection."""
-    assert evidence_with(logged(11, kind)).took_effect
+    assert evidence_with(LOAD_BEGIN, logged(11, kind)).took_effect
+
+
+@pytest.mark.parametrize("load_begin", [(), (Event(3, "load_begin"),)])
+def test_time_outs_soon_after_the_load_began_show_no_effect(load_begin: tuple[Event, ...]) -> None:
+    """Without any fault none could have shown before the strike, however busy the cluster is."""
+    evidence = evidence_with(*load_begin, logged(11, "timed_out"))
+    assert not evidence.took_effect
+    assert "too short to show time-outs without a fault (at_s of 8e-09" in evidence.evidence[-1]
+    assert evidence_with(*load_begin, logged(11, "timed_out"), Event(12, "isr")).took_effect
 
 
 def test_requests_of_producers_that_time_out_are_counted_and_those_of_consumers_are_not() -> None:
     """A consumer waits for records that nobody sends."""
-    evidence = evidence_with(logged(11, "timed_out"), logged(12, "timed_out"))
+    evidence = evidence_with(LOAD_BEGIN, logged(11, "timed_out"), logged(12, "timed_out"))
     assert evidence.evidence[-1] == "6 requests of producers timed out"
-    assert not evidence_with(logged(11, "timed_out", "consumer 0")).took_effect
+    assert not evidence_with(LOAD_BEGIN, logged(11, "timed_out", "consumer 0")).took_effect
 
 
 def test_a_strike_that_changed_nothing_makes_the_trial_void() -> None:
@@ -194,7 +209,7 @@ def test_a_strike_that_changed_nothing_makes_the_trial_void() -> None:
 @pytest.mark.parametrize("kind", ["timed_out", "disconnected"])
 def test_what_clients_had_logged_before_the_strike_is_no_sign_of_it(kind: str) -> None:
     """On a busy machine requests time out without any fault."""
-    evidence = evidence_with(logged(9, kind), logged(11, kind))
+    evidence = evidence_with(LOAD_BEGIN, logged(9, kind), logged(11, kind))
 
     assert not evidence.took_effect
     assert "that it had not shown before the strike" in evidence.evidence[-1]

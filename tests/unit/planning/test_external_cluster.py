@@ -7,7 +7,7 @@ import pytest
 
 from experiments.errors import ExperimentError
 from experiments.ledger.record import Role
-from experiments.planning.experiment import parse_experiment
+from experiments.planning.experiment import Experiment, parse_experiment
 from experiments.planning.external_cluster import (
     check_commands,
     release_of,
@@ -282,6 +282,20 @@ def test_a_command_cannot_have_the_name_of_a_fault_of_the_catalogue() -> None:
         planned(axes={"fault": ["leader-crash"]}, faults={"leader-crash": KILL})
 
 
+def allowing(cluster_id: str | None) -> Experiment:
+    """Return an experiment that permits commands on a cluster."""
+    return parse_experiment(
+        {
+            "name": "mine",
+            "title": "Mine",
+            "question": "What?",
+            "axes": {"acks": ["all"]},
+            "allow_faults": cluster_id,
+        },
+        "mine",
+    )
+
+
 @pytest.mark.parametrize(
     ("allowed", "section", "message"),
     [
@@ -295,21 +309,25 @@ def test_a_cluster_is_struck_only_if_the_file_names_it_and_the_programs_exist(
 ) -> None:
     """An address may answer as another cluster than the one that was meant."""
     made = planned_with_commands(**section)
-    experiment = parse_experiment(
-        {
-            "name": "mine",
-            "title": "Mine",
-            "question": "What?",
-            "axes": {"acks": ["all"]},
-            "allow_faults": allowed,
-        },
-        "mine",
-    )
+    experiment = allowing(allowed)
 
     with pytest.raises(ExperimentError, match=re.escape(message)):
         check_commands(experiment, made, "this-cluster")
     ready = experiment.model_copy(update={"allow_faults": "this-cluster"})
     check_commands(ready, planned_with_commands(), "this-cluster")
+
+
+def test_commands_may_not_strike_a_cluster_of_which_a_broker_is_down() -> None:
+    """One line with the broker; without a command nothing is asked."""
+    ready = allowing("this-cluster")
+    with pytest.raises(ExperimentError, match="may not strike: broker 2 is down, a replica of"):
+        check_commands(
+            ready, planned_with_commands(), "this-cluster", ["broker 2 is down, a replica of a-0"]
+        )
+
+    asked = iter(["broker 2 is down, a replica of a-0"])
+    check_commands(ready, planned(), "this-cluster", asked)
+    assert list(asked)
 
 
 RELAYED: dict[str, Any] = {

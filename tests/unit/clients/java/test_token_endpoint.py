@@ -1,4 +1,4 @@
-"""The token endpoint of a Java client: who gets a token, and what others are told."""
+"""The token endpoint of a Java client: who gets a token, and what others get."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def combined_evidence(
     load_end_ns: int = NEVER_NS,
 ) -> FaultEvidence:
     """Return the evidence of all parts."""
-    return evidence_of(request, injected, events, "all", load_end_ns)
+    return evidence_of(request, injected, events, "all", load_end_ns, 1.0)
 
 
 def test_in_sequence_the_second_fault_begins_after_the_heal_of_the_first() -> None:
