@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from experiments.history.index import IndexedSweep, SweepState, index
@@ -27,6 +28,10 @@ MARKER: Final = ".ackbench-site"
 INDEX: Final = "index.html"
 BREAKS: Final = "what-breaks-what.html"
 LESSONS: Final = "lessons.html"
+NAVIGATION: Final[Mapping[str, str]] = MappingProxyType(
+    {"sweeps": INDEX, "what breaks what": BREAKS, "lessons": LESSONS}
+)
+"""Links to the pages of the site, by title."""
 _SWEEPS, _TRENDS = "sweeps", "trends"
 
 
@@ -61,11 +66,10 @@ def build_site(home: Home, folder: Path) -> BuiltSite:
     (folder / MARKER).touch()
     pages, remarks = _copy_pages(home, folder, sweeps)
     trends = _write_trends(folder, sweeps, pages)
-    navigation = {"sweeps": INDEX, "what breaks what": BREAKS, "lessons": LESSONS}
     for name, content in (
-        (INDEX, index_page(sweeps, pages, trends, navigation)),
-        (BREAKS, breaks_page(sweeps, pages, navigation)),
-        (LESSONS, lessons_page(sweeps, pages, trends, navigation)),
+        (INDEX, index_page(sweeps, pages, trends, NAVIGATION)),
+        (BREAKS, breaks_page(sweeps, pages, NAVIGATION)),
+        (LESSONS, lessons_page(sweeps, pages, trends, NAVIGATION)),
     ):
         _replace_if_changed(folder / name, content)
     files = [path for path in folder.rglob("*.html") if path.is_file()]

@@ -92,7 +92,9 @@ def render_trend(
 
 def _change_view(change: TrendChange, pages: Mapping[str, str]) -> TrendChangeView:
     ratio = change.ratio
-    relative = "" if change.measure.is_share or ratio is None else f" ({100 * (ratio - 1):+.1f} %)"
+    relative = ""
+    if ratio is not None and not change.measure.is_share:
+        relative = f" ({100 * (ratio - 1):+.1f}\N{NO-BREAK SPACE}%)"
     before, after = (value_text(change.measure, one) for one in (change.before, change.after))
     return TrendChangeView(
         date=date_text(change.planned_s),

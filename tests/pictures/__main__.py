@@ -17,7 +17,14 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from pictures.readme_table import ROWS, readme_table
 from rich.console import Console
 from support.browser import browser
-from support.stored_sweep import PAGE_DIGEST, page_digest, store_sweep, stored_sweep
+from support.stored_sweep import (
+    PAGE_DIGEST,
+    SITE_DIGEST,
+    digest_of,
+    site_page,
+    store_sweep,
+    stored_sweep,
+)
 
 from experiments.report.data import read_report_data
 from experiments.report.drawing import set_matplotlib_cache
@@ -30,6 +37,9 @@ README: Final = ROOT / "README.md"
 IMAGES: Final = ROOT / "docs" / "images"
 PICTURES: Final = {"report-desktop.png": (1280, 1560), "report-phone.png": (400, 1400)}
 """Widths and heights in CSS pixels."""
+SITE_PICTURE: Final = "site.png"
+SITE_SIZE: Final = (1280, 900)
+SITE_FILTER: Final = "acks=all"
 
 
 def main(arguments: list[str]) -> int:
@@ -44,12 +54,16 @@ def main(arguments: list[str]) -> int:
         store_sweep(read_report_data(find_sweep(home, "quick" if sweep == "newest" else sweep)))
     data = stored_sweep()
     with tempfile.TemporaryDirectory() as folder, browser() as chrome:
-        page = Path(folder) / "report.html"
+        page, site = Path(folder) / "report.html", Path(folder) / "what-breaks-what.html"
         page.write_text(render_page(data), encoding="utf-8")
+        site.write_text(site_page(data), encoding="utf-8")
         for name, (width, height) in PICTURES.items():
             chrome.open(page, width, height=height)
             chrome.screenshot(IMAGES / name)
-    PAGE_DIGEST.write_text(f"{page_digest(data)}\n")
+        chrome.open(site, SITE_SIZE[0], SITE_FILTER, height=SITE_SIZE[1])
+        chrome.screenshot(IMAGES / SITE_PICTURE)
+        PAGE_DIGEST.write_text(f"{digest_of(page.read_text(encoding='utf-8'))}\n")
+        SITE_DIGEST.write_text(f"{digest_of(site.read_text(encoding='utf-8'))}\n")
     text, replaced = re.subn(
         r"(?<=<!-- quick -->\n).*?(?=\n<!-- /quick -->)",
         lambda _: readme_table(data.results),
@@ -60,7 +74,7 @@ def main(arguments: list[str]) -> int:
         raise SystemExit(f"{README} has no table between <!-- quick --> and <!-- /quick -->")
     README.write_text(text)
     sweep_id = data.results.sweep_id
-    Console().print(f"{len(PICTURES)} pictures and {len(ROWS)} rows of {sweep_id}")
+    Console().print(f"{len(PICTURES) + 1} pictures and {len(ROWS)} rows of {sweep_id}")
     return 0
 
 

@@ -76,7 +76,14 @@ class Browser:
         self._chrome = chrome
 
     def open(
-        self, page: Path, width: int, section: str = "", *, dark: bool = False, height: int = 900
+        self,
+        page: Path,
+        width: int,
+        section: str = "",
+        *,
+        dark: bool = False,
+        height: int = 900,
+        printed: bool = False,
     ) -> None:
         """Open a page.
 
@@ -86,13 +93,17 @@ class Browser:
             section: the id of a section, as a link to it has it.
             dark: whether the reader prefers dark colours.
             height: of the window, CSS pixels.
+            printed: whether the style of paper is shown.
         """
         self._chrome.execute_cdp_cmd(
             "Emulation.setDeviceMetricsOverride",
             {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False},
         )
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self._chrome.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
+        self._chrome.execute_cdp_cmd(
+            "Emulation.setEmulatedMedia",
+            {"media": "print" if printed else "", "features": [scheme]},
+        )
         self._chrome.get("about:blank")  # a link within the page would not load it again
         self._chrome.get(page.as_uri() + (f"#{section}" if section else ""))
 

@@ -17,13 +17,18 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter
 
+from experiments.history.index import IndexedSweep, SweepState
+from experiments.history.summary import SweepSummary, _cells
 from experiments.report.data import ReportData
-from experiments.report.page import render_page
+from experiments.site.build import NAVIGATION
+from experiments.site.pages import breaks_page
 
 _ROOT: Final = Path(__file__).parents[2]
 STORED: Final = _ROOT / "tests" / "pictures" / "quick-sweep.json.xz"
 PAGE_DIGEST: Final = _ROOT / "docs" / "images" / "report.html.sha256"
 """The digest of the page that the pictures show."""
+SITE_DIGEST: Final = _ROOT / "docs" / "images" / "site.html.sha256"
+"""The digest of the page of the site that its picture shows."""
 _DATA: Final = TypeAdapter(ReportData)
 _TABLES: Final = ("timeline", "histogram", "outages", "attribution")
 
@@ -54,6 +59,26 @@ def _rows(columns: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def page_digest(data: ReportData) -> str:
-    """Return the SHA-256 of the page of a sweep, in hexadecimal digits."""
-    return sha256(render_page(data).encode()).hexdigest()
+def site_page(data: ReportData) -> str:
+    """Return the page "what breaks what" of a site that has one sweep only."""
+    results, sweep_id = data.results, data.results.sweep_id
+    kafka_versions = sorted({spec.cluster.kafka_version for spec in data.plan.trials})
+    summary = SweepSummary(
+        stamp="stored",
+        sweep_id=sweep_id,
+        experiment=results.experiment,
+        question=results.question,
+        planned_s=0.0,
+        kafka_versions=tuple(kafka_versions),
+        **_cells(data.plan, results, data.records),  # type: ignore[arg-type]
+    )
+    return breaks_page(
+        [IndexedSweep(summary=summary, state=SweepState.COMPLETE)],
+        {sweep_id: f"sweeps/{sweep_id}.html"},
+        NAVIGATION,
+    )
+
+
+def digest_of(page: str) -> str:
+    """Return the SHA-256 of a page, in hexadecimal digits."""
+    return sha256(page.encode()).hexdigest()

@@ -7,7 +7,14 @@ from pathlib import Path
 import pytest
 from pictures.readme_table import readme_table
 from support.builders.sweeps import measured_sweep
-from support.stored_sweep import PAGE_DIGEST, page_digest, store_sweep, stored_sweep
+from support.stored_sweep import (
+    PAGE_DIGEST,
+    SITE_DIGEST,
+    digest_of,
+    site_page,
+    store_sweep,
+    stored_sweep,
+)
 
 from experiments.report.data import ReportData
 from experiments.report.drawing import set_matplotlib_cache
@@ -30,7 +37,12 @@ def stored() -> ReportData:
 
 def test_the_pictures_show_the_page_as_it_is_now(stored: ReportData) -> None:
     """Otherwise run `make pictures`, and look at them."""
-    assert page_digest(stored) == PAGE_DIGEST.read_text().strip()
+    assert digest_of(render_page(stored)) == PAGE_DIGEST.read_text().strip()
+
+
+def test_the_picture_of_the_site_shows_its_page_as_it_is_now(stored: ReportData) -> None:
+    """Otherwise run `make pictures`, and look at it."""
+    assert digest_of(site_page(stored)) == SITE_DIGEST.read_text().strip()
 
 
 def test_the_table_of_the_readme_has_the_figures_of_the_stored_sweep(stored: ReportData) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from support.browser import WIDTHS, Browser, browser
 from support.builders.nights import history, shifted
+from support.stored_sweep import site_page, stored_sweep
 
 from experiments.history.summary import keep_summary, summary_stamp
 from experiments.lessons.finding import Conclusion
@@ -72,11 +73,53 @@ def test_a_page_can_be_printed(site: Path, shown: Browser, name: str) -> None:
     assert 1 <= shown.printed_pages() <= 6
 
 
+@pytest.mark.parametrize("width", WIDTHS)
+def test_no_word_of_real_cells_is_broken(tmp_path: Path, shown: Browser, width: int) -> None:
+    """Beside long settings, versions were: 4.3. and 1."""
+    (tmp_path / "page.html").write_text(site_page(stored_sweep()), encoding="utf-8")
+    shown.open(tmp_path / "page.html", width)
+    assert shown.broken_words() == []
+    assert shown.size()[0] <= shown.visible_width()
+
+
+def test_a_printed_trend_has_its_charts(site: Path, shown: Browser) -> None:
+    """Also if other cells are folded: the rule that hides a folded section hid all cells."""
+    shown.open(site / "trends" / "nightly.html", 1280, printed=True)
+    assert 0 < shown.count(".cell[open]") < shown.count(".cell")
+    assert "ack p99: newest" in shown.text("main")
+
+
+def test_the_changes_of_a_trend_are_read_without_scrolling_sideways(
+    site: Path, shown: Browser
+) -> None:
+    """On a phone a change is a block with the names of its columns."""
+    shown.open(site / "trends" / "nightly.html", 400)
+    ((first, entries), *_) = shown.rows("table.list")
+    assert first == "2026-01-16"
+    assert [head for head, _ in entries] == ["measure", "level", "with", "cell", "from sweep"]
+    assert shown.count(".scroll") == 0
+
+
+def test_what_was_not_tested_has_no_mark_of_a_finding(site: Path, shown: Browser) -> None:
+    """Its three words were broken into a circle that was too small for them."""
+    shown.open(site / "lessons.html", 1280)
+    assert shown.count(".conclusion-tag") == len(Conclusion)
+    assert "not tested here" in shown.text("main")
+
+
 def test_a_filter_hides_the_other_rows(site: Path, shown: Browser) -> None:
     """And says how many are left; the address keeps it."""
     shown.open(site / "what-breaks-what.html", 1280, "acks=all&fault=leader-pause")
     assert shown.text("#count") == "1 of 4 shown"
     assert shown.count("tr[data-row]:not([hidden])") == 1
+
+
+def test_no_filter_is_another_word_than_acks_all(site: Path, shown: Browser) -> None:
+    """The filter of acks had two entries with the same name."""
+    shown.open(site / "what-breaks-what.html", 1280)
+    entries = shown.text("#acks").split()
+    assert len(set(entries)) == len(entries)
+    assert {"any", "all"} <= set(entries)
 
 
 def test_words_filter_by_the_text_of_a_row(site: Path, shown: Browser) -> None:
