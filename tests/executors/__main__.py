@@ -218,6 +218,12 @@ def run_scenarios(lab: Lab, executor: str, chosen: Sequence[str], repeats: int) 
         for way in (name for name in ways if name in chosen):
             kill_a_worker(lab, airflow, workers[WORKERS[1]], ways[way])
             workers[WORKERS[1]] = airflow.start_worker(lab.hosts[WORKERS[1]], lab.home(WORKERS[1]))
+        if "stop" in chosen:
+            stop_a_task(lab, airflow)
+        if "refusals" in chosen:
+            kill_group(workers[WORKERS[1]])
+            airflow.start_worker(lab.hosts[WORKERS[1]], lab.home(WORKERS[0]))
+            run_refusals(lab, airflow)
     else:
         run_local(lab, airflow)
 
