@@ -70,7 +70,7 @@ def site_page(data: ReportData) -> str:
         question=results.question,
         planned_s=0.0,
         kafka_versions=tuple(kafka_versions),
-        **_cells(data.plan, results, data.records),  # type: ignore[arg-type]
+        **_cells(data.plan, results, data.records),
     )
     return breaks_page(
         [IndexedSweep(summary=summary, state=SweepState.COMPLETE)],

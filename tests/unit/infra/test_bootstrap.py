@@ -12,7 +12,7 @@ OLD: Final = (3, 6)
 """Debian 10 and Ubuntu 18.04 have 3.7 and 3.6."""
 
 
-def annotations(tree: ast.AST) -> Iterator[ast.expr]:
+def evaluated_annotations(tree: ast.AST) -> Iterator[ast.expr]:
     """Yield the annotations that Python evaluates when it defines the functions."""
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef) and node.returns:
@@ -26,7 +26,9 @@ def test_an_old_interpreter_can_read_the_script_and_its_annotations() -> None:
     source = (REPOSITORY / "infra" / "bootstrap.py").read_text()
     tree = ast.parse(source, feature_version=OLD)
     too_new = [
-        ast.unparse(one) for one in annotations(tree) if isinstance(one, (ast.Subscript, ast.BinOp))
+        ast.unparse(one)
+        for one in evaluated_annotations(tree)
+        if isinstance(one, (ast.Subscript, ast.BinOp))
     ]
     assert too_new == []
     assert "from __future__ import annotations" not in source
