@@ -27,7 +27,7 @@ from infra.machine.home import Home
 NOBODY: Final = 65534
 AS_NOBODY: Final = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--")
 _STAGES: Final = ("provision", "load", "fault", "seal", "measure")
-_EXIT_TIMEOUT_S: Final = 300.0
+_EXIT_TIMEOUT_S: Final = 600.0
 
 
 def run(rounds: int, say: Callable[[str], None] = lambda _: None) -> Figures:
