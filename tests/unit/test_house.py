@@ -163,6 +163,14 @@ def test_lines_of_the_documents_fit_on_a_screen() -> None:
     assert long == []
 
 
+def test_every_decision_has_a_number_of_its_own() -> None:
+    """Two branches may each add the next one."""
+    files = sorted((ROOT / "docs" / "decisions").glob("*.md"))
+    numbers = [int(path.name[:4]) for path in files]
+    assert numbers == list(range(1, len(files) + 1))
+    assert [int(path.read_text().split(".")[0].lstrip("# ")) for path in files] == numbers
+
+
 def test_the_words_are_those_of_kafka_s_own_documentation() -> None:
     """In code, docstrings, messages, the catalogue, the report and the documents."""
     files = tuple(
