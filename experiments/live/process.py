@@ -19,7 +19,10 @@ from infra.start import module_command
 
 _STOP_TIMEOUT_S: Final = 3.0
 """How long it may take to write the page a last time."""
-_INHERITED: Final = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "XDG_DATA_HOME")
+_INHERITED: Final = (
+    *("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "XDG_DATA_HOME"),
+    *("LD_LIBRARY_PATH", "LD_PRELOAD"),  # without them a Python of its own prefix may not start
+)
 """The variables that it gets. It needs no secret, so it gets none."""
 
 

@@ -124,6 +124,14 @@ def test_the_reader_gets_no_secret(home: Home, monkeypatch: pytest.MonkeyPatch) 
     assert reader_environment(home)["ACKBENCH_HOME"] == str(home.root)
 
 
+def test_the_reader_finds_the_libraries_of_its_interpreter(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A Python that needs LD_LIBRARY_PATH would not start; a preloaded clock was missing."""
+    monkeypatch.setenv("LD_LIBRARY_PATH", "/opt/python/lib")
+    assert reader_environment(home)["LD_LIBRARY_PATH"] == "/opt/python/lib"
+
+
 def test_clean_removes_the_page_unless_a_process_writes_it(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
