@@ -115,6 +115,16 @@ def test_a_home_that_a_full_installation_has_set_up_does_not_make_runs_possible(
     assert list(home.sweeps.iterdir()) == before
 
 
+def test_pruning_deletes_no_sweep_whose_runs_in_mlflow_would_stay(home: Home) -> None:
+    """It deleted the sweeps first, and then ended for lack of MLflow."""
+    home.mlflow.mkdir(exist_ok=True)
+    before = sorted(home.sweeps.iterdir())
+    ran = light(home, "prune", "--keep", "1", "--apply")
+    assert ran.returncode == 2
+    assert ran.stderr.startswith("ackbench: this installation has no ")
+    assert sorted(home.sweeps.iterdir()) == before
+
+
 def test_files_with_librdkafkas_names_are_checked_without_it(home: Home, tmp_path: Path) -> None:
     """By the copy of its table of properties."""
     path = tmp_path / "producer.properties"

@@ -9,6 +9,7 @@ from typing import Final
 
 import click
 
+from experiments.commands.setup import require_run_packages
 from experiments.history.pins import pin as pin_sweep
 from experiments.history.pins import unpin as unpin_sweep
 from experiments.history.pruning import (
@@ -38,7 +39,12 @@ def prune(home: Home, limits: PruneLimits, *, apply: bool) -> int:
         home: the home.
         limits: what to keep.
         apply: delete; without it, nothing is deleted.
+
+    Raises:
+        MachineError: the home has runs of MLflow, which the light installation cannot delete.
     """
+    if apply and home.mlflow.is_dir():
+        require_run_packages()  # before a sweep is deleted whose runs would stay
     plan = plan_pruning(
         stored_sweeps(home), limits, bytes_before=counted_bytes(home), now_s=time.time()
     )

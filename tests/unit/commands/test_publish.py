@@ -163,7 +163,7 @@ def test_run_publishes_the_plan_before_it_starts(
     """So a store that cannot be written stops the run at once."""
     published: list[bool] = []
 
-    def run_dag(_home: Home, sweep: SweepFolder, _claim: object) -> RunOutcome:
+    def run_dag(_home: Home, sweep: SweepFolder, *_others: object) -> RunOutcome:
         published.append((tmp_path / "store" / sweep.sweep_id / "plan.json").is_file())
         return RunOutcome(code=1, interrupted=0, killed=False)
 
