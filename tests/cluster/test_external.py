@@ -220,9 +220,9 @@ def _files_holding(folder: Path, text: str) -> list[str]:
 
 
 def _content_of(path: Path) -> bytes:
-    """Return the content of a file; nothing of a folder, or of a file that a broker deletes."""
-    with suppress(FileNotFoundError, IsADirectoryError):
-        return path.read_bytes()
+    """Return the content of a file; nothing of what is none, or of one that a broker deletes."""
+    with suppress(FileNotFoundError):
+        return path.read_bytes() if path.is_file() else b""
     return b""
 
 

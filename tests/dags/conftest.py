@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -40,12 +41,17 @@ def dags(airflow: Home) -> Any:
 
 
 @pytest.fixture
-def world(airflow: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeInfrastructure:
-    """Return fakes of brokers, Spark and MLflow, in a home of the test's own."""
+def world(
+    airflow: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[FakeInfrastructure]:
+    """Yield fakes of brokers, Spark and MLflow, in a home of the test's own."""
     del airflow
     monkeypatch.setenv("ACKBENCH_HOME", str(tmp_path))
     monkeypatch.setenv(EMBEDDED, "1")
     monkeypatch.setattr(step_context, "RUN_STATE", step_context.RunState())
     world = FakeInfrastructure(Home(tmp_path))
     world.install(monkeypatch.setattr)
-    return world
+    yield world
+    # A task leaves its run's name in the environment, and claims of later tests would have it.
+    for name in [name for name in os.environ if name.startswith("AIRFLOW_CTX_")]:
+        del os.environ[name]
