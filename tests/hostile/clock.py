@@ -30,6 +30,7 @@ from hostile.stages import EXPERIMENT, new_sweep, sweep_ids, wait_for_stage
 from support.machine_state import machine_state
 
 from infra.errors import WaitTimeout
+from infra.process.waiting import wait_until
 
 _STEP_S: Final = 1800
 """Half an hour: a broker refuses records that are an hour ahead of its clock
@@ -38,6 +39,7 @@ STAGES: Final = ("provision", "load", "fault", "heal", "read", "measure", "track
 VARIABLE: Final = "ACKBENCH_CLOCK_STEP"
 _SOURCE: Final = Path(__file__).with_name("clock.c")
 _EXIT_TIMEOUT_S: Final = 600.0
+_LOAD_TIMEOUT_S: Final = 10.0
 _TRIALS_FAILED: Final = 1
 """The exit code of a sweep of which a trial failed."""
 _MAX_MEASURED_MS: Final = 60_000.0
@@ -151,8 +153,8 @@ def _round(
     try:
         wait_for_stage(bench, command, known, stage)
         others = [int(line.split()[0]) for line in bench.processes()]
-        without = [pid for pid in others if _runs(pid) and not clock.is_loaded(pid)]
         clock.step_to(step)
+        without = [pid for pid in others if _has_no(clock, pid)]
         _, errors = command.communicate(timeout=_EXIT_TIMEOUT_S)
     except (WaitTimeout, subprocess.TimeoutExpired) as error:
         command.kill()
@@ -175,6 +177,20 @@ def _round(
     if sweep is None or sweep.pending():
         return [*wrong, "the sweep is not complete"]
     return [*wrong, *_wrong_results(bench.show())]
+
+
+def _has_no(clock: SteppedClock, pid: int) -> bool:
+    """Return whether a process runs on without the clock; one that has just begun loads it."""
+    try:
+        wait_until(
+            lambda: clock.is_loaded(pid) or not _runs(pid),
+            awaiting="the clock",
+            timeout_s=_LOAD_TIMEOUT_S,
+            every_s=0.01,
+        )
+    except WaitTimeout:
+        return True
+    return False
 
 
 def _runs(pid: int) -> bool:
