@@ -104,6 +104,8 @@ def _delete_everything_of(use: ExternalUse) -> Sequence[str]:
     if left.refused:
         reasons = "; ".join(left.refused.values())
         raise HarnessError(f"{format_count(len(left.refused), 'name')} {prefix}*: {reasons}")
+    if left.not_listed:
+        raise HarnessError(f"groups {prefix}*: {'; '.join(left.not_listed)}")
     return left.deleted
 
 

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 CONNECT_TIMEOUT_S: Final = 10.0
 METADATA_TIMEOUT_S: Final = 0.5
 _ADMIN_TIMEOUT_S: Final = 5.0
+_FUTURE_MARGIN_S: Final = 2.0
+"""librdkafka completes every future on its own, a little after the request's timeout."""
 _ALL_BROKERS_DOWN: Final = "_ALL_BROKERS_DOWN"
 """librdkafka's error when no address can be reached; it follows the reason for each address."""
 _UNVERIFIED: Final = "certificate verify failed"
@@ -258,7 +260,7 @@ def _described(client: AdminClient, kind: Any, name: str) -> dict[str, str] | No
     resource = ConfigResource(kind, name)
     (future,) = client.describe_configs([resource], request_timeout=CONNECT_TIMEOUT_S).values()
     try:
-        entries = future.result(CONNECT_TIMEOUT_S)
+        entries = future.result(CONNECT_TIMEOUT_S + _FUTURE_MARGIN_S)
     except (KafkaException, TimeoutError) as error:
         refused = isinstance(error, KafkaException) and error.args[0].code() in {
             KafkaError.CLUSTER_AUTHORIZATION_FAILED,
@@ -427,7 +429,7 @@ class ExternalCluster:
         )
         try:
             return {
-                partition.partition: future.result(_ADMIN_TIMEOUT_S).offset
+                partition.partition: future.result(_ADMIN_TIMEOUT_S + _FUTURE_MARGIN_S).offset
                 for partition, future in futures.items()
             }
         except (KafkaException, TimeoutError) as error:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Collection
 from pathlib import Path
 
+from confluent_kafka.admin import ListConsumerGroupsResult
 from confluent_kafka.admin._acl import AclBinding, AclOperation
 from confluent_kafka.admin._resource import ResourceType
 from support.external_brokers import ExternalBrokers, acl
@@ -18,6 +19,7 @@ from experiments.planning.yaml_reader import dump_yaml
 from experiments.sweep.folder import SweepFolder
 from experiments.trial.run import run_trial
 from infra.machine.home import Home
+from infra.process.waiting import wait_until
 
 DOCUMENTED = Path(__file__).parents[2] / "docs" / "external-clusters.md"
 RESOURCES = {
@@ -27,6 +29,7 @@ RESOURCES = {
     "cluster": ResourceType.BROKER,
 }
 LOAD = {"rate_records_per_s": 500, "duration_s": 1.5}
+_LIST_TIMEOUT_S = 10.0
 
 
 def documented_permissions() -> list[tuple[str, str, str]]:
@@ -83,11 +86,33 @@ def run_file(home: Home, file: Path) -> SweepFolder:
 
 
 def left_in(brokers: ExternalBrokers) -> set[str]:
-    """Return the topics and groups that are not Kafka's own."""
+    """Return the topics and groups that are not Kafka's own, as all brokers list them.
+
+    Each broker lists the groups that it coordinates: while one is down, what its groups are is
+    not known, and nothing is returned.
+
+    Raises:
+        WaitTimeout: a broker does not list its groups.
+    """
     admin = admin_client(brokers.plain)
-    groups = admin.list_consumer_groups(request_timeout=10).result(10).valid
-    names = {*admin.list_topics(timeout=10).topics, *(group.group_id for group in groups)}
-    return {name for name in names if not name.startswith("__")}
+
+    def by_all() -> ListConsumerGroupsResult | None:
+        listed = admin.list_consumer_groups(request_timeout=_LIST_TIMEOUT_S).result()
+        return None if listed.errors else listed
+
+    listed = wait_until(by_all, awaiting="each broker to list its groups", timeout_s=60)
+    groups = {group.group_id for group in listed.valid}
+    return {name for name in topics(brokers) | groups if not name.startswith("__")}
+
+
+def topics_left_in(brokers: ExternalBrokers) -> set[str]:
+    """Return the topics that are not Kafka's own, also while a broker is down."""
+    return {name for name in topics(brokers) if not name.startswith("__")}
+
+
+def topics(brokers: ExternalBrokers) -> set[str]:
+    """Return the names of all topics."""
+    return set(admin_client(brokers.plain).list_topics(timeout=_LIST_TIMEOUT_S).topics)
 
 
 if __name__ == "__main__":

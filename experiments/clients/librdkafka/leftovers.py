@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, ListConsumerGroupsResult
 
 from experiments.clients.librdkafka.topics import (
     KafkaRequestFailed,
@@ -34,6 +34,8 @@ class Leftovers:
     deleted: tuple[str, ...]
     refused: Mapping[str, str]
     """Names of what stays, each with Kafka's reason."""
+    not_listed: tuple[str, ...]
+    """Why some groups may be unknown: of each broker that did not list the groups it coordinates."""
 
 
 def delete_leftovers(servers: str, prefix: str) -> Leftovers:
@@ -54,9 +56,7 @@ def delete_leftovers(servers: str, prefix: str) -> Leftovers:
         topics = client.list_topics(timeout=_TIMEOUT_S).topics
     except KafkaException as error:
         raise KafkaRequestFailed("list the topics", error.args[0]) from error
-    listed = wait_for_result(
-        "list the groups", client.list_consumer_groups(request_timeout=_TIMEOUT_S), _TIMEOUT_S
-    )
+    listed = _list_groups(client)
     own_topics = sorted(name for name in topics if name.startswith(prefix))
     own_groups = sorted(
         group.group_id for group in listed.valid or () if group.group_id.startswith(prefix)
@@ -72,7 +72,33 @@ def delete_leftovers(servers: str, prefix: str) -> Leftovers:
     return Leftovers(
         tuple(name for name in names if name not in refused),
         {name: str(error) for name, error in refused.items()},
+        tuple(
+            str(KafkaRequestFailed("list the groups", error.args[0]))
+            for error in listed.errors or ()
+        ),
     )
+
+
+def _list_groups(client: AdminClient) -> ListConsumerGroupsResult:
+    """Return all groups; with errors if, for long, a broker did not list those it coordinates.
+
+    A broker that has just been started loads its groups first.
+    """
+    answers: list[ListConsumerGroupsResult] = []
+
+    def by_all_brokers() -> bool:
+        request = client.list_consumer_groups(request_timeout=_TIMEOUT_S)
+        answers.append(wait_for_result("list the groups", request, _TIMEOUT_S))
+        return not answers[-1].errors
+
+    with suppress(WaitTimeout):
+        wait_until(
+            by_all_brokers,
+            awaiting="each broker to list its groups",
+            timeout_s=_SESSION_S,
+            every_s=_RETRY_S,
+        )
+    return answers[-1]
 
 
 def _delete_groups(client: AdminClient, groups: Sequence[str]) -> dict[str, KafkaRequestFailed]:

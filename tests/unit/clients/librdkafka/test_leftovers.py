@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Future
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import ListConsumerGroupsResult
 
 from experiments.clients.librdkafka import leftovers
 
@@ -69,3 +71,29 @@ def test_a_group_that_keeps_its_members_stays_with_the_reason(
     """Another application may have joined it."""
     admin = Admin(a=[KafkaError.NON_EMPTY_GROUP] * 10_000)
     assert "NON_EMPTY_GROUP" in str(deleted(admin, monkeypatch)["a"])
+
+
+def test_a_broker_that_does_not_list_its_groups_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The groups that it coordinates are not known: that none was found says nothing."""
+    listed = Future[ListConsumerGroupsResult]()
+    listed.set_result(ListConsumerGroupsResult([], [KafkaException(KafkaError(KafkaError._TIMED_OUT))]))
+
+    class OneBrokerDown:
+        """No topics; the groups of one broker are unknown."""
+
+        def list_topics(self, timeout: float) -> SimpleNamespace:
+            del timeout
+            return SimpleNamespace(topics={})
+
+        def list_consumer_groups(self, request_timeout: float) -> Future[ListConsumerGroupsResult]:
+            del request_timeout
+            return listed
+
+    monkeypatch.setattr(leftovers, "_RETRY_S", 0.001)
+    monkeypatch.setattr(leftovers, "_SESSION_S", 0.01)
+    monkeypatch.setattr(leftovers, "admin_client", lambda servers: OneBrokerDown())
+    found = leftovers.delete_leftovers("127.0.0.1:9092", "ackbench-sweep-")
+    assert (found.deleted, found.refused) == ((), {})
+    (reason,) = found.not_listed
+    assert "cannot list the groups" in reason
+    assert "_TIMED_OUT" in reason
