@@ -7,19 +7,21 @@ them and whether or not that process is still alive.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from experiments.faults.operations.commands import COMMAND, may_not_strike
 from experiments.ledger.record import ClusterAssignment
 from experiments.orchestration.external_use import end_noted_use, finish_heals, note_use
 from experiments.sweep.plan import ClusterNeed, TrialSpec, external_prefix
 from infra.cluster import local
 from infra.cluster.handle import HANDLE_FILE, read_handle
 from infra.cluster.interface import Cluster
-from infra.errors import HarnessError, InputError
+from infra.errors import HarnessError, InputError, WaitTimeout
 from infra.machine.home import Home
+from infra.process.waiting import wait_until
 
 if TYPE_CHECKING:
     from infra.cluster.external import ExternalClusterInfo
@@ -74,9 +76,10 @@ def assign_cluster(home: Home, trial: TrialSpec, holder_grace_s: float) -> Assig
         InputError, HarnessError: as `infra.cluster.local.provision` and `warm_up_brokers`.
     """
     if trial.cluster.external:
+        relayed = trial.cluster.network == "relays"
         return AssignedCluster(
             _external_cluster(
-                home, trial.sweep_id, trial.cluster, relayed=trial.cluster.network == "relays"
+                home, trial.sweep_id, trial.cluster, relayed=relayed, strikes=_strikes(trial)
             ),
             ClusterAssignment(
                 cluster=trial.cluster.external, made=False, why="it is an external cluster"
@@ -117,7 +120,9 @@ def destroy_all(home: Home, sweep_id: str) -> None:
             local.destroy(folder)
 
 
-def _external_cluster(home: Home, sweep_id: str, need: ClusterNeed, *, relayed: bool) -> Cluster:
+def _external_cluster(
+    home: Home, sweep_id: str, need: ClusterNeed, *, relayed: bool, strikes: Sequence[str] = ()
+) -> Cluster:
     """Return the external cluster in its current state, which the sweep uses from now on.
 
     Args:
@@ -125,6 +130,10 @@ def _external_cluster(home: Home, sweep_id: str, need: ClusterNeed, *, relayed: 
         sweep_id: the sweep.
         need: the cluster.
         relayed: whether clients connect to relays, which run until the cluster is destroyed.
+        strikes: the names of the faults by command that are about to strike it.
+
+    Raises:
+        InputError: it cannot be reached, is another one, or may not be struck: a broker is down.
     """
     from experiments.clients.settings.security import connection_settings, register_security
     from experiments.clients.settings.tokens import confluent_settings
@@ -139,6 +148,8 @@ def _external_cluster(home: Home, sweep_id: str, need: ClusterNeed, *, relayed: 
             f"{servers} answers as cluster {reported.cluster_id}, but the sweep was planned for "
             f"{need.external_id}"
         )
+    if strikes:
+        _require_complete(connection, strikes)
     note_use(home, sweep_id, need)
     return ExternalCluster(
         home.external / sweep_id,
@@ -148,6 +159,30 @@ def _external_cluster(home: Home, sweep_id: str, need: ClusterNeed, *, relayed: 
         external_prefix(sweep_id),
         _start_relays(need, connection, reported) if relayed else None,
     )
+
+
+def _require_complete(connection: Mapping[str, Any], strikes: Sequence[str]) -> None:
+    """Wait until no broker is down: one that the trial before has struck may still be starting.
+
+    Raises:
+        InputError: one is. What the cluster does then is not what the fault alone would cause.
+    """
+    from infra.cluster.external import unavailable_parts
+
+    down: list[str] = []
+
+    def complete() -> bool:
+        down[:] = unavailable_parts(connection)
+        return not down
+
+    try:
+        wait_until(complete, awaiting="all brokers", timeout_s=HEALTHY_TIMEOUT_S, every_s=0.5)
+    except WaitTimeout as error:
+        raise InputError(may_not_strike(strikes, down[0])) from error
+
+
+def _strikes(trial: TrialSpec) -> list[str]:
+    return [str(one.parameters["name"]) for one in trial.fault.leaves() if one.kind == COMMAND]
 
 
 def _start_relays(

@@ -15,8 +15,8 @@ from experiments.clients.settings.librdkafka import CANONICAL_NAMES, canonical_n
 from experiments.clients.settings.tokens import OAUTHBEARER, TOKEN_COMMAND, encode_command
 from experiments.errors import ExperimentError
 from experiments.faults import FAULTS
-from experiments.faults.operations.commands import COMMAND, CommandParameters
-from experiments.messages.phrases import did_you_mean, format_list, format_value
+from experiments.faults.operations.commands import COMMAND, CommandParameters, may_not_strike
+from experiments.messages.phrases import did_you_mean, format_value
 from experiments.planning.axes import Scope, SettingPlace
 from experiments.planning.cluster import CLUSTER_AXES, refuse_unknown_properties
 from experiments.planning.experiment import Experiment
@@ -230,10 +230,7 @@ def check_commands(
                 raise ExperimentError(f"faults.{name}.{part}: no such program: {words[0]}")
     part_down = next(iter(down), None) if struck else None
     if part_down:
-        raise ExperimentError(
-            f"fault {format_list(sorted(struck))} may not strike: {part_down}; allowed: once all "
-            "brokers run, or without an address that is no broker's any more"
-        )
+        raise ExperimentError(may_not_strike(sorted(struck), part_down))
 
 
 def refuse_command_on_local_cluster(fault: FaultRequest) -> None:

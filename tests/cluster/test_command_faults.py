@@ -14,8 +14,11 @@ from support.external_sweeps import acls, left_in, run_all
 
 from experiments.errors import ExperimentError, TrialFailed
 from experiments.ledger.record import Status, TrialRecord, read_record
+from experiments.orchestration import clusters
+from experiments.planning.new_sweep import new_sweep
 from experiments.planning.yaml_reader import dump_yaml
 from infra.cluster.external import probe_cluster
+from infra.errors import InputError
 from infra.machine.home import Home
 from infra.process.waiting import wait_until
 
@@ -26,6 +29,13 @@ BARRED = (
 )
 """A program that fails until a file exists, and then runs a command."""
 LOAD = {"rate_records_per_s": 500, "duration_s": 8, "producers": 1}
+EXTERNAL = {
+    "name": "struck",
+    "title": "Struck",
+    "question": "What do commands of the user's own do?",
+    "controls": False,
+    "cluster": "external",
+}
 
 
 @pytest.fixture(scope="module")
@@ -138,6 +148,24 @@ def test_a_cluster_with_a_broker_that_is_down_is_not_struck(
     assert left_in(brokers) == set()
 
 
+def test_a_broker_that_goes_down_between_two_trials_keeps_the_next_from_striking(
+    home: Home, brokers: ExternalBrokers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The plan was made while all brokers ran; each trial looks again, as a resumed one does."""
+    monkeypatch.setattr(clusters, "HEALTHY_TIMEOUT_S", 1.0)
+    struck_file, file = tmp_path / "struck", home.root / "later.yaml"
+    strikes = {"strike": ["touch", str(struck_file)], "heal": ["true"]}
+    experiment = {**EXTERNAL, "bootstrap.servers": brokers.plain, **sections(brokers, **strikes)}
+    file.write_text(dump_yaml(experiment))
+    (trial,) = new_sweep(home, str(file)).plan().trials
+    brokers.keepers[2].do("kill")
+    with pytest.raises(InputError, match=r"fault struck may not strike: .* is down") as refused:
+        clusters.assign_cluster(home, trial, 0)
+    assert "\n" not in str(refused.value)
+    assert not struck_file.exists()
+    assert left_in(brokers) == set()
+
+
 def test_a_strike_that_does_nothing_makes_the_trial_void(
     home: Home, brokers: ExternalBrokers
 ) -> None:
@@ -167,12 +195,8 @@ def test_a_heal_that_fails_stops_the_sweep_and_cleaning_finishes_it(
     ]
     file = tmp_path / "barred.yaml"
     experiment = {
-        "name": "barred",
-        "title": "Barred",
-        "question": "What if the heal fails?",
-        "controls": False,
+        **EXTERNAL,
         "repeats": 2,
-        "cluster": "external",
         "bootstrap.servers": brokers.plain,
         **sections(brokers, strike=brokers.command("kill"), heal=heal),
     }

@@ -7,8 +7,8 @@ import sys
 from collections.abc import Collection
 from pathlib import Path
 
-from confluent_kafka.admin import ListConsumerGroupsResult
 from confluent_kafka.admin._acl import AclBinding, AclOperation
+from confluent_kafka.admin._group import ListConsumerGroupsResult
 from confluent_kafka.admin._resource import ResourceType
 from support.external_brokers import ExternalBrokers, acl
 
@@ -101,7 +101,7 @@ def left_in(brokers: ExternalBrokers) -> set[str]:
         return None if listed.errors else listed
 
     listed = wait_until(by_all, awaiting="each broker to list its groups", timeout_s=60)
-    groups = {group.group_id for group in listed.valid}
+    groups = {group.group_id for group in listed.valid or ()}
     return {name for name in topics(brokers) | groups if not name.startswith("__")}
 
 

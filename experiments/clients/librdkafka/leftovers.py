@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient, ListConsumerGroupsResult
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._group import ListConsumerGroupsResult
 
 from experiments.clients.librdkafka.topics import (
     KafkaRequestFailed,
@@ -35,7 +36,7 @@ class Leftovers:
     refused: Mapping[str, str]
     """Names of what stays, each with Kafka's reason."""
     not_listed: tuple[str, ...]
-    """Why some groups may be unknown: of each broker that did not list the groups it coordinates."""
+    """Why groups may be unknown: of each broker that did not list those it coordinates."""
 
 
 def delete_leftovers(servers: str, prefix: str) -> Leftovers:

@@ -161,6 +161,19 @@ def describe_change(before: ClusterState, after: ClusterState) -> str | None:
     return None
 
 
+def may_not_strike(names: Sequence[str], down: str) -> str:
+    """Return why faults may not strike a cluster of which a part is down already; pure.
+
+    Args:
+        names: of the faults.
+        down: what is down, as a sentence: the cluster's own fault comes before that of a test.
+    """
+    return (
+        f"fault {format_list(names)} may not strike: {down}; allowed: once all brokers run, or "
+        "without an address that is no broker's any more"
+    )
+
+
 def observed_change(before: ClusterState, describe: Callable[[], ClusterState]) -> str | None:
     """Return the change that the metadata show now; `None`: there is none, or no broker answers.
 

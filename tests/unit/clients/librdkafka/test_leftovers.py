@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import ListConsumerGroupsResult
+from confluent_kafka.admin._group import ListConsumerGroupsResult
 
 from experiments.clients.librdkafka import leftovers
 
@@ -76,7 +76,9 @@ def test_a_group_that_keeps_its_members_stays_with_the_reason(
 def test_a_broker_that_does_not_list_its_groups_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """The groups that it coordinates are not known: that none was found says nothing."""
     listed = Future[ListConsumerGroupsResult]()
-    listed.set_result(ListConsumerGroupsResult([], [KafkaException(KafkaError(KafkaError._TIMED_OUT))]))
+    listed.set_result(
+        ListConsumerGroupsResult([], [KafkaException(KafkaError(KafkaError._TIMED_OUT))])
+    )
 
     class OneBrokerDown:
         """No topics; the groups of one broker are unknown."""
@@ -91,7 +93,7 @@ def test_a_broker_that_does_not_list_its_groups_is_told(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(leftovers, "_RETRY_S", 0.001)
     monkeypatch.setattr(leftovers, "_SESSION_S", 0.01)
-    monkeypatch.setattr(leftovers, "admin_client", lambda servers: OneBrokerDown())
+    monkeypatch.setattr(leftovers, "admin_client", lambda _: OneBrokerDown())
     found = leftovers.delete_leftovers("127.0.0.1:9092", "ackbench-sweep-")
     assert (found.deleted, found.refused) == ((), {})
     (reason,) = found.not_listed
