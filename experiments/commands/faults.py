@@ -43,10 +43,9 @@ def explain_fault(named: str) -> int:
 
 
 def missing_capabilities_of(kind: FaultKind) -> tuple[MissingCapability, ...]:
-    """Return what this machine lacks for a fault; empty if the fault is available."""
-    return tuple(
-        lack for lack in map(missing_capability, sorted(kind.required_capabilities)) if lack
-    )
+    """Return what this machine lacks for a fault, each once; empty if the fault is available."""
+    lacks = map(missing_capability, sorted(kind.required_capabilities))
+    return tuple(dict.fromkeys(lack for lack in lacks if lack))
 
 
 def _description(kind: FaultKind) -> Iterator[str]:

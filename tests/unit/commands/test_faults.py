@@ -59,3 +59,10 @@ def test_an_unavailable_fault_is_listed_with_the_reason_and_a_remedy(
     assert output_of("faults").count(
         "not available on this machine: not root -> run as root"
     ) == sum(len(kind.required_capabilities) for kind in FAULTS.values())
+
+
+@pytest.mark.usefixtures("no_capabilities")
+def test_what_two_capabilities_lack_is_named_once() -> None:
+    """A fault that needs namespaces and a queue of the kernel needs root for both."""
+    kind = next(kind for kind in FAULTS.values() if len(kind.required_capabilities) > 1)
+    assert faults.missing_capabilities_of(kind) == (NO_ROOT,)
