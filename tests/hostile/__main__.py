@@ -9,6 +9,7 @@ a line in `KINDS`. The first four start no cluster, service or Spark job; the ot
 from __future__ import annotations
 
 import argparse
+import math
 import signal
 import sys
 from collections.abc import Callable
@@ -24,6 +25,7 @@ from hostile import clock, disks, flips, fuzzing, homes, inputs, kills, nights, 
 from hostile.figures import Figures, figures_table
 
 Say = Callable[[str], None]
+_NIGHTS_HOURS: Final = 3.0
 KINDS: Final[dict[str, Callable[[argparse.Namespace, Say], Figures]]] = {
     "inputs": lambda _, __: inputs.run(),
     "processes": lambda options, _: inputs.run_as_processes(options.processes),
@@ -31,10 +33,18 @@ KINDS: Final[dict[str, Callable[[argparse.Namespace, Say], Figures]]] = {
     "experiments": lambda options, _: fuzzing.run(options.experiments, options.seed),
     "flips": lambda options, say: flips.run(options.flips, options.seed, say),
     "disks": lambda options, say: disks.run(options.disks, say),
-    "kills": lambda options, say: kills.run(options.kills, options.seed, say, skipped=options.skip),
+    "kills": lambda options, say: kills.run(
+        options.kills,
+        options.seed,
+        say,
+        skipped=options.skip,
+        budget_s=math.inf if options.hours is None else options.hours * 3600.0,
+    ),
     "users": lambda options, say: users.run(options.users, say),
     "clock": lambda options, say: clock.run(options.clocks, say),
-    "nights": lambda options, say: nights.run(options.nights, options.hours * 3600.0, say),
+    "nights": lambda options, say: nights.run(
+        options.nights, (options.hours or _NIGHTS_HOURS) * 3600.0, say
+    ),
 }
 """What is run, in this order, by the name on the command line."""
 
@@ -58,7 +68,11 @@ def main() -> int:
     parser.add_argument("--users", type=int, default=10, help="kills beside another home's sweep")
     parser.add_argument("--clocks", type=int, default=1, help="each step of the clock in a stage")
     parser.add_argument("--nights", type=int, default=300, help="sweeps, one after the other")
-    parser.add_argument("--hours", type=float, default=3.0, help="start no sweep after this time")
+    parser.add_argument(
+        "--hours",
+        type=float,
+        help=f"begin no kill and no night later (nights: {_NIGHTS_HOURS:g}, unless given)",
+    )
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     if unknown := set(options.kinds) - KINDS.keys():

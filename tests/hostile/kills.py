@@ -7,6 +7,7 @@ one sweep has up to eleven kills. Trials that were sealed before a kill must be 
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import tempfile
@@ -130,7 +131,12 @@ def chains(rounds: int, seed: int) -> Iterator[list[Kill]]:
 
 
 def run(
-    rounds: int, seed: int, say: Callable[[str], None] = lambda _: None, *, skipped: int = 0
+    rounds: int,
+    seed: int,
+    say: Callable[[str], None] = lambda _: None,
+    *,
+    skipped: int = 0,
+    budget_s: float = math.inf,
 ) -> Figures:
     """Kill one process in each round, and check what is left and what can be resumed.
 
@@ -140,6 +146,7 @@ def run(
         say: called with one line per round.
         skipped: how many of these kills an earlier run with this seed has done; sweeps of which
             some were done start again.
+        budget_s: kill none after this time; the sweep that was killed last is resumed.
     """
     start_s = time.monotonic()
     delays, counts = Random(seed), KillCounts()  # noqa: S311 - no secret
@@ -154,12 +161,14 @@ def run(
                 continue
             sweep: KilledSweep | None = None
             for kill in chain:
-                failures, done = len(counts.failures), done + 1
+                if time.monotonic() - start_s > budget_s:
+                    break
+                failures, done, last = len(counts.failures), done + 1, kill
                 sweep = _round(bench, str(experiment), sweep, kill, delays.random(), counts)
                 outcome = "; ".join(counts.failures[failures:]) or "held"
                 say(f"{done} of {rounds}: {kill.process} during {kill.stage}: {outcome}")
             if sweep is not None:
-                _complete(bench, sweep, chain[-1], counts)
+                _complete(bench, sweep, last, counts)
     for line in _lines(counts):
         say(line)
     return Figures(
