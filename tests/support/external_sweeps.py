@@ -94,10 +94,11 @@ def left_in(brokers: ExternalBrokers) -> set[str]:
     Raises:
         WaitTimeout: a broker does not list its groups.
     """
-    admin = admin_client(brokers.plain)
 
     def by_all() -> ListConsumerGroupsResult | None:
-        listed = admin.list_consumer_groups(request_timeout=_LIST_TIMEOUT_S).result()
+        # A client goes on to ask a broker that has left the cluster: each request has its own.
+        client = admin_client(brokers.plain)
+        listed = client.list_consumer_groups(request_timeout=_LIST_TIMEOUT_S).result()
         return None if listed.errors else listed
 
     listed = wait_until(by_all, awaiting="each broker to list its groups", timeout_s=60)

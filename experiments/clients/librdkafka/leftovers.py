@@ -57,7 +57,7 @@ def delete_leftovers(servers: str, prefix: str) -> Leftovers:
         topics = client.list_topics(timeout=_TIMEOUT_S).topics
     except KafkaException as error:
         raise KafkaRequestFailed("list the topics", error.args[0]) from error
-    listed = _list_groups(client)
+    listed = _list_groups(servers)
     own_topics = sorted(name for name in topics if name.startswith(prefix))
     own_groups = sorted(
         group.group_id for group in listed.valid or () if group.group_id.startswith(prefix)
@@ -80,14 +80,16 @@ def delete_leftovers(servers: str, prefix: str) -> Leftovers:
     )
 
 
-def _list_groups(client: AdminClient) -> ListConsumerGroupsResult:
+def _list_groups(servers: str) -> ListConsumerGroupsResult:
     """Return all groups; with errors if, for long, a broker did not list those it coordinates.
 
-    A broker that has just been started loads its groups first.
+    A broker that has just been started loads its groups first. One that has just died is asked as
+    long as its client remembers it, which librdkafka's does: each request has a client of its own.
     """
     answers: list[ListConsumerGroupsResult] = []
 
     def by_all_brokers() -> bool:
+        client = admin_client(servers)
         request = client.list_consumer_groups(request_timeout=_TIMEOUT_S)
         answers.append(wait_for_result("list the groups", request, _TIMEOUT_S))
         return not answers[-1].errors
