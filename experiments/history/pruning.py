@@ -2,7 +2,7 @@
 
 What is decided is a pure function of the sweeps' ages and sizes (`plan_pruning`). A sweep is
 deleted with its logs, its clusters' logs and its runs in MLflow; its summary is left, so that
-trends keep its figures. Airflow's history is deleted by age.
+trends keep its figures. Airflow's history is deleted by age, and the services' logs are cut.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from experiments.sweep.lookup import experiment_of_sweep, sweep_to_delete
 from infra.errors import AckbenchError, InputError
 from infra.machine.files import folder_bytes
 from infra.machine.home import Home
+from infra.process.log_tail import cut_log
 
 DAY_S: Final = 86_400.0
 _AGE: Final = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>[hdw])")
@@ -37,6 +38,8 @@ _PREFIXES: Final = "kmgt"
 _MOST_AGE_S: Final = 100 * 365 * DAY_S
 _LEFTOVER: Final = ".{}.pruned"
 """The name of a sweep's folder while it is deleted."""
+SERVICE_LOG_BYTES: Final = 10 * 10**6
+"""A larger log of a service of `ackbench up` is cut to a tenth of this."""
 _NOT_COUNTED: Final = ("cache", "published")
 """Folders of the home that are made or fetched again."""
 
@@ -258,6 +261,7 @@ def prune(home: Home, plan: PrunePlan, say: Callable[[str], None]) -> tuple[str,
         pruned.append(one.sweep_id)
         say(f"pruned sweep {one.sweep_id}")
     _remove_clusters(home, pruned, say)
+    _cut_service_logs(home, say)
     return tuple(pruned)
 
 
@@ -289,6 +293,13 @@ def _remove_leftovers(home: Home, say: Callable[[str], None]) -> None:
         if folder.is_dir() and not folder.is_symlink():
             shutil.rmtree(folder)
             say(f"removed the rest of {folder.name[1 : -len('.pruned')]}")
+
+
+def _cut_service_logs(home: Home, say: Callable[[str], None]) -> None:
+    """Cut the logs of the services, which `ackbench up` begins anew only when it starts."""
+    for log in sorted(home.service_logs.glob("*.log")):
+        if cut_log(log, SERVICE_LOG_BYTES, SERVICE_LOG_BYTES // 10):
+            say(f"cut {log.name} of the services to its end")
 
 
 def _remove_clusters(home: Home, pruned: Collection[str], say: Callable[[str], None]) -> None:

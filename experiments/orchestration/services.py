@@ -409,7 +409,8 @@ def _end_in_order(leaders: Sequence[ProcessIdentity]) -> None:
 def _start(home: Home, service: Service) -> subprocess.Popen[Any]:
     log = _log(home, service.name)
     log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("wb") as output:
+    log.write_bytes(b"")
+    with log.open("ab") as output:  # to append, so that pruning may cut it meanwhile (`cut_log`)
         return spawn_dying_with_parent(
             service.command,
             env=dict(service.environment),
@@ -541,4 +542,4 @@ def _record(home: Home) -> Path:
 
 
 def _log(home: Home, name: str) -> Path:
-    return home.logs / "up" / f"{name}.log"
+    return home.service_logs / f"{name}.log"

@@ -125,6 +125,11 @@ class Home:
         """The output of Airflow, Spark, librdkafka and MLflow, one folder per run."""
         return self.root / "logs"
 
+    @property
+    def service_logs(self) -> Path:
+        """The output of the services of `ackbench up`, one file each."""
+        return self.logs / "up"
+
     def require_readable(self) -> None:
         """Check that the home is a folder that can be read, if it exists.
 

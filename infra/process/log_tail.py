@@ -1,4 +1,4 @@
-"""Log files of other processes: the last lines, which explain a failure, and the new lines."""
+"""Log files of other processes: the last lines, which explain a failure; new lines; a limit."""
 
 from __future__ import annotations
 
@@ -22,9 +22,18 @@ def read_from(log: Path, offset_bytes: int) -> str:
     Raises:
         OSError: the file cannot be read.
     """
+    return read_from_bytes(log, offset_bytes).decode(errors="replace")
+
+
+def read_from_bytes(log: Path, offset_bytes: int) -> bytes:
+    """Return what a log file holds from a byte offset to its current end.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
     with log.open("rb") as file:
         file.seek(offset_bytes)
-        return file.read().decode(errors="replace")
+        return file.read()
 
 
 def last_lines(log: Path, count: int, *, since_bytes: int = 0) -> list[str]:
@@ -64,6 +73,32 @@ def last_error_lines(log: Path, count: int) -> list[str]:
     return lines[errors[-1] :][:count] if errors else lines[-count:]
 
 
+def cut_log(log: Path, limit_bytes: int, kept_bytes: int) -> bool:
+    """Cut a log that is larger than a limit to its last lines, while its process goes on.
+
+    The process must have opened the file to append (`O_APPEND`): it then writes at the new end.
+    What it writes during the cut may be lost.
+
+    Args:
+        log: the file; a link is left alone.
+        limit_bytes: a smaller file is left alone.
+        kept_bytes: of how many bytes at its end the complete lines are kept.
+
+    Returns:
+        Whether it was cut.
+
+    Raises:
+        OSError: the file cannot be read or written.
+    """
+    if log.is_symlink() or log.stat().st_size <= limit_bytes:
+        return False
+    kept = read_from_bytes(log, log.stat().st_size - kept_bytes).partition(b"\n")[2]
+    with log.open("ab") as file:
+        file.truncate(0)
+        file.write(kept)
+    return True
+
+
 def _tail(log: Path, since_bytes: int = 0) -> list[str]:
     try:
         text = read_from(log, max(since_bytes, log.stat().st_size - _TAIL_BYTES))
@@ -85,9 +120,7 @@ class LineFollower:
         Raises:
             OSError: the file cannot be read.
         """
-        with self._path.open("rb") as file:
-            file.seek(self._offset_bytes)
-            content = file.read()
+        content = read_from_bytes(self._path, self._offset_bytes)
         complete = content[: content.rfind(b"\n") + 1]
         self._offset_bytes += len(complete)
         return complete.split(b"\n")[:-1]

@@ -17,6 +17,7 @@ from experiments.errors import UnknownName
 from experiments.history.index import SweepState, index
 from experiments.history.pins import pin, pinned_sweeps, unpin
 from experiments.history.pruning import (
+    SERVICE_LOG_BYTES,
     PruneLimits,
     StoredSweep,
     counted_bytes,
@@ -162,6 +163,17 @@ def test_a_pruned_sweep_is_deleted_with_its_logs(home: Home) -> None:
     assert names(home) == {"nightly-20260103T020000-0003"}
     assert {path.name for path in home.logs.iterdir()} == names(home)
     assert "pruned sweep nightly-20260101T020000-0001" in lines
+
+
+def test_a_large_log_of_a_service_is_cut_though_no_sweep_is_pruned(home: Home) -> None:
+    """Services that run for months write without end; a small log stays as it is."""
+    home.service_logs.mkdir(parents=True)
+    large, small = (home.service_logs / name for name in ("scheduler.log", "mlflow.log"))
+    large.write_text("a line\n" * (SERVICE_LOG_BYTES // 7 + 1))
+    small.write_text("a line\n")
+    assert "cut scheduler.log of the services to its end" in run(home, PruneLimits(keep=100))
+    assert SERVICE_LOG_BYTES / 20 < large.stat().st_size < SERVICE_LOG_BYTES / 5
+    assert small.read_text() == "a line\n"
 
 
 def test_a_pruned_sweep_is_in_the_index(home: Home) -> None:

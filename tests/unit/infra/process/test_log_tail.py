@@ -6,7 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from infra.process.log_tail import LineFollower, failure_excerpt, last_lines, read_from
+from infra.process.log_tail import (
+    LineFollower,
+    cut_log,
+    failure_excerpt,
+    last_lines,
+    read_from,
+)
 
 
 @pytest.fixture
@@ -67,3 +73,26 @@ def test_a_growing_file_is_followed_by_complete_lines(log: Path) -> None:
         file.write(b"o\nthree\n")
     assert follower.new_lines() == [b"two", b"three"]
     assert LineFollower(log, log.stat().st_size).new_lines() == []
+
+
+def test_a_log_above_its_limit_is_cut_to_its_last_complete_lines_while_its_process_goes_on(
+    tmp_path: Path,
+) -> None:
+    """What the process writes afterwards follows the lines that were kept."""
+    log = tmp_path / "service.log"
+    with log.open("a") as service:
+        service.writelines(f"line {number}\n" for number in range(1000))
+        service.flush()
+        assert cut_log(log, limit_bytes=5_000, kept_bytes=25)
+        service.write("and on\n")
+    assert log.read_text() == "line 998\nline 999\nand on\n"
+
+
+def test_a_log_below_its_limit_and_a_link_are_not_cut(tmp_path: Path) -> None:
+    """A link may lead to a file of others."""
+    log, link = tmp_path / "service.log", tmp_path / "link.log"
+    log.write_text("a line\n" * 100)
+    link.symlink_to(log)
+    assert not cut_log(log, limit_bytes=700, kept_bytes=10)
+    assert not cut_log(link, limit_bytes=100, kept_bytes=10)
+    assert log.read_text() == "a line\n" * 100
