@@ -143,7 +143,7 @@ def failed_reasons(summary: SweepSummary) -> Iterator[str]:
         yield f"failed: {summary.problem}"
     if summary.pending_trials or summary.failed_trials:
         missing = max(summary.pending_trials, summary.failed_trials)
-        yield f"failed: {missing} of {format_count(summary.planned_trials, 'trial')} are missing"
+        yield f"failed: {missing} of {summary.planned_trials:,} trials are missing"
     elif not summary.measured and not summary.problem:
         yield "failed: the sweep was not measured"
 

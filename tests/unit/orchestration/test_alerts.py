@@ -104,6 +104,11 @@ def receiver() -> Iterator[Receiver]:
     [
         ("violated", {"violated": 2}, "violated: 2 guarantees of Kafka"),
         ("failed", {"pending_trials": 3}, "failed: 3 of 20 trials are missing"),
+        (
+            "failed",
+            {"pending_trials": 1, "planned_trials": 1},
+            "failed: 1 of 1 trials are missing",
+        ),
         ("failed", {"measured": False}, "failed: the sweep was not measured"),
         ("failed", {"problem": "trial.json is missing"}, "failed: trial.json is missing"),
         (
