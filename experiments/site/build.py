@@ -33,6 +33,10 @@ NAVIGATION: Final[Mapping[str, str]] = MappingProxyType(
 )
 """Links to the pages of the site, by title."""
 _SWEEPS, _TRENDS = "sweeps", "trends"
+_OVER: Final = '<p class="over">ackbench &middot; '
+"""How the line above the title of a report begins."""
+_BACK: Final = f'<a href="../{INDEX}">all sweeps</a> &middot; '
+"""What follows it in the site: an alert links to the page of a sweep, and not to the index."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +100,7 @@ def _require_site_folder(folder: Path) -> None:
 def _copy_pages(
     home: Home, folder: Path, sweeps: Sequence[IndexedSweep]
 ) -> tuple[Mapping[str, str], list[str]]:
-    """Copy the page of each sweep; return links to them by id, and why pages are missing.
+    """Copy the page of each sweep, with a link to the index; return links to them, and remarks.
 
     A page that was never rendered is rendered. That of a sweep that was pruned stays in the site.
     """
@@ -123,9 +127,11 @@ def _copy_page(home: Home, sweep: SweepFolder, one: IndexedSweep, target: Path) 
     source = sweep.report.stat()
     if target.is_file():
         copied = target.stat()
-        if (copied.st_size, copied.st_mtime_ns) == (source.st_size, source.st_mtime_ns):
+        size = source.st_size + len(_BACK)
+        if (copied.st_size, copied.st_mtime_ns) == (size, source.st_mtime_ns):
             return
-    shutil.copyfile(sweep.report, target)
+    report = sweep.report.read_text(encoding="utf-8")
+    replace_file(target, report.replace(_OVER, f"{_OVER}{_BACK}", 1))
     shutil.copystat(sweep.report, target)
 
 
