@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -71,11 +71,10 @@ class AckbenchCommand:
 
     def event_kinds(self) -> list[str]:
         """Return the kinds of the events in the running trial's journal."""
-        lines = [
-            line
-            for path in self.home.sweeps.glob(f"*/trials/*.partial/{JOURNAL_FILE}")
-            for line in path.read_text().splitlines()
-        ]
+        lines = list[str]()
+        for path in self.home.sweeps.glob(f"*/trials/*.partial/{JOURNAL_FILE}"):
+            with suppress(FileNotFoundError):  # the trial was sealed meanwhile
+                lines += path.read_text().splitlines()
         return [json.loads(line)["kind"] for line in lines]
 
 
