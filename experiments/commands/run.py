@@ -6,6 +6,7 @@ import shutil
 import signal
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 import click
 
@@ -58,7 +59,11 @@ from experiments.sweep.several_hosts import resume as resume_trials
 from experiments.tracking.server_access import check_server
 from infra.errors import AckbenchError, HarnessError, InputError
 from infra.machine.home import Home
+from infra.machine.resources import full_disk, full_disk_is_named
 from infra.process.log_tail import last_lines
+
+_LOG_LINES: Final = 40
+"""How many of the log's last lines may show that the disk is full."""
 
 
 def run_new(
@@ -344,8 +349,14 @@ def report_interrupt(home: Home, sweep: SweepFolder, outcome: RunOutcome) -> int
 
 
 def reason_of_failure(sweep: SweepFolder, log: Path) -> str:
-    """Return why a run failed: the reasons of its failed trials, or else the log's last line."""
+    """Return why a run failed: the reasons of its failed trials, or else the log's last line.
+
+    A full disk takes neither reasons nor the log's last lines, so it is looked for here as well.
+    """
     found = {trial_id: sweep.failure_reason(trial_id) for trial_id in sweep.pending()}
     reasons = [f"trial {trial_id} failed: {reason}" for trial_id, reason in found.items() if reason]
-    last_line = "".join(last_lines(log, 1)).strip()
-    return "\n".join(reasons) or last_line or "the run exited without output"
+    lines = last_lines(log, _LOG_LINES)
+    full = full_disk(HarnessError("\n".join(lines)), sweep.root)
+    if full and not any(full_disk_is_named(reason) for reason in reasons):
+        return "\n".join([*reasons, full])
+    return "\n".join(reasons) or "".join(lines[-1:]).strip() or "the run exited without output"

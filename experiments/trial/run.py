@@ -36,7 +36,7 @@ from experiments.trial.jobs import topic_name
 from experiments.trial.log_capture import STORED, LogCapture, stored_batches
 from experiments.trial.metadata_poller import MetadataPoller
 from infra.cluster.interface import Cluster
-from infra.errors import HarnessError
+from infra.errors import HarnessError, NodeFailed
 from infra.kafka.metrics import topic_metrics
 from infra.machine.files import replace_file
 from infra.machine.home import Home
@@ -81,7 +81,7 @@ def run_trial(
         HealFailed: a step failed and the fault could not be healed.
     """
     partial = _create_empty(sweep.partial(spec.trial_id))
-    with _kept_on_failure(sweep, spec, partial):
+    with _kept_on_failure(sweep, spec, partial, cluster):
         stages, journal = StageTimer(sweep, spec.trial_id), Journal(partial / JOURNAL_FILE)
         factory = client_factory(spec.client, spec.cluster.version_of_java_clients, home.cache)
         with ExitStack() as running:
@@ -140,28 +140,44 @@ def _delete_topics(spec: TrialSpec, clients: TrialClients) -> None:
 
 
 @contextmanager
-def _kept_on_failure(sweep: SweepFolder, spec: TrialSpec, partial: Path) -> Iterator[None]:
+def _kept_on_failure(
+    sweep: SweepFolder, spec: TrialSpec, partial: Path, cluster: Cluster
+) -> Iterator[None]:
     """Keep the folder of a trial that fails, renamed and with the reason.
 
     A failed trial is reported and never run again on its own. An interrupt is no failure: the next
     run starts the trial again. On a full disk the tables are deleted, which are incomplete, so that
-    there is room for the reason.
+    there is room for the reason. What was awaited in vain may be due to a node that has exited.
     """
     try:
         yield
     except Exception as error:
-        failed, full = sweep.failed(spec.trial_id), full_disk(error, sweep.root)
+        failed, exited = sweep.failed(spec.trial_id), _exited_node(error, cluster)
+        full = full_disk(exited or error, sweep.root)
         shutil.rmtree(failed, ignore_errors=True)
         for table in partial.glob("*.parquet") if full else ():
             table.unlink()
         needed = missing_permission(str(error)) if spec.cluster.external else None
-        more = "".join(f"; {sentence}" for sentence in (full, needed) if sentence)
+        more = "".join(f"; {sentence}" for sentence in (full, exited, needed) if sentence)
         with suppress(OSError):  # the error itself matters more
             replace_file(partial / REASON, f"{type(error).__name__}: {error}{more}\n")
         if partial.exists():
             partial.rename(failed)
         kind = HealFailed if isinstance(error, HealFailed) else TrialFailed
         raise kind(f"trial {spec.trial_id} ({spec.label}): {error}{more}") from error
+
+
+def _exited_node(error: Exception, cluster: Cluster) -> NodeFailed | None:
+    """Return that a node has exited on its own, unless that is the error already."""
+    if not isinstance(error, HarnessError) or isinstance(error, NodeFailed):
+        return None
+    try:
+        cluster.wait_until_healthy(0)
+    except NodeFailed as exited:
+        return exited
+    except HarnessError:
+        _LOG.info("after %s the cluster is not healthy either", type(error).__name__)
+    return None
 
 
 def _create_empty(folder: Path) -> Path:

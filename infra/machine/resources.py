@@ -26,7 +26,12 @@ _FILES: Final = {
 }
 """The files of a control group's limit and usage, for version 2 and version 1 of the interface."""
 
-_FULL_DISK: Final = re.compile(r"No space left on device|[Dd]isk quota exceeded|disk is full")
+_FULL_BYTES: Final = 32 * MIB
+"""A disk with less space is full for Kafka: each replica's new segment begins with two indexes of
+10 MiB (`segment.index.bytes`)."""
+_FULL_DISK: Final = re.compile(
+    r"No space left on device|[Dd]isk quota exceeded|disk (?:of .+ )?is full"
+)
 
 
 @dataclass(frozen=True)
@@ -63,6 +68,11 @@ def this_machine(folder: Path) -> MachineResources:
     )
 
 
+def full_disk_is_named(text: str) -> bool:
+    """Return whether a text says so: one of `full_disk`, Arrow, SQLite, Spark or Kafka."""
+    return bool(_FULL_DISK.search(text))
+
+
 def full_disk(error: BaseException, folder: Path) -> str | None:
     """Return which disk is full and what to do, if an error is due to that; else `None`.
 
@@ -79,8 +89,8 @@ def full_disk(error: BaseException, folder: Path) -> str | None:
     numbers = {each.errno for each in causes if isinstance(each, OSError)}
     if not (
         numbers & {errno.ENOSPC, errno.EDQUOT}
-        or any(_FULL_DISK.search(str(each)) for each in causes)
-        or free_bytes < MIB
+        or any(full_disk_is_named(str(each)) for each in causes)
+        or free_bytes < _FULL_BYTES
     ):
         return None
     return (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -10,13 +11,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from support.builders.records import a_spec
 from support.fakes.infrastructure import FakeInfrastructure
 
 from experiments.commands import run as running
 from experiments.commands.run_process import RunOutcome
 from experiments.commands.run_until import RepeatHistory, RepeatLimits, RepeatUntil
-from experiments.sweep.folder import SweepFolder
+from experiments.sweep.folder import REASON, SweepFolder
 from experiments.sweep.lookup import list_sweeps
+from experiments.sweep.plan import Plan
 from infra.machine.home import Home
 from infra.process.processes import ProcessIdentity
 from infra.process.waiting import wait_until
@@ -343,3 +346,64 @@ def test_an_interrupted_sweep_can_be_resumed(start: Start) -> None:
     assert (code, command.sweep.pending()) == (0, ())
     assert "2 trials, 1 already complete" in err
     assert (command.sweep.trial(first.trial_id) / "trial.json").stat().st_mtime_ns == sealed_ns
+
+
+DISK_IS_FULL = (
+    "sqlite3.OperationalError: database or disk is full\n"
+    "(Background on this error at: https://sqlalche.me/e/21/e3q8)\n"
+)
+
+
+@pytest.fixture
+def pending(home: Home) -> SweepFolder:
+    """Return a sweep of two trials without a result."""
+    sweep = SweepFolder(home.sweeps / "planned-20260101T000000-abcd")
+    specs = (a_spec(trial_id="000-abcdef"), a_spec(trial_id="001-abcdef", order=1))
+    trials = tuple(spec.model_copy(update={"sweep_id": sweep.sweep_id}) for spec in specs)
+    sweep.write_plan(
+        Plan(
+            sweep_id=sweep.sweep_id,
+            experiment="planned",
+            question="Why?",
+            seed=1,
+            repeats=2,
+            trials=trials,
+            refused=(),
+        )
+    )
+    return sweep
+
+
+def test_a_full_disk_is_named_although_it_took_the_reasons(
+    pending: SweepFolder, tmp_path: Path
+) -> None:
+    """Neither the reason of the trial nor the last line of the log could be written."""
+    log = tmp_path / "airflow.log"
+    log.write_text(DISK_IS_FULL)
+    reason = running.reason_of_failure(pending, log)
+    assert re.fullmatch(r"the disk of .* is full \(.* MiB free\): free space, .*", reason)
+
+
+def test_a_full_disk_is_named_beside_the_reason_of_another_trial(
+    pending: SweepFolder, tmp_path: Path
+) -> None:
+    """And once only."""
+    log = tmp_path / "airflow.log"
+    log.write_text(DISK_IS_FULL)
+    failed = pending.failed("000-abcdef")
+    failed.mkdir(parents=True)
+    (failed / REASON).write_text("NodeFailed: node 2 died\n")
+    first, second = running.reason_of_failure(pending, log).splitlines()
+    assert first == "trial 000-abcdef failed: NodeFailed: node 2 died"
+    assert second.startswith("the disk of ")
+    (failed / REASON).write_text(f"OSError: no; {second}\n")
+    assert running.reason_of_failure(pending, log).count("is full") == 1
+
+
+def test_without_a_full_disk_the_last_line_of_the_log_is_the_reason(
+    pending: SweepFolder, tmp_path: Path
+) -> None:
+    """The first failure is printed last."""
+    log = tmp_path / "airflow.log"
+    log.write_text("measure: no ledgers\nplan: no ports\n")
+    assert running.reason_of_failure(pending, log) == "plan: no ports"

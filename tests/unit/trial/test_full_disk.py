@@ -15,6 +15,7 @@ import os, subprocess, sys
 from pathlib import Path
 from support.builders.records import a_spec
 from support.builders.sweep_folders import realistic_trial
+from support.fakes.cluster import MemoryCluster
 from experiments.errors import TrialFailed
 from experiments.ledger.seal import seal
 from experiments.sweep.folder import SweepFolder
@@ -27,7 +28,7 @@ partial = _create_empty(sweep.partial(spec.trial_id))
 free = os.statvfs(disk).f_bavail * os.statvfs(disk).f_frsize
 (disk / "filler").write_bytes(bytes(free - 4096))  # one page is left
 try:
-    with _kept_on_failure(sweep, spec, partial):
+    with _kept_on_failure(sweep, spec, partial, MemoryCluster()):
         seal(partial, sweep.trial(spec.trial_id), trial.record("sweep"), trial.tables())
 except TrialFailed as error:
     print(error)

@@ -18,8 +18,9 @@ from experiments.ledger.schema import Source
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.plan import FaultRequest, TrialSpec
 from experiments.trial.run import run_trial
-from infra.errors import HarnessError
+from infra.errors import HarnessError, NodeFailed, WaitTimeout
 from infra.kafka.logs import BrokerLogEvent
+from infra.kafka.spec import ClusterState
 from infra.machine.home import Home
 
 
@@ -163,6 +164,26 @@ def test_a_step_that_fails_leaves_no_sealed_trial(
     assert step in (sweep.failed("000-abcdef") / "reason.txt").read_text()
     assert list(sweep.complete_trials()) == []
     assert clients.steps[-1] == "closed"
+
+
+def test_a_node_that_exited_meanwhile_is_named_with_what_was_awaited_in_vain(
+    sweep: SweepFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broker whose disk is full exits, and the trial waits for it; an error of its own has it."""
+    exited = NodeFailed("node 2 exited unexpectedly with status 1; its log ends:\nno room")
+    clients = FakeTrialClients(fails_at="settled", error=WaitTimeout)
+    cluster = MemoryCluster()
+    monkeypatch.setattr("experiments.trial.run.TrialClients", clients)
+
+    def died(timeout_s: float) -> ClusterState:
+        if "settled" in clients.steps:
+            raise exited
+        return cluster.describe()
+
+    monkeypatch.setattr(cluster, "wait_until_healthy", died)
+    with pytest.raises(TrialFailed):
+        run_trial(sweep, a_spec(), cluster, Home(sweep.root))
+    assert str(exited) in (sweep.failed("000-abcdef") / "reason.txt").read_text()
 
 
 def test_an_interrupted_trial_is_not_a_failed_one(
