@@ -175,7 +175,7 @@ def test_a_node_that_exited_meanwhile_is_named_with_what_was_awaited_in_vain(
     cluster = MemoryCluster()
     monkeypatch.setattr("experiments.trial.run.TrialClients", clients)
 
-    def died(timeout_s: float) -> ClusterState:
+    def died(_timeout_s: float) -> ClusterState:
         if "settled" in clients.steps:
             raise exited
         return cluster.describe()
