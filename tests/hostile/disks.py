@@ -22,6 +22,7 @@ from hostile.stages import EXPERIMENT, digests, new_sweep, sweep_ids, wait_for_s
 from support.machine_state import machine_state
 
 from infra.errors import WaitTimeout
+from infra.machine.resources import full_disk_is_named
 
 STAGES: Final = (
     "provision",
@@ -38,8 +39,6 @@ SIZE_BYTES: Final = 768 * 2**20
 """Room for a cluster, its logs and the sweep, in memory."""
 _BLOCK_BYTES: Final = 2**20
 _EXIT_TIMEOUT_S: Final = 300.0
-_NAMES: Final = ("no space left", "disk is full", "disk full")
-"""Words of which the reason of the failure has to have some, in any case."""
 
 
 def run(rounds: int, say: Callable[[str], None] = lambda _: None) -> Figures:
@@ -96,7 +95,7 @@ def _round(folder: Path, stage: str) -> Iterator[str]:
         (folder / "filled").unlink(missing_ok=True)
     if not filled:
         yield "the disk could not be filled"
-    if command.returncode != 0 and not any(name in output.lower() for name in _NAMES):
+    if command.returncode != 0 and not full_disk_is_named(output):
         yield f"exit code {command.returncode}, and the disk is not named: {output[-400:]!r}"
     if "Traceback" in output:
         yield "a traceback"
