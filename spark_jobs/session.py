@@ -261,5 +261,6 @@ def _stop(gateway: JavaGateway, context: SparkContext | None) -> None:
         ) from None
     finally:
         process.kill()  # no effect on a process that has exited
-        SparkContext._active_spark_context = None  # noqa: SLF001 - as SparkContext.stop does
-        SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001 - a later one has its own JVM
+        if SparkContext._gateway is gateway:  # noqa: SLF001 - not another context's
+            SparkContext._active_spark_context = None  # noqa: SLF001 - as SparkContext.stop does
+            SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001 - a later one has its own

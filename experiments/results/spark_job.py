@@ -48,6 +48,12 @@ JAVA_OPTIONS: Final = ("-XX:+UseSerialGC", "-XX:-UsePerfData", "-XX:TieredStopAt
 Performance data would be written to a file outside the home folder. The JVM only passes bytes
 between Python processes, so its second compiler (C2) does not pay off.
 """
+_CONFIGURATION: Final = ("SPARK_", "PYSPARK_", "HADOOP_", "YARN_")
+"""How variables begin that name a user's Spark and its configuration.
+
+Spark's launcher puts folders that they name on the class path, and a JVM writes no start-up cache
+when a folder there has files ("Cannot have non-empty directory in paths").
+"""
 _BAD_INPUT: Final = 2
 _ANSWERS: Final[Mapping[str, type[InputError]]] = {"measure: ": LedgerError, "spark: ": SparkError}
 """Prefixes of the job's own line in the output of the JVM (`spark_jobs.measure`), and its error."""
@@ -146,7 +152,7 @@ def measuring_service(home: Home) -> Iterator[None]:
                 home,
                 "service/spark",
                 _cache(home).options,
-                (listener.fileno(),),
+                descriptors=(listener.fileno(),),
             )
         )
         listener.close()  # the service has it now: once that has ended, connections are refused
@@ -206,8 +212,11 @@ def ensure_spark_ready(home: Home, say: Callable[[str], None]) -> None:
     if cache.is_ready:
         return
     say("running the Spark job once, to train the start-up cache of its JVM")
+    without_configuration = {
+        name: value for name, value in os.environ.items() if not name.startswith(_CONFIGURATION)
+    }
     with hold_machine_lock_for_command(home, "set-up of Spark"), cache.training() as options:
-        _run("spark_jobs.rehearse", [], home, "setup/spark", options)
+        _run("spark_jobs.rehearse", [], home, "setup/spark", options, without_configuration)
 
 
 def _spark_arguments() -> list[str]:
@@ -241,11 +250,12 @@ def _job(
     home: Home,
     log_name: str,
     cache_options: Sequence[str],
+    inherited: Mapping[str, str] = os.environ,
     descriptors: Sequence[int] = (),
 ) -> Iterator[_Job]:
     """Start a module of the job, and end it with the context.
 
-    Its output goes to `<home>/logs/<log_name>.log`. It inherits the descriptors.
+    Its output goes to `<home>/logs/<log_name>.log`. It inherits the variables and the descriptors.
     """
     require_resources(
         this_machine(home.root),
@@ -265,7 +275,7 @@ def _job(
         ]
         process = spawn_dying_with_parent(
             module_command(module, *arguments, *options),
-            env=_environment(home, work),
+            env=_environment(home, work, inherited),
             cwd=REPOSITORY,
             stdin=subprocess.DEVNULL,
             stdout=output,
@@ -279,10 +289,15 @@ def _job(
 
 
 def _run(
-    module: str, arguments: Sequence[str], home: Home, log_name: str, cache_options: Sequence[str]
+    module: str,
+    arguments: Sequence[str],
+    home: Home,
+    log_name: str,
+    cache_options: Sequence[str],
+    inherited: Mapping[str, str] = os.environ,
 ) -> None:
-    """Run a module of the job to its end."""
-    with _job(module, arguments, home, log_name, cache_options) as job:
+    """Run a module of the job to its end, with these variables."""
+    with _job(module, arguments, home, log_name, cache_options, inherited) as job:
         code = job.process.wait()
     if code:
         raise _failure(code, job)
@@ -301,13 +316,13 @@ def _end(job: subprocess.Popen[Any]) -> None:
     job.wait()
 
 
-def _environment(home: Home, work: Path) -> dict[str, str]:
+def _environment(home: Home, work: Path, inherited: Mapping[str, str]) -> dict[str, str]:
     """Return the job's environment: ackbench's JVM, and no files outside the home folder."""
     java = {
         "JAVA_HOME": str(spark_java_home(home.cache)),
         "TMPDIR": str(work),
     }
-    return {**java_environment(os.environ), **java}
+    return {**java_environment(inherited), **java}
 
 
 def _failure(code: int, job: _Job) -> Exception:

@@ -8,6 +8,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from support.external_brokers import PASSWORD, VARIABLE
+from support.set_up_home import SET_UP
 
 from infra.cluster.local import LocalCluster, provision
 from infra.cluster.setup import ensure_kafka_ready
@@ -23,7 +24,7 @@ AWKWARD = (
 @pytest.fixture(scope="session")
 def cache() -> Path:
     """Jars and JVM startup caches of the home in use, made where they are missing."""
-    folder = Home.from_environment().cache
+    folder = SET_UP.cache
     ensure_kafka_ready(folder, ClusterSpec(), print)
     return folder
 

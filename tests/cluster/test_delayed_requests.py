@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from support.builders.records import a_spec
+from support.set_up_home import SET_UP
 
 from experiments.clients.settings.kinds import ClientChoice
 from experiments.ledger.record import FaultEvidence, Status
@@ -21,7 +22,6 @@ from experiments.sweep.plan import ClientKind, FaultRequest, Workload
 from experiments.trial.run import run_trial
 from infra.cluster.local import LocalCluster, provision
 from infra.kafka.spec import ClusterSpec
-from infra.machine.home import Home
 
 pytestmark = pytest.mark.cluster
 TRANSACTION_RECORDS = 1500
@@ -71,7 +71,7 @@ def run_delayed(
         fault=FaultRequest(kind=kind, parameters={"at_s": 1.0}),
     )
     sweep = SweepFolder(folder / "sweep")
-    record = run_trial(sweep, spec, cluster, Home.from_environment())
+    record = run_trial(sweep, spec, cluster, SET_UP)
     assert record.status is Status.SEALED, record.reason
     log: list[dict[str, Any]] = pq.read_table(
         sweep.trial(record.trial_id) / "log.parquet"

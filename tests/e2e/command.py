@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from support.machine_state import processes_of
+from support.set_up_home import SET_UP
 
 from experiments.commands.setup import make_ready
 from experiments.events.journal import JOURNAL_FILE
@@ -82,7 +83,7 @@ def new_bench(folder: Path, variables: Mapping[str, str] | None = None) -> Ackbe
     """Return the command with a new home in a folder; its name has a space."""
     bench = AckbenchCommand(Home(folder / "a home"), variables or {})
     bench.home.root.mkdir()
-    (bench.home.root / "cache").symlink_to(Home.from_environment().cache)
+    (bench.home.root / "cache").symlink_to(SET_UP.cache)
     return bench
 
 
@@ -94,7 +95,7 @@ def bench_in(folder: Path, variables: Mapping[str, str] | None = None) -> Iterat
         folder: where the home is made.
         variables: further environment variables.
     """
-    make_ready(Home.from_environment(), print)
+    make_ready(SET_UP, print)
     bench = new_bench(folder, variables)
     yield bench
     bench.run("clean", "--force")

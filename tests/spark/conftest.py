@@ -6,6 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyspark import SparkContext
+from support.set_up_home import SET_UP
 
 from experiments.results.spark_job import JAVA_OPTIONS
 from infra.jvm.runtime import spark_java_home
@@ -24,7 +25,7 @@ Measured = dict[str, pa.Table]
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkContext]:
     """Yield a context in this machine's JVM, with its files in a temporary folder."""
     work = tmp_path_factory.mktemp("spark")
-    cached = spark_startup_cache(Home.from_environment().cache, JAVA_OPTIONS).options
+    cached = spark_startup_cache(SET_UP.cache, JAVA_OPTIONS).options
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("JAVA_HOME", str(spark_java_home(Home(work).cache)))
         patch.delenv("SPARK_HOME", raising=False)

@@ -18,6 +18,7 @@ import pytest
 from pyarrow import fs
 from pyspark import SparkContext
 from support.object_store import ObjectStore, object_store
+from support.set_up_home import SET_UP
 from support.spark_cluster import SparkCluster, spark_cluster
 
 from experiments.ledger.manifest import MANIFEST
@@ -25,7 +26,7 @@ from experiments.ledger.result_tables import RESULTS
 from experiments.results.spark_job import JAVA_OPTIONS
 from infra.jvm.runtime import spark_java_home
 from infra.jvm.startup_cache import quote_java_options, spark_startup_cache
-from infra.machine.home import REPOSITORY, Home
+from infra.machine.home import REPOSITORY
 from spark_jobs.measure import measure_in
 from spark_jobs.rehearse import rehearsal_trials
 
@@ -116,7 +117,7 @@ def installation(
         uri = store.upload(sweep)
         measure_in(spark, str(sweep))
         local = {path.name: path.read_bytes() for path in (sweep / "results").iterdir()}
-        cached = spark_startup_cache(Home.from_environment().cache, JAVA_OPTIONS).options
+        cached = spark_startup_cache(SET_UP.cache, JAVA_OPTIONS).options
         yield Installation(
             cluster,
             store,

@@ -9,8 +9,9 @@ from pyspark import SparkContext
 from experiments.errors import LedgerError
 from experiments.ledger.manifest import MANIFEST
 from experiments.ledger.result_tables import RESULTS
-from experiments.results.spark_job import measure
+from experiments.results.spark_job import JAVA_OPTIONS, ensure_spark_ready, measure
 from experiments.sweep.folder import SweepFolder
+from infra.jvm.startup_cache import spark_startup_cache
 from infra.machine.home import Home
 from spark_jobs.io.ledgers import open_ledgers
 from spark_jobs.io.writer import write_results
@@ -54,6 +55,20 @@ def test_the_job_accepts_a_path_with_special_characters(tmp_path: Path) -> None:
     assert pq.read_table(sweep.results / "trials.parquet")["lost_low_records"].to_pylist() == [1]
     assert {path.name for path in tmp_path.iterdir()} == {AWKWARD, "a home"}
     assert {path.name for path in home.cache.iterdir()} == {".scratch.lock", "spark-java"}
+
+
+def test_a_users_configuration_of_spark_does_not_keep_the_start_up_cache_from_being_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark has its folders on the class path, and its options replace the job's own."""
+    for variable in ("SPARK_CONF_DIR", "HADOOP_CONF_DIR"):
+        folder = tmp_path / variable
+        folder.mkdir()
+        (folder / "spark-defaults.conf").write_text("spark.driver.extraJavaOptions -Xss2m\n")
+        monkeypatch.setenv(variable, str(folder))
+    home = Home(tmp_path / "a home")
+    ensure_spark_ready(home, print)
+    assert spark_startup_cache(home.cache, JAVA_OPTIONS).file.is_file()
 
 
 def test_an_invalid_ledger_is_a_ledger_error(tmp_path: Path) -> None:

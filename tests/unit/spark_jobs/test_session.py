@@ -10,6 +10,7 @@ from typing import Any
 
 import psutil
 import pytest
+from pyspark import SparkContext
 
 from infra.process.waiting import wait_until
 from spark_jobs import rehearse, session
@@ -50,13 +51,19 @@ def test_an_interrupt_while_the_jvm_starts_leaves_no_process(
 def test_a_jvm_that_does_not_exit_is_killed_and_is_one_line(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """On a busy machine: a training JVM writes its cache at its exit."""
+    """On a busy machine: a training JVM writes its cache at its exit.
+
+    A context of the same process that has another JVM goes on.
+    """
     monkeypatch.setattr(session, "JVM_EXIT_TIMEOUT_S", 0.1)
+    other = object()
+    monkeypatch.setattr(SparkContext, "_jvm", other)
     with subprocess.Popen(["sleep", "1000"], stdin=subprocess.PIPE) as process:
         gateway: Any = SimpleNamespace(proc=process, shutdown=lambda: None)
         with pytest.raises(SparkSetupError, match="did not exit within") as raised:
             session._stop(gateway, None)
         assert process.wait(20) == -signal.SIGKILL
+    assert SparkContext._jvm is other
     assert "\n" not in str(raised.value)
 
 

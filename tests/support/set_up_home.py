@@ -1,0 +1,11 @@
+"""The home that `make setup` has filled: its jars and start-up caches serve all tests."""
+
+from typing import Final
+
+from infra.machine.home import Home
+
+SET_UP: Final = Home.from_environment()
+"""As the environment names it while tests are collected.
+
+Later it may name another one: Airflow's tests set the variable, for all tests of their process.
+"""
