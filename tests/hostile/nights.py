@@ -24,6 +24,7 @@ from hostile.figures import Figures
 from support.machine_state import machine_state
 
 from infra.errors import WaitTimeout
+from infra.machine.home import Home
 from infra.process.waiting import wait_until
 
 EXPERIMENT: Final = """\
@@ -46,6 +47,8 @@ _MORE_PROCESSES: Final = 2
 """How many more processes than at the beginning are no growth: a worker that is being forked."""
 _SERVICES: Final = ("api-server", "scheduler", "dag-processor", "mlflow", "experiments.cli")
 """Words of the services' command lines, to tell which of them grew; the last is `ackbench up`."""
+_EXIT: Final = "Task exited"
+"""Follows the error that ended a task."""
 _GROWTH: Final = 1.5
 """The memory and the open files at the end may be this many times those after the first nights."""
 
@@ -100,7 +103,7 @@ def run(nights: int, budget_s: float, say: Callable[[str], None] = lambda _: Non
             for night in range(1, nights + 1):
                 if time.monotonic() - start_s > budget_s:
                     break
-                failures += _one_night(ports[0], night)
+                failures += _one_night(bench.home, ports[0], night)
                 if night == 1 and failures:
                     break  # then no night succeeds, and nothing is measured
                 samples.append(_sample(bench, night))
@@ -153,8 +156,8 @@ def _wait_until_up(port: int, services: subprocess.Popen[str]) -> None:
     _call(port, "dags/ackbench_sweep", {"is_paused": False}, method="PATCH")
 
 
-def _one_night(port: int, night: int) -> list[str]:
-    """Request a sweep and wait for its end; return a line if it did not succeed."""
+def _one_night(home: Home, port: int, night: int) -> list[str]:
+    """Request a sweep and wait for its end; return a line with the reasons if it failed."""
     run_id = f"night-{night}"
     _call(
         port,
@@ -168,7 +171,21 @@ def _one_night(port: int, night: int) -> list[str]:
         return states[0] in {"success", "failed"}
 
     wait_until(has_ended, awaiting=f"the end of {run_id}", timeout_s=_RUN_TIMEOUT_S, every_s=1)
-    return [] if states == ["success"] else [f"{run_id}: {states[0]}"]
+    if states == ["success"]:
+        return []
+    return [f"{run_id}: {states[0]}: {'; '.join(_errors_of(home, run_id)) or 'no task says why'}"]
+
+
+def _errors_of(home: Home, run_id: str) -> list[str]:
+    """Return the errors in the logs of a run's tasks, each with its task, without repetitions."""
+    errors = []
+    for log in sorted((home.logs / "airflow").glob(f"*/run_id={run_id}/*/**/*.log")):
+        for entry in map(json.loads, log.read_text().splitlines()):
+            if entry["level"] in {"error", "critical"} and entry["event"] != _EXIT:
+                causes = [detail["exc_value"] for detail in entry.get("error_detail", ())]
+                task = log.parent.name.removeprefix("task_id=")
+                errors.append(f"{task}: {': '.join([entry['event'], *causes])}")
+    return list(dict.fromkeys(errors))
 
 
 def _sample(bench: AckbenchCommand, nights: int) -> Sample:
