@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException
@@ -23,8 +24,10 @@ from infra.process.waiting import wait_until
 _TIMEOUT_S: Final = 15.0
 _SESSION_S: Final = 60.0
 """Longer than the session of a member, whose default is 45 s (`session.timeout.ms`)."""
+_LOOKS_S: Final = 3 * _SESSION_S
 _RETRY_S: Final = 1.0
-_NON_EMPTY: Final = KafkaError.NON_EMPTY_GROUP
+_PASSES: Final = frozenset({KafkaError.NON_EMPTY_GROUP, KafkaError._TRANSPORT})  # noqa: SLF001
+"""Refusals that pass: a session ends, and a connection is made again."""
 _GONE: Final = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.GROUP_ID_NOT_FOUND})
 
 
@@ -49,35 +52,51 @@ def delete_leftovers(servers: str, prefix: str) -> Leftovers:
     Raises:
         ValueError: the prefix is empty, which would be everything in the cluster.
         HarnessError: no broker answered.
+        WaitTimeout: a client makes topics or groups again after each deletion.
     """
     if not prefix:
         raise ValueError("an empty prefix would delete everything")
     client = admin_client(servers)
-    try:
-        topics = client.list_topics(timeout=_TIMEOUT_S).topics
-    except KafkaException as error:
-        raise KafkaRequestFailed("list the topics", error.args[0]) from error
-    listed = _list_groups(servers)
-    own_topics = sorted(name for name in topics if name.startswith(prefix))
-    own_groups = sorted(
-        group.group_id for group in listed.valid or () if group.group_id.startswith(prefix)
-    )
-    refused: dict[str, KafkaRequestFailed] = {}
-    if own_topics:
-        requests = client.delete_topics(
-            own_topics, operation_timeout=_TIMEOUT_S, request_timeout=_TIMEOUT_S
+    delete_topics = partial(client.delete_topics, operation_timeout=_TIMEOUT_S)
+    found, refused, unlisted = list[str](), dict[str, str](), list[str]()
+
+    def nothing_new() -> bool:
+        topics, listed = _list_topics(client), _list_groups(servers)
+        groups = (group.group_id for group in listed.valid or ())
+        own_groups, own_topics = (
+            [name for name in sorted(names) if name.startswith(prefix) and name not in refused]
+            for names in (groups, topics)
         )
-        refused |= _refused(requests)
-    refused |= _delete_groups(client, own_groups)
-    names = [*own_groups, *own_topics]
-    return Leftovers(
-        tuple(name for name in names if name not in refused),
-        {name: str(error) for name, error in refused.items()},
-        tuple(
+        refused.update(_delete(own_topics, delete_topics))
+        refused.update(_delete(own_groups, client.delete_consumer_groups))
+        found.extend((*own_groups, *own_topics))
+        unlisted[:] = [
             str(KafkaRequestFailed("list the groups", error.args[0]))
             for error in listed.errors or ()
-        ),
+        ]
+        return not own_groups and not own_topics
+
+    # Kafka still answers clients that were killed a moment ago, and a request for the metadata of
+    # a deleted topic makes it again (auto.create.topics.enable): so the last look finds nothing.
+    wait_until(
+        nothing_new,
+        awaiting=f"no topic or group {prefix}* to be made again after its deletion",
+        timeout_s=_LOOKS_S,
+        every_s=_RETRY_S,
     )
+    return Leftovers(
+        tuple(name for name in dict.fromkeys(found) if name not in refused),
+        refused,
+        tuple(unlisted),
+    )
+
+
+def _list_topics(client: AdminClient) -> Iterable[str]:
+    try:
+        topics: Mapping[str, object] = client.list_topics(timeout=_TIMEOUT_S).topics
+    except KafkaException as error:
+        raise KafkaRequestFailed("list the topics", error.args[0]) from error
+    return topics
 
 
 def _list_groups(servers: str) -> ListConsumerGroupsResult:
@@ -104,30 +123,32 @@ def _list_groups(servers: str) -> ListConsumerGroupsResult:
     return answers[-1]
 
 
-def _delete_groups(client: AdminClient, groups: Sequence[str]) -> dict[str, KafkaRequestFailed]:
-    """Delete groups and return those that stay.
+def _delete(
+    names: Sequence[str], request: Callable[..., Mapping[str, Future[Any]]]
+) -> dict[str, str]:
+    """Delete topics or groups and return those that stay, with Kafka's reasons.
 
     A member that was killed stays in its group until its session ends, and so long Kafka refuses.
     """
-    left, refused = list(groups), dict[str, KafkaRequestFailed]()
+    left, refused = list(names), dict[str, KafkaRequestFailed]()
 
     def delete() -> bool:
         if left:
-            answers = client.delete_consumer_groups(left, request_timeout=_TIMEOUT_S)
+            answers = request(left, request_timeout=_TIMEOUT_S)
             for name in left:
                 refused.pop(name, None)
             refused.update(_refused(answers))
-        left[:] = [name for name, error in refused.items() if error.code == _NON_EMPTY]
+        left[:] = [name for name, error in refused.items() if error.code in _PASSES]
         return not left
 
     with suppress(WaitTimeout):
         wait_until(
             delete,
-            awaiting="the groups to have no members",
+            awaiting="Kafka to delete them",
             timeout_s=_SESSION_S,
             every_s=_RETRY_S,
         )
-    return refused
+    return {name: str(error) for name, error in refused.items()}
 
 
 def _refused(requests: Mapping[str, Future[Any]]) -> dict[str, KafkaRequestFailed]:
