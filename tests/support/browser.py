@@ -21,6 +21,8 @@ WIDTHS = (1280, 768, 400)
 """A desktop, a tablet and a phone, CSS pixels."""
 _A4 = {"paperWidth": 21.0 / 2.54, "paperHeight": 29.7 / 2.54}
 """In inches."""
+_SCRIPT_TIMEOUT_S = 300
+"""As long as a page may take to load: axe runs as one script, on a busy machine over 30 s."""
 _FLAGS = (
     "--headless=new",
     "--no-sandbox",
@@ -199,6 +201,7 @@ def browser() -> Iterator[Browser]:
     for flag in _FLAGS:
         options.add_argument(flag)
     chrome = Chrome(options=options, service=Service(str(shutil.which("chromedriver"))))
+    chrome.set_script_timeout(_SCRIPT_TIMEOUT_S)
     try:
         yield Browser(chrome)
     finally:
