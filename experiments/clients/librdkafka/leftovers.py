@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException
@@ -57,8 +56,13 @@ def delete_leftovers(servers: str, prefix: str) -> Leftovers:
     if not prefix:
         raise ValueError("an empty prefix would delete everything")
     client = admin_client(servers)
-    delete_topics = partial(client.delete_topics, operation_timeout=_TIMEOUT_S)
     found, refused, unlisted = list[str](), dict[str, str](), list[str]()
+
+    def delete_topics(names: list[str]) -> Mapping[str, Future[Any]]:
+        return client.delete_topics(names, operation_timeout=_TIMEOUT_S, request_timeout=_TIMEOUT_S)
+
+    def delete_groups(names: list[str]) -> Mapping[str, Future[Any]]:
+        return client.delete_consumer_groups(names, request_timeout=_TIMEOUT_S)
 
     def nothing_new() -> bool:
         topics, listed = _list_topics(client), _list_groups(servers)
@@ -68,7 +72,7 @@ def delete_leftovers(servers: str, prefix: str) -> Leftovers:
             for names in (groups, topics)
         )
         refused.update(_delete(own_topics, delete_topics))
-        refused.update(_delete(own_groups, client.delete_consumer_groups))
+        refused.update(_delete(own_groups, delete_groups))
         found.extend((*own_groups, *own_topics))
         unlisted[:] = [
             str(KafkaRequestFailed("list the groups", error.args[0]))
@@ -124,7 +128,7 @@ def _list_groups(servers: str) -> ListConsumerGroupsResult:
 
 
 def _delete(
-    names: Sequence[str], request: Callable[..., Mapping[str, Future[Any]]]
+    names: Sequence[str], request: Callable[[list[str]], Mapping[str, Future[Any]]]
 ) -> dict[str, str]:
     """Delete topics or groups and return those that stay, with Kafka's reasons.
 
@@ -134,7 +138,7 @@ def _delete(
 
     def delete() -> bool:
         if left:
-            answers = request(left, request_timeout=_TIMEOUT_S)
+            answers = request(left)
             for name in left:
                 refused.pop(name, None)
             refused.update(_refused(answers))

@@ -23,9 +23,8 @@ class Admin:
         self.errors = {name: list(codes) for name, codes in errors.items()}
         self.asked: list[list[str]] = []
 
-    def delete(self, names: Sequence[str], request_timeout: float) -> dict[str, Future[Any]]:
+    def delete(self, names: Sequence[str]) -> dict[str, Future[Any]]:
         """Answer for each group."""
-        del request_timeout
         self.asked.append(list(names))
         answers = {}
         for name in names:
