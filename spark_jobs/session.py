@@ -8,6 +8,7 @@ loopback only. With another one, addresses, resources and the executors' Python 
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -69,6 +70,7 @@ _LOCAL_SETTINGS: Final = {
     "spark.executorEnv.PYTHONPATH": str(ROOT),
     "spark.executorEnv.PYTHONSAFEPATH": "1",  # nothing from the working folder
 }
+_ERROR: Final = re.compile("rror|xception|nvalid")
 _DRIVER_OPTIONS: Final = "spark.driver.defaultJavaOptions"
 _USER_DRIVER_OPTIONS: Final = frozenset({_DRIVER_OPTIONS, "spark.driver.extraJavaOptions"})
 
@@ -207,12 +209,14 @@ def _log_configuration(request: ContextRequest) -> Path:
 
 
 def _first_error(log: Path, begin_bytes: int) -> str | None:
-    """Return the first line of the log that names an error."""
+    """Return the first line of the log that names an error.
+
+    A JVM that cannot use the start-up cache says so and goes on ("[error][aot] An error has ...").
+    """
     with log.open("rb") as file:
         file.seek(begin_bytes)
         lines = file.read().decode(errors="replace").splitlines()
-    errors = (line for line in lines if "rror" in line or "xception" in line or "nvalid" in line)
-    return next(errors, None)
+    return next((line for line in lines if _ERROR.search(line) and "[aot" not in line), None)
 
 
 def _create(gateway: JavaGateway, conf: SparkConf | None = None) -> SparkContext:

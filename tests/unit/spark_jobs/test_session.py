@@ -67,6 +67,18 @@ def test_a_jvm_that_does_not_exit_is_killed_and_is_one_line(
     assert "\n" not in str(raised.value)
 
 
+def test_the_reason_of_a_jvm_that_did_not_start_is_not_that_it_had_no_start_up_cache(
+    tmp_path: Path,
+) -> None:
+    """It starts without one, and says so first."""
+    log = tmp_path / "spark.log"
+    log.write_text(
+        "[0.1s][error  ][aot] An error has occurred while processing the AOT cache.\n"
+        "Exception in thread main: Unexpected EOF in core-site.xml\n"
+    )
+    assert session._first_error(log, 0) == log.read_text().splitlines()[1]
+
+
 def test_a_rehearsal_that_fails_in_spark_is_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
