@@ -113,6 +113,7 @@ def hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TwoHosts:
     monkeypatch.delenv("ACKBENCH_ONE_MACHINE", raising=False)
     monkeypatch.setattr(step_context, "RUN_STATE", step_context.RunState())
     monkeypatch.setattr(batches, "_prepare", lambda *_: None)
+    monkeypatch.setenv("ACKBENCH_HOME", str(tmp_path / "a"))
     return TwoHosts(tmp_path, monkeypatch)
 
 
