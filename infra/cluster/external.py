@@ -194,6 +194,14 @@ def _certificate_problem(connection: Mapping[str, Any]) -> str:
     return f": {problem}" if problem else ""
 
 
+_NO_AUTO_CREATION: Final = {"allow.auto.create.topics": False}
+"""An admin client is a producer to librdkafka, whose default is true.
+
+It goes on to ask for the metadata of each topic that it was asked about once, and would make one
+again that is deleted (`auto.create.topics.enable`).
+"""
+
+
 def admin_client(connection: Mapping[str, Any]) -> tuple[AdminClient, list[str]]:
     """Return an admin client, and the list to which librdkafka's connection errors are added.
 
@@ -210,7 +218,7 @@ def admin_client(connection: Mapping[str, Any]) -> tuple[AdminClient, list[str]]
         errors.append(_ALL_BROKERS_DOWN if is_summary else error.str())
 
     try:
-        properties: dict[str, Any] = {**connection, "error_cb": on_error}
+        properties: dict[str, Any] = {**connection, "error_cb": on_error, **_NO_AUTO_CREATION}
         return AdminClient(properties, logger=_LOG), errors
     except KafkaException as error:
         raise InputError(

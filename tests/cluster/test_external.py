@@ -33,7 +33,8 @@ from experiments.commands.clean import clean
 from experiments.orchestration import external_use
 from experiments.orchestration.external_use import ExternalUse
 from experiments.sweep.plan import ClusterNeed, external_prefix
-from infra.cluster.external import ExternalCluster, probe_cluster
+from infra.cluster.external import ExternalCluster, ExternalMetadataPoller, probe_cluster
+from infra.cluster.external import admin_client as external_admin_client
 from infra.cluster.local import provision
 from infra.errors import InputError, SupervisorError
 from infra.kafka.spec import ClusterSpec
@@ -114,6 +115,17 @@ def used(
 
 def _topics(servers: str) -> set[str]:
     return set(admin_client(servers).list_topics(timeout=10).topics)
+
+
+def test_polling_a_topic_that_is_deleted_does_not_make_it_again(external: ExternalBrokers) -> None:
+    """The brokers have Kafka's default, `auto.create.topics.enable=true`."""
+    create_topic(external.plain, TOPIC, partitions=1, replication_factor=1)
+    client, _ = external_admin_client({"bootstrap.servers": external.plain})
+    poller = ExternalMetadataPoller(client, TOPIC)
+    assert poller.partitions() is not None
+    delete_topic(external.plain, TOPIC)
+    assert [poller.partitions() for _ in range(20)][-1] is None
+    assert TOPIC not in _topics(external.plain)
 
 
 def test_cleaning_deletes_what_a_killed_sweep_left_and_nothing_else(

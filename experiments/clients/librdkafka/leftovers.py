@@ -80,8 +80,8 @@ def delete_leftovers(servers: str, prefix: str) -> Leftovers:
         ]
         return not own_groups and not own_topics
 
-    # Kafka still answers clients that were killed a moment ago, and a request for the metadata of
-    # a deleted topic makes it again (auto.create.topics.enable): so the last look finds nothing.
+    # A late request of a client for the metadata of a deleted topic would make it again
+    # (auto.create.topics.enable): so the last look finds nothing.
     wait_until(
         nothing_new,
         awaiting=f"no topic or group {prefix}* to be made again after its deletion",
