@@ -119,13 +119,14 @@ def _topics(servers: str) -> set[str]:
 
 def test_polling_a_topic_that_is_deleted_does_not_make_it_again(external: ExternalBrokers) -> None:
     """The brokers have Kafka's default, `auto.create.topics.enable=true`."""
-    create_topic(external.plain, TOPIC, partitions=1, replication_factor=1)
+    topic = f"{PREFIX}polled"
+    create_topic(external.plain, topic, partitions=1, replication_factor=1)
     client, _ = external_admin_client({"bootstrap.servers": external.plain})
-    poller = ExternalMetadataPoller(client, TOPIC)
+    poller = ExternalMetadataPoller(client, topic)
     assert poller.partitions() is not None
-    delete_topic(external.plain, TOPIC)
+    delete_topic(external.plain, topic)
     assert [poller.partitions() for _ in range(20)][-1] is None
-    assert TOPIC not in _topics(external.plain)
+    assert topic not in _topics(external.plain)
 
 
 def test_cleaning_deletes_what_a_killed_sweep_left_and_nothing_else(
