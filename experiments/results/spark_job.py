@@ -11,7 +11,7 @@ import signal
 import socket
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -127,11 +127,13 @@ def measure_location(location: str, home: Home, name: str, *, skip_unfit: bool =
     if answer is not None:
         raise _error_of(answer) or HarnessError(f"the measuring service failed: {answer}")
     _run(
-        "spark_jobs.measure",
-        [location, *(["--skip-unfit"] if skip_unfit else []), *_spark_arguments()],
-        home,
-        f"{name}/spark",
-        _cache(home).options,
+        _job(
+            "spark_jobs.measure",
+            [location, *(["--skip-unfit"] if skip_unfit else []), *_spark_arguments()],
+            home,
+            f"{name}/spark",
+            _cache(home).options,
+        )
     )
 
 
@@ -216,7 +218,7 @@ def ensure_spark_ready(home: Home, say: Callable[[str], None]) -> None:
         name: value for name, value in os.environ.items() if not name.startswith(_CONFIGURATION)
     }
     with hold_machine_lock_for_command(home, "set-up of Spark"), cache.training() as options:
-        _run("spark_jobs.rehearse", [], home, "setup/spark", options, without_configuration)
+        _run(_job("spark_jobs.rehearse", [], home, "setup/spark", options, without_configuration))
 
 
 def _spark_arguments() -> list[str]:
@@ -288,19 +290,12 @@ def _job(
             _end(process)
 
 
-def _run(
-    module: str,
-    arguments: Sequence[str],
-    home: Home,
-    log_name: str,
-    cache_options: Sequence[str],
-    inherited: Mapping[str, str] = os.environ,
-) -> None:
-    """Run a module of the job to its end, with these variables."""
-    with _job(module, arguments, home, log_name, cache_options, inherited) as job:
-        code = job.process.wait()
+def _run(job: AbstractContextManager[_Job]) -> None:
+    """Run a module of the job to its end."""
+    with job as running:
+        code = running.process.wait()
     if code:
-        raise _failure(code, job)
+        raise _failure(code, running)
 
 
 def _end(job: subprocess.Popen[Any]) -> None:

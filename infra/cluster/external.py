@@ -46,6 +46,12 @@ METADATA_TIMEOUT_S: Final = 0.5
 _ADMIN_TIMEOUT_S: Final = 5.0
 _FUTURE_MARGIN_S: Final = 2.0
 """librdkafka completes every future on its own, a little after the request's timeout."""
+_NO_AUTO_CREATION: Final = {"allow.auto.create.topics": False}
+"""librdkafka's default is true for producers, and an admin client is one to it.
+
+It goes on to request the metadata of a topic that it was asked about once, also after the topic was
+deleted, and a broker with `auto.create.topics.enable` would create the topic again.
+"""
 _ALL_BROKERS_DOWN: Final = "_ALL_BROKERS_DOWN"
 """librdkafka's error when no address can be reached; it follows the reason for each address."""
 _UNVERIFIED: Final = "certificate verify failed"
@@ -154,8 +160,7 @@ def describe_topic(connection: Mapping[str, Any], topic: str) -> TopicInfo:
     from confluent_kafka.admin._resource import ResourceType
 
     client, _ = admin_client(connection)
-    # Metadata of all topics: a request for one may create it (auto.create.topics.enable).
-    metadata = fetch_metadata(client, None, CONNECT_TIMEOUT_S)
+    metadata = fetch_metadata(client, topic, CONNECT_TIMEOUT_S)
     found = metadata.topics.get(topic) if metadata else None
     if found is None or not found.partitions:
         raise InputError(
@@ -192,14 +197,6 @@ def _certificate_problem(connection: Mapping[str, Any]) -> str:
     host, _, port = str(connection["bootstrap.servers"]).split(",")[0].strip().rpartition(":")
     problem = certificate_problem(host, int(port), connection) if port.isdecimal() else None
     return f": {problem}" if problem else ""
-
-
-_NO_AUTO_CREATION: Final = {"allow.auto.create.topics": False}
-"""An admin client is a producer to librdkafka, whose default is true.
-
-It goes on to ask for the metadata of each topic that it was asked about once, and would make one
-again that is deleted (`auto.create.topics.enable`).
-"""
 
 
 def admin_client(connection: Mapping[str, Any]) -> tuple[AdminClient, list[str]]:

@@ -33,7 +33,12 @@ from experiments.commands.clean import clean
 from experiments.orchestration import external_use
 from experiments.orchestration.external_use import ExternalUse
 from experiments.sweep.plan import ClusterNeed, external_prefix
-from infra.cluster.external import ExternalCluster, ExternalMetadataPoller, probe_cluster
+from infra.cluster.external import (
+    ExternalCluster,
+    ExternalMetadataPoller,
+    describe_topic,
+    probe_cluster,
+)
 from infra.cluster.external import admin_client as external_admin_client
 from infra.cluster.local import provision
 from infra.errors import InputError, SupervisorError
@@ -127,6 +132,15 @@ def test_polling_a_topic_that_is_deleted_does_not_make_it_again(external: Extern
     delete_topic(external.plain, topic)
     assert [poller.partitions() for _ in range(20)][-1] is None
     assert topic not in _topics(external.plain)
+
+
+def test_describing_a_topic_that_does_not_exist_does_not_create_it(
+    external: ExternalBrokers,
+) -> None:
+    """The brokers have Kafka's default, `auto.create.topics.enable=true`."""
+    with pytest.raises(InputError, match="has no topic absent"):
+        describe_topic({"bootstrap.servers": external.plain}, "absent")
+    assert "absent" not in _topics(external.plain)
 
 
 def test_cleaning_deletes_what_a_killed_sweep_left_and_nothing_else(

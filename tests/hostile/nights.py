@@ -47,6 +47,8 @@ _MORE_PROCESSES: Final = 2
 """How many more processes than at the beginning are no growth: a worker that is being forked."""
 _SERVICES: Final = ("api-server", "scheduler", "dag-processor", "mlflow", "experiments.cli")
 """Words of the services' command lines, to tell which of them grew; the last is `ackbench up`."""
+_TASK: Final = "task_id="
+"""Begins the folder of a task's logs."""
 _EXIT: Final = "Task exited"
 """Follows the error that ended a task."""
 _GROWTH: Final = 1.5
@@ -179,11 +181,11 @@ def _one_night(home: Home, port: int, night: int) -> list[str]:
 def _errors_of(home: Home, run_id: str) -> list[str]:
     """Return the errors in the logs of a run's tasks, each with its task, without repetitions."""
     errors = []
-    for log in sorted((home.logs / "airflow").glob(f"*/run_id={run_id}/*/**/*.log")):
+    for log in sorted((home.logs / "airflow").glob(f"*/run_id={run_id}/{_TASK}*/**/*.log")):
+        task = next(part for part in log.parts if part.startswith(_TASK)).removeprefix(_TASK)
         for entry in map(json.loads, log.read_text().splitlines()):
             if entry["level"] in {"error", "critical"} and entry["event"] != _EXIT:
                 causes = [detail["exc_value"] for detail in entry.get("error_detail", ())]
-                task = log.parent.name.removeprefix("task_id=")
                 errors.append(f"{task}: {': '.join([entry['event'], *causes])}")
     return list(dict.fromkeys(errors))
 

@@ -24,6 +24,7 @@ _TIMEOUT_S: Final = 15.0
 _SESSION_S: Final = 60.0
 """Longer than the session of a member, whose default is 45 s (`session.timeout.ms`)."""
 _LOOKS_S: Final = 3 * _SESSION_S
+"""Topics and groups may take a session each at the first look."""
 _RETRY_S: Final = 1.0
 _PASSES: Final = frozenset({KafkaError.NON_EMPTY_GROUP, KafkaError._TRANSPORT})  # noqa: SLF001
 """Refusals that pass: a session ends, and a connection is made again."""
@@ -51,7 +52,7 @@ def delete_leftovers(servers: str, prefix: str) -> Leftovers:
     Raises:
         ValueError: the prefix is empty, which would be everything in the cluster.
         HarnessError: no broker answered.
-        WaitTimeout: a client makes topics or groups again after each deletion.
+        WaitTimeout: a client creates topics or groups again after each deletion.
     """
     if not prefix:
         raise ValueError("an empty prefix would delete everything")
@@ -80,8 +81,8 @@ def delete_leftovers(servers: str, prefix: str) -> Leftovers:
         ]
         return not own_groups and not own_topics
 
-    # A late request of a client for the metadata of a deleted topic would make it again
-    # (auto.create.topics.enable): so the last look finds nothing.
+    # A broker with auto.create.topics.enable creates a deleted topic again when a client, such as
+    # Java's producer, requests its metadata late: so the last look finds nothing.
     wait_until(
         nothing_new,
         awaiting=f"no topic or group {prefix}* to be made again after its deletion",

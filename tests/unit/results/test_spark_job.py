@@ -30,7 +30,9 @@ def job_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_an_interrupt_sends_sigint_to_the_job(tmp_path: Path, job_log: Path) -> None:
     """Only the job can end its JVM, so it is not killed before it has."""
     with _interrupt_when_running(job_log), pytest.raises(KeyboardInterrupt):
-        spark_job._run("support.fakes.measuring_job", [], Home(tmp_path), "setup/job", [])
+        spark_job._run(
+            spark_job._job("support.fakes.measuring_job", [], Home(tmp_path), "setup/job", [])
+        )
     assert job_log.read_text().splitlines()[1:] == ["received SIGINT"]
 
 
@@ -41,7 +43,9 @@ def test_a_job_that_ignores_sigint_is_killed(
     monkeypatch.setattr(spark_job, "_END_S", 0.0)
     with _interrupt_when_running(job_log), pytest.raises(KeyboardInterrupt):
         spark_job._run(
-            "support.fakes.measuring_job", ["ignore-sigint"], Home(tmp_path), "setup/job", []
+            spark_job._job(
+                "support.fakes.measuring_job", ["ignore-sigint"], Home(tmp_path), "setup/job", []
+            )
         )
     (line,) = job_log.read_text().splitlines()
     assert not Path("/proc", line.removeprefix("pid ")).exists()
