@@ -153,9 +153,9 @@ def first_reply(connections: Sequence[NodeConnection], until_s: float) -> Connec
         left_s = until_s - time.monotonic()
         if reply is not None or left_s <= 0:
             return reply
-        select.select(
-            [connection for connection in pending if connection.is_pending], [], [], left_s
-        )
+        # A connection that was closed, or whose response is stale, is pending no more.
+        if waited_for := [connection for connection in pending if connection.is_pending]:
+            select.select(waited_for, [], [], left_s)
     return None
 
 
