@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -150,10 +150,18 @@ def _launch(request: ContextRequest, settings: Mapping[str, str]) -> JavaGateway
             raise
 
 
-def _children() -> set[int]:
-    """Return the pids of this process's children."""
-    threads = Path("/proc/self/task").iterdir()
-    return {int(pid) for thread in threads for pid in (thread / "children").read_text().split()}
+def _children(threads: Path = Path("/proc/self/task")) -> set[int]:
+    """Return the pids of this process's children.
+
+    Args:
+        threads: the folder of its threads in /proc. One that ends has no file any more, and its
+            children belong to another one.
+    """
+    children: set[int] = set()
+    for thread in threads.iterdir():
+        with suppress(FileNotFoundError, ProcessLookupError):
+            children |= set(map(int, (thread / "children").read_text().split()))
+    return children
 
 
 def driver_settings(

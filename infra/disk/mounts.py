@@ -187,9 +187,12 @@ def _users_of(loop: str) -> Iterator[int]:
 
 
 def _uses(process: Path, device: int) -> bool:
-    try:
-        return any(
-            path.stat().st_dev == device for path in (*(process / "fd").iterdir(), process / "cwd")
-        )
-    except OSError:
-        return False
+    with suppress(OSError):  # it has ended, or belongs to another user
+        return any(_is_on(path, device) for path in (*(process / "fd").iterdir(), process / "cwd"))
+    return False
+
+
+def _is_on(path: Path, device: int) -> bool:
+    with suppress(OSError):  # it was closed meanwhile
+        return path.stat().st_dev == device
+    return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -54,13 +54,12 @@ def counted_connections(
 
 
 def _count(process: Path, ports: Collection[int], counted: ClientConnections) -> None:
-    try:
-        links = [str(link.readlink()) for link in (process / "fd").iterdir()]
-    except OSError:  # it has ended
-        return
-    sockets = {
-        int(found[1]) for link in links if (found := re.fullmatch(r"socket:\[(\d+)\]", link))
-    }
+    sockets = set()
+    with suppress(OSError):  # it has ended
+        for link in (process / "fd").iterdir():
+            with suppress(OSError):  # it was closed meanwhile
+                if found := re.fullmatch(r"socket:\[(\d+)\]", str(link.readlink())):
+                    sockets.add(int(found[1]))
     for connection in tcp_connections() if sockets else ():
         if connection.inode in sockets and connection.remote[1]:
             pair = (connection.remote[1], connection.local[1])

@@ -19,7 +19,6 @@ from infra.disk.image import IMAGE, ImageDisk
 from infra.disk.mounts import loop_devices_below, mounts_below, release_below
 from infra.disk.write_throttle import require_write_throttle
 from infra.errors import HarnessError
-from infra.process.waiting import wait_until
 
 _MISSING = missing_capability(Capability.DISK_IMAGES)
 pytestmark = pytest.mark.skipif(
@@ -140,17 +139,14 @@ def test_a_disk_in_use_is_unmounted_and_the_error_names_its_user(
         [
             sys.executable,
             "-c",
-            "import sys; log = open(sys.argv[1]); sys.stdin.read()",
+            "import sys; log = open(sys.argv[1]); print('opened', flush=True); sys.stdin.read()",
             str(data / "log"),
         ],
         stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
     ) as user:
-        opened = Path("/proc", str(user.pid), "fd")
-        wait_until(
-            lambda: any(link.readlink() == data / "log" for link in opened.iterdir()),
-            awaiting="the file to be opened",
-            timeout_s=10,
-        )
+        assert user.stdout
+        assert user.stdout.readline() == b"opened\n"
         with pytest.raises(HarnessError, match=f"still in use by {user.pid};"):
             release_below(node)
         assert not list(mounts_below(node))
