@@ -218,7 +218,7 @@ def test_another_process_uses_the_cluster(cluster: LocalCluster) -> None:
     wait_until(
         lambda: len(read_handle(cluster.folder).holders) == 1,
         awaiting="the other process's lease to end",
-        timeout_s=5,
+        timeout_s=60,
     )
 
 

@@ -149,7 +149,7 @@ def test_the_network_is_removed_with_a_killed_supervisor(clusters: Path, cache: 
     wait_until(
         lambda: not has_interface(cluster),
         awaiting="the kernel to remove the interface",
-        timeout_s=20,
+        timeout_s=60,
     )
     assert clean(clusters, include_held=True).removed == ("killed",)
     assert clean(clusters) == CleanReport()

@@ -67,7 +67,7 @@ def send(
             producer.poll(0.01) is not None and cluster.impairment_counts("relay")[0].any_traffic
         ),
         awaiting="the relay to receive it",
-        timeout_s=20,
+        timeout_s=60,
     )
     assert not delivered
     with pytest.raises(WaitTimeout, match="its network is impaired by relay"):

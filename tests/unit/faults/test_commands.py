@@ -73,18 +73,20 @@ def test_variables_are_resolved_within_a_word() -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "message"),
+    ("command", "timeout_s", "message"),
     [
-        (("no-such-program",), "strike `no-such-program` did not start: No such file"),
-        (python("print('denied'); exit(3)"), "ended with 3: denied"),
-        (python("import time; time.sleep(60)"), "did not end within 0.5 s"),
+        (("no-such-program",), 60, "strike `no-such-program` did not start: No such file"),
+        (python("print('denied'); exit(3)"), 60, "ended with 3: denied"),
+        (python("import time; time.sleep(60)"), 0.5, "did not end within 0.5 s"),
     ],
     ids=["missing", "failing", "hanging"],
 )
-def test_a_command_that_fails_is_one_line(command: tuple[str, ...], message: str) -> None:
+def test_a_command_that_fails_is_one_line(
+    command: tuple[str, ...], timeout_s: float, message: str
+) -> None:
     """A hanging one is killed."""
     with pytest.raises(CommandFailed) as failed:
-        run_command("strike", command, 0.5)
+        run_command("strike", command, timeout_s)
 
     assert message in str(failed.value)
     assert "\n" not in str(failed.value)

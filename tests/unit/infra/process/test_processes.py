@@ -85,7 +85,7 @@ def test_a_zombie_is_not_alive() -> None:
         wait_until(
             lambda: not is_alive(known.pid, known.start_ticks),
             awaiting="the end",
-            timeout_s=10,
+            timeout_s=60,
             every_s=0.01,
         )
         assert Path(f"/proc/{process.pid}").exists()
@@ -106,13 +106,13 @@ def test_a_stopped_process_is_recognized() -> None:
     with _sleeper() as process:
         process.send_signal(signal.SIGSTOP)
         wait_until(
-            lambda: is_stopped(process.pid), awaiting="the stop", timeout_s=10, every_s=0.001
+            lambda: is_stopped(process.pid), awaiting="the stop", timeout_s=60, every_s=0.001
         )
         process.send_signal(signal.SIGCONT)
         wait_until(
             lambda: not is_stopped(process.pid),
             awaiting="the process to continue",
-            timeout_s=10,
+            timeout_s=60,
             every_s=0.001,
         )
         process.kill()
@@ -127,7 +127,7 @@ def test_a_child_dies_with_its_killed_parent() -> None:
         child = ProcessIdentity.of(int(parent.stdout.readline()))
         parent.kill()
         wait_until(
-            lambda: not child.is_alive(), awaiting="the child's end", timeout_s=10, every_s=0.01
+            lambda: not child.is_alive(), awaiting="the child's end", timeout_s=60, every_s=0.01
         )
 
 
@@ -161,7 +161,7 @@ def test_a_forked_process_ends_with_its_killed_parent() -> None:
     assert ends == b"True"
     os.killpg(parent.pid, signal.SIGKILL)
     parent.wait()
-    wait_until(lambda: not child.is_alive(), awaiting="the child's end", timeout_s=10)
+    wait_until(lambda: not child.is_alive(), awaiting="the child's end", timeout_s=60)
 
 
 def test_a_process_that_another_program_has_started_does_not_end_with_it() -> None:
