@@ -43,7 +43,7 @@ for step_s in (1800, -1800):
     print(wait_until(before_ns + 3 * 10**9, before_s + 3), end=" ")
     Path(sys.argv[1]).write_bytes(struct.pack("=qq", 0, 0))
 """
-"""Waits of C11, as librdkafka's, to an instant that was told after and one told before the step."""
+"""Waits of C11, as librdkafka's, until instants that were computed after and before the step."""
 
 
 @pytest.fixture
