@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
@@ -20,6 +21,7 @@ from experiments.clients.librdkafka.topics import (
 from infra.errors import WaitTimeout
 from infra.process.waiting import wait_until
 
+_LOG: Final = logging.getLogger(__name__)
 _TIMEOUT_S: Final = 15.0
 _SESSION_S: Final = 60.0
 """Longer than the session of a member, whose default is 45 s (`session.timeout.ms`)."""
@@ -146,13 +148,16 @@ def _delete(
         left[:] = [name for name, error in refused.items() if error.code in _PASSES]
         return not left
 
-    with suppress(WaitTimeout):
-        wait_until(
-            delete,
-            awaiting="Kafka to delete them",
-            timeout_s=_SESSION_S,
-            every_s=_RETRY_S,
-        )
+    if not delete():
+        reasons = "; ".join(str(refused[name]) for name in left)
+        _LOG.warning("waiting up to %.0f s for Kafka to delete them: %s", _SESSION_S, reasons)
+        with suppress(WaitTimeout):
+            wait_until(
+                delete,
+                awaiting="Kafka to delete them",
+                timeout_s=_SESSION_S,
+                every_s=_RETRY_S,
+            )
     return {name: str(error) for name, error in refused.items()}
 
 

@@ -39,8 +39,13 @@ class Admin:
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is waited for as long as with a real cluster."""
+    """A request is repeated without a pause."""
     monkeypatch.setattr(leftovers, "_RETRY_S", 0.001)
+
+
+@pytest.fixture
+def soon_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What never happens is not waited for as long as with a real cluster."""
     monkeypatch.setattr(leftovers, "_SESSION_S", 0.2)
     monkeypatch.setattr(leftovers, "_LOOKS_S", 0.5)
 
@@ -50,12 +55,15 @@ def deleted(admin: Admin) -> dict[str, str]:
     return leftovers._delete(sorted(admin.errors), admin.delete)
 
 
-def test_a_group_with_a_killed_member_is_deleted_once_its_session_has_ended() -> None:
-    """Only that group is asked for again; one that is gone is no error."""
+def test_a_group_with_a_killed_member_is_deleted_once_its_session_has_ended(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Only that group is asked for again; one that is gone is no error. The wait is said."""
     full = KafkaError.NON_EMPTY_GROUP
     admin = Admin(a=[full, full], b=[], c=[KafkaError.GROUP_ID_NOT_FOUND])
     assert deleted(admin) == {}
     assert admin.asked == [["a", "b", "c"], ["a"], ["a"]]
+    assert "waiting up to 60 s for Kafka to delete them: cannot delete a: " in caplog.text
 
 
 def test_a_group_that_may_not_be_deleted_is_not_waited_for() -> None:
@@ -66,6 +74,7 @@ def test_a_group_that_may_not_be_deleted_is_not_waited_for() -> None:
     assert len(admin.asked) == 1
 
 
+@pytest.mark.usefixtures("soon_over")
 def test_a_group_that_keeps_its_members_stays_with_the_reason() -> None:
     """Another application may have joined it."""
     admin = Admin(a=[KafkaError.NON_EMPTY_GROUP] * 10_000)
@@ -130,6 +139,7 @@ def test_a_topic_that_a_late_request_makes_again_is_deleted_again(
     assert cluster.topics == set()
 
 
+@pytest.mark.usefixtures("soon_over")
 def test_a_topic_that_is_made_again_each_time_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """A client runs that no one has ended; its topic is not said to be deleted."""
     with pytest.raises(WaitTimeout, match=r"ackbench-sweep-\* to be made again"):
@@ -143,6 +153,7 @@ def test_topics_of_others_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     assert cluster.topics == {"ackbench-sweep2-000"}
 
 
+@pytest.mark.usefixtures("soon_over")
 def test_a_broker_that_does_not_list_its_groups_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """The groups that it coordinates are not known: that none was found says nothing."""
     found = in_cluster(Cluster(lists_groups=False), monkeypatch)
