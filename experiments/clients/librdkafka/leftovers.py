@@ -139,7 +139,7 @@ def _delete(
     """
     left, refused = list(names), dict[str, KafkaRequestFailed]()
 
-    def delete() -> bool:
+    def nothing_is_left() -> bool:
         if left:
             answers = request(left)
             for name in left:
@@ -148,12 +148,12 @@ def _delete(
         left[:] = [name for name, error in refused.items() if error.code in _PASSES]
         return not left
 
-    if not delete():
+    if not nothing_is_left():
         reasons = "; ".join(str(refused[name]) for name in left)
         _LOG.warning("waiting up to %.0f s for Kafka to delete them: %s", _SESSION_S, reasons)
         with suppress(WaitTimeout):
             wait_until(
-                delete,
+                nothing_is_left,
                 awaiting="Kafka to delete them",
                 timeout_s=_SESSION_S,
                 every_s=_RETRY_S,
