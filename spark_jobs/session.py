@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -134,9 +133,12 @@ def _launch(request: ContextRequest, settings: Mapping[str, str]) -> JavaGateway
     It exits when this process does, because its standard input then closes. If this process is
     interrupted before the JVM has started, PySpark would leave it behind: it is killed.
     """
+    import psutil  # not at the top: a driver of spark-submit starts no JVM, and may not have it
+
     log_begin_bytes = request.log.stat().st_size if request.log.exists() else 0
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
-    before = _children()
+    process = psutil.Process()
+    before = process.children()
     with request.log.open("ab") as log:
         try:
             return launch_gateway(conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
@@ -144,24 +146,11 @@ def _launch(request: ContextRequest, settings: Mapping[str, str]) -> JavaGateway
             reason = _first_error(request.log, log_begin_bytes) or str(error)
             raise SparkSetupError(f"Spark's JVM did not start: {reason}") from error
         except KeyboardInterrupt:
-            for child in _children() - before:
-                os.kill(child, signal.SIGKILL)
-                os.waitpid(child, 0)
+            for child in process.children():
+                if child not in before:
+                    child.kill()
+                    child.wait()
             raise
-
-
-def _children(threads: Path = Path("/proc/self/task")) -> set[int]:
-    """Return the pids of this process's children.
-
-    Args:
-        threads: the folder of its threads in /proc. One that ends has no file any more, and its
-            children belong to another one.
-    """
-    children: set[int] = set()
-    for thread in threads.iterdir():
-        with suppress(FileNotFoundError, ProcessLookupError):
-            children |= set(map(int, (thread / "children").read_text().split()))
-    return children
 
 
 def driver_settings(

@@ -90,11 +90,3 @@ def test_a_rehearsal_that_fails_in_spark_is_one_line(
     monkeypatch.setattr(rehearse, "measure", fail)
     assert rehearse.main([]) == 2
     assert capsys.readouterr().err == "spark: the machine is too busy\n"
-
-
-def test_a_thread_that_ends_meanwhile_is_no_error_of_the_children(tmp_path: Path) -> None:
-    """Its folder was listed and has no file any more."""
-    for thread in ("1", "2"):
-        (tmp_path / thread).mkdir()
-    (tmp_path / "2" / "children").write_text("7 8 ")
-    assert session._children(tmp_path) == {7, 8}
