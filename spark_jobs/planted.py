@@ -126,6 +126,17 @@ class PlantedReplayRow(NamedTuple):
     headers_digest: int = 3
 
 
+class PlantedBatch(NamedTuple):
+    """One row of `batches.parquet`."""
+
+    first_offset: int
+    last_offset: int
+    producer_epoch: int = 0
+    producer_id: int = 1000
+    base_sequence: int = 0
+    partition: int = 0
+
+
 class PlantedEpoch(NamedTuple):
     """One row of `epochs.parquet`."""
 
@@ -162,6 +173,8 @@ class PlantedTrial:
     """The consumers' `isolation.level`."""
     cleanup: str = "delete"
     """The topic's `cleanup.policy`."""
+    batches: Sequence[PlantedBatch] | None = None
+    """`None`: the producers are not idempotent, and there is no such table."""
     output: Sequence[PlantedLogRow] | None = None
     """The rows that copiers wrote; `None`: the trial has no copiers."""
     begin_offsets: Mapping[int, int] = field(default_factory=dict)
@@ -189,6 +202,7 @@ class PlantedTrial:
         planted["transactions"] = self.transactions
         optional: dict[str, Sequence[Any]] = {} if self.output is None else {OUTPUT: self.output}
         optional |= {"sent": self.sent, "replays": self.replayed} if self.replays else {}
+        optional |= {} if self.batches is None else {"batches": self.batches}
         return {
             name: _table(rows, {**TABLES, **OPTIONAL_TABLES}[name])
             for name, rows in (planted | optional).items()
@@ -261,6 +275,7 @@ class PlantedTrial:
             },
             begin_offsets=dict(self.begin_offsets),
             replays=tuple(self.replays),
+            record_batches=self.batches is not None,
             output_end_offsets=None
             if self.output is None
             else dict(sorted(Counter(row.partition for row in self.output).items())),

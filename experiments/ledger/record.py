@@ -192,6 +192,8 @@ class TrialRecord(Frozen):
     """Empty: the records' fields are not checked; there are no tables `sent` and `replays`."""
     record_serving_brokers: bool = False
     """Whether the ledger has the table `served`."""
+    record_batches: bool = False
+    """Whether the ledger has the table `batches`."""
     keying: KeyOptions | None = None
     """`None`: keys, pairs and partitions are not measured."""
     output_end_offsets: dict[int, int] | None = None

@@ -104,8 +104,16 @@ class Cause(StrEnum):
     RESENT = "RESENT"
     """The client timed out and sent it again.
 
-    So it is there twice, or late, or although the last attempt was rejected.
+    The record is then duplicated, out of order, or stored although its last attempt was rejected.
     """
+    EPOCH_BUMPED_AFTER_TIMEOUT = "EPOCH_BUMPED_AFTER_TIMEOUT"
+    """The idempotent producer bumped its epoch, as records had timed out, and sent it again.
+
+    A broker recognizes a batch that is sent again by producer id, producer epoch and sequence
+    number, so a new epoch makes it a new batch (KIP-98, KIP-360).
+    """
+    EPOCH_BUMPED = "EPOCH_BUMPED"
+    """The same, for another reason or for one that the client does not report."""
     UNANSWERED = "UNANSWERED"
     """Of unknown outcome: the client timed out, or lost the connection before the answer."""
     UNATTRIBUTED = "UNATTRIBUTED"

@@ -194,13 +194,31 @@ SERVED: Final = pa.schema(
     ]
 )
 
+BATCHES: Final = pa.schema(
+    [
+        required("partition", pa.int32()),
+        count("first_offset"),
+        count("last_offset"),
+        count("producer_id"),
+        required("producer_epoch", pa.int32()),
+        required("base_sequence", pa.int32()),
+    ]
+)
+"""The batches of idempotent producers, from the headers in the leaders' segment files (KIP-98)."""
+
 OUTPUT: Final = "output"
-OPTIONAL_TABLES: Final = {OUTPUT: LOG, "sent": SENT, "replays": REPLAYS, "served": SERVED}
+OPTIONAL_TABLES: Final = {
+    OUTPUT: LOG,
+    "sent": SENT,
+    "replays": REPLAYS,
+    "served": SERVED,
+    "batches": BATCHES,
+}
 """The tables that only the ledgers of some trials have.
 
 `output`: with copiers, the log of the topic that they wrote to. `sent` and `replays`: with headers,
 the digests of the records' fields as sent and as replayed. `served`: which broker served the
-clients' records.
+clients' records. `batches`: with an idempotent producer, if the brokers' files are accessible.
 """
 
 

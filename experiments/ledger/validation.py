@@ -75,6 +75,7 @@ def optional_tables(record: TrialRecord) -> tuple[str, ...]:
         *((OUTPUT,) if record.output_end_offsets is not None else ()),
         *(("sent", "replays") if record.replays else ()),
         *(("served",) if record.record_serving_brokers else ()),
+        *(("batches",) if record.record_batches else ()),
     )
 
 

@@ -108,6 +108,14 @@ _EXPLANATIONS: Final[Mapping[Cause, str]] = {
         "log (with acks=0 no offset is returned that could show which)"
     ),
     Cause.RESENT: "the client timed out waiting for a response and sent again",
+    Cause.EPOCH_BUMPED_AFTER_TIMEOUT: (
+        "producer epoch bumped after time-outs: other records had timed out, and the producer sent "
+        "these again under a new producer epoch, in which no broker recognizes them"
+    ),
+    Cause.EPOCH_BUMPED: (
+        "producer epoch bumped: the producer sent them again under a new producer epoch, in which "
+        "no broker recognizes them"
+    ),
     Cause.UNANSWERED: (
         "the client timed out waiting for the leader's response, or lost the connection before it"
     ),
@@ -119,6 +127,10 @@ _SUMMARIES: Final[Mapping[Cause, str]] = {
     Cause.TRUNCATED: "truncated from the log of the leader that had acknowledged them",
     Cause.NEVER_APPENDED: "in transit when the leader changed, or truncated with its log",
     Cause.RESENT: "sent again by a client that timed out waiting for a response",
+    Cause.EPOCH_BUMPED_AFTER_TIMEOUT: (
+        "sent again under a new producer epoch, which was bumped after time-outs"
+    ),
+    Cause.EPOCH_BUMPED: "sent again under a new producer epoch",
     Cause.UNANSWERED: "without a response before the timeout, or with a broken connection",
     Cause.UNATTRIBUTED: "of unknown cause",
 }

@@ -12,7 +12,12 @@ from experiments.clients.group.member import CopyTarget
 from experiments.clients.producer.job import ProducerJob
 from experiments.clients.record.layout import TextValueFormat, trial_tag, warm_up_records
 from experiments.clients.settings.group_members import without_group_settings
-from experiments.clients.settings.librdkafka import copier_settings
+from experiments.clients.settings.librdkafka import (
+    IDEMPOTENT_LOGGING,
+    REQUIRED_PRODUCER_SETTINGS,
+    copier_settings,
+    is_idempotent,
+)
 from experiments.ledger.record import KeyOptions
 from experiments.sweep.plan import TrialSpec, external_prefix
 
@@ -49,16 +54,19 @@ def producer_jobs(
 ) -> Iterator[ProducerJob]:
     """Yield the job of each producer: an equal share of the rate and of the records."""
     load, ids = spec.workload, transactional_ids(spec, topic)
+
+    def with_ids(settings: Mapping[str, str], number: int) -> dict[str, str]:
+        own = _with_client_id(spec, {**settings, **_more_logging(spec)})
+        return {**own, "transactional.id": ids[number]} if ids else own
+
     for number in range(load.producers):
         yield ProducerJob(
             producer=number,
             bootstrap_servers=servers,
             topic=topic,
             warm_up_topic=warm_up_topic(spec),
-            settings=_with_transactional_id(_with_client_id(spec, spec.producer), ids, number),
-            passed=_with_transactional_id(_with_client_id(spec, spec.passed.producer), ids, number)
-            if spec.passed
-            else None,
+            settings=with_ids(spec.producer, number),
+            passed=with_ids(spec.passed.producer, number) if spec.passed else None,
             create_time=spec.topic.get("message.timestamp.type", "CreateTime") == "CreateTime",
             records=load.records // load.producers + (number < load.records % load.producers),
             rate_records_per_s=load.rate_records_per_s / load.producers,
@@ -95,10 +103,12 @@ def _with_client_id(spec: TrialSpec, settings: Mapping[str, str]) -> dict[str, s
     return {**settings, CLIENT_ID: external_prefix(spec.sweep_id).removesuffix("-")}
 
 
-def _with_transactional_id(
-    settings: Mapping[str, str], ids: tuple[str, ...], number: int
-) -> dict[str, str]:
-    return {**settings, "transactional.id": ids[number]} if ids else dict(settings)
+def _more_logging(spec: TrialSpec) -> Mapping[str, str]:
+    """Return the setting by which librdkafka logs epoch bumps, unless the experiment sets it."""
+    default = REQUIRED_PRODUCER_SETTINGS.items() <= spec.producer.items()
+    if default and is_idempotent(spec.producer) and not spec.workload.transaction_records:
+        return IDEMPOTENT_LOGGING
+    return {}
 
 
 def consumer_job(

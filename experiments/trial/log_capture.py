@@ -7,10 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Self
 
+import pyarrow as pa
+
+from experiments.clients.settings.librdkafka import is_idempotent
 from experiments.events.clock import ahead_of_wall_ns
 from experiments.events.journal import Event
 from experiments.ledger.record import Frozen
-from experiments.ledger.schema import Source
+from experiments.ledger.schema import BATCHES, Source
 from experiments.sweep.plan import TrialSpec
 from infra.cluster.interface import Cluster
 from infra.kafka.logs import RESOLUTION_NS, BrokerLogEvent
@@ -102,12 +105,51 @@ def stored_batches(
         topic: the trial's topic.
         load_begin_ns: nanoseconds since the epoch.
     """
-    if not spec.workload.placement or spec.cluster.external:
-        return
+    if spec.workload.placement and not spec.cluster.external:
+        for partition, batches in _batches_by_partition(cluster, topic):
+            yield partition, count_by_second(batches, load_begin_ns // 1_000_000)
+
+
+def batch_table(spec: TrialSpec, cluster: Cluster, topic: str) -> pa.Table | None:
+    """Return the batches of idempotent producers, from the leaders' segment files.
+
+    Args:
+        spec: the trial.
+        cluster: a healthy cluster whose logs no longer grow.
+        topic: the topic that the producers wrote to.
+
+    Returns:
+        A table of the schema `BATCHES`; `None`: the producers are not idempotent, or the files of
+        an external cluster are not accessible.
+    """
+    if not is_idempotent(spec.producer) or spec.cluster.external:
+        return None
+    rows = [
+        (
+            partition,
+            batch.base_offset,
+            batch.last_offset,
+            batch.producer_id,
+            batch.producer_epoch,
+            batch.base_sequence,
+        )
+        for partition, batches in _batches_by_partition(cluster, topic)
+        for batch in batches
+        if batch.producer_id >= 0
+    ]
+    columns = zip(*rows, strict=True) if rows else [()] * len(BATCHES)
+    return pa.table(list(map(list, columns)), schema=BATCHES)
+
+
+def _batches_by_partition(
+    cluster: Cluster, topic: str
+) -> Iterator[tuple[int, Iterator[RecordBatch]]]:
     for state in cluster.describe([topic]).of(topic):
         if state.leader is not None:
-            batches = cluster.disks.record_batches(state.leader, topic, state.partition)
-            yield state.partition, count_by_second(batches, load_begin_ns // 1_000_000)
+            yield (
+                state.partition,
+                cluster.disks.record_batches(state.leader, topic, state.partition),
+            )
 
 
 def count_by_second(batches: Iterable[RecordBatch], begin_ms: int) -> StoredBatches:

@@ -33,7 +33,7 @@ from experiments.sweep.plan import TrialSpec
 from experiments.sweep.progress import StageTimer
 from experiments.trial.clients import ClientResults, TrialClients
 from experiments.trial.jobs import topic_name
-from experiments.trial.log_capture import STORED, LogCapture, stored_batches
+from experiments.trial.log_capture import STORED, LogCapture, batch_table, stored_batches
 from experiments.trial.metadata_poller import MetadataPoller
 from infra.cluster.interface import Cluster
 from infra.errors import HarnessError, NodeFailed
@@ -113,17 +113,21 @@ def run_trial(
                     spec, cluster, clients.topic, load_begin_ns
                 ):
                     journal.note(STORED, batches.model_dump_json(), partition=partition)
+                stored = batch_table(spec, cluster, clients.topic)
             with stages("logs", "reading the logs of brokers and clients"):
                 journal.add(*logs.broker_events(), *clients.events())
                 evidence = _complete_evidence(spec, faults, journal, phases)
             with stages("write", "writing the ledger"):
                 tables = {**clients.tables(results), "events": journal.table()}
+                if stored is not None:
+                    tables["batches"] = stored
                 (partial / JOURNAL_FILE).unlink()  # the table `events` has all of it
         record = _trial_record(spec, clients, cluster, results, phases, evidence).model_copy(
             update={
                 "cluster_assignment": cluster_assignment,
                 "host": this_host(home.root),
                 "stages_s": stages.seconds,
+                "record_batches": stored is not None,
             }
         )
         sealed = seal(partial, sweep.trial(spec.trial_id), record, tables)

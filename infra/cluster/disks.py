@@ -17,7 +17,7 @@ from infra.kafka.kraft import LOG_DIR
 from infra.kafka.replica_files import (
     RecordBatch,
     ReplicaLog,
-    read_batches,
+    read_batches_of_file,
     read_replica_log,
     segment_files,
     truncate_to_recovery_points,
@@ -133,7 +133,7 @@ class Disks:
     def record_batches(self, node_id: int, topic: str, partition: int) -> Iterator[RecordBatch]:
         """Yield the record batches in a node's replica of a partition, as its files hold them."""
         for segment in segment_files(self.log_dir(node_id) / f"{topic}-{partition}"):
-            yield from read_batches(segment.read_bytes())
+            yield from read_batches_of_file(segment)
 
     def log_dir(self, node_id: int) -> Path:
         """Return the node's log folder (Kafka's `log.dirs`)."""

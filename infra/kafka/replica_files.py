@@ -9,6 +9,7 @@ synced each replica.
 
 from __future__ import annotations
 
+import mmap
 import os
 import struct
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,9 +31,10 @@ HEADER_BYTES: Final = 61
 """Size of a record batch's header."""
 MAGIC: Final = 2
 """The format version of record batches since Kafka 0.11."""
-_HEADER: Final = struct.Struct(">qiibIhiqq")
+_HEADER: Final = struct.Struct(">qiibIhiqqqhi")
 """The header's first fields: base offset, length of what follows, partition leader epoch, magic,
-CRC, attributes, last offset delta, base timestamp, max timestamp."""
+CRC, attributes, last offset delta, base timestamp, max timestamp, producer id, producer epoch, base
+sequence."""
 _LENGTH_FIELD_END: Final = 12
 """The length field counts the bytes from here on."""
 _CRC_START: Final = 21
@@ -58,6 +60,10 @@ class RecordBatch:
     """The CRC that the header states."""
     max_timestamp_ms: int
     """The latest timestamp of its records, in milliseconds since the epoch."""
+    producer_id: int = -1
+    """-1: its producer is not idempotent (KIP-98)."""
+    producer_epoch: int = -1
+    base_sequence: int = -1
 
     @property
     def end(self) -> int:
@@ -65,18 +71,26 @@ class RecordBatch:
         return self.position + self.size_bytes
 
 
-def read_batches(segment: bytes) -> Iterator[RecordBatch]:
+def read_batches(segment: bytes | mmap.mmap) -> Iterator[RecordBatch]:
     """Yield the batches of a segment, up to its end or to the first incomplete batch."""
     at = 0
     while at + HEADER_BYTES <= len(segment):
-        base, length, _, magic, crc, _, last_delta, _, max_timestamp_ms = _HEADER.unpack_from(
-            segment, at
+        (base, length, _, magic, crc, _, last_delta, _, max_timestamp_ms, *producer) = (
+            _HEADER.unpack_from(segment, at)
         )
         size = _LENGTH_FIELD_END + length
         if magic != MAGIC or size < HEADER_BYTES or at + size > len(segment):
             return
-        yield RecordBatch(at, size, base, base + last_delta, crc, max_timestamp_ms)
+        yield RecordBatch(at, size, base, base + last_delta, crc, max_timestamp_ms, *producer)
         at += size
+
+
+def read_batches_of_file(segment: Path) -> Iterator[RecordBatch]:
+    """Yield the batches of a segment file, whose headers alone are read from disk."""
+    with segment.open("rb") as file:
+        if os.fstat(file.fileno()).st_size:
+            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+                yield from read_batches(content)
 
 
 def has_valid_crc(segment: bytes, batch: RecordBatch) -> bool:

@@ -40,6 +40,9 @@ ANOMALOUS_RECORDS: Final = pa.schema(
         pa.field("sent_ns", pa.int64()),
         # DUPLICATED: the offset of the first copy, if it is in the same partition; else null.
         pa.field("first_offset", pa.int64()),
+        # DUPLICATED: the producer epoch of this copy, if the first copy has another one of the same
+        # producer id; else null.
+        pa.field("bumped_epoch", pa.int32()),
     ]
 )
 """What is known of each anomalous record."""
@@ -95,7 +98,7 @@ def anomalous_records(unit: UnitArrays, suspects: SuspectRecords) -> pa.Table:
     lookup = _Lookup.of(unit, np.concatenate([several, *records.values()]))
     found = [lookup.records(kind, numbers) for kind, numbers in records.items()]
     duplicates = lookup.further_copies(several[outcome[several] != NOT_ATTEMPTED])
-    found.append(lookup.rows(Anomaly.DUPLICATED, duplicates, lookup.first_offsets(duplicates)))
+    found.append(lookup.duplicates(duplicates))
     never_attempted = np.flatnonzero((outcome == NOT_ATTEMPTED) & (copies > 0))
     found.append(lookup.rows(Anomaly.PHANTOM, _rows_of(unit, never_attempted)))
     found.append(lookup.rows(Anomaly.REORDERED, suspects.reordered))
@@ -165,21 +168,24 @@ class _Lookup:
         rows: IntColumn = self.copies[further]
         return rows
 
-    def first_offsets(self, rows: IntColumn) -> IntColumn:
-        """Return the offset of the first copy, if it is in the partition of the given copy."""
+    def duplicates(self, rows: IntColumn) -> pa.Table:
+        """Return anomalies of rows of the log that are further copies of a record."""
         log = self.unit.log
         first = self._first_copies(log.record[rows])
         same = log.partition[first] == log.partition[rows]
-        return np.where(same, log.offset[first], NULL)
+        return self._table(
+            Anomaly.DUPLICATED,
+            log.record[rows],
+            log.partition[rows],
+            log.offset[rows],
+            np.where(same, log.offset[first], NULL),
+            _bumped_epochs(self.unit, first, rows),
+        )
 
-    def rows(
-        self, kind: Anomaly, rows: IntColumn, first_offset: IntColumn | None = None
-    ) -> pa.Table:
+    def rows(self, kind: Anomaly, rows: IntColumn) -> pa.Table:
         """Return anomalies of rows of the log."""
         log = self.unit.log
-        return self._table(
-            kind, log.record[rows], log.partition[rows], log.offset[rows], first_offset
-        )
+        return self._table(kind, log.record[rows], log.partition[rows], log.offset[rows])
 
     def _table(
         self,
@@ -188,6 +194,7 @@ class _Lookup:
         partition: IntColumn,
         offset: IntColumn,
         first_offset: IntColumn | None = None,
+        bumped_epoch: IntColumn | None = None,
     ) -> pa.Table:
         attempts, attempt = self.unit.attempts, self.attempt[records]
         return _anomaly_table(
@@ -199,7 +206,25 @@ class _Lookup:
             _at(attempts.settled_ns, attempt, NULL),
             _at(attempts.sent_ns, attempt, NULL),
             first_offset,
+            bumped_epoch,
         )
+
+
+def _bumped_epochs(unit: UnitArrays, first: IntColumn, rows: IntColumn) -> IntColumn:
+    """Return the producer epochs of further copies where they differ from the first copy's.
+
+    Args:
+        unit: the ledger may lack the table `batches`; then no epoch is known.
+        first: the row of each one's first copy.
+        rows: the rows of the copies.
+    """
+    if unit.batches is None:
+        return np.full(len(rows), NO_NUMBER)
+    partition, offset = unit.log.partition, unit.log.offset
+    producer_id, epoch = unit.batches.producers(partition[rows], offset[rows])
+    first_id, first_epoch = unit.batches.producers(partition[first], offset[first])
+    bumped = (producer_id != NULL) & (producer_id == first_id) & (epoch != first_epoch)
+    return np.where(bumped, epoch, NO_NUMBER)
 
 
 def _at(column: IntColumn, rows: IntColumn, null: int) -> IntColumn:
@@ -230,6 +255,7 @@ def _anomaly_table(
     at_ns: IntColumn,
     sent_ns: IntColumn | None = None,
     first_offset: IntColumn | None = None,
+    bumped_epoch: IntColumn | None = None,
 ) -> pa.Table:
     without_id = records == NO_NUMBER
     producer, seq = np.full((2, len(records)), NO_NUMBER)
@@ -249,6 +275,9 @@ def _anomaly_table(
                 nulls if first_offset is None else first_offset,
             )
         ),
+        pa.nulls(len(records), pa.int32())
+        if bumped_epoch is None
+        else pa.array(bumped_epoch, pa.int32(), mask=bumped_epoch == NO_NUMBER),
     )
     return pa.table(columns, schema=ANOMALOUS_RECORDS)
 
@@ -272,6 +301,7 @@ def anomalous_reads(kind: Anomaly, reads: pa.Table, chosen: BoolColumn) -> pa.Ta
             for name in ("partition", "offset")
         },
         "first_offset": pa.nulls(len(rows), pa.int64()),
+        "bumped_epoch": pa.nulls(len(rows), pa.int32()),
     }
     return pa.table([columns[name] for name in ANOMALOUS_RECORDS.names], schema=ANOMALOUS_RECORDS)
 

@@ -6,6 +6,7 @@ each client knew about the leader. A trial has a few hundred such rows, so this 
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,6 +23,11 @@ TRUNCATED: Final = "truncated"
 TOPIC_DELETED: Final = "topic_deleted"
 TOPIC_RECREATED: Final = "topic_recreated"
 LEADER_LEARNED: Final = "leader_learned"
+EPOCH_BUMPED: Final = "epoch_bumped"
+_EPOCH_BUMP: Final = re.compile(
+    r"producer (?P<producer>\d+): producer epoch (?P<epoch>\d+): (?P<why>.*)"
+)
+_TIMED_OUT: Final = "timed out"
 
 
 @dataclass(frozen=True)
@@ -63,6 +69,17 @@ class Leadership:
     leader_epoch: int | None
     start_offset: int | None
     """Where the leader epoch starts in the leader's own log; `None`: not reported."""
+
+
+@dataclass(frozen=True)
+class EpochBump:
+    """A producer raised its producer epoch, by its own log."""
+
+    producer: int
+    epoch: int
+    """The new one."""
+    after_timeout: bool
+    """Whether it did so because records had timed out (`delivery.timeout.ms`)."""
 
 
 @dataclass(frozen=True)
@@ -130,6 +147,14 @@ class TrialEvidence:
         return tuple(
             Leadership(event.at_ns, event.node, event.leader_epoch, None) for event in learned
         )
+
+    def epoch_bumps(self) -> Iterator[EpochBump]:
+        """Yield the epoch bumps of the producers, by time."""
+        for event in self.partition_events(None, EPOCH_BUMPED):
+            if bump := _EPOCH_BUMP.fullmatch(event.detail):
+                yield EpochBump(
+                    int(bump["producer"]), int(bump["epoch"]), _TIMED_OUT in bump["why"]
+                )
 
     def epoch_ranges(self, partition: int) -> tuple[LeaderEpochRange, ...]:
         """Return the leader epochs of the surviving log, by offset."""

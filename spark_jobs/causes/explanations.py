@@ -209,7 +209,7 @@ def _phases(at_ns: IntColumn, times: Phases) -> IntColumn:
 
 
 def _anomaly_columns(records: pa.Table) -> AnomalyColumns:
-    names = ("producer", "seq", "offset", "at_ns", "sent_ns", "first_offset")
+    names = ("producer", "seq", "offset", "at_ns", "sent_ns", "first_offset", "bumped_epoch")
     return AnomalyColumns(
         records["kind"].to_numpy(), *(_int_column(records, name) for name in names)
     )

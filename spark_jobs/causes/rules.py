@@ -58,6 +58,7 @@ class AnomalyColumns:
     at_ns: IntColumn
     sent_ns: IntColumn
     first_offset: IntColumn
+    bumped_epoch: IntColumn
 
     def has_kind(self, *kinds: Anomaly) -> BoolColumn:
         """Return which records are of one of the given kinds."""
@@ -107,6 +108,7 @@ def rule_matches(
     )
     yield from _beyond_epoch_end(rows, evidence, partition)
     yield from _between_epochs(rows, evidence, partition, ranges)
+    yield from _epoch_bumped(rows, evidence)
     yield from _appended_in_two_epochs(rows, evidence, partition)
     yield from _request_failed(
         rows, [event for event in evidence.events if _failed_at_leader(event, leaderships)]
@@ -253,6 +255,22 @@ def _epoch_boundaries(
         for after, before, leader_changed in zip(highest, lowest, changed, strict=True)
         if leader_changed
     )
+
+
+def _epoch_bumped(rows: AnomalyColumns, evidence: TrialEvidence) -> Iterator[RuleMatch]:
+    """Match duplicates that were stored under two epochs of one producer id.
+
+    No broker can recognize the second copy (KIP-98). The client's own log has the reason for which
+    it bumped the epoch; a time-out is named.
+    """
+    bumped = rows.has_kind(Anomaly.DUPLICATED) & (rows.bumped_epoch != NULL)
+    for bump in evidence.epoch_bumps():
+        if bump.after_timeout:
+            yield RuleMatch(
+                bumped & (rows.producer == bump.producer) & (rows.bumped_epoch == bump.epoch),
+                Cause.EPOCH_BUMPED_AFTER_TIMEOUT,
+            )
+    yield RuleMatch(bumped, Cause.EPOCH_BUMPED)
 
 
 def _appended_in_two_epochs(

@@ -8,7 +8,7 @@ Ids that were never attempted, as a broken log may have them, get the numbers af
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Final
 
 import numpy as np
@@ -174,6 +174,36 @@ class ReplayedRows:
     offset: IntColumn
 
 
+@dataclass(frozen=True)
+class ProducerBatches:
+    """The batches of idempotent producers, by partition and offset."""
+
+    partition: IntColumn
+    first_offset: IntColumn
+    last_offset: IntColumn
+    producer_id: IntColumn
+    producer_epoch: IntColumn
+
+    def producers(self, partition: IntColumn, offset: IntColumn) -> tuple[IntColumn, IntColumn]:
+        """Return the producer id and epoch with which some offsets were stored; `NULL`: unknown."""
+        stride = 1 + max(
+            (int(column.max()) for column in (self.last_offset, offset) if len(column)), default=0
+        )
+        begins = self.partition.astype(np.int64) * stride + self.first_offset
+        place = np.searchsorted(begins, partition.astype(np.int64) * stride + offset, "right") - 1
+        if not len(begins):
+            return np.full(len(offset), NULL), np.full(len(offset), NULL)
+        inside = (
+            (place >= 0)
+            & (self.partition[place] == partition)
+            & (self.last_offset[place] >= offset)
+        )
+        return (
+            np.where(inside, self.producer_id[place], NULL),
+            np.where(inside, self.producer_epoch[place], NULL),
+        )
+
+
 FIELD_COLUMNS: Final = ("key_digest", "value_digest", "headers_digest", "timestamp_ms")
 
 
@@ -190,6 +220,8 @@ class UnitArrays:
     output: OutputRows | None = None
     sent: SentFields | None = None
     replays: ReplayedRows | None = None
+    batches: ProducerBatches | None = None
+    """`None`: the ledger has no such table."""
 
 
 def to_arrays(rows: UnitRows) -> UnitArrays:
@@ -241,6 +273,7 @@ def to_arrays(rows: UnitRows) -> UnitArrays:
         _output(named, numbers),
         _sent(named, numbers),
         _replays(named, numbers),
+        _batches(rows),
     )
 
 
@@ -274,6 +307,15 @@ def _replays(named: Mapping[str, Columns], numbers: Mapping[str, IntColumn]) -> 
         columns["partition"],
         columns["offset"],
     )
+
+
+def _batches(rows: UnitRows) -> ProducerBatches | None:
+    table = rows.tables.get("batches")
+    if table is None:
+        return None
+    names = [field.name for field in fields(ProducerBatches)]
+    ordered = in_order({name: table[name].to_numpy() for name in names}, *names[:2])
+    return ProducerBatches(**ordered)
 
 
 # The numbers of records.

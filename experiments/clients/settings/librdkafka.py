@@ -130,6 +130,9 @@ _CONSUMER_DEFAULTS: Final[dict[str, str]] = {
 library."""
 
 REQUIRED_PRODUCER_SETTINGS: Final[dict[str, str]] = _LOGGING
+IDEMPOTENT_LOGGING: Final[dict[str, str]] = {"debug": "topic,eos"}
+"""An idempotent producer also logs why it bumps its epoch. One with transactions does not: it would
+log a dozen lines for each of them."""
 REQUIRED_CONSUMER_SETTINGS: Final[dict[str, str]] = {
     **_LOGGING,
     **{name: _CONSUMER[name] for name in ("group.id", "auto.offset.reset", "enable.partition.eof")},

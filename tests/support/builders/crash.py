@@ -76,6 +76,7 @@ class AnomalousRecord(NamedTuple):
     first_offset: int | None = None
     producer: int | None = 0
     partition: int | None = 0
+    bumped_epoch: int | None = None
 
 
 class Appended(NamedTuple):

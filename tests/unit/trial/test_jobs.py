@@ -62,3 +62,25 @@ def test_two_sweeps_of_one_experiment_do_not_meet_in_an_external_cluster() -> No
 def test_names_in_an_own_cluster_are_the_same_in_a_repeated_sweep() -> None:
     """Kafka chooses the coordinators of groups and transactions by their names."""
     assert topic_name(a_spec(sweep_id=ONE)) == topic_name(a_spec(sweep_id=OTHER))
+
+
+def debug_of(spec: TrialSpec) -> str:
+    """Return the debug contexts of a trial's producers."""
+    (job,) = producer_jobs(spec, "kafka:9092", "t", 1, Path())
+    return job.settings["debug"]
+
+
+def test_an_idempotent_producer_logs_why_it_bumps_its_epoch() -> None:
+    """With transactions it would log a dozen lines for each; a setting of the experiment stays."""
+    idempotent = {**a_spec().producer, "debug": "topic", "enable.idempotence": "true"}
+    in_transactions = a_spec().workload.model_copy(update={"transaction_records": 10})
+
+    assert debug_of(a_spec(producer=idempotent)) == "topic,eos"
+    assert debug_of(a_spec(producer={**idempotent, "enable.idempotence": "false"})) == "topic"
+    assert debug_of(a_spec(producer={**idempotent, "debug": "all"})) == "all"
+    assert (
+        debug_of(
+            a_spec(producer={**idempotent, "transactional.id": "mine"}, workload=in_transactions)
+        )
+        == "topic"
+    )

@@ -41,6 +41,22 @@ REFUSED = (
 )
 
 
+DRAIN = (
+    "1795263369998903216 7 DRAIN [thrd:127.0.0.1:21753/1]: Beginning partition drain in state "
+    "Assigned for PID{Id:1000,Epoch:0} epoch bump for 3 partition(s) with in-flight requests: "
+    f"86 message(s) timed out on {TOPIC} [8]"
+)
+SKIPPED = (
+    "1795263369998903217 7 DRAIN [thrd:127.0.0.1:21753/1]: Beginning partition drain in state "
+    "DrainBump for PID{Id:1000,Epoch:0} epoch bump for 3 partition(s) with in-flight requests: "
+    "skipped sequence numbers"
+)
+BUMPED = (
+    "1795263369999903216 7 DRAIN [thrd:127.0.0.1:21753/1]: All partitions drained, bumped epoch to "
+    "PID{Id:1000,Epoch:1}"
+)
+
+
 def events(*lines: str) -> list[Event]:
     """Return the events in a producer's log of these lines."""
     return list(read_client_log("\n".join(lines), "producer 0", TOPIC))
@@ -75,6 +91,26 @@ def test_an_offset_reset_has_the_offset_that_was_out_of_range() -> None:
     assert [
         (event.kind, event.partition, event.offset) for event in events(RESET, refused, first)
     ] == [("offset_reset", 2, 8)]
+
+
+def test_an_epoch_bump_has_the_first_reason_that_led_to_it() -> None:
+    """The drain waits for requests in flight, and more reasons may come up meanwhile."""
+    one, other = events(DRAIN, SKIPPED, BUMPED, SKIPPED, BUMPED.replace("Epoch:1", "Epoch:2"))
+    assert (one.kind, one.at_ns, one.node, one.partition) == (
+        "epoch_bumped",
+        1795263369999903216,
+        None,
+        None,
+    )
+    assert one.detail == (
+        f"producer 0: producer epoch 1: 86 message(s) timed out on {TOPIC} [8], and 1 more"
+    )
+    assert other.detail == "producer 0: producer epoch 2: skipped sequence numbers"
+
+
+def test_a_drain_without_a_bump_is_no_event() -> None:
+    """A partition drains before every retry, and after a change of leader."""
+    assert not events(DRAIN)
 
 
 def test_losing_the_leader_is_a_change_too() -> None:

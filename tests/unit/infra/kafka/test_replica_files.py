@@ -18,6 +18,7 @@ from infra.kafka.replica_files import (
     has_valid_crc,
     parse_leader_epochs,
     read_batches,
+    read_batches_of_file,
     read_leader_epochs,
     read_recovery_points,
     read_replica_log,
@@ -30,11 +31,15 @@ RECORDS = 10
 
 
 def batch(
-    base_offset: int, value: bytes = b"v" * 60, attributes: int = 0, max_timestamp_ms: int = 0
+    base_offset: int,
+    value: bytes = b"v" * 60,
+    attributes: int = 0,
+    max_timestamp_ms: int = 0,
+    producer: tuple[int, int, int] = (-1, -1, -1),
 ) -> bytes:
     """Return a batch in the format of https://kafka.apache.org/documentation/#recordbatch."""
     checked = (
-        struct.pack(">hiqqqhii", attributes, RECORDS - 1, 0, max_timestamp_ms, -1, -1, -1, RECORDS)
+        struct.pack(">hiqqqhii", attributes, RECORDS - 1, 0, max_timestamp_ms, *producer, RECORDS)
         + value
     )
     return (
@@ -69,6 +74,26 @@ def write_recovery_points(data: Path, points: dict[str, int]) -> None:
 def test_the_checksum_is_crc_32c() -> None:
     """The check value of "123456789" in the catalogue of CRCs."""
     assert crc32c(b"123456789") == 0xE3069283
+
+
+def test_a_batch_has_the_identity_of_its_producer() -> None:
+    """Producer id, producer epoch and base sequence; all -1 without idempotence (KIP-98)."""
+    of_none, of_one = read_batches(batch(0) + batch(10, producer=(2**40, 7, 2**31 - 1)))
+    assert (of_none.producer_id, of_none.producer_epoch, of_none.base_sequence) == (-1, -1, -1)
+    assert (of_one.producer_id, of_one.producer_epoch, of_one.base_sequence) == (
+        2**40,
+        7,
+        2**31 - 1,
+    )
+
+
+def test_the_batches_of_a_file_are_those_of_its_content(tmp_path: Path) -> None:
+    """Also of an empty file, which a new segment is."""
+    segment = tmp_path / "0.log"
+    segment.write_bytes(content := batch(0) + batch(10))
+    assert list(read_batches_of_file(segment)) == list(read_batches(content))
+    segment.write_bytes(b"")
+    assert not list(read_batches_of_file(segment))
 
 
 def test_batches_have_positions_and_offsets() -> None:

@@ -21,6 +21,7 @@ from spark_jobs.io.arrays import to_arrays
 from spark_jobs.pipeline import measure_unit
 from spark_jobs.planted import (
     PlantedAttempt,
+    PlantedBatch,
     PlantedEvent,
     PlantedLogRow,
     PlantedRead,
@@ -228,3 +229,47 @@ def test_ranges_of_parts_merge_to_those_of_all_rows(
     expected = as_set(ranges_of(*one, *other, *third))
     assert as_set(merge_ranges(merge_ranges(parts[0], parts[1]), parts[2])) == expected
     assert as_set(merge_ranges(parts[2], merge_ranges(parts[1], parts[0]))) == expected
+
+
+def bumped_epochs(*batches: PlantedBatch) -> list[int | None]:
+    """Return the producer epochs of the duplicates of record 0, at the offsets 10 and 20."""
+    trial = PlantedTrial(
+        "t",
+        [PlantedAttempt(0, 0, offset=0)],
+        [PlantedLogRow(0, 0, offset) for offset in (0, 10, 20)],
+        batches=batches,
+    )
+    anomalies = measure_unit(trial.rows()).anomalies
+    return anomalies["bumped_epoch"].to_pylist()  # type: ignore[no-any-return]
+
+
+def test_a_copy_has_the_producer_epoch_of_its_batch_where_the_first_copy_has_another_one() -> None:
+    """The batches come in any order, and have more records than these."""
+    assert bumped_epochs(PlantedBatch(18, 20, 2), PlantedBatch(0, 4), PlantedBatch(8, 12, 1)) == [
+        1,
+        2,
+    ]
+
+
+@pytest.mark.parametrize(
+    "batches",
+    [
+        (),
+        (PlantedBatch(0, 4), PlantedBatch(8, 12), PlantedBatch(18, 20)),  # one epoch
+        (PlantedBatch(0, 4), PlantedBatch(8, 9, 1), PlantedBatch(11, 19, 1)),  # beside the copies
+        (PlantedBatch(8, 12, 1), PlantedBatch(18, 20, 2)),  # the first copy's is unknown
+        (PlantedBatch(0, 4), PlantedBatch(8, 12, 1, 1001), PlantedBatch(18, 20, 1, 1001)),
+        (PlantedBatch(0, 4), PlantedBatch(8, 20, 1, partition=1)),
+    ],
+)
+def test_no_epoch_is_bumped_without_two_known_epochs_of_one_producer(
+    batches: tuple[PlantedBatch, ...],
+) -> None:
+    """A restarted producer has another producer id: it did not bump its epoch."""
+    assert bumped_epochs(*batches) == [None, None]
+
+
+def test_a_ledger_without_batches_has_no_bumped_epochs() -> None:
+    """The producers are not idempotent, or the files were not accessible."""
+    anomalies = measure_unit(EVERYTHING.rows()).anomalies
+    assert anomalies["bumped_epoch"].null_count == len(anomalies)

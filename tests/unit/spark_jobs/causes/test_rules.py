@@ -368,6 +368,42 @@ def test_copies_in_one_epoch_or_with_an_unknown_offset_prove_nothing(
     ]
 
 
+BUMPED = PlantedEvent(
+    120 * MS,
+    "epoch_bumped",
+    source="client",
+    resolution_ns=MS,
+    detail="producer 0: producer epoch 7: 3 message(s) timed out on t [0], and 2 more",
+)
+COPY_IN_EPOCH_7 = AnomalousRecord("DUPLICATED", offset=90, first_offset=70, bumped_epoch=7)
+
+
+@pytest.mark.parametrize(
+    ("bump", "cause"),
+    [
+        (BUMPED, "EPOCH_BUMPED_AFTER_TIMEOUT"),
+        (BUMPED._replace(detail=BUMPED.detail.replace("epoch 7", "epoch 6")), "EPOCH_BUMPED"),
+        (BUMPED._replace(detail=BUMPED.detail.replace("producer 0", "producer 1")), "EPOCH_BUMPED"),
+        (
+            BUMPED._replace(detail="producer 0: producer epoch 7: skipped sequence numbers"),
+            "EPOCH_BUMPED",
+        ),
+    ],
+)
+def test_a_copy_under_a_bumped_producer_epoch_is_explained_by_the_bump(
+    bump: PlantedEvent, cause: str
+) -> None:
+    """Although its copies are in two leader epochs too: a broker could not recognize it at all."""
+    assert causes(COPY_IN_EPOCH_7, events=(*CRASH, bump)) == [cause]
+
+
+def test_only_duplicates_are_explained_by_a_bumped_epoch() -> None:
+    """Copies under one epoch have no bumped epoch, whatever the producer's log says."""
+    assert causes(
+        AnomalousRecord("DUPLICATED", offset=90, first_offset=80), events=(*CRASH, BUMPED)
+    ) == ["UNATTRIBUTED"]
+
+
 TIMED_OUT = PlantedEvent(
     145 * MS,
     "timed_out",
