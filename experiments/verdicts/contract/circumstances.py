@@ -213,10 +213,12 @@ class Circumstances(Frozen):
     @property
     def may_give_up_records(self) -> bool:
         """Whether the client may give up a record during the fault and continue with later ones."""
-        return (
-            self.retries < UNLIMITED_RETRIES
-            or 0 < self.delivery_timeout_ms <= self.fault.heals_within_ms
-        )
+        return self.retries < UNLIMITED_RETRIES or self.may_time_out_records
+
+    @property
+    def may_time_out_records(self) -> bool:
+        """Whether the fault may last for longer than the client's delivery timeout."""
+        return 0 < self.delivery_timeout_ms <= self.fault.heals_within_ms
 
     @property
     def may_append_late(self) -> bool:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from experiments.verdicts.contract.circumstances import Circumstances
 from experiments.verdicts.contract.guarantees import (
     ACKS,
     IDEMPOTENCE,
     KIP_98,
+    LIBRDKAFKA_GUARANTEES,
     LIBRDKAFKA_PRODUCE_ERROR,
     MAX_IN_FLIGHT,
     PRODUCER_ID_EXPIRATION,
@@ -39,6 +41,12 @@ _FORGOTTEN_PRODUCER: Final = (
 )
 """Where idempotence ends, by its documentation: for duplicates and order alike."""
 
+
+def _gives_up_records(c: Circumstances) -> bool:
+    """Return whether an idempotent producer without transactions may give up records."""
+    return c.idempotent and not c.transactional and c.may_time_out_records
+
+
 DUPLICATE_RULES: Final[tuple[Rule, ...]] = (
     not_guaranteed(
         "a fault that the contract does not know",
@@ -54,6 +62,27 @@ DUPLICATE_RULES: Final[tuple[Rule, ...]] = (
         KIP_98,
     ),
     *_FORGOTTEN_PRODUCER,
+    guaranteed(
+        "enable.idempotence=true with librdkafka, and records may time out during the fault",
+        lambda c: _gives_up_records(c) and c.client == "librdkafka",
+        "its documentation states that a message is written to the log only once, and that after "
+        "a time-out the producer drains all requests, bumps its epoch and skips the timed-out "
+        "messages as if they had never existed; it makes no exception for other messages, nor for "
+        "one that timed out in flight, which may be stored or not",
+        LIBRDKAFKA_GUARANTEES,
+        "delivery.timeout.ms={c.delivery_timeout_ms:g}; the fault is healed within "
+        "{c.fault.heals_within_ms:g} ms",
+    ),
+    guaranteed(
+        "enable.idempotence=true with Java's client, and records may time out during the fault",
+        lambda c: _gives_up_records(c) and c.client == "java",
+        "its documentation states that exactly one copy of each message is written, without an "
+        "exception; a partition whose batches timed out gets a new epoch once none of its batches "
+        "is in flight, and the others keep their sequence numbers",
+        IDEMPOTENCE,
+        "delivery.timeout.ms={c.delivery_timeout_ms:g}; the fault is healed within "
+        "{c.fault.heals_within_ms:g} ms",
+    ),
     guaranteed(
         "enable.idempotence=true",
         lambda c: c.idempotent,

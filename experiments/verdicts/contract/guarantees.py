@@ -180,6 +180,10 @@ KIP_890: Final = f"{KIP}890%3A+Transactions+Server-Side+Defense"
 PRODUCER_ID_EXPIRATION: Final = f"{DOCUMENTATION}brokerconfigs_producer.id.expiration.ms"
 LIBRDKAFKA: Final = "https://github.com/confluentinc/librdkafka/blob/v2.15.0/src/"
 """Followed by a source file of librdkafka and a line of the function that decides."""
+LIBRDKAFKA_GUARANTEES: Final = (
+    "https://github.com/confluentinc/librdkafka/blob/v2.15.0/INTRODUCTION.md#guarantees"
+)
+"""What librdkafka documents of its idempotent producer, with "Message timeout considerations"."""
 LIBRDKAFKA_PRODUCE_ERROR: Final = f"{LIBRDKAFKA}rdkafka_request.c#L4447"
 """`rd_kafka_handle_Produce_error`: after NOT_LEADER_OR_FOLLOWER it moves the batch back to the
 partition's queue by `rd_kafka_toppar_retry_msgq` with `incr_retry=0`."""
