@@ -27,7 +27,7 @@ from infra.machine.home import Home
 MOST_REPEATS: Final = 100
 """Repeats of a cell, without `--max-repeats`."""
 MOST_VOID_TRIALS: Final = 3
-"""A cell with this many void trials and no sealed one gets no further repeats."""
+"""A cell with this many void or incomplete trials and no sealed one gets no further repeats."""
 _UNKNOWN_SHARE: Final = 0.5
 """The share of a cell whose trials cannot tell: it needs the most trials."""
 _GOAL: Final = re.compile(r"\s*ci\s*<\s*(?P<width>\d*\.?\d+)\s*(?P<percent>%?)\s*")
@@ -171,7 +171,8 @@ def _round_robin(needed: Mapping[str, int]) -> Iterator[str]:
 
 
 def _is_open(cell: CellResult) -> bool:
-    given_up = cell.sealed_trials == 0 and cell.void_trials >= MOST_VOID_TRIALS
+    void = cell.void_trials + cell.incomplete_trials
+    given_up = cell.sealed_trials == 0 and void >= MOST_VOID_TRIALS
     return cell.refused is None and not cell.added and not given_up
 
 

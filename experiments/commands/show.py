@@ -13,7 +13,6 @@ from typing import Final
 import click
 
 from experiments.comparing.gate import EXIT_CODE, NO_GATE, Gate
-from experiments.ledger.record import Status
 from experiments.lessons.finding import finding_of
 from experiments.messages.phrases import format_count, one_line
 from experiments.report.page import write_report
@@ -23,6 +22,7 @@ from experiments.results.models import SweepResults
 from experiments.results.plain_answer import plain_answer
 from experiments.results.read import read_results
 from experiments.results.run_description import describe_run
+from experiments.results.set_aside import describe_set_aside, set_aside_trials
 from experiments.results.tables import console_for_results, print_cells, print_notes, print_text
 from experiments.sweep.claim import SweepClaim
 from experiments.sweep.folder import SweepFolder
@@ -177,11 +177,9 @@ def finding_lines(sweep: SweepFolder, results: SweepResults) -> Iterator[str]:
 
 
 def remarks(sweep: SweepFolder, results: SweepResults) -> Iterator[str]:
-    """Yield one line per void or failed trial, and one for trials not run or not measured."""
-    for trial in results.trials:
-        if trial.status in {Status.VOID, Status.FAILED}:
-            reason = one_line(trial.reason or "")
-            yield f"{trial.status}: {trial.trial_id} ({trial.label}): {reason}"
+    """Yield one line per trial that is set aside, and one for trials not run or not measured."""
+    for trial in set_aside_trials(results):
+        yield f"{trial.status}: {trial.trial_id} ({trial.label}): {describe_set_aside(trial)}"
     if results.pending:
         count = format_count(len(results.pending), "trial")
         if sweep.origin:
@@ -216,7 +214,7 @@ def gate_exit_code(gate: Gate, reasons: Sequence[str], summary: Iterable[str]) -
 
 def sweep_gate_exit_code(gate: Gate, results: SweepResults) -> int:
     """Return the exit code of a gate on one sweep; print as `gate_exit_code` does."""
-    return gate_exit_code(gate, gate.sweep_failures(results), [gate.sweep_summary(results)])
+    return gate_exit_code(gate, gate.sweep_failures(results), gate.sweep_summary(results))
 
 
 def report(home: Home, named: str | None, fail_on: Sequence[str]) -> int:

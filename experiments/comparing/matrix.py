@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from experiments.ledger.record import Cell, Scalar
+from experiments.ledger.record import SET_ASIDE, Cell, Scalar
 from experiments.messages.phrases import format_count
 from experiments.results import wording
 from experiments.results.changed_settings import changed_setting_lines
@@ -196,8 +196,7 @@ def _text(
 def _unjudged_trials(cell: CellResult) -> str:
     counts = (
         (cell.sealed_trials, "not measured"),
-        (cell.void_trials, "void"),
-        (cell.failed_trials, "failed"),
+        *((getattr(cell, f"{status}_trials"), status.value) for status in SET_ASIDE),
     )
     return ", ".join(f"{count} {name}" for count, name in counts if count) or "not run"
 
@@ -209,8 +208,8 @@ def _row(
     columns: Sequence[_Column],
 ) -> MatrixRow:
     sealed = sum(cell.sealed_trials for cell in cells.values())
-    void = sum(cell.void_trials for cell in cells.values())
-    return MatrixRow(fault, circumstances, sealed, sealed + void, tuple(map(cells.get, columns)))
+    injected = sealed + sum(cell.void_trials + cell.incomplete_trials for cell in cells.values())
+    return MatrixRow(fault, circumstances, sealed, injected, tuple(map(cells.get, columns)))
 
 
 def _column(cell: Cell) -> _Column:

@@ -16,7 +16,7 @@ from typing import Final
 from pydantic import Field, ValidationError
 
 from experiments.errors import LedgerError
-from experiments.ledger.record import Cell, Frozen, Role, TrialRecord
+from experiments.ledger.record import SET_ASIDE, Cell, Frozen, Role, Status, TrialRecord
 from experiments.messages.phrases import one_line
 from experiments.results.models import CellResult, SweepResults, TrialResult
 from experiments.sweep.folder import MACHINE, PLAN, SweepFolder
@@ -28,7 +28,7 @@ from infra.errors import AckbenchError
 from infra.machine.files import folder_bytes, replace_file
 from infra.machine.home import Home
 
-_FORMAT: Final = 1
+_FORMAT: Final = 2
 """Of the kept file; a summary of another format is made again."""
 _STAMPED: Final = (PLAN, "results", "trials", MACHINE)
 """What changes whenever the summary does."""
@@ -48,6 +48,7 @@ class CellSummary(Frozen):
     planned_trials: int
     sealed_trials: int
     void_trials: int
+    incomplete_trials: int
     failed_trials: int
     loss: Share | None = None
     """Trials that certainly lost an acknowledged record."""
@@ -93,6 +94,7 @@ class SweepSummary(Frozen):
     planned_trials: int = 0
     sealed_trials: int = 0
     void_trials: int = 0
+    incomplete_trials: int = 0
     failed_trials: int = 0
     pending_trials: int = 0
     measured: bool = False
@@ -266,9 +268,10 @@ def _counts(results: SweepResults) -> dict[str, int | bool]:
         for judgement in cell.judgements
     ]
     return {
-        **{f"{name}_trials": statuses.count(name) for name in ("sealed", "void", "failed")},
+        **{f"{name}_trials": statuses.count(name) for name in (Status.SEALED, *SET_ASIDE)},
         "pending_trials": len(results.pending),
-        "measured": not results.unmeasured and any(trial.judged for trial in results.trials),
+        "measured": not results.unmeasured
+        and any(trial.attempted is not None for trial in results.trials),
         **{verdict.name.lower(): verdicts.count(verdict) for verdict in Verdict},
     }
 
@@ -316,6 +319,7 @@ def _cell(cell: CellResult, trials: Sequence[TrialResult], settings: dict[str, s
         planned_trials=cell.planned_trials,
         sealed_trials=cell.sealed_trials,
         void_trials=cell.void_trials,
+        incomplete_trials=cell.incomplete_trials,
         failed_trials=cell.failed_trials,
         loss=cell.loss,
         duplication=cell.duplication,

@@ -20,15 +20,26 @@ Cell = dict[str, Scalar]
 
 
 class Status(StrEnum):
-    """How a trial ended. Only sealed trials are judged."""
+    """How a trial ended.
+
+    Only a sealed trial can show that a guarantee held. Any trial with a complete ledger can show
+    that one was violated.
+    """
 
     SEALED = "sealed"
     VOID = "void"
-    """Sealed, but its fault had no observable effect: no evidence about the fault."""
+    """Its ledger is sealed, but its fault had no observable effect."""
+    INCOMPLETE = "incomplete"
+    """Its ledger is sealed, but its fault was carried out in part, or without the effect that it is
+    meant to have."""
     REFUSED = "refused"
     """No client accepts these settings; the trial is never run."""
     FAILED = "failed"
-    """The harness failed: no evidence about Kafka."""
+    """The harness failed."""
+
+
+SET_ASIDE: Final = (Status.VOID, Status.INCOMPLETE, Status.FAILED)
+"""The statuses of trials that are in no share, and cannot show that a guarantee held."""
 
 
 class Role(StrEnum):
@@ -74,8 +85,27 @@ class FaultEvidence(Frozen):
     targets: tuple[int, ...] = ()
     """Node ids, resolved when the fault was injected."""
     took_effect: bool
+    carried_out_in_part: bool = False
+    """It did not take effect as requested, but something was done: a node had crashed."""
     evidence: tuple[str, ...] = ()
-    """One sentence each, with figures; also why it had no effect."""
+    """One sentence each, with figures; also what was not observed."""
+
+    @property
+    def status(self) -> Status:
+        """The status of a trial with this fault and a complete ledger."""
+        if self.took_effect:
+            return Status.SEALED
+        return Status.INCOMPLETE if self.carried_out_in_part else Status.VOID
+
+    @property
+    def why_not_sealed(self) -> str | None:
+        """Why a trial with this fault is void or incomplete; `None`: it is sealed."""
+        heads = {
+            Status.VOID: "the fault had no observable effect",
+            Status.INCOMPLETE: "the fault did not take full effect",
+        }
+        head = heads.get(self.status)
+        return head and ": ".join([head, *(["; ".join(self.evidence)] if self.evidence else [])])
 
 
 class Phases(Frozen):

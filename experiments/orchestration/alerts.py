@@ -128,11 +128,12 @@ def _reasons(summary: SweepSummary, conditions: Sequence[str], home: Home) -> It
 
 
 def void_reasons(summary: SweepSummary, limit: float) -> Iterator[str]:
-    """Yield whether more than a share of the trials that ran are void."""
-    ran = summary.sealed_trials + summary.void_trials
-    if ran and summary.void_trials / ran > limit:
+    """Yield whether more than a share of the trials that ran are void or incomplete."""
+    without_effect = summary.void_trials + summary.incomplete_trials
+    ran = summary.sealed_trials + without_effect
+    if ran and without_effect / ran > limit:
         yield (
-            f"void: the fault of {summary.void_trials} of {ran} trials had no effect "
+            f"void: the fault of {without_effect} of {ran} trials did not take full effect "
             f"(limit {100 * limit:g} %)"
         )
 

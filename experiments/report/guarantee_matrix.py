@@ -12,6 +12,7 @@ from typing import Final
 
 from experiments.ledger.record import TrialRecord
 from experiments.ledger.result_tables import TIMELINE_SLOT_NS
+from experiments.messages.phrases import format_count
 from experiments.report.charts import group_by_fault
 from experiments.report.data import ReportData
 from experiments.results.cells import judged_trials
@@ -176,6 +177,9 @@ def _count_text(cell: CellResult, guarantee: Guarantee, judgement: Judgement) ->
         return "unknown" if judgement.verdict is Verdict.UNKNOWN else "not measurable"
     if not judgement.seen:
         return "none"
+    if judgement.set_aside == judgement.trials != ():
+        trials = format_count(len(judgement.trials), "trial")
+        return f"{judgement.records_total:,} in {trials} set aside"
     share = f" in {judgement.share.counts}" if judgement.share and judgement.share.of > 1 else ""
     return f"{_COUNTS[guarantee](cell)}{share}"
 

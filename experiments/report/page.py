@@ -7,9 +7,8 @@ import shlex
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from experiments.ledger.record import Status
 from experiments.lessons.shortened import describe_shortened
-from experiments.messages.phrases import format_count, one_line
+from experiments.messages.phrases import format_count
 from experiments.report.cell_tables import (
     cell_views,
     figure_table,
@@ -31,6 +30,7 @@ from experiments.results.hosts import host_sentences
 from experiments.results.models import SweepResults
 from experiments.results.plain_answer import plain_answer
 from experiments.results.run_description import describe_run
+from experiments.results.set_aside import describe_set_aside, set_aside_trials
 from experiments.results.tables import refusal_lines
 from experiments.results.trials import LATE_MS
 from experiments.results.wording import (
@@ -122,10 +122,11 @@ GLOSSARY: Final[tuple[tuple[str, str], ...]] = (
     ),
     ("unknown verdict", "The trials do not allow a verdict; the reasons are given with it."),
     (
-        "void",
+        "void, incomplete",
         (
-            "The fault had no observable effect. A void trial is counted and shown, but no "
-            "verdict or statistic includes it."
+            "The fault had no observable effect, or was carried out in part. Such a trial is in no "
+            "share or statistic, and cannot show that a guarantee held. It can show that one was "
+            "violated."
         ),
     ),
     (
@@ -252,11 +253,10 @@ def _template_values(data: ReportData) -> dict[str, Any]:
 
 
 def _exceptions(results: SweepResults) -> Iterator[tuple[str, str, str]]:
-    """Yield the void, failed, late and missing trials: status, trial id and reason."""
+    """Yield the trials that are set aside, late or missing: status, trial id and reason."""
+    for trial in set_aside_trials(results):
+        yield trial.status.value, trial.trial_id, describe_set_aside(trial)
     for trial in results.trials:
-        if trial.status in {Status.VOID, Status.FAILED}:
-            reason = one_line(trial.reason or "") or "; ".join(trial.fault.evidence)
-            yield trial.status.value, trial.trial_id, reason
         if trial.generator_late:
             lateness = f"{trial.lateness_p99_ms or 0:,.0f} ms late at p99 (limit {LATE_MS:g} ms)"
             yield "late", trial.trial_id, f"the load generator was {lateness}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from experiments.ledger.record import Status, TrialRecord
+from experiments.ledger.record import SET_ASIDE, TrialRecord
 from experiments.messages.phrases import format_count, one_line
 from experiments.report.charts import group_by_fault
 from experiments.report.data import ReportData
@@ -85,8 +85,7 @@ def _cell_trials(data: ReportData, cell: CellResult, name: str) -> CellTrialsVie
 def _summary(cell: CellResult) -> str:
     parts = [format_count(cell.planned_trials, "trial")]
     for number, status in (
-        (cell.void_trials, "void"),
-        (cell.failed_trials, "failed"),
+        *((getattr(cell, f"{status}_trials"), status.value) for status in SET_ASIDE),
         (cell.late_trials, "late"),
     ):
         if number:
@@ -135,10 +134,8 @@ def _caption(result: TrialResult | None) -> str:
         f"Lost {bounds_text(result.lost)}, duplicates {count_text(result.duplicates)}; "
         f"longest gap without an acknowledgement {milliseconds_text(result.unavailable_ms)}."
     )
-    if result.status is Status.VOID:
-        return (
-            f"{caption} Void: the fault had no observable effect; no verdict includes this trial."
-        )
+    if result.status in SET_ASIDE:
+        return f"{caption} {result.status.capitalize()}: no share includes this trial."
     return caption
 
 

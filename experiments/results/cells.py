@@ -8,7 +8,7 @@ from functools import reduce
 from operator import add
 from typing import Any, Final
 
-from experiments.ledger.record import Cell, Scalar, Status
+from experiments.ledger.record import SET_ASIDE, Cell, Scalar, Status
 from experiments.ledger.result_tables import QUANTILES, Measure
 from experiments.results.models import (
     CellResult,
@@ -26,7 +26,7 @@ from experiments.sweep.plan import Plan, RefusedCell, TrialSpec
 from experiments.verdicts.judge import shows_loss
 from experiments.verdicts.statistics import Estimate, Share, estimate, share_of
 
-_COUNTED_STATUSES: Final = (Status.SEALED, Status.VOID, Status.FAILED)
+_COUNTED_STATUSES: Final = (Status.SEALED, *SET_ASIDE)
 
 
 def cell_results(

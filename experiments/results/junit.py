@@ -14,8 +14,8 @@ from typing import Final, Literal
 from xml.etree import ElementTree as ET
 
 from experiments.ledger.record import Status
-from experiments.messages.phrases import one_line
 from experiments.results.models import SweepResults
+from experiments.results.set_aside import describe_set_aside
 from experiments.results.wording import verdict_text
 from experiments.verdicts.judge import Judgement, Verdict
 
@@ -29,8 +29,9 @@ _OUTCOMES: Final[dict[Verdict, Outcome]] = {
 _OUTCOMES_OF_TRIALS: Final[dict[Status, Outcome]] = {
     Status.FAILED: "error",
     Status.VOID: "skipped",
+    Status.INCOMPLETE: "skipped",
 }
-"""Of those that did not complete."""
+"""Of those that are set aside."""
 _TRIALS: Final = "trials"
 
 
@@ -70,14 +71,14 @@ def junit_xml(cases: Iterable[TestCase]) -> str:
 
 
 def sweep_cases(results: SweepResults) -> Iterator[TestCase]:
-    """Yield the test cases of a sweep: guarantees by cell, then trials that did not complete."""
+    """Yield the test cases of a sweep: guarantees by cell, then trials that are set aside."""
     for cell in results.cells:
         for judgement in cell.judgements:
             yield _case(cell.label, judgement)
     for trial in results.trials:
         if outcome := _OUTCOMES_OF_TRIALS.get(trial.status):
-            reason = one_line(trial.reason or "")
-            yield TestCase(_TRIALS, f"{trial.trial_id} ({trial.label})", outcome, reason)
+            name = f"{trial.trial_id} ({trial.label})"
+            yield TestCase(_TRIALS, name, outcome, describe_set_aside(trial))
     for trial_id in results.pending:
         yield TestCase(_TRIALS, trial_id, "skipped", "planned, not run yet")
 

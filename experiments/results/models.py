@@ -121,6 +121,8 @@ class FaultResult(Frozen):
     parameters: dict[str, Scalar] = Field(default_factory=dict)
     targets: tuple[int, ...] = ()
     took_effect: bool | None = None
+    carried_out_in_part: bool = False
+    """It did not take effect as requested, but something was done: a node had crashed."""
     evidence: tuple[str, ...] = ()
 
 
@@ -211,7 +213,7 @@ class TrialResult(Frozen):
 
     @property
     def judged(self) -> bool:
-        """Whether the trial is sealed and measured; verdicts ignore all others."""
+        """Whether the trial is sealed and measured; no share includes any other."""
         return self.status is Status.SEALED and self.attempted is not None
 
 
@@ -252,6 +254,7 @@ class CellResult(Frozen):
     planned_trials: int
     sealed_trials: int = 0
     void_trials: int = 0
+    incomplete_trials: int = 0
     failed_trials: int = 0
     trials_with_loss: int | None = None
     trials_with_duplicates: int | None = None
@@ -345,7 +348,7 @@ class SweepResults(Frozen):
     question: str
     seed: int
     trials: tuple[TrialResult, ...]
-    """Refused, failed, void and sealed trials, by id."""
+    """Refused, failed, void, incomplete and sealed trials, by id."""
     cells: tuple[CellResult, ...]
     """By fault, then by their axes; refused cells last."""
     pending: tuple[str, ...]

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from experiments.ledger.record import Cell
+from experiments.ledger.record import SET_ASIDE, Cell
 from experiments.messages.phrases import plural
 from experiments.results import wording
 from experiments.results.changed_settings import changed_setting_lines
@@ -48,9 +48,10 @@ _STYLES: Final = {
 
 def cell_status(cell: CellResult) -> str:
     """Return the status of a cell's trials: `sealed`, or counts such as `1 void, 2 not run`."""
-    missing = cell.planned_trials - cell.sealed_trials - cell.void_trials - cell.failed_trials
-    counts = ((cell.void_trials, "void"), (cell.failed_trials, "failed"), (missing, "not run"))
-    return ", ".join(f"{count} {name}" for count, name in counts if count) or "sealed"
+    counts = {status: getattr(cell, f"{status}_trials") for status in SET_ASIDE}
+    missing = cell.planned_trials - cell.sealed_trials - sum(counts.values())
+    texts = [f"{count} {status}" for status, count in counts.items() if count]
+    return ", ".join([*texts, *([f"{missing} not run"] if missing else [])]) or "sealed"
 
 
 @dataclass(frozen=True)

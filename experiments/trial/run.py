@@ -23,7 +23,6 @@ from experiments.ledger.record import (
     ClusterAssignment,
     FaultEvidence,
     Phases,
-    Status,
     TrialRecord,
 )
 from experiments.ledger.seal import seal
@@ -277,7 +276,6 @@ def _trial_record(
     phases: Phases,
     evidence: FaultEvidence,
 ) -> TrialRecord:
-    reason = "the fault had no observable effect: " + "; ".join(evidence.evidence)
     return TrialRecord(
         sweep_id=spec.sweep_id,
         trial_id=spec.trial_id,
@@ -289,8 +287,8 @@ def _trial_record(
         order=spec.order,
         seed=spec.seed,
         token=clients.token,
-        status=Status.SEALED if evidence.took_effect else Status.VOID,
-        reason=None if evidence.took_effect else reason,
+        status=evidence.status,
+        reason=evidence.why_not_sealed,
         topic=clients.topic,
         kafka_version=spec.cluster.kafka_version,
         client=results.producers[0].version,

@@ -1,7 +1,10 @@
 """Verdicts: per cell and guarantee, whether it held in the cell's trials, with the reasons.
 
 `docs/contract.md` describes the rules. A verdict rests on the sealed trials that are conclusive for
-its guarantee; void and failed trials are listed in the reasons, but not judged.
+its guarantee. A void, incomplete or failed trial is set aside: it is in no share, and it cannot
+show that a guarantee held. With a complete ledger it can show that one was violated, since what
+happened in it is no more than the fault was to do; only what depends on the fault's duration is not
+judged.
 """
 
 from __future__ import annotations
@@ -79,7 +82,7 @@ class TrialFacts(Frozen):
     trial_id: str
     status: Status
     reason: str | None = None
-    """Why the trial is void or failed."""
+    """Why the trial is set aside."""
     lost: tuple[int, int] | None = None
     """Lower and upper bound; the upper one adds absent records of unknown outcome."""
     duplicated: int | None = None
@@ -137,6 +140,8 @@ class Judgement(Frozen):
     """Sentences: the mechanism of the contract clause first, then what the verdict rests on."""
     trials: tuple[str, ...] = ()
     """IDs of the trials that showed a violation."""
+    set_aside: tuple[str, ...] = ()
+    """Of these, those that are void, incomplete or failed; they are in no share."""
     records: tuple[NamedRecord, ...] = ()
     """The first `MAX_NAMED_RECORDS`, by trial, producer and seq.
 
@@ -204,6 +209,15 @@ class _Case:
     def violating(self) -> list[TrialFacts]:
         return [t for t in self.sealed() if _shows_violation(self.guarantee, t)]
 
+    def violating_set_aside(self) -> list[TrialFacts]:
+        if self.guarantee in _OF_TIME:
+            return []
+        return [
+            trial
+            for trial in self.trials
+            if trial.status is not Status.SEALED and _shows_violation(self.guarantee, trial)
+        ]
+
     def observed(self) -> bool | None:
         """Return whether a trial shows a violation; `None` if inconclusive trials may hide one."""
         if self.violating():
@@ -229,8 +243,10 @@ class _Case:
 
 
 def _judgement(case: _Case) -> Judgement:
+    set_aside = case.violating_set_aside()
+    trials = [*case.violating(), *set_aside]
     records = sorted(
-        (record for trial in case.violating() for record in trial.records.get(case.guarantee, ())),
+        (record for trial in trials for record in trial.records.get(case.guarantee, ())),
         key=_record_key,
     )
     verdict = _verdict(case)
@@ -238,12 +254,13 @@ def _judgement(case: _Case) -> Judgement:
         guarantee=case.guarantee,
         verdict=verdict,
         power_shown=case.power_shown() if verdict is Verdict.HELD else None,
-        seen=case.observed(),
+        seen=True if verdict is Verdict.VIOLATED else case.observed(),
         share=case.share() if case.conclusive() else None,
         reasons=(case.clause.reason, *_reasons(case)),
-        trials=tuple(trial.trial_id for trial in case.violating()),
+        trials=tuple(trial.trial_id for trial in trials),
+        set_aside=tuple(trial.trial_id for trial in set_aside),
         records=tuple(records[:MAX_NAMED_RECORDS]),
-        records_total=sum(_record_count(case.guarantee, trial) for trial in case.violating()),
+        records_total=sum(_record_count(case.guarantee, trial) for trial in trials),
     )
 
 
@@ -254,7 +271,7 @@ def _verdict(case: _Case) -> Verdict:
         return Verdict.UNKNOWN
     if not case.clause.guaranteed:
         return Verdict.NOT_GUARANTEED
-    if case.observed():
+    if case.observed() or case.violating_set_aside():
         return Verdict.VIOLATED
     return Verdict.UNKNOWN if case.observed() is None or case.lacks_power() else Verdict.HELD
 
@@ -269,6 +286,18 @@ def count_detections(trials: Iterable[TrialFacts]) -> dict[Guarantee, int]:
     return {
         guarantee: sum(bool(_shows_violation(guarantee, trial)) for trial in sealed)
         for guarantee in Guarantee
+    }
+
+
+def violations_of(trial: TrialFacts) -> dict[Guarantee, int]:
+    """Return how many records, reads or transactions violate each guarantee that is about them.
+
+    Guarantees without a violation are left out, and so is what the trial cannot tell.
+    """
+    return {
+        guarantee: count
+        for guarantee in Guarantee
+        if guarantee not in _OF_TIME and (count := _record_count(guarantee, trial))
     }
 
 
@@ -346,6 +375,7 @@ def _reasons(case: _Case) -> Iterator[str]:
             "observations are not reliable"
         )
     yield from _observations(case)
+    yield from _set_aside_observations(case)
     yield from _inconclusive_trials(case)
     yield from _missing_power(case)
     yield from _unjudged_and_late_trials(case)
@@ -357,6 +387,15 @@ def _observations(case: _Case) -> Iterator[str]:
     if case.conclusive():
         trial_ids = "".join(f", {trial.trial_id}" for trial in case.violating())
         yield f"{VIOLATION_TEXT[case.guarantee]} in {describe_share(case.share())}{trial_ids}"
+
+
+def _set_aside_observations(case: _Case) -> Iterator[str]:
+    for trial in case.violating_set_aside():
+        count = _record_count(case.guarantee, trial)
+        yield (
+            f"{VIOLATION_TEXT[case.guarantee]} ({count:,}) in {trial.trial_id}, which is "
+            f"{trial.status.value} and in no share"
+        )
 
 
 def _inconclusive_trials(case: _Case) -> Iterator[str]:
@@ -409,12 +448,12 @@ def _missing_power(case: _Case) -> Iterator[str]:
 
 
 def _unjudged_and_late_trials(case: _Case) -> Iterator[str]:
-    for status in (Status.VOID, Status.FAILED):
+    for status in (Status.VOID, Status.INCOMPLETE, Status.FAILED):
         trials = [trial for trial in case.trials if trial.status is status]
         if trials:
             causes = "; ".join(f"{t.trial_id}: {t.reason or 'no reason recorded'}" for t in trials)
             noun = plural(len(trials), "trial")
-            yield f"{len(trials)} {status.value} {noun}, not judged ({causes})"
+            yield f"{len(trials)} {status.value} {noun}, set aside ({causes})"
     late = [trial.trial_id for trial in case.sealed() if trial.generator_late]
     if late:
         yield (

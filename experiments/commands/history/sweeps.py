@@ -119,6 +119,7 @@ def sweep_entry(one: IndexedSweep) -> dict[str, Any]:
             "planned": summary.planned_trials,
             "sealed": summary.sealed_trials,
             "void": summary.void_trials,
+            "incomplete": summary.incomplete_trials,
             "failed": summary.failed_trials,
             "pending": summary.pending_trials,
         },

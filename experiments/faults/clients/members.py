@@ -16,6 +16,7 @@ from pydantic import Field
 from experiments.clients.group.member import Breakpoint, MemberProcess, PendingBatch
 from experiments.faults.clients.producers import FAMILY
 from experiments.faults.core import (
+    EFFECTIVE,
     OBSERVED_PARTITION,
     FaultContext,
     FaultKind,
@@ -164,7 +165,7 @@ def _crash(
         heals.callback(member.restart)
         context.note("fault_kill", f"SIGKILL, {member.job.name}")
         member.kill()
-        context.note("fault_effective", f"{member.job.name}, process {member.pid}, has ended")
+        context.note(EFFECTIVE, f"{member.job.name}, process {member.pid}, has ended")
         context.add_evidence(
             f"{member.job.name} (process {member.pid}) crashed (SIGKILL)"
             f" {context.load_elapsed_s():.2f} s into the load {_describe(member, batch)}"
@@ -191,7 +192,7 @@ def _pause(
         heals.callback(member.resume)
         member.pause()
         context.note(
-            "fault_effective",
+            EFFECTIVE,
             f"the kernel reports {member.job.name}, process {member.pid}, as stopped",
         )
         began_s = context.load_elapsed_s()
@@ -267,7 +268,7 @@ def require_removal(evidence: FaultEvidence, observations: TrialObservations) ->
     if not removals:
         return extend_evidence(
             evidence,
-            "the member lost no partition and no commit of it was refused: the fault had no effect",
+            "the member lost no partition and no commit of it was refused",
             took_effect=False,
         )
     first = removals[0]

@@ -14,7 +14,7 @@ from experiments.faults.clients.members import (
     owner_of_observed_partition,
 )
 from experiments.faults.clients.producers import FAMILY
-from experiments.faults.core import FaultContext, FaultKind, FaultMissed
+from experiments.faults.core import EFFECTIVE, FaultContext, FaultKind, FaultMissed
 from experiments.faults.core.kind import TrialObservations, extend_evidence
 from experiments.ledger.record import FaultEvidence
 from infra.errors import WaitTimeout
@@ -59,7 +59,7 @@ def join_group(context: FaultContext, parameters: MemberJoinsParameters) -> Faul
             member.wait_in_group(_JOIN_TIMEOUT_S)
         except WaitTimeout as late:
             raise FaultMissed(f"{member.job.name} could not join the group: {late}") from late
-        context.note("fault_effective", f"{member.job.name} has joined the group")
+        context.note(EFFECTIVE, f"{member.job.name} has joined the group")
         context.add_evidence(f"{member.job.name} had joined {context.elapsed_s():.2f} s later")
     return FaultEvidence(kind="consumer-joins", took_effect=True, evidence=tuple(context.evidence))
 
@@ -73,7 +73,7 @@ def leave_group(context: FaultContext, parameters: MemberLeavesParameters) -> Fa
         context.note("fault_stop", f"requested to leave, {member.job.name}")
         member.leave()
         context.note(
-            "fault_effective",
+            EFFECTIVE,
             f"{member.job.name}, process {member.pid}, has left its group and ended",
         )
         context.add_evidence(

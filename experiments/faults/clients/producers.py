@@ -9,7 +9,7 @@ from typing import Final
 
 from pydantic import Field
 
-from experiments.faults.core import FaultContext, FaultKind, FaultMissed, FaultParameters
+from experiments.faults.core import EFFECTIVE, FaultContext, FaultKind, FaultMissed, FaultParameters
 from experiments.faults.core.effects import FaultEffects, Topology
 from experiments.ledger.record import FaultEvidence
 
@@ -66,7 +66,7 @@ def crash_producer(context: FaultContext, parameters: ProducerKilledParameters) 
         heals.callback(lambda: producer.restart(resend=parameters.resend))
         context.note("fault_kill", "SIGKILL, producer 0")
         producer.kill()
-        context.note("fault_effective", f"producer 0, process {producer.pid}, has ended")
+        context.note(EFFECTIVE, f"producer 0, process {producer.pid}, has ended")
         accepted, unsettled = producer.progress().accepted, producer.unsettled_records()
         context.add_evidence(
             f"producer 0 (process {producer.pid}) crashed (SIGKILL)"

@@ -5,14 +5,14 @@ Faults in turn run in the calling thread, parallel faults in a thread each.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
 from experiments.errors import HealFailed
 from experiments.events.journal import Event
 from experiments.faults import FAULTS
-from experiments.faults.core import FaultAbandoned, FaultContext, FaultMissed
+from experiments.faults.core import EFFECTIVE, FaultAbandoned, FaultContext, FaultMissed
 from experiments.faults.core.kind import TrialObservations, extend_evidence
 from experiments.ledger.record import FaultEvidence
 from experiments.sweep.plan import FaultRequest
@@ -54,7 +54,8 @@ def evidence_of(
 ) -> FaultEvidence:
     """Return the evidence of the whole fault, completed with what brokers and clients logged.
 
-    It took effect if each of its parts did.
+    It took effect if each of its parts did. Otherwise it was carried out in part if one did, or
+    one was injected without the effect that it is meant to have.
 
     Args:
         request: the requested fault.
@@ -66,32 +67,59 @@ def evidence_of(
     """
     evidence = [
         _confirmed(
-            fault, TrialObservations(events, acks, fault.began_ns, request_timeout_s), load_end_ns
+            fault,
+            TrialObservations(events, acks, fault.began_ns, request_timeout_s),
+            load_end_ns,
+            carried_out=_was_carried_out(fault, events, alone=len(faults) == 1),
         )
         for fault in faults
     ]
     if len(evidence) == 1:
         return evidence[0].model_copy(update={"parameters": request.parameters})
     named = [(fault.name, part) for fault, part in zip(faults, evidence, strict=True)]
-    without_effect = [f"{name} had no effect" for name, part in named if not part.took_effect]
+    without_effect = [
+        f"{name} {'was carried out in part' if part.carried_out_in_part else 'had no effect'}"
+        for name, part in named
+        if not part.took_effect
+    ]
     sentences = [f"{name}: {sentence}" for name, part in named for sentence in part.evidence]
     return FaultEvidence(
         kind=request.kind,
         parameters=request.all_parameters(),
         targets=tuple(dict.fromkeys(node for part in evidence for node in part.targets)),
         took_effect=not without_effect,
+        carried_out_in_part=bool(without_effect)
+        and any(part.took_effect or part.carried_out_in_part for part in evidence),
         evidence=(*without_effect, *sentences),
     )
 
 
+def _was_carried_out(fault: InjectedFault, events: Iterable[Event], *, alone: bool) -> bool:
+    """Return whether something was done to a process, a disk, the network or a topic."""
+    label = "" if alone else f"{fault.name}: "
+    return any(event.kind == EFFECTIVE and event.detail.startswith(label) for event in events)
+
+
 def _confirmed(
+    fault: InjectedFault,
+    observations: TrialObservations,
+    load_end_ns: int,
+    *,
+    carried_out: bool,
+) -> FaultEvidence:
+    evidence = _evidence_after_trial(fault, observations, load_end_ns)
+    in_part = carried_out and not evidence.took_effect
+    return evidence.model_copy(update={"carried_out_in_part": in_part})
+
+
+def _evidence_after_trial(
     fault: InjectedFault, observations: TrialObservations, load_end_ns: int
 ) -> FaultEvidence:
     if fault.began_ns is not None and fault.began_ns >= load_end_ns:
         late_s = (fault.began_ns - load_end_ns) / 1e9
         return extend_evidence(
             fault.evidence,
-            f"it began {late_s:.2f} s after the last record was due: the fault had no effect",
+            f"it began {late_s:.2f} s after the last record was due",
             took_effect=False,
         )
     if not fault.evidence.took_effect:
@@ -171,7 +199,7 @@ def _inject_one(request: FaultRequest, context: FaultContext) -> InjectedFault:
         evidence = FaultEvidence(
             kind=request.kind,
             took_effect=False,
-            evidence=(*context.evidence, f"{missed}: the fault had no effect"),
+            evidence=(*context.evidence, str(missed)),
         )
     began_ns = context.begins_ns[0] if context.begins_ns else None
     return InjectedFault(context.name, request, evidence, began_ns)

@@ -8,10 +8,11 @@ Faults themselves belong in the family packages.
 
 from __future__ import annotations
 
-from experiments.faults.core.context import OBSERVED_PARTITION, FaultContext
+from experiments.faults.core.context import EFFECTIVE, OBSERVED_PARTITION, FaultContext
 from experiments.faults.core.kind import FaultAbandoned, FaultKind, FaultMissed, FaultParameters
 
 __all__ = [
+    "EFFECTIVE",
     "OBSERVED_PARTITION",
     "FaultAbandoned",
     "FaultContext",

@@ -26,6 +26,8 @@ from infra.process.waiting import sleep_until, wait_until
 if TYPE_CHECKING:
     from experiments.clients.interface import ClientProcesses
 
+EFFECTIVE: Final = "fault_effective"
+"""Kind of the event that something was done: a process has ended, a packet was dropped."""
 OBSERVED_PARTITION: Final = 0
 """The partition whose leader and followers faults target, and whose state is the evidence."""
 
@@ -264,7 +266,6 @@ class FaultContext:
         probe: Callable[[], str | None],
         patience_s: float,
         no_reaction: str,
-        conclusion: str = "the fault had no effect",
     ) -> bool:
         """Wait until the cluster reacts to the fault, and add the reaction to the evidence.
 
@@ -273,7 +274,6 @@ class FaultContext:
             patience_s: how long to wait.
             no_reaction: what to report if there is none, without the duration: `partition 0 kept
                 its leader (node 2)`.
-            conclusion: what follows if there is none.
 
         Returns:
             Whether there was a reaction.
@@ -283,7 +283,7 @@ class FaultContext:
                 self.wait_for(probe, awaiting="a reaction of the cluster", timeout_s=patience_s)
             )
         except WaitTimeout:
-            self.add_evidence(f"{no_reaction} for {self.elapsed_s():.1f} s: {conclusion}")
+            self.add_evidence(f"{no_reaction} for {self.elapsed_s():.1f} s")
             return False
         return True
 
@@ -300,7 +300,7 @@ class FaultContext:
             self._require_up(node)
             self.note("fault_kill", "SIGKILL", node)
             process = self.cluster.kill(node)
-            self.note("fault_effective", f"process {process.pid} has ended", node)
+            self.note(EFFECTIVE, f"process {process.pid} has ended", node)
         self.add_evidence(
             f"node {node} (process {process.pid}) crashed (SIGKILL)"
             f" {self.load_elapsed_s():.2f} s into the load"
@@ -327,7 +327,7 @@ class FaultContext:
             except WaitTimeout:
                 self.cluster.kill(node)
                 in_time = False
-            ended = self.note("fault_effective", "the process has ended", node)
+            ended = self.note(EFFECTIVE, "the process has ended", node)
         took_s = (ended.at_ns - signalled.at_ns) / 1e9
         self.add_evidence(
             f"node {node} shut down {took_s:.2f} s after SIGTERM"
@@ -348,7 +348,7 @@ class FaultContext:
             self.held_nodes.hold(node, "paused", self.name)
             self._require_up(node)
             self.cluster.pause(node)
-            self.note("fault_effective", "the kernel reports the process as stopped", node)
+            self.note(EFFECTIVE, "the kernel reports the process as stopped", node)
 
     def resume(self, node: int) -> None:
         """Send SIGCONT to a node, if it is paused and no other fault keeps it paused."""

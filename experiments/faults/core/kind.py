@@ -112,7 +112,7 @@ def require_timed_out_requests(
     if observations.timed_out_requests() == 0:
         return extend_evidence(
             evidence,
-            "no request of a producer timed out: the fault had no effect",
+            "no request of a producer timed out",
             took_effect=False,
         )
     return evidence

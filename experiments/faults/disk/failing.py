@@ -10,7 +10,13 @@ import time
 from typing import Final
 
 from experiments.events.journal import CRC_FAILED
-from experiments.faults.core import OBSERVED_PARTITION, FaultContext, FaultKind, FaultMissed
+from experiments.faults.core import (
+    EFFECTIVE,
+    OBSERVED_PARTITION,
+    FaultContext,
+    FaultKind,
+    FaultMissed,
+)
 from experiments.faults.core.evidence import kept_leader, leader_changed
 from experiments.faults.core.kind import TrialObservations, extend_evidence
 from experiments.faults.disk.parameters import (
@@ -51,7 +57,7 @@ def disk_full(context: FaultContext, parameters: DiskParameters) -> FaultEvidenc
         with context.held_nodes.locked(leader):
             context.held_nodes.hold(leader, "down", context.name)
             free_bytes = disks.fill(leader)
-        context.note("fault_effective", f"{free_bytes} bytes are free", leader)
+        context.note(EFFECTIVE, f"{free_bytes} bytes are free", leader)
         context.add_evidence(
             f"node {leader}'s disk was filled {context.load_elapsed_s():.2f} s into the load:"
             f" {free_bytes} bytes were left"
@@ -83,7 +89,7 @@ def remove_log_dir(context: FaultContext, parameters: DiskParameters) -> FaultEv
         with context.held_nodes.locked(leader):
             context.held_nodes.hold(leader, "down", context.name)
             disks.shut_down(leader)
-        context.note("fault_effective", "the file system of its log directory is shut down", leader)
+        context.note(EFFECTIVE, "the file system of its log directory is shut down", leader)
         context.add_evidence(
             f"node {leader}'s log directory was removed {context.load_elapsed_s():.2f} s into the"
             " load, with all unsynced data"
@@ -143,7 +149,7 @@ def slow_disk(context: FaultContext, parameters: SlowDiskParameters) -> FaultEvi
         heals.callback(disks.limit, leader, None)
         disks.limit(leader, parameters.write_bytes_per_s)
         context.note(
-            "fault_effective",
+            EFFECTIVE,
             f"the kernel limits writes to {parameters.write_bytes_per_s} bytes/s",
             leader,
         )
@@ -235,9 +241,7 @@ def _flip(context: FaultContext, leader: int) -> bool:
         raise FaultMissed(
             f"no uncompressed batch of partition {OBSERVED_PARTITION} was on all of its replicas"
         )
-    context.note(
-        "fault_effective", f"bit {flip.bit} of byte {flip.position} of {flip.segment}", leader
-    )
+    context.note(EFFECTIVE, f"bit {flip.bit} of byte {flip.position} of {flip.segment}", leader)
     context.add_evidence(
         f"bit {flip.bit} of byte {flip.position} of node {leader}'s {flip.segment} was flipped, in"
         f" the batch of offsets {flip.base_offset} to {flip.last_offset}"

@@ -15,7 +15,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from typing import Final
 
-from experiments.faults.core import OBSERVED_PARTITION, FaultContext, FaultKind, FaultMissed
+from experiments.faults.core import (
+    EFFECTIVE,
+    OBSERVED_PARTITION,
+    FaultContext,
+    FaultKind,
+    FaultMissed,
+)
 from experiments.faults.core.context import format_nodes
 from experiments.faults.core.evidence import kept_leader, leader_changed
 from experiments.faults.disk.parameters import (
@@ -135,7 +141,7 @@ def _pause_and_take_down(
         before = _replica_logs(context, [node for node in running if _has_replica(context, node)])
         had_effect = take_down(running)
         for node in running:
-            context.note("fault_effective", f"{description}: the process has ended", node)
+            context.note(EFFECTIVE, f"{description}: the process has ended", node)
     after = _replica_logs(context, [log.node_id for log in before])
     context.add_evidence(
         f"{format_nodes(running)}: {description} {context.load_elapsed_s():.2f} s into the load"

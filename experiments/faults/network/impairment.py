@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from pydantic import Field
 
-from experiments.faults.core import FaultContext, FaultMissed, FaultParameters
+from experiments.faults.core import EFFECTIVE, FaultContext, FaultMissed, FaultParameters
 from experiments.faults.core.effects import Topology
 from experiments.ledger.record import FaultEvidence
 from infra.errors import ImpairmentConflict, WaitTimeout
@@ -129,7 +129,7 @@ def _wait_for_affected_traffic(context: FaultContext, parameters: ImpairmentPara
             probe, awaiting="traffic that is affected", timeout_s=parameters.lasts_s
         )
     except WaitTimeout:
-        context.add_evidence("no traffic was affected: the fault had no effect")
+        context.add_evidence("no traffic was affected")
         return False
-    context.note("fault_effective", first)
+    context.note(EFFECTIVE, first)
     return True

@@ -69,14 +69,14 @@ def _injection(
 def _require_lost_connections(
     evidence: FaultEvidence, observations: TrialObservations
 ) -> FaultEvidence:
-    """Return the evidence; the fault had no effect if no producer logged a lost connection."""
+    """Return the evidence; without effect if no producer logged a lost connection."""
     lost = [
         event for event in observations.since("disconnected") if event.detail.startswith("producer")
     ]
     if not lost:
         return extend_evidence(
             evidence,
-            "no producer logged a lost connection: the fault had no effect",
+            "no producer logged a lost connection",
             took_effect=False,
         )
     return extend_evidence(

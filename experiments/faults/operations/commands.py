@@ -206,7 +206,7 @@ def strike_and_heal(context: FaultContext, parameters: CommandParameters) -> Fau
     with context.injected(leader) as heals:
         heals.callback(lambda: context.add_evidence(run_noted_heal(note)))
         output = run_command("strike", commands["strike"], timeout_s)
-        context.note("fault_effective", "the strike has ended", leader)
+        context.note("fault_command", "the strike has ended", leader)
         context.add_evidence(
             f"strike `{shorten(shlex.join(commands['strike']))}` at partition "
             f"{variables['PARTITION']}, leader {leader}: {output}"
@@ -217,7 +217,6 @@ def strike_and_heal(context: FaultContext, parameters: CommandParameters) -> Fau
             ),
             parameters.lasts_s + parameters.patience_s,
             "the metadata did not change",
-            conclusion="only the clients' logs can show an effect",
         )
         context.sleep_until_lasted(parameters.lasts_s)
         if "proof" in commands:
@@ -234,7 +233,7 @@ def _prove(context: FaultContext, words: Sequence[str], timeout_s: float) -> boo
     try:
         context.add_evidence(f"proof: {run_command('proof', words, timeout_s)}")
     except CommandFailed as error:
-        context.add_evidence(f"{error}: the fault had no effect")
+        context.add_evidence(f"{error}")
         return False
     return True
 
@@ -276,7 +275,7 @@ def confirm_effect(evidence: FaultEvidence, observations: TrialObservations) -> 
             evidence,
             f"{timed_out:,} requests of producers timed out, which shows no effect: the load had "
             f"run for {loaded_s:.1f} s before the strike, too short to show time-outs without a "
-            f"fault (at_s of {needed_s:g} is enough): the fault had no effect",
+            f"fault (at_s of {needed_s:g} is enough)",
             took_effect=False,
         )
     if timed_out and not timed_out_before:
@@ -286,7 +285,7 @@ def confirm_effect(evidence: FaultEvidence, observations: TrialObservations) -> 
     but = " that it had not shown before the strike" if timed_out_before or broken_before else ""
     return extend_evidence(
         evidence,
-        f"neither the metadata nor a client's log shows an effect{but}: the fault had no effect",
+        f"neither the metadata nor a client's log shows an effect{but}",
         took_effect=False,
     )
 

@@ -11,7 +11,13 @@ from typing import Final
 from pydantic import Field
 
 from experiments.clients.librdkafka.admin import elect_leader
-from experiments.faults.core import OBSERVED_PARTITION, FaultContext, FaultKind, FaultParameters
+from experiments.faults.core import (
+    EFFECTIVE,
+    OBSERVED_PARTITION,
+    FaultContext,
+    FaultKind,
+    FaultParameters,
+)
 from experiments.faults.core.effects import FaultEffects, Topology
 from experiments.faults.core.evidence import leader_changed
 from experiments.ledger.record import FaultEvidence
@@ -124,7 +130,7 @@ def _move(context: FaultContext, leader: int, replicas: tuple[int, ...], patienc
     except HarnessError as error:
         context.add_evidence(f"the move did not complete: {error}")
         return False
-    context.note("fault_effective", change)
+    context.note(EFFECTIVE, change)
     context.add_evidence(change)
     return True
 

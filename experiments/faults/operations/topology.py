@@ -7,7 +7,13 @@ from typing import Final
 from pydantic import Field
 
 from experiments.clients.librdkafka.admin import add_partitions, elect_leader, topic_overrides
-from experiments.faults.core import OBSERVED_PARTITION, FaultContext, FaultKind, FaultParameters
+from experiments.faults.core import (
+    EFFECTIVE,
+    OBSERVED_PARTITION,
+    FaultContext,
+    FaultKind,
+    FaultParameters,
+)
 from experiments.faults.core.effects import FaultEffects, Topology
 from experiments.faults.core.evidence import kept_leader, leader_changed, refusals_as_missed
 from experiments.faults.core.kind import TrialObservations, extend_evidence
@@ -62,7 +68,7 @@ def raise_partition_count(context: FaultContext, parameters: RaisedParameters) -
                 awaiting=f"{parameters.to} partitions with leaders",
                 timeout_s=_CHANGE_TIMEOUT_S,
             )
-        context.note("fault_effective", f"{len(led)} partitions have leaders")
+        context.note(EFFECTIVE, f"{len(led)} partitions have leaders")
     context.add_evidence(
         f"the topic had {before} partitions, and {len(led)} with leaders"
         f" {context.elapsed_s():.2f} s after more were requested"
@@ -98,7 +104,7 @@ def require_known_by_producer(
     if not new or began_ns is None:
         return extend_evidence(
             evidence,
-            "no producer learned of a new partition: the fault had no effect"
+            "no producer learned of a new partition"
             " (producers refresh metadata every topic.metadata.refresh.interval.ms)",
             took_effect=False,
         )
@@ -150,7 +156,7 @@ def recreate_topic(context: FaultContext, parameters: RecreatedParameters) -> Fa
                 awaiting=f"a cluster without {context.topic}",
                 timeout_s=_CHANGE_TIMEOUT_S,
             )
-        context.note("fault_effective", "no broker knows the topic")
+        context.note(EFFECTIVE, "no broker knows the topic")
         context.add_evidence(
             f"the topic was deleted {context.elapsed_s():.2f} s after the request;"
             f" its logs had ended at {end_offsets}"

@@ -226,7 +226,7 @@ def _pause_effects(kind: str, parameters: PauseParameters, _topology: Topology) 
 def require_clean_shutdown(
     evidence: FaultEvidence, observations: TrialObservations
 ) -> FaultEvidence:
-    """Return the evidence; the fault had no effect if a target did not log a clean shutdown.
+    """Return the evidence; without effect if a target did not log a clean shutdown.
 
     Such a node died of something else, which is another fault.
     """
@@ -261,8 +261,7 @@ def _require_noticed_pause(
         return evidence
     return extend_evidence(
         evidence,
-        "no request timed out, and neither leader nor ISR nor controller changed:"
-        " the fault had no effect",
+        "no request timed out, and neither leader nor ISR nor controller changed",
         took_effect=False,
     )
 

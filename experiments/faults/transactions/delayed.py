@@ -13,7 +13,7 @@ from typing import Final
 
 from pydantic import Field
 
-from experiments.faults.core import FaultContext, FaultKind, FaultMissed, FaultParameters
+from experiments.faults.core import EFFECTIVE, FaultContext, FaultKind, FaultMissed, FaultParameters
 from experiments.faults.core.effects import FaultEffects, Topology
 from experiments.faults.transactions.producers import FAMILY, no_transactions_reason
 from experiments.ledger.record import FaultEvidence
@@ -97,9 +97,7 @@ def delay_request(
         context.note("fault_cut", str(hold))
         held = _wait_until(context, lambda held: held is not None, parameters.patience_s)
         if held is not None:
-            context.note(
-                "fault_effective", f"{held.request} v{held.version} is held", node=held.node_id
-            )
+            context.note(EFFECTIVE, f"{held.request} v{held.version} is held", node=held.node_id)
             left_s = max(_POLL_S, parameters.patience_s - context.elapsed_s())
             if _wait_until(context, _is_released, left_s):
                 _wait_until(context, _is_answered, _ANSWER_TIMEOUT_S)
@@ -112,9 +110,7 @@ def _evidence(
 ) -> FaultEvidence:
     took_effect = _is_answered(held) and held is not None and held.in_next_transaction
     if held is None:
-        context.add_evidence(
-            f"producer 0 sent no {api} for {context.elapsed_s():.1f} s: the fault had no effect"
-        )
+        context.add_evidence(f"producer 0 sent no {api} for {context.elapsed_s():.1f} s")
     else:
         context.add_evidence(f"a relay held {_with_error_name(held)}")
     if held is not None and not took_effect:

@@ -14,6 +14,7 @@ from pydantic import Field
 from experiments.clients.producer.process import ProducerProcess
 from experiments.events.clock import now_ns
 from experiments.faults.core import (
+    EFFECTIVE,
     OBSERVED_PARTITION,
     FaultContext,
     FaultKind,
@@ -103,9 +104,7 @@ def fence_producer(context: FaultContext, parameters: FencedParameters) -> Fault
     producer = first_producer(context)
     with context.injected():
         _take_over_transactional_id(producer)
-        context.note(
-            "fault_effective", f"another producer took over {transactional_id_of(producer)}"
-        )
+        context.note(EFFECTIVE, f"another producer took over {transactional_id_of(producer)}")
         took_effect = context.wait_for_reaction(
             lambda: _fencing_error(context, producer),
             parameters.patience_s,
@@ -190,7 +189,7 @@ def _crash_in_transaction(context: FaultContext, producer: ProducerProcess) -> i
         raise FaultMissed(str(error)) from error
     context.note("fault_kill", "SIGKILL, producer 0")
     producer.abandon()
-    context.note("fault_effective", f"producer 0, process {producer.pid}, has ended")
+    context.note(EFFECTIVE, f"producer 0, process {producer.pid}, has ended")
     return producer.acked_in_open_transaction()
 
 
@@ -244,7 +243,7 @@ def wait_for_stuck_offset(context: FaultContext) -> StuckOffset | None:
     except WaitTimeout:
         context.add_evidence(
             f"the last stable offset of partition {OBSERVED_PARTITION} was never stuck below the"
-            f" high watermark for {STUCK_AFTER_S:g} s: the fault had no effect"
+            f" high watermark for {STUCK_AFTER_S:g} s"
         )
         return None
     context.journal.note(
@@ -266,8 +265,7 @@ def _wait_for_advance(context: FaultContext, stuck: StuckOffset, patience_s: flo
     return context.wait_for_reaction(
         lambda: advanced(context, stuck),
         patience_s,
-        f"the last stable offset stayed at {stuck.stable_offset}",
-        "the transaction was still open",
+        f"the transaction was open, and the last stable offset stayed at {stuck.stable_offset},",
     )
 
 

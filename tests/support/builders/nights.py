@@ -127,6 +127,7 @@ def _cell(
         label=cell_label(cell),
         planned_trials=TRIALS,
         sealed_trials=TRIALS,
+        incomplete_trials=0,
         void_trials=0,
         failed_trials=0,
         loss=_share(lost),

@@ -124,7 +124,7 @@ def test_the_gate_names_trials_and_cell(home: Path) -> None:
     """The reader of a CI log finds them from the one line."""
     del home
     errors = ackbench("report", BROKEN, "--fail-on", "violated").stderr
-    assert errors.startswith("ackbench: gate: 6 verdicts in 1 cell\n")
+    assert errors.startswith("ackbench: gate: 6 verdicts in 1 cell: 2 held, 1 violated, ")
     assert f"\nackbench: violated: {BROKEN}: no-acked-loss with " in errors
     assert "(000-abcdef, 001-abcdef)" in errors
 

@@ -49,6 +49,23 @@ def test_an_observation_that_is_not_atomic_has_a_count(counts: dict[str, int], t
     assert (chip.sign, chip.text) == ("!", text)
 
 
+def test_a_violation_in_a_trial_that_is_set_aside_has_its_own_count() -> None:
+    """The cell's sums leave it out."""
+    data = measured_sweep((SAFE,))
+    cell, *others = data.results.cells
+    loss, *rest = cell.judgements
+    aside = {"trials": ("000-000001",), "set_aside": ("000-000001",), "records_total": 346}
+    violated = loss.model_copy(update={"verdict": Verdict.VIOLATED, "seen": True, **aside})
+    changed = cell.model_copy(update={"judgements": (violated, *rest)})
+    results = data.results.model_copy(update={"cells": (changed, *others)})
+    (group,) = guarantee_matrix(replace(data, results=results)).groups
+
+    assert (group.rows[0].chips[0].sign, group.rows[0].chips[0].text) == (
+        "✗",
+        "346 in 1 trial set aside",
+    )
+
+
 def test_a_guarantee_has_a_column_if_a_cell_shows_its_opposite() -> None:
     """The others are named; loss, duplicates and availability always have one."""
     matrix = guarantee_matrix(measured_sweep((SAFE,)))

@@ -218,6 +218,7 @@ def test_values_that_were_not_measured_are_null(results: SweepResults) -> None:
         "parameters": {},
         "targets": [],
         "took_effect": None,
+        "carried_out_in_part": False,
         "evidence": [],
     }
 
@@ -276,6 +277,7 @@ def test_the_json_has_quantiles_and_the_evidence_of_the_fault(results: SweepResu
         "parameters": {},
         "targets": [2],
         "took_effect": True,
+        "carried_out_in_part": False,
         "evidence": ["node 2 exited"],
     }
     assert list(shown["trials"][0]["cell"]) == ["acks", "fault"]

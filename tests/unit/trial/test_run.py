@@ -87,15 +87,37 @@ def test_a_trial_whose_fault_took_effect_is_sealed(
     assert read_record(sweep.trial(record.trial_id)) == record
 
 
-def test_a_trial_whose_fault_had_no_effect_is_void(
+def test_a_trial_whose_node_crashed_without_a_reaction_is_incomplete(
     sweep: SweepFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its ledger is sealed all the same, with the reason."""
+    """Its ledger is sealed all the same, and the reason says what was done and what was not."""
     monkeypatch.setattr("experiments.trial.run.TrialClients", FakeTrialClients())
     spec: TrialSpec = a_spec(fault=crash())
     record = run_trial(sweep, spec, MemoryCluster(detects_failures=False), Home(sweep.root))
+    assert record.status is Status.INCOMPLETE
+    reason = record.reason or ""
+    assert reason.startswith("the fault did not take full effect: node 2 ")
+    assert "crashed (SIGKILL)" in reason
+    assert "kept its leader (node 2)" in reason
+
+
+def test_a_trial_whose_fault_found_no_target_is_void(
+    sweep: SweepFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing was done to the cluster."""
+    monkeypatch.setattr("experiments.trial.run.TrialClients", FakeTrialClients())
+    cluster = MemoryCluster()
+    cluster.kill(2)
+    record = run_trial(
+        sweep,
+        a_spec(fault=FaultRequest(kind="node-crash", parameters={"at_s": 0.05, "node": 2})),
+        cluster,
+        Home(sweep.root),
+    )
     assert record.status is Status.VOID
-    assert (record.reason or "").startswith("the fault had no observable effect: ")
+    assert (record.reason or "").startswith(
+        "the fault had no observable effect: node 2 was down already; none of the target nodes ran"
+    )
 
 
 def test_phases_are_in_order(sweep: SweepFolder, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -86,14 +86,13 @@ def _violating(guarantee: Guarantee, trial_id: str) -> TrialFacts:
     return _clean(trial_id).model_copy(update=values[guarantee])
 
 
-def _void(trial_id: str) -> TrialFacts:
-    return TrialFacts(
-        trial_id=trial_id,
-        status=Status.VOID,
-        reason="the fault had no observable effect",
-        lost=(9, 9),
-        duplicated=9,
-        reordered=9,
+def _void(trial_id: str, facts: TrialFacts | None = None) -> TrialFacts:
+    return (facts or _clean(trial_id)).model_copy(
+        update={
+            "trial_id": trial_id,
+            "status": Status.VOID,
+            "reason": "the fault had no observable effect",
+        }
     )
 
 
@@ -222,7 +221,7 @@ def test_the_mechanism_comes_first_among_the_reasons() -> None:
 def test_without_a_sealed_trial_the_verdict_is_unknown(
     guarantee: Guarantee, trials: tuple[TrialFacts, ...]
 ) -> None:
-    """Void and failed trials are listed with their reason, and their counts are ignored."""
+    """Void and failed trials are listed with their reason; they show no violation here."""
     judgement = _judge_one(guarantee, *trials)
     assert (judgement.verdict, judgement.seen, judgement.share, judgement.records_total) == (
         Verdict.UNKNOWN,
@@ -246,8 +245,62 @@ def test_a_void_trial_among_sealed_ones_does_not_change_the_verdict() -> None:
     assert judgement.share.of == 1
     assert (
         judgement.reasons[-1]
-        == "1 void trial, not judged (001-a: the fault had no observable effect)"
+        == "1 void trial, set aside (001-a: the fault had no observable effect)"
     )
+
+
+ABOUT_TIME = (Guarantee.AVAILABILITY, Guarantee.READ_AVAILABILITY)
+
+
+@pytest.mark.parametrize("guarantee", [one for one in Guarantee if one not in ABOUT_TIME])
+@pytest.mark.parametrize("status", [Status.VOID, Status.INCOMPLETE, Status.FAILED])
+@pytest.mark.parametrize("sealed", [(), (_clean("000-a"),)])
+def test_a_violation_in_a_trial_that_is_set_aside_is_a_violation_in_no_share(
+    guarantee: Guarantee, status: Status, sealed: tuple[TrialFacts, ...]
+) -> None:
+    """Less happened in it than the fault was to do, and what was guaranteed did not hold."""
+    trial = _violating(guarantee, "001-b").model_copy(
+        update={"status": status, "reason": "the third restart came too late"}
+    )
+    judgement = _judge_one(guarantee, *sealed, trial)
+    assert (judgement.verdict, judgement.seen) == (Verdict.VIOLATED, True)
+    assert (judgement.trials, judgement.set_aside) == (("001-b",), ("001-b",))
+    assert judgement.records_total
+    assert (judgement.share.of if judgement.share else 0) == len(sealed)
+    assert any("in 001-b, which is" in reason for reason in judgement.reasons)
+
+
+@pytest.mark.parametrize("guarantee", ABOUT_TIME)
+def test_an_outage_in_a_trial_that_is_set_aside_shows_nothing(guarantee: Guarantee) -> None:
+    """Whether records flow before the heal depends on how long the fault lasts."""
+    judgement = _judge_one(
+        guarantee, _clean("000-a"), _void("001-b", _violating(guarantee, "001-b"))
+    )
+    assert (judgement.verdict, judgement.set_aside) == (Verdict.HELD, ())
+
+
+@pytest.mark.parametrize("guaranteed", [False, None])
+def test_what_a_void_trial_shows_without_a_guarantee_is_named_and_counts_in_no_share(
+    guaranteed: bool | None,
+) -> None:
+    """It is no verdict on Kafka, and it is not kept silent."""
+    duplicating = _void("001-b", _violating(Guarantee.NO_DUPLICATES, "001-b"))
+    judgement = _judge_one(
+        Guarantee.NO_DUPLICATES, _clean("000-a"), duplicating, guaranteed=guaranteed
+    )
+    assert (judgement.seen, judgement.set_aside) == (False, ("001-b",))
+    assert "records were stored more than once (1) in 001-b, which is void and in no share" in (
+        judgement.reasons
+    )
+
+
+def test_a_violation_that_the_control_discredits_stays_unknown_in_a_void_trial_too() -> None:
+    """The harness itself duplicates records."""
+    duplicating = _void("001-b", _violating(Guarantee.NO_DUPLICATES, "001-b"))
+    judgement = _judge_one(
+        Guarantee.NO_DUPLICATES, duplicating, harness=HarnessCheck(control_clean=False)
+    )
+    assert judgement.verdict is Verdict.UNKNOWN
 
 
 def test_absent_records_of_unknown_outcome_make_loss_unknown() -> None:

@@ -10,7 +10,8 @@ from experiments.events.clock import now_ns
 from experiments.events.journal import Event, Journal
 from experiments.faults import FaultContext
 from experiments.faults.composition.execution import InjectedFault, evidence_of, inject
-from experiments.ledger.record import FaultEvidence
+from experiments.faults.core import EFFECTIVE
+from experiments.ledger.record import FaultEvidence, Status
 from experiments.ledger.schema import Source
 from experiments.sweep.plan import Composition, FaultRequest
 from experiments.trial.metadata_poller import MetadataPoller
@@ -101,12 +102,36 @@ def test_each_part_has_its_own_evidence_and_parameters() -> None:
     ] * 2 + ["2.follower-crash"] * 2
 
 
-def test_one_part_without_effect_makes_the_trial_void() -> None:
-    """The evidence names this part first."""
+def test_one_part_without_effect_makes_the_trial_incomplete() -> None:
+    """The evidence names this part first; the other one's node had crashed."""
     request = combined(">>", crash("leader", 0.02), crash("follower", 0.02))
     injected, _ = inject_polled(MemoryCluster(replicas=(2,)), request)
     evidence = combined_evidence(request, injected)
     assert (evidence.took_effect, evidence.evidence[0]) == (False, "2.follower-crash had no effect")
+    assert evidence.status is Status.INCOMPLETE
+
+
+@pytest.mark.parametrize(
+    ("effective", "status"),
+    [
+        ((), Status.VOID),
+        (("1.leader-crash: process 7 has ended",), Status.INCOMPLETE),
+        (("2.follower-crash: process 8 has ended",), Status.INCOMPLETE),
+    ],
+)
+def test_a_fault_of_which_something_was_done_is_incomplete_and_otherwise_void(
+    effective: tuple[str, ...], status: Status
+) -> None:
+    """No part took effect, and a node of one of them had crashed."""
+    request = combined(">>", crash("leader", 0.02), crash("follower", 0.02))
+    injected, _ = inject_polled(MemoryCluster(detects_failures=False), request)
+    events = [Event(1, EFFECTIVE, Source.TRIAL, detail=detail) for detail in effective]
+    evidence = combined_evidence(request, injected, *events)
+    assert (evidence.took_effect, evidence.status) == (False, status)
+    assert [line.split(" ", 1)[1] for line in evidence.evidence[:2]] == [
+        "was carried out in part" if any(name in one for one in effective) else "had no effect"
+        for name in ("1.leader-crash", "2.follower-crash")
+    ]
 
 
 def test_a_part_that_begins_after_the_load_had_no_effect() -> None:
@@ -157,7 +182,7 @@ def test_a_node_that_is_already_down_is_no_target() -> None:
     assert cluster.signals == [("kill", 1), ("start", 1)]
     assert injected[1].evidence.evidence == (
         "node 1 was down already",
-        "none of the target nodes ran: the fault had no effect",
+        "none of the target nodes ran",
     )
 
 

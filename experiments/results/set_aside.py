@@ -1,0 +1,47 @@
+"""What void, incomplete and failed trials showed: they are in no share, and are never silent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from experiments.ledger.record import SET_ASIDE
+from experiments.messages.phrases import format_list, one_line
+from experiments.results.judgements import trial_facts
+from experiments.results.models import SweepResults, TrialResult
+from experiments.verdicts.contract import Guarantee
+from experiments.verdicts.judge import violations_of
+
+_NOUNS: Final[Mapping[Guarantee, tuple[str, str]]] = {
+    Guarantee.NO_ACKED_LOSS: ("lost record", "lost records"),
+    Guarantee.NO_DUPLICATES: ("record with duplicates", "records with duplicates"),
+    Guarantee.ORDER: ("record out of order", "records out of order"),
+    Guarantee.NO_READ_LOSS: ("record received and lost", "records received and lost"),
+    Guarantee.CONSUMERS_AGREE: ("record received in conflict", "records received in conflict"),
+    Guarantee.LAST_VALUE_KEPT: ("lost last value", "lost last values"),
+    Guarantee.ATOMICITY: ("violation of atomicity", "violations of atomicity"),
+    Guarantee.NO_MISSED_RECORDS: (
+        "record missed by the group",
+        "records missed by the group",
+    ),
+    Guarantee.NO_REPROCESSING: ("record processed again", "records processed again"),
+}
+"""Singular and plural of what violates a guarantee."""
+
+
+def set_aside_trials(results: SweepResults) -> Iterator[TrialResult]:
+    """Yield the void, incomplete and failed trials, by id."""
+    return (trial for trial in results.trials if trial.status in SET_ASIDE)
+
+
+def describe_set_aside(trial: TrialResult) -> str:
+    """Return why a trial is set aside, and what it showed all the same, in one line."""
+    reason = one_line(trial.reason or "") or "; ".join(trial.fault.evidence) or "no reason recorded"
+    seen = seen_in(trial)
+    return f"{reason}; seen all the same: {seen}" if seen else reason
+
+
+def seen_in(trial: TrialResult) -> str:
+    """Return what a trial showed, guaranteed or not: `346 records with duplicates`, or nothing."""
+    found = violations_of(trial_facts(trial, {}))
+    return format_list([f"{count:,} {_NOUNS[one][count != 1]}" for one, count in found.items()])
