@@ -8,10 +8,9 @@ from typing import Final
 
 from experiments.ledger.record import Cell
 from experiments.report.data import ReportData
-from experiments.report.verdict_lines import cell_group_names
 from experiments.results.cells import cell_key
 from experiments.results.trials import NOT_SET, SCOPES, settings_of_trial
-from experiments.sweep.cell_names import differing_axes
+from experiments.sweep.cell_names import cell_group_names, differing_axes
 from experiments.sweep.plan import TrialSpec
 
 VARIES: Final = "differs by trial"

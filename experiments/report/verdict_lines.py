@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from experiments.ledger.record import Cell, Scalar
 from experiments.messages.phrases import format_count
 from experiments.results.models import CellResult, SweepResults
 from experiments.results.wording import (
@@ -24,13 +23,7 @@ from experiments.results.wording import (
     share_text,
     verdict_sign,
 )
-from experiments.sweep.cell_names import (
-    FAULT_AXIS,
-    axis_name,
-    differing_axes,
-    fault_name,
-    value_text,
-)
+from experiments.sweep.cell_names import cell_group_names, differing_axes
 from experiments.verdicts.contract import Guarantee
 from experiments.verdicts.judge import Judgement, Verdict
 
@@ -121,15 +114,26 @@ def _lines(judged: _Judged, cells: Sequence[CellResult]) -> Iterator[VerdictLine
 
 
 def _extent(entries: _Judged) -> str:
-    """Return in how many trials it was observed, and how many records were affected."""
-    shares = [one.judgement.share for one in entries if one.judgement.share]
+    """Return where it was observed, and how many records were affected.
+
+    Trials of different cells are never counted together: of several cells it is said whether every
+    trial showed it.
+    """
     records = sum(one.judgement.records_total for one in entries)
-    extent = "In trials"
-    if shares:
-        trials = format_count(sum(share.trials for share in shares), "trial")
-        at_least = "at least " if any(share.unknown for share in shares) else ""
-        extent = f"In {at_least}{sum(share.seen for share in shares)} of {trials}"
-    return f"{extent}, {format_count(records, 'record')}." if records else f"{extent}."
+    parts = [_where(entries), *([format_count(records, "record")] if records else [])]
+    set_aside = sum(len(one.judgement.set_aside) for one in entries)
+    if set_aside:
+        parts.append(f"{format_count(set_aside, 'trial')} of them set aside")
+    return f"{', '.join(parts)}."
+
+
+def _where(entries: _Judged) -> str:
+    shares = [one.judgement.share for one in entries]
+    if len(entries) == 1:
+        return f"In {shares[0].counts} trials" if shares[0] else "In no trial that counts"
+    every = all(share and share.seen == share.trials for share in shares)
+    extent = "in each trial" if every else "in some of their trials"
+    return f"In {format_count(len(entries), 'cell')}, {extent}"
 
 
 def _with_verdict(
@@ -149,62 +153,3 @@ def _observed(judged: _Judged, guarantee: Guarantee) -> list[_CellJudgement]:
         for one in _with_verdict(judged, Verdict.NOT_GUARANTEED, guarantee)
         if one.judgement.seen
     ]
-
-
-# Names of groups of cells
-
-_Product = tuple[tuple[Scalar, ...], ...]
-"""The values of each axis; it names every combination of them."""
-
-
-def cell_group_names(cells: Sequence[Cell], axes: Sequence[str]) -> tuple[str, ...]:
-    """Return names that together denote exactly these cells.
-
-    Cells that form a cross product share one name: `acks=0/1 RF=1/3`.
-
-    Args:
-        cells: the cells.
-        axes: the axes to name.
-    """
-    products: list[_Product] = [
-        tuple((_axis_value(cell, axis),) for axis in axes) for cell in cells
-    ]
-    merged = _merge_one_pair(products)
-    while len(merged) < len(products):
-        products, merged = merged, _merge_one_pair(merged)
-    return tuple(_product_name(product, axes) for product in merged)
-
-
-def _axis_value(cell: Cell, axis: str) -> Scalar:
-    return fault_name(cell) if axis == FAULT_AXIS else cell.get(axis)
-
-
-def _merge_one_pair(products: Sequence[_Product]) -> list[_Product]:
-    """Merge the first two products that differ in one axis only; without such a pair, none."""
-    for first, product in enumerate(products):
-        for second in range(first + 1, len(products)):
-            other = products[second]
-            differing = [place for place, values in enumerate(product) if values != other[place]]
-            if len(differing) == 1:
-                place = differing[0]
-                values = (*product[place], *other[place])
-                merged = (*product[:place], values, *product[place + 1 :])
-                return [
-                    *products[:first],
-                    merged,
-                    *products[first + 1 : second],
-                    *products[second + 1 :],
-                ]
-    return list(products)
-
-
-def _product_name(product: _Product, axes: Sequence[str]) -> str:
-    texts = {
-        axis: "/".join(map(value_text, values))
-        for axis, values in zip(axes, product, strict=True)
-        if set(values) != {None}
-    }
-    names = [f"{axis_name(axis)}={text}" for axis, text in texts.items() if axis != FAULT_AXIS]
-    if FAULT_AXIS in texts:
-        names.append(texts[FAULT_AXIS])
-    return " ".join(names) or "the one cell"

@@ -1,35 +1,38 @@
 """The answer of a sweep in plain sentences: what was lost, duplicated and out of order, and where.
 
-Each observation is reported by the axis that separates the cells with it from those without it
-best. A sentence says what the trials showed; what Kafka guarantees is said by the verdicts.
+A sentence is about one fault, and names exactly the settings that it is about: trials of different
+faults, or of settings with different outcomes, are never counted together. It says what the trials
+showed; what Kafka guarantees is said by the verdicts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Final
 
-from experiments.ledger.record import Scalar
+from experiments.ledger.record import Cell, Scalar
 from experiments.messages.phrases import format_count, format_list
 from experiments.results.cells import cell_sort_key, judged_trials
 from experiments.results.models import CellResult, SweepResults, TrialResult
+from experiments.results.set_aside import seen_in, set_aside_trials
 from experiments.results.wording import GUARANTEE_NAMES
 from experiments.sweep.cell_names import (
-    CORE_AXES,
     FAULT_AXIS,
     NO_FAULT,
-    axes_by_fault,
+    cell_group_names,
     fault_name,
-    setting_text,
+    varying_axes,
 )
 from experiments.verdicts.contract import Guarantee
 from experiments.verdicts.judge import Verdict, shows_loss
 from experiments.verdicts.statistics import share
 
-_MOST_NAMES: Final = 4
-"""More values of an axis than this are counted, not named."""
+_MOST_NAMES: Final = 3
+"""More names of cells than this are counted, not listed."""
 _MOST_CLAUSES: Final = 4
+_LIST_SIGN: Final = " and "
 _DIRTY_CONTROL: Final = (
     "No conclusion is possible: records were lost or duplicated in the control, which has no fault"
 )
@@ -49,9 +52,6 @@ class _Observation:
     """What is said of a group of cells without it."""
     worst: Callable[[TrialResult], str]
     """What is said of the trial with the greatest extent."""
-    setting: str | None = None
-    """The setting with which Kafka prevents it: it tells the cells apart if one value never shows
-    it, even if another axis does so better."""
 
 
 def _counted(
@@ -60,7 +60,6 @@ def _counted(
     none: str,
     never: str,
     worst: Callable[[int], str],
-    setting: str | None = None,
 ) -> _Observation:
     """Return the observation of a number that is not zero; `None`: the trial cannot tell."""
 
@@ -71,7 +70,7 @@ def _counted(
     def extent(trial: TrialResult) -> int:
         return number(trial) or 0
 
-    return _Observation(seen, extent, none, never, lambda trial: worst(extent(trial)), setting)
+    return _Observation(seen, extent, none, never, lambda trial: worst(extent(trial)))
 
 
 def _lost(trial: TrialResult) -> int:
@@ -88,7 +87,6 @@ _OBSERVATIONS: Final = (
         worst=lambda trial: (
             f"lost up to {_lost(trial):,} of {trial.acked or 0:,} acknowledged records"
         ),
-        setting="acks",
     ),
     _counted(
         lambda trial: trial.lost_values,
@@ -101,14 +99,12 @@ _OBSERVATIONS: Final = (
         none="No record was duplicated",
         never="duplicated no record",
         worst=lambda copies: f"had up to {format_count(copies, 'duplicate')}",
-        setting="enable.idempotence",
     ),
     _counted(
         lambda trial: trial.reordered,
         none="No record was out of order",
         never="kept the order",
         worst=lambda records: f"had up to {format_count(records, 'record')} out of order",
-        setting="enable.idempotence",
     ),
     _Observation(
         seen=lambda trial: (
@@ -151,7 +147,7 @@ class Clause:
     """What is said of some cells."""
 
     subject: str
-    """The cells: `acks=all`. Empty: the clause says it of the whole sweep."""
+    """The cells: `acks=all`. Empty: all that the sentence is about."""
     predicate: str
 
 
@@ -160,14 +156,17 @@ class Sentence:
     """One sentence of the answer."""
 
     clauses: tuple[Clause, ...]
+    fault: str = ""
+    """The fault that it is about; empty: the whole sweep."""
 
     def __str__(self) -> str:
         """Return the sentence as text."""
-        return f"{'; '.join(f'{one.subject} {one.predicate}'.strip() for one in self.clauses)}."
+        clauses = "; ".join(f"{one.subject} {one.predicate}".strip() for one in self.clauses)
+        return f"{self.fault}: {clauses}." if self.fault else f"{clauses}."
 
 
 def plain_answer(results: SweepResults) -> tuple[Sentence, ...]:
-    """Return the answer: violations first, how sure it is last.
+    """Return the answer: violations first, then fault by fault, how sure it is last.
 
     Cells without a fault and the planner's controls are not part of it.
     """
@@ -176,16 +175,15 @@ def plain_answer(results: SweepResults) -> tuple[Sentence, ...]:
     cell_trials = [
         (cell, judged) for cell in with_fault if (judged := judged_trials(results, cell))
     ]
-    unknown = _unknown_verdicts(cells)
-    if not cell_trials:
-        return (*unknown, _plain("No trial has been measured"))
+    closing = [*_set_aside(results), *_unknown_verdicts(cells)]
     if results.harness.control_clean is False:
         return (_plain(_DIRTY_CONTROL),)
-    sentences = (_sentence(observation, cell_trials) for observation in _OBSERVATIONS)
+    if not cell_trials:
+        return (*_violations(cells), *closing, _plain(_nothing_measured(results)))
     return (
         *_violations(cells),
-        *filter(None, sentences),
-        *unknown,
+        *_observations(cell_trials),
+        *closing,
         _plain(_certainty(cell_trials)),
     )
 
@@ -218,101 +216,125 @@ def _unknown_verdicts(cells: Sequence[CellResult]) -> list[Sentence]:
     return [_plain(f"{format_count(unknown, 'verdict')} {'is' if unknown == 1 else 'are'} unknown")]
 
 
-def _sentence(observation: _Observation, cell_trials: Sequence[_CellTrials]) -> Sentence | None:
-    """Return what is said of an observation; `None` if no trial can tell."""
-    trials = [trial for _, judged in cell_trials for trial in judged]
-    known = [trial for trial in trials if observation.seen(trial) is not None]
-    if not known:
-        return None
-    if not any(map(observation.seen, known)):
-        counted = format_count(len(trials), "trial")
-        if len(known) < len(trials):
-            counted = f"{len(known)} of {counted}; the others cannot tell"
-        return _plain(f"{observation.none} ({counted})")
-    groups = _groups(observation, cell_trials)
-    never = [group for group in groups if not any(map(observation.seen, group.trials))]
-    some = sorted(
-        (group for group in groups if group not in never),
-        key=lambda group: max(map(observation.extent, group.trials)),
-    )
-    clauses = [*_never_clauses(observation, never)]
-    clauses += [_some_clause(observation, group) for group in some[-_MOST_CLAUSES:]]
-    return Sentence(tuple(clauses))
+def _set_aside(results: SweepResults) -> Iterator[Sentence]:
+    """Yield what trials showed that count in no share; nothing if they showed nothing."""
+    for trial in set_aside_trials(results):
+        seen = seen_in(trial)
+        if seen:
+            where = f"{trial.trial_id}, which is {trial.status} ({trial.label})"
+            yield _plain(f"Seen in {where}: {seen}")
+
+
+def _nothing_measured(results: SweepResults) -> str:
+    if any(trial.attempted is not None for trial in set_aside_trials(results)):
+        return "In no trial did the fault take full effect"
+    return "No trial has been measured"
+
+
+def _observations(cell_trials: Sequence[_CellTrials]) -> Iterator[Sentence]:
+    """Yield one sentence per fault and observation, and one for all that no trial shows."""
+    by_fault: dict[str, list[_CellTrials]] = {}
+    for entry in sorted(cell_trials, key=lambda entry: cell_sort_key(entry[0].cell)):
+        by_fault.setdefault(fault_name(entry[0].cell), []).append(entry)
+    for observation in _OBSERVATIONS:
+        trials = [trial for _, judged in cell_trials for trial in judged]
+        known = [trial for trial in trials if observation.seen(trial) is not None]
+        if known and not any(map(observation.seen, known)):
+            yield _plain(f"{observation.none} ({_extent(known, trials)})")
+            continue
+        for fault, entries in by_fault.items():
+            clauses = tuple(_clauses(observation, entries))
+            if clauses:
+                yield Sentence(clauses, "" if fault == NO_FAULT else fault)
+
+
+def _extent(known: Sequence[TrialResult], trials: Sequence[TrialResult]) -> str:
+    counted = format_count(len(trials), "trial")
+    if len(known) < len(trials):
+        return f"{len(known)} of {counted}; the others cannot tell"
+    return counted
 
 
 @dataclass(frozen=True)
-class _Group:
-    """The cells with one value of an axis."""
+class _Outcome:
+    """A cell, and the trials of it that can tell whether they show an observation."""
 
-    axis: str
-    value: Scalar
-    trials: tuple[TrialResult, ...]
-    """Those that can tell; at least one."""
-
-    @property
-    def name(self) -> str:
-        if self.axis == FAULT_AXIS:
-            return str(self.value)
-        return setting_text(self.axis, self.value)
+    cell: CellResult
+    known: tuple[TrialResult, ...]
+    seen: tuple[TrialResult, ...]
 
 
-def _groups(observation: _Observation, cell_trials: Sequence[_CellTrials]) -> list[_Group]:
-    """Return the cells by the axis whose values say most about the observation."""
-    cells = [cell.cell for cell, _ in cell_trials]
-    own_of_fault = axes_by_fault(cells)
-    axes = [
-        axis
-        for axis in dict.fromkeys([*CORE_AXES, *(axis for cell in cells for axis in cell)])
-        if axis not in own_of_fault and all(cell.get(axis) is not None for cell in cells)
-    ]
-    by_axis = [_by_value(axis, observation, cell_trials) for axis in axes]
-    varying = [groups for groups in by_axis if len(groups) > 1] or by_axis[:1]
-    own = [groups for groups in varying if groups[0].axis == observation.setting]
-    if own and not all(any(map(observation.seen, group.trials)) for group in own[0]):
-        return own[0]
-    return min(varying, key=lambda groups: _impurity(observation, groups))
+def _clauses(observation: _Observation, entries: Sequence[_CellTrials]) -> Iterator[Clause]:
+    """Yield what one fault showed: first the cells with it, with the greatest extent first.
 
-
-def _by_value(
-    axis: str, observation: _Observation, cell_trials: Sequence[_CellTrials]
-) -> list[_Group]:
-    by_value: dict[str, tuple[Scalar, list[TrialResult]]] = {}
-    for cell, judged in sorted(cell_trials, key=lambda pair: cell_sort_key(pair[0].cell)):
-        value = cell.cell.get(axis)
-        known = [trial for trial in judged if observation.seen(trial) is not None]
-        by_value.setdefault(repr(value), (value, []))[1].extend(known)
-    return [_Group(axis, value, tuple(trials)) for value, trials in by_value.values() if trials]
-
-
-def _impurity(observation: _Observation, groups: Sequence[_Group]) -> float:
-    """Return the mean Gini impurity of the groups, weighted by their trials.
-
-    0: each value of the axis has the observation in all of its trials, or in none. Many values, as
-    of a fault, are less telling than few, so each value costs a little.
+    Cells are counted together only if all of their trials show it, or none does.
     """
-    trials = sum(len(group.trials) for group in groups)
-    impurity = 0.0
-    for group in groups:
-        seen = sum(bool(observation.seen(trial)) for trial in group.trials) / len(group.trials)
-        impurity += len(group.trials) / trials * 2 * seen * (1 - seen)
-    return impurity + 0.01 * len(groups)
+    outcomes = [
+        _Outcome(cell, tuple(known), tuple(trial for trial in known if observation.seen(trial)))
+        for cell, judged in entries
+        if (known := [trial for trial in judged if observation.seen(trial) is not None])
+    ]
+    always = [one for one in outcomes if len(one.seen) == len(one.known)]
+    never = [one for one in outcomes if not one.seen]
+    sometimes = [[one] for one in outcomes if 0 < len(one.seen) < len(one.known)]
+    groups = sorted(
+        (group for group in (always, *sometimes) if group),
+        key=lambda group: -max(map(observation.extent, _seen(group))),
+    )
+    axes = _deciding_axes([*groups, never])
+    for group in groups[:_MOST_CLAUSES]:
+        worst = max(_seen(group), key=observation.extent)
+        share_of_trials = f"{len(_seen(group))} of {format_count(len(_known(group)), 'trial')}"
+        yield Clause(_names(group, axes), f"{observation.worst(worst)} ({share_of_trials})")
+    if groups[_MOST_CLAUSES:]:
+        more = format_count(len(groups) - _MOST_CLAUSES, "more cell")
+        yield Clause(more, "showed it in some of their trials")
+    if never:
+        names = _names(never, axes)
+        trials = format_count(len(_known(never)), "trial")
+        yield Clause(
+            "all others" if _LIST_SIGN in names else names, f"{observation.never} ({trials})"
+        )
 
 
-def _never_clauses(observation: _Observation, groups: Sequence[_Group]) -> Iterator[Clause]:
-    if not groups:
-        return
-    trials = format_count(sum(len(group.trials) for group in groups), "trial")
-    names, axis = [group.name for group in groups], groups[0].axis
-    values = "faults" if axis == FAULT_AXIS else f"values of {axis}"
-    named = format_list(names) if len(names) <= _MOST_NAMES else f"{len(names)} {values}"
-    yield Clause(named, f"{observation.never} ({trials})")
+def _deciding_axes(groups: Sequence[Sequence[_Outcome]]) -> tuple[str, ...]:
+    """Return the fewest axes whose values decide to which group a cell belongs; none for one."""
+    cells = [one.cell.cell for group in groups for one in group]
+    axes = [axis for axis in varying_axes(cells) if axis != FAULT_AXIS]
+    return next(
+        chosen
+        for number in range(len(axes) + 1)
+        for chosen in combinations(axes, number)
+        if _decide(chosen, groups)
+    )
 
 
-def _some_clause(observation: _Observation, group: _Group) -> Clause:
-    seen = [trial for trial in group.trials if observation.seen(trial)]
-    worst = max(seen, key=observation.extent)
-    share_of_trials = f"{len(seen)} of {format_count(len(group.trials), 'trial')}"
-    return Clause(group.name, f"{observation.worst(worst)} ({share_of_trials})")
+def _decide(axes: Sequence[str], groups: Sequence[Sequence[_Outcome]]) -> bool:
+    values = [
+        {tuple(one.cell.cell.get(axis) for axis in axes) for one in group} for group in groups
+    ]
+    return all(one.isdisjoint(other) for one, other in combinations(values, 2))
+
+
+def _known(group: Sequence[_Outcome]) -> list[TrialResult]:
+    return [trial for one in group for trial in one.known]
+
+
+def _seen(group: Sequence[_Outcome]) -> list[TrialResult]:
+    return [trial for one in group for trial in one.seen]
+
+
+def _names(group: Sequence[_Outcome], axes: Sequence[str]) -> str:
+    """Return names that denote exactly these cells among those of one fault; empty: all of them."""
+    if not axes:
+        return ""
+    cells = [{axis: one.cell.cell.get(axis) for axis in axes} for one in group]
+    names = cell_group_names([dict(cell) for cell in dict.fromkeys(map(_items, cells))], axes)
+    return format_list(names) if len(names) <= _MOST_NAMES else format_count(len(group), "cell")
+
+
+def _items(cell: Cell) -> tuple[tuple[str, Scalar], ...]:
+    return tuple(cell.items())
 
 
 def _certainty(cell_trials: Sequence[_CellTrials]) -> str:

@@ -104,3 +104,62 @@ def varying_axes(cells: Sequence[Cell]) -> list[str]:
     """Return the axes in which cells differ, in the cells' order."""
     axes = dict.fromkeys(axis for cell in cells for axis in cell)
     return [axis for axis in axes if len({str(cell.get(axis)) for cell in cells}) > 1]
+
+
+# Names of groups of cells
+
+_Product = tuple[tuple[Scalar, ...], ...]
+"""The values of each axis; it names every combination of them."""
+
+
+def cell_group_names(cells: Sequence[Cell], axes: Sequence[str]) -> tuple[str, ...]:
+    """Return names that together denote exactly these cells.
+
+    Cells that form a cross product share one name: `acks=0/1 RF=1/3`.
+
+    Args:
+        cells: the cells.
+        axes: the axes to name.
+    """
+    products: list[_Product] = [
+        tuple((_axis_value(cell, axis),) for axis in axes) for cell in cells
+    ]
+    merged = _merge_one_pair(products)
+    while len(merged) < len(products):
+        products, merged = merged, _merge_one_pair(merged)
+    return tuple(_product_name(product, axes) for product in merged)
+
+
+def _axis_value(cell: Cell, axis: str) -> Scalar:
+    return fault_name(cell) if axis == FAULT_AXIS else cell.get(axis)
+
+
+def _merge_one_pair(products: Sequence[_Product]) -> list[_Product]:
+    """Merge the first two products that differ in one axis only; without such a pair, none."""
+    for first, product in enumerate(products):
+        for second in range(first + 1, len(products)):
+            other = products[second]
+            differing = [place for place, values in enumerate(product) if values != other[place]]
+            if len(differing) == 1:
+                place = differing[0]
+                values = (*product[place], *other[place])
+                merged = (*product[:place], values, *product[place + 1 :])
+                return [
+                    *products[:first],
+                    merged,
+                    *products[first + 1 : second],
+                    *products[second + 1 :],
+                ]
+    return list(products)
+
+
+def _product_name(product: _Product, axes: Sequence[str]) -> str:
+    texts = {
+        axis: "/".join(map(value_text, values))
+        for axis, values in zip(axes, product, strict=True)
+        if set(values) != {None}
+    }
+    names = [f"{axis_name(axis)}={text}" for axis, text in texts.items() if axis != FAULT_AXIS]
+    if FAULT_AXIS in texts:
+        names.append(texts[FAULT_AXIS])
+    return " ".join(names) or "the one cell"

@@ -23,8 +23,8 @@ from support.command_line import ackbench
 
 from experiments.report.data import ReportData
 from experiments.report.page import keep_units_together, render_page
-from experiments.report.verdict_lines import cell_group_names
 from experiments.results.attribution import cause_summaries
+from experiments.sweep.cell_names import cell_group_names
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.plan import Plan
 from experiments.verdicts.judge import HarnessCheck

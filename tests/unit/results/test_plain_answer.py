@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
 
 import pytest
 from support.builders.sweeps import (
@@ -40,46 +41,72 @@ def with_trials(results: SweepResults, **changes: object) -> SweepResults:
     return results.model_copy(update={"trials": trials})
 
 
-def test_losses_are_reported_by_acks_and_duplicates_by_idempotence() -> None:
+def test_each_sentence_begins_with_its_fault_and_names_exactly_its_cells() -> None:
     """The largest loss of a trial is given with the trials that lost; no fault, no sentence."""
     assert answer(*TRUTHS)[:2] == (
         (
-            "acks=all lost no acknowledged record (10 trials); "
-            "acks=1 lost up to 4,448 of 99,980 acknowledged records (4 of 5 trials)."
+            "leader-crash-behind: acks=1 lost up to 4,448 of 99,980 acknowledged records "
+            "(4 of 5 trials); acks=all lost no acknowledged record (10 trials)."
         ),
         (
-            "idem=on duplicated no record (5 trials); "
-            "idem=off had up to 9,162 duplicates (5 of 10 trials)."
+            "leader-crash-behind: acks=all idem=off had up to 9,162 duplicates (4 of 5 trials); "
+            "acks=1 idem=off had up to 3 duplicates (1 of 5 trials); "
+            "acks=all idem=on duplicated no record (5 trials)."
         ),
     )
 
 
 def test_what_no_trial_shows_is_said_of_the_whole_sweep() -> None:
-    """It has no axis to be reported by."""
+    """It has no fault to be reported by."""
     assert "No acknowledged record was lost (5 trials)." in answer(SAFE)
     assert "No record was duplicated (5 trials)." in answer(SAFE)
 
 
-def test_the_axis_that_separates_best_is_chosen_where_acks_does_not() -> None:
-    """Here both values of acks lose, and only one fault does."""
+def test_faults_with_different_outcomes_are_never_counted_together() -> None:
+    """The pause loses in none of its trials, and the crash in all but one."""
     paused = [
         replace(truth, cell={**truth.cell, "fault": "leader-pause"}, lost=(0,) * 5)
         for truth in (LOSING, DUPLICATING)
     ]
     both_lose = (LOSING, replace(DUPLICATING, lost=(9,) * 5))
 
-    assert answer(*both_lose, *paused)[1] == (
-        "leader-pause lost no acknowledged record (10 trials); "
-        "leader-crash-behind lost up to 4,448 of 99,980 acknowledged records (9 of 10 trials)."
+    assert [one for one in answer(*both_lose, *paused) if ": " in one and "lost" in one] == [
+        (
+            "leader-crash-behind: acks=1 lost up to 4,448 of 99,980 acknowledged records "
+            "(4 of 5 trials); acks=all lost up to 9 of 99,980 acknowledged records "
+            "(5 of 5 trials)."
+        ),
+        "leader-pause: lost no acknowledged record (10 trials).",
+    ]
+
+
+def test_cells_of_one_fault_are_counted_together_only_if_all_of_their_trials_agree() -> None:
+    """Two cells lost in each trial, one in some, one in none."""
+    cells = [a_cell("all", partitions=partitions) for partitions in (1, 3, 6, 12)]
+    lost = [(7,) * 5, (9,) * 5, (0, 5, 0, 0, 0), (0,) * 5]
+    truths = [
+        replace(SAFE, cell=cell, lost=of_cell) for cell, of_cell in zip(cells, lost, strict=True)
+    ]
+    assert next(one for one in answer(*truths) if one.startswith("leader")) == (
+        "leader-crash-behind: P=1/3 lost up to 9 of 99,980 acknowledged records "
+        "(10 of 10 trials); P=6 lost up to 5 of 99,980 acknowledged records (1 of 5 trials); "
+        "P=12 lost no acknowledged record (5 trials)."
     )
 
 
-def test_many_values_are_counted() -> None:
-    """Twenty names of faults would be no sentence."""
-    safe = [replace(SAFE, cell=a_cell("all", fault=f"fault-{n}")) for n in range(6)]
-    losing = replace(SAFE, cell=a_cell("all"), lost=(7,) * 5)
-
-    assert answer(*safe, losing)[1].startswith("6 faults lost no acknowledged record (30 trials); ")
+def test_many_cells_are_counted() -> None:
+    """Four names would be no sentence: which cells lose is decided by no axis."""
+    cells = [
+        a_cell(acks, idempotence=bool(idempotence), partitions=1 + number, fault="f")
+        for acks, idempotence, number in product((0, 1), repeat=3)
+    ]
+    truths = [
+        replace(SAFE, cell=cell, lost=(7 * (odd % 2),) * 5)
+        for cell, odd in zip(cells, (0, 1, 1, 2, 1, 2, 2, 3), strict=True)
+    ]
+    (sentence,) = [one for one in answer(*truths) if one.startswith("f: ") and "lost" in one]
+    assert sentence.startswith("f: 4 cells lost up to 7 ")
+    assert sentence.endswith("; 4 cells lost no acknowledged record (20 trials).")
 
 
 @pytest.mark.parametrize(
@@ -151,6 +178,19 @@ def test_unknown_verdicts_are_counted() -> None:
     answered = texts(results.model_copy(update={"cells": (one, *others)}))
 
     assert answered[-2:] == ("1 verdict is unknown.", ONCE)
+
+
+def test_what_a_void_trial_showed_is_told_although_no_share_counts_it() -> None:
+    """The answer says which trial it was, and never that nothing was measured."""
+    results = measured_sweep((SAFE,), void=[f"000-{repeat:06d}" for repeat in range(5)]).results
+    first, *others = results.trials
+    duplicating = first.model_copy(update={"duplicated": 346, "duplicates": 346})
+    answered = texts(results.model_copy(update={"trials": (duplicating, *others)}))
+
+    assert answered[0] == (
+        f"Seen in {first.trial_id}, which is void ({first.label}): 346 records with duplicates."
+    )
+    assert answered[-1] == "In no trial did the fault take full effect."
 
 
 def test_a_sweep_without_measured_trials_has_no_answer() -> None:
