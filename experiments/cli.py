@@ -22,8 +22,8 @@ from infra.start import RUN_PACKAGES
 INTERRUPTED: Final = 130
 """128 + SIGINT, as shells report it."""
 FAIL_ON: Final = (
-    "Exit with code 3 on: violated (a guarantee was violated), unknown (no verdict is possible). "
-    "May be repeated."
+    "Exit with code 3 on: violated (a guarantee was violated), unknown (no verdict is possible); "
+    "lost, duplicated, out-of-order, unavailable (observed, guaranteed or not). May be repeated."
 )
 
 

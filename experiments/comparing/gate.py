@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Final
@@ -11,9 +12,12 @@ from typing import Final
 from experiments.comparing.comparison import ComparedCell, Comparison
 from experiments.comparing.differences import ComparedMeasure, Difference, exceeds_with
 from experiments.errors import NotComparable
+from experiments.ledger.record import Role, Status
 from experiments.messages.phrases import format_count
-from experiments.results.models import SweepResults
+from experiments.results.cells import judged_trials
+from experiments.results.models import CellResult, SweepResults
 from experiments.results.wording import unknown_reason
+from experiments.verdicts.contract import Guarantee
 from experiments.verdicts.judge import Judgement, Verdict
 from experiments.verdicts.statistics import describe_share
 from infra.errors import InputError
@@ -25,7 +29,17 @@ UNKNOWN: Final = "unknown"
 _WORSE: Final = re.compile(r"worse:(?P<measure>[a-z0-9_]+)>(?P<percent>\d+(\.\d+)?)%")
 _MAX_POINTS: Final = 95
 """The largest bound of a difference of shares; more points need hundreds of trials per cell."""
-_ALLOWED: Final = f"violated, unknown, or worse:MEASURE>N% with one of {', '.join(ComparedMeasure)}"
+OBSERVED: Final[Mapping[str, tuple[Guarantee, ...]]] = {
+    "lost": (Guarantee.NO_ACKED_LOSS, Guarantee.LAST_VALUE_KEPT),
+    "duplicated": (Guarantee.NO_DUPLICATES,),
+    "out-of-order": (Guarantee.ORDER,),
+    "unavailable": (Guarantee.AVAILABILITY,),
+}
+"""What a gate may exclude, guaranteed or not, and the guarantees whose opposite it is."""
+_ALLOWED: Final = (
+    f"{VIOLATED}, {UNKNOWN}, {', '.join(OBSERVED)}, or worse:MEASURE>N% with one of "
+    f"{', '.join(ComparedMeasure)}"
+)
 
 
 @dataclass(frozen=True)
@@ -53,6 +67,8 @@ class Gate:
     violated: bool = False
     unknown: bool = False
     """Whether unknown verdicts and undecidable limits fail too."""
+    observed: tuple[str, ...] = ()
+    """Keys of `OBSERVED` that fail, guaranteed or not."""
     worse: tuple[WorseBy, ...] = ()
     min_cells: int = 0
     """How many cells have to be compared at least."""
@@ -74,9 +90,10 @@ class Gate:
         worse = tuple(
             _parse_limit(text, two_sweeps=two_sweeps)
             for text in expressions
-            if text not in {VIOLATED, UNKNOWN}
+            if text not in {VIOLATED, UNKNOWN, *OBSERVED}
         )
-        return cls(VIOLATED in expressions, UNKNOWN in expressions, worse, min_cells)
+        observed = tuple(name for name in OBSERVED if name in expressions)
+        return cls(VIOLATED in expressions, UNKNOWN in expressions, observed, worse, min_cells)
 
     def sweep_failures(self, results: SweepResults) -> list[str]:
         """Return the reasons why a sweep fails, one line each; empty if it passes."""
@@ -106,11 +123,26 @@ class Gate:
             self._require_enough_trials(comparisons)
         return reasons
 
-    def sweep_summary(self, results: SweepResults) -> str:
-        """Return what the gate looked at in one sweep."""
+    def sweep_summary(self, results: SweepResults) -> Iterator[str]:
+        """Yield what the gate looked at in one sweep, and what was observed without a guarantee."""
         cells = [cell for cell in results.cells if cell.judgements]
-        verdicts = format_count(sum(len(cell.judgements) for cell in cells), "verdict")
-        return f"{verdicts} in {format_count(len(cells), 'cell')}"
+        verdicts = [judgement for cell in cells for judgement in cell.judgements]
+        counts = Counter(judgement.verdict for judgement in verdicts)
+        yield (
+            f"{format_count(len(verdicts), 'verdict')} in {format_count(len(cells), 'cell')}: "
+            + ", ".join(f"{counts[one]} {one.lower()}" for one in Verdict)
+        )
+        for name, guarantees in OBSERVED.items():
+            where = [
+                (cell, judgement)
+                for cell, judgement in _own_judgements(results, guarantees)
+                if judgement.verdict is Verdict.NOT_GUARANTEED
+                and (judgement.seen or judgement.set_aside)
+            ]
+            if where:
+                records = sum(judgement.records_total for _, judgement in where)
+                much = f"{format_count(records, 'record')} in " if records else "in "
+                yield f"{name} without a guarantee: {much}{format_count(len(where), 'cell')}"
 
     def comparison_summary(self, comparisons: Sequence[Comparison]) -> Iterator[str]:
         """Yield what the gate compared, and in how many cells each limit could be exceeded."""
@@ -143,7 +175,11 @@ class Gate:
                 raise NotComparable(f"--fail-on {limit}: no cell can decide it: {reason}")
 
     def _verdict_failures(self, results: SweepResults) -> Iterator[str]:
-        yield from self._control_failures(results)
+        if self == NO_GATE:
+            return
+        yield from _control_failures(results)
+        yield from _missing_trials(results)
+        yield from self._observed_failures(results)
         for cell in results.cells:
             for judgement in cell.judgements:
                 subject = f"{results.sweep_id}: {judgement.guarantee} with {cell.label}"
@@ -152,13 +188,17 @@ class Gate:
                 if judgement.verdict is Verdict.UNKNOWN and self.unknown:
                     reason = unknown_reason(cell, judgement) or "no reason is known"
                     yield f"unknown: {subject}: {reason}"
-        if self != NO_GATE and not any(cell.judgements for cell in results.cells):
+        if not any(cell.judgements for cell in results.cells):
             yield f"unknown: {results.sweep_id}: no cell was judged"
 
-    def _control_failures(self, results: SweepResults) -> Iterator[str]:
-        """Yield a reason if the sweep's controls failed: such a sweep proves nothing."""
-        if self != NO_GATE and results.harness.failed:
-            yield f"controls: {results.sweep_id}: {' '.join(results.harness.sentences)}"
+    def _observed_failures(self, results: SweepResults) -> Iterator[str]:
+        for name in self.observed:
+            for cell, judgement in _own_judgements(results, OBSERVED[name]):
+                subject = f"{name}: {results.sweep_id}: {cell.label}"
+                if judgement.seen or judgement.set_aside:
+                    yield f"{subject}: {_observed_text(judgement)}"
+                elif judgement.seen is None and self.unknown:
+                    yield f"{subject}: {unknown_reason(cell, judgement) or 'not measurable'}"
 
     def _limit_failures(self, limit: WorseBy, comparison: Comparison) -> Iterator[str]:
         for cell in comparison.cells:
@@ -177,6 +217,42 @@ class Gate:
 
 NO_GATE: Final = Gate()
 """Passes all results."""
+
+
+def _own_judgements(
+    results: SweepResults, guarantees: Collection[Guarantee]
+) -> Iterator[tuple[CellResult, Judgement]]:
+    """Yield the judgements on some guarantees in the experiment's own cells, without controls."""
+    for cell in results.cells:
+        for judgement in () if cell.added else cell.judgements:
+            if judgement.guarantee in guarantees:
+                yield cell, judgement
+
+
+def _control_failures(results: SweepResults) -> Iterator[str]:
+    """Yield a reason if a control failed or was not judged: such a sweep proves nothing."""
+    if results.harness.failed:
+        yield f"controls: {results.sweep_id}: {' '.join(results.harness.sentences)}"
+    for cell in results.cells:
+        if cell.role is not Role.CELL and not judged_trials(results, cell):
+            name = cell.role.replace("-", " ")
+            yield f"controls: {results.sweep_id}: the {name} ({cell.label}) was not judged"
+
+
+def _missing_trials(results: SweepResults) -> Iterator[str]:
+    """Yield which trials and cells a sweep was to have and has no results of."""
+    failed = [trial.trial_id for trial in results.trials if trial.status is Status.FAILED]
+    for trial_ids, state in (
+        (results.pending, "not run"),
+        (results.unmeasured, "not measured"),
+        (failed, "failed"),
+    ):
+        if trial_ids:
+            count = format_count(len(trial_ids), "trial")
+            yield f"missing: {results.sweep_id}: {count} {state} ({', '.join(trial_ids)})"
+    for cell in results.cells:
+        if cell.judgements and not cell.sealed_trials:
+            yield f"missing: {results.sweep_id}: {cell.label}: no trial counts: nothing was judged"
 
 
 def _compared_cells(comparisons: Sequence[Comparison]) -> list[ComparedCell]:

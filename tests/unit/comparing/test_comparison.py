@@ -359,5 +359,8 @@ def test_the_gate_reports_the_share_of_trials() -> None:
 )
 def test_an_invalid_gate_expression_is_refused(expression: str) -> None:
     """The message lists what is allowed."""
-    with pytest.raises(InputError, match="allowed: violated, unknown, or worse:MEASURE>N%"):
+    with pytest.raises(
+        InputError,
+        match=r"allowed: violated, unknown, lost, .*unavailable, or worse:MEASURE>N%",
+    ):
         Gate.parse([expression], two_sweeps=True)
