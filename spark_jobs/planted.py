@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.fs as pafs
 
+from experiments.ledger.planned import EQUAL, JAVA, UNKNOWN_VERSION, read_planned
 from experiments.ledger.record import (
     Cell,
     FaultEvidence,
@@ -183,11 +185,14 @@ class PlantedTrial:
     """The topic's partitions when the load began; `None`: as many as the rows use."""
 
     def plant(self, sweep: Path) -> Path:
-        """Write and seal the trial in a sweep's folder, and return the trial's folder."""
+        """Write and seal the trial in a sweep's folder, and return the trial's folder.
+
+        What the sweep's plan says of the trial wins.
+        """
         sealed = sweep / "trials" / self.trial_id
         partial = sealed.with_name(f"{self.trial_id}.partial")
         partial.mkdir(parents=True)
-        seal(partial, sealed, self.record(sweep.name), self.tables())
+        seal(partial, sealed, _as_planned(self.record(sweep.name), sweep), self.tables())
         return sealed
 
     def tables(self) -> dict[str, pa.Table]:
@@ -282,6 +287,30 @@ class PlantedTrial:
             keying=self.keying,
             stages_s={},
         )
+
+
+def _as_planned(record: TrialRecord, sweep: Path) -> TrialRecord:
+    """Return a record as the plan of a sweep has the trial, if there is one."""
+    plan = read_planned(pafs.LocalFileSystem(), str(sweep))
+    planned = plan.trials and plan.trials.get(record.trial_id)
+    if not planned:
+        return record
+    said: dict[str, Any] = {
+        **{name: getattr(planned, name) for name in EQUAL},
+        **dict(planned.workload),
+        "cell": planned.cell,
+        "sweep_id": planned.sweep_id,
+        "kafka_version": planned.cluster.kafka_version,
+        "topic_settings": planned.topic,
+        "client": f"{JAVA} {UNKNOWN_VERSION}" if planned.client == JAVA else None,
+        "fault": planned.fault
+        and record.fault.model_copy(
+            update={"kind": planned.fault.kind, "parameters": planned.fault.all_parameters()}
+        ),
+    }
+    return record.model_copy(
+        update={name: value for name, value in said.items() if value is not None}
+    )
 
 
 def _summary(producer: int, records: int) -> ProducerSummary:

@@ -60,10 +60,11 @@ def stored_trials(home: Home) -> Iterator[StoredTrial]:
         try:
             specs = {spec.trial_id: spec for spec in sweep.plan().trials}
             rows = read_table(sweep, "trials").to_pylist()
+            foreign = sweep.foreign_trials()
         except (LedgerError, ValidationError, OSError):
             continue
         for row in rows:
-            if row["status"] == Status.SEALED and row["trial_id"] in specs:
+            if row["status"] == Status.SEALED and row["trial_id"] in specs.keys() - foreign.keys():
                 yield StoredTrial(specs[row["trial_id"]], row)
 
 

@@ -16,10 +16,11 @@ from typing import Final
 from pydantic import Field, ValidationError
 
 from experiments.errors import LedgerError
+from experiments.ledger.planned import PLAN
 from experiments.ledger.record import SET_ASIDE, Cell, Frozen, Role, Status, TrialRecord
 from experiments.messages.phrases import one_line
 from experiments.results.models import CellResult, SweepResults, TrialResult
-from experiments.sweep.folder import MACHINE, PLAN, SweepFolder
+from experiments.sweep.folder import MACHINE, SweepFolder
 from experiments.sweep.lookup import experiment_of_sweep, pruned_folder, time_of_sweep
 from experiments.sweep.plan import Plan
 from experiments.verdicts.judge import Verdict

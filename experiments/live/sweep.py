@@ -14,12 +14,13 @@ from typing import Final
 
 from experiments.errors import LedgerError, UnknownName
 from experiments.ledger.digests import InvalidLedger
+from experiments.ledger.planned import PlannedTrials
 from experiments.ledger.record import Status, TrialRecord, read_record
 from experiments.live.trial import LiveTrial, TrialFollower
 from experiments.sweep.claim import is_in_progress, runs
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.plan import Plan
-from experiments.sweep.progress import Progress, ProgressReader, activity_text
+from experiments.sweep.progress import DAMAGED, Progress, ProgressReader, activity_text
 from infra.machine.home import Home
 
 OVER: Final = frozenset({"done", "failed"})
@@ -35,9 +36,9 @@ class EndedTrialFigures:
     """Its place in the plan, from 1 on."""
     label: str
     outcome: str
-    """`sealed`, `void`, `failed` or `damaged`."""
+    """`sealed`, `void`, `failed` or `damaged`; the last one also if it is not the plan's."""
     remark: str
-    """The first sentence of the fault's evidence, or why it failed."""
+    """The first sentence of the fault's evidence, or why it failed or does not count."""
     sent: int | None
     """Records that its producers attempted; `None`: it has no record."""
     acked: int | None
@@ -149,9 +150,9 @@ class SweepFollower:
                 self._end(trial_id)
 
     def _was_repeated(self, known: EndedTrialFigures) -> bool:
-        """Return whether a failed trial was run again and is sealed now."""
-        failed = known.outcome == Status.FAILED.value
-        return failed and self.sweep.trial(known.trial_id).is_dir()
+        """Return whether a trial without a valid ledger may have been run again."""
+        without_ledger = known.outcome in {Status.FAILED.value, DAMAGED}
+        return without_ledger and self.sweep.trial(known.trial_id).is_dir()
 
     def _end(self, trial_id: str) -> None:
         """Keep what is known of a trial if it has ended."""
@@ -161,8 +162,7 @@ class SweepFollower:
         label = self._plan.trial(trial_id).label
         folder, record, outcome, remark = self.sweep.trial(trial_id), None, "", ""
         if folder.is_dir():
-            record, outcome = _record_of(folder)
-            remark = next(iter(record.fault.evidence), "") if record else ""
+            record, outcome, remark = _record_of(folder, self.sweep.planned())
         elif self.sweep.failed(trial_id).is_dir():
             folder, outcome = self.sweep.failed(trial_id), Status.FAILED.value
             remark = self.sweep.failure_reason(trial_id) or ""
@@ -183,12 +183,14 @@ class SweepFollower:
         )
 
 
-def _record_of(folder: Path) -> tuple[TrialRecord | None, str]:
+def _record_of(folder: Path, planned: PlannedTrials) -> tuple[TrialRecord | None, str, str]:
+    """Return the record of a trial, how the trial ended, and a remark on it."""
     try:
         record = read_record(folder)
-    except (InvalidLedger, OSError):
-        return None, "damaged"
-    return record, record.status.value
+        planned.require(record)
+    except (InvalidLedger, OSError) as error:
+        return None, DAMAGED, str(error)
+    return record, record.status.value, next(iter(record.fault.evidence), "")
 
 
 def _in_log(record: TrialRecord) -> int:

@@ -25,7 +25,7 @@ from experiments.orchestration.step_context import (
     sweep_named,
 )
 from experiments.sweep import published, several_hosts
-from experiments.sweep.folder import REASON, SweepFolder
+from experiments.sweep.folder import SweepFolder
 from experiments.sweep.plan import TrialSpec
 from experiments.sweep.trial_claim import (
     ClaimLost,
@@ -34,7 +34,6 @@ from experiments.sweep.trial_claim import (
     require_claim,
     take_claim,
 )
-from infra.machine.files import replace_file
 from infra.machine.home import Home
 
 _LOG: Final = logging.getLogger(__name__)
@@ -107,6 +106,9 @@ def run_unclaimed_trial(
         _LOG.warning("trial %s not started: it is claimed", spec.trial_id)
         return False
     try:
+        if reason := sweep.foreign_trials().get(spec.trial_id):
+            sweep.fail_sealed_trial(spec.trial_id, reason)
+            _LOG.warning("counts as failed, and is run again: %s", reason)
         if _is_complete(sweep, spec.trial_id):
             return False
         on_start(label_of(spec))
@@ -128,9 +130,7 @@ def _release(claims: Location, claim: TrialClaim) -> None:
 def _is_complete(sweep: SweepFolder, trial_id: str) -> bool:
     if sweep.trial(trial_id).is_dir():
         return True
-    return published.runs_on_several_hosts(sweep) and several_hosts.is_published(
-        published.claims_location(sweep), trial_id
-    )
+    return published.runs_on_several_hosts(sweep) and several_hosts.is_published(sweep, trial_id)
 
 
 def run_claimed_trial(sweep: SweepFolder, spec: TrialSpec, claim: TrialClaim) -> None:
@@ -186,10 +186,7 @@ def _require_claim(sweep: SweepFolder, spec: TrialSpec, claim: TrialClaim) -> No
     try:
         require_claim(published.claims_location(sweep), claim)
     except ClaimLost as error:
-        failed = sweep.failed(spec.trial_id)
-        shutil.rmtree(failed, ignore_errors=True)
-        sweep.trial(spec.trial_id).rename(failed)
-        replace_file(failed / REASON, f"{error}\n")
+        sweep.fail_sealed_trial(spec.trial_id, str(error))
         raise
     except StorageError as error:
         _LOG.warning("the claim of trial %s cannot be checked: %s", spec.trial_id, error)

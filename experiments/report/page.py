@@ -26,6 +26,7 @@ from experiments.report.settings import differing_settings, effective_settings
 from experiments.report.trials import trials_by_cell
 from experiments.report.verdict_lines import verdict_lines
 from experiments.results.changed_settings import changed_setting_lines
+from experiments.results.client_versions import version_sentences
 from experiments.results.hosts import host_sentences
 from experiments.results.models import SweepResults
 from experiments.results.plain_answer import plain_answer
@@ -228,6 +229,9 @@ def _template_values(data: ReportData) -> dict[str, Any]:
         "run": describe_run(data.plan, list(data.records.values())),
         "answer": plain_answer(results),
         "hosts": tuple(map(as_sentence, host_sentences(results.hosts))) if results.hosts else (),
+        "client_versions": tuple(map(as_sentence, version_sentences(results.client_versions)))
+        if results.client_versions
+        else (),
         "verdict_lines": verdict_lines(results),
         "matrix": guarantee_matrix(data),
         "guarantees": tuple(GUARANTEE_NAMES[guarantee] for guarantee in shown_guarantees(data)),

@@ -210,6 +210,8 @@ class TrialResult(Frozen):
     gaps: tuple[Gap, ...] = ()
     host: str | None = None
     """The name of the host that ran the trial; null: not recorded, or the trial did not end."""
+    client: str | None = None
+    """The client's version: `2.16.0` of librdkafka, `java 4.3.1`; null: the trial did not end."""
 
     @property
     def judged(self) -> bool:
@@ -325,6 +327,17 @@ class HostComparison(Frozen):
     differences: tuple[HostDifference, ...]
 
 
+class ClientVersions(Frozen):
+    """The versions of librdkafka in a sweep whose trials ran with more than one."""
+
+    trials: dict[str, int]
+    """How many sealed and measured trials ran with each version."""
+    cells: int
+    """With such trials."""
+    mixed_cells: int
+    """Of them, those whose trials ran with more than one version."""
+
+
 class ChangedSetting(Frozen):
     """A setting that differs from the default of the client or of Kafka, and is no axis."""
 
@@ -360,18 +373,22 @@ class SweepResults(Frozen):
     """What was not left at its default."""
     hosts: HostComparison | None = None
     """Null: one host ran the trials, or their hosts are not recorded."""
+    client_versions: ClientVersions | None = None
+    """Null: all trials ran with one version of librdkafka, or with Java's client."""
     relayed: tuple[str, ...] = ()
     """The faults with which clients connect to the cluster through relays of ackbench."""
     without_digests: tuple[str, ...] = ()
     """Complete trials that ledger version 4 sealed, without digests: a changed bit in their files
     may go unnoticed."""
+    foreign: Mapping[str, str] = Field(default_factory=dict, exclude=True, repr=False)
+    """Complete trials that are not the plan's, with the reasons."""
     manifest: ResultsManifest | None = Field(default=None, exclude=True, repr=False)
     """Of the measurement that these results are from; further tables must be of it too."""
 
     @property
     def left_out(self) -> Mapping[str, str]:
-        """The trials whose ledgers could not be measured, with the reasons."""
-        return self.manifest.left_out if self.manifest else {}
+        """The trials whose ledgers are damaged or not the plan's, with the reasons."""
+        return {**(self.manifest.left_out if self.manifest else {}), **self.foreign}
 
     def to_json(self) -> str:
         """Return the JSON of `ackbench show --json`; equal results give equal text."""

@@ -12,6 +12,7 @@ from experiments.errors import LedgerError
 from experiments.ledger.digests import InvalidLedger, digest_file
 from experiments.ledger.location import LocationError
 from experiments.ledger.manifest import ResultsManifest
+from experiments.ledger.planned import PlannedTrials
 from experiments.ledger.record import RECORD, TrialRecord
 from experiments.ledger.validation import (
     sealed_files,
@@ -21,6 +22,7 @@ from experiments.ledger.validation import (
 )
 from experiments.results.cells import cell_results
 from experiments.results.changed_settings import changed_settings
+from experiments.results.client_versions import mixed_client_versions
 from experiments.results.hosts import compare_hosts
 from experiments.results.judgements import (
     harness_check,
@@ -52,8 +54,8 @@ def read_results(sweep: SweepFolder) -> SweepResults:
     """
     plan, manifest = sweep.plan(), read_manifest(sweep)
     rows = ResultRows.read(sweep, manifest)
-    left_out = manifest.left_out if manifest else {}
-    records = _records(sweep, manifest)
+    records, foreign = _records(sweep, manifest, rows.trials)
+    left_out = {**(manifest.left_out if manifest else {}), **foreign}
     added = {spec.trial_id for spec in plan.trials if spec.added}
     trials = [refused_trial(cell) for cell in plan.refused]
     trials += [
@@ -64,10 +66,10 @@ def read_results(sweep: SweepFolder) -> SweepResults:
         for spec in plan.trials
         if spec.trial_id not in {*records, *left_out} and sweep.failed(spec.trial_id).exists()
     ]
+    planned = {spec.trial_id: spec for spec in plan.trials}
     trials += [
-        unfit_trial(spec, left_out[spec.trial_id])
-        for spec in plan.trials
-        if spec.trial_id in left_out
+        unfit_trial(trial_id, planned.get(trial_id), reason)
+        for trial_id, reason in left_out.items()
     ]
     trials.sort(key=lambda trial: trial.trial_id)
     harness = harness_check(trials, trials_that_must_tear(plan))
@@ -90,10 +92,12 @@ def read_results(sweep: SweepFolder) -> SweepResults:
         harness=harness,
         changed_settings=changed_settings(plan.trials),
         hosts=compare_hosts(trials),
+        client_versions=mixed_client_versions(trials),
         relayed=_relayed_faults(plan),
         without_digests=tuple(
             sorted(trial_id for trial_id, record in records.items() if record.files is None)
         ),
+        foreign=foreign,
         manifest=manifest,
     )
 
@@ -107,37 +111,50 @@ def _relayed_faults(plan: Plan) -> tuple[str, ...]:
     return tuple(dict.fromkeys(faults))
 
 
-def _records(sweep: SweepFolder, manifest: ResultsManifest | None) -> dict[str, TrialRecord]:
-    """Return the records of the complete trials by id, after validating their ledgers.
+def _records(
+    sweep: SweepFolder, manifest: ResultsManifest | None, measured: Collection[str]
+) -> tuple[dict[str, TrialRecord], dict[str, str]]:
+    """Return the records of the complete trials by id, and the reasons why others are foreign.
 
-    Figures without their ledger would prove nothing. Trials that the results leave out are not
-    read. In a store, each footer is a request, and many are made at a time; the ledgers' content
-    stays there unread.
+    Figures without their ledger would prove nothing, so each ledger is validated. Trials that the
+    results leave out are not read. In a store, each footer is a request, and many are made at a
+    time; the ledgers' content stays there unread.
     """
-    # A published trial may have become complete since its sweep was fetched.
-    names = [
-        folder.rsplit("/", 1)[-1]
-        for folder in sealed_folders(pafs.LocalFileSystem(), str(sweep.root))
-    ]
     left_out: Collection[str] = manifest.left_out if manifest else ()
+    # A published trial may have become complete since its sweep was fetched.
+    folders = sealed_folders(pafs.LocalFileSystem(), str(sweep.root))
+    names = [name for folder in folders if (name := folder.rsplit("/", 1)[-1]) not in left_out]
+    planned = sweep.planned()
     try:
         with ThreadPoolExecutor(_REQUESTS if sweep.origin else _THREADS) as pool:
-            validated = pool.map(
-                lambda name: _validated(sweep, name, manifest),
-                [name for name in names if name not in left_out],
-            )
-            records = sorted(validated, key=lambda record: record.order)
+            validated = pool.map(lambda name: _validated(sweep, name, manifest, planned), names)
+            found = dict(zip(names, validated, strict=True))
     except LocationError as error:
         raise LedgerError(f"{sweep.sweep_id}: {error}") from error
     except InvalidLedger as error:
         raise LedgerError(f"{sweep.sweep_id}: {error}; {sweep.unfit_remedy}") from error
-    return {record.trial_id: record for record in records}
+    foreign = {name: reason for name, reason in found.items() if isinstance(reason, str)}
+    for name in foreign.keys() & measured:
+        raise LedgerError(
+            f"{sweep.sweep_id}: {foreign[name]}; results/ was computed with it: "
+            f"ackbench measure {sweep.argument} --skip-unfit"
+        )
+    records = [record for record in found.values() if isinstance(record, TrialRecord)]
+    records.sort(key=lambda record: record.order)
+    return {record.trial_id: record for record in records}, foreign
 
 
-def _validated(sweep: SweepFolder, trial_id: str, manifest: ResultsManifest | None) -> TrialRecord:
-    """Return a trial's record, after verifying all of its files that are on this machine."""
+def _validated(
+    sweep: SweepFolder, trial_id: str, manifest: ResultsManifest | None, planned: PlannedTrials
+) -> TrialRecord | str:
+    """Return a trial's record, after verifying all of its files that are on this machine.
+
+    Of a trial that is not the plan's, return the reason.
+    """
     local, folder = pafs.LocalFileSystem(), sweep.trial(trial_id)
     record, _ = validate_trial(sweep.ledgers.files, f"{sweep.ledgers.path}/trials/{trial_id}")
+    if reason := planned.why_foreign(record):
+        return reason
     names = sealed_files(record, published=sweep.origin is not None)
     here = [name for name in names if not sweep.origin or (folder / name).exists()]
     verify_files(local, str(folder), record, here)

@@ -138,12 +138,28 @@ def failed_trial(spec: TrialSpec, sweep: SweepFolder) -> TrialResult:
     return _without_values(spec, reason or f"unknown: {REASON} is missing")
 
 
-def unfit_trial(spec: TrialSpec, reason: str) -> TrialResult:
-    """Return the result of a complete trial whose ledger could not be measured.
+def unfit_trial(trial_id: str, spec: TrialSpec | None, reason: str) -> TrialResult:
+    """Return the result of a complete trial whose ledger is damaged or of another sweep.
 
     It is no evidence about Kafka, like a trial that failed.
+
+    Args:
+        trial_id: the trial's id.
+        spec: the trial; `None`: the plan has no such trial.
+        reason: why it is left out.
     """
-    return _without_values(spec, f"left out of the results, as its ledger is damaged: {reason}")
+    text = f"left out of the results: {reason}"
+    if spec is not None:
+        return _without_values(spec, text)
+    return TrialResult(
+        trial_id=trial_id,
+        cell={},
+        label="not planned",
+        repeat=None,
+        status=Status.FAILED,
+        reason=text,
+        fault=FaultResult(kind=None),
+    )
 
 
 def _without_values(spec: TrialSpec, reason: str) -> TrialResult:
@@ -195,6 +211,7 @@ def complete_trial(record: TrialRecord, rows: ResultRows, *, added: bool) -> Tri
         generator_late=None if late_ms is None else late_ms > LATE_MS,
         lateness_p99_ms=late_ms,
         host=record.host.name if record.host else None,
+        client=record.client,
     )
     row = rows.trials.get(record.trial_id)
     return trial if row is None else trial.model_copy(update=_values(record, row, rows))

@@ -13,6 +13,7 @@ from typing import Final
 
 from experiments.ledger.record import Role
 from experiments.messages.phrases import plural
+from experiments.results.client_versions import version_sentences
 from experiments.results.hosts import host_sentences
 from experiments.results.models import CellResult, SweepResults
 from experiments.results.trials import LATE_MS
@@ -278,7 +279,7 @@ def result_notes(results: SweepResults) -> Iterator[ResultNote]:
     """Yield what a reader must know in addition to the table.
 
     In this order: violations, unknown verdicts, controls, late load generators, relays, differences
-    between hosts, statistical power.
+    between hosts, several versions of the client, statistical power.
     """
     yield from violation_notes(results)
     yield from _unknown_verdicts(results.cells)
@@ -290,6 +291,8 @@ def result_notes(results: SweepResults) -> Iterator[ResultNote]:
     yield from map(ResultNote, relay_sentences(results))
     if results.hosts is not None:
         yield from map(ResultNote, host_sentences(results.hosts))
+    if results.client_versions is not None:
+        yield from map(ResultNote, version_sentences(results.client_versions))
     yield from _missing_power(results.cells)
 
 

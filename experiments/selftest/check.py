@@ -37,6 +37,7 @@ from infra.machine.home import Home
 TRIAL: Final = "000-broken"
 """The trial with the invalid ledger."""
 OTHER: Final = "001-other"
+OTHER_SWEEP: Final = "other"
 UNTOUCHED: Final = "untouched"
 MIN_SUMMARIZED: Final = 5
 """From this many figures with an equal change, only the first and the last are named."""
@@ -76,6 +77,12 @@ def _take_from_another_trial(trial: Path) -> None:
     (other / "attempts.parquet").replace(trial / "attempts.parquet")
 
 
+def _take_from_another_sweep(trial: Path) -> None:
+    other = LedgerCopy.read(trial).write(trial.parents[2] / OTHER_SWEEP, TRIAL)
+    trial.rename(trial.with_suffix(".failed"))
+    other.rename(trial)
+
+
 def _raise_version(trial: Path) -> None:
     record = json.loads((trial / "trial.json").read_text())
     (trial / "trial.json").write_text(json.dumps(record | {"ledger_version": LEDGER_VERSION + 1}))
@@ -99,6 +106,11 @@ BREAKAGES: Final = (
         "a file of another trial",
         _take_from_another_trial,
         f"attempts.parquet has ackbench.trial_id={OTHER}",
+    ),
+    BrokenLedger(
+        "a trial of another sweep",
+        _take_from_another_sweep,
+        f"trial.json is of sweep {OTHER_SWEEP}",
     ),
     BrokenLedger("a newer version", _raise_version, f"ledger version {LEDGER_VERSION + 1}"),
     BrokenLedger("a missing row of the schedule", _drop_row, "attempts.parquet has"),

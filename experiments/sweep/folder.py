@@ -6,17 +6,20 @@ The folder is the only state of a sweep. Results, report and tracking are comput
 from __future__ import annotations
 
 import json
+import shutil
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.fs as pafs
 from pydantic import ValidationError
 
 from experiments.errors import LedgerError, UnknownName
 from experiments.ledger.digests import InvalidLedger, with_digest, without_digest
+from experiments.ledger.planned import PLAN, PlannedTrials, read_planned
 from experiments.ledger.record import RECORD, Frozen, TrialRecord, read_record
 from experiments.ledger.schema import LEDGER_VERSION, READABLE_VERSIONS
 from experiments.sweep.plan import Plan
@@ -25,7 +28,7 @@ from infra.machine.files import replace_file
 if TYPE_CHECKING:
     from experiments.ledger.location import Location
 
-PLAN, EXPERIMENT, MACHINE = "plan.json", "experiment.yaml", "machine.json"
+EXPERIMENT, MACHINE = "experiment.yaml", "machine.json"
 PARTIAL, FAILED = ".partial", ".failed"
 REASON = "reason.txt"
 """Why a trial failed (text): the file in its folder."""
@@ -212,27 +215,57 @@ class SweepFolder:
         except FileNotFoundError:
             return None
 
+    def planned(self) -> PlannedTrials:
+        """Return what the plan says of the trials' records.
+
+        Raises:
+            LedgerError: the plan is truncated or altered.
+        """
+        try:
+            return read_planned(pafs.LocalFileSystem(), str(self.root))
+        except InvalidLedger as error:
+            raise LedgerError(f"{self.root}: {error}: restore it from a copy") from error
+
+    def foreign_trials(self) -> Mapping[str, str]:
+        """Return the sealed trials that are not the plan's, with the reasons.
+
+        Raises:
+            LedgerError: as `planned`.
+        """
+        return dict(_foreign(self.planned(), self._sealed_folders()))
+
     def complete_ids(self) -> tuple[str, ...]:
-        """Return the ids of the sealed and void trials, sorted."""
+        """Return the ids of the sealed and void trials, sorted; foreign ones do not count.
+
+        Raises:
+            LedgerError: as `planned`.
+        """
+        foreign = self.foreign_trials()
+        return tuple(path.name for path in self._sealed_folders() if path.name not in foreign)
+
+    def _sealed_folders(self) -> list[Path]:
         folders = (path.parent for path in (self.root / "trials").glob(f"*/{RECORD}"))
-        return tuple(sorted(p.name for p in folders if p.suffix not in (PARTIAL, FAILED)))
+        return sorted(path for path in folders if path.suffix not in (PARTIAL, FAILED))
 
     def complete_trials(self, without: Collection[str] = ()) -> Iterator[TrialRecord]:
-        """Yield the sealed and void trials, in the order in which they ran.
+        """Yield the sealed and void trials, in the order in which they ran; no foreign ones.
 
         Args:
             without: the ids of trials to leave out.
 
         Raises:
-            LedgerError: a `trial.json` is truncated or altered, or of another version.
+            LedgerError: a `trial.json` is truncated or altered, or of another version; or as
+                `planned`.
         """
+        planned = self.planned()
         try:
             records = [
-                read_record(self.trial(name)) for name in self.complete_ids() if name not in without
+                read_record(path) for path in self._sealed_folders() if path.name not in without
             ]
         except InvalidLedger as error:
             raise LedgerError(f"{self.sweep_id}: {error}; {self.unfit_remedy}") from error
-        yield from sorted(records, key=lambda record: record.order)
+        own = (record for record in records if planned.why_foreign(record) is None)
+        yield from sorted(own, key=lambda record: record.order)
 
     @property
     def unfit_remedy(self) -> str:
@@ -244,7 +277,30 @@ class SweepFolder:
 
     def pending(self) -> tuple[str, ...]:
         """Return the ids of the planned trials that are not complete, in the plan's order."""
-        return tuple(t.trial_id for t in self.plan().trials if not self.trial(t.trial_id).is_dir())
+        plan, foreign = self.plan(), self.foreign_trials()
+        return tuple(
+            trial.trial_id
+            for trial in plan.trials
+            if trial.trial_id in foreign or not self.trial(trial.trial_id).is_dir()
+        )
+
+    def fail_sealed_trial(self, trial_id: str, reason: str) -> None:
+        """Let a sealed trial count as failed; what failed before is deleted."""
+        failed = self.failed(trial_id)
+        shutil.rmtree(failed, ignore_errors=True)
+        self.trial(trial_id).rename(failed)
+        replace_file(failed / REASON, f"{reason}\n")
+
+    def fail_foreign_trials(self) -> Mapping[str, str]:
+        """Let the sealed trials that are not the plan's count as failed; return the reasons.
+
+        Raises:
+            LedgerError: as `planned`.
+        """
+        foreign = self.foreign_trials()
+        for trial_id, reason in foreign.items():
+            self.fail_sealed_trial(trial_id, reason)
+        return foreign
 
     def report_activity(self, stage: str, what: str = "", trial_id: str | None = None) -> None:
         """Write what the sweep is doing now; see `SweepActivity`.
@@ -261,3 +317,11 @@ class SweepFolder:
             return SweepActivity.model_validate_json((self.root / "progress.json").read_bytes())
         except (FileNotFoundError, ValidationError):
             return None
+
+
+def _foreign(planned: PlannedTrials, folders: Iterable[Path]) -> Iterator[tuple[str, str]]:
+    """Yield the trials that are not the plan's, with the reasons; a damaged record has none."""
+    for folder in folders:
+        with suppress(InvalidLedger):
+            if reason := planned.why_foreign(read_record(folder)):
+                yield folder.name, reason

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Final
 
 from experiments.errors import LedgerError, UnknownName
+from experiments.ledger.planned import PLAN
 from experiments.messages.phrases import did_you_mean, format_value
-from experiments.sweep.folder import PLAN, SweepFolder
+from experiments.sweep.folder import SweepFolder
 from infra.machine.home import Home
 from infra.machine.paths import is_file
 

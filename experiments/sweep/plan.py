@@ -5,18 +5,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Annotated, Final, Literal
 
 from pydantic import Field, StringConstraints
 
 from experiments.errors import ExperimentError
+from experiments.ledger.planned import Composition, FaultRequest
 from experiments.ledger.record import Cell, Frozen, KeyOptions, Role, Scalar
 from experiments.ledger.schema import LEDGER_VERSION
 from experiments.messages.phrases import format_count, format_list
 from infra.kafka.broker_settings import shared_properties
 from infra.kafka.spec import ClusterSpec, Coordination, DiskKind, NetworkKind
+
+__all__ = [
+    "COMMIT_BY_DELIVERY",
+    "NO_FAULT",
+    "AutoOffsetReset",
+    "Claim",
+    "ClaimText",
+    "ClientKind",
+    "ClusterNeed",
+    "Commit",
+    "Composition",
+    "Delivery",
+    "FaultRequest",
+    "PassedSettings",
+    "Plan",
+    "RefusedCell",
+    "TrialSpec",
+    "Workload",
+    "check_claim",
+    "external_prefix",
+]
 
 NO_FAULT: Final = "none"
 
@@ -79,7 +101,6 @@ def check_claim(claim: Claim, cells: Sequence[Cell], nodes: int) -> None:
         )
 
 
-Composition = Literal["&", ">>"]
 ClientKind = Literal["librdkafka", "java"]
 AutoOffsetReset = Literal["earliest", "latest", "none"]
 """Kafka's `auto.offset.reset`: where a member continues whose next offset is not available.
@@ -231,49 +252,6 @@ class Workload(Frozen):
     def records(self) -> int:
         """Number of records in the schedule."""
         return round(self.rate_records_per_s * self.duration_s)
-
-
-class FaultRequest(Frozen):
-    """One fault with its parameters, or several faults, in parallel or in sequence."""
-
-    kind: str
-    """The fault's name; for several, their notation (`experiments.faults.composition.notation`)."""
-    parameters: dict[str, Scalar] = Field(default_factory=dict)
-    """Parameters of a single fault, as `experiments.faults` names them; empty for several."""
-    joined: Composition | None = None
-    """`&`: the parts run in parallel; `>>`: each part begins after the heal of the one before."""
-    parts: tuple[FaultRequest, ...] = ()
-    """Two or more faults; empty for a single fault."""
-
-    def leaves(self) -> tuple[FaultRequest, ...]:
-        """Return the single faults, in the order of the notation."""
-        return (
-            tuple(leaf for part in self.parts for leaf in part.leaves()) if self.parts else (self,)
-        )
-
-    def with_leaves(self, changed: Callable[[FaultRequest], FaultRequest]) -> FaultRequest:
-        """Return the request with a function applied to each single fault."""
-        return (
-            self.model_copy(
-                update={"parts": tuple(part.with_leaves(changed) for part in self.parts)}
-            )
-            if self.parts
-            else changed(self)
-        )
-
-    def all_parameters(self) -> dict[str, Scalar]:
-        """Return the parameters of all faults.
-
-        For several faults, a parameter is prefixed with the fault's place and name, as in
-        `2.leader-pause.at_s`.
-        """
-        if not self.parts:
-            return self.parameters
-        return {
-            f"{place}.{leaf.kind}.{name}": value
-            for place, leaf in enumerate(self.leaves(), 1)
-            for name, value in leaf.parameters.items()
-        }
 
 
 class PassedSettings(Frozen):

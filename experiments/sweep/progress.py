@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
@@ -46,6 +47,9 @@ _STAGE_TEXTS: Final[Mapping[str, str]] = MappingProxyType(
         "failed": "failed",
     }
 )
+
+DAMAGED: Final = "damaged"
+"""How a trial ended whose record cannot be read, or is not the plan's."""
 
 
 class StageTimer:
@@ -107,7 +111,7 @@ class EndedTrial:
 
     label: str
     outcome: str
-    """`sealed`, `void` or `failed`; `damaged`: its record cannot be read."""
+    """`sealed`, `void`, `failed` or `DAMAGED`."""
 
 
 @dataclass(frozen=True)
@@ -139,6 +143,9 @@ class ProgressReader:
         self._sweep, self._plan = sweep, plan
         self._trials = {trial.trial_id: trial for trial in plan.trials}
         self._failed_before = {trial_id: self._failed_at_ns(trial_id) for trial_id in self._trials}
+        self._foreign_before = {
+            trial_id: _modified_ns(sweep.trial(trial_id)) for trial_id in sweep.foreign_trials()
+        }
         self._known = self._finished_before = self._finished()
         self._activity_before = sweep.activity()
         self._began_s = time.monotonic()
@@ -159,7 +166,7 @@ class ProgressReader:
         is_over = activity is not None and activity.stage in {"done", "failed"}
         return Progress(
             done=len(finished),
-            failed=sum(not self._sweep.trial(trial_id).exists() for trial_id in finished),
+            failed=sum(not self._is_complete(trial_id) for trial_id in finished),
             total=len(self._plan.trials),
             trial=trial.label if trial else None,
             activity=activity_text(activity),
@@ -179,29 +186,32 @@ class ProgressReader:
         if not folder.exists():
             return EndedTrial(label, Status.FAILED.value)
         try:
-            return EndedTrial(label, read_record(folder).status.value)
+            record = read_record(folder)
+            self._sweep.planned().require(record)
+            return EndedTrial(label, record.status.value)
         except InvalidLedger:
-            return EndedTrial(label, "damaged")
+            return EndedTrial(label, DAMAGED)
 
     def _finished(self) -> frozenset[str]:
         """Return the planned trials that are complete, or have failed since this reader exists.
 
-        A trial that failed before is run again.
+        A trial that failed before is run again, as is one that was not the plan's.
         """
         return frozenset(
             trial_id
             for trial_id in self._trials
-            if self._sweep.trial(trial_id).exists() or self._has_failed(trial_id)
+            if self._is_complete(trial_id) or self._has_failed(trial_id)
         )
+
+    def _is_complete(self, trial_id: str) -> bool:
+        sealed_ns = _modified_ns(self._sweep.trial(trial_id))
+        return sealed_ns not in {None, self._foreign_before.get(trial_id)}
 
     def _has_failed(self, trial_id: str) -> bool:
         return self._failed_at_ns(trial_id) not in {None, self._failed_before[trial_id]}
 
     def _failed_at_ns(self, trial_id: str) -> int | None:
-        try:
-            return self._sweep.failed(trial_id).stat().st_mtime_ns
-        except FileNotFoundError:
-            return None
+        return _modified_ns(self._sweep.failed(trial_id))
 
     def _remaining_s(self, finished: frozenset[str], now_s: float) -> float | None:
         return remaining_duration_s(
@@ -212,6 +222,13 @@ class ProgressReader:
             since_last_s=now_s - self._last_ended_s,
             started=self._started,
         )
+
+
+def _modified_ns(path: Path) -> int | None:
+    try:
+        return path.stat().st_mtime_ns
+    except FileNotFoundError:
+        return None
 
 
 def remaining_duration_s(

@@ -17,11 +17,13 @@ from typing import Final
 from pydantic import ValidationError
 
 from experiments.errors import LedgerError, StorageError, UnknownName
+from experiments.ledger.digests import InvalidLedger
 from experiments.ledger.location import Location, LocationError, is_uri, open_location
 from experiments.ledger.manifest import MANIFEST
-from experiments.ledger.record import RECORD, Frozen
+from experiments.ledger.planned import PLAN
+from experiments.ledger.record import RECORD, Frozen, parse_record
 from experiments.ledger.result_tables import RESULTS
-from experiments.sweep.folder import FAILED, PARTIAL, PLAN, REASON, SweepFolder
+from experiments.sweep.folder import FAILED, PARTIAL, REASON, SweepFolder
 from experiments.sweep.lookup import find_sweep
 from infra.machine.files import move_into_place, replace_file
 from infra.machine.home import Home
@@ -176,7 +178,7 @@ def publish_trial(sweep: SweepFolder, trial_id: str, target: Location) -> None:
         if record == (sweep.trial(trial_id) / RECORD).read_bytes():
             return
         if record is not None:
-            if runs_on_several_hosts(sweep):
+            if runs_on_several_hosts(sweep) and is_planned(sweep, trial_id, record):
                 raise StorageError(
                     f"trial {trial_id} was also run elsewhere, and that ledger is published: "
                     f"delete {sweep.trial(trial_id)}"
@@ -185,6 +187,19 @@ def publish_trial(sweep: SweepFolder, trial_id: str, target: Location) -> None:
         names = {path.name for path in sweep.trial(trial_id).iterdir() if path.is_file()}
         _upload(sweep, target, (f"{folder}/{name}" for name in sorted(names - {RECORD})))
         target.upload(sweep.trial(trial_id) / RECORD, f"{folder}/{RECORD}")
+
+
+def is_planned(sweep: SweepFolder, trial_id: str, record: bytes) -> bool:
+    """Return whether a `trial.json` is of the sweep's own trial; a damaged one counts as such.
+
+    Args:
+        sweep: has the plan.
+        trial_id: the trial.
+        record: the content of `trial.json` in the store.
+    """
+    with suppress(InvalidLedger):
+        return sweep.planned().why_foreign(parse_record(record, trial_id)) is None
+    return True
 
 
 def publish_reason(sweep: SweepFolder, trial_id: str, target: Location) -> None:

@@ -15,13 +15,15 @@ from typing import Final
 from experiments.errors import LedgerError, UnknownName
 from experiments.ledger.digests import with_digest
 from experiments.ledger.location import Location, open_location
+from experiments.ledger.planned import PLAN
 from experiments.ledger.record import RECORD
 from experiments.messages.phrases import format_list
-from experiments.sweep.folder import EXPERIMENT, FAILED, MACHINE, PARTIAL, PLAN, SweepFolder
+from experiments.sweep.folder import EXPERIMENT, FAILED, MACHINE, PARTIAL, SweepFolder
 from experiments.sweep.host import this_host
 from experiments.sweep.published import (
     SEVERAL_HOSTS,
     claims_location,
+    is_planned,
     keep_store,
     no_sweep_at,
     published_location,
@@ -102,18 +104,21 @@ def published_ids(source: Location) -> frozenset[str]:
     )
 
 
-def is_published(source: Location, trial_id: str) -> bool:
-    """Return whether the store has a trial.
+def is_published(sweep: SweepFolder, trial_id: str) -> bool:
+    """Return whether the store of several hosts has a trial, which is the plan's.
 
     Raises:
         StorageError: the store cannot be read.
     """
     with storage_errors():
-        return source.read(f"trials/{trial_id}/{RECORD}") is not None
+        record = claims_location(sweep).read(f"trials/{trial_id}/{RECORD}")
+    return record is not None and is_planned(sweep, trial_id, record)
 
 
 def fetch_trials(sweep: SweepFolder) -> tuple[str, ...]:
     """Copy the trials that other hosts have published into this host's folder, with all tables.
+
+    One that is not the plan's counts as failed here.
 
     Returns:
         The ids of the copied trials; none if only one host runs the sweep.
@@ -124,6 +129,7 @@ def fetch_trials(sweep: SweepFolder) -> tuple[str, ...]:
     store = _common_store(sweep)
     if store is None:
         return ()
+    sweep.fail_foreign_trials()
     missing = sorted(published_ids(store) & set(sweep.pending()))
     for trial_id in missing:
         partial = sweep.partial(trial_id)
@@ -134,7 +140,8 @@ def fetch_trials(sweep: SweepFolder) -> tuple[str, ...]:
             for name in folder.list_files():
                 folder.download(name, partial / name)
         partial.replace(sweep.trial(trial_id))
-    return tuple(missing)
+    foreign = sweep.fail_foreign_trials()
+    return tuple(trial_id for trial_id in missing if trial_id not in foreign)
 
 
 def resume(sweep: SweepFolder, *, complete: bool) -> Sequence[str]:
@@ -153,9 +160,11 @@ def resume(sweep: SweepFolder, *, complete: bool) -> Sequence[str]:
     """
     released = release_abandoned(claims_location(sweep))
     allow_trials(sweep)
+    foreign = sweep.fail_foreign_trials()
     copied = fetch_trials(sweep) if complete else ()
     return [
         *(f"released trial {claim.trial_id}, claimed by {claim.describe()}" for claim in released),
+        *(f"counts as failed, and is run again: {reason}" for reason in foreign.values()),
         *([f"copied from the store: {format_list(copied)}"] if copied else []),
     ]
 

@@ -12,6 +12,7 @@ import pyarrow.fs as pafs
 
 from experiments.ledger.digests import InvalidLedger, digest_file
 from experiments.ledger.location import LocationError, is_uri, open_location
+from experiments.ledger.planned import PlannedTrials, read_planned
 from experiments.ledger.record import RECORD, TrialRecord
 from experiments.ledger.validation import sealed_files, sealed_folders, validate_trial
 
@@ -58,17 +59,18 @@ def open_ledgers(sweep: str, *, skip_unfit: bool = False) -> Ledgers:
         skip_unfit: leave out the trials that cannot be measured, instead of raising.
 
     Raises:
-        InvalidLedger: the sweep does not exist, or a trial's file is missing, truncated, of another
-            version or of another trial.
+        InvalidLedger: the sweep does not exist, its plan was altered, or a trial's file is missing,
+            truncated, of another version or of another trial, or the trial is not the plan's.
     """
     location = open_location(sweep)
     files, root = location.files, location.path
     if files.get_file_info(f"{root}/trials").type != pafs.FileType.Directory:
         raise InvalidLedger(f"{sweep} is not a sweep: it has no folder trials")
+    planned = read_planned(files, root)
     trials, left_out = [], {}
     for folder in sealed_folders(files, root, published=is_uri(sweep)):
         try:
-            trials.append(_check_trial(files, folder, published=is_uri(sweep)))
+            trials.append(_check_trial(files, folder, planned, published=is_uri(sweep)))
         except LocationError:
             raise
         except InvalidLedger as error:
@@ -78,9 +80,12 @@ def open_ledgers(sweep: str, *, skip_unfit: bool = False) -> Ledgers:
     return Ledgers(location.uri, files, root, tuple(trials), left_out)
 
 
-def _check_trial(files: pafs.FileSystem, folder: str, *, published: bool) -> Ledger:
-    """Check a trial's files against their schemas and its `trial.json`, and return its ledger."""
+def _check_trial(
+    files: pafs.FileSystem, folder: str, planned: PlannedTrials, *, published: bool
+) -> Ledger:
+    """Return a trial's ledger, after checking its files against `trial.json`, and that one."""
     record, rows = validate_trial(files, folder)
+    planned.require(record)
     return Ledger(
         record,
         folder,

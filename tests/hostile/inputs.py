@@ -21,7 +21,7 @@ from typing import Any, Final
 import yaml
 from hostile.command import Conditions, Outcome, import_commands, run_command
 from hostile.figures import Figures
-from support.builders.records import a_record, no_rows
+from support.builders.records import no_rows, record_of
 
 from experiments.ledger.seal import seal
 from experiments.planning.new_sweep import new_sweep
@@ -238,7 +238,7 @@ def a_sweep(home: Home) -> SweepFolder:
     seal(
         sweep.partial(first.trial_id),
         sweep.trial(first.trial_id),
-        a_record(trial_id=first.trial_id, cell=first.cell, label=first.label),
+        record_of(first),
         no_rows(),
     )
     return sweep

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from perf.crash_evidence import BEGIN_NS, CRASHED_LEADERS, Crash, fault_tables
-from support.builders.records import a_record, no_rows
+from support.builders.records import a_record, no_rows, planned_as
 
 from experiments.ledger.record import FaultEvidence, Phases, ProducerSummary, TrialRecord
 from experiments.ledger.schema import ACKED, LOG, READS, REJECTED, TABLES, UNKNOWN
@@ -124,6 +124,8 @@ def plant_sweep(root: Path, shapes: Sequence[LedgerShape]) -> SweepFolder:
     """Write a sweep with one sealed trial per shape; an existing folder is replaced."""
     shutil.rmtree(root, ignore_errors=True)
     sweep = SweepFolder(root)
+    for number, shape in enumerate(shapes):
+        plant_trial(sweep, f"{number:03d}-perf00", number, shape)
     sweep.write_plan(
         Plan(
             sweep_id=sweep.sweep_id,
@@ -131,12 +133,10 @@ def plant_sweep(root: Path, shapes: Sequence[LedgerShape]) -> SweepFolder:
             question="",
             seed=0,
             repeats=1,
-            trials=(),
+            trials=tuple(map(planned_as, sweep.complete_trials())),
             refused=(),
         )
     )
-    for number, shape in enumerate(shapes):
-        plant_trial(sweep, f"{number:03d}-perf00", number, shape)
     return sweep
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import click
 import pytest
-from support.builders.records import a_record, no_rows
+from support.builders.records import no_rows, record_of
 from support.command_line import ackbench
 
 from experiments.cli import OneLineErrors
@@ -70,7 +70,7 @@ def a_sweep(home: Home) -> SweepFolder:
     seal(
         sweep.partial(first.trial_id),
         sweep.trial(first.trial_id),
-        a_record(trial_id=first.trial_id, cell=first.cell, label=first.label),
+        record_of(first),
         no_rows(),
     )
     return sweep

@@ -75,7 +75,9 @@ def evidence_of(
         for fault in faults
     ]
     if len(evidence) == 1:
-        return evidence[0].model_copy(update={"parameters": request.parameters})
+        return evidence[0].model_copy(
+            update={"kind": request.kind, "parameters": request.parameters}
+        )
     named = [(fault.name, part) for fault, part in zip(faults, evidence, strict=True)]
     without_effect = [
         f"{name} {'was carried out in part' if part.carried_out_in_part else 'had no effect'}"

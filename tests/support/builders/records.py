@@ -8,6 +8,13 @@ from experiments.ledger.record import FaultEvidence, Phases, ProducerSummary, St
 from experiments.ledger.schema import TABLES
 from experiments.sweep.plan import ClusterNeed, FaultRequest, TrialSpec, Workload
 
+_SHARED = TrialSpec.model_fields.keys() & TrialRecord.model_fields.keys() - {
+    "client",
+    "fault",
+    "topic",
+}
+"""Fields that a plan and a record both have, in one form."""
+
 
 def no_rows() -> dict[str, pa.Table]:
     """Return the tables that every ledger has, empty."""
@@ -37,6 +44,44 @@ def a_spec(**changes: object) -> TrialSpec:
         fault=FaultRequest(kind="none"),
     )
     return spec.model_copy(update=changes)
+
+
+def planned_as(record: TrialRecord) -> TrialSpec:
+    """Return a planned trial of which a record is."""
+    return a_spec(
+        **{name: getattr(record, name) for name in _SHARED},
+        client="java" if record.client.startswith("java") else "librdkafka",
+        cluster=ClusterNeed(kafka_version=record.kafka_version),
+        topic=record.topic_settings,
+        workload=Workload(
+            rate_records_per_s=record.rate_records_per_s,
+            record_size_bytes=record.record_size_bytes,
+            duration_s=record.duration_s,
+            keys=4,
+            producers=1,
+        ),
+        fault=FaultRequest(kind=record.fault.kind, parameters=record.fault.parameters),
+    )
+
+
+def record_of(spec: TrialSpec, **changes: object) -> TrialRecord:
+    """Return the record of a sealed trial as its plan has it, with these fields changed."""
+    java = f"java {spec.cluster.version_of_java_clients}"
+    planned: dict[str, object] = {
+        **{name: getattr(spec, name) for name in _SHARED},
+        "client": java if spec.client == "java" else "2.16.1",
+        "kafka_version": spec.cluster.kafka_version,
+        "producer_settings": spec.producer,
+        "consumer_settings": spec.consumer,
+        "topic_settings": spec.topic,
+        "rate_records_per_s": spec.workload.rate_records_per_s,
+        "record_size_bytes": spec.workload.record_size_bytes,
+        "duration_s": spec.workload.duration_s,
+        "fault": FaultEvidence(
+            kind=spec.fault.kind, parameters=spec.fault.all_parameters(), took_effect=True
+        ),
+    }
+    return a_record(**planned | changes)
 
 
 def a_record(**changes: object) -> TrialRecord:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 
+from support.builders.records import planned_as
 from support.builders.result_tables import Counts, write_results
 
 from experiments.sweep.folder import SweepFolder
@@ -101,6 +102,15 @@ def plant_sweep(home: Home, *trials: PlantedTrial) -> SweepFolder:
             refused=(),
         )
     )
+    plant_trials(sweep, *trials)
+    return sweep
+
+
+def plant_trials(sweep: SweepFolder, *trials: PlantedTrial) -> None:
+    """Add trials to a sweep's plan, and write them."""
+    plan = sweep.plan()
+    records = [trial.record(sweep.sweep_id) for trial in trials]
+    specs = [planned_as(record.model_copy(update={"kafka_version": "4.3.1"})) for record in records]
+    sweep.write_plan(plan.model_copy(update={"trials": (*plan.trials, *specs)}))
     for trial in trials:
         trial.plant(sweep.root)
-    return sweep

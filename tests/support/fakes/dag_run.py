@@ -17,7 +17,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from support.builders.records import a_record, no_rows
+from support.builders.records import no_rows, record_of
 from support.builders.result_tables import write_results
 
 from experiments.ledger.seal import seal
@@ -81,15 +81,7 @@ def seal_trial(sweep: SweepFolder, spec: TrialSpec) -> None:
     """Seal a trial with an empty ledger."""
     partial = sweep.partial(spec.trial_id)
     partial.mkdir()
-    record = a_record(
-        sweep_id=sweep.sweep_id,
-        trial_id=spec.trial_id,
-        cell=spec.cell,
-        label=spec.label,
-        order=spec.order,
-        role=spec.role,
-    )
-    seal(partial, sweep.trial(spec.trial_id), record, no_rows())
+    seal(partial, sweep.trial(spec.trial_id), record_of(spec), no_rows())
 
 
 if __name__ == "__main__":

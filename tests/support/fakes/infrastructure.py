@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from support.builders.records import a_record, a_spec, no_rows
+from support.builders.records import a_spec, no_rows, record_of
 from support.fakes.cluster import MemoryCluster
 
 from experiments.errors import HealFailed, TrialFailed
@@ -119,13 +119,7 @@ class FakeInfrastructure:
     def _sealed(self, sweep: SweepFolder, spec: TrialSpec) -> TrialRecord:
         partial = sweep.partial(spec.trial_id)
         partial.mkdir()
-        record = a_record(
-            sweep_id=sweep.sweep_id,
-            trial_id=spec.trial_id,
-            cell=spec.cell,
-            label=spec.label,
-            order=spec.order,
-        )
+        record = record_of(spec)
         seal(partial, sweep.trial(spec.trial_id), record, no_rows())
         return record
 

@@ -15,6 +15,7 @@ from support.builders.sweep_folders import (
     TRIAL,
     measured_sweep_folder,
     plant_sweep,
+    plant_trials,
     realistic_trial,
 )
 
@@ -30,6 +31,7 @@ from spark_jobs.io.ledgers import open_ledgers
 from spark_jobs.io.units import split
 from spark_jobs.io.writer import write_results
 from spark_jobs.pipeline import finished_trial, measured_unit, sweep_tables
+from spark_jobs.planted import PlantedTrial
 
 FLIPS = 12
 """Of each file; `make hostile` flips more."""
@@ -92,7 +94,7 @@ def test_a_file_of_a_client_is_covered_by_its_digest_and_may_be_missing(tmp_path
     log = sealed.with_suffix(".partial") / "clients" / "producer-0.log"
     log.parent.mkdir(parents=True)
     log.write_text("connected")
-    seal(sealed.with_suffix(".partial"), sealed, trial.record("sweep"), trial.tables())
+    seal(sealed.with_suffix(".partial"), sealed, trial.record(tmp_path.name), trial.tables())
     assert damage_found_by_measure(tmp_path) is None
     (sealed / "clients" / log.name).write_text("Connected")
     message = damage_found_by_measure(tmp_path) or ""
@@ -121,7 +123,10 @@ def test_the_terminal_and_the_report_name_a_trial_that_was_left_out(tmp_path: Pa
     events = sweep.trial("001-abcdef") / "events.parquet"
     events.write_bytes(events.read_bytes()[:-1])
     measure_without_spark(sweep, skip_unfit=True)
-    results, named = read_results(sweep), "its ledger is damaged: trial 001-abcdef: events.parquet"
+    results, named = (
+        read_results(sweep),
+        "left out of the results: trial 001-abcdef: events.parquet",
+    )
     assert [named in line for line in remarks(sweep, results)] == [True]
     assert named in render_page(read_report_data(sweep))
     (cell,) = results.cells
@@ -132,7 +137,7 @@ def test_results_of_another_record_of_a_trial_are_not_shown(sweep: SweepFolder) 
     """A trial that ran again has other figures."""
     path = sweep.trial(TRIAL) / "trial.json"
     document, _ = without_digest(path.read_bytes())
-    path.write_text(with_digest(document.decode().replace('"seed": 0', '"seed": 1')))
+    path.write_text(with_digest(document.decode().replace('"token": 0', '"token": 1')))
     message = damage_found_by_show(sweep.root) or ""
     assert "trial.json is not the one that results/ was computed from" in message
 
@@ -140,7 +145,7 @@ def test_results_of_another_record_of_a_trial_are_not_shown(sweep: SweepFolder) 
 def test_results_of_two_measurements_are_not_mixed(sweep: SweepFolder) -> None:
     """As after a crash between the renames of two tables."""
     trials = (sweep.results / "trials.parquet").read_bytes()
-    realistic_trial(20).__class__("002-new", realistic_trial(20).attempts).plant(sweep.root)
+    plant_trials(sweep, PlantedTrial("002-new", realistic_trial(20).attempts))
     measure_without_spark(sweep)
     (sweep.results / "trials.parquet").write_bytes(trials)
     message = damage_found_by_show(sweep.root) or ""

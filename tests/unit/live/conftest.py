@@ -14,10 +14,9 @@ from support.builders.live_trials import (
     note,
     receive,
 )
-from support.builders.records import a_record, a_spec, no_rows
+from support.builders.records import a_spec, no_rows, record_of
 
 from experiments.clients.producer.attempts import SENT
-from experiments.ledger.record import FaultEvidence
 from experiments.ledger.seal import seal
 from experiments.live.sweep import LiveSweep, SweepFollower
 from experiments.sweep.folder import SweepFolder
@@ -76,13 +75,9 @@ def plant_events(sweep: SweepFolder, spec: TrialSpec) -> None:
 
 def end_trial(sweep: SweepFolder, spec: TrialSpec, evidence: str) -> None:
     """Seal a trial."""
-    record = a_record(
-        sweep_id=sweep.sweep_id,
-        trial_id=spec.trial_id,
-        label=spec.label,
-        end_offsets={0: 3_400, 1: 3_300, 2: 3_300},
-        fault=FaultEvidence(kind="leader-crash", took_effect=True, evidence=(evidence,)),
-    )
+    planned = record_of(spec, end_offsets={0: 3_400, 1: 3_300, 2: 3_300})
+    fault = planned.fault.model_copy(update={"evidence": (evidence,)})
+    record = planned.model_copy(update={"fault": fault})
     partial = sweep.partial(spec.trial_id)
     partial.mkdir(parents=True, exist_ok=True)
     seal(partial, sweep.trial(spec.trial_id), record, no_rows())

@@ -6,11 +6,12 @@ import os
 from pathlib import Path
 
 import pytest
-from support.builders.records import a_spec
+from support.builders.records import a_spec, no_rows, record_of
 from support.fakes.infrastructure import FakeInfrastructure
 
 from experiments.errors import HealFailed, NotPublished, StorageError, TrialFailed
 from experiments.ledger.location import open_location
+from experiments.ledger.seal import seal
 from experiments.orchestration import batches, step_context, steps
 from experiments.orchestration.batches import batches_of, list_batches, run_batch, run_planned
 from experiments.results import spark_job
@@ -115,6 +116,18 @@ def hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TwoHosts:
     monkeypatch.setattr(batches, "_prepare", lambda *_: None)
     monkeypatch.setenv("ACKBENCH_HOME", str(tmp_path / "a"))
     return TwoHosts(tmp_path, monkeypatch)
+
+
+def test_a_trial_of_another_sweep_counts_as_failed_and_is_run(hosts: TwoHosts) -> None:
+    """Its folder has the right name, as trial ids are the same in every sweep."""
+    world = hosts.on("a")
+    sweep = hosts.sweep("a")
+    other = record_of(sweep.plan().trial(TRIALS[0]), sweep_id="another-night")
+    sweep.partial(TRIALS[0]).mkdir()
+    seal(sweep.partial(TRIALS[0]), sweep.trial(TRIALS[0]), other, no_rows())
+    assert tuple(run_batch(hosts.uri, TRIALS[:2])) == TRIALS[:2]
+    assert world.started_trials() == list(TRIALS[:2])
+    assert sweep.complete_ids() == TRIALS[:2]
 
 
 def test_each_host_runs_its_batch_and_the_store_has_all(hosts: TwoHosts) -> None:

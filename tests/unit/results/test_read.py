@@ -426,6 +426,12 @@ def test_a_cell_that_was_not_measured_has_its_contract(sweep: SweepFolder) -> No
     assert cell.loss is None
 
 
+def _change_record(sweep: SweepFolder, trial_id: str, **changes: object) -> None:
+    """Write a `trial.json` again with these fields changed."""
+    record = read_record(sweep.trial(trial_id)).model_copy(update=changes)
+    (sweep.trial(trial_id) / "trial.json").write_text(with_digest(record.model_dump_json(indent=1)))
+
+
 def test_a_violation_names_its_trials(sweep: SweepFolder) -> None:
     """It also counts the records."""
     plan = sweep.plan()
@@ -433,6 +439,9 @@ def test_a_violation_names_its_trials(sweep: SweepFolder) -> None:
         "producer": {"acks": "all", "enable.idempotence": "true"},
         "fault": FaultRequest(kind="none"),
     }
+    for trial_id in sweep.complete_ids():
+        record = read_record(sweep.trial(trial_id))
+        _change_record(sweep, trial_id, fault=record.fault.model_copy(update={"kind": "none"}))
     sweep.write_plan(
         plan.model_copy(
             update={"trials": tuple(spec.model_copy(update=safe) for spec in plan.trials)}
@@ -486,11 +495,9 @@ def test_the_first_violating_records_are_named_once_each() -> None:
 
 def test_a_late_load_generator_marks_its_trial(sweep: SweepFolder) -> None:
     """The lateness is in trial.json, so it is known without measuring."""
-    path = sweep.trial("000-planned") / "trial.json"
-    record = read_record(path.parent)
+    record = read_record(sweep.trial("000-planned"))
     late = record.producers[0].model_copy(update={"lateness_us_p99": LATE_MS * 1000 + 1})
-    changed = record.model_copy(update={"producers": (late,)}).model_dump_json(indent=1)
-    path.write_text(with_digest(changed))
+    _change_record(sweep, "000-planned", producers=(late,))
     trials = {trial.trial_id: trial for trial in read_results(sweep).trials}
     assert [
         trials[name].generator_late for name in ("000-planned", "001-planned", "002-planned")

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from rich.console import Console
-from support.builders.records import a_record, a_spec, no_rows
+from support.builders.records import a_spec, no_rows, record_of
 
 from experiments.commands.progress_display import Lines, render_progress
 from experiments.ledger.record import Cell, Status
@@ -125,7 +125,9 @@ def test_progress_counts_complete_and_failed_trials(tmp_path: Path) -> None:
     """A running trial is not counted; it is named, with its current activity."""
     sweep, plan = a_sweep(tmp_path)
     sweep.partial("000-abcdef").mkdir()
-    seal(sweep.partial("000-abcdef"), sweep.trial("000-abcdef"), a_record(), no_rows())
+    seal(
+        sweep.partial("000-abcdef"), sweep.trial("000-abcdef"), record_of(plan.trials[0]), no_rows()
+    )
     reader = ProgressReader(sweep, plan)
     sweep.failed("001-abcdef").mkdir()
     sweep.partial("002-abcdef").mkdir()
@@ -289,9 +291,11 @@ def test_each_trial_that_ends_is_reported_once_with_its_outcome(tmp_path: Path) 
     """Trials that were complete before are not among them."""
     sweep, plan = a_sweep(tmp_path)
     sweep.partial("000-abcdef").mkdir()
-    seal(sweep.partial("000-abcdef"), sweep.trial("000-abcdef"), a_record(), no_rows())
+    seal(
+        sweep.partial("000-abcdef"), sweep.trial("000-abcdef"), record_of(plan.trials[0]), no_rows()
+    )
     reader = ProgressReader(sweep, plan)
-    second = a_record(trial_id="001-abcdef")
+    second = record_of(plan.trials[1])
     sweep.partial("001-abcdef").mkdir()
     seal(sweep.partial("001-abcdef"), sweep.trial("001-abcdef"), second, no_rows())
     sweep.failed("002-abcdef").mkdir()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.builders.records import a_record, a_spec, no_rows
+from support.builders.records import a_record, a_spec, no_rows, record_of
 
 from experiments.ledger.record import FaultEvidence, ProducerSummary, TrialRecord
 from experiments.ledger.seal import seal
@@ -65,13 +65,7 @@ def seal_empty(sweep: SweepFolder, spec: TrialSpec) -> None:
     """Seal an empty ledger."""
     partial = sweep.partial(spec.trial_id)
     partial.mkdir()
-    record = a_record(
-        sweep_id=spec.sweep_id,
-        trial_id=spec.trial_id,
-        cell=spec.cell,
-        label=spec.label,
-        stages_s={"load": 1.5},
-    )
+    record = record_of(spec, stages_s={"load": 1.5})
     seal(partial, sweep.trial(spec.trial_id), record, no_rows())
 
 

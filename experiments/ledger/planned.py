@@ -1,0 +1,244 @@
+"""Whether a trial is the one that its sweep planned: `plan.json` and `trial.json` say the same.
+
+Trial ids are the same in every sweep of an experiment. So a folder that was copied from another
+sweep has the right name, and only its content shows where it is from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import pyarrow.fs as pafs
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from experiments.ledger.digests import InvalidLedger, without_digest
+from experiments.ledger.record import RECORD, Cell, Frozen, Role, Scalar, TrialRecord
+
+PLAN: Final = "plan.json"
+
+Composition = Literal["&", ">>"]
+JAVA: Final = "java"
+"""The kind of a client, and how its version begins in a record."""
+UNKNOWN_VERSION: Final = "unknown"
+"""The version in the record of a Java client whose log did not name it."""
+_ABSENT: Final = "absent"
+EQUAL: Final = (
+    "experiment",
+    "label",
+    "role",
+    "repeat",
+    "order",
+    "seed",
+    "token",
+    "replication_factor",
+    "partitions",
+)
+"""The fields that a plan and a record have in the same form."""
+
+
+class FaultRequest(Frozen):
+    """One fault with its parameters, or several faults, in parallel or in sequence."""
+
+    kind: str
+    """The fault's name; for several, their notation (`experiments.faults.composition.notation`)."""
+    parameters: dict[str, Scalar] = Field(default_factory=dict)
+    """Parameters of a single fault, as `experiments.faults` names them; empty for several."""
+    joined: Composition | None = None
+    """`&`: the parts run in parallel; `>>`: each part begins after the heal of the one before."""
+    parts: tuple[FaultRequest, ...] = ()
+    """Two or more faults; empty for a single fault."""
+
+    def leaves(self) -> tuple[FaultRequest, ...]:
+        """Return the single faults, in the order of the notation."""
+        return (
+            tuple(leaf for part in self.parts for leaf in part.leaves()) if self.parts else (self,)
+        )
+
+    def with_leaves(self, changed: Callable[[FaultRequest], FaultRequest]) -> FaultRequest:
+        """Return the request with a function applied to each single fault."""
+        return (
+            self.model_copy(
+                update={"parts": tuple(part.with_leaves(changed) for part in self.parts)}
+            )
+            if self.parts
+            else changed(self)
+        )
+
+    def all_parameters(self) -> dict[str, Scalar]:
+        """Return the parameters of all faults.
+
+        For several faults, a parameter is prefixed with the fault's place and name, as in
+        `2.leader-pause.at_s`.
+        """
+        if not self.parts:
+            return self.parameters
+        return {
+            f"{place}.{leaf.kind}.{name}": value
+            for place, leaf in enumerate(self.leaves(), 1)
+            for name, value in leaf.parameters.items()
+        }
+
+
+def is_java(client: str) -> bool:
+    """Return whether the client's version in a record is that of Java's client."""
+    return client.startswith(f"{JAVA} ")
+
+
+class _Part(BaseModel):
+    """Some fields of a part of `plan.json`; `None`: the plan does not say, as an older one may."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+class _PlannedCluster(_Part):
+    kafka_version: str | None = None
+    java_client_version: str | None = None
+
+
+class _PlannedLoad(_Part):
+    rate_records_per_s: float | None = None
+    record_size_bytes: int | None = None
+    duration_s: float | None = None
+
+
+class PlannedTrial(_Part):
+    """What the plan says of a trial that its record says too."""
+
+    sweep_id: str | None = None
+    trial_id: str
+    experiment: str | None = None
+    cell: Cell | None = None
+    label: str | None = None
+    role: Role | None = None
+    repeat: int | None = None
+    order: int | None = None
+    seed: int | None = None
+    token: int | None = None
+    client: str | None = None
+    cluster: _PlannedCluster = _PlannedCluster()
+    replication_factor: int | None = None
+    partitions: int | None = None
+    topic: dict[str, str] | None = None
+    workload: _PlannedLoad = _PlannedLoad()
+    fault: FaultRequest | None = None
+
+    def differences(self, record: TrialRecord) -> dict[str, tuple[object, object]]:
+        """Return what plan and record say differently, by name: first the plan's value."""
+        version = self.cluster.java_client_version or self.cluster.kafka_version
+        java = is_java(record.client)
+        recorded_version = record.client.removeprefix(f"{JAVA} ")
+        compared: dict[str, tuple[object, object]] = {
+            name: (getattr(self, name), getattr(record, name)) for name in EQUAL
+        }
+        compared |= {name: (value, getattr(record, name)) for name, value in self.workload}
+        compared |= {
+            "kafka_version": (self.cluster.kafka_version, record.kafka_version),
+            "client": (self.client, JAVA if java else "librdkafka"),
+            "fault": (self.fault and self.fault.kind, record.fault.kind),
+            **_by_name("cell", self.cell, record.cell),
+            **_by_name("topic", self.topic, record.topic_settings),
+            **_by_name(
+                "fault",
+                self.fault.all_parameters() if self.fault else None,
+                record.fault.parameters,
+            ),
+        }
+        if java and self.client == JAVA and recorded_version != UNKNOWN_VERSION:
+            compared["client version"] = (version, recorded_version)
+        return {
+            name: (planned, found)
+            for name, (planned, found) in compared.items()
+            if planned is not None and planned != found
+        }
+
+
+def _by_name(
+    what: str, planned: Mapping[str, Scalar] | None, found: Mapping[str, Scalar]
+) -> dict[str, tuple[object, object]]:
+    """Return the values of two mappings by name; nothing if the plan has none."""
+    return {
+        f"{what}.{name}": (_value(planned, name), _value(found, name))
+        for name in (() if planned is None else dict.fromkeys([*planned, *found]))
+    }
+
+
+def _value(values: Mapping[str, Scalar] | None, name: str) -> Scalar:
+    value = (values or {}).get(name, _ABSENT)
+    return "null" if value is None else value
+
+
+class _Planned(_Part):
+    sweep_id: str
+    trials: tuple[PlannedTrial, ...]
+
+
+@dataclass(frozen=True)
+class PlannedTrials:
+    """The trials that a sweep planned."""
+
+    sweep_id: str
+    trials: Mapping[str, PlannedTrial] | None
+    """By trial id; `None`: the folder has no plan, as that of the self-test's copies."""
+
+    def why_foreign(self, record: TrialRecord) -> str | None:
+        """Return why a trial is not the plan's, in one line with its file; `None`: it is."""
+        file = f"trial {record.trial_id}: {RECORD}"
+        planned = None if self.trials is None else self.trials.get(record.trial_id)
+        sweep_id = planned.sweep_id if planned and planned.sweep_id else self.sweep_id
+        if record.sweep_id != sweep_id:
+            return f"{file} is of sweep {record.sweep_id}: it was copied from there"
+        if self.trials is None:
+            return None
+        if planned is None:
+            return f"{file} is of no trial that {PLAN} has"
+        differences = planned.differences(record)
+        if not differences:
+            return None
+        found = ", ".join(f"{name} {value}" for name, (_, value) in differences.items())
+        expected = ", ".join(f"{name} {value}" for name, (value, _) in differences.items())
+        return " ".join(f"{file} has {found}; {PLAN} has {expected}: it is another trial".split())
+
+    def require(self, record: TrialRecord) -> None:
+        """Check that a trial is the plan's.
+
+        Raises:
+            InvalidLedger: it is not; the message is that of `why_foreign`.
+        """
+        if reason := self.why_foreign(record):
+            raise InvalidLedger(reason)
+
+
+def read_planned(files: pafs.FileSystem, root: str) -> PlannedTrials:
+    """Return the trials that the plan in a sweep's folder has.
+
+    Args:
+        files: the file system of the sweep.
+        root: the sweep's folder, whose name is its id.
+
+    Raises:
+        InvalidLedger: the plan was altered or truncated.
+    """
+    try:
+        with files.open_input_file(f"{root}/{PLAN}") as stream:
+            content = bytes(stream.read())
+    except FileNotFoundError:
+        return PlannedTrials(root.rsplit("/", 1)[-1], None)
+    return parse_planned(content)
+
+
+def parse_planned(content: bytes) -> PlannedTrials:
+    """Return the trials that the content of a `plan.json` has.
+
+    Raises:
+        InvalidLedger: it was altered or truncated.
+    """
+    try:
+        document, _ = without_digest(content)
+        plan = _Planned.model_validate_json(document)
+    except ValidationError as error:
+        raise InvalidLedger(f"{PLAN} is truncated or not a plan") from error
+    except ValueError as error:
+        raise InvalidLedger(f"{PLAN} {error}") from error
+    return PlannedTrials(plan.sweep_id, {trial.trial_id: trial for trial in plan.trials})

@@ -1,0 +1,46 @@
+"""Whether all trials of a sweep ran with the same version of librdkafka. Pure.
+
+A plan has the version of Java's client, and librdkafka's is the installed one. So a sweep that was
+resumed after an upgrade, or that hosts with other packages ran, has trials of several versions.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+
+from experiments.ledger.planned import is_java
+from experiments.messages.phrases import format_count, format_list
+from experiments.results.cells import cell_key
+from experiments.results.models import ClientVersions, TrialResult
+
+
+def mixed_client_versions(trials: Sequence[TrialResult]) -> ClientVersions | None:
+    """Return the versions of librdkafka that a sweep's trials ran with; `None`: one at most.
+
+    Args:
+        trials: all trials of the sweep; sealed and measured ones count.
+    """
+    versions: Counter[str] = Counter()
+    by_cell: defaultdict[str, set[str]] = defaultdict(set)
+    for trial in trials:
+        if trial.judged and trial.client is not None and not is_java(trial.client):
+            versions[trial.client] += 1
+            by_cell[cell_key(trial.cell)].add(trial.client)
+    if len(versions) < 2:  # noqa: PLR2004 - one version is no mixture
+        return None
+    return ClientVersions(
+        trials=dict(sorted(versions.items())),
+        cells=len(by_cell),
+        mixed_cells=sum(len(found) > 1 for found in by_cell.values()),
+    )
+
+
+def version_sentences(found: ClientVersions) -> Iterator[str]:
+    """Yield what a reader must know of the versions, one sentence each without a period."""
+    ran = format_list([f"{number} with {name}" for name, number in found.trials.items()])
+    yield (
+        f"client: trials ran with several versions of librdkafka, {ran}; {found.mixed_cells} of "
+        f"{format_count(found.cells, 'cell')} have trials of more than one: where trials or cells "
+        "differ, the versions may be why"
+    )
