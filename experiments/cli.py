@@ -14,6 +14,7 @@ from typing import Any, Final
 import click
 
 from experiments.messages.phrases import fit_line, shorten
+from experiments.messages.terminal import echo, echo_error
 from infra.errors import AckbenchError, HarnessError, MachineError
 from infra.machine.home import INSTALL, Home, keep_files_private
 from infra.machine.paths import machine_error_of, require_writable_file, user_path
@@ -119,7 +120,7 @@ def _require_text(arguments: Sequence[str]) -> None:
 def _print_error(text: str, code: int) -> int:
     """Print the error; return the exit code."""
     line = text if code == HarnessError.exit_code else fit_line(text)
-    click.echo(f"ackbench: {line}", err=True)
+    echo_error(f"ackbench: {line}")
     return code
 
 
@@ -171,7 +172,7 @@ def cli(context: click.Context) -> None:
     answers one question.
     """
     if context.invoked_subcommand is None:
-        click.echo(FIRST_STEPS)
+        echo(FIRST_STEPS)
 
 
 @cli.command(

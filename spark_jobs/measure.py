@@ -139,13 +139,17 @@ def unit_records(context: SparkContext) -> int:
 
 
 def error_line(error: Exception) -> str:
-    """Return an error as one line, with a prefix that says what is wrong: a ledger, or Spark."""
+    """Return an error as one line, with a prefix that says what is wrong: a ledger, or Spark.
+
+    A terminal acts on control characters, which a plan or a record may have.
+    """
     prefix = "failed: "
     if isinstance(error, InvalidLedger):
         prefix = "measure: "
     elif isinstance(error, SparkSetupError):
         prefix = "spark: "
-    return " ".join(f"{prefix}{error}".split())
+    line = " ".join(f"{prefix}{error}".split())
+    return "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in line)
 
 
 def context_request(

@@ -54,12 +54,12 @@ def explain(named: str) -> int:
     experiment = load_experiment(named)
     plan, console = plan_experiment(experiment, _SWEEP_ID, named), _console()
     refuse_empty(plan, named)
-    console.print(f"{experiment.name}: {experiment.title}", style="bold", markup=False)
+    console.print(f"{experiment.name}: {experiment.title}", style="bold")
     for head, text in _paragraphs(experiment, describe_shortened(plan)):
         console.print(f"\n{head}", style="bold" if console.is_terminal else None)
-        console.print(Padding(" ".join(text.split()), (0, 0, 0, 2)), markup=False, highlight=False)
-    console.print(f"\n{_extent(experiment, plan)}", markup=False, highlight=False)
-    console.print(f"run it with: ackbench run {named}", markup=False, highlight=False)
+        console.print(Padding(" ".join(text.split()), (0, 0, 0, 2)))
+    console.print(f"\n{_extent(experiment, plan)}")
+    console.print(f"run it with: ackbench run {named}")
     return 0
 
 

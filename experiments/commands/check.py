@@ -8,8 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-import click
-
 from experiments.checkup.changes import ChangeSearch
 from experiments.checkup.configuration import Configuration, ReportedCluster
 from experiments.checkup.diagnosis import Diagnosis, diagnose
@@ -18,6 +16,7 @@ from experiments.checkup.text import as_document, report_lines, wrapped
 from experiments.comparing.gate import EXIT_CODE
 from experiments.faults import FAULTS
 from experiments.messages.phrases import did_you_mean
+from experiments.messages.terminal import echo, echo_error, echo_json
 from experiments.results.junit import Outcome, TestCase, junit_xml
 from experiments.verdicts.contract import Guarantee
 from infra.errors import InputError
@@ -84,11 +83,11 @@ def check(
     required = [_parse(text, diagnosis) for text in fail_on]
     search, seen = ChangeSearch(diagnosis), seen_trials(configuration, stored_trials(home))
     if as_json:
-        click.echo(json.dumps(as_document(diagnosis, search, seen), indent=1))
+        echo_json(json.dumps(as_document(diagnosis, search, seen), indent=1))
     else:
         columns = shutil.get_terminal_size((_PIPED_COLUMNS, 24)).columns
         for line in wrapped(report_lines(diagnosis, search, seen), min(columns, _PIPED_COLUMNS)):
-            click.echo(line)
+            echo(line)
     if junit is not None:
         replace_file(junit, junit_xml(_cases(diagnosis)))
     missing = [
@@ -98,7 +97,7 @@ def check(
         if named in {None, fault} and not clause.guaranteed
     ]
     for line in missing:
-        click.echo(f"--fail-on: {line}", err=True)
+        echo_error(f"--fail-on: {line}")
     return EXIT_CODE if missing else 0
 
 

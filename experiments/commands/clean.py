@@ -14,10 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-import click
-
 from experiments.history.summary import forget_summary
 from experiments.live.files import LOCK, live_folder
+from experiments.messages.terminal import echo
 from experiments.sweep.claim import (
     RunRecord,
     SweepClaim,
@@ -64,7 +63,7 @@ def clean(home: Home, named: Sequence[str], *, force: bool) -> int:
     done += [*cleaning.remove_partial_trials(), *_remove_sweeps(home, doomed)]
     done += [*_remove_scratch_folders(home), *_remove_copies(home), *_remove_live_page(home)]
     for line in done or ["nothing to clean"]:
-        click.echo(line)
+        echo(line)
     return 0
 
 

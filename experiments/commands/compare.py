@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-import click
 from rich import box
 from rich.table import Table
 
@@ -28,6 +27,7 @@ from experiments.comparing.matrix import (
 )
 from experiments.comparing.sentences import comparison_sentences
 from experiments.comparing.within import AxisComparison, compare_within
+from experiments.messages.terminal import echo, echo_json
 from experiments.report.comparison_files import comparison_cases, comparison_lines
 from experiments.report.comparison_page import (
     ComparedCellView,
@@ -80,7 +80,7 @@ def compare_sweeps(
     if html:
         _write(html, home, lambda: render_comparison(comparison))
     if as_json:
-        click.echo(comparison.to_json())
+        echo_json(comparison.to_json())
     else:
         _print(comparison)
         _print_unpaired((("only in A", comparison.only_a), ("only in B", comparison.only_b)))
@@ -120,7 +120,7 @@ def compare_cells(
     if html:
         _write(html, home, lambda: render_axis_comparison(within))
     if as_json:
-        click.echo(within.to_json())
+        echo_json(within.to_json())
     else:
         _print_within(within)
     _write_files(within.comparisons, gate, files)
@@ -179,7 +179,7 @@ def _print(comparison: Comparison) -> None:
     for cell in comparison.cells:
         console.print()
         view = compared_cell_view(cell)
-        console.print(_table(view), highlight=False)
+        console.print(_table(view))
         for verdict in view.verdicts:
             print_text(console, f"verdict: {verdict}", wrap=terminal)
     console.print()
@@ -232,11 +232,11 @@ def print_matrix(home: Home, named: Sequence[str], *, markdown: bool) -> int:
     """
     matrix = matrix_of([read_results(open_sweep(home, name)) for name in named or (None,)])
     if markdown:
-        click.echo("\n".join(as_markdown(matrix)))
+        echo("\n".join(as_markdown(matrix)))
         return 0
     terminal = sys.stdout.isatty()
     console = console_for_results(terminal=terminal)
-    console.print(_matrix_table(matrix), crop=False, highlight=False)
+    console.print(_matrix_table(matrix), crop=False)
     for line in matrix_notes(matrix):
         print_text(console, line, wrap=terminal)
     for line in matrix.violations:

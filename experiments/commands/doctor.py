@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Final
 
-import click
-
 from experiments.errors import ClientLibraryError
 from experiments.messages.phrases import one_line
+from experiments.messages.terminal import echo
 from infra.errors import AckbenchError, MachineError
 from infra.machine.home import INSTALL, Home
 from infra.machine.resources import format_gib, this_machine
@@ -68,7 +67,7 @@ def doctor(home: Home) -> int:
     checks = _checks(home)
     width = max(len(check.name) for check in checks)
     for check in checks:
-        click.echo(check.line(width))
+        echo(check.line(width))
     return 0 if all(check.ok or check.optional for check in checks) else 1
 
 

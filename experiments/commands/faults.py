@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import sys
 from collections.abc import Iterator
 from typing import Final
-
-import click
 
 from experiments.errors import UnknownName
 from experiments.faults import FAULTS, FaultKind
 from experiments.messages.phrases import did_you_mean
+from experiments.messages.terminal import echo
 from infra.cluster.capabilities import MissingCapability, missing_capability
 
 UNAVAILABLE: Final = "not available on this machine"
@@ -21,11 +19,11 @@ def list_faults() -> int:
     """Print the faults by family, and for each unavailable one the reason and the remedy."""
     width = max(map(len, FAULTS))
     for family, kinds in itertools.groupby(FAULTS.values(), key=lambda kind: kind.family):
-        click.echo(_bold(family))
+        echo(family, bold=True)
         for kind in kinds:
-            click.echo(f"  {kind.kind:{width}}  {kind.summary}")
+            echo(f"  {kind.kind:{width}}  {kind.summary}")
             for lack in missing_capabilities_of(kind):
-                click.echo(f"  {'':{width}}  {UNAVAILABLE}: {lack.reason} -> {lack.remedy}")
+                echo(f"  {'':{width}}  {UNAVAILABLE}: {lack.reason} -> {lack.remedy}")
     return 0
 
 
@@ -37,8 +35,10 @@ def explain_fault(named: str) -> int:
     """
     if named not in FAULTS:
         raise UnknownName(f"unknown fault {named}{did_you_mean(named, FAULTS)}")
-    for line in _description(FAULTS[named]):
-        click.echo(line)
+    kind = FAULTS[named]
+    echo(f"{kind.kind} ({kind.family}): {kind.summary}", bold=True)
+    for line in _description(kind):
+        echo(line)
     return 0
 
 
@@ -49,7 +49,6 @@ def missing_capabilities_of(kind: FaultKind) -> tuple[MissingCapability, ...]:
 
 
 def _description(kind: FaultKind) -> Iterator[str]:
-    yield f"{_bold(kind.kind)} ({kind.family}): {kind.summary}"
     for name, field in kind.parameters.model_fields.items() if kind.kind != "none" else ():
         yield f"  {name} = {field.default}: {field.description}"
     yield from (f"  needs {capability}" for capability in sorted(kind.required_capabilities))
@@ -58,7 +57,3 @@ def _description(kind: FaultKind) -> Iterator[str]:
     )
     if kind.needs_own_cluster:
         yield "  its effect can outlive the trial: every trial gets a new cluster"
-
-
-def _bold(text: str) -> str:
-    return click.style(text, bold=True) if sys.stdout.isatty() else text

@@ -8,6 +8,7 @@ import click
 
 from experiments.errors import UnknownName
 from experiments.live.files import page_path
+from experiments.messages.terminal import echo
 from experiments.orchestration import services
 from experiments.report.page import write_report
 from experiments.sweep.published import open_sweep
@@ -83,17 +84,17 @@ def open_mlflow(home: Home, named: str | None, port: int | None) -> int:
         return 0
     port = port or MLFLOW_PORT
     link = charts_link(f"http://{LOOPBACK}:{port}", sweep.sweep_id, tracked)
-    services.serve_mlflow(home, port, lambda: _ready(link), click.echo)
+    services.serve_mlflow(home, port, lambda: _ready(link), echo)
     return 0
 
 
 def _ready(link: str) -> None:
     _open(link, link)
-    click.echo("Ctrl-C stops the page")
+    echo("Ctrl-C stops the page")
 
 
 def _open(shown: str, address: str) -> None:
     """Print an address, and open it if there is a desktop."""
-    click.echo(shown)
+    echo(shown)
     if os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"):
         click.launch(address)

@@ -14,6 +14,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from experiments.messages.console import TerminalConsole
 from experiments.sweep.progress import Progress, format_duration
 
 
@@ -71,13 +72,13 @@ class Lines:
 
 
 def _print(console: Console, text: str) -> None:
-    console.print(text, highlight=False, markup=False, soft_wrap=True)
+    console.print(text, soft_wrap=True)
 
 
 @contextmanager
 def progress_display() -> Iterator[ProgressDisplay]:
     """Open the display on stderr: a bar if both stdout and stderr are terminals, else lines."""
-    console = Console(stderr=True)
+    console = TerminalConsole(stderr=True)
     if not (sys.stdout.isatty() and console.is_terminal):
         yield Lines(console)
         return

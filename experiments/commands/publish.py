@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import click
-
+from experiments.messages.terminal import echo
 from experiments.sweep.lookup import find_sweep
 from experiments.sweep.published import (
     keep_store,
@@ -42,5 +41,5 @@ def publish(home: Home, named: str, store: str | None) -> int:
             f"`ackbench publish {sweep.sweep_id} s3://bucket/sweeps`"
         )
     publish_sweep(sweep, target)
-    click.echo(target.uri)
+    echo(target.uri)
     return 0

@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-import click
-
 from experiments.commands.catalog import print_plan
 from experiments.commands.progress_display import progress_display
 from experiments.commands.run_process import (
@@ -33,6 +31,7 @@ from experiments.ledger.location import Location, is_uri
 from experiments.ledger.record import Scalar
 from experiments.live.process import WITHOUT_METRICS, LiveOptions, live_page
 from experiments.messages.phrases import format_count
+from experiments.messages.terminal import echo_error
 from experiments.planning.new_sweep import (
     check_machine,
     new_sweep,
@@ -207,7 +206,7 @@ def _change_store(sweep: SweepFolder, store: Location) -> None:
 
 
 def _say(text: str) -> None:
-    click.echo(text, err=True)
+    echo_error(text)
 
 
 def axes_of(overrides: Sequence[str]) -> dict[str, tuple[Scalar, ...]]:

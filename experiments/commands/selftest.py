@@ -10,13 +10,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-import click
 import pyarrow.fs as pafs
 
 from experiments.errors import LedgerError
 from experiments.ledger.digests import InvalidLedger
 from experiments.ledger.record import Status, TrialRecord
 from experiments.ledger.validation import validate_trial
+from experiments.messages.terminal import echo, echo_error
 from experiments.results.tables import console_for_results
 from experiments.selftest.check import CheckResult, check
 from experiments.selftest.ledger_copy import LedgerCopy
@@ -48,23 +48,23 @@ def selftest(home: Home, named: str | None, seed: int) -> int:
     ledger, undisturbed = _suitable_trial(sweep)
     records, usable = ledger.tables["attempts"].num_rows, len(undisturbed.log)
     trial = f"trial {ledger.record.trial_id} of {sweep.sweep_id}"
-    click.echo(f"{trial}: {records:,} records, {usable:,} of them undisturbed")
+    echo(f"{trial}: {records:,} records, {usable:,} of them undisturbed")
     try:
         with (
             _signals_as_interrupts(),
-            hold_machine_lock_for_command(home, f"selftest {sweep.sweep_id}"),
+            hold_machine_lock_for_command(home, f"selftest {sweep.sweep_id}", echo_error),
             scratch_folder(home.cache, SELFTEST) as folder,
         ):
             results = list(check(ledger, undisturbed, folder, home, seed))
     except KeyboardInterrupt:
-        click.echo("ackbench: interrupted; the copies are removed", err=True)
+        echo_error("ackbench: interrupted; the copies are removed")
         return INTERRUPTED
     _print(results)
     wrong = [result.planted for result in results if not result.ok]
     if wrong:
         counts = f"{len(wrong)} of {len(results)} planted faults"
         raise HarnessError(f"{counts} were not found as planted: {'; '.join(wrong)}")
-    click.echo(f"{len(results)} of {len(results)} planted faults found, exactly")
+    echo(f"{len(results)} of {len(results)} planted faults found, exactly")
     return 0
 
 

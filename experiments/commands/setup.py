@@ -16,12 +16,12 @@ from functools import partial
 from importlib.metadata import version
 from typing import Final
 
-import click
 from pydantic import ValidationError
 
 from experiments.clients.librdkafka.code_cache import cache_folder
 from experiments.ledger.record import Frozen
 from experiments.messages.phrases import format_bytes
+from experiments.messages.terminal import echo, echo_error
 from experiments.orchestration.environment import database_of, ensure_database
 from experiments.results.spark_job import ensure_spark_ready
 from experiments.tracking.store import database_of_store, ensure_store
@@ -146,7 +146,7 @@ def make_ready(home: Home, say: Say) -> bool:
     """
     require_run_packages()
     set_up_of(home)
-    load = partial(hold_machine_lock_for_command, home, "set-up")
+    load = partial(hold_machine_lock_for_command, home, "set-up", echo_error)
     steps: tuple[Callable[[Say], None], ...] = (
         lambda announce: ensure_kafka_ready(home.cache, ClusterSpec(), announce, load),
         ensure_compiled,
@@ -229,4 +229,4 @@ def ensure_compiled(say: Say) -> None:
 
 
 def _say(text: str) -> None:
-    click.echo(f"setup: {text}")
+    echo(f"setup: {text}")

@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import click
-
 from experiments.comparing.gate import EXIT_CODE, NO_GATE, Gate
 from experiments.lessons.finding import finding_of
 from experiments.messages.phrases import format_count, one_line
+from experiments.messages.terminal import echo, echo_error, echo_json
 from experiments.report.page import write_report
 from experiments.results.junit import junit_xml, sweep_cases
 from experiments.results.markdown import markdown_lines
@@ -44,7 +43,7 @@ def show(home: Home, named: str | None, *, as_json: bool, files: ResultFiles) ->
     sweep = open_sweep(home, named)
     results = read_results(sweep)
     if as_json:
-        click.echo(_as_json(sweep, results))
+        echo_json(_as_json(sweep, results))
     else:
         print_results(sweep, results)
     write_result_files(sweep, results, files)
@@ -123,7 +122,9 @@ def measure_again(home: Home, named: str, *, skip_unfit: bool = False) -> int:
     with ExitStack() as claims:
         if not sweep.origin:
             claims.enter_context(SweepClaim(home, sweep))
-        claims.enter_context(hold_machine_lock_for_command(home, f"measure {sweep.sweep_id}"))
+        claims.enter_context(
+            hold_machine_lock_for_command(home, f"measure {sweep.sweep_id}", echo_error)
+        )
         if sweep.origin:
             measure_location(sweep.origin.uri, home, sweep.sweep_id, skip_unfit=skip_unfit)
             sweep = open_sweep(home, sweep.origin.uri)
@@ -208,7 +209,7 @@ def gate_exit_code(gate: Gate, reasons: Sequence[str], summary: Iterable[str]) -
         return 0
     outcome = "failed" if reasons else "passed"
     for line in (*(f"gate: {line}" for line in summary), *reasons, f"gate: {outcome}"):
-        click.echo(f"ackbench: {one_line(line)}", err=True)
+        echo_error(f"ackbench: {one_line(line)}")
     return EXIT_CODE if reasons else 0
 
 
@@ -232,5 +233,5 @@ def report(home: Home, named: str | None, fail_on: Sequence[str]) -> int:
     """
     gate, sweep = Gate.parse(fail_on), open_sweep(home, named)
     results = write_report(sweep, home)
-    click.echo(sweep.report)
+    echo(sweep.report)
     return sweep_gate_exit_code(gate, results)

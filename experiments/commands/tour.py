@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-import click
 from rich.table import Table
 
 from experiments.commands.run import log_of, reason_of_failure, report_interrupt, run_dag
@@ -25,6 +24,7 @@ from experiments.lessons.tour import (
     parse_lessons,
 )
 from experiments.messages.phrases import format_count
+from experiments.messages.terminal import echo, echo_error
 from experiments.planning.new_sweep import new_sweep, plan_experiment, prepare_kafka
 from experiments.planning.overrides import apply_overrides
 from experiments.report.chapters import write_chapters
@@ -202,9 +202,9 @@ def _print_answers(home: Home, folder: TourFolder) -> int:
     for row in _answer_rows(home, ended):
         table.add_row(*row)
     console.print()
-    console.print(table, highlight=False)
+    console.print(table)
     total = format_duration(sum(stop.seconds or 0.0 for stop in ended.stops))
-    click.echo(f"\ntotal:  {total}\npage:   {page}")
+    echo(f"\ntotal:  {total}\npage:   {page}")
     failed = sum(stop.failed is not None for stop in ended.stops)
     if failed:
         missing = f"{failed} of {len(ended.stops)} claims have no answer: the harness failed"
@@ -228,4 +228,4 @@ def _conclusion(home: Home, stop: TourStop) -> str:
 
 
 def _say(text: str) -> None:
-    click.echo(text, err=True)
+    echo_error(text)

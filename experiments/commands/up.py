@@ -7,8 +7,7 @@ import shlex
 from pathlib import Path
 from typing import Final
 
-import click
-
+from experiments.messages.terminal import echo, echo_error
 from infra.errors import MachineError
 from infra.machine.home import Home
 
@@ -19,7 +18,7 @@ def env(home: Home) -> int:
 
     for name, value in sorted(airflow_environment(home).items()):
         if os.environ.get(name) != value:
-            click.echo(f"export {name}={shlex.quote(value)}")
+            echo(f"export {name}={shlex.quote(value)}")
     return 0
 
 
@@ -68,7 +67,7 @@ def up(
     if experiments:
         os.environ[EXPERIMENTS_VARIABLE] = str(experiments.resolve())
     if not login:
-        click.echo(NO_LOGIN, err=True)
+        echo_error(NO_LOGIN)
     services.up(
         home,
         airflow_port or services.AIRFLOW_PORT,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from experiments.ledger.record import SET_ASIDE, Cell, Scalar
+from experiments.messages.markdown import code_span, escaped
 from experiments.messages.phrases import format_count
 from experiments.results import wording
 from experiments.results.changed_settings import changed_setting_lines
@@ -167,17 +168,20 @@ def matrix_notes(matrix: Matrix) -> Iterator[str]:
 
 def as_markdown(matrix: Matrix) -> Iterator[str]:
     """Yield the lines of the table in Markdown, and the notes below it."""
-    yield f"| fault | took effect | {' | '.join(column_heads(matrix))} |"
+    yield f"| fault | took effect | {' | '.join(map(escaped, column_heads(matrix)))} |"
     yield f"|---|---|{'---|' * len(matrix.columns)}"
     for row in matrix.rows:
-        name = f"`{row.fault}`" + (f"<br>{row.circumstances}" if row.circumstances else "")
+        name = code_span(row.fault).replace("|", r"\|")
+        if row.circumstances:
+            name += f"<br>{escaped(row.circumstances)}"
         entries = (
-            f"{loss_text(cell)}<br>{duplicates_text(cell)}" if cell else "" for cell in row.cells
+            f"{escaped(loss_text(cell))}<br>{escaped(duplicates_text(cell))}" if cell else ""
+            for cell in row.cells
         )
         yield f"| {name} | {row.took_effect} of {row.injected} | {' | '.join(entries)} |"
     yield ""
     yield from (
-        f"- {line}"
+        f"- {escaped(line)}"
         for text in (*matrix_notes(matrix), *matrix.violations)
         for line in text.splitlines()
     )

@@ -24,6 +24,7 @@ from pydantic import Field
 
 from experiments.ledger.record import Frozen, Scalar
 from experiments.lessons.plots import Plot
+from experiments.messages.markdown import escaped
 from experiments.messages.phrases import format_count
 from experiments.planning.catalog import check_finding
 from experiments.results.cells import judged_trials
@@ -106,15 +107,15 @@ class Finding(Frozen):
     def markdown(self) -> str:
         """Return the finding as Markdown: paragraphs, and a list of several cases."""
         if len(self.sentences) == 1:
-            cases = [self.sentence]
+            cases = [escaped(self.sentence)]
         else:
-            bullets = "\n".join(f"- {sentence}" for sentence in self.sentences)
-            cases = [*([self.lead] if self.lead else []), bullets]
+            bullets = "\n".join(f"- {escaped(sentence)}" for sentence in self.sentences)
+            cases = [*([escaped(self.lead)] if self.lead else []), bullets]
         if self.conclusion is Conclusion.INCONCLUSIVE:
             head = "The evidence is inconclusive."
         else:
             head = f"The claim is {self.conclusion}."
-        return "\n\n".join([f"**{head}**", *cases, self.summary])
+        return "\n\n".join([f"**{head}**", *cases, escaped(self.summary)])
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ from experiments.live.events import FaultState
 from experiments.live.slots import LATENCY_BOUNDS_S, SlotCounts
 from experiments.live.sweep import LiveSweep
 from experiments.live.trial import LiveTrial, TrialFigures
+from experiments.messages.visible import visible
 from infra.machine.loopback import LOOPBACK, SERVED_HOSTS
 
 PATH: Final = "/metrics"
@@ -67,7 +68,8 @@ class LiveCollector(Collector):
             return
         yield from _of_sweep(live)
         if live.trial is not None and not live.over:
-            labels = (live.sweep.sweep_id, live.trial.spec.trial_id, live.trial.spec.label)
+            label = visible(live.trial.spec.label)
+            labels = (live.sweep.sweep_id, live.trial.spec.trial_id, label)
             yield from _of_trial(live, live.trial, labels)
             if live.trial.figures is not None:
                 yield from _of_records(live.trial.figures, labels)

@@ -25,6 +25,7 @@ from experiments.live.events import FaultSpan, FaultState
 from experiments.live.files import DATA, PAGE
 from experiments.live.sweep import LiveSweep
 from experiments.live.trial import LiveTrial, TrialFigures
+from experiments.messages.visible import visible
 from experiments.report.environment import template_environment
 from experiments.sweep.progress import format_duration
 from infra.machine.files import replace_file
@@ -90,7 +91,7 @@ class PageState:
         state = {
             "at_ms": self.at_ns // 1_000_000,
             "over": self.over,
-            "news": self.news,
+            "news": visible(self.news),
             "sections": asdict(self.sections),
         }
         return json.dumps(state, separators=(",", ":")).replace("<", "\\u003c")

@@ -23,6 +23,7 @@ from contextlib import ExitStack, suppress
 from typing import IO, TYPE_CHECKING, Final
 
 from experiments.live.files import LOCK, live_folder
+from experiments.messages.log_records import keep_log_records_visible
 from infra.machine.files import try_lock
 from infra.machine.home import Home, keep_files_private
 
@@ -43,6 +44,7 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     keep_files_private()
     run_on_idle_cpus_only()
+    keep_log_records_visible()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stderr)
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -6,6 +6,7 @@ Neither may fail the sweep: what could not be reported is logged, and kept in th
 
 from __future__ import annotations
 
+import html
 import json
 import logging
 import os
@@ -22,6 +23,7 @@ from experiments.history.trend import trend_of
 from experiments.history.wording import change_line, unusual_line
 from experiments.ledger.record import Frozen
 from experiments.messages.phrases import format_count, one_line
+from experiments.messages.visible import visible
 from experiments.orchestration.step_context import sweep_named
 from experiments.orchestration.sweep_links import site_page, stored_page
 from experiments.planning.field_types import void_limit
@@ -46,7 +48,10 @@ class Alert(Frozen):
     """What is reported of a sweep; the body of the webhook's request."""
 
     text: str
-    """All of it, for chats: Slack, Mattermost and Teams' workflows show this field."""
+    """All of it, for chats: Slack, Mattermost and Teams' workflows show this field.
+
+    `&`, `<` and `>` are entities in it, as Slack requires: `<!channel>` would notify everybody.
+    """
     experiment: str
     sweep_id: str | None
     """Null: the sweep could not be planned."""
@@ -92,12 +97,15 @@ def alert_of(sweep: SweepFolder, home: Home) -> Alert | None:
     if not conditions:
         return None
     summary = summary_of(sweep, home)
-    reasons = tuple(_reasons(summary, conditions, home))[:_MOST_REASONS]
+    reasons = tuple(map(visible, _reasons(summary, conditions, home)))[:_MOST_REASONS]
     if not reasons:
         return None
     link = page_link(sweep)
     return Alert(
-        text="\n".join([f"ackbench {summary.sweep_id}:", *reasons, *([link] if link else [])]),
+        text=html.escape(
+            "\n".join([f"ackbench {summary.sweep_id}:", *reasons, *([link] if link else [])]),
+            quote=False,
+        ),
         experiment=summary.experiment,
         sweep_id=summary.sweep_id,
         reasons=reasons,

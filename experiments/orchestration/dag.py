@@ -17,6 +17,7 @@ from airflow.sdk.definitions.dag import DAG
 from airflow.sdk.exceptions import AirflowSkipException
 
 from experiments.faults import FAULTS
+from experiments.messages.log_records import keep_log_records_visible
 from experiments.orchestration.environment import EMBEDDED, MACHINE_POOL
 from experiments.orchestration.request import offered_files, trigger_form
 from experiments.planning.catalog import catalog_names
@@ -140,6 +141,7 @@ def failing_in_one_line(
 
     @wraps(run)
     def reporting(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
+        keep_log_records_visible()
         try:
             return run(*args, **kwargs)
         except AckbenchError as error:

@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
+from experiments.messages.terminal import echo_error
 from experiments.orchestration import step_context, steps
 from experiments.orchestration.environment import (
     DAGS_FOLDER,
@@ -137,7 +138,7 @@ def _print_failures(succeeded: bool) -> None:
     sys.stdout.flush()
     for line in lines:
         # The last line of the caller's log file.
-        print(" ".join(line.split()), file=sys.stderr, flush=True)  # noqa: T201
+        echo_error(" ".join(line.split()))
 
 
 if __name__ == "__main__":

@@ -261,7 +261,7 @@ def prepare_kafka(planned: Plan, home: Home, notify: Notify) -> None:
     """
     default = (ClusterSpec.kafka_version, ClusterSpec.coordination)
     needs = {trial.cluster.model_dump_json(): trial.cluster for trial in planned.trials}
-    load = partial(hold_machine_lock_for_command, home, "set-up of Kafka")
+    load = partial(hold_machine_lock_for_command, home, "set-up of Kafka", notify)
     if any(trial.client == "java" and trial.cluster.external for trial in planned.trials):
         kafka_jars(home.cache, planned.trials[0].cluster.version_of_java_clients)
     for need in needs.values():

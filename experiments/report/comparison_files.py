@@ -14,9 +14,9 @@ from experiments.comparing.comparison import Comparison
 from experiments.comparing.differences import Difference
 from experiments.comparing.gate import Gate
 from experiments.comparing.sentences import comparison_sentences
+from experiments.messages.markdown import escaped
 from experiments.report.comparison_page import compared_cell_view
 from experiments.results.junit import Outcome, TestCase
-from experiments.results.markdown import escaped
 
 _UNPAIRED: Final = "cells without a counterpart"
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from io import StringIO
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from experiments.messages.visible import visible
 from infra.machine.home import Home
 
 if TYPE_CHECKING:
@@ -198,7 +199,7 @@ def share_styles(page: str) -> str:
 
 
 def _escape_attribute(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")
+    return visible(text).replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")
 
 
 def wrap_label(name: str) -> str:
@@ -240,7 +241,7 @@ def write_label(
 
 def escape_label(text: str) -> str:
     """Return a label for matplotlib, in which a dollar would begin a formula."""
-    return text.replace("$", r"\$")
+    return visible(text).replace("$", r"\$")
 
 
 def style_time_axis(axes: Axes, label: str = "seconds after the begin of the load") -> None:

@@ -14,6 +14,7 @@ from typing import Final, Literal
 from xml.etree import ElementTree as ET
 
 from experiments.ledger.record import Status
+from experiments.messages.visible import visible
 from experiments.results.models import SweepResults
 from experiments.results.set_aside import describe_set_aside
 from experiments.results.wording import verdict_text
@@ -55,17 +56,19 @@ def junit_xml(cases: Iterable[TestCase]) -> str:
         suite = ET.SubElement(
             root,
             "testsuite",
-            name=name,
+            name=visible(name),
             tests=str(len(members)),
             failures=str(outcomes["failure"]),
             errors=str(outcomes["error"]),
             skipped=str(outcomes["skipped"]),
         )
         for case in members:
-            element = ET.SubElement(suite, "testcase", classname=name, name=case.name)
+            element = ET.SubElement(
+                suite, "testcase", classname=visible(name), name=visible(case.name)
+            )
             if case.outcome != "passed":
-                result = ET.SubElement(element, case.outcome, message=case.message)
-                result.text = case.text
+                result = ET.SubElement(element, case.outcome, message=visible(case.message))
+                result.text = visible(case.text)
     ET.indent(root)
     return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from experiments.messages.markdown import code_span, escaped
 from experiments.results.models import CellResult, SweepResults
 from experiments.results.plain_answer import plain_answer
 from experiments.results.wording import GUARANTEE_NAMES, verdict_sign, verdict_text
@@ -19,7 +20,7 @@ def markdown_lines(results: SweepResults, run: str, remarks: Iterable[str]) -> I
         run: what was run, in one line.
         remarks: void and failed trials, and those not run, one line each.
     """
-    yield from (f"## {results.experiment}: {results.question.strip()}", "")
+    yield from (f"## {escaped(results.experiment)}: {escaped(results.question)}", "")
     for sentence in plain_answer(results):
         yield from (f"**{escaped(str(sentence))}**", "")
     yield from (escaped(run), "")
@@ -35,7 +36,7 @@ def markdown_lines(results: SweepResults, run: str, remarks: Iterable[str]) -> I
                 reasons = " ".join(judgement.reasons)
                 yield f"- **VIOLATED** {escaped(cell.label)}: {name}: {escaped(reasons)}"
     yield from (f"- {escaped(remark)}" for remark in remarks)
-    yield from ("", f"`ackbench open report {results.sweep_id}`")
+    yield from ("", code_span(f"ackbench open report {results.sweep_id}"))
 
 
 def _table(cells: list[CellResult], guarantees: list[Guarantee]) -> Iterator[str]:
@@ -51,10 +52,3 @@ def _table(cells: list[CellResult], guarantees: list[Guarantee]) -> Iterator[str
         ]
         yield f"| {escaped(cell.label)} | {' | '.join(map(escaped, texts))} |"
     yield ""
-
-
-def escaped(text: str) -> str:
-    """Return text in which Markdown sees no table, emphasis or HTML of its own."""
-    for sign in ("\\", "|", "*", "_", "`", "<"):
-        text = text.replace(sign, f"\\{sign}")
-    return text

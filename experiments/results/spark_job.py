@@ -217,7 +217,7 @@ def ensure_spark_ready(home: Home, say: Callable[[str], None]) -> None:
     without_configuration = {
         name: value for name, value in os.environ.items() if not name.startswith(_CONFIGURATION)
     }
-    with hold_machine_lock_for_command(home, "set-up of Spark"), cache.training() as options:
+    with hold_machine_lock_for_command(home, "set-up of Spark", say), cache.training() as options:
         _run(_job("spark_jobs.rehearse", [], home, "setup/spark", options, without_configuration))
 
 

@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from experiments.ledger.record import SET_ASIDE, Cell
+from experiments.messages.console import TerminalConsole
 from experiments.messages.phrases import plural
 from experiments.results import wording
 from experiments.results.changed_settings import changed_setting_lines
@@ -282,7 +283,7 @@ def _print_uncropped(console: Console, table: Table) -> None:
     own_width = console.width
     console.width = max(console.measure(table, options=options).maximum, own_width)
     try:
-        console.print(table, crop=False, highlight=False)
+        console.print(table, crop=False)
     finally:
         console.width = own_width
 
@@ -297,8 +298,8 @@ def print_notes(console: Console, results: SweepResults) -> None:
 
 
 def print_text(console: Console, text: str, *, wrap: bool, style: str | None = None) -> None:
-    """Print text without markup, wrapped between words or not at all."""
-    console.print(text, highlight=False, markup=False, emoji=False, soft_wrap=not wrap, style=style)
+    """Print text, wrapped between words or not at all."""
+    console.print(text, soft_wrap=not wrap, style=style)
 
 
 def refusal_lines(rows: Sequence[CellResult]) -> tuple[str, ...]:
@@ -324,8 +325,8 @@ def lines_of_refusals(refused: Iterable[tuple[Cell, str]]) -> tuple[str, ...]:
 def console_for_results(*, terminal: bool) -> Console:
     """Return the console for results: with colours on a terminal, else plain and wide."""
     if terminal:
-        return Console()
-    return Console(width=PIPED_WIDTH, color_system=None, force_terminal=False)
+        return TerminalConsole()
+    return TerminalConsole(width=PIPED_WIDTH, color_system=None, force_terminal=False)
 
 
 def _axes(rows: Sequence[CellResult]) -> list[str]:

@@ -10,12 +10,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Final
 
 from experiments.ledger.record import Scalar, Status, TrialRecord
 from experiments.lessons.finding import Finding
+from experiments.messages.visible import visible
 from experiments.results.models import CellResult, Latencies, SweepResults, TrialResult
 from experiments.results.trials import lateness_p99_ms
 from experiments.results.wording import is_unproven
@@ -64,6 +65,15 @@ class RunContent:
     failed: bool = False
     begin_ms: int | None = None
     end_ms: int | None = None
+
+    def visible(self) -> RunContent:
+        """Return the run without characters that act instead of being shown."""
+        return replace(
+            self,
+            name=visible(self.name),
+            tags={visible(name): visible(value) for name, value in self.tags.items()},
+            params={visible(name): visible(value) for name, value in self.params.items()},
+        )
 
     @property
     def key(self) -> str:

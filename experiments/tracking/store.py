@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from experiments.ledger.record import Frozen, Status
 from experiments.lessons.finding import Finding, finding_of
+from experiments.messages.markdown import code_block, escaped
 from experiments.messages.phrases import one_line
 from experiments.results.read import SweepResults, read_results
 from experiments.sweep.cell_names import varying_axes
@@ -258,7 +259,7 @@ def _run_contents(sweep: SweepFolder, results: SweepResults) -> list[RunContent]
     planned = {spec.trial_id: spec for spec in plan.trials}
     finding = finding_of(sweep, results)
     summary = summary_run(results, _description(results, finding), finding)
-    return [
+    runs = [
         *(
             trial_run(trial, planned[trial.trial_id], records.get(trial.trial_id))
             for trial in ran
@@ -266,6 +267,7 @@ def _run_contents(sweep: SweepFolder, results: SweepResults) -> list[RunContent]
         ),
         summary,
     ]
+    return [run.visible() for run in runs]
 
 
 def _experiment_id(client: MlflowClient, name: str, home: Home) -> str:
@@ -389,7 +391,7 @@ def _log_artifacts(
 def _experiment_note(results: SweepResults) -> str:
     """Return the description of an MLflow experiment, Markdown."""
     return (
-        f"{results.question.strip()}\n\n"
+        f"{escaped(results.question)}\n\n"
         "One run per trial (tag `kind` is `trial`) and one summary run per sweep (`summary`) with "
         "the table and the report. The tag `sweep_id` connects the runs of a sweep: "
         "`ackbench open mlflow <sweep>` opens its charts. Params have Kafka's property names; "
@@ -399,17 +401,16 @@ def _experiment_note(results: SweepResults) -> str:
 
 def _description(results: SweepResults, finding: Finding | None) -> str:
     answer = f"{finding.markdown()}\n\n" if finding else ""
-    return f"**{results.question.strip()}**\n\n{answer}```\n{_table(results)}\n```\n"
+    return f"**{escaped(results.question)}**\n\n{answer}{code_block(_table(results))}\n"
 
 
 def _table(results: SweepResults) -> str:
     """Return the table of the cells as the command prints it, with refused cells below it."""
-    from rich.console import Console
-
+    from experiments.messages.console import TerminalConsole
     from experiments.results.tables import PIPED_WIDTH, print_cells, print_notes
 
     text = StringIO()
-    console = Console(file=text, width=PIPED_WIDTH, color_system=None)
+    console = TerminalConsole(file=text, width=PIPED_WIDTH, color_system=None)
     print_cells(console, results.cells)
     print_notes(console, results)
     return "\n".join(line.rstrip() for line in text.getvalue().splitlines())

@@ -17,7 +17,6 @@ import json
 import logging
 import os
 import socket
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -90,11 +89,13 @@ def hold_machine_lock(
         yield
 
 
-def hold_machine_lock_for_command(home: Home, holder: str) -> AbstractContextManager[None]:
-    """Hold the machine lock for a command, which says on standard error for whom it waits."""
+def hold_machine_lock_for_command(
+    home: Home, holder: str, say: Callable[[str], object]
+) -> AbstractContextManager[None]:
+    """Hold the machine lock for a command, which says for whom it waits."""
 
     def on_wait(current: str) -> None:
-        sys.stderr.write(f"waiting for the machine lock, held by {current}\n")
+        say(f"waiting for the machine lock, held by {current}")
 
     return hold_machine_lock(home, holder, on_wait, COMMAND_MAX_WAIT_S)
 

@@ -7,8 +7,6 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Final
 
-import click
-
 from experiments.commands.setup import require_run_packages
 from experiments.history.pins import pin as pin_sweep
 from experiments.history.pins import unpin as unpin_sweep
@@ -23,6 +21,7 @@ from experiments.history.pruning import (
 from experiments.history.pruning import prune as prune_sweeps
 from experiments.history.wording import when_text
 from experiments.messages.phrases import format_bytes, format_count
+from experiments.messages.terminal import echo
 from experiments.orchestration.history import delete_history
 from experiments.sweep.lookup import find_sweep
 from experiments.tracking.deletion import delete_runs
@@ -49,12 +48,12 @@ def prune(home: Home, limits: PruneLimits, *, apply: bool) -> int:
         stored_sweeps(home), limits, bytes_before=counted_bytes(home), now_s=time.time()
     )
     for line in plan_lines(plan):
-        click.echo(line)
+        echo(line)
     if not apply:
-        click.echo("dry run: nothing was deleted; --apply deletes")
+        echo("dry run: nothing was deleted; --apply deletes")
         return 0
-    apply_plan(home, plan, click.echo)
-    click.echo(f"the home takes {format_bytes(counted_bytes(home))}")
+    apply_plan(home, plan, echo)
+    echo(f"the home takes {format_bytes(counted_bytes(home))}")
     return 0
 
 
@@ -120,8 +119,8 @@ def pin(home: Home, named: str, *, reason: str, remove: bool) -> int:
     sweep = find_sweep(home, named)
     if remove:
         had = unpin_sweep(sweep)
-        click.echo(f"{sweep.sweep_id} is {'no longer pinned' if had else 'not pinned'}")
+        echo(f"{sweep.sweep_id} is {'no longer pinned' if had else 'not pinned'}")
         return 0
     pin_sweep(sweep, reason)
-    click.echo(f"{sweep.sweep_id} is pinned: `ackbench prune` keeps it")
+    echo(f"{sweep.sweep_id} is pinned: `ackbench prune` keeps it")
     return 0

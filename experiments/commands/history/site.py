@@ -5,9 +5,8 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-import click
-
 from experiments.messages.phrases import format_bytes
+from experiments.messages.terminal import echo, echo_error
 from experiments.site.build import build_site
 from infra.machine.home import Home
 from infra.machine.paths import user_path
@@ -22,8 +21,8 @@ def site(home: Home, folder: Path) -> int:
     begin_s = time.monotonic()
     built = build_site(home, user_path(str(folder)))
     for remark in built.remarks:
-        click.echo(f"ackbench: {remark}", err=True)
-    click.echo(built.index)
+        echo_error(f"ackbench: {remark}")
+    echo(built.index)
     size, took_s = format_bytes(built.bytes), time.monotonic() - begin_s
-    click.echo(f"{built.pages:,} pages, {size}, in {took_s:.1f} s", err=True)
+    echo_error(f"{built.pages:,} pages, {size}, in {took_s:.1f} s")
     return 0

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-import click
 from rich import box
 from rich.table import Table
 
@@ -26,6 +25,7 @@ from experiments.history.wording import (
     when_text,
 )
 from experiments.messages.phrases import did_you_mean, format_bytes, format_count, shorten
+from experiments.messages.terminal import echo_error, echo_json
 from experiments.results.tables import console_for_results, print_text
 from experiments.sweep.progress import format_duration
 from infra.machine.home import Home
@@ -51,11 +51,11 @@ def list_sweeps(home: Home, wanted: IndexFilter, *, limit: int | None, as_json: 
     shown = found[:limit]
     if as_json:
         document = {"sweeps": [sweep_entry(one) for one in shown], "more": len(found) - len(shown)}
-        click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+        echo_json(json.dumps(document, indent=2, ensure_ascii=False))
         return 0
     terminal = sys.stdout.isatty()
     console = console_for_results(terminal=terminal)
-    console.print(_table(shown), highlight=False)
+    console.print(_table(shown))
     total = sum(one.summary.size_bytes for one in found if one.state is not SweepState.PRUNED)
     more = f", {len(shown):,} of them shown" if len(shown) < len(found) else ""
     print_text(
@@ -74,7 +74,7 @@ def announce_summaries() -> Callable[[str], None]:
 
     def announce(sweep_id: str) -> None:
         if not said and sys.stderr.isatty():
-            click.echo("reading sweeps that are new in the index...", err=True)
+            echo_error("reading sweeps that are new in the index...")
         said.append(sweep_id)
 
     return announce

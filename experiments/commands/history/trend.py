@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-import click
 from rich import box
 from rich.table import Table
 
@@ -26,6 +25,7 @@ from experiments.history.wording import (
     value_text,
 )
 from experiments.messages.phrases import did_you_mean, shorten
+from experiments.messages.terminal import echo_json
 from experiments.results.tables import console_for_results, print_text
 from infra.machine.files import replace_file
 from infra.machine.home import Home
@@ -54,7 +54,7 @@ def trend(home: Home, wanted: IndexFilter, *, as_json: bool, html: Path | None) 
 
         replace_file(html, render_trend(found))
     if as_json:
-        click.echo(found.to_json())
+        echo_json(found.to_json())
     else:
         _print(found)
     return 0
@@ -99,7 +99,7 @@ def _print(found: Trend) -> None:
         print_text(console, line, wrap=terminal)
     for cell in found.cells:
         console.print()
-        console.print(_table(cell, console.width), highlight=False)
+        console.print(_table(cell, console.width))
     console.print()
     for line in _lines(found):
         print_text(console, line, wrap=terminal)

@@ -37,7 +37,7 @@ def main(kind: str, sweep_id: str) -> None:
             held.enter_context(TaskClaim(home, sweep, "dag/one", TASK_START_GRACE_S))
         else:
             held.enter_context(SweepClaim(home, sweep))
-        held.enter_context(hold_machine_lock_for_command(home, sweep_id))
+        held.enter_context(hold_machine_lock_for_command(home, sweep_id, sys.stderr.write))
         wait()
 
 

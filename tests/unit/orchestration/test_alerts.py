@@ -255,3 +255,12 @@ def test_a_sweep_that_was_never_planned_is_no_alert(home: Home) -> None:
     """There is no folder to say anything about."""
     alert(None, {})
     assert not home.sweeps.exists()
+
+
+def test_an_alert_notifies_nobody_but_those_who_read_it(home: Home) -> None:
+    """`<!channel>` is a command of Slack's, and a control character acts on a terminal."""
+    sweep = plant(home, ["failed"], newest={"problem": "<!channel> \x1b[31m"})
+    found = alert_of(sweep, home)
+    assert found is not None
+    assert found.reasons[0] == "failed: <!channel> �[31m"
+    assert "failed: &lt;!channel&gt; �[31m" in found.text

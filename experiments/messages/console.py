@@ -1,0 +1,35 @@
+"""A console of rich's that shows text of others as it is, and never acts on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+from rich.text import Text
+
+from experiments.messages.visible import visible
+
+
+class TerminalConsole(Console):
+    """Prints strings without markup, emoji codes, highlighting or control characters.
+
+    Its arguments are those of `rich.console.Console`.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(markup=False, emoji=False, highlight=False, **options)
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Return a string as rich lays it out."""
+        return super().render_str(visible(text), **options)
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """Yield the parts of the output; rich's own control codes are segments of their own."""
+        for segment in super().render(renderable, options):
+            yield (
+                segment if segment.control else Segment(visible(segment.text), segment.style, None)
+            )

@@ -1,0 +1,33 @@
+"""What commands write to the terminal: text of others never moves its cursor or colours it.
+
+Commands print with `echo` and `echo_json`, and tables with `TerminalConsole`
+(`experiments.messages.console`); `tests/unit/messages/test_writers.py` finds those that do not.
+"""
+
+from __future__ import annotations
+
+import click
+
+from experiments.messages.visible import visible, visible_json
+
+
+def echo(text: object = "", *, err: bool = False, bold: bool = False) -> None:
+    """Print text.
+
+    Args:
+        text: what to print.
+        err: print to standard error.
+        bold: print it bold, if the output is a terminal.
+    """
+    shown = visible(str(text))
+    click.echo(click.style(shown, bold=True) if bold else shown, err=err)
+
+
+def echo_error(text: str) -> None:
+    """Print text to standard error."""
+    echo(text, err=True)
+
+
+def echo_json(document: str) -> None:
+    """Print a JSON document; characters that a terminal would act on are escaped in it."""
+    click.echo(visible_json(document))
