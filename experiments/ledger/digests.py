@@ -13,6 +13,8 @@ from typing import Final
 import pyarrow.fs as pafs
 from pydantic import BaseModel, ConfigDict
 
+from experiments.ledger.documents import with_version, without_version
+
 _BLOCK_BYTES: Final = 1 << 20
 _SEALED: Final = re.compile(rb'(?P<rest>.*),\n "sha256": "(?P<sha256>[0-9a-f]{64})"\n\}', re.DOTALL)
 
@@ -65,21 +67,27 @@ def digest_file(files: pafs.FileSystem, path: str) -> FileDigest:
 
 
 def with_digest(document: str) -> str:
-    """Return a JSON object, indented by one space, with its own SHA-256 as its last key."""
-    digest = hashlib.sha256(document.encode()).hexdigest()
-    return f'{document.removesuffix(chr(10) + "}")},\n "sha256": "{digest}"\n}}'
+    """Return a JSON object, indented by one space, with this version and its own SHA-256.
+
+    Both are its last keys; the digest is of the document with the version.
+    """
+    stamped = with_version(document)
+    digest = hashlib.sha256(stamped.encode()).hexdigest()
+    return f'{stamped.removesuffix(chr(10) + "}")},\n "sha256": "{digest}"\n}}'
 
 
 def without_digest(content: bytes) -> tuple[bytes, bool]:
     """Return a document as it was before `with_digest`, and whether it had a digest.
+
+    A document without a digest may have a version all the same.
 
     Raises:
         ValueError: the digest is not that of the document; the message is a clause.
     """
     found = _SEALED.fullmatch(content)
     if found is None:
-        return content, False
+        return without_version(content), False
     document = found["rest"] + b"\n}"
     if hashlib.sha256(document).hexdigest() != found["sha256"].decode():
         raise ValueError("was altered after it was written: its SHA-256 does not match its content")
-    return document, True
+    return without_version(document), True

@@ -12,6 +12,7 @@ from typing import Final
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from experiments.ledger.digests import FileDigest, InvalidLedger, with_digest, without_digest
+from experiments.ledger.documents import why_unreadable
 
 MANIFEST: Final = "manifest.json"
 
@@ -46,6 +47,8 @@ def parse_manifest(content: bytes) -> ResultsManifest:
             raise InvalidLedger(f"{file} was altered: it does not end with its SHA-256")
         return ResultsManifest.model_validate_json(document)
     except ValidationError as error:
-        raise InvalidLedger(f"{file} is no manifest of results") from error
+        raise InvalidLedger(
+            f"{file} {why_unreadable(content, 'is no manifest of results')}"
+        ) from error
     except ValueError as error:
         raise InvalidLedger(f"{file} {error}") from error

@@ -14,6 +14,7 @@ import pyarrow.fs as pafs
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from experiments.ledger.digests import InvalidLedger, without_digest
+from experiments.ledger.documents import why_unreadable
 from experiments.ledger.record import RECORD, Cell, Frozen, Role, Scalar, TrialRecord
 
 PLAN: Final = "plan.json"
@@ -238,7 +239,9 @@ def parse_planned(content: bytes) -> PlannedTrials:
         document, _ = without_digest(content)
         plan = _Planned.model_validate_json(document)
     except ValidationError as error:
-        raise InvalidLedger(f"{PLAN} is truncated or not a plan") from error
+        raise InvalidLedger(
+            f"{PLAN} {why_unreadable(content, 'is truncated or not a plan')}"
+        ) from error
     except ValueError as error:
         raise InvalidLedger(f"{PLAN} {error}") from error
     return PlannedTrials(plan.sweep_id, {trial.trial_id: trial for trial in plan.trials})

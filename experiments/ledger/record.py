@@ -10,7 +10,8 @@ from typing import Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from experiments.ledger.digests import FileDigest, InvalidLedger, without_digest
-from experiments.ledger.schema import LEDGER_VERSION, READABLE_VERSIONS
+from experiments.ledger.documents import why_unreadable
+from experiments.ledger.schema import LEDGER_VERSION, READABLE_VERSIONS, other_version
 
 RECORD: Final = "trial.json"
 
@@ -280,10 +281,7 @@ def parse_record(content: bytes, trial_id: str) -> TrialRecord:
     try:
         version = json.loads(document).get("ledger_version")
         if version not in READABLE_VERSIONS:
-            raise InvalidLedger(
-                f"{file} has ledger version {version}; this ackbench reads the versions "
-                f"{' and '.join(map(str, READABLE_VERSIONS))}"
-            )
+            raise InvalidLedger(f"{file} {why_unreadable(content, other_version(version))}")
         if not has_digest and version == LEDGER_VERSION:
             raise InvalidLedger(
                 f"{file} does not end with its SHA-256, as every ledger of version"
@@ -291,9 +289,8 @@ def parse_record(content: bytes, trial_id: str) -> TrialRecord:
             )
         record = TrialRecord.model_validate_json(document)
     except (ValidationError, ValueError, AttributeError) as error:
-        raise InvalidLedger(
-            f"{file} is not a valid trial record: {' '.join(str(error).split())}"
-        ) from error
+        invalid = f"is not a valid trial record: {' '.join(str(error).split())}"
+        raise InvalidLedger(f"{file} {why_unreadable(content, invalid)}") from error
     if record.trial_id != trial_id:
         raise InvalidLedger(f"{file} has trial_id {record.trial_id}")
     return record

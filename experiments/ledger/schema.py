@@ -15,6 +15,15 @@ LEDGER_VERSION: Final = 5
 READABLE_VERSIONS: Final = (4, LEDGER_VERSION)
 """Version 4 has the same tables, and no digests."""
 
+
+def other_version(version: object) -> str:
+    """Return what is wrong with an unreadable ledger version, as the rest of a sentence."""
+    is_newer = isinstance(version, int) and version > LEDGER_VERSION
+    remedy = "read it with a newer ackbench" if is_newer else "run the sweep again"
+    readable = " and ".join(map(str, READABLE_VERSIONS))
+    return f"has ledger version {version}; this ackbench reads the versions {readable}: {remedy}"
+
+
 # Outcomes of an attempt.
 ACKED: Final = "acked"
 """The client reported success. With acks=0 it only means: written to the socket."""

@@ -16,6 +16,7 @@ from typing import Final
 from pydantic import ValidationError
 
 from experiments.errors import LedgerError, UnknownName
+from experiments.ledger.documents import why_unreadable, with_version, without_version
 from experiments.ledger.record import Frozen
 from experiments.lessons.finding import MIN_TRIALS
 from experiments.messages.phrases import did_you_mean
@@ -137,17 +138,17 @@ class TourFolder:
             LedgerError: its file is truncated, or was written by another version.
         """
         path = self.root / _TOUR_FILE
+        content = path.read_bytes()
         try:
-            return Tour.model_validate_json(path.read_bytes())
+            return Tour.model_validate_json(without_version(content))
         except ValidationError as error:
-            raise LedgerError(
-                f"{path} is truncated or was written by another version: {error.errors()[0]['msg']}"
-            ) from error
+            invalid = f"is truncated or was written by another version: {error.errors()[0]['msg']}"
+            raise LedgerError(f"{path} {why_unreadable(content, invalid)}") from error
 
     def write(self, tour: Tour) -> None:
         """Replace the stored tour."""
         self.root.mkdir(parents=True, exist_ok=True)
-        replace_file(self.root / _TOUR_FILE, tour.model_dump_json(indent=1))
+        replace_file(self.root / _TOUR_FILE, with_version(tour.model_dump_json(indent=1)))
 
 
 def new_tour(lessons: frozenset[int], repeats: int | None, *, quick: bool = False) -> Tour:

@@ -15,6 +15,7 @@ from typing import Final
 from pydantic import ValidationError
 
 from experiments.faults.operations.noted_heals import noted_heals, run_noted_heal
+from experiments.ledger.documents import why_unreadable, with_version, without_version
 from experiments.ledger.record import Frozen
 from experiments.messages.phrases import format_count, format_list
 from experiments.sweep.plan import ClusterNeed, external_prefix
@@ -41,7 +42,7 @@ def note_use(home: Home, sweep_id: str, need: ClusterNeed) -> None:
     if not path.is_file():
         path.parent.mkdir(parents=True, exist_ok=True)
         use = ExternalUse(sweep_id=sweep_id, servers=str(need.external), security=need.security)
-        replace_file(path, use.model_dump_json(indent=1))
+        replace_file(path, with_version(use.model_dump_json(indent=1)))
 
 
 def noted_uses(home: Home) -> list[str]:
@@ -85,13 +86,16 @@ def end_noted_use(home: Home, sweep_id: str) -> None:
 
 
 def _read(note: Path) -> ExternalUse:
+    content = b""
     try:
-        return ExternalUse.model_validate_json(note.read_bytes())
+        content = note.read_bytes()
+        return ExternalUse.model_validate_json(without_version(content))
     except (OSError, ValidationError) as error:
-        raise HarnessError(
-            f"{note} is damaged: delete the topics and groups of external clusters that begin "
+        damaged = (
+            "is damaged: delete the topics and groups of external clusters that begin "
             f"with {external_prefix(note.parent.name)} by hand, and then its folder"
-        ) from error
+        )
+        raise HarnessError(f"{note} {why_unreadable(content, damaged)}") from error
 
 
 def _delete_everything_of(use: ExternalUse) -> Sequence[str]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from experiments.clients.settings.librdkafka import copier_settings
+from experiments.clients.settings.record_sizes import record_size_problem
 from experiments.clients.settings.tokens import TOKEN_COMMAND
 from experiments.errors import ExperimentError
 from experiments.messages.phrases import format_value
@@ -24,7 +25,10 @@ class ClientSettings:
     passed: PassedSettings | None
     """With `client.defaults`: the settings that the clients are given. `None`: all of them."""
     refusal: str | None
-    """The client's own message if it refuses these settings; `None` if it accepts them."""
+    """The client's own message if it refuses these settings, or why it refuses every record.
+
+    `None`: it accepts them.
+    """
 
 
 def client_settings(settings: CellSettings, librdkafka: ClientRules) -> ClientSettings:
@@ -48,13 +52,15 @@ def client_settings(settings: CellSettings, librdkafka: ClientRules) -> ClientSe
     if not client.defaults:
         producer = rules.producer_settings(settings.producer)
         consumer = rules.consumer_settings(settings.consumer)
-        return ClientSettings(producer, consumer, None, _refusal(rules, settings, producer))
+        refusal = _refusal(rules, settings, producer) or _too_large(settings, producer)
+        return ClientSettings(producer, consumer, None, refusal)
     producer = client.producer_settings(settings.producer)
     consumer = client.consumer_settings(settings.consumer)
     passed = client.passed_settings(settings.producer, settings.consumer)
     # librdkafka applies its own defaults when it checks what it is given.
     checked = passed.producer if passed and client.kind == "librdkafka" else producer
-    return ClientSettings(producer, consumer, passed, _refusal(rules, settings, checked))
+    refusal = _refusal(rules, settings, checked) or _too_large(settings, producer)
+    return ClientSettings(producer, consumer, passed, refusal)
 
 
 def _refuse_invalid_properties(settings: CellSettings, rules: ClientRules) -> None:
@@ -84,3 +90,14 @@ def _refusal(rules: ClientRules, settings: CellSettings, producer: Mapping[str, 
     if refusal is None and workload.kind == "copy" and workload.commits == "within":
         return rules.refusal(copier_settings(producer, TRANSACTIONAL_ID))
     return refusal
+
+
+def _too_large(settings: CellSettings, producer: Mapping[str, str]) -> str | None:
+    """Return why the cell's records are too large for its producers or its topic."""
+    return record_size_problem(
+        settings.client.kind,
+        settings.workload,
+        producer,
+        settings.topic,
+        settings.cluster.settings(),
+    )

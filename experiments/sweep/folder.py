@@ -19,9 +19,10 @@ from pydantic import ValidationError
 
 from experiments.errors import LedgerError, UnknownName
 from experiments.ledger.digests import InvalidLedger, with_digest, without_digest
+from experiments.ledger.documents import why_unreadable, with_version
 from experiments.ledger.planned import PLAN, PlannedTrials, read_planned
 from experiments.ledger.record import RECORD, Frozen, TrialRecord, read_record
-from experiments.ledger.schema import LEDGER_VERSION, READABLE_VERSIONS
+from experiments.ledger.schema import LEDGER_VERSION, READABLE_VERSIONS, other_version
 from experiments.sweep.plan import Plan
 from infra.machine.files import replace_file
 
@@ -149,22 +150,22 @@ class SweepFolder:
         """
         path = self.root / PLAN
         try:
-            content, has_digest = without_digest(path.read_bytes())
-            self._require_version(path, content, has_digest=has_digest)
+            stored = path.read_bytes()
+            content, has_digest = without_digest(stored)
+            self._require_version(path, stored, content, has_digest=has_digest)
             return Plan.model_validate_json(content)
         except FileNotFoundError as error:
             raise UnknownName(
                 f"no sweep at {self.root}: `ackbench show` lists the newest"
             ) from error
         except ValidationError as error:
-            raise LedgerError(
-                f"{path} is truncated or not a plan: {error.errors()[0]['msg']}"
-            ) from error
+            invalid = f"is truncated or not a plan: {error.errors()[0]['msg']}"
+            raise LedgerError(f"{path} {why_unreadable(stored, invalid)}") from error
         except ValueError as error:
             raise LedgerError(f"{path} {error}: restore it from a copy") from error
 
     @staticmethod
-    def _require_version(path: Path, content: bytes, *, has_digest: bool) -> None:
+    def _require_version(path: Path, stored: bytes, content: bytes, *, has_digest: bool) -> None:
         """Raise `LedgerError` if the plan has another ledger version, or not the digest of its own.
 
         Content that is no plan is left to the parser.
@@ -177,10 +178,7 @@ class SweepFolder:
             return
         version = data.get("ledger_version", "3 or older")
         if version not in READABLE_VERSIONS:
-            raise LedgerError(
-                f"{path} has ledger version {version}; this program reads the versions "
-                f"{' and '.join(map(str, READABLE_VERSIONS))}: run the sweep again"
-            )
+            raise LedgerError(f"{path} {why_unreadable(stored, other_version(version))}")
         if version == LEDGER_VERSION and not has_digest:
             raise LedgerError(
                 f"{path} was altered: it does not end with its SHA-256; restore it from a copy"
@@ -194,7 +192,7 @@ class SweepFolder:
 
     def write_record(self, path: Path, record: Frozen) -> None:
         """Replace a record atomically: a reader sees either the old or the new one."""
-        replace_file(path, record.model_dump_json(indent=1))
+        replace_file(path, with_version(record.model_dump_json(indent=1)))
 
     def trial(self, trial_id: str) -> Path:
         """Return the folder of a complete trial; it exists once the trial is sealed or void."""

@@ -18,6 +18,7 @@ from pydantic import ValidationError
 
 from experiments.errors import LedgerError, StorageError, UnknownName
 from experiments.ledger.digests import InvalidLedger
+from experiments.ledger.documents import why_unreadable, without_version
 from experiments.ledger.location import Location, LocationError, is_uri, open_location
 from experiments.ledger.manifest import MANIFEST
 from experiments.ledger.planned import PLAN
@@ -96,7 +97,7 @@ def keep_store(sweep: SweepFolder, store: Location, *, several_hosts: bool = Fal
     kept = SweepStore(
         store=store.uri, uri=store.at(sweep.sweep_id).uri, several_hosts=several_hosts
     )
-    replace_file(sweep.store, kept.model_dump_json(indent=1))
+    sweep.write_record(sweep.store, kept)
     if several_hosts:
         replace_file(sweep.root / SEVERAL_HOSTS, "{}\n")
 
@@ -136,11 +137,13 @@ def claims_location(sweep: SweepFolder) -> Location:
 
 def _kept_store(sweep: SweepFolder) -> SweepStore | None:
     try:
-        return SweepStore.model_validate_json(sweep.store.read_bytes())
+        content = sweep.store.read_bytes()
+        return SweepStore.model_validate_json(without_version(content))
     except FileNotFoundError:
         return None
     except ValidationError as error:
-        raise LedgerError(f"{sweep.store} is truncated: name the store again") from error
+        reason = why_unreadable(content, "is truncated: name the store again")
+        raise LedgerError(f"{sweep.store} {reason}") from error
 
 
 def published_location(sweep: SweepFolder) -> Location | None:

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Final
 
-from experiments.errors import LedgerError, UnknownName
-from experiments.ledger.digests import with_digest
+from experiments.errors import LedgerError, StorageError, UnknownName
+from experiments.ledger.digests import with_digest, without_digest
 from experiments.ledger.location import Location, open_location
 from experiments.ledger.planned import PLAN
 from experiments.ledger.record import RECORD
@@ -245,7 +245,7 @@ def record_host(sweep: SweepFolder, target: Location) -> None:
     with storage_errors():
         target.write(
             f"{_HOSTS}/{this_host(sweep.root).name}.json",
-            json.dumps(describe_machine(sweep)).encode(),
+            with_digest(json.dumps(describe_machine(sweep), indent=1)).encode(),
         )
 
 
@@ -257,7 +257,7 @@ def gather_hosts(sweep: SweepFolder, source: Location) -> None:
     """
     with storage_errors():
         hosts = {
-            name.removesuffix(".json"): json.loads(source.at(_HOSTS).read(name) or b"{}")
+            name.removesuffix(".json"): _described(source.at(_HOSTS), name)
             for name in sorted(source.at(_HOSTS).list_files())
         }
         if not hosts:
@@ -265,6 +265,16 @@ def gather_hosts(sweep: SweepFolder, source: Location) -> None:
         document = with_digest(json.dumps(machine_of_hosts(hosts), indent=1))
         replace_file(sweep.root / MACHINE, document)
         source.write(MACHINE, document.encode())
+
+
+def _described(hosts: Location, name: str) -> dict[str, str | int]:
+    """Return the properties of a host, from its file in the store."""
+    try:
+        content, _ = without_digest(hosts.read(name) or b"{}")
+        described: dict[str, str | int] = json.loads(content)
+    except ValueError as error:
+        raise StorageError(f"{name} in {hosts.uri} is damaged ({error}): delete it") from error
+    return described
 
 
 def machine_of_hosts(hosts: Mapping[str, Mapping[str, str | int]]) -> dict[str, str]:

@@ -17,6 +17,7 @@ from typing import Final
 from pydantic import ValidationError
 
 from experiments.errors import StorageError, TrialFailed
+from experiments.ledger.documents import why_unreadable, with_version, without_version
 from experiments.ledger.location import Location
 from experiments.ledger.record import Frozen
 from experiments.sweep.published import storage_errors
@@ -110,7 +111,7 @@ def take_claim(sweep: Location, trial_id: str) -> TrialClaim | None:
     with storage_errors():
         if _others(sweep, claim):
             return None
-        sweep.write(claim.name, claim.model_dump_json().encode())
+        sweep.write(claim.name, with_version(claim.model_dump_json()).encode())
         try:
             if _becomes_only(sweep, claim):
                 return claim
@@ -206,11 +207,10 @@ def claims_of(sweep: Location) -> list[str]:
 
 def _parsed(sweep: Location, name: str, content: bytes) -> TrialClaim:
     try:
-        return TrialClaim.model_validate_json(content)
+        return TrialClaim.model_validate_json(without_version(content))
     except ValidationError as error:
-        raise StorageError(
-            f"{name} in {sweep.uri} is damaged: delete it if no process runs the trial"
-        ) from error
+        damaged = "is damaged: delete it if no process runs the trial"
+        raise StorageError(f"{name} in {sweep.uri} {why_unreadable(content, damaged)}") from error
 
 
 def release_abandoned(sweep: Location) -> Sequence[TrialClaim]:

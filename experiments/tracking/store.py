@@ -17,6 +17,10 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from pydantic import ValidationError
+
+from experiments.errors import LedgerError
+from experiments.ledger.documents import why_unreadable, without_version
 from experiments.ledger.record import Frozen, Status
 from experiments.lessons.finding import Finding, finding_of
 from experiments.messages.markdown import code_block, escaped
@@ -168,11 +172,20 @@ def _create_store(database: Path) -> None:
 
 
 def tracked_sweep(sweep: SweepFolder) -> TrackedSweep | None:
-    """Return the ids of a sweep in MLflow; `None`: it was never tracked."""
+    """Return the ids of a sweep in MLflow; `None`: it was never tracked.
+
+    Raises:
+        LedgerError: the file with the ids is damaged, or a newer ackbench wrote it.
+    """
+    path = sweep.root / TRACKED_FILE
     try:
-        return TrackedSweep.model_validate_json((sweep.root / TRACKED_FILE).read_bytes())
+        content = path.read_bytes()
+        return TrackedSweep.model_validate_json(without_version(content))
     except FileNotFoundError:
         return None
+    except ValidationError as error:
+        damaged = f"is damaged: write it again with: ackbench run --resume {sweep.sweep_id}"
+        raise LedgerError(f"{path} {why_unreadable(content, damaged)}") from error
 
 
 def page_address(tracked: TrackedSweep, home: Home) -> str | None:

@@ -16,6 +16,7 @@ from typing import Final
 
 from pydantic import ValidationError
 
+from experiments.ledger.documents import why_unreadable, with_version, without_version
 from experiments.ledger.record import Frozen
 from experiments.messages.phrases import one_line, shorten
 from infra.errors import HarnessError
@@ -80,7 +81,7 @@ def note_heal(folder: Path, heal: NotedHeal) -> Path:
     """
     (folder / HEALS).mkdir(parents=True, exist_ok=True)
     note = folder / HEALS / f"{heal.fault}.json"
-    replace_file(note, heal.model_dump_json(indent=1))
+    replace_file(note, with_version(heal.model_dump_json(indent=1)))
     return note
 
 
@@ -91,12 +92,12 @@ def run_noted_heal(note: Path) -> str:
         CommandFailed: it failed, or the note is damaged; the note stays, and the message has the
             remedy.
     """
+    content = note.read_bytes()
     try:
-        heal = NotedHeal.model_validate_json(note.read_bytes())
+        heal = NotedHeal.model_validate_json(without_version(content))
     except ValidationError as error:
-        raise CommandFailed(
-            f"{note} is damaged: heal the cluster by hand, and then delete the file"
-        ) from error
+        damaged = "is damaged: heal the cluster by hand, and then delete the file"
+        raise CommandFailed(f"{note} {why_unreadable(content, damaged)}") from error
     try:
         output = run_command("heal", heal.command, heal.timeout_s)
     except CommandFailed as error:

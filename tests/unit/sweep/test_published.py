@@ -13,6 +13,7 @@ from support.builders.records import a_spec
 from support.builders.sweep_folders import measured_sweep_folder
 
 from experiments.errors import LedgerError, StorageError, UnknownName
+from experiments.ledger.documents import without_version
 from experiments.ledger.location import Location, LocationError, open_location
 from experiments.ledger.validation import sealed_folders
 from experiments.report.data import read_report_data
@@ -253,7 +254,7 @@ def test_the_kept_store_has_no_credentials_and_names_the_sweep(
     assert published_uri(sweep) is None
     assert published_location(sweep) is None
     keep_store(sweep, store)
-    assert json.loads(sweep.store.read_text()) == {
+    assert json.loads(without_version(sweep.store.read_bytes())) == {
         "store": store.uri,
         "uri": f"{store.uri}/{sweep.sweep_id}",
         "several_hosts": False,
