@@ -2,8 +2,8 @@
 
 Spark distributes *units* (`spark_jobs.io.units`): a trial, or a part of a large one. A task reads a
 unit's columns as arrays and measures it in one pass, `measure_unit`. What comes back is small:
-counts, distributions, and the anomalous records. Spark adds up the units of a trial, and
-`trial_tables` makes its result tables.
+counts, distributions, and the first anomalies of each kind and cause. Spark adds up the units of a
+trial, and `trial_tables` makes its result tables.
 
 | stage | what it does | module |
 |---|---|---|
@@ -20,7 +20,7 @@ counts, distributions, and the anomalous records. Spark adds up the units of a t
 | transactions | count each transaction's visible records | `measures.transactions` |
 | groups, copies, keys, orders, loads, fields | of the trials that request them | `workloads` |
 | anomalies | list the anomalous records | `causes.anomalous_records` |
-| causes | the cause of each anomaly, the steps of each outage | `causes` |
+| causes | find the cause of each anomaly, and the steps of each outage | `causes` |
 | tables | everything that `experiments.ledger.result_tables.RESULTS` lists | here |
 """
 
@@ -28,6 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -45,9 +46,10 @@ from spark_jobs.causes.anomalous_records import (
     anomalous_records,
     appended_ranges,
     merge_ranges,
+    ranges_of_rows,
 )
 from spark_jobs.causes.evidence import trial_evidence
-from spark_jobs.causes.explanations import anomaly_table, attribution_table
+from spark_jobs.causes.explanations import ExplainedAnomalies, explain_anomalies
 from spark_jobs.causes.outages import outage_rows
 from spark_jobs.io.arrays import Reads, UnitArrays, to_arrays
 from spark_jobs.io.ledgers import Ledger, Ledgers
@@ -172,8 +174,8 @@ class UnitMeasures:
     reordered_records: int
     read_counts: reads.ReadCounts
     consumed_reads: consumed.ConsumedReads
-    compacted: compaction.CompactedRecords | None
-    """`None`: the topic is not compacted."""
+    compacted: Mapping[str, int | None]
+    """Columns of `TRIALS`; a compacted topic has one unit only."""
     member_reads: int
     latencies: latency.Latencies
     answers: availability.AnswersBySide
@@ -185,8 +187,7 @@ class UnitMeasures:
     copy_counts: copies.CopiedCounts | None
     requested: Mapping[str, Sequence[Mapping[str, Any]]]
     """Rows of the result tables that only an undivided trial can have, by table."""
-    anomalies: pa.Table
-    appended: pa.Table
+    anomalies: ExplainedAnomalies
 
 
 def measure_unit(rows: UnitRows) -> UnitMeasures:
@@ -217,7 +218,14 @@ def measure_unit(rows: UnitRows) -> UnitMeasures:
         redelivered,
         np.empty(0, np.int64) if compacted is None else compacted.lost_values,
     )
-    anomalies = anomalous_records(replace(unit, reads=received), suspects)
+    judged = consumed.judged_reads(unit)
+    anomalies = pa.concat_tables(
+        [
+            anomalous_records(replace(unit, reads=received), suspects),
+            anomalous_reads(Anomaly.READ_LOST, judged.lost),
+            anomalous_reads(Anomaly.READ_CONFLICT, judged.conflicting),
+        ]
+    )
     return UnitMeasures(
         ledger=rows.ledger,
         context={
@@ -229,8 +237,8 @@ def measure_unit(rows: UnitRows) -> UnitMeasures:
         hidden_copies=len(unit.hidden),
         reordered_records=len(set(unit.log.record[reordered].tolist())),
         read_counts=reads.count_reads(received, times, missed, redelivered),
-        consumed_reads=consumed.consumed_reads(unit),
-        compacted=compacted,
+        consumed_reads=judged.counts,
+        compacted=compaction.compaction_columns(compacted),
         member_reads=len(processed),
         latencies={
             **latency.ack_latencies(unit.attempts, phases),
@@ -260,11 +268,14 @@ def measure_unit(rows: UnitRows) -> UnitMeasures:
             else None
         ),
         requested=requested_rows(unit, processed if trial_groups else received, events),
-        anomalies=anomalies,
-        appended=(
-            appended_ranges(unit.log)
-            if not rows.is_whole_trial or _has_loss_without_offset(anomalies)
-            else APPENDED_RANGES.empty_table()
+        anomalies=explain_anomalies(
+            anomalies,
+            (
+                trial_ranges(unit)
+                if _has_loss_without_offset(anomalies)
+                else APPENDED_RANGES.empty_table()
+            ),
+            trial_evidence(record, events, rows.tables["epochs"]),
         ),
     )
 
@@ -291,6 +302,14 @@ def as_read_committed(stored: UnitArrays) -> UnitArrays:
             ),
         )
     return replace(stored, attempts=attempts)
+
+
+def trial_ranges(unit: UnitArrays) -> pa.Table:
+    """Return what each leader epoch appended in the entire trial, of `APPENDED_RANGES`."""
+    if unit.rows.others is None:
+        return appended_ranges(unit.log)
+    parts = map(ranges_of_rows, unit.rows.others.log_parts())
+    return reduce(merge_ranges, parts, APPENDED_RANGES.empty_table())
 
 
 def requested_rows(
@@ -365,8 +384,7 @@ def merge_units(
         if one.copy_counts and other.copy_counts
         else None,
         requested=one.requested,
-        anomalies=pa.concat_tables([one.anomalies, other.anomalies]),
-        appended=merge_ranges(one.appended, other.appended),
+        anomalies=one.anomalies + other.anomalies,
     )
 
 
@@ -379,20 +397,10 @@ def trial_tables(measures: UnitMeasures) -> TrialTables:
     record, events = measures.ledger.record, measures.context["events"]
     ending, trial_groups = consumer_ending(events), groups.groups_of(events)
     gaps = list(availability.gap_rows(measures.answers, record))
-    received = measures.consumed_reads
-    lost_reads = consumed.is_lost(received, record.begin_offsets)
-    conflicting = consumed.is_in_conflict(received)
-    found = pa.concat_tables(
-        [
-            measures.anomalies,
-            anomalous_reads(Anomaly.READ_LOST, received.unconfirmed, lost_reads),
-            anomalous_reads(Anomaly.READ_CONFLICT, received.unconfirmed, conflicting),
-        ]
-    )
     row = {
         **trial_row(measures, gaps, ending),
-        **consumed.read_columns(received, lost_reads, conflicting),
-        **compaction.compaction_columns(measures.compacted),
+        **measures.consumed_reads.columns(),
+        **measures.compacted,
     }
     trials.check_sums(
         measures.ledger,
@@ -404,10 +412,9 @@ def trial_tables(measures: UnitMeasures) -> TrialTables:
             "read_records": measures.read_counts.read_records,
             "member_reads": measures.member_reads,
         },
-        found,
+        measures.anomalies.count,
     )
     evidence = trial_evidence(record, events, measures.context["epochs"])
-    anomalies = anomaly_table(found, measures.appended, evidence)
     rows: dict[str, Rows] = {
         **measures.requested,
         "trials": [row],
@@ -437,8 +444,8 @@ def trial_tables(measures: UnitMeasures) -> TrialTables:
         **{name: _table(name, found) for name, found in rows.items()},
         "histogram": latency.histogram_table(measures.latencies),
         "timeline": throughput.timeline_table(measures.timeline),
-        "anomalies": anomalies,
-        "attribution": attribution_table(anomalies),
+        "anomalies": measures.anomalies.first,
+        "attribution": measures.anomalies.counts,
     }
 
 

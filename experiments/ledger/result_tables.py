@@ -328,7 +328,14 @@ ANOMALIES: Final = pa.schema(
         *_CONTEXT,
     ]
 )
-"""One row per anomalous record, and why."""
+"""One row per anomalous record, and why; of each trial, kind and cause at most `ANOMALY_ROWS`."""
+
+ANOMALY_ROWS: Final = 100_000
+"""The most rows of `ANOMALIES` per trial, kind and cause: the first by producer and seq.
+
+Reading the table takes memory per row, and a trial can have as many anomalies as records.
+`ATTRIBUTION` counts all of them.
+"""
 
 ATTRIBUTION: Final = pa.schema(
     [
@@ -343,7 +350,7 @@ ATTRIBUTION: Final = pa.schema(
         nullable("last_at_ns", pa.int64()),
     ]
 )
-"""`ANOMALIES`, counted by everything that they have in common."""
+"""All anomalies, counted by everything that they have in common."""
 
 SUMMARIZED_COLUMNS: Final = (
     *(f"{measure.value}_{name}_us" for measure in Measure for name in QUANTILES),

@@ -282,26 +282,24 @@ def _anomaly_table(
     return pa.table(columns, schema=ANOMALOUS_RECORDS)
 
 
-def anomalous_reads(kind: Anomaly, reads: pa.Table, chosen: BoolColumn) -> pa.Table:
+def anomalous_reads(kind: Anomaly, reads: pa.Table) -> pa.Table:
     """Return anomalies of what consumers received, of the schema `ANOMALOUS_RECORDS`.
 
     Records of the copiers' output have no place, because that is one of another topic.
 
     Args:
         kind: the kind of all of them.
-        reads: of the schema `spark_jobs.measures.consumed.UNCONFIRMED`, of the entire trial.
-        chosen: which of them.
+        reads: of the schema `spark_jobs.measures.consumed.UNCONFIRMED`.
     """
-    rows = reads.filter(pa.array(chosen))
     columns = {
-        "kind": pa.array([kind.value]).take(pa.array(np.zeros(len(rows), np.int64))),
-        **{name: rows[name] for name in ("producer", "seq", "at_ns", "sent_ns")},
+        "kind": pa.array([kind.value]).take(pa.array(np.zeros(len(reads), np.int64))),
+        **{name: reads[name] for name in ("producer", "seq", "at_ns", "sent_ns")},
         **{
-            name: pc.if_else(rows["of_output"], pa.scalar(None, rows[name].type), rows[name])
+            name: pc.if_else(reads["of_output"], pa.scalar(None, reads[name].type), reads[name])
             for name in ("partition", "offset")
         },
-        "first_offset": pa.nulls(len(rows), pa.int64()),
-        "bumped_epoch": pa.nulls(len(rows), pa.int32()),
+        "first_offset": pa.nulls(len(reads), pa.int64()),
+        "bumped_epoch": pa.nulls(len(reads), pa.int32()),
     }
     return pa.table([columns[name] for name in ANOMALOUS_RECORDS.names], schema=ANOMALOUS_RECORDS)
 
@@ -335,8 +333,23 @@ def appended_ranges(log: LogRows) -> pa.Table:
     return merge_ranges(runs, APPENDED_RANGES.empty_table())
 
 
+def ranges_of_rows(rows: pa.Table) -> pa.Table:
+    """Return what each leader epoch appended, as `appended_ranges`, of rows of `log.parquet`."""
+    known = rows.filter(
+        pc.field("visible")
+        & pc.field("intact")
+        & pc.field("producer").is_valid()
+        & pc.field("seq").is_valid()
+    )
+    runs = [known[name] for name in APPENDED_RANGES.names[:-2]]
+    return merge_ranges(
+        pa.table([*runs, known["seq"], known["seq"]], schema=APPENDED_RANGES),
+        APPENDED_RANGES.empty_table(),
+    )
+
+
 def merge_ranges(one: pa.Table, other: pa.Table) -> pa.Table:
-    """Return what each leader epoch appended, of two units of a trial."""
+    """Return what each leader epoch appended, of two parts of a log."""
     key = ["partition", "producer", "leader_epoch"]
     merged = (
         pa.concat_tables([one, other])

@@ -4,21 +4,32 @@ The anomalous records are columns, one partition at a time. Each record is assig
 phase, its partition's leader and ISR, and the cause that the rules (`rules`, `docs/metrics.md`)
 attribute. The attribution counts the anomalies by everything that they have in common: a few rows
 per trial, and each of them can be expressed as one sentence.
+
+A trial can have as many anomalies as records. So they are explained in parts, and of each part only
+the counts and the first anomalies of each kind and cause are kept.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from experiments.ledger.record import Phases
-from experiments.ledger.result_tables import ANOMALIES, ATTRIBUTION, Anomaly, Cause, Phase
+from experiments.ledger.result_tables import (
+    ANOMALIES,
+    ANOMALY_ROWS,
+    ATTRIBUTION,
+    Anomaly,
+    Cause,
+    Phase,
+)
 from spark_jobs.causes.evidence import ISR, TrialEvidence
 from spark_jobs.causes.rules import (
     NULL,
@@ -41,10 +52,17 @@ _AGGREGATES: Final = {
     },
 }
 """The aggregated columns of `ATTRIBUTION`: of which column, by which function."""
+_MERGES: Final = {
+    name: (name, "sum" if name == "records" else function)
+    for name, (_, function) in _AGGREGATES.items()
+}
+"""The same of rows of `ATTRIBUTION`."""
 _GROUP_KEY: Final = [name for name in _ATTRIBUTION.names if name not in _AGGREGATES]
-_ORDER: Final = [
-    (name, "ascending") for name in ("partition", "kind", "producer", "seq", "offset", "at_ns")
-]
+_ORDER: Final = ("producer", "seq", "partition", "offset", "at_ns")
+"""Which anomalies of a kind and cause are the first; null is last."""
+_LAST: Final = int(np.iinfo(np.int64).max)
+_PART_ROWS: Final = 1 << 18
+"""How many anomalies are explained at a time, about."""
 _IN_LOG: Final = (
     Anomaly.DUPLICATED,
     Anomaly.REORDERED,
@@ -59,36 +77,96 @@ _IN_LOG: Final = (
 # The tables.
 
 
-def anomaly_table(records: pa.Table, ranges: pa.Table, evidence: TrialEvidence) -> pa.Table:
-    """Return a trial's rows of `ANOMALIES`, without trial_id, in an order of their own.
+@dataclass(frozen=True)
+class ExplainedAnomalies:
+    """The anomalies of a trial, or of a part of it, with their causes."""
+
+    first: pa.Table = field(default_factory=_ANOMALIES.empty_table)
+    """Rows of `ANOMALIES`, without trial_id: the first `ANOMALY_ROWS` of each kind and cause."""
+    counts: pa.Table = field(default_factory=_ATTRIBUTION.empty_table)
+    """The rows of `ATTRIBUTION`, without trial_id: of all anomalies."""
+
+    @classmethod
+    def of(cls, anomalies: pa.Table) -> ExplainedAnomalies:
+        """Return all rows of `ANOMALIES` of some records."""
+        return cls(_first_rows(anomalies), attribution_table(anomalies))
+
+    def __add__(self, other: ExplainedAnomalies) -> ExplainedAnomalies:
+        """Return the anomalies of two parts of a trial; each anomaly is in one of them only."""
+        return ExplainedAnomalies(
+            _first_rows(pa.concat_tables([self.first, other.first])),
+            _grouped(pa.concat_tables([self.counts, other.counts]), _MERGES),
+        )
+
+    def count(self, kind: Anomaly) -> int:
+        """Return how many anomalies of a kind there are."""
+        chosen = self.counts.filter(pc.field("kind") == kind.value)
+        return int(pc.sum(chosen["records"]).as_py() or 0)
+
+
+def explain_anomalies(
+    records: pa.Table, ranges: pa.Table, evidence: TrialEvidence
+) -> ExplainedAnomalies:
+    """Return the causes of some of a trial's anomalies.
 
     Args:
         records: of the schema `ANOMALOUS_RECORDS`.
-        ranges: of the schema `APPENDED_RANGES`.
+        ranges: of the schema `APPENDED_RANGES`, of the entire trial.
         evidence: of the trial.
     """
+    found, part, rows = ExplainedAnomalies(), [], 0
+    for explained in explained_parts(records, ranges, evidence):
+        part.append(explained)
+        rows += len(explained)
+        if rows >= _PART_ROWS:
+            found += ExplainedAnomalies.of(pa.concat_tables(part))
+            part, rows = [], 0
+    return found + ExplainedAnomalies.of(pa.concat_tables([_ANOMALIES.empty_table(), *part]))
+
+
+def explained_parts(
+    records: pa.Table, ranges: pa.Table, evidence: TrialEvidence
+) -> Iterator[pa.Table]:
+    """Yield the rows of `ANOMALIES` of all records, as `explain_anomalies` counts them."""
     by_partition: defaultdict[int, list[AppendedRange]] = defaultdict(list)
     for row in ranges.to_pylist():
         by_partition[row.pop("partition")].append(AppendedRange(**row))
-    explained = [
-        _explain_partition(rows, evidence, partition, by_partition[partition])
-        for partition, rows in _split_by_partition(records.sort_by(_ORDER))
-    ]
-    return pa.concat_tables([_ANOMALIES.empty_table(), *explained]).combine_chunks()
+    for partition, rows in _split_by_partition(records):
+        yield _explain_partition(rows, evidence, partition, by_partition[partition])
 
 
 def attribution_table(anomalies: pa.Table) -> pa.Table:
-    """Return a trial's rows of `ATTRIBUTION`, without trial_id, in an order of their own.
+    """Return the rows of `ATTRIBUTION` of anomalies, without trial_id, in an order of their own.
 
     Args:
-        anomalies: of `anomaly_table`.
+        anomalies: of the schema `ANOMALIES`, without trial_id.
     """
-    grouped = anomalies.group_by(_GROUP_KEY).aggregate(list(_AGGREGATES.values()))
+    return _grouped(anomalies, _AGGREGATES)
+
+
+def _grouped(rows: pa.Table, aggregates: Mapping[str, tuple[str, str]]) -> pa.Table:
+    """Return the rows of `ATTRIBUTION` that rows with its key add up to."""
+    grouped = rows.group_by(_GROUP_KEY).aggregate(list(aggregates.values()))
     columns = {name: grouped[name] for name in _GROUP_KEY} | {
-        name: grouped[f"{column}_{function}"] for name, (column, function) in _AGGREGATES.items()
+        name: grouped[f"{column}_{function}"] for name, (column, function) in aggregates.items()
     }
     counted = pa.table({name: columns[name] for name in _ATTRIBUTION.names}).cast(_ATTRIBUTION)
     return counted.sort_by([(name, "ascending") for name in _ATTRIBUTION.names]).combine_chunks()
+
+
+def _first_rows(anomalies: pa.Table) -> pa.Table:
+    """Return the first `ANOMALY_ROWS` rows of each kind and cause, in any order."""
+    if len(anomalies) <= ANOMALY_ROWS:
+        return anomalies
+    kind = _places(anomalies["kind"], list(Anomaly))
+    group = kind * len(Cause) + _places(anomalies["cause"], list(Cause))
+    kept = np.ones(len(group), bool)
+    for number in np.flatnonzero(np.bincount(group) > ANOMALY_ROWS):
+        rows = np.flatnonzero(group == number)
+        columns = [_int_column(anomalies, name).take(rows) for name in reversed(_ORDER)]
+        order = np.lexsort([np.where(column == NULL, _LAST, column) for column in columns])
+        kept[rows[order[ANOMALY_ROWS:]]] = False
+    return anomalies.filter(pa.array(kept)).combine_chunks()
 
 
 # One partition.
@@ -107,11 +185,13 @@ class _Explanations:
 
 
 def _split_by_partition(records: pa.Table) -> Iterator[tuple[int, pa.Table]]:
-    """Yield the sorted rows of each partition; `NULL`: rows without a partition."""
-    partition = _int_column(records, "partition")
-    begins = np.flatnonzero(np.diff(partition, prepend=NULL - 1)).tolist()
+    """Yield the rows of each partition, some at a time; `NULL`: rows without a partition."""
+    partition, records = _int_column(records, "partition"), records.combine_chunks()
+    order = np.argsort(partition, kind="stable")
+    begins = np.flatnonzero(np.diff(partition[order], prepend=NULL - 1)).tolist()
     for begin, end in pairwise([*begins, len(records)]):
-        yield int(partition[begin]), records.slice(begin, end - begin)
+        for rows in np.split(order[begin:end], range(_PART_ROWS, end - begin, _PART_ROWS)):
+            yield int(partition[rows[0]]), records.take(rows)
 
 
 def _explain_partition(
@@ -211,8 +291,13 @@ def _phases(at_ns: IntColumn, times: Phases) -> IntColumn:
 def _anomaly_columns(records: pa.Table) -> AnomalyColumns:
     names = ("producer", "seq", "offset", "at_ns", "sent_ns", "first_offset", "bumped_epoch")
     return AnomalyColumns(
-        records["kind"].to_numpy(), *(_int_column(records, name) for name in names)
+        _places(records["kind"], list(Anomaly)), *(_int_column(records, name) for name in names)
     )
+
+
+def _places(names: pa.ChunkedArray, of: Sequence[str]) -> IntColumn:
+    """Return the index of each name; none is null or another one."""
+    return np.asarray(pc.index_in(names, pa.array(of, pa.string())).to_numpy(), np.int64)
 
 
 def _int_column(table: pa.Table, name: str) -> IntColumn:

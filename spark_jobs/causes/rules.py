@@ -48,10 +48,11 @@ BoolColumn = NDArray[np.bool_]
 class AnomalyColumns:
     """Anomalous records of one partition, as columns of equal length.
 
-    `spark_jobs.causes.explanations.ANOMALOUS_RECORDS` describes the columns.
+    `spark_jobs.causes.anomalous_records.ANOMALOUS_RECORDS` describes the columns.
     """
 
-    kind: NDArray[np.object_]
+    kind: IntColumn
+    """Index in `Anomaly`."""
     producer: IntColumn
     seq: IntColumn
     offset: IntColumn
@@ -62,7 +63,7 @@ class AnomalyColumns:
 
     def has_kind(self, *kinds: Anomaly) -> BoolColumn:
         """Return which records are of one of the given kinds."""
-        return np.isin(self.kind.astype(str), [kind.value for kind in kinds])
+        return np.isin(self.kind, [list(Anomaly).index(kind) for kind in kinds])
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,16 @@ attempts, the rows of the log and the reads of all records whose `seq` is in its
 producer sent them. So every measure of single records is complete within a unit, and the results of
 units are added up. Rows without an id belong to the first unit.
 
-Only two questions go beyond a unit's own rows, and `read_unit` answers them while it reads the log:
+Four questions go beyond a unit's own rows. `read_unit` answers two of them while it reads the log:
 whether a later record precedes one of the unit (`LATER_OFFSETS`), and whether the log has another
-record where one of the unit had expired (`expired_places`).
+record where one of the unit had expired (`expired_places`). The others are about few units, which
+read a file again for them (`OtherUnits`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Final
@@ -35,7 +37,7 @@ from experiments.ledger.schema import (
     UNKNOWN,
 )
 from experiments.ledger.validation import optional_tables
-from spark_jobs.io.columns import Columns, UnknownOutcome, check_outcomes, to_columns
+from spark_jobs.io.columns import Columns, IntColumn, UnknownOutcome, check_outcomes, to_columns
 from spark_jobs.io.ledgers import Ledger
 
 UNIT_RECORDS: Final = 4_000_000
@@ -104,11 +106,17 @@ class UnitRows:
     """The unit's own rows of the tables in `LARGE_TABLES`."""
     tables: Mapping[str, pa.Table]
     """The other tables, of the entire trial."""
-    is_whole_trial: bool = True
+    others: OtherUnits | None = None
+    """`None`: the unit is the entire trial."""
     later_offsets: pa.Table = field(default_factory=LATER_OFFSETS.empty_table)
     """Of later units' records, as far as one of them can precede a record of this unit."""
     expired_places: pa.Table = field(default_factory=PLACES.empty_table)
     """Where the log has a visible expired record of another unit."""
+
+    @property
+    def is_whole_trial(self) -> bool:
+        """Whether the trial has no other unit."""
+        return self.others is None
 
     @classmethod
     def of_tables(cls, ledger: Ledger, tables: Mapping[str, pa.Table]) -> UnitRows:
@@ -160,30 +168,89 @@ def read_unit(files: pafs.FileSystem, unit: Unit) -> UnitRows:
     """
     columns, tables, beyond = {}, {}, _BeyondUnit(unit)
     for name in (*TABLES, *optional_tables(unit.ledger.record)):
-        try:
-            with files.open_input_file(f"{unit.ledger.folder}/{name}.parquet") as stream:
-                file = pq.ParquetFile(stream, page_checksum_verification=True)
-                if name in LARGE_TABLES:
-                    columns[name] = _read_columns(file, name, unit, beyond)
-                else:
-                    tables[name] = _read_table(file, name)
-        except UnknownOutcome as error:
-            raise InvalidLedger(
-                f"trial {unit.ledger.record.trial_id}: {name}.parquet {error}"
-            ) from error
-        except (pa.ArrowException, UnicodeDecodeError, OSError) as error:
-            raise InvalidLedger(
-                f"trial {unit.ledger.record.trial_id}: {name}.parquet cannot be read: "
-                "its footer is valid, but its data are not"
-            ) from error
+        with _opened(files, unit.ledger, name) as file:
+            if name in LARGE_TABLES:
+                columns[name] = _read_columns(file, name, unit, beyond)
+            else:
+                tables[name] = _read_table(file, name)
     return UnitRows(
         unit.ledger,
         columns,
         tables,
-        unit.is_whole_trial,
+        None if unit.is_whole_trial else OtherUnits(files, unit),
         pa.concat_tables(beyond.later_offsets),
         pa.concat_tables(beyond.expired_places),
     )
+
+
+@contextmanager
+def _opened(files: pafs.FileSystem, ledger: Ledger, name: str) -> Iterator[pq.ParquetFile]:
+    """Open a file of a ledger; what is wrong with its data is an error of the ledger."""
+    try:
+        with files.open_input_file(f"{ledger.folder}/{name}.parquet") as stream:
+            yield pq.ParquetFile(stream, page_checksum_verification=True)
+    except MemoryError:  # that of Arrow is also one of its own exceptions
+        raise
+    except UnknownOutcome as error:
+        raise InvalidLedger(f"trial {ledger.record.trial_id}: {name}.parquet {error}") from error
+    except (pa.ArrowException, UnicodeDecodeError, OSError) as error:
+        raise InvalidLedger(
+            f"trial {ledger.record.trial_id}: {name}.parquet cannot be read: "
+            "its footer is valid, but its data are not"
+        ) from error
+
+
+@dataclass(frozen=True)
+class OtherUnits:
+    """The rows of a divided trial's other units, which a unit reads where a measure needs them."""
+
+    files: pafs.FileSystem
+    unit: Unit
+
+    def log_parts(self) -> Iterator[pa.Table]:
+        """Yield the log of the entire trial, a row group at a time.
+
+        Raises:
+            InvalidLedger: its data cannot be read.
+        """
+        names = ["partition", "producer", "seq", "intact", "leader_epoch", "visible"]
+        with _opened(self.files, self.unit.ledger, "log") as file:
+            for group in range(file.num_row_groups):
+                yield file.read_row_group(group, names, use_threads=False)
+
+    def read_places(
+        self, offsets: IntColumn, of_output: bool | None
+    ) -> tuple[IntColumn, IntColumn]:
+        """Return the partitions and offsets at which a record of another unit was received.
+
+        Args:
+            offsets: those that matter, in any partition.
+            of_output: whether they are those of the copiers' output, which only the concurrent
+                consumer reads; `None`: the trial has no copiers.
+
+        Raises:
+            InvalidLedger: the reads cannot be read.
+        """
+        span = _Range(int(offsets.min()), int(offsets.max()), has_nulls=False)
+        wanted = pa.array(np.unique(offsets))
+        names, found = (
+            ["consumer", "partition", "offset", "producer", "seq"],
+            [PLACES.empty_table()],
+        )
+        with _opened(self.files, self.unit.ledger, "reads") as file:
+            for group, offset in enumerate(_ranges(file.metadata, "offset")):
+                if not offset.overlaps(span):
+                    continue
+                rows = file.read_row_group(group, names, use_threads=False)
+                rows = rows.filter(pc.is_in(rows["offset"], wanted))
+                rows = rows.filter(pc.invert(is_own_row(rows["seq"], self.unit)))
+                rows = rows.filter(pc.field("producer").is_valid() & pc.field("seq").is_valid())
+                if of_output is not None:
+                    by_group = pc.field("consumer") > 0
+                    rows = rows.filter(~by_group if of_output else by_group)
+                found.append(rows.select(PLACES.names).cast(PLACES))
+        places = pa.concat_tables(found)
+        return places["partition"].to_numpy(), places["offset"].to_numpy()
 
 
 def _read_table(file: pq.ParquetFile, name: str) -> pa.Table:

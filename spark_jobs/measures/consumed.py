@@ -12,14 +12,14 @@ transaction stays in the log. For `read_committed` they are the visible rows. Me
 copiers are compared with the log, the concurrent consumer then with the copiers' output.
 
 A record and its rows belong to one unit, so a unit knows which of its reads the log confirms. Reads
-of two records at one place can be in two units: each unit returns its unconfirmed reads, which are
-few, and the places of its confirmed ones as ranges.
+of two records at one place can be in two units: a unit that has unconfirmed reads looks for reads
+of other units at their places (`spark_jobs.io.units.OtherUnits`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -42,15 +42,6 @@ UNCONFIRMED: Final = pa.schema(
     }
 )
 """Received records that the log does not have at that place; `at_ns`: the first receipt."""
-RANGES: Final = pa.schema(
-    {
-        "of_output": pa.bool_(),
-        "partition": pa.int32(),
-        "offset": pa.int64(),
-        "end_offset": pa.int64(),
-    }
-)
-"""Consecutive offsets at which consumers received what the log has; the end is exclusive."""
 _SEVERAL: Final = 2
 
 
@@ -62,27 +53,57 @@ class ConsumedReads:
     """Reads with an id, of offsets that had not expired at the end."""
     repeated_reads: int = 0
     """Reads of a record at an offset where it was received before, by whichever consumer."""
-    unconfirmed: pa.Table = field(default_factory=UNCONFIRMED.empty_table)
-    confirmed: pa.Table = field(default_factory=RANGES.empty_table)
-    """Without rows for an entire trial that has no unconfirmed reads."""
+    lost_reads: int = 0
+    conflicting_reads: int = 0
 
     def __add__(self, other: ConsumedReads) -> ConsumedReads:
         """Return what was received in two units of a trial; a record is in one of them only."""
         return ConsumedReads(
             self.judged_reads + other.judged_reads,
             self.repeated_reads + other.repeated_reads,
-            pa.concat_tables([self.unconfirmed, other.unconfirmed]),
-            pa.concat_tables([self.confirmed, other.confirmed]),
+            self.lost_reads + other.lost_reads,
+            self.conflicting_reads + other.conflicting_reads,
+        )
+
+    def columns(self) -> dict[str, int | None]:
+        """Return a trial's columns of `TRIALS`; null if nothing was received that can be judged."""
+        return {
+            "lost_reads": self.lost_reads if self.judged_reads else None,
+            "conflicting_reads": self.conflicting_reads
+            if self.repeated_reads or self.conflicting_reads
+            else None,
+        }
+
+
+@dataclass(frozen=True)
+class JudgedReads:
+    """The reads of a unit: counts, and those of them that are anomalous, one by one."""
+
+    counts: ConsumedReads
+    lost: pa.Table
+    """Of the schema `UNCONFIRMED`, as is `conflicting`."""
+    conflicting: pa.Table
+
+    def __add__(self, other: JudgedReads) -> JudgedReads:
+        """Return the reads of both topics of a unit."""
+        return JudgedReads(
+            self.counts + other.counts,
+            pa.concat_tables([self.lost, other.lost]),
+            pa.concat_tables([self.conflicting, other.conflicting]),
         )
 
 
-def consumed_reads(unit: UnitArrays) -> ConsumedReads:
-    """Return what the consumers of a unit received."""
+def judged_reads(unit: UnitArrays) -> JudgedReads:
+    """Return what the consumers of a unit received.
+
+    Raises:
+        InvalidLedger: the reads of other units cannot be read.
+    """
     record = unit.rows.ledger.record
     log: list[LogRows | HiddenRows] = [unit.log]
     log += [unit.hidden] if record.shows_aborted else []
     if unit.output is None:
-        return _of_topic(unit, unit.reads, log, record.begin_offsets, of_output=False)
+        return _of_topic(unit, unit.reads, log, record.begin_offsets, of_output=None)
     by_copiers = unit.reads.consumer > 0
     output = _chosen_output(unit.output, unit.output.visible | record.shows_aborted)
     return _of_topic(
@@ -100,36 +121,78 @@ def _of_topic(
     stored: Sequence[LogRows | HiddenRows],
     begin_offsets: Mapping[int, int],
     *,
-    of_output: bool,
-) -> ConsumedReads:
+    of_output: bool | None,
+) -> JudgedReads:
+    """Judge the reads of one topic.
+
+    Args:
+        unit: the unit.
+        reads: its reads of the topic.
+        stored: its rows of the topic.
+        begin_offsets: the topic's first offset at the end, of partitions that did not begin at 0.
+        of_output: whether it is the copiers' output; `None`: the trial has no copiers.
+    """
     known = reads.where(reads.record != NO_NUMBER)
     lacking = unconfirmed_rows(known, stored, len(unit.ids))
     first = lacking[_first_of_each(known, lacking)]
-    producer, seq = unit.ids.of(known.record[first])
-    sent_ns = _sent_ns(unit, known.record[first])
-    unconfirmed = pa.table(
+    expired = _expired(known.partition, known.offset, begin_offsets)
+    lost = first[~expired[first]]
+    conflicting = first[_is_in_conflict(unit, known, first, of_output)]
+    return JudgedReads(
+        ConsumedReads(
+            judged_reads=int((~expired).sum()),
+            repeated_reads=_repeated_reads(known, len(unit.ids)),
+            lost_reads=len(lost),
+            conflicting_reads=len(conflicting),
+        ),
+        _table(unit, known, lost, of_output=bool(of_output)),
+        _table(unit, known, conflicting, of_output=bool(of_output)),
+    )
+
+
+def _table(unit: UnitArrays, reads: Reads, rows: IntColumn, *, of_output: bool) -> pa.Table:
+    producer, seq = unit.ids.of(reads.record[rows])
+    sent_ns = _sent_ns(unit, reads.record[rows])
+    return pa.table(
         [
-            pa.array(np.full(len(first), of_output)),
-            pa.array(known.partition[first], pa.int32()),
-            pa.array(known.offset[first], pa.int64()),
+            pa.array(np.full(len(rows), of_output)),
+            pa.array(reads.partition[rows], pa.int32()),
+            pa.array(reads.offset[rows], pa.int64()),
             pa.array(producer, pa.int32()),
             pa.array(seq, pa.int64()),
-            pa.array(known.received_ns[first], pa.int64()),
+            pa.array(reads.received_ns[rows], pa.int64()),
             pa.array(sent_ns, pa.int64(), mask=sent_ns == NULL),
         ],
         schema=UNCONFIRMED,
     )
-    confirmed = RANGES.empty_table()
-    if len(lacking) or not unit.rows.is_whole_trial:
-        is_confirmed = np.ones(len(known), bool)
-        is_confirmed[lacking] = False
-        confirmed = _ranges(known.where(is_confirmed), of_output=of_output)
-    return ConsumedReads(
-        judged_reads=int((~_expired(known.partition, known.offset, begin_offsets)).sum()),
-        repeated_reads=_repeated_reads(known, len(unit.ids)),
-        unconfirmed=unconfirmed,
-        confirmed=confirmed,
-    )
+
+
+def _is_in_conflict(
+    unit: UnitArrays, reads: Reads, rows: IntColumn, of_output: bool | None
+) -> BoolColumn:
+    """Return at which places of unconfirmed reads another record was received too.
+
+    Args:
+        unit: the unit.
+        reads: its reads of the topic that have an id.
+        rows: the unconfirmed ones, each record once at each place.
+        of_output: as of `_of_topic`.
+    """
+    if not len(rows):
+        return np.zeros(0, bool)
+    partition, offset = reads.partition, reads.offset
+    if unit.rows.others:
+        beyond = unit.rows.others.read_places(offset[rows], of_output)
+        partition, offset = (
+            np.concatenate(both) for both in zip((partition, offset), beyond, strict=True)
+        )
+    place = stream_numbers(partition, offset)
+    own, other = place[: len(reads)], place[len(reads) :]
+    here = np.flatnonzero(np.isin(own, own[rows]))
+    distinct = here[_first_of_each(reads, here)]
+    at, received = np.unique(own[distinct], return_counts=True)
+    several = np.concatenate([at[received >= _SEVERAL], other])
+    return np.isin(own[rows], several)
 
 
 def unconfirmed_rows(
@@ -194,85 +257,3 @@ def _expired(
     for number, begin in begin_offsets.items():
         expired |= (partition == number) & (offset < begin)
     return expired
-
-
-def _ranges(reads: Reads, *, of_output: bool) -> pa.Table:
-    order = np.lexsort([reads.offset, reads.partition])
-    partition, offset = reads.partition[order], reads.offset[order]
-    begins = np.ones(len(order), bool)
-    begins[1:] = (partition[1:] != partition[:-1]) | (offset[1:] > offset[:-1] + 1)
-    first = np.flatnonzero(begins)
-    last = np.append(first[1:], len(order))[: len(first)] - 1
-    return pa.table(
-        [
-            pa.array(np.full(len(first), of_output)),
-            pa.array(partition[first], pa.int32()),
-            pa.array(offset[first], pa.int64()),
-            pa.array(offset[last] + 1, pa.int64()),
-        ],
-        schema=RANGES,
-    )
-
-
-# The entire trial.
-
-
-def is_lost(reads: ConsumedReads, begin_offsets: Mapping[int, int]) -> BoolColumn:
-    """Return which unconfirmed reads were lost; the others had expired.
-
-    Args:
-        reads: of the entire trial.
-        begin_offsets: the log's first offset at the end, of partitions that did not begin at 0.
-    """
-    of_output, partition, offset = (
-        reads.unconfirmed[name].to_numpy() for name in ("of_output", "partition", "offset")
-    )
-    lost: BoolColumn = of_output | ~_expired(partition, offset, begin_offsets)
-    return lost
-
-
-def is_in_conflict(reads: ConsumedReads) -> BoolColumn:
-    """Return at which places of unconfirmed reads another record was received too.
-
-    Args:
-        reads: of the entire trial.
-    """
-    rows, confirmed = reads.unconfirmed, reads.confirmed
-    keys = [
-        np.concatenate([rows[name].to_numpy(), confirmed[name].to_numpy()]).astype(np.int64)
-        for name in ("of_output", "partition")
-    ]
-    stream = stream_numbers(*keys)
-    of_row, of_range = stream[: len(rows)], stream[len(rows) :]
-    offset = rows["offset"].to_numpy()
-    _, place, received = np.unique(
-        stream_numbers(of_row, offset), return_inverse=True, return_counts=True
-    )
-    conflicting = received[place] >= _SEVERAL
-    begins, ends = confirmed["offset"].to_numpy(), confirmed["end_offset"].to_numpy()
-    for number in np.unique(of_row):
-        mine, ranges = np.flatnonzero(of_row == number), np.flatnonzero(of_range == number)
-        ranges = ranges[np.argsort(begins[ranges])]
-        # The records of a place are in one unit, so the ranges of several units do not overlap.
-        last = np.searchsorted(begins[ranges], offset[mine], "right") - 1
-        inside = np.zeros(len(mine), bool)
-        inside[last >= 0] = offset[mine][last >= 0] < ends[ranges[last[last >= 0]]]
-        conflicting[mine] |= inside
-    return np.asarray(conflicting, bool)
-
-
-def read_columns(
-    reads: ConsumedReads, lost: BoolColumn, conflicting: BoolColumn
-) -> dict[str, int | None]:
-    """Return a trial's columns of `TRIALS`; null if nothing was received that can be judged.
-
-    Args:
-        reads: of the entire trial.
-        lost: of `is_lost`.
-        conflicting: of `is_in_conflict`.
-    """
-    conflicts = int(conflicting.sum())
-    return {
-        "lost_reads": int(lost.sum()) if reads.judged_reads else None,
-        "conflicting_reads": conflicts if reads.repeated_reads or conflicts else None,
-    }

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
-
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from experiments.ledger.digests import InvalidLedger
 from experiments.ledger.record import TrialRecord
@@ -94,7 +91,7 @@ def check_sums(
     latencies: Latencies,
     timeline: Timeline,
     reads: Mapping[str, int],
-    anomalies: pa.Table,
+    anomalies: Callable[[Anomaly], int],
 ) -> None:
     """Compare counts of the same quantity.
 
@@ -104,7 +101,7 @@ def check_sums(
         latencies: of its records.
         timeline: of its records.
         reads: `reads` and `read_records` of the concurrent consumer, and `member_reads`.
-        anomalies: its anomalous records, one by one: kind.
+        anomalies: how many anomalies of a kind were found, one by one.
 
     Raises:
         InvalidLedger: two counts differ; the message names the trial.
@@ -174,15 +171,16 @@ def _latencies(latencies: Latencies, measure: Measure) -> int:
     return int(found.records.sum()) if found else 0
 
 
-def _anomaly_pairs(row: Mapping[str, Any], anomalies: pa.Table) -> Iterator[_CheckedSum]:
+def _anomaly_pairs(
+    row: Mapping[str, Any], anomalies: Callable[[Anomaly], int]
+) -> Iterator[_CheckedSum]:
     """Compare the records that were found one by one with the counts."""
     counts = {kind: row[column] or 0 for kind, column in _COUNTED_BY.items()}
     counts[Anomaly.UNKNOWN_ABSENT] = row["lost_high_records"] - row["lost_low_records"]
     for kind, count in counts.items():
-        found = pc.sum(pc.equal(anomalies["kind"], kind.value)).as_py() or 0
         yield _CheckedSum(
             count,
-            found,
+            anomalies(kind),
             f"{{}} {kind} records or copies were counted, but {{}} were found;"
             " the two must be equal",
         )

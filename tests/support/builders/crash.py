@@ -10,12 +10,14 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from experiments.ledger.record import FaultEvidence, Phases
+from experiments.ledger.result_tables import ANOMALIES
 from spark_jobs.causes.anomalous_records import ANOMALOUS_RECORDS, APPENDED_RANGES
 from spark_jobs.causes.evidence import trial_evidence
-from spark_jobs.causes.explanations import anomaly_table
+from spark_jobs.causes.explanations import explained_parts
 from spark_jobs.planted import PlantedEpoch, PlantedEvent, PlantedTrial
 
 MS = 1_000_000
+_ORDER = ("partition", "kind", "producer", "seq", "offset", "at_ns")
 PHASES = Phases(
     load_begin_ns=0,
     load_end_ns=900 * MS,
@@ -111,10 +113,14 @@ def anomalies_table(
         fault=FaultEvidence(kind="leader-crash-behind", targets=(2, 1), took_effect=True),
     )
     tables = trial.tables()
-    return anomaly_table(
+    explained = explained_parts(
         pa.Table.from_pylist([row._asdict() for row in records], schema=ANOMALOUS_RECORDS),
         pa.Table.from_pylist([row._asdict() for row in appended], schema=APPENDED_RANGES),
         trial_evidence(trial.record("planted"), tables["events"], tables["epochs"]),
+    )
+    schema = pa.schema([field for field in ANOMALIES if field.name != "trial_id"])
+    return pa.concat_tables([schema.empty_table(), *explained]).sort_by(
+        [(name, "ascending") for name in _ORDER]
     )
 
 

@@ -143,7 +143,8 @@ def test_a_cause_follows_from_what_all_units_appended(tmp_path: Path) -> None:
         ],
     )
     found = measure_in_units(tmp_path / "sweep", [trial], Random(SEED))  # noqa: S311
-    assert [(row["kind"], row["seq"], row["cause"]) for row in found["anomalies"].to_pylist()] == [
+    rows = found["anomalies"].sort_by("seq").to_pylist()
+    assert [(row["kind"], row["seq"], row["cause"]) for row in rows] == [
         ("LOST", 2, "UNATTRIBUTED"),
         *(("LOST", seq, "NEVER_APPENDED") for seq in range(6, 12)),
     ]

@@ -11,14 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.measured import measure_planted
 
+from spark_jobs import pipeline
 from spark_jobs.causes.anomalous_records import (
     ANOMALOUS_RECORDS,
     APPENDED_RANGES,
     appended_ranges,
     merge_ranges,
 )
+from spark_jobs.causes.explanations import ExplainedAnomalies
 from spark_jobs.io.arrays import to_arrays
-from spark_jobs.pipeline import measure_unit
 from spark_jobs.planted import (
     PlantedAttempt,
     PlantedBatch,
@@ -61,7 +62,16 @@ Row = tuple[Any, ...]
 
 def found_in(trial: PlantedTrial, *kinds: str) -> list[Row]:
     """Return the anomalies of a planted trial, sorted; without kinds, all of them."""
-    anomalies = measure_unit(trial.rows()).anomalies
+    found: list[pa.Table] = []
+
+    def explained(records: pa.Table, *_: object) -> ExplainedAnomalies:
+        found.append(records)
+        return ExplainedAnomalies()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pipeline, "explain_anomalies", explained)
+        pipeline.measure_unit(trial.rows())
+    (anomalies,) = found
     assert anomalies.schema.equals(ANOMALOUS_RECORDS)
     rows = [tuple(row[name] for name in NAMES) for row in anomalies.to_pylist()]
     return sorted((row for row in rows if not kinds or row[2] in kinds), key=str)

@@ -209,6 +209,17 @@ def test_any_reads_are_judged_as_by_a_loop_over_every_record(trial: PlantedTrial
     )
 
 
+@settings(max_examples=40, deadline=None)
+@given(TRIALS)
+def test_units_judge_any_reads_as_the_entire_trial_does(trial: PlantedTrial) -> None:
+    """Of two records that were received at one place, each can be another unit's."""
+    with TemporaryDirectory() as folder:
+        merged = measure_in_units(Path(folder) / "sweep", [trial], Random(1))  # noqa: S311
+    entire = measure_planted(trial)
+    for name in ("trials", "attribution"):
+        assert merged[name].equals(entire[name])
+
+
 def test_a_conflict_is_found_at_the_offset_after_the_end_of_the_partition_before() -> None:
     """Partition 0 was received up to offset 3, partition 1 at offset 4."""
     log = [*LOG, PlantedLogRow(0, 7, 4, partition=1)]
