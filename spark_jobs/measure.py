@@ -14,7 +14,7 @@ import signal
 import sys
 import tempfile
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -28,13 +28,13 @@ from spark_jobs.configuration import (
     parse_settings,
 )
 from spark_jobs.io.ledgers import InvalidLedger, Ledgers, open_ledgers
-from spark_jobs.io.writer import write_results
+from spark_jobs.io.writer import ResultsWriter, write_results
 from spark_jobs.python_daemon import forgo_pandas
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
-    from spark_jobs.pipeline import MeasuredTrials
+    from spark_jobs.distribution import MeasuredTrials
 
 BAD_INPUT: Final = 2
 UNIT_RECORDS_SETTING: Final = "spark.ackbench.unitRecords"
@@ -81,40 +81,47 @@ def measure(sweep: str, request: ContextRequest, *, skip_unfit: bool = False) ->
         return
     from spark_jobs.session import spark_context
 
-    with spark_context(request) as context:
-        measured = _measured(context, ledgers)
-    _write(ledgers, measured, skip_unfit=skip_unfit)
+    with ResultsWriter(ledgers.files, ledgers.root) as results:
+        with spark_context(request) as context:
+            measured = _measure(context, ledgers, results, skip_unfit=skip_unfit)
+        _commit(results, ledgers, measured)
 
 
 def measure_in(context: SparkContext, sweep: str, *, skip_unfit: bool = False) -> None:
     """Measure a sweep in an application that is already running; otherwise as `measure`."""
     ledgers = open_ledgers(sweep, skip_unfit=skip_unfit)
-    _write(ledgers, _measured(context, ledgers), skip_unfit=skip_unfit)
+    with ResultsWriter(ledgers.files, ledgers.root) as results:
+        measured = _measure(context, ledgers, results, skip_unfit=skip_unfit)
+        _commit(results, ledgers, measured)
 
 
-def _measured(context: SparkContext, ledgers: Ledgers) -> MeasuredTrials:
+def _measure(
+    context: SparkContext, ledgers: Ledgers, results: ResultsWriter, *, skip_unfit: bool
+) -> MeasuredTrials:
+    """Measure the trials and write their tables under partial names."""
+    from spark_jobs.distribution import measure_trials
     from spark_jobs.executors import executor_failures
-    from spark_jobs.pipeline import measure_trials
+    from spark_jobs.pipeline import TrialTables, sweep_parts
+
+    def fetched(measured: MeasuredTrials) -> Iterator[tuple[str, TrialTables]]:
+        with executor_failures(context):
+            yield from measured.tables()
 
     with executor_failures(context):
-        return measure_trials(context, ledgers, unit_records(context))
-
-
-def _write(ledgers: Ledgers, measured: MeasuredTrials, *, skip_unfit: bool) -> None:
-    from spark_jobs.pipeline import sweep_tables
-
+        measured = measure_trials(context, ledgers, unit_records(context))
     if not skip_unfit:
         measured.require_all()
-    write_results(
-        ledgers.files,
-        ledgers.root,
-        sweep_tables(measured.tables),
-        {
-            ledger.record.trial_id: ledger.sha256
-            for ledger in ledgers.trials
-            if ledger.record.trial_id in measured.tables
-        },
-        {**ledgers.left_out, **{trial: str(error) for trial, error in measured.unfit.items()}},
+    for tables in sweep_parts(fetched(measured)):
+        results.add(tables)
+    return measured
+
+
+def _commit(results: ResultsWriter, ledgers: Ledgers, measured: MeasuredTrials) -> None:
+    sha256 = {ledger.record.trial_id: ledger.sha256 for ledger in ledgers.trials}
+    unfit = {trial_id: str(error) for trial_id, error in measured.unfit.items()}
+    results.commit(
+        {trial_id: sha256[trial_id] for trial_id in measured.measured},
+        {**ledgers.left_out, **unfit},
     )
 
 

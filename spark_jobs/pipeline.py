@@ -2,7 +2,7 @@
 
 Spark distributes *units* (`spark_jobs.io.units`): a trial, or a part of a large one. A task reads a
 unit's columns as arrays and measures it in one pass, `measure_unit`. What comes back is small:
-counts, distributions, and the first anomalies of each kind and cause. Spark adds up the units of a
+counts, distributions, and the first anomalies of each kind and cause. A task adds up the units of a
 trial, and `trial_tables` makes its result tables.
 
 | stage | what it does | module |
@@ -26,10 +26,10 @@ trial, and `trial_tables` makes its result tables.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -52,8 +52,8 @@ from spark_jobs.causes.evidence import trial_evidence
 from spark_jobs.causes.explanations import ExplainedAnomalies, explain_anomalies
 from spark_jobs.causes.outages import outage_rows
 from spark_jobs.io.arrays import Reads, UnitArrays, to_arrays
-from spark_jobs.io.ledgers import Ledger, Ledgers
-from spark_jobs.io.units import UNIT_RECORDS, Unit, UnitRows, read_unit, split
+from spark_jobs.io.ledgers import Ledger
+from spark_jobs.io.units import Unit, UnitRows, read_unit
 from spark_jobs.measures import (
     availability,
     compaction,
@@ -71,75 +71,16 @@ from spark_jobs.measures.cells import cell_table
 from spark_jobs.measures.reads import ConsumerEnding, consumer_ending
 from spark_jobs.workloads import assignments, copies, fields, groups, keys, loads, orders, serving
 
-if TYPE_CHECKING:
-    from pyspark import SparkContext
-
 Rows = Iterable[Mapping[str, Any]]
 TrialTables = Mapping[str, pa.Table]
 """A trial's result tables by name, without trial_id."""
 
 
-# The job.
-
-
-@dataclass(frozen=True)
-class MeasuredTrials:
-    """The result tables of each trial, and why others have none."""
-
-    tables: Mapping[str, TrialTables]
-    unfit: Mapping[str, InvalidLedger]
-
-    def require_all(self) -> MeasuredTrials:
-        """Return this.
-
-        Raises:
-            InvalidLedger: a trial could not be measured; the message names it.
-        """
-        for error in self.unfit.values():
-            raise error
-        return self
-
-
-def measure_ledgers(
-    spark: SparkContext, ledgers: Ledgers, unit_records: int = UNIT_RECORDS
-) -> dict[str, pa.Table]:
-    """Return the tables of `experiments.ledger.result_tables.RESULTS`.
-
-    Raises:
-        InvalidLedger: as in `measure_trials`, of any trial.
-    """
-    return sweep_tables(measure_trials(spark, ledgers, unit_records).require_all().tables)
-
-
-def measure_trials(
-    spark: SparkContext, ledgers: Ledgers, unit_records: int = UNIT_RECORDS
-) -> MeasuredTrials:
-    """Return the tables of each trial.
-
-    A trial is unfit if a file is not as it was sealed, its footer is valid but its data cannot be
-    read, or a sum does not hold.
-
-    Args:
-        spark: where units are measured.
-        ledgers: the sealed trials; Spark's executors open the same location.
-        unit_records: the most records of a unit, which bounds the memory of a task.
-    """
-    if not ledgers.trials:
-        return MeasuredTrials({}, {})
-    units = split(ledgers.trials, unit_records)
-    location = ledgers.location
-    measured = spark.parallelize(units, len(units)).map(lambda unit: measured_unit(location, unit))
-    if not all(unit.is_whole_trial for unit in units):
-        measured = measured.reduceByKey(merge_units)
-    found = measured.mapValues(finished_trial).collect()
-    return MeasuredTrials(
-        {trial: tables for trial, tables in found if not isinstance(tables, InvalidLedger)},
-        {trial: error for trial, error in found if isinstance(error, InvalidLedger)},
-    )
+# A unit and a trial in an executor, where an invalid ledger is a result like any other.
 
 
 def measured_unit(location: str, unit: Unit) -> tuple[str, UnitMeasures | InvalidLedger]:
-    """Verify, read and measure a unit, in an executor; an invalid ledger is a result as well."""
+    """Verify, read and measure a unit."""
     try:
         files = open_location(location).files
         verify_files(files, unit.ledger.folder, unit.ledger.record, unit.files)
@@ -149,7 +90,7 @@ def measured_unit(location: str, unit: Unit) -> tuple[str, UnitMeasures | Invali
 
 
 def finished_trial(measures: UnitMeasures | InvalidLedger) -> TrialTables | InvalidLedger:
-    """Return a trial's tables, in an executor; an invalid ledger is a result like any other."""
+    """Return a trial's tables."""
     if isinstance(measures, InvalidLedger):
         return measures
     try:
@@ -513,21 +454,26 @@ def sweep_tables(by_trial: Mapping[str, TrialTables]) -> dict[str, pa.Table]:
     Args:
         by_trial: the tables of each trial, by trial id.
     """
-    tables = {
+    parts = list(sweep_parts(by_trial.items()))
+    return {
         name: pa.concat_tables(
-            [
-                schema.empty_table(),
-                *(
-                    _with_trial_id(trial_id, tables[name], schema)
-                    for trial_id, tables in by_trial.items()
-                    if name in tables
-                ),
-            ]
+            [schema.empty_table(), *(part[name] for part in parts if name in part)]
         )
         for name, schema in RESULTS.items()
-        if name != "cells"
     }
-    return {**tables, "cells": cell_table(tables["trials"], tables["latency"])}
+
+
+def sweep_parts(trials: Iterable[tuple[str, TrialTables]]) -> Iterator[dict[str, pa.Table]]:
+    """Yield the rows of each trial by table, and last those of the table of cells."""
+    summaries = {name: [RESULTS[name].empty_table()] for name in ("trials", "latency")}
+    for trial_id, tables in trials:
+        part = {
+            name: _with_trial_id(trial_id, table, RESULTS[name]) for name, table in tables.items()
+        }
+        for name, found in summaries.items():
+            found.append(part[name])
+        yield part
+    yield {"cells": cell_table(*(pa.concat_tables(found) for found in summaries.values()))}
 
 
 def _table(name: str, rows: Rows) -> pa.Table:

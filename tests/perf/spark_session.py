@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 def measure_repeatedly(context: SparkContext, sweep: str, times: int) -> list[float]:
     """Return the seconds of each measurement of a sweep."""
+    from spark_jobs.distribution import measure_ledgers
     from spark_jobs.io.ledgers import open_ledgers
     from spark_jobs.io.writer import write_results
-    from spark_jobs.pipeline import measure_ledgers
 
     seconds = []
     for _ in range(times):

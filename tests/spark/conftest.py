@@ -13,8 +13,8 @@ from infra.jvm.runtime import spark_java_home
 from infra.jvm.startup_cache import quote_java_options, spark_startup_cache
 from infra.machine.home import Home
 from spark_jobs.configuration import ContextRequest
+from spark_jobs.distribution import measure_ledgers
 from spark_jobs.io.ledgers import open_ledgers
-from spark_jobs.pipeline import measure_ledgers
 from spark_jobs.planted import PlantedTrial
 from spark_jobs.session import spark_context
 

@@ -13,9 +13,9 @@ from experiments.results.spark_job import JAVA_OPTIONS, ensure_spark_ready, meas
 from experiments.sweep.folder import SweepFolder
 from infra.jvm.startup_cache import spark_startup_cache
 from infra.machine.home import Home
+from spark_jobs.distribution import measure_ledgers
 from spark_jobs.io.ledgers import open_ledgers
 from spark_jobs.io.writer import write_results
-from spark_jobs.pipeline import measure_ledgers
 from spark_jobs.planted import PlantedAttempt, PlantedLogRow, PlantedRead, PlantedTrial
 from spark_jobs.rehearse import rehearsal_trials
 

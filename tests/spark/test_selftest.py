@@ -12,9 +12,9 @@ from experiments.selftest.ledger_copy import LedgerCopy
 from experiments.selftest.plants import PLANTS, undisturbed_records
 from experiments.sweep.folder import SweepFolder
 from infra.machine.home import Home
+from spark_jobs.distribution import measure_ledgers
 from spark_jobs.io.ledgers import InvalidLedger, open_ledgers
 from spark_jobs.io.writer import write_results
-from spark_jobs.pipeline import measure_ledgers
 
 
 def test_each_planted_fault_is_found_exactly(
