@@ -14,11 +14,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
 from spark_jobs.configuration import GUIDE, SparkJobError, SparkSetupError, is_local
+from spark_jobs.driver import why_ended
 
 EXECUTOR_TIMEOUT_S: Final = 180.0
 """How long to wait for the first executor. A standalone master starts one in a few seconds."""
@@ -30,6 +31,13 @@ _OTHER_VERSION: Final = re.compile(
     r"Python in worker has different version: (\S+) than that in driver: (\S+),"
 )
 _STOPPED: Final = re.compile("stopped SparkContext|SparkContext was shut down")
+_HEAP_FULL: Final = re.compile(r"java\.lang\.OutOfMemoryError: ?(.*)")
+_MEMORY_ERROR: Final = re.compile(r"^(?:\S+\.)?\w*MemoryError(?:: .*)?$", re.MULTILINE)
+_KILLED_TASK: Final = "Python worker exited unexpectedly"
+_KILLED_EXECUTOR: Final = re.compile(
+    r"ExecutorLostFailure.*?(?:code:? \[?(?:3|52|137|143)\b|exceeding (?:physical )?memory limits)"
+)
+"""3: `spark_jobs.driver.EXIT_OPTION`; 52: Spark's own code; the others: a container's limit."""
 _NO_PROGRAM: Final = re.compile(r'Cannot run program "([^"]+)"')
 
 
@@ -48,12 +56,16 @@ def send_package(context: SparkContext, work: Path) -> None:
     context.addPyFile(str(target))
 
 
-def explain_failure(text: str, python: str = "python3") -> str | None:
-    """Return why an executor could not run the job, in one line; `None`: not for a known reason.
+def explain_failure(
+    text: str, master: str, python: str = "python3", executor_memory: str = "1g"
+) -> str | None:
+    """Return why Spark could not run the job, in one line; `None`: not for a known reason.
 
     Args:
         text: Spark's error with the executor's traceback.
+        master: Spark's master.
         python: the command of the executors' Python.
+        executor_memory: the heap of an executor that is not local.
     """
     if module := _MISSING_MODULE.search(text):
         return (
@@ -70,11 +82,38 @@ def explain_failure(text: str, python: str = "python3") -> str | None:
             f"an executor cannot run its Python {program[1]}: set PYSPARK_PYTHON to a Python that "
             f"every executor has ({GUIDE})"
         )
-    if _STOPPED.search(text):
+    if memory := _explain_memory(text, master, executor_memory):
+        return memory
+    if _STOPPED.search(text) and not is_local(master):
         return (
-            "the master stopped the application or never accepted it: check in Spark's log that "
-            "the address is that of a Spark master, and that the cluster's Spark has the driver's "
-            "version"
+            f"the master {master} stopped the application or never accepted it: check in Spark's "
+            "log that the address is that of a Spark master, and that the cluster's Spark has the "
+            "driver's version"
+        )
+    return None
+
+
+def _explain_memory(text: str, master: str, executor_memory: str) -> str | None:
+    """Return which process had too little memory and what to do; `None`: that is not known."""
+    smaller = "make the units smaller, as with --conf spark.ackbench.unitRecords=1000000"
+    if error := _MEMORY_ERROR.search(text):
+        return f"a task ran out of memory ({error[0]}): {smaller}"
+    heap = _HEAP_FULL.search(text)
+    if heap and is_local(master):
+        return (
+            f"Spark's driver ran out of memory ({heap[0].strip()}): give it more with --conf "
+            "spark.driver.memory=2g (by default 1g)"
+        )
+    if heap or _KILLED_EXECUTOR.search(text):
+        return (
+            f"an executor ran out of memory (heap of {executor_memory}): give it more with --conf "
+            "spark.executor.memory=2g, or its tasks with spark.executor.memoryOverhead; or "
+            f"{smaller}"
+        )
+    if _KILLED_TASK in text:
+        return (
+            "the Python process of a task was killed, as the kernel does when the machine has no "
+            f"memory left: {smaller}"
         )
     return None
 
@@ -95,16 +134,21 @@ def executor_failures(context: SparkContext) -> Iterator[None]:
         SparkSetupError: the executors cannot run the job; one line.
         SparkJobError: the job failed for another reason.
     """
-    watch = _ExecutorWatch(context)
+    watch, master, executor_memory = _ExecutorWatch(context), str(context.master), ""
     timer = threading.Timer(EXECUTOR_TIMEOUT_S, watch.check)
     timer.daemon = True
-    if not is_local(str(context.master)):  # a local master has its executor from the start
+    if not is_local(master):  # a local master has its executor from the start
+        executor_memory = context.getConf().get("spark.executor.memory", "1g") or ""
         timer.start()
     try:
         yield
-    except (Py4JError, PySparkException) as error:
+    except (Py4JError, PySparkException, OSError, EOFError) as error:
         text = str(error)  # which is lost when the JVM exits
-        reason = watch.failure or explain_failure(text, context.pythonExec)
+        reason = (
+            _end_of_jvm(context, error)
+            or watch.failure
+            or explain_failure(text, master, context.pythonExec, executor_memory)
+        )
         if reason:
             raise SparkSetupError(reason) from None
         failure = SparkJobError(_last_error(text))
@@ -112,6 +156,12 @@ def executor_failures(context: SparkContext) -> Iterator[None]:
         raise failure from None
     finally:
         timer.cancel()
+
+
+def _end_of_jvm(context: SparkContext, error: Exception) -> str | None:
+    """Return why the driver's JVM ended; `None`: it runs, and reported the error itself."""
+    is_reported = isinstance(error, (Py4JJavaError, PySparkException))
+    return None if is_reported else why_ended(context)
 
 
 class _ExecutorWatch:

@@ -25,10 +25,12 @@ from spark_jobs.configuration import (
     ContextRequest,
     SparkJobError,
     SparkSetupError,
+    default_settings,
     parse_settings,
 )
 from spark_jobs.io.ledgers import InvalidLedger, Ledgers, open_ledgers
 from spark_jobs.io.writer import ResultsWriter, write_results
+from spark_jobs.limits import LIMIT_SETTING, StepLimit, limited
 from spark_jobs.python_daemon import forgo_pandas
 
 if TYPE_CHECKING:
@@ -75,31 +77,43 @@ def measure(sweep: str, request: ContextRequest, *, skip_unfit: bool = False) ->
         InvalidLedger: a ledger is incomplete, truncated, of another version or of another trial.
         SparkSetupError: Spark cannot run the job as it is configured.
     """
-    ledgers = open_ledgers(sweep, skip_unfit=skip_unfit)
+    limit = {**default_settings(), **request.settings}.get(LIMIT_SETTING)
+    ledgers = open_ledgers(sweep, skip_unfit=skip_unfit, limit=StepLimit.of(limit))
     if not ledgers.trials:  # a sweep without sealed trials has results without rows: no JVM needed
-        write_results(ledgers.files, ledgers.root, _no_results(), left_out=ledgers.left_out)
+        with limited("writing results", StepLimit.of(limit)):
+            write_results(ledgers.files, ledgers.root, _no_results(), left_out=ledgers.left_out)
         return
     from spark_jobs.session import spark_context
 
     with ResultsWriter(ledgers.files, ledgers.root) as results:
         with spark_context(request) as context:
-            measured = _measure(context, ledgers, results, skip_unfit=skip_unfit)
-        _commit(results, ledgers, measured)
+            measured = _measure(context, ledgers, results, limit, skip_unfit=skip_unfit)
+        _commit(results, ledgers, measured, limit)
 
 
 def measure_in(context: SparkContext, sweep: str, *, skip_unfit: bool = False) -> None:
     """Measure a sweep in an application that is already running; otherwise as `measure`."""
-    ledgers = open_ledgers(sweep, skip_unfit=skip_unfit)
+    from spark_jobs.executors import executor_failures
+
+    with executor_failures(context):
+        limit = context.getConf().get(LIMIT_SETTING)
+    ledgers = open_ledgers(sweep, skip_unfit=skip_unfit, limit=StepLimit.of(limit))
     with ResultsWriter(ledgers.files, ledgers.root) as results:
-        measured = _measure(context, ledgers, results, skip_unfit=skip_unfit)
-        _commit(results, ledgers, measured)
+        measured = _measure(context, ledgers, results, limit, skip_unfit=skip_unfit)
+        _commit(results, ledgers, measured, limit)
 
 
 def _measure(
-    context: SparkContext, ledgers: Ledgers, results: ResultsWriter, *, skip_unfit: bool
+    context: SparkContext,
+    ledgers: Ledgers,
+    results: ResultsWriter,
+    limit: str | None,
+    *,
+    skip_unfit: bool,
 ) -> MeasuredTrials:
     """Measure the trials and write their tables under partial names."""
     from spark_jobs.distribution import measure_trials
+    from spark_jobs.driver import end_jobs
     from spark_jobs.executors import executor_failures
     from spark_jobs.pipeline import TrialTables, sweep_parts
 
@@ -107,22 +121,28 @@ def _measure(
         with executor_failures(context):
             yield from measured.tables()
 
-    with executor_failures(context):
-        measured = measure_trials(context, ledgers, unit_records(context))
-    if not skip_unfit:
-        measured.require_all()
-    for tables in sweep_parts(fetched(measured)):
-        results.add(tables)
-    return measured
+    step = f"measuring {len(ledgers.trials):,} trials with {ledgers.records:,} records"
+    limit_of_step = StepLimit.of(limit, ledgers.records)
+    with limited(step, limit_of_step, lambda: end_jobs(context)):
+        with executor_failures(context):
+            measured = measure_trials(context, ledgers, unit_records(context))
+        if not skip_unfit:
+            measured.require_all()
+        for tables in sweep_parts(fetched(measured)):
+            results.add(tables)
+        return measured
 
 
-def _commit(results: ResultsWriter, ledgers: Ledgers, measured: MeasuredTrials) -> None:
+def _commit(
+    results: ResultsWriter, ledgers: Ledgers, measured: MeasuredTrials, limit: str | None
+) -> None:
     sha256 = {ledger.record.trial_id: ledger.sha256 for ledger in ledgers.trials}
     unfit = {trial_id: str(error) for trial_id, error in measured.unfit.items()}
-    results.commit(
-        {trial_id: sha256[trial_id] for trial_id in measured.measured},
-        {**ledgers.left_out, **unfit},
-    )
+    with limited("writing results", StepLimit.of(limit, ledgers.records)):
+        results.commit(
+            {trial_id: sha256[trial_id] for trial_id in measured.measured},
+            {**ledgers.left_out, **unfit},
+        )
 
 
 def _no_results() -> dict[str, pa.Table]:

@@ -6,8 +6,8 @@ The start of Spark takes longer than the measurement of most sweeps, and a tour 
 few minutes. The socket is inherited from the process that starts the service, so requests wait
 until Spark runs. A request is one connection with the sweep's location as a line, after
 `SKIP_UNFIT` if unfit trials are to be left out. The answer is a line: `ok`, or what
-`spark_jobs.measure` prints for the same error. The service ends with SIGINT, or when the process
-that started it has ended.
+`spark_jobs.measure` prints for the same error. The service ends with SIGINT, when the process that
+started it has ended, or at the next request once Spark's JVM has ended.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from typing import Final
 from pyspark import SparkContext
 
 from spark_jobs.configuration import SparkSetupError, parse_settings
+from spark_jobs.driver import has_ended
 from spark_jobs.measure import add_spark_options, context_request, error_line, measure_in
 from spark_jobs.python_daemon import forgo_pandas
 from spark_jobs.session import spark_context
@@ -51,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             request = context_request(options, Path(work), parse_settings(options.conf))
             with spark_context(request) as context:
-                while True:
+                while not has_ended(context):
                     _answer(listener, context)
         except SparkSetupError as error:
             while True:  # each request gets the reason
@@ -60,9 +61,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _answer(listener: socket.socket, context: SparkContext | SparkSetupError) -> None:
-    """Measure the sweep that the next request names; an error is the answer."""
+    """Measure the sweep that the next request names; an error is the answer.
+
+    There is none if Spark's JVM has ended in the meantime: the sweep is then measured elsewhere.
+    """
     connection, _ = listener.accept()
     with connection, connection.makefile("rw", encoding="utf-8") as stream:
+        if isinstance(context, SparkContext) and has_ended(context):
+            return
         answer = _measured(stream.readline().rstrip("\n"), context)
         with suppress(OSError):  # whoever asked has been interrupted
             stream.write(f"{answer}\n")

@@ -32,13 +32,10 @@ from spark_jobs.configuration import (
     is_local,
     spark_home,
 )
+from spark_jobs.driver import EXIT_OPTION, DriverJvm, kill_all, note_jvm
 from spark_jobs.executors import ROOT, explain_failure, send_package
+from spark_jobs.limits import LIMIT_SETTING, StepLimit, limited
 
-JVM_EXIT_TIMEOUT_S: Final = 600.0
-"""Long, because a JVM that trains a start-up cache (JEP 514) writes it at its exit.
-
-That takes 10 to 20 s of CPU, and with a load of 60 on two cores more than two minutes.
-"""
 LOOPBACK: Final = "127.0.0.1"
 DEFAULT_MASTER: Final = "local[*]"
 PYTHON_VARIABLE: Final = "PYSPARK_PYTHON"
@@ -71,6 +68,7 @@ _LOCAL_SETTINGS: Final = {
 }
 _ERROR: Final = re.compile("rror|xception|nvalid")
 _DRIVER_OPTIONS: Final = "spark.driver.defaultJavaOptions"
+_EXECUTOR_OPTIONS: Final = "spark.executor.defaultJavaOptions"
 _USER_DRIVER_OPTIONS: Final = frozenset({_DRIVER_OPTIONS, "spark.driver.extraJavaOptions"})
 
 
@@ -88,7 +86,7 @@ def spark_context(request: ContextRequest) -> Iterator[SparkContext]:
     start = _submitted_context if "PYSPARK_GATEWAY_PORT" in os.environ else _own_context
     with start(request) as context:
         if not is_local(str(context.master)):
-            with _start_errors():
+            with _start_errors(str(context.master)):
                 send_package(context, request.work)
         yield context
 
@@ -100,11 +98,12 @@ def _submitted_context(request: ContextRequest) -> Iterator[SparkContext]:
         check_master(request.master)
     gateway = launch_gateway()  # type: ignore[no-untyped-call]
     user = gateway.jvm.org.apache.spark.SparkConf(True)
-    own = {key: value for key, value in _SETTINGS.items() if not user.contains(key)}
+    own = {**_SETTINGS, _EXECUTOR_OPTIONS: EXIT_OPTION}
+    own = {key: value for key, value in own.items() if not user.contains(key)}
     conf = SparkConf(loadDefaults=False).setAll(list({**own, **request.settings}.items()))
     if request.master:
         conf.setMaster(request.master)
-    context = _create(gateway, conf)
+    context = _create(gateway, request.master or user.get(MASTER, DEFAULT_MASTER), conf)
     try:
         yield context
     finally:
@@ -117,17 +116,21 @@ def _own_context(request: ContextRequest) -> Iterator[SparkContext]:
     user = {**default_settings(), **request.settings}
     master = request.master or user.get(MASTER) or DEFAULT_MASTER
     check_master(master)
-    settings = {**driver_settings(request, master, user), **request.settings, MASTER: master}
+    settings = {**request.settings, **driver_settings(request, master, user), MASTER: master}
+    limit = StepLimit.of(user.get(LIMIT_SETTING))
     with _variables(driver_variables(request, master, user)):
-        gateway, context = _launch(request, settings), None
+        gateway, context = _launch(request, settings, limit), None
         try:
-            context = _create(gateway)
+            with limited("the start of Spark", limit, gateway.proc.kill):
+                context = _create(gateway, master)
+                heap_bytes = gateway.jvm.java.lang.Runtime.getRuntime().maxMemory()
+            note_jvm(context, DriverJvm(gateway.proc, heap_bytes, request.log))
             yield context
         finally:
-            _stop(gateway, context)
+            _stop(gateway, context, limit)
 
 
-def _launch(request: ContextRequest, settings: Mapping[str, str]) -> JavaGateway:
+def _launch(request: ContextRequest, settings: Mapping[str, str], limit: StepLimit) -> JavaGateway:
     """Start the driver's JVM, with its output in the log.
 
     It exits when this process does, because its standard input then closes. If this process is
@@ -139,32 +142,46 @@ def _launch(request: ContextRequest, settings: Mapping[str, str]) -> JavaGateway
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     process = psutil.Process()
     before = process.children()
-    with request.log.open("ab") as log:
+
+    def started() -> list[psutil.Process]:
+        # Spark's script runs a JVM of its own to make the command of the driver's.
+        begun = [child for child in process.children() if child not in before]
+        return [*begun, *(one for child in begun for one in child.children(recursive=True))]
+
+    with (
+        request.log.open("ab") as log,
+        limited("the start of Spark's JVM", limit, lambda: kill_all(started())),
+    ):
         try:
             return launch_gateway(conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
         except PySparkException as error:
             reason = _first_error(request.log, log_begin_bytes) or str(error)
             raise SparkSetupError(f"Spark's JVM did not start: {reason}") from error
         except KeyboardInterrupt:
-            for child in process.children():
-                if child not in before:
-                    child.kill()
-                    child.wait()
+            for child in started():
+                child.kill()
+                child.wait()
             raise
 
 
 def driver_settings(
     request: ContextRequest, master: str, user: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return the job's settings; those of the user replace them."""
+    """Return the job's settings; those of the user replace them, or follow in the same option."""
     settings = dict(_SETTINGS)
     if is_local(master):
         settings |= _LOCAL_SETTINGS
+    options = user.get(_DRIVER_OPTIONS, "")
     if not _USER_DRIVER_OPTIONS & user.keys():  # two garbage collectors would be an error
         configuration = _log_configuration(request).as_uri()
         options = f'"-Dlog4j2.configurationFile={configuration}" {request.java_options}'
-        settings[_DRIVER_OPTIONS] = options.strip()
-    return {key: value for key, value in settings.items() if key not in user}
+    java = {_DRIVER_OPTIONS: options}
+    if not is_local(master):
+        java[_EXECUTOR_OPTIONS] = user.get(_EXECUTOR_OPTIONS, "")
+    return {
+        **{key: value for key, value in settings.items() if key not in user},
+        **{key: f"{EXIT_OPTION} {value}".strip() for key, value in java.items()},
+    }
 
 
 def driver_variables(
@@ -216,19 +233,20 @@ def _first_error(log: Path, begin_bytes: int) -> str | None:
     return next((line for line in lines if _ERROR.search(line) and "[aot" not in line), None)
 
 
-def _create(gateway: JavaGateway, conf: SparkConf | None = None) -> SparkContext:
+def _create(gateway: JavaGateway, master: str, conf: SparkConf | None = None) -> SparkContext:
     """Create the context in the gateway's JVM, which has read Spark's configuration."""
-    with _start_errors():
+    with _start_errors(master):
         return SparkContext(conf=conf, gateway=gateway)
 
 
 @contextmanager
-def _start_errors() -> Iterator[None]:
+def _start_errors(master: str) -> Iterator[None]:
     """Turn the refusal of a setting, or of the application by the master, into one line."""
     try:
         yield
     except (Py4JError, PySparkException) as error:
-        reason = explain_failure(str(error)) or f"Spark did not start: {_message(error)}"
+        text = str(error)
+        reason = explain_failure(text, master) or f"Spark did not start: {_message(error)}"
         raise SparkSetupError(reason) from None
 
 
@@ -239,10 +257,12 @@ def _message(error: Exception) -> str:
     return text.strip().partition("\n")[0]
 
 
-def _stop(gateway: JavaGateway, context: SparkContext | None) -> None:
+def _stop(gateway: JavaGateway, context: SparkContext | None, limit: StepLimit) -> None:
     """Let the JVM exit, which stops the context, and wait for it.
 
     `SparkContext.stop` would wait up to a second more, for its thread that receives accumulators.
+    A JVM that trains a start-up cache (JEP 514) writes it at its exit. That takes 10 to 20 s of
+    CPU, and with a load of 60 on two cores more than two minutes.
 
     Raises:
         SparkSetupError: the JVM did not exit, and was killed.
@@ -254,12 +274,9 @@ def _stop(gateway: JavaGateway, context: SparkContext | None) -> None:
     gateway.shutdown()
     process.stdin.close()
     try:
-        process.wait(JVM_EXIT_TIMEOUT_S)
+        process.wait(limit.seconds)
     except subprocess.TimeoutExpired:
-        raise SparkSetupError(
-            f"Spark's JVM did not exit within {JVM_EXIT_TIMEOUT_S:g} s: this machine is too busy; "
-            "try again when less runs on it"
-        ) from None
+        raise SparkSetupError(limit.exceeded("the exit of Spark's JVM")) from None
     finally:
         process.kill()  # no effect on a process that has exited
         if SparkContext._gateway is gateway:  # noqa: SLF001 - not another context's

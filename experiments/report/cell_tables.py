@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from experiments.ledger.result_tables import ANOMALY_ROWS
 from experiments.messages.phrases import format_list, plural
 from experiments.report.charts import group_by_fault
 from experiments.report.data import ReportData
@@ -173,8 +174,13 @@ def _record_names(judgement: Judgement) -> str:
     ]
     more = judgement.records_total - sum(map(len, seqs_by_producer.values()))
     if names and more > 0:
-        names.append(f"{more:,} more in the table of anomalies")
+        names.append(f"{more:,} more in the table of anomalies{_limit_of_anomalies(more)}")
     return "; ".join(names)
+
+
+def _limit_of_anomalies(records: int) -> str:
+    """Return how many of so many records the table of anomalies certainly has, if not all."""
+    return f" (up to {ANOMALY_ROWS:,} per trial and cause)" if records > ANOMALY_ROWS else ""
 
 
 _TRANSACTION_HEADS: Final = {

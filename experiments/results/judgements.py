@@ -100,13 +100,17 @@ def trial_facts(
     )
 
 
+NAMED_COLUMNS: Final = ("trial_id", "kind", "producer", "seq")
+"""The columns of `experiments.ledger.result_tables.ANOMALIES` that name records."""
+
+
 def named_records(anomalies: pa.Table) -> RecordsByTrial:
     """Return the first records that violated each guarantee, by trial, sorted by producer and seq.
 
     A record is listed once, however many copies it has.
 
     Args:
-        anomalies: a table of the schema `experiments.ledger.result_tables.ANOMALIES`.
+        anomalies: `NAMED_COLUMNS` of the table.
     """
     records: defaultdict[str, dict[Guarantee, tuple[NamedRecord, ...]]] = defaultdict(dict)
     for guarantee, anomaly in ANOMALY_BY_GUARANTEE.items():

@@ -25,6 +25,7 @@ from experiments.results.changed_settings import changed_settings
 from experiments.results.client_versions import mixed_client_versions
 from experiments.results.hosts import compare_hosts
 from experiments.results.judgements import (
+    NAMED_COLUMNS,
     harness_check,
     named_records,
     trials_that_must_tear,
@@ -84,7 +85,7 @@ def read_results(sweep: SweepFolder) -> SweepResults:
             tuple(cell_results(plan, trials, rows)),
             trials,
             plan,
-            named_records(read_table(sweep, "anomalies", manifest)),
+            named_records(read_table(sweep, "anomalies", manifest, NAMED_COLUMNS)),
             harness,
         ),
         pending=tuple(spec.trial_id for spec in plan.trials if spec.trial_id not in known),

@@ -35,13 +35,19 @@ def read_manifest(sweep: SweepFolder) -> ResultsManifest | None:
         raise LedgerError(f"{sweep.root}: {error}; {_remedy(sweep)}") from error
 
 
-def read_table(sweep: SweepFolder, name: str, manifest: ResultsManifest | None = None) -> pa.Table:
+def read_table(
+    sweep: SweepFolder,
+    name: str,
+    manifest: ResultsManifest | None = None,
+    columns: Sequence[str] | None = None,
+) -> pa.Table:
     """Return a table of `results/`; an empty one if the sweep was not measured.
 
     Args:
         sweep: the sweep.
         name: a key of `experiments.ledger.result_tables.RESULTS`.
         manifest: of the measurement that the table must be of; `None`: of the last one.
+        columns: those that are read; `None`: all.
 
     Raises:
         LedgerError: the table is unreadable, of another version, or not the one that the manifest
@@ -54,10 +60,11 @@ def read_table(sweep: SweepFolder, name: str, manifest: ResultsManifest | None =
         content = path.read_bytes()
         if manifest is not None:
             _require_digest(sweep, path, content, manifest)
-        table = pq.read_table(pa.BufferReader(content), page_checksum_verification=True)
+        file = pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True)
+        table = file.read(None if columns is None else list(columns))
     except (OSError, pa.ArrowException) as error:
         raise LedgerError(f"{path} is unreadable; {_remedy(sweep)}") from error
-    if not table.schema.equals(RESULTS[name], check_metadata=False):
+    if not file.schema_arrow.equals(RESULTS[name], check_metadata=False):
         raise LedgerError(f"{path} is of another version; {_remedy(sweep)}")
     return table
 

@@ -145,7 +145,7 @@ class Judgement(Frozen):
     records: tuple[NamedRecord, ...] = ()
     """The first `MAX_NAMED_RECORDS`, by trial, producer and seq.
 
-    All are in `results/anomalies.parquet`.
+    `results/anomalies.parquet` has all, or the first `ANOMALY_ROWS` of each trial and cause.
     """
     records_total: int = 0
 

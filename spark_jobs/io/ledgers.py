@@ -15,6 +15,7 @@ from experiments.ledger.location import LocationError, is_uri, open_location
 from experiments.ledger.planned import PlannedTrials, read_planned
 from experiments.ledger.record import RECORD, TrialRecord
 from experiments.ledger.validation import sealed_files, sealed_folders, validate_trial
+from spark_jobs.limits import DEFAULT_LIMIT, StepLimit, limited
 
 __all__ = ["InvalidLedger", "Ledger", "Ledgers", "open_ledgers"]
 
@@ -35,6 +36,11 @@ class Ledger:
     sealed_files: tuple[str, ...] = ()
     """The files to compare with their digests; none: it has no digests."""
 
+    @property
+    def rows(self) -> int:
+        """The rows of its longest table."""
+        return max(self.attempts_rows, self.log_rows, self.reads_rows)
+
 
 @dataclass(frozen=True)
 class Ledgers:
@@ -49,34 +55,46 @@ class Ledgers:
     left_out: Mapping[str, str] = field(default_factory=dict)
     """The trials that cannot be measured, and the reasons."""
 
+    @property
+    def records(self) -> int:
+        """How many records the trials have, about: of each, the rows of its longest table."""
+        return sum(trial.rows for trial in self.trials)
 
-def open_ledgers(sweep: str, *, skip_unfit: bool = False) -> Ledgers:
+
+def open_ledgers(
+    sweep: str, *, skip_unfit: bool = False, limit: StepLimit = DEFAULT_LIMIT
+) -> Ledgers:
     """Find and check the sealed trials of a sweep.
 
     Args:
         sweep: the sweep's folder, as a path of this machine or as a URI that
             `pyarrow.fs.FileSystem.from_uri` accepts.
         skip_unfit: leave out the trials that cannot be measured, instead of raising.
+        limit: how long finding the trials may take, and the check of each.
 
     Raises:
         InvalidLedger: the sweep does not exist, its plan was altered, or a trial's file is missing,
             truncated, of another version or of another trial, or the trial is not the plan's.
     """
-    location = open_location(sweep)
-    files, root = location.files, location.path
-    if files.get_file_info(f"{root}/trials").type != pafs.FileType.Directory:
-        raise InvalidLedger(f"{sweep} is not a sweep: it has no folder trials")
-    planned = read_planned(files, root)
+    with limited(f"finding the trials of {sweep}", limit):
+        location = open_location(sweep)
+        files, root = location.files, location.path
+        if files.get_file_info(f"{root}/trials").type != pafs.FileType.Directory:
+            raise InvalidLedger(f"{sweep} is not a sweep: it has no folder trials")
+        folders = list(sealed_folders(files, root, published=is_uri(sweep)))
+        planned = read_planned(files, root)
     trials, left_out = [], {}
-    for folder in sealed_folders(files, root, published=is_uri(sweep)):
+    for folder in folders:
+        trial_id = folder.rsplit("/", 1)[-1]
         try:
-            trials.append(_check_trial(files, folder, planned, published=is_uri(sweep)))
+            with limited(f"checking trial {trial_id}", limit):
+                trials.append(_check_trial(files, folder, planned, published=is_uri(sweep)))
         except LocationError:
             raise
         except InvalidLedger as error:
             if not skip_unfit:
                 raise
-            left_out[folder.rsplit("/", 1)[-1]] = str(error)
+            left_out[trial_id] = str(error)
     return Ledgers(location.uri, files, root, tuple(trials), left_out)
 
 

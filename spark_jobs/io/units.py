@@ -144,7 +144,7 @@ def split(ledgers: Sequence[Ledger], unit_records: int = UNIT_RECORDS) -> list[U
 
 def _split_trial(ledger: Ledger, unit_records: int) -> Iterator[Unit]:
     record = ledger.record
-    count = -(-max(ledger.attempts_rows, ledger.log_rows, ledger.reads_rows) // unit_records)
+    count = -(-ledger.rows // unit_records)
     if count <= 1 or record.keying is not None or record.compacted or record.replays:
         yield Unit(ledger, files=ledger.sealed_files)
         return

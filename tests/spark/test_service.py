@@ -12,6 +12,7 @@ from experiments.results.rows import read_manifest
 from experiments.results.spark_job import measure, measuring_service
 from experiments.sweep.folder import SweepFolder
 from infra.machine.home import Home
+from infra.process.waiting import wait_until
 from spark_jobs.planted import PlantedAttempt, PlantedTrial
 
 
@@ -38,17 +39,30 @@ def test_a_service_measures_one_sweep_after_the_other(
     assert {path.name for path in home.cache.iterdir()} == {".scratch.lock", "spark-java"}
 
 
-def test_a_sweep_is_measured_when_the_service_was_killed(tmp_path: Path) -> None:
-    """By a job of its own."""
-    home, sweep = Home(tmp_path / "home"), SweepFolder(tmp_path / "sweep")
-    PlantedTrial("000-planted", [PlantedAttempt(0, 0)]).plant(sweep.root)
+def has_ended(process: psutil.Process) -> bool:
+    """Return whether all threads of a process have ended; its parent may not have noticed."""
+    return not process.is_running() or (
+        process.status() == psutil.STATUS_ZOMBIE
+        and len(list(Path("/proc", str(process.pid), "task").iterdir())) == 1
+    )
+
+
+@pytest.mark.parametrize("whose", ["service", "jvm"])
+def test_a_sweep_is_measured_when_the_service_was_killed(tmp_path: Path, whose: str) -> None:
+    """Or its JVM: by a job of its own."""
+    home, sweeps = Home(tmp_path / "home"), [SweepFolder(tmp_path / name) for name in "ab"]
+    for sweep in sweeps:
+        PlantedTrial("000-planted", [PlantedAttempt(0, 0)]).plant(sweep.root)
     with measuring_service(home):
         (service,) = (
             child
             for child in psutil.Process().children()
             if "spark_jobs.service" in child.cmdline()
         )  # the tests' own JVM is a child, too
-        service.kill()
-        service.wait()
-        measure(sweep, home)
-    assert (sweep.results / "trials.parquet").exists()
+        measure(sweeps[0], home)
+        (jvm,) = (child for child in service.children() if child.name() == "java")
+        killed = service if whose == "service" else jvm
+        killed.kill()
+        wait_until(lambda: has_ended(killed), awaiting="its end", timeout_s=30)
+        measure(sweeps[1], home)
+    assert (sweeps[1].results / "trials.parquet").exists()

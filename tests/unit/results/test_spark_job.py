@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import psutil
 import pytest
 from support.builders.sweep_folders import plant_sweep
 from support.command_line import ackbench
@@ -36,10 +37,10 @@ def test_an_interrupt_sends_sigint_to_the_job(tmp_path: Path, job_log: Path) -> 
     assert job_log.read_text().splitlines()[1:] == ["received SIGINT"]
 
 
-def test_a_job_that_ignores_sigint_is_killed(
+def test_a_job_that_ignores_sigint_is_killed_with_the_processes_below_it(
     tmp_path: Path, job_log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The wait for its exit has a limit."""
+    """The wait for its exit has a limit, and its JVM may not exit by itself."""
     monkeypatch.setattr(spark_job, "_END_S", 0.0)
     with _interrupt_when_running(job_log), pytest.raises(KeyboardInterrupt):
         spark_job._run(
@@ -48,7 +49,17 @@ def test_a_job_that_ignores_sigint_is_killed(
             )
         )
     (line,) = job_log.read_text().splitlines()
-    assert not Path("/proc", line.removeprefix("pid ")).exists()
+    pids = [int(pid) for pid in line.removeprefix("pids ").split()]
+    assert len(pids) == 2
+    wait_until(lambda: not any(map(is_running, pids)), awaiting="their end", timeout_s=30)
+
+
+def is_running(pid: int) -> bool:
+    """Return whether a process runs: it has not ended, and is no zombie."""
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 @contextmanager

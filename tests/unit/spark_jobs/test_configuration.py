@@ -115,4 +115,26 @@ def test_what_the_user_sets_replaces_the_job_s_settings(tmp_path: Path) -> None:
     assert "-XX:+UseSerialGC" in own["spark.driver.defaultJavaOptions"]
     user = {"spark.ui.enabled": "true", "spark.driver.extraJavaOptions": "-XX:+UseG1GC"}
     replaced = driver_settings(request, "local[2]", user)
-    assert own.keys() - replaced.keys() == {"spark.ui.enabled", "spark.driver.defaultJavaOptions"}
+    assert own.keys() - replaced.keys() == {"spark.ui.enabled"}
+    assert "-XX:+UseSerialGC" not in replaced["spark.driver.defaultJavaOptions"]
+
+
+@pytest.mark.parametrize(
+    ("user", "options"),
+    [
+        ({}, "-XX:+UseSerialGC"),
+        ({"spark.driver.extraJavaOptions": "-Xss2m"}, "-XX:+ExitOnOutOfMemoryError"),
+        ({"spark.driver.defaultJavaOptions": "-Xss2m"}, "-XX:+ExitOnOutOfMemoryError -Xss2m"),
+    ],
+)
+def test_a_jvm_without_memory_exits_whatever_its_options_are(
+    tmp_path: Path, user: dict[str, str], options: str
+) -> None:
+    """Spark's threads log an OutOfMemoryError and end, and the job would wait for ever."""
+    request = ContextRequest(tmp_path, tmp_path / "log", java_options="-XX:+UseSerialGC")
+    driver = driver_settings(request, "local[2]", user)["spark.driver.defaultJavaOptions"]
+    assert driver.startswith("-XX:+ExitOnOutOfMemoryError")
+    assert driver.endswith(options)
+    user = {"spark.executor.defaultJavaOptions": "-Xss2m"}
+    executors = driver_settings(request, "yarn", user)["spark.executor.defaultJavaOptions"]
+    assert executors == "-XX:+ExitOnOutOfMemoryError -Xss2m"

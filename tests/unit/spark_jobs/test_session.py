@@ -15,6 +15,7 @@ from pyspark import SparkContext
 from infra.process.waiting import wait_until
 from spark_jobs import rehearse, session
 from spark_jobs.configuration import ContextRequest, SparkSetupError
+from spark_jobs.limits import StepLimit
 from spark_jobs.session import spark_context
 
 
@@ -55,13 +56,13 @@ def test_a_jvm_that_does_not_exit_is_killed_and_is_one_line(
 
     A context of the same process that has another JVM goes on.
     """
-    monkeypatch.setattr(session, "JVM_EXIT_TIMEOUT_S", 0.1)
     other = object()
     monkeypatch.setattr(SparkContext, "_jvm", other)
     with subprocess.Popen(["sleep", "1000"], stdin=subprocess.PIPE) as process:
         gateway: Any = SimpleNamespace(proc=process, shutdown=lambda: None)
-        with pytest.raises(SparkSetupError, match="did not exit within") as raised:
-            session._stop(gateway, None)
+        message = "^the exit of Spark's JVM was not done after 0 s, its limit"
+        with pytest.raises(SparkSetupError, match=message) as raised:
+            session._stop(gateway, None, StepLimit(0.1, "a test"))
         assert process.wait(20) == -signal.SIGKILL
     assert SparkContext._jvm is other
     assert "\n" not in str(raised.value)
