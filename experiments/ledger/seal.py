@@ -76,6 +76,11 @@ def seal(
         raise ValueError(f"a ledger has the tables {sorted(tables)}; required: {sorted(TABLES)}")
     for name, table in tables.items():
         write_table(partial, record.trial_id, name, table)
+    return seal_files(partial, sealed, record)
+
+
+def seal_files(partial: Path, sealed: Path, record: TrialRecord) -> TrialRecord:
+    """Seal a folder as `seal` does, whose tables were written before."""
     files = sorted(path for path in partial.rglob("*") if path.is_file())
     digests = {
         str(path.relative_to(partial)): digest_file(pafs.LocalFileSystem(), str(path))

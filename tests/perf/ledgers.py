@@ -22,7 +22,7 @@ from support.builders.records import a_record, no_rows, planned_as
 
 from experiments.ledger.record import FaultEvidence, Phases, ProducerSummary, TrialRecord
 from experiments.ledger.schema import ACKED, LOG, READS, REJECTED, TABLES, UNKNOWN
-from experiments.ledger.seal import write_table
+from experiments.ledger.seal import seal_files, write_table
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.plan import Plan
 
@@ -166,8 +166,7 @@ def plant_trial(sweep: SweepFolder, trial_id: str, number: int, shape: LedgerSha
     for name, table in tables.items():
         write_table(partial, trial_id, name, table())
     record = trial.record(sweep.sweep_id, trial_id)
-    (partial / "trial.json").write_text(record.model_dump_json(indent=1))
-    partial.rename(sweep.trial(trial_id))
+    seal_files(partial, sweep.trial(trial_id), record)
 
 
 @dataclass(frozen=True)
