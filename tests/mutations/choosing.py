@@ -40,8 +40,6 @@ JUDGED_BY_BOTH: Final = (
 """Modules that the plain loops judge in part; for the rest, their own planted cases must fail."""
 JUDGED_BY_CASES: Final = ("causes.evidence", "causes.rules", "causes.outages")
 """Modules that no history judges: their own planted cases must fail."""
-NOT_MUTATED: Final = frozenset({"pipeline.measure_ledgers"})
-"""What needs a Spark cluster; `tests/spark` covers it."""
 REQUESTED: Final = os.environ.get("ACKBENCH_MUTANTS", "")
 """Which mutants are tried: a number (drawn by `SEED`), `all`, or comma-separated name prefixes."""
 SEED: Final = 20
@@ -50,12 +48,11 @@ EQUIVALENT: Final = Path(__file__).with_name("equivalent.txt")
 
 def mutants_in(modules: Sequence[str]) -> list[Mutant]:
     """Return all mutants of the given modules of `spark_jobs`."""
-    every = (
+    return [
         mutant
         for name in modules
         for mutant in mutants_of(f"spark_jobs.{name}", JOB_FOLDER / f"{name.replace('.', '/')}.py")
-    )
-    return [mutant for mutant in every if mutant.name.partition(":")[0] not in NOT_MUTATED]
+    ]
 
 
 def select_mutants(mutants: Sequence[Mutant], default: str) -> Sequence[Mutant]:

@@ -30,7 +30,10 @@ CAUSES = Path(__file__).parents[1] / "spark_jobs" / "causes"
 MEASURES = CAUSES.with_name("measures")
 CASES = {
     "spark_jobs.causes.anomalous_records": [CAUSES / "test_anomalous_records.py"],
-    "spark_jobs.causes.explanations": [CAUSES / "test_explanations.py"],
+    "spark_jobs.causes.explanations": [
+        CAUSES / "test_explanations.py",
+        CAUSES / "test_first_anomalies.py",
+    ],
     "spark_jobs.measures.compaction": [MEASURES / "test_compaction.py"],
     "spark_jobs.measures.consumed": [MEASURES / "test_consumed.py"],
 }

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
@@ -31,10 +33,12 @@ TRIAL = PlantedTrial(
 """60 records are lost, of both producers, and 20 of producer 1 are duplicated in reverse order."""
 
 
-@pytest.fixture
-def few(monkeypatch: pytest.MonkeyPatch) -> None:
+@contextmanager
+def few_rows() -> Iterator[None]:
     """Keep a few rows of each kind and cause."""
-    monkeypatch.setattr(explanations, "ANOMALY_ROWS", ROWS)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(explanations, "ANOMALY_ROWS", ROWS)
+        yield
 
 
 def rows_by_kind(tables: dict[str, pa.Table]) -> dict[str, list[tuple[int, int]]]:
@@ -53,10 +57,10 @@ def counts_by_kind(tables: dict[str, pa.Table]) -> Counter[str]:
     return counts
 
 
-@pytest.mark.usefixtures("few")
 def test_the_first_anomalies_by_producer_and_seq_are_named_and_all_are_counted() -> None:
     """Of each kind and cause; the counts of the trial are those of all."""
-    tables = measure_planted(TRIAL)
+    with few_rows():
+        tables = measure_planted(TRIAL)
     assert rows_by_kind(tables) == {
         "LOST": [(0, 0), (0, 1), (0, 2)],
         "DUPLICATED": [(1, 20), (1, 21), (1, 22)],
@@ -66,12 +70,13 @@ def test_the_first_anomalies_by_producer_and_seq_are_named_and_all_are_counted()
     assert (trial["lost_low_records"], trial["duplicate_copies"]) == (60, 20)
 
 
-@pytest.mark.usefixtures("few")
-def test_units_name_the_same_anomalies_as_the_entire_trial(tmp_path: Path) -> None:
+def test_units_name_the_same_anomalies_as_the_entire_trial() -> None:
     """Each unit has anomalies of its own; only the first of all of them are named."""
-    merged = measure_in_units(tmp_path / "sweep", [TRIAL], Random(1))  # noqa: S311
-    assert rows_by_kind(merged) == rows_by_kind(measure_planted(TRIAL))
-    assert merged["attribution"].equals(measure_planted(TRIAL)["attribution"])
+    with TemporaryDirectory() as folder, few_rows():
+        merged = measure_in_units(Path(folder) / "sweep", [TRIAL], Random(1))  # noqa: S311
+        entire = measure_planted(TRIAL)
+    assert rows_by_kind(merged) == rows_by_kind(entire)
+    assert merged["attribution"].equals(entire["attribution"])
 
 
 def test_all_anomalies_of_an_ordinary_trial_are_named() -> None:
@@ -103,8 +108,7 @@ def test_any_parts_of_a_trial_have_its_first_anomalies_together(
     parts: Sequence[list[dict[str, Any]]],
 ) -> None:
     """Whatever the parts are; the reference is plain Python."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(explanations, "ANOMALY_ROWS", ROWS)
+    with few_rows():
         found = ExplainedAnomalies()
         for part in parts:
             found += ExplainedAnomalies.of(pa.Table.from_pylist(part, SCHEMA))
