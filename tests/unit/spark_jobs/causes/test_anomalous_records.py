@@ -60,8 +60,8 @@ NAMES = ("producer", "seq", "kind", "partition", "offset", "at_ns", "sent_ns", "
 Row = tuple[Any, ...]
 
 
-def found_in(trial: PlantedTrial, *kinds: str) -> list[Row]:
-    """Return the anomalies of a planted trial, sorted; without kinds, all of them."""
+def anomalous(trial: PlantedTrial) -> pa.Table:
+    """Return the anomalous records of a planted trial."""
     found: list[pa.Table] = []
 
     def explained(records: pa.Table, *_: object) -> ExplainedAnomalies:
@@ -73,7 +73,12 @@ def found_in(trial: PlantedTrial, *kinds: str) -> list[Row]:
         pipeline.measure_unit(trial.rows())
     (anomalies,) = found
     assert anomalies.schema.equals(ANOMALOUS_RECORDS)
-    rows = [tuple(row[name] for name in NAMES) for row in anomalies.to_pylist()]
+    return anomalies
+
+
+def found_in(trial: PlantedTrial, *kinds: str) -> list[Row]:
+    """Return the anomalies of a planted trial, sorted; without kinds, all of them."""
+    rows = [tuple(row[name] for name in NAMES) for row in anomalous(trial).to_pylist()]
     return sorted((row for row in rows if not kinds or row[2] in kinds), key=str)
 
 
@@ -249,8 +254,7 @@ def bumped_epochs(*batches: PlantedBatch) -> list[int | None]:
         [PlantedLogRow(0, 0, offset) for offset in (0, 10, 20)],
         batches=batches,
     )
-    anomalies = measure_unit(trial.rows()).anomalies
-    return anomalies["bumped_epoch"].to_pylist()  # type: ignore[no-any-return]
+    return anomalous(trial)["bumped_epoch"].to_pylist()  # type: ignore[no-any-return]
 
 
 def test_a_copy_has_the_producer_epoch_of_its_batch_where_the_first_copy_has_another_one() -> None:
@@ -281,5 +285,5 @@ def test_no_epoch_is_bumped_without_two_known_epochs_of_one_producer(
 
 def test_a_ledger_without_batches_has_no_bumped_epochs() -> None:
     """The producers are not idempotent, or the files were not accessible."""
-    anomalies = measure_unit(EVERYTHING.rows()).anomalies
+    anomalies = anomalous(EVERYTHING)
     assert anomalies["bumped_epoch"].null_count == len(anomalies)
