@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import socket
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
@@ -33,6 +33,7 @@ from infra.kafka.spec import (
 )
 from infra.network.impairment import Impairment, ImpairmentCounts
 from infra.network.tls import certificate_problem
+from infra.process.exits import ProcessExit
 from infra.process.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 
 CONNECT_TIMEOUT_S: Final = 10.0
 METADATA_TIMEOUT_S: Final = 0.5
+_REFUSAL_INTERVAL_S: Final = 1.0
+"""How often the addresses of missing brokers are tried."""
 _ADMIN_TIMEOUT_S: Final = 5.0
 _FUTURE_MARGIN_S: Final = 2.0
 """librdkafka completes every future on its own, a little after the request's timeout."""
@@ -59,6 +62,17 @@ _WITHOUT_TLS: Final = "wrong version number"
 """OpenSSL's reason when the first bytes of an answer are not of TLS."""
 _LOG: Final = logging.getLogger(__name__)
 _LOG.addHandler(logging.NullHandler())
+
+
+def refuses_connections(address: Address) -> bool:
+    """Return whether no process listens there; false: one does, or it is not known."""
+    try:
+        socket.create_connection(address, METADATA_TIMEOUT_S).close()
+    except ConnectionRefusedError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 @dataclass(frozen=True)
@@ -284,19 +298,69 @@ def _described(client: AdminClient, kind: Any, name: str) -> dict[str, str] | No
     }
 
 
+class GoneBrokers:
+    """The brokers of a cluster that certainly do not run any more.
+
+    One that is missing in the metadata may only be fenced, because it or the controller is slow. If
+    its address refuses connections as well, no process listens there.
+    """
+
+    def __init__(
+        self,
+        addresses: Mapping[int, Address],
+        refuses: Callable[[Address], bool] = refuses_connections,
+    ) -> None:
+        """Begin with brokers that all run.
+
+        Args:
+            addresses: of the brokers, by node id.
+            refuses: returns whether an address refuses connections.
+        """
+        self._addresses, self._refuses = addresses, refuses
+        self._gone: frozenset[int] = frozenset()
+        self._check_s = 0.0
+
+    def refresh(self, metadata: Any) -> frozenset[int]:
+        """Return the brokers that are gone, as one broker's metadata and the addresses show.
+
+        A broker that is not in its own metadata has just started, and knows less than the others.
+        """
+        if metadata.orig_broker_id not in metadata.brokers:
+            return self._gone
+        missing = self._addresses.keys() - metadata.brokers.keys()
+        self._gone &= missing
+        if missing - self._gone and time.monotonic() >= self._check_s:
+            self._check_s = time.monotonic() + _REFUSAL_INTERVAL_S
+            unsure = missing - self._gone
+            self._gone |= {node for node in unsure if self._refuses(self._addresses[node])}
+        return self._gone
+
+
 class ExternalMetadataPoller:
     """Implements `infra.cluster.interface.TopicMetadataPoller`; not thread-safe."""
 
-    def __init__(self, client: AdminClient, topic: str) -> None:
-        """Poll a topic through a client."""
+    def __init__(
+        self, client: AdminClient, topic: str, addresses: Mapping[int, Address] | None = None
+    ) -> None:
+        """Poll a topic through a client.
+
+        Args:
+            client: of the cluster.
+            topic: its name.
+            addresses: of the brokers that the cluster has, by node id.
+        """
         self._client, self._topic = client, topic
+        self._gone = GoneBrokers(addresses or {})
 
     def partitions(self) -> MetadataSnapshot | None:
         """Return the topic's partitions as one broker reports them; `None`: no answer in time."""
         requested_s = time.monotonic()
         metadata = fetch_metadata(self._client, self._topic, METADATA_TIMEOUT_S)
         partitions = _partitions(metadata, self._topic) if metadata else ()
-        return MetadataSnapshot(partitions, requested_s) if partitions else None
+        if not partitions:
+            return None
+        gone = self._gone.refresh(metadata) if metadata else frozenset()
+        return MetadataSnapshot(partitions, requested_s, gone)
 
     def controller(self) -> ControllerView | None:
         """Return `None`: under KRaft a broker names any live broker as the controller."""
@@ -394,6 +458,10 @@ class ExternalCluster:
             for broker in brokers
         )
 
+    def unexpected_exits(self) -> tuple[ProcessExit, ...]:
+        """Return the failures of the relays; the exits of brokers are not known."""
+        return self._relays.failures() if self._relays else ()
+
     def describe(self, topics: Sequence[str] | None = None, timeout_s: float = 5.0) -> ClusterState:
         """Return leaders, ISR and live brokers as one broker reports them.
 
@@ -415,7 +483,7 @@ class ExternalCluster:
 
     def metadata_poller(self, topic: str) -> ExternalMetadataPoller:
         """Return a poller of the topic's metadata."""
-        return ExternalMetadataPoller(self._client, topic)
+        return ExternalMetadataPoller(self._client, topic, self._info.addresses)
 
     def log_end_offsets(self, topic: str) -> dict[int, int]:
         """Return the high watermark of each partition: only its nodes know the log end offset.

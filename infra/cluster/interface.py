@@ -23,6 +23,7 @@ from infra.kafka.spec import (
     PartitionState,
 )
 from infra.network.impairment import Impairment, ImpairmentCounts
+from infra.process.exits import ProcessExit
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,8 @@ class MetadataSnapshot:
     partitions: tuple[PartitionState, ...]
     requested_s: float
     """When the request was sent, seconds of the monotonic clock; the state is of then or later."""
+    gone: frozenset[int] = frozenset()
+    """Brokers that certainly do not run any more. Empty where a supervisor knows their exits."""
 
 
 class TopicMetadataPoller(Protocol):
@@ -84,6 +87,12 @@ class ClusterMetadata(Protocol):
         """Return the state of each node's process as the supervisor knows it.
 
         The brokers come first, then dedicated controllers or ZooKeeper servers.
+        """
+
+    def unexpected_exits(self) -> tuple[ProcessExit, ...]:
+        """Return every exit of a node or relay that no request had asked for, by process.
+
+        Since the cluster was made; what is not a process of ackbench's is not known.
         """
 
     def describe(self, topics: Sequence[str] | None = None, timeout_s: float = 5.0) -> ClusterState:

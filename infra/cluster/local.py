@@ -34,9 +34,17 @@ from infra.kafka.kraft import LOG_DIR
 from infra.kafka.logs import BrokerLogEvent, read_broker_log
 from infra.kafka.replica_files import read_leader_epochs
 from infra.kafka.secrets import resolve_references
-from infra.kafka.spec import ClusterSpec, ClusterState, LaunchSpec, LeaderEpoch, NodeStatus
+from infra.kafka.spec import (
+    ClusterSpec,
+    ClusterState,
+    LaunchSpec,
+    LeaderEpoch,
+    NodeStatus,
+    node_name,
+)
 from infra.kafka.storage import random_uuid
 from infra.network.impairment import Impairment, ImpairmentCounts
+from infra.process.exits import ProcessExit, describe_exit
 from infra.process.log_tail import failure_excerpt, read_from
 from infra.process.processes import ProcessIdentity
 from infra.process.waiting import wait_until
@@ -210,6 +218,16 @@ class LocalCluster(ClusterControl):
             SupervisorError: the supervisor cannot be reached.
         """
         return tuple(report.status for report in self._node_reports())
+
+    def unexpected_exits(self) -> tuple[ProcessExit, ...]:
+        """Return every exit of a node that no request had asked for, and failures of relays.
+
+        Raises:
+            SupervisorError: the supervisor cannot be reached.
+        """
+        reply = self._send(SupervisorRequest("status"))
+        of_nodes = (one for report in reply.nodes for one in report.unexpected_exits)
+        return (*of_nodes, *reply.failures)
 
     def describe(self, topics: Sequence[str] | None = None, timeout_s: float = 5.0) -> ClusterState:
         """Return the state of the cluster from the most current view that a broker has.
@@ -500,9 +518,9 @@ def _wait_for_supervisor(folder: Path, supervisor: subprocess.Popen[bytes]) -> N
 def _raise_for_failed_nodes(folder: Path, reports: Sequence[NodeReport]) -> None:
     for report in reports:
         if report.exited_unexpectedly:
-            node_id = report.status.node_id
-            excerpt = failure_excerpt(node_folder(folder, node_id) / NODE_LOG)
+            node = report.status
+            excerpt = failure_excerpt(node_folder(folder, node.node_id) / NODE_LOG)
             raise NodeFailed(
-                f"node {node_id} exited unexpectedly with status {report.exit_status}; "
-                f"its log ends:\n{excerpt}"
+                f"{node_name(node.node_id, node.role)} {describe_exit(report.exit_status)}, "
+                f"unexpectedly; its log ends:\n{excerpt}"
             )

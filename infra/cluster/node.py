@@ -14,7 +14,8 @@ from typing import Final
 from infra.cluster.supervisor_protocol import NodeReport
 from infra.errors import SupervisorError, WaitTimeout
 from infra.kafka.kraft import NodeAddress
-from infra.kafka.spec import NodeState, NodeStatus
+from infra.kafka.spec import NodeState, NodeStatus, node_name
+from infra.process.exits import ProcessExit, describe_exit, is_explained
 from infra.process.processes import ProcessIdentity, is_stopped, spawn_dying_with_parent
 from infra.process.waiting import wait_until
 
@@ -62,12 +63,20 @@ class Node:
         self._ended = asyncio.Event()
         self._state: NodeState = "stopped"
         self._changed_s = time.monotonic()
-        self._end_requested = True
+        self._pidfd = -1
+        self._sent: set[signal.Signals] = set()
+        """The signals that were sent to the current process."""
+        self._exits: list[ProcessExit] = []
 
     @property
     def state(self) -> NodeState:
         """Running, paused or stopped."""
         return self._state
+
+    @property
+    def exits(self) -> tuple[ProcessExit, ...]:
+        """Every exit of its process so far, requested or not."""
+        return tuple(self._exits)
 
     def status(self) -> NodeStatus:
         """Return the node's current state, process and addresses."""
@@ -85,12 +94,13 @@ class Node:
         )
 
     def report(self) -> NodeReport:
-        """Return the node's status, how long it has not changed, and how the process ended."""
+        """Return the node's status, how long it has not changed, and its unexpected exits."""
         return NodeReport(
             self.status(),
             unchanged_s=time.monotonic() - self._changed_s,
-            exited_unexpectedly=self._state == "stopped" and not self._end_requested,
+            exited_unexpectedly=self._state == "stopped" and self._last_exit_unexpected(),
             exit_status=self._process.returncode if self._process else None,
+            unexpected_exits=tuple(one for one in self._exits if not one.requested),
         )
 
     def start(self) -> None:
@@ -107,10 +117,10 @@ class Node:
                 stderr=subprocess.STDOUT,
             )
         self._identity = ProcessIdentity.of(self._process.pid)
-        self._ended, self._end_requested = asyncio.Event(), False
+        self._ended, self._sent = asyncio.Event(), set()
         self._set_state("running")
-        pidfd = os.pidfd_open(self._process.pid)
-        asyncio.get_running_loop().add_reader(pidfd, self._reap, pidfd)
+        self._pidfd = os.pidfd_open(self._process.pid)
+        asyncio.get_running_loop().add_reader(self._pidfd, self._reap)
 
     def pause(self) -> None:
         """Send SIGSTOP and wait until every thread of the process is stopped.
@@ -119,46 +129,61 @@ class Node:
             SupervisorError: the node is stopped.
             WaitTimeout: a thread did not stop.
         """
-        process = self._require_process("pause")
-        process.send_signal(signal.SIGSTOP)
+        process = self._signal(signal.SIGSTOP, "pause")
         wait_until(
             lambda: is_stopped(process.pid),
             awaiting=f"all threads of node {self.address.node_id} to stop after SIGSTOP",
             timeout_s=_SIGNAL_TIMEOUT_S,
             every_s=0.001,
         )
+        self._reap_if_ended()
+        self._require_process("pause")
         self._set_state("paused")
 
     def resume(self) -> None:
         """Send SIGCONT; has no effect on a node that is not paused."""
         if self._state == "paused" and self._process is not None:
-            self._process.send_signal(signal.SIGCONT)
+            signal.pidfd_send_signal(self._pidfd, signal.SIGCONT)
             self._set_state("running")
 
     async def kill(self) -> None:
         """Send SIGKILL and wait for the end of the process.
 
         Raises:
-            SupervisorError: the node is stopped.
+            SupervisorError: the node is stopped, or its process has ended by itself.
             WaitTimeout: the kernel did not end the process.
         """
-        self._require_process("kill").kill()
-        await self._wait_ended(_SIGNAL_TIMEOUT_S)
+        self._signal(signal.SIGKILL, "kill")
+        await self.wait_ended(_SIGNAL_TIMEOUT_S)
+
+    async def end(self) -> None:
+        """Kill the node unless it is stopped, or its process has ended by itself.
+
+        Raises:
+            WaitTimeout: as `kill`.
+        """
+        self._reap_if_ended()
+        if self._state != "stopped":
+            await self.kill()
 
     async def stop(self, timeout_s: float) -> None:
         """Send SIGTERM and wait for the clean shutdown; has no effect on a stopped node.
 
         Raises:
+            SupervisorError: its process has ended by itself, which was not known yet.
             WaitTimeout: the process did not exit in time.
         """
         if self._state != "stopped":
-            self._require_process("stop").terminate()
+            self._signal(signal.SIGTERM, "stop")
             self.resume()
-            await self._wait_ended(timeout_s)
+            await self.wait_ended(timeout_s)
 
-    async def _wait_ended(self, timeout_s: float) -> None:
-        """Wait for the end of a process that was signalled to end."""
-        self._end_requested = True
+    async def wait_ended(self, timeout_s: float) -> None:
+        """Wait for the end of the process.
+
+        Raises:
+            WaitTimeout: it did not exit in time.
+        """
         try:
             await asyncio.wait_for(self._ended.wait(), timeout_s)
         except TimeoutError as error:
@@ -167,20 +192,58 @@ class Node:
                 "its process is still running"
             ) from error
 
+    def _signal(self, number: signal.Signals, action: str) -> subprocess.Popen[bytes]:
+        """Send a signal to the process, and remember it for the reason of the exit.
+
+        A process that has ended just before is reaped first: this signal does not explain its exit.
+
+        Raises:
+            SupervisorError: there is no process any more.
+        """
+        self._reap_if_ended()
+        process = self._require_process(action)
+        self._sent.add(number)
+        signal.pidfd_send_signal(self._pidfd, number)
+        return process
+
     def _require_process(self, action: str) -> subprocess.Popen[bytes]:
         if self._state == "stopped" or self._process is None:
-            raise SupervisorError(f"cannot {action} node {self.address.node_id}: it is stopped")
+            since = f"; {self._exits[-1]} by itself" if self._last_exit_unexpected() else ""
+            raise SupervisorError(
+                f"cannot {action} node {self.address.node_id}: it is stopped{since}"
+            )
         return self._process
 
-    def _reap(self, pidfd: int) -> None:
+    def _last_exit_unexpected(self) -> bool:
+        return bool(self._exits) and not self._exits[-1].requested
+
+    def _reap_if_ended(self) -> None:
+        """Note an end that the event loop has not noticed yet."""
+        ended = os.WEXITED | os.WNOHANG | os.WNOWAIT
+        if self._pidfd >= 0 and os.waitid(os.P_PIDFD, self._pidfd, ended) is not None:
+            self._reap()
+
+    def _reap(self) -> None:
         """Note the end of the process; the event loop calls this when the pidfd is readable."""
-        asyncio.get_running_loop().remove_reader(pidfd)
-        os.close(pidfd)
-        if self._process is not None:
-            exit_status = self._process.wait()
-            how = "as requested" if self._end_requested else "unexpectedly"
-            _log.info("node %s exited with status %s, %s", self.address.node_id, exit_status, how)
-        self._identity = None
+        if self._process is None:  # every pidfd is of a process
+            raise AssertionError(self._pidfd)
+        asyncio.get_running_loop().remove_reader(self._pidfd)
+        os.close(self._pidfd)
+        self._pidfd, self._identity = -1, None
+        status = self._process.wait()
+        self._exits.append(
+            ProcessExit(
+                node_name(self.address.node_id, self.address.role),
+                number=len(self._exits) + 1,
+                at_s=time.monotonic(),
+                how=describe_exit(status),
+                requested=is_explained(status, self._sent),
+                node_id=self.address.node_id,
+                status=status,
+            )
+        )
+        how = "unexpectedly" if self._last_exit_unexpected() else "as requested"
+        _log.info("%s, %s", self._exits[-1], how)
         self._set_state("stopped")
         self._ended.set()
 

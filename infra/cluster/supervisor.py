@@ -43,6 +43,7 @@ from infra.kafka.storage import copy_formatted
 from infra.kafka.zookeeper import MYID_FILE, PROPERTIES_FILE, zookeeper_properties
 from infra.machine.home import keep_files_private
 from infra.network import network_for
+from infra.network.failures import LoopFailures
 from infra.network.impairment import ImpairmentCounts
 from infra.process.processes import ProcessIdentity
 
@@ -65,6 +66,7 @@ class Supervisor:
         self._nodes = {address.node_id: self._make_node(address) for address in self._addresses()}
         self._lease = Lease(on_expired=self._on_lease_expired, on_change=self._write_handle)
         self._shutdown = asyncio.Event()
+        self._failures = LoopFailures("a relay or the supervisor")
 
     async def run(self) -> None:
         """Start the nodes and serve requests until the end, then destroy the cluster.
@@ -74,6 +76,7 @@ class Supervisor:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             loop.add_signal_handler(number, self._shutdown.set)
+        loop.set_exception_handler(self._failures.note)
         for holder in self._handle.holders:
             self._lease.take(holder)
         try:
@@ -104,8 +107,7 @@ class Supervisor:
             for node in self._nodes.values():
                 cleanup.callback(self._disk.remove, node.folder)
             for node in self._nodes.values():
-                if node.state != "stopped":
-                    await node.kill()
+                await node.end()
         (self._folder / SOCKET).unlink(missing_ok=True)
         self._handle = replace(self._handle, supervisor=None)
         try:
@@ -148,7 +150,9 @@ class Supervisor:
         match request.action:
             case "status":
                 active = self._network.active_impairments()
-                return SupervisorReply(self._reports(), active_impairments=active)
+                return SupervisorReply(
+                    self._reports(), active_impairments=active, failures=self._failures.so_far
+                )
             case "impair" | "impairment_counts" | "heal":
                 counts = self._handle_network(request)
                 return SupervisorReply(self._reports(), impairment_counts=counts)
@@ -324,7 +328,7 @@ async def lose_power(disk: Disk, nodes: Sequence[Node]) -> None:
     for node in nodes:
         disk.shut_down(node.folder)
     for node in running:
-        await node.kill()
+        await node.end()
     for node in nodes:
         disk.bring_back(node.folder)
 

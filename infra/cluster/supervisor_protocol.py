@@ -13,11 +13,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from infra.errors import HarnessError, ImpairmentConflict, NodeFailed, SupervisorError, WaitTimeout
 from infra.kafka.spec import NodeStatus
 from infra.network.impairment import Impairment, ImpairmentCounts, decode_impairment
+from infra.process.exits import ProcessExit
 
 SOCKET: Final = "supervisor.sock"
 _ERRORS: Final[dict[str, type[HarnessError]]] = {
@@ -69,6 +70,8 @@ class NodeReport:
     """Whether the process ended although no request had asked for it."""
     exit_status: int | None = None
     """As in `subprocess`: a negative value is the number of a signal."""
+    unexpected_exits: tuple[ProcessExit, ...] = ()
+    """Every exit of its process that no request had asked for, since the cluster was made."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,8 @@ class SupervisorReply:
     """Network actions: the traffic that the named impairments have affected."""
     active_impairments: tuple[str, ...] = ()
     """`status`: the names of the active impairments."""
+    failures: tuple[ProcessExit, ...] = ()
+    """`status`: what failed in the supervisor itself, such as a connection of a relay."""
 
 
 def encode(message: SupervisorRequest | SupervisorReply) -> bytes:
@@ -116,10 +121,7 @@ def decode_reply(line: bytes) -> SupervisorReply:
     try:
         fields = json.loads(line)
         return SupervisorReply(
-            nodes=tuple(
-                NodeReport(**(report | {"status": NodeStatus(**report["status"])}))
-                for report in fields["nodes"]
-            ),
+            nodes=tuple(map(_decode_report, fields["nodes"])),
             node=NodeStatus(**fields["node"]) if fields["node"] else None,
             error=fields["error"],
             error_type=fields["error_type"],
@@ -127,9 +129,17 @@ def decode_reply(line: bytes) -> SupervisorReply:
                 map(ImpairmentCounts.from_mapping, fields["impairment_counts"])
             ),
             active_impairments=tuple(fields["active_impairments"]),
+            failures=tuple(ProcessExit(**one) for one in fields["failures"]),
         )
     except (ValueError, TypeError, KeyError) as error:
         raise SupervisorError(f"the supervisor did not answer: received {line!r}") from error
+
+
+def _decode_report(fields: dict[str, Any]) -> NodeReport:
+    exits = tuple(ProcessExit(**one) for one in fields["unexpected_exits"])
+    return NodeReport(
+        **(fields | {"status": NodeStatus(**fields["status"]), "unexpected_exits": exits})
+    )
 
 
 @contextmanager

@@ -100,6 +100,12 @@ class LeaderEpoch:
     start_offset: int
 
 
+def node_name(node_id: int, role: MemberRole) -> str:
+    """Return the name of a node in messages: `node 3`, `controller 4`, `ZooKeeper server 4`."""
+    kinds = {"controller": "controller", "zookeeper": "ZooKeeper server"}
+    return f"{kinds.get(role, 'node')} {node_id}"
+
+
 @dataclass(frozen=True)
 class NodeStatus:
     """One node as its supervisor reports it. A process is identified by pid and start time."""

@@ -18,12 +18,15 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Final, TypeVar
 
+from infra.errors import SupervisorError
 from infra.kafka.addresses import Address, AddressTranslator
 from infra.kafka.kraft import LOOPBACK
+from infra.network.failures import LoopFailures
 from infra.network.impairment import ImpairableNetwork, Impairment, ImpairmentCounts
 from infra.network.relay import Relay, RelayTarget
 from infra.network.relayed import relay_mechanism
 from infra.network.tcp_connections import is_of_this_user
+from infra.process.exits import ProcessExit
 
 _CALL_TIMEOUT_S: Final = 10.0
 _LOG: Final = logging.getLogger(__name__)
@@ -52,7 +55,8 @@ class ExternalRelays:
         self._network = ImpairableNetwork(
             lambda impairment: relay_mechanism(impairment, self._relays)
         )
-        self._loop = asyncio.new_event_loop()
+        self._loop, self._failures = asyncio.new_event_loop(), LoopFailures("a relay")
+        self._loop.set_exception_handler(self._failures.note)
         self._thread = threading.Thread(
             target=self._run, name="relays of an external cluster", daemon=True
         )
@@ -80,6 +84,10 @@ class ExternalRelays:
         """Remove them and return the final counts, as `ImpairableNetwork.heal`."""
         return self._call(lambda: self._network.heal(name))
 
+    def failures(self) -> tuple[ProcessExit, ...]:
+        """Return what has failed on the thread of the relays, and the thread itself."""
+        return self._failures.so_far
+
     def close(self) -> None:
         """Reset all connections and end the thread. Idempotent."""
         if self._thread.is_alive():
@@ -89,6 +97,9 @@ class ExternalRelays:
     def _run(self) -> None:
         try:
             self._loop.run_forever()
+        except BaseException as error:  # noqa: BLE001 - the trial that uses the relays is void
+            self._failures.add(error)
+        try:
             self._loop.run_until_complete(self._end())
         finally:
             self._loop.close()
@@ -111,7 +122,11 @@ class ExternalRelays:
             except BaseException as error:  # noqa: BLE001 - the caller's thread raises it
                 future.set_exception(error)
 
-        self._loop.call_soon_threadsafe(call)
+        try:
+            self._loop.call_soon_threadsafe(call)
+        except RuntimeError as error:  # the loop is closed
+            ended = ", ".join(map(str, self._failures.so_far)) or "they were closed"
+            raise SupervisorError(f"the relays have ended: {ended}") from error
         return future.result(_CALL_TIMEOUT_S)
 
     def _relay_address(self, node_id: int, address: Address) -> Address:

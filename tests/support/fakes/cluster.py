@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,6 +29,7 @@ from infra.network.impairment import (
     PacketDrop,
     RequestHold,
 )
+from infra.process.exits import ProcessExit, describe_exit
 
 
 @dataclass
@@ -72,6 +74,8 @@ class MemoryCluster:
     refuses_start: bool = False
     refuses_stop: bool = False
     log_events: tuple[BrokerLogEvent, ...] = ()
+    exits: list[ProcessExit] = field(default_factory=list)
+    """What exited without a request; see `crash`."""
 
     bootstrap_servers: str = "127.0.0.1:1"
     admin_servers: str = "127.0.0.1:2"
@@ -95,6 +99,24 @@ class MemoryCluster:
         """Return each node's state."""
         return tuple(
             NodeStatus(node, state, 1000 + node, 1, 1, 2, 3) for node, state in self.states.items()
+        )
+
+    def unexpected_exits(self) -> tuple[ProcessExit, ...]:
+        """Return the exits that the test has caused."""
+        return tuple(self.exits)
+
+    def crash(self, node_id: int, status: int = -signal.SIGKILL) -> None:
+        """Let a node exit without a request."""
+        self.states[node_id] = "stopped"
+        self.exits.append(
+            ProcessExit(
+                f"node {node_id}",
+                number=len(self.exits) + 1,
+                at_s=time.monotonic(),
+                how=describe_exit(status),
+                node_id=node_id,
+                status=status,
+            )
         )
 
     def describe(self, topics: Sequence[str] | None = None, timeout_s: float = 5.0) -> ClusterState:

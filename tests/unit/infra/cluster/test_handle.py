@@ -15,8 +15,10 @@ from infra.cluster.supervisor_protocol import (
 )
 from infra.errors import SupervisorError, WaitTimeout
 from infra.kafka.spec import ClusterSpec, LaunchSpec, NodeStatus
+from infra.process.exits import ProcessExit
 from infra.process.processes import ProcessIdentity
 
+EXIT = ProcessExit("node 1", 2, 3.5, "exited by SIGKILL", node_id=1, status=-9)
 NODE = NodeStatus(1, "running", 10, 20, 1, 2, 3)
 
 
@@ -53,10 +55,11 @@ def test_requests_and_replies_are_decoded_as_they_were_encoded() -> None:
     """Each is one line."""
     request = SupervisorRequest("lease", pid=1, start_ticks=2, grace_s=0.5)
     reply = SupervisorReply(
-        (NodeReport(NODE, 1.5, exited_unexpectedly=True, exit_status=-9),),
+        (NodeReport(NODE, 1.5, exited_unexpectedly=True, unexpected_exits=(EXIT,)),),
         NODE,
         "why\nnot",
         WaitTimeout.__name__,
+        failures=(EXIT,),
     )
     assert decode_request(encode(request)) == request
     assert decode_reply(encode(reply)) == reply

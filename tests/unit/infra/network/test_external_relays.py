@@ -21,6 +21,7 @@ from infra.network import external_relays
 from infra.network.external_relays import ExternalRelays
 from infra.network.impairment import PacketDrop, RelayAction
 from infra.network.tls import tls_context
+from infra.process.waiting import wait_until
 
 TIMEOUT_S = 10.0
 HOST = "localhost"
@@ -287,3 +288,25 @@ def test_closed_relays_leave_no_thread_and_no_port() -> None:
         assert not [one for one in threading.enumerate() if one.name.startswith("relays of")]
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection(address, TIMEOUT_S)
+
+
+def test_a_failure_on_the_thread_of_the_relays_is_kept() -> None:
+    """A connection that fails closes, and the client sees nothing of the reason."""
+    with closing(ExternalRelays({}, None)) as relays:
+        assert relays.failures() == ()
+        relays._loop.call_soon_threadsafe(_fail)
+        wait_until(relays.failures, awaiting="the failure", timeout_s=TIMEOUT_S)
+        (failure,) = relays.failures()
+        assert str(failure) == "a relay failed (ValueError('no such field'))"
+
+
+def test_relays_whose_thread_has_ended_are_an_error() -> None:
+    """An impairment cannot be requested any more, nor healed."""
+    relays = ExternalRelays({}, None)
+    relays.close()
+    with pytest.raises(SupervisorError, match="the relays have ended: they were closed"):
+        relays.heal("cut")
+
+
+def _fail() -> None:
+    raise ValueError("no such field")
