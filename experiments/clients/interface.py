@@ -71,6 +71,12 @@ class Producer(TrialClient, Protocol):
             HarnessError: the process exited early, or was not done in time.
         """
 
+    def unexpected_exit(self) -> str | None:
+        """Return how the process has exited before it was done: `producer 0 exited by SIGKILL`.
+
+        `None`: it runs, is done, or was killed by the trial.
+        """
+
     def effective_settings(self) -> dict[str, str]:
         """Return the settings in effect, at least those that were passed."""
 
@@ -124,6 +130,9 @@ class ConcurrentConsumer(TrialClient, Protocol):
         Raises:
             HarnessError: the process exited early.
         """
+
+    def unexpected_exit(self) -> str | None:
+        """Return how the process has exited before it was done, as `Producer`'s does."""
 
     def expired_records(self, begin_offsets: Mapping[int, int]) -> pa.Table:
         """Return the received records below these offsets, where partitions begin; schema `LOG`.

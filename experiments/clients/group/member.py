@@ -322,8 +322,9 @@ class MemberProcess(ClientProcess):
             raise
 
     def release(self) -> None:
-        """Let the member go on from its breakpoint."""
-        self.send_line(RELEASE)
+        """Let the member go on from its breakpoint; has no effect on one that has exited."""
+        if self.is_alive():
+            self.send_line(RELEASE)
 
     def pause(self) -> None:
         """Send SIGSTOP; return once the kernel reports the process as stopped.
@@ -339,8 +340,9 @@ class MemberProcess(ClientProcess):
         )
 
     def resume(self) -> None:
-        """Send SIGCONT."""
-        self.send_signal(signal.SIGCONT)
+        """Send SIGCONT; has no effect on a member that has exited."""
+        if self.is_alive():
+            self.send_signal(signal.SIGCONT)
 
     def finish(self) -> None:
         """Have the member complete its pending records, leave its group and exit.

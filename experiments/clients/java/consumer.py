@@ -74,7 +74,11 @@ class JavaConsumer(JavaProgram):
     def finish(self, end_offsets: Mapping[int, int], timeout_s: float) -> ConsumerResult:
         """Have the consumer read to these offsets, exclusive; then shut it down cleanly.
 
-        Not reaching them within the timeout is a result, not an error; see `ConsumerResult`.
+        Not reaching them within the timeout is a result, not an error; see `ConsumerResult`. So is
+        a program that gives up with an error of its client: it exits with code 0.
+
+        Raises:
+            HarnessError: the process has died.
         """
         try:
             wait_until(
@@ -86,6 +90,7 @@ class JavaConsumer(JavaProgram):
             at_end = True
         except WaitTimeout:
             at_end = False
+        self.require_not_died()
         self.terminate()
         return ConsumerResult(
             records=len(self._lines()),
@@ -144,7 +149,7 @@ class JavaConsumer(JavaProgram):
             self._next_offset.get(number, 0) >= end for number, end in end_offsets.items()
         )
         if has_exited and not is_at_end:
-            raise WaitTimeout(f"{self.name} exited early; {self.log_excerpt()}")
+            raise WaitTimeout(f"{self._describe_exit()}; {self.log_excerpt()}")
         return is_at_end
 
     def _read_reports(self) -> None:

@@ -17,7 +17,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -31,6 +31,7 @@ from infra.errors import HarnessError
 from infra.jvm.runtime import java_environment
 from infra.kafka.kraft import properties_text
 from infra.kafka.secrets import resolve_references
+from infra.process.exits import describe_exit
 from infra.process.log_tail import LineFollower, last_error_lines
 from infra.process.processes import spawn_dying_with_parent
 from infra.process.waiting import wait_until
@@ -71,6 +72,7 @@ class JavaProgram:
         stem = name.replace(" ", "-")
         self.name, self.output, self.log = name, folder / f"{stem}.out", folder / f"{stem}.log"
         self._fifo, self._writing = folder / f"{stem}.settings", -1
+        self._end_requested = False
         given = {**resolve_references(settings), **connection}
         token_command = given.pop(TOKEN_COMMAND, None)
         with ExitStack() as opened:
@@ -130,8 +132,10 @@ class JavaProgram:
         try:
             os.write(self._writing, self._settings.encode())
         except BrokenPipeError as error:
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(_EXIT_TIMEOUT_S)
             raise HarnessError(
-                f"{self.name} exited before it read its settings; {self.log_excerpt()}"
+                f"{self._describe_exit()} before it read its settings; {self.log_excerpt()}"
             ) from error
         self._close()
 
@@ -150,7 +154,26 @@ class JavaProgram:
             HarnessError: it has.
         """
         if self.has_exited():
-            raise HarnessError(f"{self.name} exited early; {self.log_excerpt()}")
+            raise HarnessError(f"{self._describe_exit()}; {self.log_excerpt()}")
+
+    def unexpected_exit(self) -> str | None:
+        """Return how the process has died: `producer 0 exited by SIGKILL`.
+
+        `None`: it runs, was ended by this class, or has exited with code 0.
+        """
+        if self._end_requested or self.has_succeeded() or not self.has_exited():
+            return None
+        return self._describe_exit()
+
+    def require_not_died(self) -> None:
+        """Raise an error if the process has died; see `unexpected_exit`.
+
+        Raises:
+            HarnessError: it has.
+        """
+        exit_ = self.unexpected_exit()
+        if exit_ is not None:
+            raise HarnessError(f"{exit_}; {self.log_excerpt()}")
 
     def wait_for_exit(self, timeout_s: float) -> None:
         """Wait until the process has exited on its own.
@@ -165,14 +188,12 @@ class JavaProgram:
             every_s=_POLL_INTERVAL_S,
             seen=self.log_excerpt,
         )
-        if self._process.returncode != 0:
-            raise HarnessError(
-                f"{self.name} exited with code {self._process.returncode}; {self.log_excerpt()}"
-            )
+        self.require_not_died()
 
     def terminate(self) -> None:
         """Send SIGTERM and wait for a clean exit; send SIGKILL after 15 s. The output stays."""
         if not self.has_exited():
+            self._end_requested = True
             self._process.send_signal(signal.SIGTERM)
             try:
                 self._process.wait(_EXIT_TIMEOUT_S)
@@ -182,6 +203,7 @@ class JavaProgram:
     def kill(self) -> None:
         """Send SIGKILL and wait for the exit, unless the process has exited. The output stays."""
         self._close()
+        self._end_requested |= not self.has_exited()
         self._process.kill()
         self._process.wait(_EXIT_TIMEOUT_S)
 
@@ -191,6 +213,9 @@ class JavaProgram:
         if not lines:
             return f"it wrote nothing to {self.log}"
         return "its log ends with: " + " | ".join(lines)
+
+    def _describe_exit(self) -> str:
+        return f"{self.name} {describe_exit(self._process.poll())}"
 
     def _is_waiting_for_settings(self) -> bool:
         """Open the FIFO for writing: without blocking, this succeeds only if it has a reader."""

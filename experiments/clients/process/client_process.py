@@ -32,6 +32,8 @@ machine is ready within this."""
 _LAST_LINES: Final = 5
 _POLL_INTERVAL_S: Final = 0.002
 _KILL_TIMEOUT_S: Final = 10.0
+_EXIT_TIMEOUT_S: Final = 10.0
+"""From the end of a process's pipe to the end of the process."""
 _READ_BYTES: Final = 1 << 16
 
 
@@ -60,15 +62,17 @@ class ClientProcess:
             OSError: the file could not be created.
         """
         self._errors, self._received, self._exited = errors, b"", False
+        self._is_done = False
         stdin, self._input = os.pipe()
         self._output, stdout = os.pipe()
         stderr = os.open(errors, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         stdio = (stdin, stdout, stderr)
         try:
-            self.pid, self._pidfd = spawn(request, stdio)
+            self._forked = spawn(request, stdio)
         finally:
             for descriptor in stdio:
                 os.close(descriptor)
+        self.pid, self._pidfd = self._forked.pid, self._forked.pidfd
         os.set_blocking(self._output, False)
 
     def __enter__(self) -> Self:
@@ -110,6 +114,7 @@ class ClientProcess:
         received, _, rest = line.partition(" ")
         if received != word:
             raise HarnessError(f"{self.name} sent {line!r}; expected {word!r}")
+        self._is_done = word == DONE
         return rest
 
     def send_line(self, line: str) -> None:
@@ -122,7 +127,7 @@ class ClientProcess:
             os.write(self._input, f"{line}\n".encode())
         except OSError as error:
             raise HarnessError(
-                f"{self.name} exited before it received {line!r}; {self._stderr_tail()}"
+                f"{self._describe_exit()} before it received {line!r}; {self._stderr_tail()}"
             ) from error
 
     def wait_for_exit(self, timeout_s: float) -> None:
@@ -137,6 +142,24 @@ class ClientProcess:
             timeout_s=timeout_s,
             every_s=_POLL_INTERVAL_S,
         )
+
+    def crash(self) -> None:
+        """Kill the process, which runs, as a fault; as `kill`.
+
+        Raises:
+            HarnessError: it has exited by itself, which is not what the fault asks for.
+        """
+        self.require_alive()
+        self.kill()
+
+    def unexpected_exit(self) -> str | None:
+        """Return how the process has exited before it was done: `producer 0 exited by SIGKILL`.
+
+        `None`: it runs, was killed by `kill`, or has reported that it is done.
+        """
+        if self._pidfd < 0 or self._is_done or not self._has_exited():
+            return None
+        return self._describe_exit()
 
     def kill(self) -> None:
         """Send SIGKILL and wait until the process has exited; its files stay.
@@ -171,11 +194,17 @@ class ClientProcess:
             HarnessError: it has exited; the message has its last stderr lines.
         """
         if not self.is_alive():
-            raise HarnessError(f"{self.name} exited early; {self._stderr_tail()}")
+            raise HarnessError(f"{self._describe_exit()}; {self._stderr_tail()}")
 
     def is_alive(self) -> bool:
         """Return whether the process runs."""
         return self._pidfd >= 0 and not self._has_exited()
+
+    def _describe_exit(self) -> str:
+        if self._pidfd < 0:
+            return f"{self.name} was killed"
+        self.wait_for_exit(_EXIT_TIMEOUT_S)
+        return f"{self.name} {self._forked.describe_exit()}"
 
     def _has_exited(self) -> bool:
         """Poll the pidfd, which is readable once its process has exited (pidfd_open(2))."""
@@ -190,7 +219,7 @@ class ClientProcess:
             self._received = rest
             return line.decode()
         if exited:
-            raise HarnessError(f"{self.name} exited early; {self._stderr_tail()}")
+            raise HarnessError(f"{self._describe_exit()}; {self._stderr_tail()}")
         return None
 
     def _read_output(self) -> bytes:

@@ -11,16 +11,20 @@ next `spawn` starts another server. The server's own process is `fork_server_mai
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import subprocess
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from experiments.ledger.record import Frozen
 from infra.errors import HarnessError
+from infra.process.exits import describe_exit
 from infra.process.processes import spawn_dying_with_parent
 from infra.start import module_command
 
@@ -33,6 +37,8 @@ _SINGLE_THREADED: Final[Mapping[str, str]] = {
 _ANSWER_TIMEOUT_S: Final = 120.0
 """The first request also waits for the compilation, if this machine never did it; later ones are
 answered at once."""
+_EXIT_TIMEOUT_S: Final = 1.0
+"""From the end of a process's socket to the end of the process."""
 
 
 class SpawnRequest(Frozen):
@@ -47,10 +53,35 @@ class SpawnRequest(Frozen):
     reads passwords from them."""
 
 
+class StatusRequest(Frozen):
+    """Asks the fork server, the parent of all clients, how one of them has exited."""
+
+    exited_pid: int
+
+
+@dataclass(frozen=True)
+class ForkedClient:
+    """A client that was started, and the server that forked it."""
+
+    pid: int
+    pidfd: int
+    """The owner of the client closes it."""
+    server: ForkServer
+
+    def describe_exit(self) -> str:
+        """Return how the client has exited, which it has: `exited by SIGKILL`.
+
+        Only a parent gets the status of a process. Where the fork server has exited, the client was
+        killed with it.
+        """
+        return self.server.describe_exit(self.pid)
+
+
 class ForkServer:
-    """Handle to the fork server process. One thread may use it at a time."""
+    """Handle to the fork server process. Thread-safe."""
 
     def __init__(self) -> None:
+        self._lock = threading.Lock()
         self._owner_pid = os.getpid()
         self._environment = dict(os.environ)
         self._socket, server_socket = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -71,29 +102,47 @@ class ForkServer:
         """
         return self._owner_pid == os.getpid() and self._process.poll() is None
 
-    def spawn(self, request: SpawnRequest, stdio: tuple[int, int, int]) -> tuple[int, int]:
+    def spawn(self, request: SpawnRequest, stdio: tuple[int, int, int]) -> ForkedClient:
         """Start a client process.
 
         Args:
             request: which client to start.
             stdio: file descriptors for its stdin, stdout and stderr.
 
-        Returns:
-            The client's pid and a pidfd. The caller closes the pidfd.
-
         Raises:
             HarnessError: the server has exited, or did not answer within 120 s.
         """
         changed = changed_variables(self._environment, os.environ)
-        message = request.model_copy(update={"environment": changed}).model_dump_json()
-        try:
-            socket.send_fds(self._socket, [message.encode()], stdio)
-            answer, pidfds, _, _ = socket.recv_fds(self._socket, MESSAGE_BYTES, 1)
-        except OSError as error:
-            raise HarnessError(f"no answer from the clients' fork server: {error}") from error
+        answer, pidfds = self._ask(request.model_copy(update={"environment": changed}), stdio)
         if not pidfds:
-            raise HarnessError("the clients' fork server has exited")
-        return int(answer), pidfds[0]
+            raise HarnessError(f"the clients' fork server {describe_exit(self._exit_status())}")
+        return ForkedClient(int(answer), pidfds[0], self)
+
+    def describe_exit(self, pid: int) -> str:
+        """Return how a client of this server has exited; see `ForkedClient`."""
+        answer = b""
+        with suppress(HarnessError):
+            answer, _ = self._ask(StatusRequest(exited_pid=pid), ())
+        if answer:
+            return describe_exit(json.loads(answer))
+        server = describe_exit(self._exit_status())
+        return f"exited with the clients' fork server, which {server}"
+
+    def _ask(self, request: Frozen, descriptors: Sequence[int]) -> tuple[bytes, list[int]]:
+        """Send a request; return the answer, which is empty if the server has exited."""
+        with self._lock:
+            try:
+                socket.send_fds(self._socket, [request.model_dump_json().encode()], descriptors)
+                answer, received, _, _ = socket.recv_fds(self._socket, MESSAGE_BYTES, 1)
+            except OSError as error:
+                raise HarnessError(f"no answer from the clients' fork server: {error}") from error
+        return answer, received
+
+    def _exit_status(self) -> int | None:
+        """Return the status of the server, which has closed its socket; `None`: it still runs."""
+        with suppress(subprocess.TimeoutExpired):
+            return self._process.wait(_EXIT_TIMEOUT_S)
+        return None
 
 
 def changed_variables(before: Mapping[str, str], now: Mapping[str, str]) -> dict[str, str | None]:
@@ -117,10 +166,11 @@ def open_fork_server() -> ForkServer:
     return _server
 
 
-def spawn(request: SpawnRequest, stdio: tuple[int, int, int]) -> tuple[int, int]:
+def spawn(request: SpawnRequest, stdio: tuple[int, int, int]) -> ForkedClient:
     """Start a client process from this process's fork server. Thread-safe.
 
     See `ForkServer.spawn` for arguments, result and errors.
     """
     with _server_lock:
-        return open_fork_server().spawn(request, stdio)
+        server = open_fork_server()
+    return server.spawn(request, stdio)

@@ -7,18 +7,21 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import json
 import os
 import signal
 import socket
 import sys
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, NoReturn
 
+from pydantic import TypeAdapter
+
 from experiments.clients.consumer import main as consumer_main
 from experiments.clients.group import member_main
-from experiments.clients.process.fork_server import MESSAGE_BYTES, SpawnRequest
+from experiments.clients.process.fork_server import MESSAGE_BYTES, SpawnRequest, StatusRequest
 from experiments.clients.producer import main as producer_main
 from infra.errors import AckbenchError
 
@@ -30,18 +33,26 @@ _CLIENT_MAINS: Final[Mapping[str, Callable[[Path], None]]] = {
     "member": member_main.main,
 }
 """By role; each takes the path of its job description."""
+_REQUEST: Final[TypeAdapter[SpawnRequest | StatusRequest]] = TypeAdapter(
+    SpawnRequest | StatusRequest
+)
 
 
 def main() -> None:
     """Serve spawn requests until the run closes the socket."""
     run_socket = socket.socket(fileno=os.dup(0))
+    statuses: dict[int, int] = {}
     gc.freeze()
     while True:
-        request, stdio, _, _ = socket.recv_fds(run_socket, MESSAGE_BYTES, 3)
-        if not request:
+        message, stdio, _, _ = socket.recv_fds(run_socket, MESSAGE_BYTES, 3)
+        if not message:
             return
-        reap_children()
-        spawn_client(run_socket, SpawnRequest.model_validate_json(request), stdio)
+        request = _REQUEST.validate_json(message)
+        statuses.update(reap_children())
+        if isinstance(request, StatusRequest):
+            run_socket.send(json.dumps(statuses.get(request.exited_pid)).encode())
+        else:
+            spawn_client(run_socket, request, stdio)
 
 
 def spawn_client(run_socket: socket.socket, request: SpawnRequest, stdio: list[int]) -> None:
@@ -57,11 +68,14 @@ def spawn_client(run_socket: socket.socket, request: SpawnRequest, stdio: list[i
         os.close(descriptor)
 
 
-def reap_children() -> None:
-    """Reap the clients that have exited; until then the kernel does not reuse their pids."""
+def reap_children() -> Iterator[tuple[int, int]]:
+    """Yield pid and exit status, as of `subprocess`, of each client that has exited meanwhile.
+
+    Until then the kernel does not reuse its pid.
+    """
     try:
-        while os.waitpid(-1, os.WNOHANG) != (0, 0):
-            continue
+        while (ended := os.waitpid(-1, os.WNOHANG)) != (0, 0):
+            yield ended[0], os.waitstatus_to_exitcode(ended[1])
     except ChildProcessError:
         return
 

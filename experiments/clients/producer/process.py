@@ -137,9 +137,10 @@ class ProducerProcess(ClientProcess):
         """Kill the producer for good: its schedule is not resumed, and its attempts are final.
 
         Raises:
+            HarnessError: it has exited by itself.
             WaitTimeout: the process did not exit after SIGKILL.
         """
-        self.kill()
+        self.crash()
         self._is_abandoned = True
 
     def fatal_error_code(self) -> int:

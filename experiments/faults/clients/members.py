@@ -164,7 +164,7 @@ def _crash(
     with context.injected() as heals:
         heals.callback(member.restart)
         context.note("fault_kill", f"SIGKILL, {member.job.name}")
-        member.kill()
+        member.crash()
         context.note(EFFECTIVE, f"{member.job.name}, process {member.pid}, has ended")
         context.add_evidence(
             f"{member.job.name} (process {member.pid}) crashed (SIGKILL)"

@@ -65,7 +65,7 @@ def crash_producer(context: FaultContext, parameters: ProducerKilledParameters) 
     with context.injected() as heals:
         heals.callback(lambda: producer.restart(resend=parameters.resend))
         context.note("fault_kill", "SIGKILL, producer 0")
-        producer.kill()
+        producer.crash()
         context.note(EFFECTIVE, f"producer 0, process {producer.pid}, has ended")
         accepted, unsettled = producer.progress().accepted, producer.unsettled_records()
         context.add_evidence(

@@ -3,6 +3,7 @@
 Killed between the two, they repeat or miss their presult records.
 """
 
+import signal
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,6 +22,7 @@ from experiments.clients.group.member import Breakpoint
 from experiments.clients.settings.group_members import member_settings, without_group_settings
 from experiments.clients.settings.librdkafka import consumer_settings
 from experiments.sweep.plan import Commit
+from infra.errors import HarnessError
 from infra.process.waiting import wait_until
 
 TOKEN = 77
@@ -113,6 +115,23 @@ def test_a_member_killed_between_processing_and_commit_misses_or_repeats_pending
     assert set(group.reads()["generation"].to_pylist()) == (
         {1} if missed or not held.processed else {0, 1}
     )
+
+
+def test_a_paused_member_that_was_killed_by_another_program_is_an_error_of_the_trial(
+    brokers: MockBrokers, job: Callable[[Commit, int], GroupJob]
+) -> None:
+    """It needs no heal, so the heal of its fault does not fail: that would end the sweep."""
+    brokers.write("trial", 2, RECORDS, TOKEN)
+    with ConsumerGroup.running(job("after", 1)) as group:
+        member = group.members[0]
+        member.hold_at(Breakpoint.BEFORE_COMMIT)
+        member.pause()
+        member.send_signal(signal.SIGKILL)
+        member.wait_for_exit(10)
+        member.resume()
+        member.release()
+        with pytest.raises(HarnessError, match=r"member 1 exited by SIGKILL; "):
+            group.finish({0: RECORDS // 2, 1: RECORDS // 2}, 20)
 
 
 @pytest.mark.parametrize("auto_offset_reset", ["latest", "none"])

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.dying import kill_child
 
 from experiments.clients.java.program import JavaProgram
 from infra.errors import HarnessError
@@ -70,7 +71,7 @@ def test_an_exit_with_an_error_code_is_an_error(tmp_path: Path) -> None:
         started.send_settings()
         with pytest.raises(
             HarnessError,
-            match="producer 0 exited with code 1; its log ends with: ConfigException: no",
+            match="producer 0 exited with status 1; its log ends with: ConfigException: no",
         ):
             started.wait_for_exit(30)
 
@@ -85,3 +86,28 @@ def test_a_program_is_killed_when_its_context_ends(tmp_path: Path, *, send_setti
     assert running.has_exited()
     assert not running.has_succeeded()
     assert not (tmp_path / "producer-0.settings").exists()
+
+
+def test_a_program_that_was_killed_by_another_one_has_exited_unexpectedly(tmp_path: Path) -> None:
+    """With the signal; one that `kill` has ended has not."""
+    with program(tmp_path, WAITS) as running:
+        running.wait_started()
+        assert running.unexpected_exit() is None
+        kill_child(str(running.output.with_suffix(".settings")))
+        with pytest.raises(HarnessError, match="producer 0 exited by SIGKILL; it wrote nothing"):
+            running.wait_for_exit(10)
+        assert running.unexpected_exit() == "producer 0 exited by SIGKILL"
+    with program(tmp_path, WAITS) as ended:
+        ended.wait_started()
+        ended.kill()
+        assert ended.unexpected_exit() is None
+
+
+def test_a_program_that_has_exited_with_code_0_has_not_exited_unexpectedly(tmp_path: Path) -> None:
+    """Kafka's VerifiableConsumer does so after an error of its client, which it logs."""
+    with program(tmp_path, "import sys; open(sys.argv[2]).read()") as started:
+        started.wait_started()
+        started.send_settings()
+        started.wait_for_exit(30)
+        assert started.unexpected_exit() is None
+        started.require_not_died()
