@@ -34,7 +34,7 @@ class MatrixRow:
     circumstances: str
     """The settings that differ from the common ones or between this fault's rows: `axis=value`."""
     took_effect: int
-    """In how many of the `injected` trials the fault took effect."""
+    """In how many of the `injected` trials the fault took effect and nothing else disturbed it."""
     injected: int
     cells: tuple[CellResult | None, ...]
     """One per column; `None`: no sweep has it."""

@@ -24,12 +24,13 @@ class Status(StrEnum):
     """How a trial ended.
 
     Only a sealed trial can show that a guarantee held. Any trial with a complete ledger can show
-    that one was violated.
+    that one was violated, unless something else than its fault disturbed it.
     """
 
     SEALED = "sealed"
     VOID = "void"
-    """Its ledger is sealed, but its fault had no observable effect."""
+    """Its ledger is sealed, but its fault had no observable effect, or something else disturbed the
+    trial."""
     INCOMPLETE = "incomplete"
     """Its ledger is sealed, but its fault was carried out in part, or without the effect that it is
     meant to have."""
@@ -195,6 +196,9 @@ class TrialRecord(Frozen):
     """Identifies the trial's records: each carries it, so no foreign record counts."""
     status: Status
     reason: str | None = None
+    disturbances: tuple[str, ...] = ()
+    """What else disturbed the trial, one sentence each, such as a broker that was killed by another
+    program; such a trial is void."""
     topic: str
     cluster_assignment: ClusterAssignment | None = None
     """`None`: not recorded, as for a trial outside a sweep."""

@@ -141,7 +141,7 @@ def void_reasons(summary: SweepSummary, limit: float) -> Iterator[str]:
     ran = summary.sealed_trials + without_effect
     if ran and without_effect / ran > limit:
         yield (
-            f"void: the fault of {without_effect} of {ran} trials did not take full effect "
+            f"void: {without_effect} of {ran} trials had no full effect or were disturbed "
             f"(limit {100 * limit:g} %)"
         )
 

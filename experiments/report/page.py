@@ -127,7 +127,7 @@ GLOSSARY: Final[tuple[tuple[str, str], ...]] = (
         (
             "The fault had no observable effect, or was carried out in part. Such a trial is in no "
             "share or statistic, and cannot show that a guarantee held. It can show that one was "
-            "violated."
+            "violated, unless it is void because a process died of something else."
         ),
     ),
     (

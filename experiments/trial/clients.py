@@ -187,6 +187,15 @@ class TrialClients:
             timeout_s += 2 * transaction_timeout_ms(self.spec.producer) / 1000
         return tuple(producer.wait_done(timeout_s) for producer in self.producers)
 
+    def unexpected_exits(self) -> tuple[str, ...]:
+        """Return which client processes have exited before they were done, and how."""
+        exits = (
+            *(producer.unexpected_exit() for producer in self.producers),
+            self.consumer.unexpected_exit(),
+            *(member.unexpected_exit() for member in self.groups.members),
+        )
+        return tuple(filter(None, exits))
+
     def events(self) -> Iterator[Event]:
         """Yield the events in the clients' own logs so far.
 

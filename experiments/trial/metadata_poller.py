@@ -7,13 +7,14 @@ the observation is itself observed.
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from types import TracebackType
 from typing import Final, Self
 
 from experiments.events.clock import epoch_ns, now_ns
-from experiments.events.journal import Event, Journal
+from experiments.events.journal import BROKER_LEFT, EXITED, Event, Journal
 from experiments.ledger.schema import Source
 from infra.cluster.interface import Cluster
 from infra.errors import HarnessError
@@ -24,6 +25,7 @@ POLL_INTERVAL_S: Final = 0.008
 CONTROLLER_POLL_EVERY: Final = 5
 """The controllers, each of which is asked, are polled once in this many polls of the topic."""
 _JOIN_TIMEOUT_S: Final = 10.0
+_LOG: Final = logging.getLogger(__name__)
 
 
 class MetadataPoller:
@@ -33,7 +35,7 @@ class MetadataPoller:
         self, cluster: Cluster, topic: str, journal: Journal, every_s: float = POLL_INTERVAL_S
     ) -> None:
         self._metadata = cluster.metadata_poller(topic)
-        self._changes = MetadataChanges(journal)
+        self._journal, self._changes = journal, MetadataChanges(journal)
         self._every_s = every_s
         self._ended = threading.Event()
         self._thread = threading.Thread(
@@ -61,6 +63,14 @@ class MetadataPoller:
         self._metadata.close()
 
     def _run(self) -> None:
+        """Poll until the end; an error ends it early, which disturbs the trial."""
+        try:
+            self._poll_until_ended()
+        except Exception as error:  # noqa: BLE001 - the trial is void, whatever it was
+            self._journal.note(EXITED, f"the metadata poller exited ({error!r})")
+            _LOG.exception("the metadata poller has ended")
+
+    def _poll_until_ended(self) -> None:
         polls, due_s = 0, time.monotonic()
         while not self._ended.wait(max(0.0, due_s - time.monotonic())):
             due_s = max(due_s + self._every_s, time.monotonic())
@@ -78,8 +88,9 @@ class MetadataPoller:
             return
         if snapshot is None:
             self._changes.note_unavailable("no broker that knows the topic answered in time")
-        else:
-            self._changes.note_partitions(snapshot.partitions, epoch_ns(snapshot.requested_s))
+            return
+        self._changes.note_partitions(snapshot.partitions, epoch_ns(snapshot.requested_s))
+        self._changes.note_gone(snapshot.gone)
 
     def _poll_controller(self) -> None:
         requested_ns = now_ns()
@@ -97,6 +108,7 @@ class MetadataChanges:
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
+        self._gone: frozenset[int] = frozenset()
         self._partitions: dict[int, PartitionState] = {}
         self._past_topic_ids: set[str | None] = set()
         self._controller: ControllerView | None = None
@@ -140,6 +152,13 @@ class MetadataChanges:
                 node=view.leader,
             )
         self._controller, self._controller_requested_ns = view, requested_ns
+
+    def note_gone(self, brokers: frozenset[int]) -> None:
+        """Note which brokers certainly do not run any more, and did before."""
+        for node in sorted(brokers - self._gone):
+            detail = f"broker {node} left the cluster and refuses connections"
+            self._note((now_ns(), None), BROKER_LEFT, detail, node=node)
+        self._gone = brokers
 
     def note_unavailable(self, reason: str) -> None:
         """Note, once per gap, that no metadata was available."""

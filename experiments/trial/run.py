@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from experiments.clients.interface import client_factory
 from experiments.clients.settings.kinds import request_timeout_ms
@@ -31,6 +31,7 @@ from experiments.sweep.host import this_host
 from experiments.sweep.plan import TrialSpec
 from experiments.sweep.progress import StageTimer
 from experiments.trial.clients import ClientResults, TrialClients
+from experiments.trial.disturbances import Disturbances
 from experiments.trial.jobs import topic_name
 from experiments.trial.log_capture import STORED, LogCapture, batch_table, stored_batches
 from experiments.trial.metadata_poller import MetadataPoller
@@ -80,8 +81,10 @@ def run_trial(
         HealFailed: a step failed and the fault could not be healed.
     """
     partial = _create_empty(sweep.partial(spec.trial_id))
-    with _kept_on_failure(sweep, spec, partial, cluster):
-        stages, journal = StageTimer(sweep, spec.trial_id), Journal(partial / JOURNAL_FILE)
+    journal = Journal(partial / JOURNAL_FILE)
+    disturbances = Disturbances(cluster, journal)
+    with _kept_on_failure(sweep, spec, partial, disturbances):
+        stages = StageTimer(sweep, spec.trial_id)
         factory = client_factory(spec.client, spec.cluster.version_of_java_clients, home.cache)
         with ExitStack() as running:
             with stages("prepare", "creating the topic, starting the clients"):
@@ -90,17 +93,20 @@ def run_trial(
                 clients = running.enter_context(
                     TrialClients.start(spec, cluster, factory, partial, secrets.randbits(63))
                 )
+                running.enter_context(disturbances.of_clients(clients.unexpected_exits))
             with MetadataPoller(cluster, clients.topic, journal):
                 with stages("load", f"load, and {spec.fault.kind}"):
                     load_begin_ns = clients.begin()
                     journal.note("load_begin", at_ns=load_begin_ns)
                     clients.wait_until_flowing()
-                    faults = _inject_fault(spec, cluster, clients, load_begin_ns, journal)
+                    faults = _inject_fault(spec, clients, load_begin_ns, disturbances)
                     clients.wait_until_sent(load_begin_ns)
                 with stages("settle", "waiting for the last acknowledgements"):
+                    disturbances.restart_nodes()
                     producers = clients.wait_until_settled()
                     settled_ns = journal.note("settled").at_ns
                 with stages("heal", "waiting for the full ISR"):
+                    disturbances.restart_nodes()
                     cluster.wait_until_healthy(HEALTHY_TIMEOUT_S)
                     healthy_ns = journal.note("healthy").at_ns
             phases = _phases(spec, journal, load_begin_ns, settled_ns, healthy_ns)
@@ -115,6 +121,7 @@ def run_trial(
                 stored = batch_table(spec, cluster, clients.topic)
             with stages("logs", "reading the logs of brokers and clients"):
                 journal.add(*logs.broker_events(), *clients.events())
+                disturbances.note()
                 evidence = _complete_evidence(spec, faults, journal, phases)
             with stages("write", "writing the ledger"):
                 tables = {**clients.tables(results), "events": journal.table()}
@@ -123,6 +130,7 @@ def run_trial(
                 (partial / JOURNAL_FILE).unlink()  # the table `events` has all of it
         record = _trial_record(spec, clients, cluster, results, phases, evidence).model_copy(
             update={
+                **_status(evidence, disturbances.sentences()),
                 "cluster_assignment": cluster_assignment,
                 "host": this_host(home.root),
                 "stages_s": stages.seconds,
@@ -144,30 +152,33 @@ def _delete_topics(spec: TrialSpec, clients: TrialClients) -> None:
 
 @contextmanager
 def _kept_on_failure(
-    sweep: SweepFolder, spec: TrialSpec, partial: Path, cluster: Cluster
+    sweep: SweepFolder, spec: TrialSpec, partial: Path, disturbances: Disturbances
 ) -> Iterator[None]:
     """Keep the folder of a trial that fails, renamed and with the reason.
 
     A failed trial is reported and never run again on its own. An interrupt is no failure: the next
     run starts the trial again. On a full disk the tables are deleted, which are incomplete, so that
-    there is room for the reason. What was awaited in vain may be due to a node that has exited.
+    there is room for the reason. What was awaited in vain may be due to a process that has exited:
+    that comes first, and of a node that is still down also the end of its log.
     """
     try:
         yield
     except Exception as error:
-        failed, exited = sweep.failed(spec.trial_id), _exited_node(error, cluster)
+        failed, first = sweep.failed(spec.trial_id), disturbances.reasons_of(error)
+        exited = _exited_node(error, disturbances.cluster)
         full = full_disk(exited or error, sweep.root)
         shutil.rmtree(failed, ignore_errors=True)
         for table in partial.glob("*.parquet") if full else ():
             table.unlink()
         needed = missing_permission(str(error)) if spec.cluster.external else None
         more = "".join(f"; {sentence}" for sentence in (full, exited, needed) if sentence)
+        text = f"{'; '.join((*first, str(error)))}{more}"
         with suppress(OSError):  # the error itself matters more
-            replace_file(partial / REASON, f"{type(error).__name__}: {error}{more}\n")
+            replace_file(partial / REASON, f"{type(error).__name__}: {text}\n")
         if partial.exists():
             partial.rename(failed)
         kind = HealFailed if isinstance(error, HealFailed) else TrialFailed
-        raise kind(f"trial {spec.trial_id} ({spec.label}): {error}{more}") from error
+        raise kind(f"trial {spec.trial_id} ({spec.label}): {text}") from error
 
 
 def _exited_node(error: Exception, cluster: Cluster) -> NodeFailed | None:
@@ -191,18 +202,18 @@ def _create_empty(folder: Path) -> Path:
 
 def _inject_fault(
     spec: TrialSpec,
-    cluster: Cluster,
     clients: TrialClients,
     load_begin_ns: int,
-    journal: Journal,
+    disturbances: Disturbances,
 ) -> tuple[InjectedFault, ...]:
     context = FaultContext(
-        cluster,
+        disturbances.cluster,
         clients.topic,
         load_begin_ns,
-        journal,
+        disturbances.journal,
         client_timeout_s=request_timeout_ms(spec) / 1000,
         clients=clients.processes(),
+        expected_exits=disturbances.expected,
     )
     return inject(spec.fault, context)
 
@@ -268,6 +279,16 @@ def _complete_evidence(
     )
 
 
+def _status(evidence: FaultEvidence, disturbances: tuple[str, ...]) -> dict[str, Any]:
+    """Return status, reason and disturbances: a disturbed trial is void, whatever its fault did."""
+    reasons = [*disturbances, *filter(None, [evidence.why_not_sealed])]
+    return {
+        "status": Status.VOID if disturbances else evidence.status,
+        "reason": "; ".join(reasons) or None,
+        "disturbances": disturbances,
+    }
+
+
 def _trial_record(
     spec: TrialSpec,
     clients: TrialClients,
@@ -288,7 +309,6 @@ def _trial_record(
         seed=spec.seed,
         token=clients.token,
         status=evidence.status,
-        reason=evidence.why_not_sealed,
         topic=clients.topic,
         kafka_version=spec.cluster.kafka_version,
         client=results.producers[0].version,

@@ -135,7 +135,8 @@ def _inject(
     """Inject a fault, or the parts of a joined one, numbered from `first` on."""
     if not request.parts:
         name = f"{first}.{request.kind}" if several else request.kind
-        return (_inject_one(request, context.for_part(name, label=name if several else "")),)
+        label, may_exit = name if several else "", FAULTS[request.kind].may_exit
+        return (_inject_one(request, context.for_part(name, label, may_exit)),)
     numbered = []
     for part in request.parts:
         numbered.append((part, first))

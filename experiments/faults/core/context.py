@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Final, Literal, Self, TypeVar
 from experiments.errors import HealFailed
 from experiments.events.clock import monotonic_s, now_ns
 from experiments.events.journal import Event, Journal
+from experiments.faults.core.exits import ExpectedExits, MayExit
 from experiments.faults.core.kind import FaultAbandoned, FaultMissed
 from experiments.messages.phrases import format_list, plural
 from infra.cluster.interface import Cluster
-from infra.errors import HarnessError, WaitTimeout
+from infra.errors import HarnessError, SupervisorError, WaitTimeout
 from infra.kafka.spec import ClusterState, NodeState, PartitionState
 from infra.process.waiting import sleep_until, wait_until
 
@@ -100,14 +101,18 @@ class FaultContext:
     """Each time that the fault, or a step of it, began."""
     held_nodes: HeldNodes = field(default_factory=HeldNodes)
     """Which faults of the trial keep which nodes down or paused."""
+    may_exit: MayExit = "none"
+    """Which nodes the fault lets exit by themselves, as its kind declares."""
+    expected_exits: ExpectedExits = field(default_factory=ExpectedExits)
+    """The exits that the faults of the trial allow."""
     cancelled: threading.Event = field(default_factory=threading.Event)
     """Set when all faults of the trial must stop and heal."""
 
     # Parts of joined faults
 
-    def for_part(self, name: str, label: str) -> Self:
+    def for_part(self, name: str, label: str, may_exit: MayExit = "none") -> Self:
         """Return the context of one of several faults."""
-        return replace(self, name=name, label=label, evidence=[], begins_ns=[])
+        return replace(self, name=name, label=label, may_exit=may_exit, evidence=[], begins_ns=[])
 
     def starting_now(self) -> Self:
         """Return the context with times that count from now."""
@@ -299,7 +304,8 @@ class FaultContext:
             self.held_nodes.hold(node, "down", self.name)
             self._require_up(node)
             self.note("fault_kill", "SIGKILL", node)
-            process = self.cluster.kill(node)
+            with self._if_still_up(node):
+                process = self.cluster.kill(node)
             self.note(EFFECTIVE, f"process {process.pid} has ended", node)
         self.add_evidence(
             f"node {node} (process {process.pid}) crashed (SIGKILL)"
@@ -322,7 +328,8 @@ class FaultContext:
             self._require_up(node)
             signalled = self.note("fault_stop", "SIGTERM", node)
             try:
-                self.cluster.stop(node, timeout_s)
+                with self._if_still_up(node):
+                    self.cluster.stop(node, timeout_s)
                 in_time = True
             except WaitTimeout:
                 self.cluster.kill(node)
@@ -347,7 +354,8 @@ class FaultContext:
         with self.held_nodes.locked(node):
             self.held_nodes.hold(node, "paused", self.name)
             self._require_up(node)
-            self.cluster.pause(node)
+            with self._if_still_up(node):
+                self.cluster.pause(node)
             self.note(EFFECTIVE, "the kernel reports the process as stopped", node)
 
     def resume(self, node: int) -> None:
@@ -370,6 +378,19 @@ class FaultContext:
         if self.process_state(node) == "stopped":
             raise FaultMissed(f"node {node} was down already")
 
+    @contextmanager
+    def _if_still_up(self, node: int) -> Iterator[None]:
+        """Treat a node as missed that has exited by itself just before the signal.
+
+        Raises:
+            FaultMissed: it has.
+        """
+        try:
+            yield
+        except SupervisorError:
+            self._require_up(node)
+            raise
+
     # Healing
 
     @contextmanager
@@ -387,7 +408,10 @@ class FaultContext:
         self.begins_ns.append(begin.at_ns)
         end = "healed"
         try:
-            with self.healing(*targets) as heals:
+            with (
+                self.expected_exits.allowed(self.may_exit, targets),
+                self.healing(*targets) as heals,
+            ):
                 yield heals
         except HealFailed as error:
             end = f"not healed: {error}"
@@ -427,6 +451,7 @@ class FaultContext:
                     self.cluster.resume(node)
                 if self.process_state(node) == "stopped":
                     self.cluster.start(node)
+                    self.note("fault_restart", "process started", node)
             except HarnessError as error:
                 failures.append(f"node {node}: {error}")
         if failures:

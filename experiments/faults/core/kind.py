@@ -11,6 +11,7 @@ from pydantic import Field
 from experiments.clients.librdkafka.log import timed_out_requests
 from experiments.events.journal import Event
 from experiments.faults.core.effects import FaultEffects, Topology
+from experiments.faults.core.exits import MayExit
 from experiments.ledger.record import FaultEvidence, Frozen, Scalar
 from infra.cluster.capabilities import Capability
 from infra.kafka.spec import DiskKind, NetworkKind
@@ -177,6 +178,8 @@ class FaultKind:
     needs_own_cluster: bool = False
     """Whether its effects can outlast the trial, healed or not: no other trial may use the
     cluster."""
+    may_exit: MayExit = "none"
+    """Which nodes may exit by themselves because of it; see `core.exits`."""
     supports_external_cluster: bool = False
     """Whether it works with an external cluster, as it does not need access to the nodes."""
     confirm: Callable[[FaultEvidence, TrialObservations], FaultEvidence] = accept_evidence

@@ -302,6 +302,7 @@ KINDS: Final = (
         full_disk_effects,
         required_capabilities=_REQUIRED,
         disk="image",
+        may_exit="targets",
         needs_own_cluster=True,
     ),
     FaultKind(
@@ -314,6 +315,7 @@ KINDS: Final = (
         power_loss_effects,
         required_capabilities=_REQUIRED,
         disk="image",
+        may_exit="targets",
         needs_own_cluster=True,
     ),
     FaultKind(
@@ -325,6 +327,7 @@ KINDS: Final = (
         slow_disk_effects,
         required_capabilities=frozenset({Capability.DISK_IMAGES, Capability.SLOW_DEVICES}),
         disk="image",
+        may_exit="targets",
     ),
     FaultKind(
         "bit-flip",

@@ -308,6 +308,7 @@ KINDS: Final = (
         power_loss_effects,
         required_capabilities=_REQUIRED,
         disk="image",
+        may_exit="targets",
         needs_own_cluster=True,
     ),
     FaultKind(
@@ -320,6 +321,7 @@ KINDS: Final = (
         power_loss_everywhere_effects,
         required_capabilities=_REQUIRED,
         disk="image",
+        may_exit="targets",
         needs_own_cluster=True,
     ),
     FaultKind(
@@ -331,6 +333,7 @@ KINDS: Final = (
         power_loss_effects,
         required_capabilities=_REQUIRED,
         disk="image",
+        may_exit="targets",
         needs_own_cluster=True,
     ),
     FaultKind(

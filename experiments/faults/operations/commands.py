@@ -321,6 +321,7 @@ def command_kind(effects_of: EffectsOfKind) -> FaultKind:
         CommandParameters,
         strike_and_heal,
         partial(_effects, effects_of),
+        may_exit="brokers",
         supports_external_cluster=True,
         confirm=confirm_effect,
     )

@@ -30,6 +30,7 @@ class FakeTrialClients:
     topic: str = "trial"
     token: int = 99
     logged: tuple[Event, ...] = ()
+    exits: tuple[str, ...] = ()
     steps: list[str] = field(default_factory=list)
     """The steps so far, in order."""
 
@@ -49,6 +50,10 @@ class FakeTrialClients:
 
     def processes(self) -> None:
         """Return none: there is no process that a fault could act on."""
+
+    def unexpected_exits(self) -> tuple[str, ...]:
+        """Return the exits that the test chose."""
+        return self.exits
 
     def wait_until_flowing(self) -> None:
         """Return at once."""

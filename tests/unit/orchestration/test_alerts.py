@@ -114,7 +114,7 @@ def receiver() -> Iterator[Receiver]:
         (
             "void>20%",
             {"sealed_trials": 15, "void_trials": 5},
-            "void: the fault of 5 of 20 trials did not take full effect (limit 20 %)",
+            "void: 5 of 20 trials had no full effect or were disturbed (limit 20 %)",
         ),
     ],
 )

@@ -17,8 +17,10 @@ from support.builders.records import a_spec
 from support.builders.sweep_folders import realistic_trial
 from support.fakes.cluster import MemoryCluster
 from experiments.errors import TrialFailed
+from experiments.events.journal import Journal
 from experiments.ledger.seal import seal
 from experiments.sweep.folder import SweepFolder
+from experiments.trial.disturbances import Disturbances
 from experiments.trial.run import _create_empty, _kept_on_failure
 
 disk = Path(sys.argv[1])
@@ -28,7 +30,7 @@ partial = _create_empty(sweep.partial(spec.trial_id))
 free = os.statvfs(disk).f_bavail * os.statvfs(disk).f_frsize
 (disk / "filler").write_bytes(bytes(free - 4096))  # one page is left
 try:
-    with _kept_on_failure(sweep, spec, partial, MemoryCluster()):
+    with _kept_on_failure(sweep, spec, partial, Disturbances(MemoryCluster(), Journal())):
         seal(partial, sweep.trial(spec.trial_id), trial.record("sweep"), trial.tables())
 except TrialFailed as error:
     print(error)

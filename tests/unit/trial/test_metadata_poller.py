@@ -142,3 +142,12 @@ def test_another_active_controller_is_noted_once(
         (1, "epoch 3"),
         (2, "epoch 4"),
     ]
+
+
+def test_a_broker_that_is_gone_is_noted_once(changes: MetadataChanges, journal: Journal) -> None:
+    """And again when it was back meanwhile."""
+    for gone in ({3}, {3}, set[int](), {3}):
+        changes.note_gone(frozenset(gone))
+    assert [(event.node, event.detail) for event in journal.events("broker_left")] == [
+        (3, "broker 3 left the cluster and refuses connections")
+    ] * 2

@@ -192,7 +192,7 @@ def test_a_node_that_exited_meanwhile_is_named_with_what_was_awaited_in_vain(
     sweep: SweepFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A broker whose disk is full exits, and the trial waits for it; an error of its own has it."""
-    exited = NodeFailed("node 2 exited unexpectedly with status 1; its log ends:\nno room")
+    exited = NodeFailed("node 2 exited with status 1, unexpectedly; its log ends:\nno room")
     clients = FakeTrialClients(fails_at="settled", error=WaitTimeout)
     cluster = MemoryCluster()
     monkeypatch.setattr("experiments.trial.run.TrialClients", clients)
