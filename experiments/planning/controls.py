@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from experiments.errors import ExperimentError
-from experiments.faults.composition.composite import heals_at_s
+from experiments.faults.composition.composite import needs_load_s
+from experiments.faults.core.effects import Topology
 from experiments.ledger.record import Cell, Role, Scalar
 from experiments.messages.phrases import one_line
 from experiments.planning.axes import FAULT_PLACE, KnownNames, Scope, SettingPlace
@@ -249,7 +250,7 @@ class _ControlBuilder:
         changed = replace(
             settings,
             topic={**settings.topic, **of_topic},
-            workload=_prolong(settings.workload, fault),
+            workload=_prolong(settings, fault),
         )
         return with_fault(changed, fault)
 
@@ -278,9 +279,18 @@ def _fault_request(
     return fault_request(experiment, kind, axes)
 
 
-def _prolong(workload: Workload, fault: FaultRequest) -> Workload:
+def _prolong(settings: CellSettings, fault: FaultRequest) -> Workload:
     """Return the load, long enough to continue after the fault has healed."""
+    workload = settings.workload
     if fault.kind == "none":
         return workload
-    duration_s = max(workload.duration_s, heals_at_s(fault) + LOAD_AFTER_HEAL_S)
+    topology = Topology.of_trial(
+        settings.cluster,
+        workload,
+        partitions=settings.partitions,
+        replication_factor=settings.replication_factor,
+        client=settings.client.kind,
+        consumer=settings.consumer,
+    )
+    duration_s = max(workload.duration_s, needs_load_s(fault, topology) + LOAD_AFTER_HEAL_S)
     return workload.model_copy(update={"duration_s": duration_s})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from pydantic import ValidationError
@@ -9,8 +10,8 @@ from pydantic import ValidationError
 from experiments.errors import ExperimentError
 from experiments.faults import FAULTS
 from experiments.faults.composition.composite import (
-    heals_at_s,
     impossible_reason,
+    needs_load_s,
     parameters_of,
     unnoticed_reason,
 )
@@ -92,7 +93,7 @@ def scalar_parameter(experiment: Experiment, fault: str, parameter: str) -> Scal
 def refuse_invalid_fault(
     fault: FaultRequest, topology: Topology, duration_s: float, request_timeout_ms: int, acks: str
 ) -> None:
-    """Check that a fault is possible, heals while the load lasts and can be noticed by the client.
+    """Check that a fault is possible, falls into the load and can be noticed by the client.
 
     Args:
         fault: the fault with all its parameters.
@@ -109,11 +110,13 @@ def refuse_invalid_fault(
     reason = impossible_reason(fault, topology)
     if reason:
         raise ExperimentError(f"fault {fault.kind} is not possible: {reason}")
-    if heals_at_s(fault) >= duration_s:
+    needed_s = needs_load_s(fault, topology)
+    if needed_s >= duration_s:
         begins_s = min(parameters_of(leaf).at_s for leaf in fault.leaves())
         raise ExperimentError(
-            f"fault {fault.kind} begins at {begins_s:g} s and heals at {heals_at_s(fault):g} s; "
-            f"allowed: before the load ends, at {duration_s:g} s"
+            f"fault {fault.kind} begins at {begins_s:g} s and lasts until {needed_s:.4g} s; "
+            f"allowed: before the load ends, at {duration_s:g} s "
+            f"(workload.duration_s: {math.floor(needed_s) + 1} is long enough)"
         )
     reason = unnoticed_reason(fault, request_timeout_ms / 1000, acks)
     if reason:

@@ -213,6 +213,7 @@ def _inject_fault(
         disturbances.journal,
         client_timeout_s=request_timeout_ms(spec) / 1000,
         clients=clients.processes(),
+        load_duration_s=spec.workload.duration_s,
         expected_exits=disturbances.expected,
     )
     return inject(spec.fault, context)

@@ -14,7 +14,11 @@ import yaml
 
 from experiments.commands.faults import missing_capabilities_of
 from experiments.faults import FAULTS, FaultKind
-from experiments.faults.composition.composite import heals_at_s, impossible_reason, unnoticed_reason
+from experiments.faults.composition.composite import (
+    impossible_reason,
+    needs_load_s,
+    unnoticed_reason,
+)
 from experiments.faults.composition.notation import format_fault, parse_fault
 from experiments.faults.core.effects import Topology
 from experiments.ledger.record import Scalar
@@ -153,7 +157,7 @@ def _random_leaf(rng: random.Random, kind: str, nodes: int, duration_s: float) -
 
 def _is_possible(schedule: FaultRequest, topology: Topology, duration_s: float) -> bool:
     return (
-        heals_at_s(schedule) < duration_s
+        needs_load_s(schedule, topology) < duration_s
         and not impossible_reason(schedule, topology)
         and not unnoticed_reason(schedule, CLIENT_TIMEOUT_S, "all")
     )

@@ -56,7 +56,7 @@ def join_group(context: FaultContext, parameters: MemberJoinsParameters) -> Faul
             f" {len(group.members) - 1} others"
         )
         try:
-            member.wait_in_group(_JOIN_TIMEOUT_S)
+            member.wait_in_group(context.at_least_while_loaded(_JOIN_TIMEOUT_S))
         except WaitTimeout as late:
             raise FaultMissed(f"{member.job.name} could not join the group: {late}") from late
         context.note(EFFECTIVE, f"{member.job.name} has joined the group")

@@ -21,11 +21,13 @@ def parameters_of(fault: FaultRequest) -> FaultParameters:
     return FAULTS[fault.kind].parameters.model_validate(fault.parameters)
 
 
-def heals_at_s(fault: FaultRequest) -> float:
-    """Return when the last heal is due at the earliest, seconds after the load began."""
+def needs_load_s(fault: FaultRequest, topology: Topology) -> float:
+    """Return how long the load has to last for the fault, with all its parts, to fall into it."""
     if not fault.parts:
-        return parameters_of(fault).heals_at_s()
-    return (sum if fault.joined == ">>" else max)(map(heals_at_s, fault.parts))
+        return parameters_of(fault).needs_load_s(topology)
+    return (sum if fault.joined == ">>" else max)(
+        needs_load_s(part, topology) for part in fault.parts
+    )
 
 
 # Requirements

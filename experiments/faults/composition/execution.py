@@ -29,6 +29,8 @@ class InjectedFault:
     """As of its heal; see `evidence_of`."""
     began_ns: int | None
     """`None`: it found no target."""
+    effects_ns: tuple[int, ...] = ()
+    """When each of its steps was observed to have its effect."""
 
 
 def inject(request: FaultRequest, context: FaultContext) -> tuple[InjectedFault, ...]:
@@ -124,6 +126,13 @@ def _evidence_after_trial(
             f"it began {late_s:.2f} s after the last record was due",
             took_effect=False,
         )
+    in_time = sum(at_ns < load_end_ns for at_ns in fault.effects_ns)
+    if in_time < len(fault.effects_ns):
+        return extend_evidence(
+            fault.evidence,
+            f"{in_time} of its {len(fault.effects_ns)} steps came before the load ended",
+            took_effect=False,
+        )
     if not fault.evidence.took_effect:
         return fault.evidence
     return FAULTS[fault.request.kind].confirm(fault.evidence, observations)
@@ -205,4 +214,4 @@ def _inject_one(request: FaultRequest, context: FaultContext) -> InjectedFault:
             evidence=(*context.evidence, str(missed)),
         )
     began_ns = context.begins_ns[0] if context.begins_ns else None
-    return InjectedFault(context.name, request, evidence, began_ns)
+    return InjectedFault(context.name, request, evidence, began_ns, tuple(context.effects_ns))

@@ -6,6 +6,7 @@ Each fault of a trial has a `FaultContext` of its own. Several faults of one tri
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -93,12 +94,16 @@ class FaultContext:
     """The fault's name in messages."""
     label: str = ""
     """Prefix of the fault's events in the journal; empty if the trial has one fault."""
+    load_duration_s: float | None = None
+    """How long the load lasts; `None`: unknown."""
     origin_s: float = 0.0
     """The moment from which the fault's times count, seconds after the load began."""
     evidence: list[str] = field(default_factory=list)
     """The evidence so far, one sentence each."""
     begins_ns: list[int] = field(default_factory=list)
     """Each time that the fault, or a step of it, began."""
+    effects_ns: list[int] = field(default_factory=list)
+    """Each time that a step of it was observed to have its effect."""
     held_nodes: HeldNodes = field(default_factory=HeldNodes)
     """Which faults of the trial keep which nodes down or paused."""
     may_exit: MayExit = "none"
@@ -112,7 +117,15 @@ class FaultContext:
 
     def for_part(self, name: str, label: str, may_exit: MayExit = "none") -> Self:
         """Return the context of one of several faults."""
-        return replace(self, name=name, label=label, may_exit=may_exit, evidence=[], begins_ns=[])
+        return replace(
+            self,
+            name=name,
+            label=label,
+            may_exit=may_exit,
+            evidence=[],
+            begins_ns=[],
+            effects_ns=[],
+        )
 
     def starting_now(self) -> Self:
         """Return the context with times that count from now."""
@@ -186,6 +199,19 @@ class FaultContext:
     def load_elapsed_s(self) -> float:
         """Return the time since the load began, in seconds."""
         return (now_ns() - self.load_begin_ns) / 1e9
+
+    def load_left_s(self) -> float:
+        """Return for how long the load still lasts, in seconds; endless if that is unknown."""
+        if self.load_duration_s is None:
+            return math.inf
+        return self.load_duration_s - self.load_elapsed_s()
+
+    def at_least_while_loaded(self, timeout_s: float) -> float:
+        """Return the time limit of a step that a slow machine takes longer for.
+
+        As long as the load lasts, nothing is gained by giving up.
+        """
+        return timeout_s if self.load_duration_s is None else max(timeout_s, self.load_left_s())
 
     def elapsed_s(self) -> float:
         """Return the time since the fault, or its current step, began, in seconds."""
@@ -262,9 +288,12 @@ class FaultContext:
 
     def note(self, kind: str, detail: str, node: int | None = None) -> Event:
         """Write an event to the journal, labelled with the fault if there are several."""
-        return self.journal.note(
+        event = self.journal.note(
             kind, f"{self.label}: {detail}" if self.label else detail, node=node
         )
+        if kind == "fault_effective":
+            self.effects_ns.append(event.at_ns)
+        return event
 
     def wait_for_reaction(
         self,

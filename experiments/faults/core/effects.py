@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from experiments.clients.settings.group_members import member_expiry_ms
 from experiments.ledger.record import Frozen
 from experiments.sweep.plan import ClientKind, ClusterNeed, Workload
+from infra.kafka.broker_settings import broker_session_timeout_ms
 
 
 class Topology(Frozen):
@@ -33,6 +34,8 @@ class Topology(Frozen):
     """Level of the feature `transaction.version` (KIP-890); `None`: unknown."""
     client: str = "librdkafka"
     """The kind of client under test: `librdkafka` or `java`."""
+    session_timeout_ms: float = 0
+    """After how long without a heartbeat a broker is fenced, or its session expires."""
     consumers: int = 0
     """Members of the consumer group; 0: there is no group."""
     copy_workload: bool = False
@@ -73,6 +76,7 @@ class Topology(Frozen):
                 None if cluster.external else cluster.features.get("transaction.version", 0)
             ),
             client=client,
+            session_timeout_ms=broker_session_timeout_ms(cluster.settings()),
             consumers=workload.members,
             copy_workload=workload.kind == "copy",
             member_removed_after_ms=member_expiry_ms(consumer, cluster.broker),

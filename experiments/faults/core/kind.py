@@ -133,6 +133,11 @@ class FaultParameters(Frozen):
         """Return when the heal is due at the earliest, seconds after the load began."""
         return self.at_s
 
+    def needs_load_s(self, topology: Topology) -> float:
+        """Return how long the load has to last for all of the fault to fall into it, seconds."""
+        del topology
+        return self.heals_at_s()
+
     def unnoticed_reason(self, client_timeout_s: float, acks: str) -> str | None:
         """Return why a producer with these settings cannot notice the fault; `None`: it can.
 

@@ -27,6 +27,7 @@ from experiments.faults.core.evidence import kept_leader, leader_changed
 from experiments.faults.disk.parameters import (
     FAMILY,
     PowerLossParameters,
+    RepeatedPowerLossParameters,
     power_loss_effects,
     power_loss_everywhere_effects,
     truncation_effects,
@@ -202,7 +203,7 @@ def all_lose_power(context: FaultContext, parameters: PowerLossParameters) -> Fa
 
 
 def leader_loses_power_in_recovery(
-    context: FaultContext, parameters: PowerLossParameters
+    context: FaultContext, parameters: RepeatedPowerLossParameters
 ) -> FaultEvidence:
     """Cut the leader's power, start it, and cut its power again while it loads its logs.
 
@@ -328,7 +329,7 @@ KINDS: Final = (
         "power-loss-in-recovery",
         FAMILY,
         "the leader's node loses power, is started, and loses power again while it loads its logs",
-        PowerLossParameters,
+        RepeatedPowerLossParameters,
         leader_loses_power_in_recovery,
         power_loss_effects,
         required_capabilities=_REQUIRED,

@@ -40,7 +40,10 @@ class MovedParameters(FaultParameters):
         description="how long until it is moved back, seconds",
     )
     patience_s: float = Field(
-        default=20.0, gt=0, le=3600, description="how long the move may take, seconds"
+        default=20.0,
+        gt=0,
+        le=3600,
+        description="how long the move may take, seconds, or until the load ends if that is later",
     )
 
     def heals_at_s(self) -> float:
@@ -110,7 +113,8 @@ def _move_and_back(
     targets = tuple(dict.fromkeys([*before.replicas, *replicas]))
     with context.injected(*targets) as heals:
         heals.callback(_reassign_and_elect, context, before.replicas, _MOVE_BACK_TIMEOUT_S)
-        took_effect = leader is not None and _move(context, leader, replicas, parameters.patience_s)
+        patience_s = context.at_least_while_loaded(parameters.patience_s)
+        took_effect = leader is not None and _move(context, leader, replicas, patience_s)
         context.sleep_until(parameters.heals_at_s())
     context.add_evidence(f"the replicas are {_format_order(before.replicas)} again")
     return FaultEvidence(

@@ -28,6 +28,7 @@ DELETED: Final = "topic_deleted"
 RECREATED: Final = "topic_recreated"
 """Event: the topic was created again."""
 _CHANGE_TIMEOUT_S: Final = 15.0
+"""How long a change may take once the load has ended."""
 _HEAL_TIMEOUT_S: Final = 60.0
 _POLL_S: Final = 0.2
 
@@ -66,7 +67,7 @@ def raise_partition_count(context: FaultContext, parameters: RaisedParameters) -
             led = context.wait_for(
                 lambda: _all_with_leader(context, parameters.to),
                 awaiting=f"{parameters.to} partitions with leaders",
-                timeout_s=_CHANGE_TIMEOUT_S,
+                timeout_s=context.at_least_while_loaded(_CHANGE_TIMEOUT_S),
             )
         context.note(EFFECTIVE, f"{len(led)} partitions have leaders")
     context.add_evidence(
@@ -154,7 +155,7 @@ def recreate_topic(context: FaultContext, parameters: RecreatedParameters) -> Fa
             context.wait_for(
                 lambda: not _partitions(context),
                 awaiting=f"a cluster without {context.topic}",
-                timeout_s=_CHANGE_TIMEOUT_S,
+                timeout_s=context.at_least_while_loaded(_CHANGE_TIMEOUT_S),
             )
         context.note(EFFECTIVE, "no broker knows the topic")
         context.add_evidence(

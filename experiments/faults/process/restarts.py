@@ -11,7 +11,7 @@ from experiments.events.clock import now_ns
 from experiments.faults.core import OBSERVED_PARTITION, FaultContext, FaultKind, FaultParameters
 from experiments.faults.core.effects import FaultEffects, Topology
 from experiments.faults.process.actions import crash_effects, require_clean_shutdown
-from experiments.faults.process.parameters import FAMILY, CrashParameters
+from experiments.faults.process.parameters import FAMILY, RESTART_S, CrashParameters
 from experiments.faults.process.targets import LEADER, NODE, Targets
 from experiments.ledger.record import FaultEvidence
 from infra.errors import WaitTimeout
@@ -31,7 +31,8 @@ class RollingParameters(FaultParameters):
         default=45.0,
         gt=0,
         le=3600,
-        description="how long all restarts may take together, seconds; none begins later",
+        description="how long the cluster may take to be healthy after each restart, seconds;"
+        " then the fault gives up",
     )
     patience_s: float = Field(
         default=10.0,
@@ -40,9 +41,13 @@ class RollingParameters(FaultParameters):
         description="how long a node stays down while the cluster has not reacted, seconds",
     )
 
-    def heals_at_s(self) -> float:
-        """Return when the last node is started again at the latest."""
-        return self.at_s + self.within_s
+    def needs_load_s(self, topology: Topology) -> float:
+        """Return when the last node has been restarted, as far as that is known before.
+
+        A node that comes back within its session is rejected until that has ended, crashed or not
+        (`docs/faults.md`).
+        """
+        return self.at_s + topology.nodes * (topology.session_timeout_ms * 9 / 8 / 1000 + RESTART_S)
 
 
 class CleanRollingParameters(RollingParameters):
@@ -81,31 +86,34 @@ def _roll(
     kind: str,
     take_down: Callable[[int], bool],
 ) -> FaultEvidence:
+    """Restart each node in turn, however long that takes, until the load ends.
+
+    It took effect if each node was restarted within the load, as requested, and the cluster
+    reacted. The fault gives up if the cluster is not healthy in time for the next node.
+    """
     context.sleep_until(parameters.at_s)
     nodes = context.cluster_state().brokers
+    restarted, reactions, is_healthy = 0, 0, True
     with context.injected(*nodes):
-        restarted = [
-            node
-            for node in nodes
-            if _remaining_s(context, parameters) > 0
-            and _restart(context, parameters, node, take_down)
-        ]
-    took_effect = restarted == list(nodes)
-    if not took_effect:
-        context.add_evidence(
-            f"{len(restarted)} of {len(nodes)} nodes were restarted within"
-            f" {parameters.within_s:g} s with a reaction of the cluster"
+        for node in nodes:
+            if context.load_left_s() <= 0 or not is_healthy:
+                break
+            reactions += _restart(context, parameters, node, take_down)
+            restarted += context.load_left_s() > 0
+            is_healthy = _is_healthy(context, node, parameters.within_s)
+    if restarted < len(nodes):
+        before = (
+            "before the load ended" if context.load_left_s() <= 0 else "before the fault gave up"
         )
+        context.add_evidence(f"{restarted} of {len(nodes)} nodes were restarted {before}")
+    elif reactions < len(nodes):
+        context.add_evidence(f"the cluster reacted to {reactions} of {len(nodes)} restarts")
     return FaultEvidence(
         kind=kind,
         targets=nodes,
-        took_effect=took_effect,
+        took_effect=restarted == reactions == len(nodes),
         evidence=tuple(context.evidence),
     )
-
-
-def _remaining_s(context: FaultContext, parameters: RollingParameters) -> float:
-    return context.origin_s + parameters.heals_at_s() - context.load_elapsed_s()
 
 
 def _restart(
@@ -114,11 +122,7 @@ def _restart(
     node: int,
     take_down: Callable[[int], bool],
 ) -> bool:
-    """Restart a node and wait until the cluster is healthy.
-
-    Returns:
-        Whether the node went down as requested, the cluster reacted, and was healthy again in time.
-    """
+    """Restart a node; return whether it went down as requested and the cluster reacted."""
     context.mark_begin()
     targets = Targets((node,), context.cluster_state(), context.partition_with_leader())
     with context.healing(node) as heals:
@@ -129,8 +133,13 @@ def _restart(
             parameters.patience_s,
             NODE.no_reaction(targets),
         )
+    return as_requested and reacted
+
+
+def _is_healthy(context: FaultContext, node: int, within_s: float) -> bool:
+    """Return whether the cluster becomes healthy in time after the restart of a node."""
     try:
-        context.cluster.wait_until_healthy(max(0.0, _remaining_s(context, parameters)))
+        context.cluster.wait_until_healthy(within_s)
     except WaitTimeout as error:
         context.add_evidence(f"after the restart of node {node}: {error}")
         return False
@@ -138,16 +147,23 @@ def _restart(
         f"the cluster was healthy {context.elapsed_s():.2f} s after the restart of node {node}"
         " began"
     )
-    return as_requested and reacted
+    return True
 
 
 def _rolling_effects(kind: str, parameters: RollingParameters, topology: Topology) -> FaultEffects:
-    """Return the effects: one node is down at any time, and every node is once."""
+    """Return the effects: one node is down at any time, and every node is once.
+
+    Between two restarts the cluster is healthy, and every record is delivered. So the heal that a
+    record may wait for is that of one restart.
+    """
+    one_s = parameters.patience_s + parameters.within_s
+    if isinstance(parameters, CleanRollingParameters):
+        one_s += parameters.end_within_s
     return FaultEffects(
         kind=kind,
         nodes_down=1,
         may_affect_leader=True,
-        heals_within_ms=parameters.within_s * 1000,
+        heals_within_ms=one_s * 1000,
         parts=max(2, topology.nodes),
     )
 
@@ -183,12 +199,15 @@ def crash_repeatedly(context: FaultContext, parameters: StormParameters) -> Faul
     context.sleep_until(parameters.at_s)
     targets = LEADER.find(context, parameters)
     (leader,) = targets.nodes
-    cycle_s = parameters.up_s + parameters.down_s
+    cycle_s, crashes = parameters.up_s + parameters.down_s, 0
     with context.injected(leader) as heals:
         heals.callback(context.start, leader)
         for crash in range(parameters.times):
             context.sleep_until_lasted(crash * cycle_s)
+            if context.load_left_s() <= 0:
+                break
             context.kill(leader)
+            crashes += 1
             if crash < parameters.times - 1:
                 context.sleep_until_lasted(crash * cycle_s + parameters.down_s)
                 context.start(leader)
@@ -198,10 +217,12 @@ def crash_repeatedly(context: FaultContext, parameters: StormParameters) -> Faul
             parameters.patience_s,
             LEADER.no_reaction(targets),
         )
+    if crashes < parameters.times:
+        context.add_evidence(f"{crashes} of {parameters.times} crashes came before the load ended")
     return FaultEvidence(
         kind="restart-storm",
         targets=(leader,),
-        took_effect=took_effect,
+        took_effect=took_effect and crashes == parameters.times,
         evidence=tuple(context.evidence),
     )
 
@@ -223,8 +244,13 @@ class InRecoveryParameters(CrashParameters):
         default=10.0,
         gt=0,
         le=600,
-        description="how long log recovery may take to begin after that start, seconds",
+        description="how long log recovery may take to begin after that start, seconds, or until"
+        " the load ends if that is later",
     )
+
+    def needs_load_s(self, topology: Topology) -> float:
+        """Return when the node is started for the last time, if it starts as fast as usual."""
+        return max(super().needs_load_s(topology), self.at_s + self.down_s + RESTART_S)
 
 
 def crash_in_recovery(context: FaultContext, parameters: InRecoveryParameters) -> FaultEvidence:
@@ -243,7 +269,9 @@ def crash_in_recovery(context: FaultContext, parameters: InRecoveryParameters) -
         log_sizes, started_ns = context.cluster.node_log_sizes(), now_ns()
         context.start(leader)
         began = _wait_for_recovery(
-            context, {leader: log_sizes[leader]}, parameters.recovers_within_s
+            context,
+            {leader: log_sizes[leader]},
+            context.at_least_while_loaded(parameters.recovers_within_s),
         )
         context.kill(leader)
         events = context.cluster.node_log_events_since(log_sizes, context.topic)
@@ -268,16 +296,16 @@ def crash_in_recovery(context: FaultContext, parameters: InRecoveryParameters) -
 def _wait_for_recovery(context: FaultContext, log_sizes: dict[int, int], timeout_s: float) -> bool:
     """Return whether the node's own log reports in time that it recovers the observed partition."""
 
-    def recovering() -> tuple[BrokerLogEvent, ...]:
-        return tuple(
-            event
+    def loading() -> frozenset[str]:
+        return frozenset(
+            event.kind
             for event in context.cluster.node_log_events_since(log_sizes, context.topic)
-            if event.kind == "recovering" and event.partition == OBSERVED_PARTITION
+            if event.kind in {"recovering", "loaded"} and event.partition == OBSERVED_PARTITION
         )
 
     try:
-        context.wait_for(
-            recovering,
+        kinds = context.wait_for(
+            loading,
             awaiting="the node to recover its log",
             timeout_s=timeout_s,
             every_s=_RECOVERY_POLL_S,
@@ -285,7 +313,7 @@ def _wait_for_recovery(context: FaultContext, log_sizes: dict[int, int], timeout
     except WaitTimeout as error:
         context.add_evidence(str(error))
         return False
-    return True
+    return "recovering" in kinds
 
 
 def _recovery_progress(events: Sequence[BrokerLogEvent], node: int) -> str:
@@ -321,7 +349,10 @@ def _stayed_fenced(
 def _in_recovery_effects(
     kind: str, parameters: InRecoveryParameters, topology: Topology
 ) -> FaultEffects:
-    return _repeated(crash_effects(kind, parameters, topology), parameters, 2)
+    repeated = _repeated(crash_effects(kind, parameters, topology), parameters, 2)
+    start_s = parameters.down_s + parameters.recovers_within_s
+    late_ms = max(0.0, start_s - parameters.restart_after_s) * 1000
+    return repeated.model_copy(update={"heals_within_ms": repeated.heals_within_ms + late_ms})
 
 
 def _repeated(crash: FaultEffects, parameters: CrashParameters, crashes: int) -> FaultEffects:

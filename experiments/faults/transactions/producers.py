@@ -69,7 +69,8 @@ class FencedParameters(FaultParameters):
         default=10.0,
         gt=0,
         le=3600,
-        description="how long it may take until the producer gets the fencing error, seconds",
+        description="how long it may take until the producer gets the fencing error, seconds, or"
+        " until the load ends if that is later",
     )
 
     def impossible_reason(self, topology: Topology) -> str | None:
@@ -107,7 +108,7 @@ def fence_producer(context: FaultContext, parameters: FencedParameters) -> Fault
         context.note(EFFECTIVE, f"another producer took over {transactional_id_of(producer)}")
         took_effect = context.wait_for_reaction(
             lambda: _fencing_error(context, producer),
-            parameters.patience_s,
+            context.at_least_while_loaded(parameters.patience_s),
             "producer 0 got no fencing error",
         )
     return FaultEvidence(
@@ -182,7 +183,7 @@ def _crash_in_transaction(context: FaultContext, producer: ProducerProcess) -> i
         context.wait_for(
             producer.acked_in_open_transaction,
             awaiting="producer 0 to be in a transaction with stored records",
-            timeout_s=_IN_TRANSACTION_TIMEOUT_S,
+            timeout_s=context.at_least_while_loaded(_IN_TRANSACTION_TIMEOUT_S),
             every_s=0.002,
         )
     except WaitTimeout as error:

@@ -56,3 +56,31 @@ def test_a_longer_pause_is_planned() -> None:
 def test_with_acks_0_a_pause_of_any_length_is_planned() -> None:
     """With acks=0 no request can time out; the trial shows what happens to the records."""
     assert len(planned(0, 1).trials) == 1
+
+
+def rolling(duration_s: float, nodes: int = 3, session_timeout_ms: int = 4000) -> Plan:
+    """Return the plan of a rolling restart."""
+    experiment: dict[str, Any] = {
+        "name": "rolling",
+        "title": "t",
+        "question": "q",
+        "workload": {"duration_s": duration_s},
+        "controls": False,
+        "nodes": nodes,
+        "axes": {"acks": ["all"], "fault": ["rolling-restart-hard"]},
+        "broker": {"broker.session.timeout.ms": session_timeout_ms},
+    }
+    return plan(parse_experiment(experiment, "rolling.yaml"), "rolling-1", RULES)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "session_timeout_ms", "needed_s"), [(3, 4000, 31), (3, 8000, 45), (5, 4000, 50)]
+)
+def test_a_load_that_is_too_short_for_a_rolling_restart_is_refused(
+    nodes: int, session_timeout_ms: int, needed_s: int
+) -> None:
+    """Each node is down until its session has ended; the message has a length that is enough."""
+    enough = rf"workload\.duration_s: {needed_s} is long enough"
+    with pytest.raises(ExperimentError, match=enough):
+        rolling(needed_s - 1, nodes, session_timeout_ms)
+    assert len(rolling(needed_s, nodes, session_timeout_ms).trials) == 1

@@ -355,7 +355,7 @@ def test_a_cells_label_has_the_core_axes_first() -> None:
                 "axes": {"fault": ["leader-pause"]},
                 "faults": {"leader-pause": {"at_s": 9, "pause_s": 3}},
             },
-            "fault leader-pause begins at 9 s and heals at 12 s",
+            "fault leader-pause begins at 9 s and lasts until 12 s",
         ),
         ({"axes": {"workload.duration_s": [0]}}, "workload.duration_s is 0; allowed: more than 0"),
         (

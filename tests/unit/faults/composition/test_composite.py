@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from experiments.faults.composition.composite import effects_of, heals_at_s
+from experiments.faults.composition.composite import effects_of, needs_load_s
 from experiments.faults.composition.notation import parse_fault
 from experiments.faults.core.effects import FaultEffects, Topology
 from experiments.planning.experiment import parse_experiment
@@ -69,7 +69,7 @@ def test_combined_faults_last_from_the_first_injection_to_the_last_heal(
     text: str, ends: float, lasts_ms: float
 ) -> None:
     """In parallel the later heal counts; in sequence the times between them count too."""
-    assert (heals_at_s(fault(text)), effects(text).heals_after_ms) == (ends, lasts_ms)
+    assert (needs_load_s(fault(text), TOPOLOGY), effects(text).heals_after_ms) == (ends, lasts_ms)
 
 
 def test_a_leader_is_affected_if_one_of_the_parts_affects_it() -> None:

@@ -144,6 +144,22 @@ def test_a_part_that_begins_after_the_load_had_no_effect() -> None:
     assert (evidence.took_effect, evidence.evidence[0]) == (False, "2.follower-crash had no effect")
 
 
+def test_a_fault_whose_last_step_came_after_the_load_was_carried_out_in_part() -> None:
+    """The leader crashed when there were no more records to lose."""
+    request = FaultRequest(
+        kind="leader-crash-behind",
+        parameters={"at_s": 0.02, "behind_s": 0.05, "restart_after_s": 0.1, "patience_s": 0.3},
+    )
+    injected, journal = inject_polled(MemoryCluster(replicas=(2, 3, 1)), request)
+    evidence = combined_evidence(
+        request, injected, load_end_ns=journal.events("fault_kill")[0].at_ns
+    )
+    assert (evidence.took_effect, evidence.evidence[-1]) == (
+        False,
+        "2 of its 3 steps came before the load ended",
+    )
+
+
 def test_only_timeouts_since_the_begin_of_a_pause_count_for_it() -> None:
     """A request that timed out in the crash before is no evidence of the pause."""
     request = combined(">>", crash("leader", 0.02), pause(0.02, 0.1))

@@ -180,7 +180,7 @@ def test_an_axis_that_a_fault_sets_in_its_parentheses_adds_no_cells() -> None:
     [
         (
             "leader-crash(at_s=20) >> leader-crash(at_s=20) >> leader-crash(at_s=20)",
-            "begins at 20 s and heals at 75 s; allowed: before the load ends, at 60 s",
+            "begins at 20 s and lasts until 75 s; allowed: before the load ends, at 60 s",
         ),
         (
             "leader-crash & leader-pause(pause_s=0.5)",
