@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,10 +10,12 @@ from typing import Any
 
 import pytest
 from e2e.command import AckbenchCommand, bench_in
+from support.dying import during, has_happened
 from support.external_brokers import PASSWORD, VARIABLE, ExternalBrokers, external_brokers
 from support.external_sweeps import acls, left_in, run_all
 
 from experiments.errors import ExperimentError, TrialFailed
+from experiments.events.journal import BROKER_LEFT
 from experiments.ledger.record import Status, TrialRecord, read_record
 from experiments.orchestration import clusters
 from experiments.planning.new_sweep import new_sweep
@@ -93,6 +96,39 @@ def test_a_leader_that_is_killed_and_started_by_commands_is_seen_to_go(
     assert "left the metadata" in evidence or "leader of partition" in evidence
     wait_until_complete(brokers)
     assert left_in(brokers) == set()
+
+
+def test_a_broker_that_dies_of_something_else_makes_the_trial_void(
+    home: Home, brokers: ExternalBrokers
+) -> None:
+    """No command has struck it: it is missing in the metadata, and refuses connections."""
+
+    def kill_and_start() -> None:
+        brokers.keepers[3].do("kill")
+        wait_until(
+            lambda: has_happened(home.sweeps, BROKER_LEFT),
+            awaiting="the metadata without the broker",
+            timeout_s=60,
+        )
+        brokers.keepers[3].do("start")
+
+    with during(home.sweeps, "load_begin", kill_and_start):
+        sweep = run_all(
+            home,
+            brokers,
+            acls(),
+            axes={"acks": ["all"], "fault": ["none"], "replication.factor": [3]},
+            topic={"min.insync.replicas": 2},
+            workload={**LOAD, "duration_s": 25},
+        )
+    (trial,) = sweep.plan().trials
+    record = read_record(sweep.trial(trial.trial_id))
+    assert record.status is Status.VOID
+    assert re.match(
+        r"broker 3 left the cluster and refuses connections \d+\.\d s into the load, which the"
+        " trial did not ask for",
+        record.reason or "",
+    )
 
 
 def test_a_leader_that_is_paused_by_commands_is_seen_to_go(

@@ -94,7 +94,7 @@ def trial(killable: LocalCluster, tmp_path: Path, cache: Path) -> Callable[..., 
             ),
             **changes,
         )
-        with during(sweep, spec.trial_id, event, kill):
+        with during(sweep.root, event, kill):
             return run_trial(sweep, spec, killable, home)
 
     return run

@@ -12,28 +12,41 @@ from pathlib import Path
 import psutil
 
 from experiments.events.journal import JOURNAL_FILE
-from experiments.sweep.folder import SweepFolder
 from infra.cluster.local import LocalCluster
 from infra.process.waiting import wait_until
 
 _TIMEOUT_S = 60
 
 
-@contextmanager
-def during(
-    sweep: SweepFolder, trial_id: str, event: str, act: Callable[[], None]
-) -> Iterator[None]:
-    """Act once, as soon as the journal of a trial that runs within the context has an event."""
-    journal, ended = sweep.partial(trial_id) / JOURNAL_FILE, threading.Event()
-    errors: list[BaseException] = []
+def has_happened(folder: Path, event: str) -> bool:
+    """Return whether the trial that runs in a folder has had an event of this kind."""
+    journals = folder.glob(f"**/trials/*.partial/{JOURNAL_FILE}")
+    return any(f'"kind": "{event}"' in _text(journal) for journal in journals)
 
-    def has_happened() -> bool:
-        return journal.exists() and f'"kind": "{event}"' in journal.read_text()
+
+def _text(journal: Path) -> str:
+    try:
+        return journal.read_text()
+    except FileNotFoundError:  # the trial was sealed, or has failed
+        return ""
+
+
+@contextmanager
+def during(folder: Path, event: str, act: Callable[[], None]) -> Iterator[None]:
+    """Act once, as soon as the trial that runs within the context has had an event.
+
+    Args:
+        folder: of its sweep, or of all sweeps.
+        event: its kind.
+        act: what to do.
+    """
+    ended = threading.Event()
+    errors: list[BaseException] = []
 
     def wait_and_act() -> None:
         try:
             wait_until(
-                lambda: ended.is_set() or has_happened(),
+                lambda: ended.is_set() or has_happened(folder, event),
                 awaiting=f"the event {event}",
                 timeout_s=_TIMEOUT_S,
                 every_s=0.01,

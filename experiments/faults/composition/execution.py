@@ -13,6 +13,7 @@ from experiments.errors import HealFailed
 from experiments.events.journal import Event
 from experiments.faults import FAULTS
 from experiments.faults.core import EFFECTIVE, FaultAbandoned, FaultContext, FaultMissed
+from experiments.faults.core.context import IN_THE_LOAD
 from experiments.faults.core.kind import TrialObservations, extend_evidence
 from experiments.ledger.record import FaultEvidence
 from experiments.sweep.plan import FaultRequest
@@ -126,11 +127,13 @@ def _evidence_after_trial(
             f"it began {late_s:.2f} s after the last record was due",
             took_effect=False,
         )
+    if any(sentence.endswith(IN_THE_LOAD) for sentence in fault.evidence.evidence):
+        return fault.evidence
     in_time = sum(at_ns < load_end_ns for at_ns in fault.effects_ns)
     if in_time < len(fault.effects_ns):
         return extend_evidence(
             fault.evidence,
-            f"{in_time} of its {len(fault.effects_ns)} steps came before the load ended",
+            f"{in_time} of its {len(fault.effects_ns)} steps came {IN_THE_LOAD}",
             took_effect=False,
         )
     if not fault.evidence.took_effect:

@@ -33,6 +33,9 @@ EFFECTIVE: Final = "fault_effective"
 OBSERVED_PARTITION: Final = 0
 """The partition whose leader and followers faults target, and whose state is the evidence."""
 
+IN_THE_LOAD: Final = "before the load ended"
+"""The end of the sentence on what was carried out of a fault that the load was too short for."""
+
 Observation = TypeVar("Observation")
 HoldKind = Literal["down", "paused"]
 

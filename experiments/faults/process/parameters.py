@@ -11,7 +11,8 @@ from experiments.faults.core.effects import Topology
 
 FAMILY: Final = "process"
 RESTART_S: Final = 5.0
-"""What a node takes to start and to be in every ISR again: 3 to 4 s on two idle cores."""
+"""An allowance for the start of a node until it is in every ISR again. On idle cores the controller
+unfences it about 2 s after its start."""
 
 
 class CrashParameters(FaultParameters):

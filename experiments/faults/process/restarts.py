@@ -9,6 +9,7 @@ from pydantic import Field
 
 from experiments.events.clock import now_ns
 from experiments.faults.core import OBSERVED_PARTITION, FaultContext, FaultKind, FaultParameters
+from experiments.faults.core.context import IN_THE_LOAD
 from experiments.faults.core.effects import FaultEffects, Topology
 from experiments.faults.process.actions import crash_effects, require_clean_shutdown
 from experiments.faults.process.parameters import FAMILY, RESTART_S, CrashParameters
@@ -102,9 +103,7 @@ def _roll(
             restarted += context.load_left_s() > 0
             is_healthy = _is_healthy(context, node, parameters.within_s)
     if restarted < len(nodes):
-        before = (
-            "before the load ended" if context.load_left_s() <= 0 else "before the fault gave up"
-        )
+        before = IN_THE_LOAD if context.load_left_s() <= 0 else "before the fault gave up"
         context.add_evidence(f"{restarted} of {len(nodes)} nodes were restarted {before}")
     elif reactions < len(nodes):
         context.add_evidence(f"the cluster reacted to {reactions} of {len(nodes)} restarts")
@@ -218,7 +217,7 @@ def crash_repeatedly(context: FaultContext, parameters: StormParameters) -> Faul
             LEADER.no_reaction(targets),
         )
     if crashes < parameters.times:
-        context.add_evidence(f"{crashes} of {parameters.times} crashes came before the load ended")
+        context.add_evidence(f"{crashes} of {parameters.times} crashes came {IN_THE_LOAD}")
     return FaultEvidence(
         kind="restart-storm",
         targets=(leader,),

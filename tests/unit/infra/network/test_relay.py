@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
 import pytest
 
+from infra.network.failures import LoopFailures
 from infra.network.impairment import Direction, RelayAction, RelayTreatment
 from infra.network.relay import Connection, Relay, RelayMechanism, RelayTarget
 from infra.network.reservations import reserve_ports
@@ -112,6 +113,30 @@ def test_relay_forwards_both_directions() -> None:
         assert await client.reader.readexactly(len(sent)) == sent
 
     run_scenario(scenario)
+
+
+@dataclass
+class FailingMechanism(RelayMechanism):
+    """Fails on the first bytes that it affects."""
+
+    def count_bytes(self, data: bytes) -> None:
+        """Fail."""
+        raise ValueError(f"{len(data)} bytes")
+
+
+def test_a_connection_of_a_relay_that_fails_is_noted_by_its_loop() -> None:
+    """The client only sees that its connection ends, as by a fault of the network."""
+    failures = LoopFailures("a relay")
+
+    async def scenario(client: RelayedClient) -> None:
+        asyncio.get_running_loop().set_exception_handler(failures.note)
+        FailingMechanism(RelayAction(1, "requests", "hold"), client.relay).apply()
+        client.writer.write(b"request")
+        with suppress(ConnectionError):
+            assert await client.reader.read() == b""
+
+    run_scenario(scenario)
+    assert [str(one) for one in failures.so_far] == ["a relay failed (ValueError('7 bytes'))"]
 
 
 class RecordingTransport(asyncio.Transport):
