@@ -136,7 +136,7 @@ CELL_COLUMNS: Final[tuple[Column[CellResult], ...]] = (
     _cell("refused", "string", "the client's message if it refuses the cell"),
     _cell("planned_trials", "Int64", "trials that were planned"),
     _cell("sealed_trials", "Int64", "trials that are complete; all values are over these"),
-    _cell("void_trials", "Int64", "trials without observable effect, or disturbed by something else"),
+    _cell("void_trials", "Int64", "trials without observable effect, or disturbed"),
     _cell("incomplete_trials", "Int64", "trials whose fault did not take full effect"),
     _cell("failed_trials", "Int64", "trials that the harness could not complete"),
     _cell("attempted", "Int64", "records that the producers attempted"),

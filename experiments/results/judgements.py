@@ -80,6 +80,7 @@ def trial_facts(
         trial_id=trial.trial_id,
         status=trial.status,
         reason=trial.reason,
+        disturbed=bool(trial.disturbances),
         lost=trial.lost,
         duplicated=trial.duplicated,
         reordered=trial.reordered,

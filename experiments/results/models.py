@@ -138,6 +138,8 @@ class TrialResult(Frozen):
     repeat: int | None
     status: Status
     reason: str | None = None
+    disturbances: tuple[str, ...] = ()
+    """What else disturbed the trial, such as a broker that was killed by another program."""
     fault: FaultResult
     attempted: int | None = None
     acked: int | None = None

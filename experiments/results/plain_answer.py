@@ -226,7 +226,10 @@ def _set_aside(results: SweepResults) -> Iterator[Sentence]:
 
 
 def _nothing_measured(results: SweepResults) -> str:
-    if any(trial.attempted is not None for trial in set_aside_trials(results)):
+    measured = [one for one in set_aside_trials(results) if one.attempted is not None]
+    if any(trial.disturbances for trial in measured):
+        return "Every trial was disturbed, or its fault did not take full effect"
+    if measured:
         return "In no trial did the fault take full effect"
     return "No trial has been measured"
 

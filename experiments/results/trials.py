@@ -207,6 +207,7 @@ def complete_trial(record: TrialRecord, rows: ResultRows, *, added: bool) -> Tri
         repeat=record.repeat,
         status=record.status,
         reason=record.reason,
+        disturbances=record.disturbances,
         fault=FaultResult(**record.fault.model_dump()),
         generator_late=None if late_ms is None else late_ms > LATE_MS,
         lateness_p99_ms=late_ms,

@@ -23,6 +23,7 @@ from experiments.ledger.record import (
     ClusterAssignment,
     FaultEvidence,
     Phases,
+    Status,
     TrialRecord,
 )
 from experiments.ledger.seal import seal

@@ -83,6 +83,8 @@ class TrialFacts(Frozen):
     status: Status
     reason: str | None = None
     """Why the trial is set aside."""
+    disturbed: bool = False
+    """Whether a process died of something else than the fault: the trial shows nothing."""
     lost: tuple[int, int] | None = None
     """Lower and upper bound; the upper one adds absent records of unknown outcome."""
     duplicated: int | None = None
@@ -215,7 +217,9 @@ class _Case:
         return [
             trial
             for trial in self.trials
-            if trial.status is not Status.SEALED and _shows_violation(self.guarantee, trial)
+            if trial.status is not Status.SEALED
+            and not trial.disturbed
+            and _shows_violation(self.guarantee, trial)
         ]
 
     def observed(self) -> bool | None:

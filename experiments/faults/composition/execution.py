@@ -30,8 +30,6 @@ class InjectedFault:
     """As of its heal; see `evidence_of`."""
     began_ns: int | None
     """`None`: it found no target."""
-    effects_ns: tuple[int, ...] = ()
-    """When each of its steps was observed to have its effect."""
 
 
 def inject(request: FaultRequest, context: FaultContext) -> tuple[InjectedFault, ...]:
@@ -73,7 +71,7 @@ def evidence_of(
             fault,
             TrialObservations(events, acks, fault.began_ns, request_timeout_s),
             load_end_ns,
-            carried_out=_was_carried_out(fault, events, alone=len(faults) == 1),
+            _steps_ns(fault, events, alone=len(faults) == 1),
         )
         for fault in faults
     ]
@@ -99,26 +97,32 @@ def evidence_of(
     )
 
 
-def _was_carried_out(fault: InjectedFault, events: Iterable[Event], *, alone: bool) -> bool:
-    """Return whether something was done to a process, a disk, the network or a topic."""
+def _steps_ns(fault: InjectedFault, events: Iterable[Event], *, alone: bool) -> list[int]:
+    """Return when something was done to a process, a disk, the network or a topic."""
     label = "" if alone else f"{fault.name}: "
-    return any(event.kind == EFFECTIVE and event.detail.startswith(label) for event in events)
+    return [
+        event.at_ns
+        for event in events
+        if event.kind == EFFECTIVE and event.detail.startswith(label)
+    ]
 
 
 def _confirmed(
     fault: InjectedFault,
     observations: TrialObservations,
     load_end_ns: int,
-    *,
-    carried_out: bool,
+    steps_ns: Sequence[int],
 ) -> FaultEvidence:
-    evidence = _evidence_after_trial(fault, observations, load_end_ns)
-    in_part = carried_out and not evidence.took_effect
+    evidence = _evidence_after_trial(fault, observations, load_end_ns, steps_ns)
+    in_part = bool(steps_ns) and not evidence.took_effect
     return evidence.model_copy(update={"carried_out_in_part": in_part})
 
 
 def _evidence_after_trial(
-    fault: InjectedFault, observations: TrialObservations, load_end_ns: int
+    fault: InjectedFault,
+    observations: TrialObservations,
+    load_end_ns: int,
+    steps_ns: Sequence[int],
 ) -> FaultEvidence:
     if fault.began_ns is not None and fault.began_ns >= load_end_ns:
         late_s = (fault.began_ns - load_end_ns) / 1e9
@@ -129,11 +133,11 @@ def _evidence_after_trial(
         )
     if any(sentence.endswith(IN_THE_LOAD) for sentence in fault.evidence.evidence):
         return fault.evidence
-    in_time = sum(at_ns < load_end_ns for at_ns in fault.effects_ns)
-    if in_time < len(fault.effects_ns):
+    in_time = sum(at_ns < load_end_ns for at_ns in steps_ns)
+    if in_time < len(steps_ns):
         return extend_evidence(
             fault.evidence,
-            f"{in_time} of its {len(fault.effects_ns)} steps came {IN_THE_LOAD}",
+            f"{in_time} of its {len(steps_ns)} steps came {IN_THE_LOAD}",
             took_effect=False,
         )
     if not fault.evidence.took_effect:
@@ -217,4 +221,4 @@ def _inject_one(request: FaultRequest, context: FaultContext) -> InjectedFault:
             evidence=(*context.evidence, str(missed)),
         )
     began_ns = context.begins_ns[0] if context.begins_ns else None
-    return InjectedFault(context.name, request, evidence, began_ns, tuple(context.effects_ns))
+    return InjectedFault(context.name, request, evidence, began_ns)

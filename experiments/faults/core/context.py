@@ -105,8 +105,6 @@ class FaultContext:
     """The evidence so far, one sentence each."""
     begins_ns: list[int] = field(default_factory=list)
     """Each time that the fault, or a step of it, began."""
-    effects_ns: list[int] = field(default_factory=list)
-    """Each time that a step of it was observed to have its effect."""
     held_nodes: HeldNodes = field(default_factory=HeldNodes)
     """Which faults of the trial keep which nodes down or paused."""
     may_exit: MayExit = "none"
@@ -127,7 +125,6 @@ class FaultContext:
             may_exit=may_exit,
             evidence=[],
             begins_ns=[],
-            effects_ns=[],
         )
 
     def starting_now(self) -> Self:
@@ -291,12 +288,9 @@ class FaultContext:
 
     def note(self, kind: str, detail: str, node: int | None = None) -> Event:
         """Write an event to the journal, labelled with the fault if there are several."""
-        event = self.journal.note(
+        return self.journal.note(
             kind, f"{self.label}: {detail}" if self.label else detail, node=node
         )
-        if kind == "fault_effective":
-            self.effects_ns.append(event.at_ns)
-        return event
 
     def wait_for_reaction(
         self,

@@ -270,6 +270,20 @@ def test_a_violation_in_a_trial_that_is_set_aside_is_a_violation_in_no_share(
     assert any("in 001-b, which is" in reason for reason in judgement.reasons)
 
 
+@pytest.mark.parametrize("guarantee", list(Guarantee))
+@pytest.mark.parametrize("sealed", [(), (_clean("000-a"),)])
+def test_a_disturbed_trial_shows_nothing(
+    guarantee: Guarantee, sealed: tuple[TrialFacts, ...]
+) -> None:
+    """More happened in it than the fault was to do: another broker had died."""
+    disturbed = _void("001-b", _violating(guarantee, "001-b")).model_copy(
+        update={"disturbed": True}
+    )
+    judgement = _judge_one(guarantee, *sealed, disturbed)
+    assert judgement.verdict is (Verdict.HELD if sealed else Verdict.UNKNOWN)
+    assert (judgement.set_aside, judgement.records_total) == ((), 0)
+
+
 @pytest.mark.parametrize("guarantee", ABOUT_TIME)
 def test_an_outage_in_a_trial_that_is_set_aside_shows_nothing(guarantee: Guarantee) -> None:
     """Whether records flow before the heal depends on how long the fault lasts."""

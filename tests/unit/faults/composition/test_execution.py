@@ -152,7 +152,10 @@ def test_a_fault_whose_last_step_came_after_the_load_was_carried_out_in_part() -
     )
     injected, journal = inject_polled(MemoryCluster(replicas=(2, 3, 1)), request)
     evidence = combined_evidence(
-        request, injected, load_end_ns=journal.events("fault_kill")[0].at_ns
+        request,
+        injected,
+        *journal.events("fault_effective"),
+        load_end_ns=journal.events("fault_kill")[0].at_ns,
     )
     assert (evidence.took_effect, evidence.evidence[-1]) == (
         False,
