@@ -166,6 +166,11 @@ def test_a_controller_that_died_makes_a_trial_without_a_fault_void(
         (partial(kill_fork, "consumer-0.reads"), "consumer 0", {}),
         (partial(kill_fork, "member-1.0.reads"), "member 1", {"workload": {"consumers": 2}}),
         (
+            partial(kill_fork, "member-1.0.reads"),
+            "copier 1",
+            {"workload": {"kind": "copy", "copiers": 1, "delivery": "at-least-once"}},
+        ),
+        (
             partial(kill_child, "fork_server_main"),
             "producer 0 exited with the clients' fork server, which",
             {},
@@ -173,7 +178,15 @@ def test_a_controller_that_died_makes_a_trial_without_a_fault_void(
         (partial(kill_child, "VerifiableProducer"), "producer 0", {"client": "java"}),
         (partial(kill_child, "VerifiableConsumer"), "consumer 0", {"client": "java"}),
     ],
-    ids=["producer", "consumer", "member", "fork-server", "java-producer", "java-consumer"],
+    ids=[
+        "producer",
+        "consumer",
+        "member",
+        "copier",
+        "fork-server",
+        "java-producer",
+        "java-consumer",
+    ],
 )
 def test_a_trial_whose_client_died_fails_with_its_exit_status(
     trial: Callable[..., TrialRecord], kill: Callable[[], None], name: str, changes: dict[str, Any]
