@@ -131,18 +131,17 @@ def _evidence_after_trial(
             f"it began {late_s:.2f} s after the last record was due",
             took_effect=False,
         )
-    if any(sentence.endswith(IN_THE_LOAD) for sentence in fault.evidence.evidence):
-        return fault.evidence
+    kind, evidence = FAULTS[fault.request.kind], fault.evidence
+    if any(sentence.endswith(IN_THE_LOAD) for sentence in evidence.evidence):
+        return evidence
     in_time = sum(at_ns < load_end_ns for at_ns in steps_ns)
     if in_time < len(steps_ns):
-        return extend_evidence(
-            fault.evidence,
+        evidence = extend_evidence(
+            evidence,
             f"{in_time} of its {len(steps_ns)} steps came {IN_THE_LOAD}",
-            took_effect=False,
+            took_effect=evidence.took_effect and kind.acts_on_stored_records,
         )
-    if not fault.evidence.took_effect:
-        return fault.evidence
-    return FAULTS[fault.request.kind].confirm(fault.evidence, observations)
+    return kind.confirm(evidence, observations) if evidence.took_effect else evidence
 
 
 def _inject(

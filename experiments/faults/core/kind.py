@@ -185,6 +185,8 @@ class FaultKind:
     cluster."""
     may_exit: MayExit = "none"
     """Which nodes may exit by themselves because of it; see `core.exits`."""
+    acts_on_stored_records: bool = False
+    """Whether its last step has its effect after the load as well: on records that are stored."""
     supports_external_cluster: bool = False
     """Whether it works with an external cluster, as it does not need access to the nodes."""
     confirm: Callable[[FaultEvidence, TrialObservations], FaultEvidence] = accept_evidence

@@ -337,6 +337,7 @@ KINDS: Final = (
         BitFlipParameters,
         flip_bit,
         bit_flip_effects,
+        acts_on_stored_records=True,
         confirm=confirm_bit_flip,
     ),
 )

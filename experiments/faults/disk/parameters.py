@@ -8,7 +8,7 @@ from pydantic import Field
 
 from experiments.faults.core import FaultParameters
 from experiments.faults.core.effects import FaultEffects, Topology
-from experiments.faults.process.parameters import RESTART_S, CrashParameters
+from experiments.faults.process.parameters import CrashParameters
 
 FAMILY: Final = "disk"
 
@@ -22,14 +22,6 @@ class PowerLossParameters(CrashParameters):
         le=3600,
         description="from the power loss to the restart at the earliest, seconds",
     )
-
-
-class RepeatedPowerLossParameters(PowerLossParameters):
-    """A node loses power again while it starts."""
-
-    def needs_load_s(self, topology: Topology) -> float:
-        """Return when the node is started for the last time, if it starts as fast as usual."""
-        return super().needs_load_s(topology) + RESTART_S
 
 
 class DiskParameters(CrashParameters):

@@ -27,7 +27,6 @@ from experiments.faults.core.evidence import kept_leader, leader_changed
 from experiments.faults.disk.parameters import (
     FAMILY,
     PowerLossParameters,
-    RepeatedPowerLossParameters,
     power_loss_effects,
     power_loss_everywhere_effects,
     truncation_effects,
@@ -203,7 +202,7 @@ def all_lose_power(context: FaultContext, parameters: PowerLossParameters) -> Fa
 
 
 def leader_loses_power_in_recovery(
-    context: FaultContext, parameters: RepeatedPowerLossParameters
+    context: FaultContext, parameters: PowerLossParameters
 ) -> FaultEvidence:
     """Cut the leader's power, start it, and cut its power again while it loads its logs.
 
@@ -329,12 +328,13 @@ KINDS: Final = (
         "power-loss-in-recovery",
         FAMILY,
         "the leader's node loses power, is started, and loses power again while it loads its logs",
-        RepeatedPowerLossParameters,
+        PowerLossParameters,
         leader_loses_power_in_recovery,
         power_loss_effects,
         required_capabilities=_REQUIRED,
         disk="image",
         may_exit="targets",
+        acts_on_stored_records=True,
         needs_own_cluster=True,
     ),
     FaultKind(

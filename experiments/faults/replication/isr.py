@@ -536,6 +536,7 @@ KINDS: Final = (
         ShrunkParameters,
         crash_leader_alone_in_isr,
         _shrunk_effects,
+        acts_on_stored_records=True,
     ),
     FaultKind(
         "unclean-election",
@@ -545,5 +546,6 @@ KINDS: Final = (
         ShrunkParameters,
         force_unclean_election,
         _unclean_effects,
+        acts_on_stored_records=True,
     ),
 )

@@ -154,12 +154,29 @@ def test_a_fault_whose_last_step_came_after_the_load_was_carried_out_in_part() -
     evidence = combined_evidence(
         request,
         injected,
-        *journal.events("fault_effective"),
+        *journal.events(EFFECTIVE),
         load_end_ns=journal.events("fault_kill")[0].at_ns,
     )
     assert (evidence.took_effect, evidence.evidence[-1]) == (
         False,
         "2 of its 3 steps came before the load ended",
+    )
+
+
+def test_a_late_step_that_acts_on_stored_records_has_its_effect() -> None:
+    """A leader that crashes alone in its ISR takes with it what was acknowledged before."""
+    request = FaultRequest(kind="unclean-election", parameters={"at_s": 0.02})
+    evidence = FaultEvidence(kind="unclean-election", targets=(2,), took_effect=True)
+    effects = tuple(Event(at_ns, EFFECTIVE) for at_ns in (100, 300))
+    late = combined_evidence(
+        request,
+        (InjectedFault("unclean-election", request, evidence, began_ns=50),),
+        *effects,
+        load_end_ns=200,
+    )
+    assert (late.took_effect, late.evidence) == (
+        True,
+        ("1 of its 2 steps came before the load ended",),
     )
 
 
