@@ -139,6 +139,9 @@ class ProducerSummary(Frozen):
     lateness_us_p99: float | None
     lateness_us_max: float | None
     """Sent minus intended time: how late the load generator itself was; null: unknown."""
+    lateness_is_without_transactions: bool = False
+    """Whether records that were due while a transactional call waited are left out: that time is
+    Kafka's."""
 
 
 class Host(Frozen):

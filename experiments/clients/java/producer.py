@@ -134,7 +134,7 @@ class JavaProducer(JavaProgram):
 
     def complete_summary(self, summary: ProducerSummary, log: pa.Table) -> ProducerSummary:
         """Return the summary with the lateness of the records in the log, in whole milliseconds."""
-        attempts = self.attempts(log)
+        attempts = self._by_schedule(self.attempts(log))
         late_us = (
             pc.subtract(attempts["sent_ns"], attempts["intended_ns"]).drop_null().to_numpy() / 1000
         )
@@ -144,6 +144,10 @@ class JavaProducer(JavaProgram):
         return summary.model_copy(
             update={"lateness_us_p50": p50, "lateness_us_p99": p99, "lateness_us_max": highest}
         )
+
+    def _by_schedule(self, attempts: pa.Table) -> pa.Table:
+        """Return the attempts that only the program itself can have delayed: all of them."""
+        return attempts
 
     def events(self) -> Iterator[Event]:
         """Yield the events in the client's log so far (`java.log`)."""

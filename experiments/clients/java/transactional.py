@@ -30,6 +30,7 @@ from experiments.clients.producer.transactions_file import (
     transactions_table,
 )
 from experiments.clients.record.layout import warm_up_records
+from experiments.ledger.record import ProducerSummary
 from experiments.ledger.schema import REJECTED
 from infra.kafka.commands import source_command
 
@@ -73,6 +74,17 @@ class JavaTransactionalProducer(JavaProducer):
             self.job.transaction_records,
         )
 
+    def complete_summary(self, summary: ProducerSummary, log: pa.Table) -> ProducerSummary:
+        """Return the summary with the lateness of the records that no commit delayed."""
+        return (
+            super()
+            .complete_summary(summary, log)
+            .model_copy(update={"lateness_is_without_transactions": True})
+        )
+
+    def _by_schedule(self, attempts: pa.Table) -> pa.Table:
+        return due_in_own_transaction(attempts, self._transactions(), self.job.transaction_records)
+
     def _transactions(self) -> Records:
         names = (_BEGUN, _COMMIT_REQUESTED, *_ENDINGS)
         lines = parse_lines(self.output.read_bytes(), *names)
@@ -93,6 +105,19 @@ class JavaTransactionalProducer(JavaProducer):
     def _config_option(version: str) -> str:
         del version
         return "--command-config"
+
+
+def due_in_own_transaction(attempts: pa.Table, rows: Records, transaction_records: int) -> pa.Table:
+    """Return the attempts that were due once their own transaction had begun.
+
+    Args:
+        attempts: with the columns seq and intended_ns.
+        rows: the producer's transactions, of dtype `Transaction`.
+        transaction_records: how many records of the schedule each has.
+    """
+    number = attempts["seq"].to_numpy() // transaction_records
+    is_due = attempts["intended_ns"].to_numpy() >= rows["begin_ns"][number]
+    return attempts.filter(pa.array(is_due))
 
 
 def transaction_rows(lines: pa.Table, count: int, ahead_ns: int) -> Records:

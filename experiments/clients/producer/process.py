@@ -24,7 +24,7 @@ from experiments.clients.librdkafka.interceptor_tables import (
 from experiments.clients.librdkafka.log import read_client_log
 from experiments.clients.process.client_process import BEGIN, DONE, ClientProcess
 from experiments.clients.process.fork_server import SpawnRequest
-from experiments.clients.process.mapped_file import reserve
+from experiments.clients.process.mapped_file import Column, reserve
 from experiments.clients.producer.attempts import SETTLED, AttemptsFile
 from experiments.clients.producer.job import ProducerJob
 from experiments.clients.producer.transactions_file import (
@@ -42,17 +42,23 @@ from experiments.ledger.schema import SENT, SERVED, TRANSACTIONS
 def summarize(job: ProducerJob, ledger: AttemptsFile, begin: int) -> ProducerSummary:
     """Return how many records the producer attempted and how late it sent them.
 
-    Records that were due while no process was running do not count as late.
+    Records that were due while no process was running do not count as late, nor do those that were
+    due while a transactional call waited: before their own transaction began.
 
     Args:
         job: the producer's job.
         ledger: its attempts.
         begin: the first record of this generation.
     """
-    attempted = ledger.rows[begin:]
-    attempted = attempted[attempted["sent_ns"] > 0]
+    seq = begin + np.flatnonzero(ledger.rows["sent_ns"][begin:] > 0)
+    attempted = ledger.rows[seq]
+    ready_ns: Column | int = 0
     if job.generation > 0 and attempted.size:
-        attempted = attempted[attempted["intended_ns"] >= attempted["sent_ns"][0]]
+        ready_ns = attempted["sent_ns"][0]
+    elif job.transaction_records:
+        begun_ns = attach_transactions(job.transactions)["begin_ns"]
+        ready_ns = begun_ns[seq // job.transaction_records]
+    attempted = attempted[attempted["intended_ns"] >= ready_ns]
     lateness_us = (attempted["sent_ns"] - attempted["intended_ns"]) / 1000
     p50, p99, highest = (
         np.percentile(lateness_us, [50, 99, 100], method="inverted_cdf")
@@ -66,6 +72,7 @@ def summarize(job: ProducerJob, ledger: AttemptsFile, begin: int) -> ProducerSum
         lateness_us_p50=p50,
         lateness_us_p99=p99,
         lateness_us_max=highest,
+        lateness_is_without_transactions=job.transaction_records > 0,
     )
 
 

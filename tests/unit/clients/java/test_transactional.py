@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from experiments.clients.java.program import parse_lines
-from experiments.clients.java.transactional import transaction_rows
+from experiments.clients.java.transactional import due_in_own_transaction, transaction_rows
 from experiments.clients.producer.transactions_file import count_begun, transactions_table
 from experiments.ledger.schema import ABANDONED, ABORTED, COMMITTED, UNKNOWN
 
@@ -84,3 +84,12 @@ def test_a_transaction_that_was_never_begun_has_no_row() -> None:
     rows = transaction_rows(reported(("begun", 0, 5)), 2, ahead_ns=0)
     assert np.count_nonzero(rows["begin_ns"]) == 1
     assert transactions_table(rows, 0, 10, 10).num_rows == 1
+
+
+def test_what_was_due_before_its_transaction_began_is_not_late() -> None:
+    """The commit of the first transaction lasted until 8 ms: records 2 and 3 waited for it."""
+    rows = transaction_rows(reported(("begun", 0, 1), ("begun", 1, 8)), 2, ahead_ns=0)
+    attempts = pa.table(
+        {"seq": range(5), "intended_ns": [at * 1_000_000 for at in (1, 2, 3, 7, 8)]}
+    )
+    assert due_in_own_transaction(attempts, rows, 3)["seq"].to_pylist() == [0, 1, 2, 4]

@@ -8,17 +8,21 @@ import numpy as np
 import pytest
 from support.fakes.mock_brokers import MockBrokers
 
+from experiments.clients.producer.attempts import SETTLED, AttemptsFile
 from experiments.clients.producer.job import ProducerJob
 from experiments.clients.producer.process import (
     ProducerProcess,
     attempts_table,
     producer_transactions,
+    summarize,
 )
 from experiments.clients.producer.transactions_file import (
     REPORTED_ABORTED,
     REPORTED_COMMITTED,
     REPORTED_FENCED,
     Transaction,
+    attach_transactions,
+    create_transactions,
     transactions_table,
 )
 from experiments.clients.settings.librdkafka import producer_settings
@@ -171,3 +175,36 @@ def test_the_outcome_follows_from_the_request_and_the_report(
     )
     table = transactions_table(rows, 3, 130, 100)
     assert (table["outcome"].to_pylist(), table["records"].to_pylist()) == ([outcome], [100])
+
+
+def test_lateness_does_not_count_the_time_of_a_commit(brokers: MockBrokers, tmp_path: Path) -> None:
+    """The first commit takes 5 s; the records that are due meanwhile are sent right after it.
+
+    One record of each transaction is sent 2 ms late by the generator itself.
+    """
+    job = job_for(brokers, tmp_path, records=200)
+    ledger = AttemptsFile.create(job.ledger, 200)
+    create_transactions(job.transactions, 200, 100)
+    transactions = attach_transactions(job.transactions, write=True)
+    ms, first, second = 1_000_000, 1_000_000_000, 6_000_000_000
+    transactions["begin_ns"] = first, second
+    intended = first + np.arange(200) * 50 * ms
+    begun = np.repeat([first, second], 100)
+    ledger.rows["state"], ledger.rows["intended_ns"] = SETTLED, intended
+    ledger.rows["sent_ns"] = np.maximum(intended, begun)
+    ledger.rows["sent_ns"][[10, 190]] += 2 * ms
+    summary = summarize(job, ledger, 0)
+    assert (summary.records, summary.lateness_us_p50, summary.lateness_us_max) == (200, 0, 2000)
+    assert summary.lateness_is_without_transactions
+
+
+def test_lateness_is_unknown_if_every_record_waited_for_a_commit(
+    brokers: MockBrokers, tmp_path: Path
+) -> None:
+    """No record was due while the producer could have sent it."""
+    job = job_for(brokers, tmp_path, records=100)
+    ledger = AttemptsFile.create(job.ledger, 100)
+    create_transactions(job.transactions, 100, 100)
+    attach_transactions(job.transactions, write=True)["begin_ns"] = 9
+    ledger.rows["state"], ledger.rows["intended_ns"], ledger.rows["sent_ns"] = SETTLED, 1, 9
+    assert summarize(job, ledger, 0).lateness_us_p99 is None
