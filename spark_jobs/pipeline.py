@@ -15,7 +15,7 @@ trial, and `trial_tables` makes its result tables.
 | consumed | compare what consumers received with the log and each other | `measures.consumed` |
 | compaction | find which absent records a later one of their key replaced | `measures.compaction` |
 | latency | count both latencies by the microsecond | `measures.latency` |
-| availability | find when each partition answered | `measures.availability` |
+| availability | find when each partition answered; stalls | `measures.availability`, `.stalls` |
 | throughput | count what happened, in all and by tenth of a second | `measures.load_counts` |
 | transactions | count each transaction's visible records | `measures.transactions` |
 | groups, copies, keys, orders, loads, fields | of the trials that request them | `workloads` |
@@ -63,6 +63,7 @@ from spark_jobs.measures import (
     latency,
     order,
     reads,
+    stalls,
     throughput,
     transactions,
     trials,
@@ -187,7 +188,7 @@ def measure_unit(rows: UnitRows) -> UnitMeasures:
         },
         answers={
             **availability.acknowledgements(unit.attempts, phases),
-            **availability.deliveries(received, _due_ns(ending)),
+            **availability.deliveries(unit, received, times, _gave_up_ns(ending)),
         },
         load_counts=throughput.count_throughput(unit.attempts, phases),
         timeline=throughput.count_timeline(unit.attempts, received, phases),
@@ -281,8 +282,8 @@ def requested_rows(
     return rows
 
 
-def _due_ns(ending: ConsumerEnding | None) -> int | None:
-    """Return until when the consumer had records to read; `None`: unknown, or it read them all."""
+def _gave_up_ns(ending: ConsumerEnding | None) -> int | None:
+    """Return until when the consumer waited for records; `None`: unknown, or it read them all."""
     return None if ending is None or ending.at_end else ending.at_ns
 
 
@@ -337,9 +338,10 @@ def trial_tables(measures: UnitMeasures) -> TrialTables:
     """
     record, events = measures.ledger.record, measures.context["events"]
     ending, trial_groups = consumer_ending(events), groups.groups_of(events)
-    gaps = list(availability.gap_rows(measures.answers, record))
+    trial_stalls = stalls.stalls_of(record, events)
+    gaps = list(availability.gap_rows(measures.answers, trial_stalls))
     row = {
-        **trial_row(measures, gaps, ending),
+        **trial_row(measures, gaps, trial_stalls, ending),
         **measures.consumed_reads.columns(),
         **measures.compacted,
     }
@@ -363,9 +365,12 @@ def trial_tables(measures: UnitMeasures) -> TrialTables:
         "latency": latency.quantile_rows(measures.latencies),
         "gaps": gaps,
         "readers": (
-            availability.reader_rows(measures.answers, record) if _can_wait(measures) else ()
+            availability.reader_rows(measures.answers, record, trial_stalls)
+            if _can_wait(measures)
+            else ()
         ),
         "outages": outage_rows(gaps, evidence),
+        "stalls": stalls.stall_rows(trial_stalls),
         "groups": [
             assignments.group_row(group, counts, events, record.phases)
             for group, counts in zip(trial_groups, measures.group_counts, strict=True)
@@ -415,7 +420,10 @@ def _is_written(measures: UnitMeasures) -> bool:
 
 
 def trial_row(
-    measures: UnitMeasures, gaps: Sequence[Mapping[str, Any]], ending: ConsumerEnding | None
+    measures: UnitMeasures,
+    gaps: Sequence[Mapping[str, Any]],
+    trial_stalls: stalls.TrialStalls,
+    ending: ConsumerEnding | None,
 ) -> Mapping[str, Any]:
     """Return a trial's row of `TRIALS`.
 
@@ -424,6 +432,7 @@ def trial_row(
     Args:
         measures: of the entire trial.
         gaps: its rows of `GAPS`.
+        trial_stalls: its stalls.
         ending: how its concurrent consumer ended.
     """
     record, counted = measures.ledger.record, measures.read_counts
@@ -437,10 +446,13 @@ def trial_row(
         **groups.group_columns(measures.group_counts),
         **(copies.copier_columns(measures.copy_counts) if measures.copy_counts else {}),
         **transactions.transaction_columns(measures.visibilities, measures.context["transactions"]),
-        "unavailable_ns": availability.unavailable_ns(record, measures.load_counts.attempted, gaps),
+        "unavailable_ns": availability.unavailable_ns(
+            record, measures.load_counts.attempted, gaps, trial_stalls
+        ),
         "consumer_unavailable_ns": max(
             (gap["gap_ns"] for gap in gaps if gap["side"] == Side.CONSUMER), default=None
         ),
+        **stalls.stall_columns(trial_stalls, record),
         **throughput.rates(measures.load_counts, record.phases),
     }
 

@@ -149,7 +149,7 @@ class OutageStep(StrEnum):
     """The steps of an outage, in the order in which they happen."""
 
     LAST_BEFORE = "last_before"
-    """The last acknowledgement (or read) before the gap."""
+    """The gap began: the last acknowledgement (or read), or later, when the next record was due."""
     DETECTED = "detected"
     """The controller fenced the broker."""
     ELECTED = "elected"
@@ -207,6 +207,10 @@ TRIALS: Final = pa.schema(
         nullable("unavailable_ns", pa.int64()),  # for the producers
         # The consumer's longest gap of all partitions; null: there was no consumer.
         nullable("consumer_unavailable_ns", pa.int64()),
+        # For how long the harness kept a producer, or the concurrent consumer, from running within
+        # the load. Null: not sampled.
+        nullable("producer_stalled_ns", pa.int64()),
+        nullable("consumer_stalled_ns", pa.int64()),
         nullable("attempted_per_s", pa.float64()),
         nullable("acked_per_s", pa.float64()),
     ]
@@ -261,18 +265,41 @@ TIMELINE: Final = pa.schema(
     ]
 )
 
+MIN_OUTAGE_NS: Final = 1_000_000_000
+"""A partition without an acknowledgement for this long, while records were due, was unavailable.
+
+Shorter gaps are normal on a loaded cluster.
+"""
+
 GAPS: Final = pa.schema(
     [
         text("trial_id"),
         required("partition", pa.int32()),
         text("side"),  # `Side`
-        count("records"),  # acknowledged or received
-        count("gap_ns"),
+        count("records"),  # acknowledged or received, of the partition
+        count("gap_ns"),  # ended_ns - began_ns - stalled_ns
         count("began_ns"),
+        count("ended_ns"),
+        count("stalled_ns"),  # for how long the harness kept the side's clients from running
         # Whether an acknowledgement or read ended it; false: it lasted to the end of the load.
         required("answered", pa.bool_()),
+        # Whether it is the longest of its partition and side by gap_ns; of several, the earliest.
+        required("longest", pa.bool_()),
     ]
 )
+"""Per partition and side its longest gap, and each that lasted for `MIN_OUTAGE_NS` with stalls."""
+
+STALLS: Final = pa.schema(
+    [
+        text("trial_id"),
+        text("process"),  # `experiments.ledger.stalls.Stall`, as are the following
+        text("cause"),
+        count("began_ns"),
+        count("ended_ns"),
+        nullable("amount", pa.int64()),
+    ]
+)
+"""One row per time in which the harness or its machine kept a process of the trial from running."""
 
 READERS: Final = pa.schema(
     [
@@ -282,6 +309,8 @@ READERS: Final = pa.schema(
         nullable("last_read_ns", pa.int64()),
         # The first acknowledgement after that read and before the heal; null: there was none.
         nullable("unread_since_ns", pa.int64()),
+        # For how long between that and the heal the harness kept the consumer from running.
+        count("stalled_ns"),
     ]
 )
 """One row per partition of a trial with a healed fault and a concurrent consumer of its topic."""
@@ -291,13 +320,18 @@ OUTAGES: Final = pa.schema(
         text("trial_id"),
         required("partition", pa.int32()),
         text("side"),  # `Side`
+        count("began_ns"),  # of the gap, which it identifies; as are the columns of `GAPS`
+        required("longest", pa.bool_()),
         text("step"),  # `OutageStep`
         nullable("at_ns", pa.int64()),  # null: not observed
         nullable("source", pa.string()),  # `experiments.ledger.schema.Source`, or `ledger`
         nullable("resolution_ns", pa.int64()),
     ]
 )
-"""One row per step and partition whose longest gap overlaps the fault; none without a fault."""
+"""One row per step of each gap that overlaps the fault; none without a fault.
+
+Of a partition and side: its longest gap, whatever its length, and each of `MIN_OUTAGE_NS` or more.
+"""
 
 _CONTEXT: Final = [
     # By at_ns: before, during, after; null: a trial without a fault, or an unknown time.
@@ -392,6 +426,7 @@ RESULTS: Final = {
     "anomalies": ANOMALIES,
     "attribution": ATTRIBUTION,
     "outages": OUTAGES,
+    "stalls": STALLS,
     "groups": GROUPS,
     "assignments": ASSIGNMENTS,
     "fields": FIELDS,

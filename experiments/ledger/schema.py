@@ -242,3 +242,5 @@ class Source(StrEnum):
     """The log of a broker or controller: one millisecond."""
     CLIENT = "client"
     """The client's own log: one millisecond."""
+    MACHINE = "machine"
+    """The kernel's figures of the trial's processes, sampled: the time between two samples."""

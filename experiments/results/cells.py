@@ -108,6 +108,7 @@ def _shares_and_estimates(trials: Sequence[TrialResult]) -> dict[str, Any]:
     return {
         "copies": _sum_copies([trial.copies for trial in trials if trial.copies]),
         "late_trials": sum(bool(trial.generator_late) for trial in trials),
+        "stalled_trials": sum(bool(trial.stalls) for trial in trials),
         "loss": _share(trials, lambda trial: trial.lost, lambda trial: shows_loss(trial.lost)),
         "duplication": _share(trials, lambda trial: trial.duplicates),
         "reordering": _share(trials, lambda trial: trial.reordered),

@@ -105,13 +105,19 @@ class CopyCounts(Frozen):
 
 
 class Gap(Frozen):
-    """A partition's longest time without an acknowledgement while load was due."""
+    """A time of a partition without an acknowledgement while records were due."""
 
     partition: int
     acked: int
+    """Records of the partition, in all."""
     gap_ms: float
+    """Without the time in which no producer ran."""
     began_s: float
     """Since the start of the load."""
+    stalled_ms: float = 0.0
+    """The time in which no producer ran, because the harness kept them from running."""
+    longest: bool = True
+    """Whether it is its partition's longest."""
 
 
 class FaultResult(Frozen):
@@ -182,6 +188,12 @@ class TrialResult(Frozen):
     generator_late: bool | None = None
     """Whether the load generator was late by more than `LATE_MS` at its 99th percentile."""
     lateness_p99_ms: float | None = None
+    producer_stalled_ms: float | None = None
+    """For how long the harness kept a producer from running within the load; null: not sampled."""
+    consumer_stalled_ms: float | None = None
+    """The same of the concurrent consumer."""
+    stalls: tuple[str, ...] = ()
+    """What kept which process of the trial from running under load, and when; the longest first."""
     latency_ms: Latencies = Latencies()
     latency_by_phase_ms: PhaseLatencies = PhaseLatencies()
     unavailable_ms: float | None = None
@@ -288,6 +300,8 @@ class CellResult(Frozen):
     """Sums; null: no copy workload."""
     late_trials: int | None = None
     """Sealed trials whose load generator was late."""
+    stalled_trials: int | None = None
+    """Sealed trials in which the harness kept a process from running under load."""
     loss: Share | None = None
     """Share of the sealed trials in which an acknowledged record was certainly lost."""
     duplication: Share | None = None

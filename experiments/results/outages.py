@@ -25,7 +25,7 @@ PART_NAMES: Final[Mapping[OutageStep, str]] = {
 """The part of an outage that ends with each step."""
 
 StepRows = Mapping[OutageStep, Row]
-"""The rows of one partition and side in the table `outages`, by step."""
+"""The rows of one gap in the table `outages`, by step."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class OutagePart:
 
 @dataclass(frozen=True)
 class Outage:
-    """A partition's longest gap, split at the steps that were observed.
+    """A partition's gap, split at the steps that were observed.
 
     A step that was not observed has no part; its time is in the part of the next step.
     """
@@ -64,8 +64,8 @@ class Outage:
     def length_ms(self) -> float:
         """The duration of the outage.
 
-        It begins with the last record before it, or with the load, and ends with the first record
-        after it, or when the trial has settled.
+        It begins with the last record before it, or when the next one was due, and ends with the
+        first record after it, or when the trial has settled.
         """
         return self.parts[-1].to_ms
 
@@ -76,7 +76,7 @@ class Outage:
 
 
 def outages_of(record: TrialRecord, rows: Sequence[Row]) -> list[Outage]:
-    """Return a trial's outages, one per partition and side, the longest first.
+    """Return a trial's outages of each partition and side, the longest first.
 
     Args:
         record: the trial.
@@ -84,17 +84,27 @@ def outages_of(record: TrialRecord, rows: Sequence[Row]) -> list[Outage]:
     """
     outages = [
         _outage(record, partition, side, steps)
-        for (partition, side), steps in steps_by_partition(rows).items()
+        for (partition, side, _), steps in steps_by_gap(rows).items()
     ]
     return sorted(outages, key=lambda outage: (-outage.length_ms, outage.partition, outage.side))
 
 
-def steps_by_partition(rows: Sequence[Row]) -> dict[tuple[int, Side], StepRows]:
-    """Return the steps of each partition and side; a step that was not observed has no time."""
-    steps: dict[tuple[int, Side], dict[OutageStep, Row]] = {}
+def steps_by_gap(rows: Sequence[Row]) -> dict[tuple[int, Side, int], StepRows]:
+    """Return the steps of each gap, by its partition, side and begin.
+
+    A step that was not observed has no time.
+    """
+    steps: dict[tuple[int, Side, int], dict[OutageStep, Row]] = {}
     for row in rows:
-        steps.setdefault((row["partition"], Side(row["side"])), {})[OutageStep(row["step"])] = row
+        gap = row["partition"], Side(row["side"]), row["began_ns"]
+        steps.setdefault(gap, {})[OutageStep(row["step"])] = row
     return dict(steps)
+
+
+def steps_of_longest_gaps(rows: Sequence[Row]) -> dict[tuple[int, Side], StepRows]:
+    """Return the steps of the longest gap of each partition and side, as far as it is an outage."""
+    longest = steps_by_gap([row for row in rows if row["longest"]])
+    return {(partition, side): steps for (partition, side, _), steps in longest.items()}
 
 
 def observed_times_ns(steps: StepRows) -> dict[OutageStep, int]:

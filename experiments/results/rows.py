@@ -122,7 +122,7 @@ class ResultRows:
     """The rows of the tables that results are made of; all empty if the sweep was not measured."""
 
     trials: Mapping[str, Row]
-    """By trial, as are `fates`, `latency`, `gaps` and `copies`."""
+    """By trial, as are all but `cells`."""
     fates: Mapping[str, Sequence[Row]]
     latency: Mapping[str, Sequence[Row]]
     gaps: Mapping[str, Sequence[Row]]
@@ -130,6 +130,7 @@ class ResultRows:
     """By `experiments.results.cells.cell_key`."""
     readers: Mapping[str, Sequence[Row]] = field(default_factory=lambda: defaultdict(list))
     timeline: Mapping[str, Sequence[Row]] = field(default_factory=lambda: defaultdict(list))
+    stalls: Mapping[str, Sequence[Row]] = field(default_factory=lambda: defaultdict(list))
     copies: Mapping[str, Row] = field(default_factory=dict)
     """Only of trials with a copy workload."""
 
@@ -152,5 +153,6 @@ class ResultRows:
             cells={row["cell"]: row for row in cells},
             readers=rows_by_trial(sweep, "readers", manifest),
             timeline=rows_by_trial(sweep, "timeline", manifest),
+            stalls=rows_by_trial(sweep, "stalls", manifest),
             copies={row["trial_id"]: row for row in copies},
         )

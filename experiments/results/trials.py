@@ -6,7 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from experiments.ledger.record import Cell, Phases, Scalar, Status, TrialRecord
-from experiments.ledger.result_tables import QUANTILES, TIMELINE_SLOT_NS, Fate, Phase, Side
+from experiments.ledger.result_tables import (
+    MIN_OUTAGE_NS,
+    QUANTILES,
+    TIMELINE_SLOT_NS,
+    Fate,
+    Phase,
+    Side,
+)
 from experiments.results.models import (
     CopyCounts,
     Fates,
@@ -19,14 +26,10 @@ from experiments.results.models import (
     TrialResult,
 )
 from experiments.results.rows import ResultRows, Row
+from experiments.results.stalls import stall_sentence, stalls_under_load
 from experiments.sweep.folder import REASON, SweepFolder
 from experiments.sweep.plan import RefusedCell, TrialSpec
 
-MIN_OUTAGE_NS: Final = 1_000_000_000
-"""A partition without an acknowledgement for this long, while load was due, was unavailable.
-
-Shorter gaps are normal on a loaded cluster.
-"""
 MAX_BACKLOG_NS: Final = MIN_OUTAGE_NS // 2
 """A load whose acknowledgements are later than this was more than the cluster could do."""
 LATE_MS: Final = 50.0
@@ -45,17 +48,22 @@ def recovered_before_heal(phases: Phases, gaps: Sequence[Row], acks: str) -> boo
 
     Args:
         phases: the trial's.
-        gaps: each partition's longest time without an acknowledgement.
+        gaps: each partition's gaps without an acknowledgement, at least those of an outage's
+            length.
         acks: the producer's; with `0` no broker confirms that it appended a record.
 
     Returns:
-        `None` if unknown: no fault, no heal, no partition, or acks=0.
+        `None` if unknown: no fault, no heal, no partition, or acks=0; or no producer ran for so
+        long at the heal that only what is left of a gap, which is no outage, was observed.
     """
     if phases.fault_begin_ns is None or phases.fault_end_ns is None or not gaps or acks == "0":
         return None
     heal_ns = phases.fault_end_ns
-    outages = (gap for gap in gaps if gap["gap_ns"] >= MIN_OUTAGE_NS)
-    return not any(gap["began_ns"] < heal_ns <= gap["began_ns"] + gap["gap_ns"] for gap in outages)
+    at_heal = [gap for gap in gaps if gap["began_ns"] < heal_ns <= gap["ended_ns"]]
+    if any(gap["gap_ns"] >= MIN_OUTAGE_NS for gap in at_heal):
+        return False
+    hidden = any(gap["gap_ns"] + gap["stalled_ns"] >= MIN_OUTAGE_NS for gap in at_heal)
+    return None if hidden else True
 
 
 def kept_up_before_fault(phases: Phases, timeline: Sequence[Row]) -> bool | None:
@@ -91,7 +99,8 @@ def readable_before_heal(phases: Phases, readers: Sequence[Row], acks: str) -> b
     A partition was not readable if an acknowledged record waited for a second or longer, and the
     consumer still had received nothing more when the fault was healed. It was readable if the
     consumer received a record in the last second before the heal. Otherwise nothing was
-    acknowledged that it could have received.
+    acknowledged that it could have received. The time in which the harness kept the consumer from
+    running does not count as waiting.
 
     Args:
         phases: the trial's.
@@ -112,8 +121,10 @@ def readable_before_heal(phases: Phases, readers: Sequence[Row], acks: str) -> b
 
 def _is_readable(row: Row, begin_ns: int, heal_ns: int) -> bool | None:
     unread_since_ns, last_read_ns = row["unread_since_ns"], row["last_read_ns"]
-    if unread_since_ns is not None and heal_ns - unread_since_ns >= MIN_OUTAGE_NS:
-        return False
+    if unread_since_ns is not None:
+        waited_ns = heal_ns - unread_since_ns - row["stalled_ns"]
+        if waited_ns >= MIN_OUTAGE_NS:
+            return False
     earliest_ns = max(begin_ns, heal_ns - MIN_OUTAGE_NS)
     return True if last_read_ns is not None and last_read_ns > earliest_ns else None
 
@@ -179,12 +190,17 @@ def _without_values(spec: TrialSpec, reason: str) -> TrialResult:
 def lateness_p99_ms(record: TrialRecord) -> float | None:
     """Return how late the latest of a trial's producers was: milliseconds at the 99th percentile.
 
-    `None` if it is unknown for one of them. It is unknown for transactional producers: a commit
-    delays the schedule too, and that is Kafka's time and not the generator's.
+    `None` if it is unknown for one of them. Of a transactional producer it is that of the records
+    that were due while no transactional call waited: a commit delays the schedule too, and that is
+    Kafka's time and not the generator's. Older ledgers do not have it.
     """
-    if record.producer_settings.get("transactional.id"):
-        return None
-    lateness_us = [producer.lateness_us_p99 for producer in record.producers]
+    in_transactions = bool(record.producer_settings.get("transactional.id"))
+    lateness_us = [
+        producer.lateness_us_p99
+        if producer.lateness_is_without_transactions or not in_transactions
+        else None
+        for producer in record.producers
+    ]
     known_us = [late_us for late_us in lateness_us if late_us is not None]
     return max(known_us) / US_PER_MS if known_us and len(known_us) == len(lateness_us) else None
 
@@ -255,7 +271,7 @@ def _values(record: TrialRecord, row: Row, rows: ResultRows) -> dict[str, Any]:
     """Return the measured fields of `TrialResult`."""
     latency = rows.latency[record.trial_id]
     gaps = [gap for gap in rows.gaps[record.trial_id] if gap["side"] == Side.PRODUCER]
-    unavailable_ns = row["unavailable_ns"]
+    stalls = stalls_under_load(record.phases, rows.stalls[record.trial_id])
     acks = record.producer_settings.get("acks", "")
     kept_up = kept_up_before_fault(record.phases, rows.timeline[record.trial_id])
     return {
@@ -264,10 +280,19 @@ def _values(record: TrialRecord, row: Row, rows: ResultRows) -> dict[str, Any]:
         "latency_by_phase_ms": PhaseLatencies(
             **{phase.value: _latencies(latency, phase) for phase in Phase if phase is not Phase.ALL}
         ),
-        "unavailable_ms": None if unavailable_ns is None else unavailable_ns / NS_PER_MS,
-        "consumer_unavailable_ms": None
-        if row["consumer_unavailable_ns"] is None
-        else row["consumer_unavailable_ns"] / NS_PER_MS,
+        **{
+            f"{name}_ms": None if row[f"{name}_ns"] is None else row[f"{name}_ns"] / NS_PER_MS
+            for name in (
+                "unavailable",
+                "consumer_unavailable",
+                "producer_stalled",
+                "consumer_stalled",
+            )
+        },
+        "stalls": tuple(
+            stall_sentence(stall, record.phases.load_begin_ns)
+            for stall in sorted(stalls, key=lambda stall: stall.began_ns - stall.ended_ns)
+        ),
         "kept_up_before_fault": kept_up,
         "recovered_before_heal": recovered_before_heal(record.phases, gaps, acks)
         if kept_up
@@ -329,6 +354,8 @@ def _gap(row: Row, load_begin_ns: int) -> Gap:
         acked=row["records"],
         gap_ms=row["gap_ns"] / NS_PER_MS,
         began_s=began_s,
+        stalled_ms=row["stalled_ns"] / NS_PER_MS,
+        longest=row["longest"],
     )
 
 

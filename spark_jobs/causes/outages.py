@@ -1,6 +1,6 @@
 """The steps of each partition's outage: detection, election, the client's discovery, recovery.
 
-They range from the last answer before the outage to the first one after it (`OutageStep`). A trial
+They range from the begin of a gap to the first answer after it (`OutageStep`). A trial
 has a few such rows, so this is plain Python. A step that was not observed is null. Steps keep their
 observed times, even if the clocks of their sources contradict the order of the steps.
 """
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from experiments.ledger.result_tables import OutageStep, Side
+from experiments.ledger.result_tables import MIN_OUTAGE_NS, OutageStep, Side
 from spark_jobs.causes.evidence import (
     BECAME_LEADER,
     LEADER,
@@ -42,7 +42,7 @@ class OutageEvent:
 
 @dataclass(frozen=True)
 class OutageGap:
-    """A partition's longest time without an answer to one side."""
+    """A time of a partition without an answer to one side, although records were due."""
 
     partition: int
     side: Side
@@ -50,23 +50,30 @@ class OutageGap:
     ended_ns: int
     answered: bool
     """Whether an answer ended it; if not, it lasted as long as anything was due."""
+    longest: bool
+    """Whether it is the longest of its partition and side."""
 
 
 def outage_rows(gaps: Iterable[Row], evidence: TrialEvidence) -> Iterator[Row]:
     """Yield a trial's rows of `OUTAGES`, without trial_id: the steps of each gap in the fault.
 
-    The fault counts from its begin until the partition has its full ISR again.
+    The fault counts from its begin until the partition has its full ISR again. A gap that a stall
+    explains is no outage.
 
     Args:
         gaps: the trial's rows of `GAPS`.
         evidence: of the trial.
     """
-    for gap in map(_parse_gap, gaps):
-        if _overlaps_fault(gap, evidence):
+    for row in gaps:
+        gap = _parse_gap(row)
+        matters = gap.longest or row["gap_ns"] >= MIN_OUTAGE_NS
+        if matters and _overlaps_fault(gap, evidence):
             for step, observed in outage_steps(gap, evidence):
                 yield {
                     "partition": gap.partition,
                     "side": gap.side,
+                    "began_ns": gap.began_ns,
+                    "longest": gap.longest,
                     "step": step,
                     **_observation_columns(observed),
                 }
@@ -83,12 +90,7 @@ def outage_steps(
         if event.at_ns >= gap.began_ns and event.earliest_ns <= gap.ended_ns
     ]
     of_partition = [event for event in within if event.partition == gap.partition]
-    yield (
-        OutageStep.LAST_BEFORE,
-        OutageEvent(gap.began_ns, LEDGER)
-        if gap.began_ns > evidence.record.phases.load_begin_ns
-        else None,
-    )
+    yield OutageStep.LAST_BEFORE, OutageEvent(gap.began_ns, LEDGER)
     fenced = [
         event
         for event in within
@@ -143,8 +145,9 @@ def _parse_gap(row: Row) -> OutageGap:
         row["partition"],
         Side(row["side"]),
         row["began_ns"],
-        row["began_ns"] + row["gap_ns"],
+        row["ended_ns"],
         row["answered"],
+        row["longest"],
     )
 
 

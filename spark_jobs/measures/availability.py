@@ -1,12 +1,17 @@
-"""Each partition's longest gap: the longest time in which it owed an answer and gave none.
+"""Each partition's gaps: the times in which it owed an answer and gave none.
 
-    gap(partition, side) = the longest of: load_begin to the first answer; one answer to the next;
-                           the last answer to the time until which answers were due
+    gap(partition, side) = from the last answer, or later, from when the next record was due,
+                           to the next answer; after the last answer, to the time until which
+                           answers were due
 
-To producers a partition owes acknowledgements, to the concurrent consumer records. Answers of the
-same millisecond count as one, so any gap of a millisecond or more is exact. A partition that was
-added under load did not exist at its begin: its gaps count from its first answer or, if it gave
-none, from the first time at which an answer was given up.
+A record is due from when the client accepted it (sent_ns). To producers a partition owes
+acknowledgements, to the concurrent consumer records. While no record is due there is no gap: a low
+rate, a producer that is late, or a partition that is added under load, makes none. A record that
+was rejected or given up stays due until the next answer.
+
+Answers of the same millisecond count as one, so any gap of a millisecond or more is exact. What is
+kept of a partition: its longest gap, and every gap of `MIN_OUTAGE_NS` or more. The time in which
+the harness kept the side's clients from running is taken off (`spark_jobs.measures.stalls`).
 """
 
 from __future__ import annotations
@@ -18,50 +23,87 @@ from typing import Any, Final
 import numpy as np
 
 from experiments.ledger.record import Phases, TrialRecord
-from experiments.ledger.result_tables import Side
-from spark_jobs.io.arrays import Attempts, Reads
+from experiments.ledger.result_tables import MIN_OUTAGE_NS, Side
+from spark_jobs.io.arrays import Attempts, Reads, UnitArrays
 from spark_jobs.io.columns import ACKED_CODE, NO_NUMBER, NULL, BoolColumn, IntColumn
+from spark_jobs.measures.reads import is_first_read
+from spark_jobs.measures.stalls import NO_STALLS, Spans, TrialStalls
 
 SLOT_NS: Final = 1_000_000
 _LATEST: Final = int(np.iinfo(np.int64).max)
 _MOST_EMPTY: Final = 4
 _SPARE_CELLS: Final = 1 << 16
-"""Cells of a millisecond are used up to so many per answer, and so many in any case."""
+"""Cells of a millisecond are used up to so many per record, and so many in any case."""
 
 
 @dataclass(frozen=True)
 class Answers:
-    """When a partition answered one side, by millisecond: the first and the last answer of each.
+    """When a partition answered one side, and what was due, by the millisecond of settling.
 
-    It is small, whatever the number of answers, and keeps every gap between two milliseconds.
+    It is small, whatever the number of records, and keeps every gap between two milliseconds.
     """
 
+    slot: IntColumn
+    """The milliseconds in which records settled, whatever their outcome; ascending."""
     first_ns: IntColumn
+    """The first answer in each; `_LATEST`: none."""
     last_ns: IntColumn
+    """The last answer in each; `NULL`: none."""
+    due_ns: IntColumn
+    """From when the earliest record was due that settled in it."""
     records: int
-    due_ns: int
+    until_ns: int
     """Until when the latest answer was due."""
-    first_due_ns: int
-    """Until when the earliest answer was due."""
 
     @classmethod
-    def of(cls, answered_ns: IntColumn, due_ns: int, first_due_ns: int) -> Answers:
-        """Return the answers at some times, in any order."""
-        return cls(*_sorted_times(answered_ns), due_ns, first_due_ns)
+    def of(cls, settled_ns: IntColumn, answered: BoolColumn, due_ns: IntColumn) -> Answers:
+        """Return the answers to some records, at least one, in any order.
+
+        Args:
+            settled_ns: when each was answered, or given up.
+            answered: whether it was answered.
+            due_ns: from when it was due.
+        """
+        return cls(
+            *_by_slot(
+                settled_ns // SLOT_NS,
+                np.where(answered, settled_ns, _LATEST),
+                np.where(answered, settled_ns, NULL),
+                due_ns,
+            ),
+            int(answered.sum()),
+            int(settled_ns.max()),
+        )
 
     def merge(self, other: Answers) -> Answers:
         """Return the answers of two units of a trial to the same side."""
-        first = np.concatenate([self.first_ns, other.first_ns])
-        order = np.argsort(first, kind="stable")
-        first, last = first[order], np.concatenate([self.last_ns, other.last_ns])[order]
-        begins = np.flatnonzero(np.diff(first // SLOT_NS, prepend=NULL))
         return Answers(
-            first[begins],
-            np.maximum.reduceat(last, begins) if len(begins) else last,
+            *_by_slot(
+                np.concatenate([self.slot, other.slot]),
+                np.concatenate([self.first_ns, other.first_ns]),
+                np.concatenate([self.last_ns, other.last_ns]),
+                np.concatenate([self.due_ns, other.due_ns]),
+            ),
             self.records + other.records,
-            max(self.due_ns, other.due_ns),
-            min(self.first_due_ns, other.first_due_ns),
+            max(self.until_ns, other.until_ns),
         )
+
+
+_Slots = tuple[IntColumn, IntColumn, IntColumn, IntColumn]
+"""The first four columns of `Answers`."""
+
+
+def _by_slot(slot: IntColumn, first_ns: IntColumn, last_ns: IntColumn, due_ns: IntColumn) -> _Slots:
+    """Return one row per slot."""
+    order = np.argsort(slot, kind="stable")
+    slot = slot[order]
+    begins = np.flatnonzero(np.diff(slot, prepend=NULL))
+    return (
+        slot[begins],
+        np.minimum.reduceat(first_ns[order], begins),
+        np.maximum.reduceat(last_ns[order], begins),
+        np.minimum.reduceat(due_ns[order], begins),
+    )
 
 
 AnswersBySide = Mapping[tuple[int, Side], Answers]
@@ -75,89 +117,113 @@ def acknowledgements(attempts: Attempts, phases: Phases) -> AnswersBySide:
     The delivery report decides: a partition that stores records is available, whatever becomes of
     their transactions.
     """
-    settled = attempts.settled_ns != NULL
-    due = np.where(settled, attempts.settled_ns, phases.settled_ns)
-    answered = settled & (attempts.reported_outcome == ACKED_CODE)
-    return _by_partition(Side.PRODUCER, attempts.partition, attempts.settled_ns, answered, due)
+    has_settled = attempts.settled_ns != NULL
+    return _by_partition(
+        Side.PRODUCER,
+        attempts.partition,
+        np.where(has_settled, attempts.settled_ns, phases.settled_ns),
+        has_settled & (attempts.reported_outcome == ACKED_CODE),
+        _sent_ns(attempts),
+    )
 
 
-def deliveries(reads: Reads, due_ns: int | None) -> AnswersBySide:
+def _sent_ns(attempts: Attempts) -> IntColumn:
+    """Return from when each attempt was due; one that the client never took: as intended."""
+    return np.where(attempts.sent_ns == NULL, attempts.intended_ns, attempts.sent_ns)
+
+
+def deliveries(
+    unit: UnitArrays, received: Reads, times: IntColumn, gave_up_ns: int | None
+) -> AnswersBySide:
     """Return when each partition delivered records to the concurrent consumer.
 
+    A record is due from when its producer sent it, a further read of it from its receipt.
+
     Args:
-        reads: of the concurrent consumer.
-        due_ns: until when it still had records to read; `None`: unknown, or it reached the end.
+        unit: with all attempts of the records.
+        received: by the concurrent consumer, by the time of receipt.
+        times: how often it received each record.
+        gave_up_ns: until when it waited for the records that it had not received; `None`: unknown,
+            or it received all.
     """
-    due = reads.received_ns if due_ns is None else np.maximum(reads.received_ns, due_ns)
-    answered = np.ones(len(reads), bool)
-    return _by_partition(Side.CONSUMER, reads.partition, reads.received_ns, answered, due)
+    sent_ns = np.full(len(unit.ids) + 1, NULL)
+    sent_ns[unit.attempts.record] = _sent_ns(unit.attempts)
+    due_ns = sent_ns[received.record]  # that of NO_NUMBER is the last one: unknown
+    is_due = is_first_read(received, times) & (due_ns != NULL)
+    partition, settled_ns = received.partition, received.received_ns
+    due_ns = np.where(is_due, due_ns, settled_ns)
+    answered = np.ones(len(received), bool)
+    if gave_up_ns is not None:
+        stored = unit.log if unit.output is None else unit.output
+        known = (stored.record != NO_NUMBER) & (sent_ns[stored.record] != NULL)
+        waiting = np.flatnonzero(known & np.append(times == 0, False)[stored.record])
+        partition = np.concatenate([partition, stored.partition[waiting]])
+        settled_ns = np.concatenate([settled_ns, np.full(len(waiting), gave_up_ns)])
+        due_ns = np.concatenate([due_ns, sent_ns[stored.record[waiting]]])
+        answered = np.concatenate([answered, np.zeros(len(waiting), bool)])
+    return _by_partition(Side.CONSUMER, partition, settled_ns, answered, due_ns)
 
 
 def _by_partition(
     side: Side,
     partition: IntColumn,
-    answered_ns: IntColumn,
+    settled_ns: IntColumn,
     answered: BoolColumn,
     due_ns: IntColumn,
 ) -> AnswersBySide:
     known = partition != NO_NUMBER
     if not known.all():
-        partition, answered_ns, answered, due_ns = (
-            column[known] for column in (partition, answered_ns, answered, due_ns)
+        partition, settled_ns, answered, due_ns = (
+            column[known] for column in (partition, settled_ns, answered, due_ns)
         )
     if not len(partition):
         return {}
-    partitions = int(partition.max()) + 1
-    latest_ns, earliest_ns = np.full(partitions, NULL), np.full(partitions, _LATEST)
-    np.maximum.at(latest_ns, partition, due_ns)
-    np.minimum.at(earliest_ns, partition, due_ns)
-    if not answered.all():
-        partition, answered_ns = partition[answered], answered_ns[answered]
-    times = _times_by_partition(partition, answered_ns, partitions)
+    of_partition = _answers_by_partition(partition, settled_ns, answered, due_ns)
     return {
-        (number, side): Answers(*times(number), int(latest_ns[number]), int(earliest_ns[number]))
-        for number in np.flatnonzero(latest_ns != NULL).tolist()
+        (number, side): of_partition(number)
+        for number in np.flatnonzero(np.bincount(partition)).tolist()
     }
 
 
-_Times = tuple[IntColumn, IntColumn, int]
-"""The first and the last answer of each millisecond, and the number of all."""
-
-
-def _times_by_partition(
-    partition: IntColumn, answered_ns: IntColumn, partitions: int
-) -> Callable[[int], _Times]:
-    """Return a function from a partition to the times of its answers.
+def _answers_by_partition(
+    partition: IntColumn, settled_ns: IntColumn, answered: BoolColumn, due_ns: IntColumn
+) -> Callable[[int], Answers]:
+    """Return a function from a partition with a record to its answers.
 
     A cell for each partition and millisecond is filled in one pass, without sorting. If the times
-    are so far apart that most cells would be empty, the answers are sorted.
+    are so far apart that most cells would be empty, the records are sorted.
     """
-    if not len(answered_ns):
-        return lambda _: (answered_ns, answered_ns, 0)
-    slot = answered_ns // SLOT_NS
+    partitions = int(partition.max()) + 1
+    slot = settled_ns // SLOT_NS
     begin = int(slot.min())
     width = int(slot.max()) - begin + 1
-    if width * partitions > _MOST_EMPTY * len(answered_ns) + _SPARE_CELLS:
-        return lambda number: _sorted_times(answered_ns[partition == number])
+    if width * partitions > _MOST_EMPTY * len(settled_ns) + _SPARE_CELLS:
+
+        def of_sorted(number: int) -> Answers:
+            own = partition == number
+            return Answers.of(settled_ns[own], answered[own], due_ns[own])
+
+        return of_sorted
     cell = partition * np.int64(width) + (slot - begin)
-    first, last = np.full(partitions * width, _LATEST), np.full(partitions * width, NULL)
-    np.minimum.at(first, cell, answered_ns)
-    np.maximum.at(last, cell, answered_ns)
+    first, due = (np.full(partitions * width, _LATEST) for _ in range(2))
+    last = np.full(partitions * width, NULL)
+    until = np.full(partitions, NULL)
+    np.minimum.at(due, cell, due_ns)
+    np.maximum.at(until, partition, settled_ns)
+    if not answered.all():
+        partition, cell, settled_ns = partition[answered], cell[answered], settled_ns[answered]
+    np.minimum.at(first, cell, settled_ns)
+    np.maximum.at(last, cell, settled_ns)
     counts = np.bincount(partition, minlength=partitions)
 
-    def times(number: int) -> _Times:
+    def of_cells(number: int) -> Answers:
         cells = slice(number * width, (number + 1) * width)
-        occupied = last[cells] != NULL
-        return first[cells][occupied], last[cells][occupied], int(counts[number])
+        slots = np.flatnonzero(due[cells] != _LATEST)
+        first_ns, last_ns, due_ns = (column[cells][slots] for column in (first, last, due))
+        records, until_ns = int(counts[number]), int(until[number])
+        return Answers(slots + begin, first_ns, last_ns, due_ns, records, until_ns)
 
-    return times
-
-
-def _sorted_times(answered_ns: IntColumn) -> _Times:
-    ordered = np.sort(answered_ns)
-    begins = np.flatnonzero(np.diff(ordered // SLOT_NS, prepend=NULL))
-    ends = np.append(begins[1:], len(ordered))[: len(begins)] - 1
-    return ordered[begins], ordered[ends], len(ordered)
+    return of_cells
 
 
 def rows_by_number(numbers: IntColumn) -> Iterator[tuple[int, IntColumn]]:
@@ -179,56 +245,64 @@ def merge_answers(one: AnswersBySide, other: AnswersBySide) -> AnswersBySide:
 
 
 @dataclass(frozen=True)
-class LongestGap:
-    """The longest time without an answer; of several of the same length, the earliest."""
+class Gaps:
+    """All gaps of a partition and side, by time; of length 0 where nothing was due."""
 
-    began_ns: int
-    gap_ns: int
-    answered: bool
-    """Whether an answer ended it."""
-
-
-def longest_gap(answers: Answers, existed_ns: int | None) -> LongestGap:
-    """Return the longest gap.
-
-    Args:
-        answers: of a partition to one side.
-        existed_ns: since when it could have answered; `None`: not before its first answer.
-    """
-    last, first = answers.last_ns, answers.first_ns
-    begin = existed_ns
-    if begin is None:
-        begin = int(first[0]) if len(first) else answers.first_due_ns
-    before = np.concatenate([[begin], last]).astype(np.int64)
-    after = np.append(first, answers.due_ns)
-    length = after - before
-    longest = int(length.max())
-    earliest = int(before[length == longest].min())
-    ends = np.flatnonzero((length == longest) & (before == earliest))
-    return LongestGap(earliest, longest, answered=bool(ends[0] < len(first)))
+    began_ns: IntColumn
+    ended_ns: IntColumn
+    answered: BoolColumn
+    """Whether an answer ended each; only the last one may have none."""
 
 
-def gap_rows(answers: AnswersBySide, record: TrialRecord) -> Iterator[Mapping[str, Any]]:
+def gaps_of(answers: Answers) -> Gaps:
+    """Return the gaps between the answers of two milliseconds, and the one after the last."""
+    answering = np.flatnonzero(answers.last_ns != NULL)
+    due_ns = np.append(np.minimum.accumulate(answers.due_ns[::-1])[::-1], _LATEST)
+    unsettled = np.append(0, answering + 1)  # the first slot after each answer
+    began_ns = np.maximum(np.append(NULL, answers.last_ns[answering]), due_ns[unsettled])
+    ended_ns = np.append(answers.first_ns[answering], answers.until_ns)
+    return Gaps(
+        np.minimum(began_ns, ended_ns),
+        ended_ns,
+        np.arange(len(ended_ns)) < len(answering),
+    )
+
+
+def gap_rows(
+    answers: AnswersBySide, stalls: TrialStalls = NO_STALLS
+) -> Iterator[Mapping[str, Any]]:
     """Yield a trial's rows of `GAPS`, without trial_id."""
+    stalled = {Side.PRODUCER: stalls.producer, Side.CONSUMER: stalls.producer | stalls.consumer}
     for (partition, side), given in answers.items():
-        existed = record.phases.load_begin_ns if partition < record.partitions else None
-        gap = longest_gap(given, existed)
+        for gap in _gaps_that_matter(gaps_of(given), stalled[side]):
+            yield {"partition": partition, "side": side.value, "records": given.records, **gap}
+
+
+def _gaps_that_matter(gaps: Gaps, stalled: Spans) -> Iterator[Mapping[str, Any]]:
+    with_stalls_ns = gaps.ended_ns - gaps.began_ns
+    stalled_ns = stalled.within_ns(gaps.began_ns, gaps.ended_ns)
+    gap_ns = with_stalls_ns - stalled_ns
+    longest = int(gap_ns.argmax())
+    for place in np.unique(np.append(np.flatnonzero(with_stalls_ns >= MIN_OUTAGE_NS), longest)):
         yield {
-            "partition": partition,
-            "side": side.value,
-            "records": given.records,
-            "gap_ns": gap.gap_ns,
-            "began_ns": gap.began_ns,
-            "answered": gap.answered,
+            "gap_ns": int(gap_ns[place]),
+            "began_ns": int(gaps.began_ns[place]),
+            "ended_ns": int(gaps.ended_ns[place]),
+            "stalled_ns": int(stalled_ns[place]),
+            "answered": bool(gaps.answered[place]),
+            "longest": bool(place == longest),
         }
 
 
-def reader_rows(answers: AnswersBySide, record: TrialRecord) -> Iterator[Mapping[str, Any]]:
+def reader_rows(
+    answers: AnswersBySide, record: TrialRecord, stalls: TrialStalls = NO_STALLS
+) -> Iterator[Mapping[str, Any]]:
     """Yield a trial's rows of `READERS`, without trial_id; times are exact to a millisecond.
 
     Args:
         answers: of a trial whose concurrent consumer reads what its producers write.
         record: the trial's; without a healed fault there are no rows.
+        stalls: the trial's.
     """
     heal_ns = record.phases.fault_end_ns
     if heal_ns is None:
@@ -239,35 +313,51 @@ def reader_rows(answers: AnswersBySide, record: TrialRecord) -> Iterator[Mapping
         read = answers.get((partition, Side.CONSUMER))
         last_read_ns = None if read is None else _latest_before(read, heal_ns)
         unread_ns = _earliest_after(acknowledged, NULL if last_read_ns is None else last_read_ns)
+        if unread_ns is not None and unread_ns >= heal_ns:
+            unread_ns = None
         yield {
             "partition": partition,
             "last_read_ns": last_read_ns,
-            "unread_since_ns": None if unread_ns is None or unread_ns >= heal_ns else unread_ns,
+            "unread_since_ns": unread_ns,
+            "stalled_ns": 0
+            if unread_ns is None
+            else stalls.consumer.total_within_ns(unread_ns, heal_ns),
         }
 
 
 def _latest_before(answers: Answers, at_ns: int) -> int | None:
     """Return the last answer before a time; `None`: there is none."""
-    times = np.concatenate([answers.first_ns, answers.last_ns])
+    times = _times(answers)
     earlier = times[times < at_ns]
     return int(earlier.max()) if len(earlier) else None
 
 
 def _earliest_after(answers: Answers, at_ns: int) -> int | None:
     """Return the first answer after a time; `None`: there is none."""
-    times = np.concatenate([answers.first_ns, answers.last_ns])
+    times = _times(answers)
     later = times[times > at_ns]
     return int(later.min()) if len(later) else None
 
 
+def _times(answers: Answers) -> IntColumn:
+    """Return the first and the last answer of each millisecond with one."""
+    answering = answers.last_ns != NULL
+    return np.concatenate([answers.first_ns[answering], answers.last_ns[answering]])
+
+
 def unavailable_ns(
-    record: TrialRecord, attempts: int, gaps: Sequence[Mapping[str, Any]]
+    record: TrialRecord,
+    attempts: int,
+    gaps: Sequence[Mapping[str, Any]],
+    stalls: TrialStalls = NO_STALLS,
 ) -> int | None:
     """Return the producers' longest gap over all partitions.
 
-    If nothing was acknowledged, the entire trial counts; without attempts, there is no gap (None).
+    If nothing was acknowledged, the entire trial counts, without the time in which every producer
+    was stalled; without attempts, there is no gap (None).
     """
     of_producers = [gap for gap in gaps if gap["side"] == Side.PRODUCER]
     if attempts and not any(gap["records"] for gap in of_producers):
-        return record.phases.settled_ns - record.phases.load_begin_ns
+        begin, end = record.phases.load_begin_ns, record.phases.settled_ns
+        return end - begin - stalls.producer.total_within_ns(begin, end)
     return max((gap["gap_ns"] for gap in of_producers), default=None)

@@ -23,7 +23,8 @@ import pyarrow as pa
 from experiments.ledger.record import Phases
 from experiments.ledger.result_tables import HISTOGRAM, QUANTILES, Measure, Phase
 from spark_jobs.io.arrays import Attempts, Reads
-from spark_jobs.io.columns import ACKED_CODE, NO_NUMBER, NULL, IntColumn
+from spark_jobs.io.columns import ACKED_CODE, NULL, IntColumn
+from spark_jobs.measures.reads import is_first_read
 from spark_jobs.measures.value_counts import ValueCounts, add_equal
 
 _EXACT_BITS: Final = 8
@@ -58,12 +59,7 @@ def end_to_end_latencies(reads: Reads, times: IntColumn, phases: Phases) -> Late
         times: how often each record was received; of `spark_jobs.measures.fates.count_rows`.
         phases: of the trial.
     """
-    first = (reads.record != NO_NUMBER) & (reads.intended_ns != NULL)
-    if (times > 1).any():
-        again = np.flatnonzero(first & np.append(times > 1, False)[reads.record])
-        _, earliest = np.unique(reads.record[again], return_index=True)
-        first[again] = False
-        first[again[earliest]] = True
+    first = is_first_read(reads, times) & (reads.intended_ns != NULL)
     intended, received = reads.intended_ns, reads.received_ns
     if not first.all():
         intended, received = intended[first], received[first]

@@ -71,6 +71,22 @@ def is_missed(fates: RecordFates, times: IntColumn) -> BoolColumn:
     return missed
 
 
+def is_first_read(reads: Reads, times: IntColumn) -> BoolColumn:
+    """Return which reads are the first of their record; none without an id is.
+
+    Args:
+        reads: by the time of receipt.
+        times: how often each record was received.
+    """
+    first: BoolColumn = reads.record != NO_NUMBER
+    if (times > 1).any():
+        again = np.flatnonzero(first & np.append(times > 1, False)[reads.record])
+        _, earliest = np.unique(reads.record[again], return_index=True)
+        first[again] = False
+        first[again[earliest]] = True
+    return first
+
+
 def redelivered_rows(reads: Reads, times: IntColumn, *group: IntColumn) -> IntColumn:
     """Return the reads of a record at an offset where it was received before.
 

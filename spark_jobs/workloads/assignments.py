@@ -121,7 +121,7 @@ def group_row(
         "expired_records": counts.expired_records,
         "redelivered_reads": counts.redelivered_reads,
         **_offset_reset_columns(group, events_of(events, (OFFSET_RESET, OUT_OF_RANGE))),
-        "processing_gap_ns": counts.processing_gap_ns,
+        "processing_gap_ns": counts.processing_gap_ns(phases),
         **_membership_columns(group, membership_events(events), load),
     }
 

@@ -107,12 +107,11 @@ class GroupCounts:
             },
         )
 
-    @property
-    def processing_gap_ns(self) -> int:
-        """The longest time without a processed record; 0 if the group processed none."""
+    def processing_gap_ns(self, phases: Phases) -> int:
+        """Return the longest time without a processed record; 0 if the group processed none."""
         waits = [
-            np.append(answers.first_ns, answers.due_ns)
-            - np.insert(answers.last_ns, 0, answers.first_due_ns)
+            np.append(answers.first_ns, phases.load_end_ns)
+            - np.insert(answers.last_ns, 0, phases.load_begin_ns)
             for answers in self.answers.values()
         ]
         return max((int(wait.max()) for wait in waits), default=0)
@@ -171,7 +170,7 @@ def _answers(reads: Reads, phases: Phases) -> Mapping[int, Answers]:
     begin, end = phases.load_begin_ns, phases.load_end_ns
     at_ns = np.minimum(np.maximum(reads.received_ns, begin), end)
     return {
-        number: Answers.of(at_ns[rows], end, begin)
+        number: Answers.of(at_ns[rows], np.ones(len(rows), bool), at_ns[rows])
         for number, rows in rows_by_number(reads.partition)
     }
 

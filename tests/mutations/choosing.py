@@ -24,6 +24,7 @@ JUDGED_BY_HISTORIES: Final = (
             "latency",
             "throughput",
             "availability",
+            "stalls",
             "transactions",
             "trials",
         )

@@ -48,7 +48,7 @@ class Quantiles(NamedTuple):
 
 
 class Gap(NamedTuple):
-    """The longest time of a partition without an acknowledgement."""
+    """The longest time of a partition without an acknowledgement while records were due."""
 
     partition: int
     gap_ns: int
@@ -121,7 +121,7 @@ def answer_trial(connection: duckdb.DuckDBPyConnection, trial: Path) -> Answers:
         redelivered_reads=queries.redelivered_reads(),
         ack=queries.acknowledgement_latency(),
         end_to_end=queries.end_to_end_latency(),
-        gaps=queries.gaps(phases["load_begin_ns"], phases["settled_ns"]),
+        gaps=queries.gaps(phases["settled_ns"]),
     )
 
 
@@ -299,27 +299,36 @@ class _Queries:
         )
         return Quantiles(records, *quantiles) if records else None
 
-    def gaps(self, load_begin_ns: int, settled_ns: int) -> tuple[Gap, ...]:
+    def gaps(self, settled_ns: int) -> tuple[Gap, ...]:
         """Return each partition's longest gap, exact if it is a millisecond or more.
 
-        Acknowledgements within one millisecond are merged, so nothing is sorted.
+        What settles within one millisecond is merged, so nothing is sorted. The slots up to an
+        acknowledgement, and after the one before it, are a wait.
         """
         rows = self._rows(f"""
-            WITH answers AS (
-              SELECT partition, settled_ns // 1000000 AS ms,
-                min(settled_ns) AS first_ns, max(settled_ns) AS last_ns
-              FROM {self._attempts} WHERE outcome = 'acked' GROUP BY ALL
-            ), ends AS (
-              SELECT partition, max(coalesce(settled_ns, {settled_ns})) AS end_ns
-              FROM {self._attempts} GROUP BY ALL
-            ), times AS (
-              SELECT * FROM answers
-              UNION ALL SELECT partition, 1::BIGINT << 61, end_ns, end_ns FROM ends
+            WITH due AS (
+              SELECT partition, coalesce(settled_ns, {settled_ns}) AS at_ns,
+                outcome = 'acked' AS ok, coalesce(sent_ns, intended_ns) AS due_ns
+              FROM {self._attempts} WHERE partition IS NOT NULL
+            ), slots AS (
+              SELECT partition, at_ns // 1000000 AS ms, min(due_ns) AS due_ns, max(at_ns) AS at_ns,
+                min(at_ns) FILTER (ok) AS first_ns, max(at_ns) FILTER (ok) AS last_ns
+              FROM due GROUP BY ALL
+            ), numbered AS (
+              SELECT *, count(first_ns) OVER (PARTITION BY partition ORDER BY ms ROWS BETWEEN
+                UNBOUNDED PRECEDING AND 1 PRECEDING) AS wait FROM slots
+            ), waits AS (
+              SELECT partition, wait, min(due_ns) AS due_ns, max(last_ns) AS last_ns,
+                coalesce(min(first_ns), max(at_ns)) AS end_ns
+              FROM numbered GROUP BY ALL
+            ), spans AS (
+              SELECT partition, end_ns, lag(last_ns) OVER (PARTITION BY partition ORDER BY wait)
+                AS before_ns, min(due_ns) OVER (PARTITION BY partition ORDER BY wait
+                ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) AS since_ns
+              FROM waits
             )
-            SELECT partition, max(gap_ns) FROM (
-              SELECT partition, first_ns - lag(last_ns, 1, {load_begin_ns})
-                OVER (PARTITION BY partition ORDER BY ms) AS gap_ns FROM times)
-            GROUP BY ALL ORDER BY ALL
+            SELECT partition, max(greatest(0, end_ns - greatest(before_ns, since_ns)))
+            FROM spans GROUP BY ALL ORDER BY ALL
         """)
         return tuple(Gap(*row) for row in rows)
 
@@ -343,7 +352,7 @@ def differences(sweep: Path, answers: Mapping[str, Answers]) -> list[str]:
             values = [row[name] for name in Quantiles._fields]
             found[row["trial_id"], row["measure"]] = Quantiles(*values)
     for row in gaps:
-        if row["side"] == "producer":
+        if row["side"] == "producer" and row["longest"]:
             found[row["trial_id"], f"gap {row['partition']}"] = row["gap_ns"]
     return [
         f"{trial_id}: {name} is {found.get((trial_id, name))} in the results, DuckDB says {value}"

@@ -104,3 +104,17 @@ def merge_at_random(units: Sequence[UnitMeasures], random: Random) -> UnitMeasur
             raise merged
         remaining.append(merged)
     return remaining[0]
+
+
+def measure_ledger(sweep: Path) -> dict[str, pa.Table]:
+    """Return the result tables of the sealed trials of a sweep, each measured as one unit."""
+    ledgers = open_ledgers(str(sweep))
+    return sweep_tables(
+        {
+            ledger.record.trial_id: trial_tables(measure_unit(read_unit(ledgers.files, unit)))
+            for ledger in ledgers.trials
+            for unit in split(
+                [ledger], max(1, ledger.attempts_rows, ledger.log_rows, ledger.reads_rows)
+            )
+        }
+    )

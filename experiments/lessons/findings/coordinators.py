@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from experiments.ledger.result_tables import MIN_OUTAGE_NS
 from experiments.lessons.criterion import conclude, outcome
 from experiments.lessons.finding import (
     MIN_TRIALS,
@@ -24,7 +25,6 @@ from experiments.lessons.finding import (
 from experiments.lessons.plots import DotRow, DotsPlot
 from experiments.messages.phrases import format_count, format_list
 from experiments.results.models import CellResult, TrialResult
-from experiments.results.trials import MIN_OUTAGE_NS
 from experiments.verdicts.statistics import Share, describe_share
 
 _ZOOKEEPER: Final = "zookeeper"

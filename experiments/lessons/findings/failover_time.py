@@ -12,7 +12,7 @@ from statistics import median
 from typing import Final
 
 from experiments.ledger.record import Cell
-from experiments.ledger.result_tables import OutageStep, Side
+from experiments.ledger.result_tables import MIN_OUTAGE_NS, OutageStep, Side
 from experiments.lessons.criterion import conclude, outcome
 from experiments.lessons.finding import (
     MIN_TRIALS,
@@ -31,9 +31,8 @@ from experiments.results.outages import (
     OutagePart,
     observed_times_ns,
     split_outage,
-    steps_by_partition,
+    steps_of_longest_gaps,
 )
-from experiments.results.trials import MIN_OUTAGE_NS
 
 _TARGET: Final = 0
 """The partition whose leader the fault stops."""
@@ -144,9 +143,9 @@ def _case_name(cell: Cell) -> str:
 
 def _gaps(data: FindingInput, trial_id: str) -> Iterator[tuple[int, _Gap]]:
     """Yield the producers' longest gap of each partition."""
-    steps = steps_by_partition(data.rows("outages")[trial_id])
+    steps = steps_of_longest_gaps(data.rows("outages")[trial_id])
     for row in data.rows("gaps")[trial_id]:
-        if row["side"] == Side.PRODUCER:
+        if row["side"] == Side.PRODUCER and row["longest"]:
             at_ns = observed_times_ns(steps.get((row["partition"], Side.PRODUCER), {}))
             known = OutageStep.LAST_BEFORE in at_ns and OutageStep.FIRST_AFTER in at_ns
             parts = split_outage(at_ns[OutageStep.LAST_BEFORE], at_ns)[0] if known else ()

@@ -21,7 +21,7 @@ from experiments.lessons.finding import (
 from experiments.lessons.plots import ShareDot, SharesPlot
 from experiments.messages.phrases import format_count
 from experiments.results.models import CellResult, TrialResult
-from experiments.results.outages import observed_times_ns, steps_by_partition
+from experiments.results.outages import observed_times_ns, steps_of_longest_gaps
 from experiments.verdicts.statistics import Share, describe_share, share
 
 _TARGET: Final = 0
@@ -198,7 +198,7 @@ def _outcome(data: FindingInput, trial: TrialResult) -> _Outcome:
 
 def _elected_before_restart(data: FindingInput, trial: TrialResult) -> bool:
     """Return whether a leader was elected before the first crashed broker was started again."""
-    steps = steps_by_partition(data.rows("outages")[trial.trial_id])
+    steps = steps_of_longest_gaps(data.rows("outages")[trial.trial_id])
     at_ns = observed_times_ns(steps.get((_TARGET, Side.PRODUCER), {}))
     if OutageStep.ELECTED not in at_ns or OutageStep.LAST_BEFORE not in at_ns:
         return False

@@ -182,7 +182,7 @@ def finding_input_of_trials(
     return FindingInput(1, plan, results, rows)
 
 
-def gap_row(partition: int, duration_ms: float) -> dict[str, Any]:
+def gap_row(partition: int, duration_ms: float, *, longest: bool = True) -> dict[str, Any]:
     """Return a row of the table `gaps`, for the producers."""
     row = {
         "partition": partition,
@@ -190,6 +190,7 @@ def gap_row(partition: int, duration_ms: float) -> dict[str, Any]:
         "records": 1000,
         "gap_ns": int(duration_ms * _NS_PER_MS),
         "began_ns": _BEGIN_NS,
+        "longest": longest,
     }
     return {**row, "answered": True}
 
@@ -206,6 +207,8 @@ def outage_rows(partition: int, **after_ms: float | None) -> list[dict[str, Any]
         {
             "partition": partition,
             "side": Side.PRODUCER.value,
+            "began_ns": _BEGIN_NS,
+            "longest": True,
             "step": step.value,
             "at_ns": None
             if (ms := at_ms.get(step.value)) is None

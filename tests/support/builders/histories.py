@@ -15,7 +15,8 @@ from typing import Protocol
 from support.builders.simulation import MS, InFlight, Simulation
 
 from experiments.ledger.record import Cell
-from experiments.ledger.schema import ABANDONED, ACKED
+from experiments.ledger.schema import ABANDONED, ACKED, Source
+from experiments.ledger.stalls import STALLED, STALLS_SAMPLED, Stall, StallCause
 from spark_jobs.planted import (
     PlantedAttempt,
     PlantedEpoch,
@@ -287,6 +288,42 @@ class ConsumerEnds:
             }
         )
         simulation.events.append(PlantedEvent(simulation.now_ns, "consumer_end", detail=detail))
+
+
+@dataclass(frozen=True)
+class Stalls:
+    """The harness keeps a process from running."""
+
+    process: str
+    for_ms: int
+    since_ms: int = 0
+    """It began so long ago."""
+
+    def apply(self, simulation: Simulation) -> None:
+        """Add the event of the stall; time does not pass."""
+        began_ns = simulation.now_ns - self.since_ms * MS
+        stall = Stall(
+            process=self.process,
+            cause=StallCause.STOPPED,
+            began_ns=began_ns,
+            ended_ns=began_ns + self.for_ms * MS,
+        )
+        simulation.events.append(
+            PlantedEvent(
+                stall.ended_ns, STALLED, source=Source.MACHINE, detail=stall.model_dump_json()
+            )
+        )
+
+
+@dataclass(frozen=True)
+class StallsSampled:
+    """The trial has looked for stalls."""
+
+    def apply(self, simulation: Simulation) -> None:
+        """Add the event that says so."""
+        simulation.events.append(
+            PlantedEvent(simulation.now_ns, STALLS_SAMPLED, source=Source.MACHINE)
+        )
 
 
 @dataclass(frozen=True)

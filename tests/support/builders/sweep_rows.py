@@ -95,6 +95,8 @@ def outage_rows(trial: TrialResult) -> list[dict[str, Any]]:
                     "trial_id": trial.trial_id,
                     "partition": 0,
                     "side": side.value,
+                    "began_ns": begin_ns,
+                    "longest": True,
                     "step": step.value,
                     "at_ns": at_ns,
                     "source": "broker" if inner else "ledger",

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil
+from typing import NamedTuple
 
 from support.reference.anomalies import (
     FoundAnomaly,
@@ -28,7 +29,7 @@ from support.reference.consumed import (
 from support.reference.groups import group_counts
 from support.reference.transactions import as_read_committed, transaction_counts
 
-from spark_jobs.planted import PlantedTrial
+from spark_jobs.planted import PlantedAttempt, PlantedTrial
 
 Count = int | float | None
 MS = 1_000_000
@@ -64,10 +65,25 @@ COUNTS = (
     "torn_transactions",
     "unavailable_ns",
     "consumer_unavailable_ns",
+    "producer_stalled_ns",
+    "consumer_stalled_ns",
     "attempted_per_s",
     "acked_per_s",
 )
 """The columns of the table of trials that are compared."""
+
+
+class PlainGap(NamedTuple):
+    """A time of a partition without an answer, although records were due."""
+
+    records: int
+    """Answers of the partition."""
+    gap_ns: int
+    began_ns: int
+    ended_ns: int
+    stalled_ns: int
+    answered: bool
+    longest: bool
 
 
 @dataclass(frozen=True)
@@ -86,8 +102,8 @@ class PlainTrial:
     """By measure, phase and a bucket's bounds in microseconds: records."""
     timeline: dict[int, tuple[int, int, int]]
     """By tenth of a second: sent, acknowledged, read."""
-    gaps: dict[tuple[int, str], tuple[int, int, int, bool]]
-    """By partition and side: records, length and begin in ns, whether a record ended the gap."""
+    gaps: dict[tuple[int, str], list[PlainGap]]
+    """By partition and side, by time."""
     anomalies: Counter[FoundAnomaly]
 
     @property
@@ -212,13 +228,32 @@ def _counts(trial: PlantedTrial) -> dict[str, Count | str]:
 
 def _unavailability(stored: PlantedTrial) -> dict[str, Count]:
     """Return the longest gap of each side, regardless of the outcome of transactions."""
-    gaps_ns = [
-        length for (_, side), (_, length, _, _) in _gaps(stored).items() if side == "consumer"
-    ]
     return {
         "unavailable_ns": _unavailable_ns(stored),
-        "consumer_unavailable_ns": max(gaps_ns, default=None),
+        "consumer_unavailable_ns": _longest_gap_ns(stored, "consumer"),
+        **_stalled_in_load(stored),
     }
+
+
+def _stalled_in_load(trial: PlantedTrial) -> dict[str, Count]:
+    """Return for how long any producer, and the consumer, was stalled within the load."""
+    if all(event.kind != "stalls_sampled" for event in trial.events):
+        return {"producer_stalled_ns": None, "consumer_stalled_ns": None}
+    producers = {f"producer {row.producer}" for row in trial.attempts}
+    stalls = [json.loads(event.detail) for event in trial.events if event.kind == "stalled"]
+    edges = sorted({stall[name] for stall in stalls for name in ("began_ns", "ended_ns")})
+    load = trial.phases.load_begin_ns, trial.phases.settled_ns
+    stalled_ns = {}
+    for side, names in (("producer", producers), ("consumer", {"consumer 0"})):
+        of_side = [
+            stall for stall in stalls if stall["process"] in (names | {"machine"} if names else ())
+        ]
+        stalled_ns[f"{side}_stalled_ns"] = sum(
+            _overlap_ns((begin, end), [load])
+            for begin, end in pairwise(edges)
+            if any(one["began_ns"] <= begin and end <= one["ended_ns"] for one in of_side)
+        )
+    return {**stalled_ns}
 
 
 def _rates(trial: PlantedTrial) -> dict[str, Count]:
@@ -239,9 +274,14 @@ def _rates(trial: PlantedTrial) -> dict[str, Count]:
 
 def _unavailable_ns(trial: PlantedTrial) -> int | None:
     if trial.attempts and all(row.outcome != "acked" for row in trial.attempts):
-        return trial.phases.settled_ns - trial.phases.load_begin_ns
+        load = trial.phases.load_begin_ns, trial.phases.settled_ns
+        return load[1] - load[0] - _overlap_ns(load, _stalled_spans(trial)["producer"])
+    return _longest_gap_ns(trial, "producer")
+
+
+def _longest_gap_ns(trial: PlantedTrial, side: str) -> int | None:
     return max(
-        (length for (_, side), (_, length, _, _) in _gaps(trial).items() if side == "producer"),
+        (gap.gap_ns for (_, of), gaps in _gaps(trial).items() for gap in gaps if of == side),
         default=None,
     )
 
@@ -315,49 +355,131 @@ def _timeline(trial: PlantedTrial) -> dict[int, tuple[int, int, int]]:
     return slots
 
 
-def _gaps(trial: PlantedTrial) -> dict[tuple[int, str], tuple[int, int, int, bool]]:
-    gave_up_ns = 0
+def _gaps(trial: PlantedTrial) -> dict[tuple[int, str], list[PlainGap]]:
+    gave_up_ns = None
     if not all(at_end for _, at_end in consumer_endings(trial)):
         gave_up_ns = max((at_ns for at_ns, _ in consumer_endings(trial)), default=0)
+    stalled = _stalled_spans(trial)
     gaps = {}
     for partition in {row.partition for row in trial.attempts if row.partition is not None}:
-        rows = [row for row in trial.attempts if row.partition == partition]
-        due = [
-            trial.phases.settled_ns if row.settled_ns is None else row.settled_ns for row in rows
+        rows = [
+            _Due(
+                _sent_ns(row),
+                trial.phases.settled_ns if row.settled_ns is None else row.settled_ns,
+                row.outcome == "acked" and row.settled_ns is not None,
+            )
+            for row in trial.attempts
+            if row.partition == partition
         ]
-        acked = [
-            row.settled_ns for row in rows if row.outcome == "acked" and row.settled_ns is not None
-        ]
-        gaps[partition, "producer"] = _longest(
-            _available_since(trial, partition, acked or due), acked, max(due)
-        )
-    for partition in {row.partition for row in trial.reads}:
-        received = [row.received_ns for row in trial.reads if row.partition == partition]
-        gaps[partition, "consumer"] = _longest(
-            _available_since(trial, partition, received), received, max(*received, gave_up_ns, 0)
-        )
+        gaps[partition, "producer"] = _gaps_of(rows, stalled["producer"])
+    reads = _due_reads(trial)
+    waiting = [] if gave_up_ns is None else _unread(trial)
+    for partition in {partition for partition, _ in [*reads, *waiting]}:
+        rows = [row for of, row in reads if of == partition]
+        if gave_up_ns is not None:
+            rows += [_Due(sent, gave_up_ns, False) for of, sent in waiting if of == partition]
+        gaps[partition, "consumer"] = _gaps_of(rows, stalled["consumer"])
     return gaps
 
 
-def _available_since(trial: PlantedTrial, partition: int, known: list[int]) -> int:
-    """Return when a partition became available: for an added one, its first known record."""
-    return (
-        trial.phases.load_begin_ns if partition < trial.record("plain").partitions else min(known)
-    )
+class _Due(NamedTuple):
+    """A record that was due."""
+
+    since_ns: int
+    settled_ns: int
+    answered: bool
 
 
-def _longest(begin: int, answers: list[int], due_until: int) -> tuple[int, int, int, bool]:
-    """Return the longest time without a record; records of the same millisecond count as one."""
-    times = sorted(answers)
-    between = [
-        (before, after, True) for before, after in pairwise(times) if before // MS != after // MS
+def _sent_ns(row: PlantedAttempt) -> int:
+    return row.intended_ns if row.sent_ns is None else row.sent_ns
+
+
+def _due_reads(trial: PlantedTrial) -> list[tuple[int, _Due]]:
+    """Return the partition of each read, and that it was due from when its producer sent it.
+
+    A record that is received again was not awaited.
+    """
+    sent: dict[RecordId, int] = {(row.producer, row.seq): _sent_ns(row) for row in trial.attempts}
+    due = []
+    for row in sorted(trial.reads, key=lambda row: row.received_ns):
+        since_ns = sent.pop((row.producer, row.seq), None)
+        due.append(
+            (
+                row.partition,
+                _Due(row.received_ns if since_ns is None else since_ns, row.received_ns, True),
+            )
+        )
+    return due
+
+
+def _unread(trial: PlantedTrial) -> list[tuple[int, int]]:
+    """Return the partition of each stored record that no consumer received, and its sending."""
+    received = {(row.producer, row.seq) for row in trial.reads if row.producer is not None}
+    sent: dict[RecordId, int] = {(row.producer, row.seq): _sent_ns(row) for row in trial.attempts}
+    stored = [row for row in trial.log if row.intact and row.visible and row.producer is not None]
+    return [
+        (row.partition, sent[row.producer, row.seq])
+        for row in stored
+        if (row.producer, row.seq) in sent and (row.producer, row.seq) not in received
     ]
-    edges = (
-        [(begin, times[0], True), (times[-1], due_until, False)]
-        if times
-        else [(begin, due_until, False)]
-    )
-    length, minus_began, answered = max(
-        (after - before, -before, answered) for before, after, answered in [*edges, *between]
-    )
-    return len(times), length, -minus_began, answered
+
+
+def _stalled_spans(trial: PlantedTrial) -> dict[str, list[tuple[int, int]]]:
+    """Return when a side's clients were all stalled, in pieces between any two begins or ends."""
+    stalls = [json.loads(event.detail) for event in trial.events if event.kind == "stalled"]
+    edges = sorted({stall[name] for stall in stalls for name in ("began_ns", "ended_ns")})
+    producers = {f"producer {row.producer}" for row in trial.attempts}
+    pieces: dict[str, list[tuple[int, int]]] = {"producer": [], "consumer": []}
+    for begin, end in pairwise(edges):
+        stalled = {
+            stall["process"]
+            for stall in stalls
+            if stall["began_ns"] <= begin and end <= stall["ended_ns"]
+        }
+        no_producer_ran = bool(producers) and ("machine" in stalled or producers <= stalled)
+        if no_producer_ran:
+            pieces["producer"].append((begin, end))
+        if no_producer_ran or {"machine", "consumer 0"} & stalled:
+            pieces["consumer"].append((begin, end))
+    return pieces
+
+
+def _gaps_of(rows: list[_Due], stalled: list[tuple[int, int]]) -> list[PlainGap]:
+    """Return the longest gap, and all of a second or more.
+
+    Answers of a millisecond count as one.
+    """
+    answers = sorted(row.settled_ns for row in rows if row.answered)
+    by_ms: dict[int, list[int]] = {}
+    for answer in answers:
+        by_ms.setdefault(answer // MS, []).append(answer)
+    spans = []
+    for before, after in pairwise([None, *by_ms, None]):
+        due = [row for row in rows if before is None or row.settled_ns // MS > before]
+        if due:
+            ended = by_ms[after][0] if after is not None else max(row.settled_ns for row in rows)
+            since = min(row.since_ns for row in due)
+            began = since if before is None else max(by_ms[before][-1], since)
+            spans.append((min(began, ended), ended, after is not None))
+    gaps = [
+        PlainGap(
+            len(answers),
+            ended - began - (off := _overlap_ns((began, ended), stalled)),
+            began,
+            ended,
+            off,
+            answered,
+            longest=False,
+        )
+        for began, ended, answered in spans
+    ]
+    longest = max(gaps, key=lambda gap: (gap.gap_ns, -gap.began_ns, -gap.ended_ns))
+    return [
+        gap._replace(longest=gap is longest)
+        for gap in gaps
+        if gap is longest or gap.ended_ns - gap.began_ns >= 1000 * MS
+    ]
+
+
+def _overlap_ns(span: tuple[int, int], others: list[tuple[int, int]]) -> int:
+    return sum(max(0, min(span[1], end) - max(span[0], begin)) for begin, end in others)

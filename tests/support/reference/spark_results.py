@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
-from support.reference.results import COUNTS, PlainTrial
+from support.reference.results import COUNTS, PlainGap, PlainTrial
 
 from experiments.ledger.result_tables import QUANTILES
 
@@ -51,20 +51,20 @@ def _trial(rows: Mapping[str, Sequence[Row]]) -> PlainTrial:
             row["slot"]: (row["sent_records"], row["acked_records"], row["read_records"])
             for row in rows["timeline"]
         },
-        gaps={
-            (row["partition"], row["side"]): (
-                row["records"],
-                row["gap_ns"],
-                row["began_ns"],
-                row["answered"],
-            )
-            for row in rows["gaps"]
-        },
+        gaps=_gaps(rows["gaps"]),
         anomalies=Counter(
             tuple(row[name] for name in ("kind", "producer", "seq", "partition", "offset", "at_ns"))
             for row in rows["anomalies"]
         ),
     )
+
+
+def _gaps(rows: Sequence[Row]) -> dict[tuple[int, str], list[PlainGap]]:
+    gaps: defaultdict[tuple[int, str], list[PlainGap]] = defaultdict(list)
+    for row in rows:
+        gap = PlainGap(**{name: row[name] for name in PlainGap._fields})
+        gaps[row["partition"], row["side"]].append(gap)
+    return dict(gaps)
 
 
 def _figures(row: Row) -> tuple[int, ...]:

@@ -16,6 +16,8 @@ def an_outage(marks: dict[OutageStep, int | None]) -> Outage:
         {
             "partition": 0,
             "side": "producer",
+            "began_ns": 0,
+            "longest": True,
             "step": mark,
             "at_ns": None if at is None else at * 10**6,
             "resolution_ns": None,

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from support.builders.records import a_spec
+from support.builders.records import a_record, a_spec
 from support.builders.result_tables import write_results
 
 from experiments.errors import LedgerError, UnknownName
@@ -19,7 +19,7 @@ from experiments.ledger.result_tables import ANOMALIES, FATES, GAPS, LATENCY, RE
 from experiments.ledger.schema import LEDGER_VERSION
 from experiments.results.judgements import named_records
 from experiments.results.read import SweepResults, read_results
-from experiments.results.trials import LATE_MS
+from experiments.results.trials import LATE_MS, lateness_p99_ms
 from experiments.results.wording import short_share_text
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.plan import FaultRequest, Plan, RefusedCell, TrialSpec
@@ -117,12 +117,14 @@ def _write_results(sweep: SweepFolder, *, acked_per_slot: int = 9, **counts: int
         "000-planned": {
             **shared,
             "unavailable_ns": 1_234_567,
+            "producer_stalled_ns": 400_000_000,
             "attempted_per_s": 9,
             "acked_per_s": 8,
         }
     }
     quantiles = {"p50_us": 1500, "p90_us": 2000, "p99_us": 2500, "p99_9_us": 3000, "max_us": 3001}
     gap = {"trial_id": "000-planned", "gap_ns": 1_234_567, "began_ns": 1_500_000_000}
+    stall = {"trial_id": "000-planned", "process": "producer 0", "cause": "stopped"}
     others: dict[str, list[dict[str, Any]]] = {
         "fates": [{"trial_id": "000-planned", "outcome": "acked", "fate": "LOST", "records": 1}],
         "latency": [
@@ -132,6 +134,11 @@ def _write_results(sweep: SweepFolder, *, acked_per_slot: int = 9, **counts: int
         "gaps": [
             {**gap, "side": "producer", "records": 8},
             {**gap, "side": "consumer", "gap_ns": 9},
+        ],
+        "stalls": [
+            {**stall, "began_ns": 1_100_000_000, "ended_ns": 1_200_000_000},
+            {**stall, "began_ns": 1_300_000_000, "ended_ns": 1_600_000_000},
+            {**stall, "process": "trial", "ended_ns": 1_600_000_000},
         ],
         "timeline": [
             {
@@ -182,6 +189,17 @@ def test_a_measured_trial_has_its_values_in_milliseconds(results: SweepResults) 
         3.001,
         0.5,
     )
+
+
+def test_a_trial_names_its_stalls_the_longest_first(results: SweepResults) -> None:
+    """Without those of the process that runs the trial; a figure that is unknown is null."""
+    trial = results.trials[0]
+    assert trial.stalls == (
+        "producer 0 was stopped for 0.30 s, 0.3 s after the load began",
+        "producer 0 was stopped for 0.10 s, 0.1 s after the load began",
+    )
+    assert (trial.producer_stalled_ms, trial.consumer_stalled_ms) == (400.0, None)
+    assert [cell.stalled_trials for cell in results.cells if cell.sealed_trials] == [1]
 
 
 @pytest.mark.parametrize(("acked", "kept_up", "recovered"), [(9, True, True), (8, False, None)])
@@ -502,3 +520,15 @@ def test_a_late_load_generator_marks_its_trial(sweep: SweepFolder) -> None:
     assert [
         trials[name].generator_late for name in ("000-planned", "001-planned", "002-planned")
     ] == [True, False, None]
+
+
+@pytest.mark.parametrize(("without", "late_ms"), [(True, 60.0), (False, None)])
+def test_the_lateness_of_a_transactional_producer_must_not_count_commits(
+    *, without: bool, late_ms: float | None
+) -> None:
+    """Ledgers that count them have no lateness that is the generator's."""
+    record = a_record(producer_settings={"acks": "all", "transactional.id": "mine"})
+    producer = record.producers[0].model_copy(
+        update={"lateness_us_p99": 60_000, "lateness_is_without_transactions": without}
+    )
+    assert lateness_p99_ms(record.model_copy(update={"producers": (producer,)})) == late_ms

@@ -24,9 +24,24 @@ FAULT = Phases(
 )
 
 
-def gap(began_s: float, lasted_s: float, partition: int = 0) -> dict[str, Any]:
-    """Return a partition's longest gap; times in seconds since the start of the load."""
-    return {"partition": partition, "began_ns": round(began_s * S), "gap_ns": round(lasted_s * S)}
+def gap(
+    began_s: float, lasted_s: float, partition: int = 0, stalled_s: float = 0
+) -> dict[str, Any]:
+    """Return a gap of a partition; times in seconds since the start of the load.
+
+    Args:
+        began_s: when it began.
+        lasted_s: for how long it lasted, stalls included.
+        partition: the partition.
+        stalled_s: for how long no producer ran within it.
+    """
+    return {
+        "partition": partition,
+        "began_ns": round(began_s * S),
+        "ended_ns": round((began_s + lasted_s) * S),
+        "gap_ns": round((lasted_s - stalled_s) * S),
+        "stalled_ns": round(stalled_s * S),
+    }
 
 
 @pytest.mark.parametrize(
@@ -39,6 +54,13 @@ def gap(began_s: float, lasted_s: float, partition: int = 0) -> dict[str, Any]:
         ([gap(6.1, 3)], True),
         ([gap(0, 1.5)], True),
         ([gap(5.8, 0.9)], True),
+        # Not the longest gap of the partition.
+        ([gap(2, 3), gap(5.5, 2)], False),
+        ([gap(2, 3), gap(6.5, 2)], True),
+        # A stall explains a part of it.
+        ([gap(2, 4.5, stalled_s=3.5)], False),
+        ([gap(2, 3, stalled_s=2.9)], True),
+        ([gap(5.8, 0.9, stalled_s=0.8)], True),
     ],
 )
 def test_a_partition_without_acknowledgements_until_the_heal_did_not_recover(
@@ -49,6 +71,28 @@ def test_a_partition_without_acknowledgements_until_the_heal_did_not_recover(
     A gap that ends before the heal, begins after it, or lasts less than a second does not count.
     """
     assert recovered_before_heal(FAULT, gaps, "all") is recovered
+
+
+@pytest.mark.parametrize(
+    "gaps",
+    [
+        [gap(5.2, 1.4, stalled_s=1.2)],
+        [gap(2, 4, stalled_s=3.1)],
+        [gap(5.2, 1, stalled_s=0.1)],
+        [gap(2, 3), gap(5.2, 1.4, stalled_s=1.2)],
+    ],
+)
+def test_recovery_is_unknown_if_no_producer_ran_for_a_while_at_the_heal(
+    gaps: list[dict[str, Any]],
+) -> None:
+    """With the stall the gap is an outage, and without it none: it hides what the partition did."""
+    assert recovered_before_heal(FAULT, gaps, "all") is None
+
+
+def test_an_outage_counts_though_a_stall_hides_what_another_partition_did() -> None:
+    """One partition is enough."""
+    gaps = [gap(5.2, 1.4, stalled_s=1.2), gap(2, 4.5, partition=1)]
+    assert recovered_before_heal(FAULT, gaps, "all") is False
 
 
 @pytest.mark.parametrize(
@@ -67,11 +111,14 @@ def test_recovery_is_unknown_without_evidence(
     assert recovered_before_heal(phases, gaps, acks) is None
 
 
-def reader(last_read_s: float | None, unread_since_s: float | None) -> dict[str, Any]:
+def reader(
+    last_read_s: float | None, unread_since_s: float | None, stalled_s: float = 0
+) -> dict[str, Any]:
     """Return a partition's row of `READERS`; times in seconds since the start of the load."""
     return {
         "last_read_ns": None if last_read_s is None else round(last_read_s * S),
         "unread_since_ns": None if unread_since_s is None else round(unread_since_s * S),
+        "stalled_ns": round(stalled_s * S),
     }
 
 
@@ -89,6 +136,10 @@ def reader(last_read_s: float | None, unread_since_s: float | None) -> dict[str,
         ([reader(5.9, None), reader(2.1, None)], None),
         ([reader(None, None)], None),
         ([], None),
+        # The consumer did not run for a while.
+        ([reader(2.1, 2.2, stalled_s=2.8)], False),
+        ([reader(2.1, 2.2, stalled_s=2.9)], None),
+        ([reader(2.1, 2.2, stalled_s=2.9), reader(2.1, 2.2)], False),
     ],
 )
 def test_a_partition_whose_acknowledged_records_waited_until_the_heal_was_not_readable(

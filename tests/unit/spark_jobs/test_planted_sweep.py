@@ -372,7 +372,10 @@ def test_the_timeline_and_the_histograms_add_up_to_the_trial(measured: Measure) 
 
 
 def test_an_outage_is_measured_for_producers_and_for_the_consumer(measured: Measure) -> None:
-    """The last acknowledgement is at 5 ms, the last read at 9 ms; the consumer stops at 30 ms."""
+    """The last acknowledgement is at 5 ms, the last read at 9 ms; the consumer stops at 30 ms.
+
+    The second record is in the log, and the consumer did not receive it.
+    """
     attempts = [
         PlantedAttempt(0, 0, settled_ns=5 * MS),
         PlantedAttempt(0, 1, "unknown", settled_ns=8 * MS),
@@ -380,7 +383,7 @@ def test_an_outage_is_measured_for_producers_and_for_the_consumer(measured: Meas
     trial = PlantedTrial(
         "000-sides",
         attempts,
-        [PlantedLogRow(0, 0, 0)],
+        [PlantedLogRow(0, 0, 0), PlantedLogRow(0, 1, 1)],
         [PlantedRead(0, 0, 0, received_ns=9 * MS)],
         events=[_reader(at_end=False, at_ns=30 * MS)],
     )

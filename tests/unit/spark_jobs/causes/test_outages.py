@@ -69,13 +69,14 @@ GAP = {
     "began_ns": 99 * MS,
     "gap_ns": 201 * MS,
     "answered": True,
+    "longest": True,
 }
 
 
 def found(
     *events: PlantedEvent, phases: Phases = PHASES, targets: tuple[int, ...] = (2, 3), **gap: Any
 ) -> list[dict[str, Any]]:
-    """Return the outages of one planted trial with one gap, without trial_id."""
+    """Return the outages of one planted trial with one gap, without trial_id and the gap's own."""
     trial = PlantedTrial(
         "t",
         (),
@@ -85,9 +86,12 @@ def found(
     )
     tables = trial.tables()
     evidence = trial_evidence(trial.record("planted"), tables["events"], tables["epochs"])
+    row = {**GAP, **gap}
+    row["ended_ns"] = row["began_ns"] + row["gap_ns"] + row.get("stalled_ns", 0)
+    left_out = {"trial_id", "began_ns", "longest"}
     rows: list[dict[str, Any]] = pa.Table.from_pylist(
-        list(outage_rows([{**GAP, **gap}], evidence)),
-        pa.schema([field for field in OUTAGES if field.name != "trial_id"]),
+        list(outage_rows([row], evidence)),
+        pa.schema([field for field in OUTAGES if field.name not in left_out]),
     ).to_pylist()
     return rows
 
@@ -262,10 +266,20 @@ def test_without_epochs_a_new_leader_is_another_node() -> None:
     assert observed_ms(LED, FENCED, LEADS, *learned)["learned"] == 285
 
 
-def test_a_gap_without_an_edge_has_no_step_there() -> None:
-    """Nothing was acknowledged before it, and nothing after it."""
+def test_a_gap_that_nothing_ended_has_no_last_step() -> None:
+    """It begins when its first record was due, though nothing was acknowledged before."""
     marks = observed_ms(*CRASH, began_ns=0, gap_ns=900 * MS, answered=False)
-    assert (marks["last_before"], marks["first_after"]) == (None, None)
+    assert (marks["last_before"], marks["first_after"]) == (0, None)
+
+
+@pytest.mark.parametrize(
+    ("gap_ms", "longest", "steps"), [(999, True, 5), (999, False, 0), (1000, False, 5)]
+)
+def test_a_gap_that_is_not_the_longest_is_an_outage_from_a_second_on(
+    gap_ms: int, steps: int, *, longest: bool
+) -> None:
+    """The longest one is, whatever its length; what a stall explains does not count."""
+    assert len(found(*CRASH, gap_ns=gap_ms * MS, stalled_ns=500 * MS, longest=longest)) == steps
 
 
 @pytest.mark.parametrize(

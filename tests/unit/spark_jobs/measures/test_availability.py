@@ -1,9 +1,8 @@
-"""The longest gap without an answer, on a few rows."""
+"""Gaps without an answer while records were due, on a few rows."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,23 +12,25 @@ from hypothesis import strategies as st
 from support.measured import measure_planted
 
 from experiments.ledger.record import Phases
+from experiments.ledger.result_tables import Side
+from experiments.ledger.schema import Source
+from experiments.ledger.stalls import STALLED, STALLS_SAMPLED, Stall, StallCause
+from experiments.results.trials import recovered_before_heal
 from spark_jobs.io.arrays import UnitArrays, to_arrays
 from spark_jobs.measures.availability import (
-    SLOT_NS,
-    Answers,
     AnswersBySide,
-    LongestGap,
     acknowledgements,
     deliveries,
     gap_rows,
-    longest_gap,
     merge_answers,
     rows_by_number,
 )
+from spark_jobs.measures.fates import count_rows
 from spark_jobs.planted import (
     QUIET,
     PlantedAttempt,
     PlantedEvent,
+    PlantedLogRow,
     PlantedRead,
     PlantedTransaction,
     PlantedTrial,
@@ -46,11 +47,12 @@ Settled = Sequence[tuple[int, int | None, str]]
 def planted(
     settled: Sequence[tuple[int | None, int | None, str]], received: Sequence[int] = ()
 ) -> PlantedTrial:
-    """Return a trial whose topic has two partitions when the load begins.
+    """Return a trial whose records are all sent at 0, and whose topic has two partitions then.
 
     Args:
         settled: partition, time in nanoseconds and outcome of each attempt.
-        received: when the concurrent consumer received records of partition 0.
+        received: when the concurrent consumer received records of partition 0, which are those of
+            the attempts in turn.
     """
     return PlantedTrial(
         "t",
@@ -64,27 +66,51 @@ def planted(
     )
 
 
+def sent_at(*attempts: tuple[int, int | None, str], partition: int = 0) -> PlantedTrial:
+    """Return a trial of attempts of one partition: when each was sent and settled, in ms."""
+    return PlantedTrial(
+        "t",
+        [
+            PlantedAttempt(
+                0,
+                seq,
+                outcome,
+                sent_ns=sent * MS,
+                settled_ns=None if settled is None else settled * MS,
+                partition=partition,
+            )
+            for seq, (sent, settled, outcome) in enumerate(attempts)
+        ],
+        phases=PHASES,
+        partitions=2,
+    )
+
+
 def arrays(trial: PlantedTrial) -> UnitArrays:
     """Return a trial's rows as arrays."""
     return to_arrays(trial.rows())
 
 
+def delivered(trial: PlantedTrial, gave_up_ns: int | None = None) -> AnswersBySide:
+    """Return when the concurrent consumer received the records of a trial."""
+    unit = arrays(trial)
+    return deliveries(unit, unit.reads, count_rows(unit.reads.record, len(unit.ids)), gave_up_ns)
+
+
 def producer_gaps(trial: PlantedTrial) -> set[Row]:
-    """Return the gaps of the producers."""
-    return rows(trial, acknowledgements(arrays(trial).attempts, trial.phases))
+    """Return the producers' gaps of each partition."""
+    return rows(acknowledgements(arrays(trial).attempts, trial.phases))
 
 
-def consumer_gaps(trial: PlantedTrial, due_ns: int | None = None) -> set[Row]:
-    """Return the gaps of the concurrent consumer."""
-    return rows(trial, deliveries(arrays(trial).reads, due_ns))
+def consumer_gaps(trial: PlantedTrial, gave_up_ns: int | None = None) -> set[Row]:
+    """Return the concurrent consumer's gaps of each partition."""
+    return rows(delivered(trial, gave_up_ns))
 
 
-def rows(trial: PlantedTrial, answers: AnswersBySide) -> set[Row]:
-    """Return the rows of `GAPS`."""
+def rows(answers: AnswersBySide) -> set[Row]:
+    """Return the rows of `GAPS` without stalls."""
     names = ("partition", "side", "records", "gap_ns", "began_ns", "answered")
-    return {
-        tuple(row[name] for name in names) for row in gap_rows(answers, trial.record("planted"))
-    }
+    return {tuple(row[name] for name in names) for row in gap_rows(answers)}
 
 
 @pytest.mark.parametrize(
@@ -128,47 +154,288 @@ def test_each_partition_has_its_own_gap() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("settled", "expected"),
-    [
-        # Not from the begin of the load.
-        ([(11, "acked"), (14, "acked"), (19, "acked")], (3, 5, 14, True)),
-        ([(11, "acked")], (1, 0, 11, True)),
-        # It never acknowledged a record.
-        ([(12, "rejected"), (16, "rejected")], (0, 4, 12, False)),
-    ],
-)
-def test_a_partition_added_under_load_was_not_unavailable_before(
-    settled: list[tuple[int, str]], expected: tuple[int, int, int, bool]
-) -> None:
-    """The topic has two partitions when the load begins, and this is the third."""
-    records, gap_ms, began_ms, answered = expected
-    assert producer_gaps(planted([(2, at * MS, outcome) for at, outcome in settled])) == {
-        (2, "producer", records, gap_ms * MS, began_ms * MS, answered)
-    }
+def test_nothing_is_due_before_a_record_is_sent() -> None:
+    """At a low rate the time between two records is no gap: they are sent at 3 and 13 ms."""
+    trial = sent_at((3, 4, "acked"), (13, 15, "acked"))
+    assert producer_gaps(trial) == {(0, "producer", 2, 2 * MS, 13 * MS, True)}
+
+
+def test_of_several_records_the_earliest_one_is_due() -> None:
+    """That of 2 ms is still unanswered when the others are sent and answered."""
+    trial = sent_at((1, 3, "acked"), (2, 19, "acked"), (12, 13, "acked"))
+    assert producer_gaps(trial) == {(0, "producer", 3, 10 * MS, 3 * MS, True)}
+
+
+def test_a_rejected_record_stays_due_until_the_next_acknowledgement() -> None:
+    """Otherwise a partition that rejects each record at once would be available."""
+    trial = sent_at((1, 2, "acked"), (4, 5, "rejected"), (8, 9, "rejected"), (12, 14, "acked"))
+    assert producer_gaps(trial) == {(0, "producer", 2, 10 * MS, 4 * MS, True)}
+
+
+def test_a_partition_without_acknowledgement_has_a_gap_from_its_first_record_on() -> None:
+    """Until its last record was given up; a partition that was added under load as well."""
+    trial = sent_at((5, 9, "rejected"), (7, 16, "rejected"), partition=2)
+    assert producer_gaps(trial) == {(2, "producer", 0, 11 * MS, 5 * MS, False)}
+
+
+def test_after_the_last_answer_nothing_is_due() -> None:
+    """A producer that has sent its last record makes no gap, whenever the trial settled."""
+    assert producer_gaps(sent_at((1, 2, "acked"))) == {(0, "producer", 1, 1 * MS, 1 * MS, True)}
+
+
+def test_a_record_that_the_client_never_took_was_due_as_intended() -> None:
+    """It has no time of sending."""
+    trial = PlantedTrial(
+        "t", [PlantedAttempt(0, 0, "rejected", 6 * MS, 9 * MS, sent_ns=None)], phases=PHASES
+    )
+    assert producer_gaps(trial) == {(0, "producer", 0, 3 * MS, 6 * MS, False)}
+
+
+def test_a_clock_that_is_behind_makes_no_negative_gap() -> None:
+    """A record can be acknowledged before it was sent, by two clocks."""
+    assert producer_gaps(sent_at((5, 4, "acked"))) == {(0, "producer", 1, 0, 4 * MS, True)}
+
+
+def test_the_consumer_waits_for_a_record_from_when_it_was_sent() -> None:
+    """The records are sent at 3 and 13 ms."""
+    trial = sent_at((3, 4, "acked"), (13, 15, "acked"))
+    reads = [PlantedRead(0, seq, seq, received_ns=at * MS) for seq, at in enumerate((5, 17))]
+    trial = PlantedTrial("t", trial.attempts, reads=reads, phases=PHASES)
+    assert consumer_gaps(trial) == {(0, "consumer", 2, 4 * MS, 13 * MS, True)}
+
+
+def test_a_record_that_is_received_again_was_not_awaited() -> None:
+    """Nor was one without an id: it is due from its receipt."""
+    reads = [
+        PlantedRead(0, 0, 0, received_ns=2 * MS),
+        PlantedRead(0, 0, 0, received_ns=15 * MS),
+        PlantedRead(None, None, 1, received_ns=18 * MS),
+    ]
+    trial = PlantedTrial("t", [PlantedAttempt(0, 0)], reads=reads, phases=PHASES)
+    assert consumer_gaps(trial) == {(0, "consumer", 3, 2 * MS, 0, True)}
 
 
 def test_a_consumer_that_reached_the_end_has_no_gap_after_its_last_record() -> None:
     """This does not depend on when the producers settled."""
-    assert consumer_gaps(planted([], [4 * MS, 5 * MS])) == {(0, "consumer", 2, 4 * MS, 0, True)}
+    assert consumer_gaps(planted([(0, 1, "acked")], [4 * MS])) == {
+        (0, "consumer", 1, 4 * MS, 0, True)
+    }
 
 
-def test_a_consumer_that_did_not_reach_the_end_has_a_gap_until_it_stopped() -> None:
-    """Here it stopped at 30 ms."""
-    assert consumer_gaps(planted([], [4 * MS, 5 * MS]), 30 * MS) == {
-        (0, "consumer", 2, 25 * MS, 5 * MS, False)
+def test_a_consumer_that_did_not_reach_the_end_has_a_gap_where_a_record_waited() -> None:
+    """It gave up at 30 ms; partition 1 has nothing that it had not received."""
+    trial = PlantedTrial(
+        "t",
+        [PlantedAttempt(0, seq, partition=seq % 2) for seq in range(3)],
+        [PlantedLogRow(0, seq, seq // 2, partition=seq % 2) for seq in range(3)],
+        [PlantedRead(0, seq, 0, received_ns=4 * MS, partition=seq % 2) for seq in range(2)],
+        phases=PHASES,
+    )
+    assert consumer_gaps(trial, 30 * MS) == {
+        (0, "consumer", 1, 26 * MS, 4 * MS, False),
+        (1, "consumer", 1, 4 * MS, 0, True),
+    }
+
+
+def test_of_a_copied_topic_the_consumer_waits_for_the_copies() -> None:
+    """It reads the output: what the log has and the output has not is not awaited."""
+    trial = PlantedTrial(
+        "t",
+        [PlantedAttempt(0, seq) for seq in range(3)],
+        [PlantedLogRow(0, seq, seq) for seq in range(3)],
+        [PlantedRead(0, 0, 0, received_ns=4 * MS)],
+        phases=PHASES,
+        output=[PlantedLogRow(0, 0, 0), PlantedLogRow(0, 1, 0, partition=1)],
+    )
+    assert consumer_gaps(trial, 30 * MS) == {
+        (0, "consumer", 1, 4 * MS, 0, True),
+        (1, "consumer", 0, 30 * MS, 0, False),
     }
 
 
 def test_producers_and_the_consumer_have_gaps_of_their_own() -> None:
     """A partition can acknowledge records that no consumer receives."""
     trial = planted([(0, 3 * MS, "acked")], [9 * MS])
-    unit = arrays(trial)
-    both = {**acknowledgements(unit.attempts, trial.phases), **deliveries(unit.reads, None)}
-    assert rows(trial, both) == {
+    both = {**acknowledgements(arrays(trial).attempts, trial.phases), **delivered(trial)}
+    assert rows(both) == {
         (0, "producer", 1, 3 * MS, 0, True),
         (0, "consumer", 1, 9 * MS, 0, True),
     }
+
+
+# Several gaps.
+
+S = 1000
+TWO_OUTAGES = sent_at((0, 1, "acked"), (100, 3100, "acked"), (4000, 6500, "acked"))
+"""The second outage, from 4 to 6.5 s, is the shorter one."""
+
+
+def gap_spans(trial: PlantedTrial, side: Side = Side.PRODUCER) -> list[tuple[int, int, int, bool]]:
+    """Return begin, end and stalled time of each gap in ms, and whether it is the longest."""
+    return [
+        (row["began_ns"] // MS, row["ended_ns"] // MS, row["stalled_ns"] // MS, row["longest"])
+        for row in measure_planted(trial)["gaps"].to_pylist()
+        if row["side"] == side
+    ]
+
+
+def test_every_gap_of_a_second_is_kept_and_the_longest_is_marked() -> None:
+    """By time; a shorter gap is kept only if it is the longest."""
+    assert gap_spans(TWO_OUTAGES) == [(100, 3100, 0, True), (4000, 6500, 0, False)]
+    assert gap_spans(sent_at((0, 999, "acked"), (1000, 1900, "acked"))) == [(0, 999, 0, True)]
+    assert gap_spans(sent_at((0, 1500, "acked"), (2000, 3000, "acked"))) == [
+        (0, 1500, 0, True),
+        (2000, 3000, 0, False),
+    ]
+
+
+def test_a_shorter_outage_that_spans_the_heal_makes_a_trial_unavailable() -> None:
+    """The fault is healed at 5 s: the longest gap ends before it, the second one does not."""
+    phases = QUIET.model_copy(update={"fault_begin_ns": 0, "fault_end_ns": 5 * S * MS})
+    gaps = measure_planted(TWO_OUTAGES)["gaps"].to_pylist()
+    assert recovered_before_heal(phases, gaps, "all") is False
+
+
+def test_each_outage_in_the_fault_has_its_steps() -> None:
+    """The begin of a gap identifies it."""
+    phases = QUIET.model_copy(update={"fault_begin_ns": 0, "fault_end_ns": 5 * S * MS})
+    trial = PlantedTrial("t", TWO_OUTAGES.attempts, phases=phases)
+    steps = measure_planted(trial)["outages"].to_pylist()
+    assert {(row["began_ns"] // MS, row["longest"]) for row in steps} == {
+        (100, True),
+        (4000, False),
+    }
+
+
+# Stalls of the harness.
+
+
+def stalled(process: str, began: int, ended: int) -> PlantedEvent:
+    """Return the event of a stall, times in milliseconds."""
+    stall = Stall(
+        process=process, cause=StallCause.STOPPED, began_ns=began * MS, ended_ns=ended * MS
+    )
+    detail = stall.model_dump_json()
+    return PlantedEvent(ended * MS, STALLED, source=Source.MACHINE, detail=detail)
+
+
+def with_stalls(*events: PlantedEvent, producers: int = 1) -> PlantedTrial:
+    """Return a trial with an acknowledgement at 1 and at 1401 ms, and stalls.
+
+    The concurrent consumer receives both records at the same time.
+    """
+    attempts = [
+        PlantedAttempt(producer, seq, settled_ns=at * MS)
+        for producer in range(producers)
+        for seq, at in enumerate((1, 1401))
+    ]
+    return PlantedTrial(
+        "t",
+        attempts,
+        reads=[PlantedRead(0, seq, seq, received_ns=at * MS) for seq, at in enumerate((1, 1401))],
+        events=[*events, PlantedEvent(3 * S * MS, STALLS_SAMPLED, source=Source.MACHINE)],
+    )
+
+
+@pytest.mark.parametrize(
+    ("events", "producers", "expected"),
+    [
+        ([], 1, 0),
+        ([stalled("producer 0", 100, 1300)], 1, 1200),
+        # Only what is within the gap.
+        ([stalled("producer 0", -500, 301)], 1, 300),
+        ([stalled("producer 0", 1301, 5000)], 1, 100),
+        ([stalled("producer 0", 2000, 3000)], 1, 0),
+        # Twice the same time counts once.
+        ([stalled("producer 0", 100, 600), stalled("producer 0", 500, 900)], 1, 800),
+        ([stalled("producer 0", 100, 200), stalled("producer 0", 200, 300)], 1, 200),
+        # The machine is that of each client; others are not the producers'.
+        ([stalled("machine", 100, 600)], 1, 500),
+        ([stalled("consumer 0", 100, 600), stalled("node 1", 100, 600)], 1, 0),
+        ([stalled("trial", 100, 600), stalled("member 1", 100, 600)], 1, 0),
+        # A producer that runs shows whether the partition acknowledges.
+        ([stalled("producer 0", 100, 600)], 2, 0),
+        ([stalled("producer 0", 100, 600), stalled("producer 1", 300, 900)], 2, 300),
+        ([stalled("producer 0", 100, 600), stalled("machine", 300, 900)], 2, 600),
+    ],
+)
+def test_the_time_in_which_no_producer_ran_is_taken_off_the_producers_gap(
+    events: list[PlantedEvent], producers: int, expected: int
+) -> None:
+    """It lasts from 1 to 1401 ms."""
+    assert gap_spans(with_stalls(*events, producers=producers)) == [(1, 1401, expected, True)]
+
+
+@pytest.mark.parametrize(
+    ("events", "expected"),
+    [
+        ([stalled("consumer 0", 100, 1300)], 1200),
+        ([stalled("machine", 100, 1300)], 1200),
+        ([stalled("node 1", 100, 1300)], 0),
+        # What is not sent cannot be received.
+        ([stalled("producer 0", 100, 300), stalled("consumer 0", 200, 600)], 500),
+    ],
+)
+def test_the_consumers_gap_is_without_its_own_stalls_and_the_producers(
+    events: list[PlantedEvent], expected: int
+) -> None:
+    """It lasts from 1 to 1401 ms."""
+    assert gap_spans(with_stalls(*events), Side.CONSUMER) == [(1, 1401, expected, True)]
+
+
+def test_the_longest_gap_is_the_longest_without_stalls() -> None:
+    """The first one lasts 3 s, of which 2.8 s are a stall; the second one 2.5 s."""
+    trial = PlantedTrial(
+        "t", TWO_OUTAGES.attempts, events=[stalled("producer 0", 200, 3000)], phases=QUIET
+    )
+    found = measure_planted(trial)
+    assert gap_spans(trial) == [(100, 3100, 2800, False), (4000, 6500, 0, True)]
+    assert found["trials"]["unavailable_ns"].to_pylist() == [2500 * MS]
+
+
+def test_a_gap_that_a_stall_explains_has_no_steps_of_an_outage() -> None:
+    """Only 0.2 s of the first gap are not explained, and the second one is the longest."""
+    phases = QUIET.model_copy(update={"fault_begin_ns": 0, "fault_end_ns": 5 * S * MS})
+    trial = PlantedTrial(
+        "t", TWO_OUTAGES.attempts, events=[stalled("producer 0", 200, 3000)], phases=phases
+    )
+    steps = measure_planted(trial)["outages"].to_pylist()
+    assert {row["began_ns"] // MS for row in steps} == {4000}
+
+
+def test_a_trial_without_acknowledgement_was_unavailable_while_its_producer_ran() -> None:
+    """The load begins at 0 and settles at 10 s."""
+    trial = PlantedTrial(
+        "t", [PlantedAttempt(0, 0, "rejected")], events=[stalled("machine", 1000, 4000)]
+    )
+    found = measure_planted(trial)["trials"]["unavailable_ns"].to_pylist()
+    assert found == [7 * S * MS]
+
+
+def test_a_trial_has_the_stalls_of_any_producer_and_of_the_consumer_within_its_load() -> None:
+    """The load begins at 0 and settles at 10 s."""
+    events = [
+        stalled("producer 0", -100, 200),
+        stalled("producer 1", 100, 300),
+        stalled("machine", 9_900, 12_000),
+        stalled("node 1", 0, 5_000),
+    ]
+    found = measure_planted(with_stalls(*events, producers=2))
+    (row,) = found["trials"].to_pylist()
+    assert row["producer_stalled_ns"] == 400 * MS
+    assert row["consumer_stalled_ns"] == 100 * MS
+    assert found["stalls"]["process"].to_pylist() == [
+        "producer 0",
+        "node 1",
+        "producer 1",
+        "machine",
+    ]
+
+
+def test_a_ledger_that_is_older_than_the_sampling_has_unknown_stalls() -> None:
+    """Null is not 0."""
+    (row,) = measure_planted(planted([(0, 1, "acked")]))["trials"].to_pylist()
+    assert (row["producer_stalled_ns"], row["consumer_stalled_ns"]) == (None, None)
 
 
 # The laws.
@@ -185,28 +452,6 @@ ATTEMPTS = st.lists(
 )
 
 
-@given(TIMES, st.integers(0, 9 * MS), st.none() | st.integers(0, 9 * MS))
-def test_the_longest_gap_is_that_of_all_sorted_times(
-    times: list[int], due_ns: int, existed_ns: int | None
-) -> None:
-    """Answers of the same millisecond count as one, so a gap between them does not count."""
-    answered = sorted(times)
-    begin = existed_ns
-    if begin is None:
-        begin = answered[0] if answered else 0
-    edges = [begin, *answered, due_ns]
-    gaps = [
-        LongestGap(before, after - before, answered=number < len(answered))
-        for number, (before, after) in enumerate(pairwise(edges))
-        if number in {0, len(answered)} or before // SLOT_NS != after // SLOT_NS
-    ]
-    longest = max(gap.gap_ns for gap in gaps)
-    began = min(gap.began_ns for gap in gaps if gap.gap_ns == longest)
-    found = longest_gap(Answers.of(np.array(times, np.int64), due_ns, 0), existed_ns)
-    assert (found.gap_ns, found.began_ns) == (longest, began)
-    assert found in gaps
-
-
 @given(ATTEMPTS, ATTEMPTS, ATTEMPTS)
 def test_answers_of_parts_merge_to_those_of_all_attempts(
     one: Settled, other: Settled, third: Settled
@@ -217,19 +462,17 @@ def test_answers_of_parts_merge_to_those_of_all_attempts(
     ]
     trial = planted([*one, *other, *third])
     expected = producer_gaps(trial)
-    assert rows(trial, merge_answers(merge_answers(parts[0], parts[1]), parts[2])) == expected
-    assert rows(trial, merge_answers(parts[2], merge_answers(parts[1], parts[0]))) == expected
+    assert rows(merge_answers(merge_answers(parts[0], parts[1]), parts[2])) == expected
+    assert rows(merge_answers(parts[2], merge_answers(parts[1], parts[0]))) == expected
 
 
-@given(TIMES, TIMES, st.integers(0, 9 * MS))
-def test_reads_of_parts_merge_to_those_of_all_reads(
-    one: list[int], other: list[int], due_ns: int
-) -> None:
-    """Also if one part has no reads, or the consumer stopped before the end."""
-    parts = [deliveries(arrays(planted([], part)).reads, due_ns) for part in (one, other)]
+@given(TIMES, TIMES)
+def test_reads_of_parts_merge_to_those_of_all_reads(one: list[int], other: list[int]) -> None:
+    """Also if one part has no reads."""
+    parts = [delivered(planted([], part)) for part in (one, other)]
     trial = planted([], [*one, *other])
-    assert rows(trial, merge_answers(*parts)) == consumer_gaps(trial, due_ns)
-    assert rows(trial, merge_answers(*parts[::-1])) == consumer_gaps(trial, due_ns)
+    assert rows(merge_answers(*parts)) == consumer_gaps(trial)
+    assert rows(merge_answers(*parts[::-1])) == consumer_gaps(trial)
 
 
 @given(st.lists(st.integers(-1, 5) | st.integers(0, 2**31 - 1), max_size=20))
@@ -292,6 +535,19 @@ def test_an_acknowledgement_after_the_last_read_waits_until_the_heal(
 ) -> None:
     """What happens at the heal or later is not before it."""
     assert readers(acked_ms, read_ms) == [expected]
+
+
+def test_the_stalls_of_the_consumer_while_a_record_waits_are_known() -> None:
+    """The record waits from 30 ms until the heal at 60 ms; the producers' stalls do not matter."""
+    trial = PlantedTrial(
+        "t",
+        [PlantedAttempt(0, 0, settled_ns=30 * MS)],
+        reads=[PlantedRead(0, 0, 0, received_ns=90 * MS)],
+        events=[stalled("consumer 0", 20, 35), stalled("producer 0", 40, 50)],
+        phases=HEALED,
+    )
+    (row,) = measure_planted(trial)["readers"].to_pylist()
+    assert (row["unread_since_ns"], row["stalled_ns"]) == (30 * MS, 5 * MS)
 
 
 def test_without_a_healed_fault_or_a_consumer_nobody_waits() -> None:
