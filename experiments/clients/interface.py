@@ -37,7 +37,19 @@ class TrialClient(Protocol):
         """Delete the files whose content is in the ledger's tables by now."""
 
 
-class Producer(TrialClient, Protocol):
+class ClientIdentity(Protocol):
+    """The process that a client runs in now."""
+
+    @property
+    def name(self) -> str:
+        """The client in messages: `producer 0`."""
+
+    @property
+    def pid(self) -> int:
+        """Its process; after a restart, another one."""
+
+
+class Producer(TrialClient, ClientIdentity, Protocol):
     """A producer in its own process, which ends with the producer's context."""
 
     def wait_ready(self) -> None:
@@ -114,7 +126,7 @@ class Producer(TrialClient, Protocol):
         """The process that a fault can kill and restart; `None`: its attempts would be lost."""
 
 
-class ConcurrentConsumer(TrialClient, Protocol):
+class ConcurrentConsumer(TrialClient, ClientIdentity, Protocol):
     """A consumer that reads in parallel with the load, in its own process."""
 
     def wait_ready(self) -> None:

@@ -17,6 +17,7 @@ from experiments.clients.consumer.process import ConsumerResult
 from experiments.clients.group.groups import ConsumerGroups, GroupResult
 from experiments.clients.interface import (
     ClientFactory,
+    ClientIdentity,
     ClientProcesses,
     ConcurrentConsumer,
     Producer,
@@ -49,6 +50,7 @@ from experiments.trial.jobs import (
     transactional_ids,
     warm_up_topic,
 )
+from experiments.trial.stall_sampler import WatchedProcess
 from infra.cluster.interface import Cluster
 from infra.process.waiting import sleep_until, wait_until
 
@@ -148,6 +150,17 @@ class TrialClients:
             tuple(process for process in processes if process is not None),
             self.groups,
             transactional_ids(self.spec, self.topic),
+        )
+
+    def watched_processes(self) -> tuple[WatchedProcess, ...]:
+        """Return the processes that the clients run in now; those that have ended as well."""
+        clients: tuple[ClientIdentity, ...] = (*self.producers, self.consumer)
+        return (
+            *(WatchedProcess(client.name, client.pid) for client in clients),
+            *(
+                WatchedProcess(member.name, member.pid, member.is_held)
+                for member in self.groups.members
+            ),
         )
 
     def begin(self) -> int:

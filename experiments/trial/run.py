@@ -18,6 +18,7 @@ from experiments.errors import HealFailed, TrialFailed
 from experiments.events.journal import BROKER_COUNTERS, CRC_FAILED, JOURNAL_FILE, Journal
 from experiments.faults import FaultContext
 from experiments.faults.composition.execution import InjectedFault, evidence_of, inject
+from experiments.faults.core.context import HeldNodes
 from experiments.faults.core.narrative import narrative_of
 from experiments.ledger.record import (
     ClusterAssignment,
@@ -36,6 +37,7 @@ from experiments.trial.disturbances import Disturbances
 from experiments.trial.jobs import topic_name
 from experiments.trial.log_capture import STORED, LogCapture, batch_table, stored_batches
 from experiments.trial.metadata_poller import MetadataPoller
+from experiments.trial.stall_sampler import StallSampler
 from infra.cluster.interface import Cluster
 from infra.errors import HarnessError, NodeFailed
 from infra.kafka.metrics import topic_metrics
@@ -58,7 +60,8 @@ def run_trial(
 
     1. Wait until the cluster is healthy.
     2. Create the topic; start and warm up producers, the concurrent consumer and groups. From here
-       to step 8 the metadata poller notes each change of leader, ISR and controller.
+       to step 8 the metadata poller notes each change of leader, ISR and controller, and the stall
+       sampler what keeps the trial's processes from running.
     3. Start the load, open loop, and wait until every producer has an acknowledgement.
     4. Inject the fault, into targets that are resolved now, and heal it.
     5. Wait until the end of the load.
@@ -95,31 +98,33 @@ def run_trial(
                     TrialClients.start(spec, cluster, factory, partial, secrets.randbits(63))
                 )
                 running.enter_context(disturbances.of_clients(clients.unexpected_exits))
-            with MetadataPoller(cluster, clients.topic, journal):
-                with stages("load", f"load, and {spec.fault.kind}"):
-                    load_begin_ns = clients.begin()
-                    journal.note("load_begin", at_ns=load_begin_ns)
-                    clients.wait_until_flowing()
-                    faults = _inject_fault(spec, clients, load_begin_ns, disturbances)
-                    clients.wait_until_sent(load_begin_ns)
-                with stages("settle", "waiting for the last acknowledgements"):
-                    disturbances.restart_nodes()
-                    producers = clients.wait_until_settled()
-                    settled_ns = journal.note("settled").at_ns
-                with stages("heal", "waiting for the full ISR"):
-                    disturbances.restart_nodes()
-                    cluster.wait_until_healthy(HEALTHY_TIMEOUT_S)
-                    healthy_ns = journal.note("healthy").at_ns
-            phases = _phases(spec, journal, load_begin_ns, settled_ns, healthy_ns)
-            with stages("read", "reading the log"):
-                _note_broker_counters(spec, cluster, home, clients.topic, journal)
-                results = clients.read_results(producers)
-                _note_results(results, journal)
-                for partition, batches in stored_batches(
-                    spec, cluster, clients.topic, load_begin_ns
-                ):
-                    journal.note(STORED, batches.model_dump_json(), partition=partition)
-                stored = batch_table(spec, cluster, clients.topic)
+            held = HeldNodes()
+            with StallSampler(clients.watched_processes, cluster, held, journal):
+                with MetadataPoller(cluster, clients.topic, journal):
+                    with stages("load", f"load, and {spec.fault.kind}"):
+                        load_begin_ns = clients.begin()
+                        journal.note("load_begin", at_ns=load_begin_ns)
+                        clients.wait_until_flowing()
+                        faults = _inject_fault(spec, clients, load_begin_ns, disturbances, held)
+                        clients.wait_until_sent(load_begin_ns)
+                    with stages("settle", "waiting for the last acknowledgements"):
+                        disturbances.restart_nodes()
+                        producers = clients.wait_until_settled()
+                        settled_ns = journal.note("settled").at_ns
+                    with stages("heal", "waiting for the full ISR"):
+                        disturbances.restart_nodes()
+                        cluster.wait_until_healthy(HEALTHY_TIMEOUT_S)
+                        healthy_ns = journal.note("healthy").at_ns
+                phases = _phases(spec, journal, load_begin_ns, settled_ns, healthy_ns)
+                with stages("read", "reading the log"):
+                    _note_broker_counters(spec, cluster, home, clients.topic, journal)
+                    results = clients.read_results(producers)
+                    _note_results(results, journal)
+                    for partition, batches in stored_batches(
+                        spec, cluster, clients.topic, load_begin_ns
+                    ):
+                        journal.note(STORED, batches.model_dump_json(), partition=partition)
+                    stored = batch_table(spec, cluster, clients.topic)
             with stages("logs", "reading the logs of brokers and clients"):
                 journal.add(*logs.broker_events(), *clients.events())
                 disturbances.note()
@@ -206,6 +211,7 @@ def _inject_fault(
     clients: TrialClients,
     load_begin_ns: int,
     disturbances: Disturbances,
+    held: HeldNodes,
 ) -> tuple[InjectedFault, ...]:
     context = FaultContext(
         disturbances.cluster,
@@ -216,6 +222,7 @@ def _inject_fault(
         clients=clients.processes(),
         load_duration_s=spec.workload.duration_s,
         expected_exits=disturbances.expected,
+        held_nodes=held,
     )
     return inject(spec.fault, context)
 

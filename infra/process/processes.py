@@ -65,6 +65,8 @@ class ProcessStat(NamedTuple):
     """Field 3, one letter: `R`, `S`, `T`, `Z`, ..."""
     session: int
     """Field 6: the pid of the process that leads or led its session."""
+    major_faults: int
+    """Field 12: how often it waited for memory that had to be read from a disk."""
     start_ticks: int
     """Field 22."""
 
@@ -77,16 +79,26 @@ class ProcessStat(NamedTuple):
 def read_stat(folder: Path) -> ProcessStat | None:
     """Return the stat of a process (`/proc/<pid>`) or a thread (`/proc/<pid>/task/<tid>`).
 
-    `None`: it has ended. The name in field 2 may hold any bytes, with spaces and brackets, so the
-    other fields are counted from its last bracket.
+    `None`: it has ended.
     """
     try:
-        content = (folder / "stat").read_bytes()
+        return parse_stat((folder / "stat").read_bytes())
     except (FileNotFoundError, ProcessLookupError):
         return None
+
+
+def parse_stat(content: bytes) -> ProcessStat:
+    """Return the fields in the content of a `stat` file.
+
+    The name in field 2 may hold any bytes, with spaces and brackets, so the other fields are
+    counted from its last bracket.
+    """
     fields = content[content.rindex(b")") + 2 :].split()
     return ProcessStat(
-        state=fields[0].decode(), session=int(fields[3]), start_ticks=int(fields[19])
+        state=fields[0].decode(),
+        session=int(fields[3]),
+        major_faults=int(fields[9]),
+        start_ticks=int(fields[19]),
     )
 
 

@@ -253,6 +253,7 @@ class MemberProcess(ClientProcess):
     def __init__(self, job: MemberJob) -> None:
         self.jobs = [job]
         self._is_ready = False
+        self._is_paused = False
         self._crashes: list[Event] = []
         super().__init__(job.member_name, _spawn_request(job), job.errors)
 
@@ -332,6 +333,7 @@ class MemberProcess(ClientProcess):
         Raises:
             WaitTimeout: the process does not stop.
         """
+        self._is_paused = True  # before the process stops, for whoever observes that
         self.send_signal(signal.SIGSTOP)
         wait_until(
             lambda: is_stopped(self.pid),
@@ -343,6 +345,11 @@ class MemberProcess(ClientProcess):
         """Send SIGCONT; has no effect on a member that has exited."""
         if self.is_alive():
             self.send_signal(signal.SIGCONT)
+        self._is_paused = False
+
+    def is_held(self) -> bool:
+        """Return whether a fault keeps the process stopped now."""
+        return self._is_paused
 
     def finish(self) -> None:
         """Have the member complete its pending records, leave its group and exit.

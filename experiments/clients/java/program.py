@@ -109,6 +109,11 @@ class JavaProgram:
         self.kill()
         self._opened.close()
 
+    @property
+    def pid(self) -> int:
+        """The process."""
+        return self._process.pid
+
     def wait_started(self) -> None:
         """Wait until the JVM is up and blocks on its settings.
 

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, Self, TypeVar, get_args
 
 from experiments.errors import HealFailed
 from experiments.events.clock import monotonic_s, now_ns
@@ -69,6 +69,11 @@ class HeldNodes:
         with self._lock:
             self._holders[node, kind].discard(holder)
             return not self._holders[node, kind]
+
+    def holds(self, node: int) -> bool:
+        """Return whether a fault keeps the node down or paused now."""
+        with self._lock:
+            return any(self._holders[node, kind] for kind in get_args(HoldKind))
 
     def nodes(self) -> tuple[int, ...]:
         """Return every node that was ever held."""

@@ -55,6 +55,10 @@ class FakeTrialClients:
         """Return the exits that the test chose."""
         return self.exits
 
+    def watched_processes(self) -> tuple[()]:
+        """Return none: there is no process that could stall."""
+        return ()
+
     def wait_until_flowing(self) -> None:
         """Return at once."""
         self._step("flowing")

@@ -154,7 +154,7 @@ def test_the_evidence_has_the_parameters_and_the_time_of_the_effect(
 def test_events_of_brokers_and_clients_have_their_source(
     sweep: SweepFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They are in one table with those of the trial and the metadata poller."""
+    """They are in one table with those of the trial, the metadata poller and the stall sampler."""
     fenced = BrokerLogEvent(now_ns(), 1, "fenced", "Fencing broker 2", node=2)
     clients = FakeTrialClients(
         logged=(
@@ -172,7 +172,7 @@ def test_events_of_brokers_and_clients_have_their_source(
     )
     assert {"source": "broker", "kind": "fenced", "node": 2} in events
     assert {"source": "client", "kind": "disconnected", "node": 2} in events
-    assert {event["source"] for event in events} == {"trial", "metadata", "broker", "client"}
+    assert {event["source"] for event in events} == {source.value for source in Source}
 
 
 @pytest.mark.parametrize("step", ["begin", "flowing", "sent", "settled", "read", "tables"])

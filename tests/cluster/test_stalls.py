@@ -1,0 +1,162 @@
+"""Clients that something else stops during a load without a fault: no outage, and a mark."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from support.builders.records import a_spec
+from support.measured import measure_ledger
+
+from experiments.clients.settings.librdkafka import consumer_settings, producer_settings
+from experiments.ledger.record import TrialRecord
+from experiments.ledger.result_tables import MIN_OUTAGE_NS, Side
+from experiments.ledger.stalls import STALLED, STALLS_SAMPLED, Stall, StallCause, StallSampling
+from experiments.results.stalls import stall_sentence, stalls_under_load
+from experiments.sweep.folder import SweepFolder
+from experiments.sweep.plan import FaultRequest, Workload
+from experiments.trial.clients import TrialClients
+from experiments.trial.run import run_trial
+from infra.cluster.local import provision
+from infra.kafka.spec import ClusterSpec
+from infra.machine.home import Home
+from infra.process.waiting import sleep_until
+
+pytestmark = pytest.mark.cluster
+STOPPED_S = 1.2
+LOAD = Workload(rate_records_per_s=1000, record_size_bytes=100, duration_s=5, keys=0, producers=1)
+Run = Callable[..., "Ran"]
+
+
+class Ran:
+    """A sealed trial and its results."""
+
+    def __init__(self, record: TrialRecord, folder: Path) -> None:
+        self.record, self.folder = record, folder
+        self.tables = {
+            name: table.to_pylist() for name, table in measure_ledger(folder.parent.parent).items()
+        }
+
+    def rows(self, table: str) -> list[dict[str, Any]]:
+        """Return the trial's rows of a result table."""
+        return [row for row in self.tables[table] if row["trial_id"] == self.record.trial_id]
+
+    def gaps(self, side: Side) -> list[dict[str, Any]]:
+        """Return the gaps of a side, stalls included, that lasted as long as an outage."""
+        return [
+            gap
+            for gap in self.rows("gaps")
+            if gap["side"] == side and gap["gap_ns"] + gap["stalled_ns"] >= MIN_OUTAGE_NS
+        ]
+
+    def stalls(self) -> list[Stall]:
+        """Return the stalls that the trial noted."""
+        events = pq.read_table(self.folder / "events.parquet").to_pylist()
+        return [
+            Stall.model_validate_json(event["detail"])
+            for event in events
+            if event["kind"] == STALLED
+        ]
+
+    def sampling(self) -> StallSampling:
+        """Return how the trial looked for stalls."""
+        events = pq.read_table(self.folder / "events.parquet").to_pylist()
+        (event,) = (event for event in events if event["kind"] == STALLS_SAMPLED)
+        return StallSampling.model_validate_json(event["detail"])
+
+
+def stop(pid: int) -> None:
+    """Stop a process that the test started, and let it go on."""
+    os.kill(pid, signal.SIGSTOP)
+    sleep_until(time.monotonic() + STOPPED_S)
+    os.kill(pid, signal.SIGCONT)
+
+
+class ProducerStopped(TrialClients):
+    """A trial's clients, of which the producer is stopped during the load."""
+
+    def wait_until_sent(self, load_begin_ns: int) -> None:
+        """Stop the producer, then wait as usual."""
+        stop(self.producers[0].pid)
+        super().wait_until_sent(load_begin_ns)
+
+
+class ConsumerStopped(TrialClients):
+    """A trial's clients, of which the concurrent consumer is stopped during the load."""
+
+    def wait_until_sent(self, load_begin_ns: int) -> None:
+        """Stop the consumer, then wait as usual."""
+        stop(self.consumer.pid)
+        super().wait_until_sent(load_begin_ns)
+
+
+@pytest.fixture(scope="module")
+def run(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+    """Return a function that runs a trial on one shared broker."""
+    folder = tmp_path_factory.mktemp("stalls")
+    cluster = provision(folder / "clusters", cache, "stalls", ClusterSpec(nodes=1))
+
+    def one(trial_id: str, clients: type[TrialClients], **changes: object) -> Ran:
+        spec = a_spec(
+            trial_id=trial_id,
+            replication_factor=1,
+            producer=producer_settings({"acks": "all"}),
+            consumer=consumer_settings({}),
+            topic={"min.insync.replicas": "1"},
+            workload=LOAD,
+            **changes,
+        )
+        sweep = SweepFolder(folder / trial_id)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("experiments.trial.run.TrialClients", clients)
+            record = run_trial(sweep, spec, cluster, Home(folder / "home"))
+        return Ran(record, sweep.trial(trial_id))
+
+    yield one
+    cluster.destroy()
+
+
+def is_stop(stall: Stall, process: str) -> bool:
+    """Return whether a stall is that of the test."""
+    return stall.process == process and stall.cause is StallCause.STOPPED
+
+
+def test_a_stopped_producer_makes_no_outage_and_is_named(run: Run) -> None:
+    """It acknowledges nothing for longer than an outage lasts, and no fault was injected."""
+    ran = run("000-producer", ProducerStopped)
+    (stall,) = (stall for stall in ran.stalls() if is_stop(stall, "producer 0"))
+    assert ran.gaps(Side.PRODUCER)
+    assert all(gap["gap_ns"] < MIN_OUTAGE_NS for gap in ran.rows("gaps"))
+    (row,) = ran.rows("trials")
+    assert row["producer_stalled_ns"] >= stall.ended_ns - stall.began_ns > 0.9 * STOPPED_S * 1e9
+    named = stalls_under_load(ran.record.phases, ran.rows("stalls"))
+    assert stall in named
+    begin_ns = ran.record.phases.load_begin_ns
+    assert stall_sentence(stall, begin_ns).startswith("producer 0 was stopped for 1.")
+
+
+def test_a_stopped_consumer_makes_no_outage_and_is_named(run: Run) -> None:
+    """The partition acknowledges records meanwhile."""
+    ran = run("001-consumer", ConsumerStopped)
+    (stall,) = (stall for stall in ran.stalls() if is_stop(stall, "consumer 0"))
+    assert ran.gaps(Side.CONSUMER)
+    assert not ran.gaps(Side.PRODUCER)
+    assert all(gap["gap_ns"] < MIN_OUTAGE_NS for gap in ran.rows("gaps"))
+    (row,) = ran.rows("trials")
+    assert row["consumer_stalled_ns"] >= stall.ended_ns - stall.began_ns > 0.9 * STOPPED_S * 1e9
+
+
+def test_a_broker_that_the_fault_pauses_is_no_stall(run: Run) -> None:
+    """The gap stays Kafka's."""
+    pause = FaultRequest(kind="leader-pause", parameters={"at_s": 1.0, "pause_s": 1.5})
+    ran = run("002-paused", TrialClients, fault=pause)
+    assert not [stall for stall in ran.stalls() if stall.cause is StallCause.STOPPED]
+    assert ran.gaps(Side.PRODUCER)
+    assert ran.sampling().samples > 0
+    assert ran.sampling().unknown == ()
