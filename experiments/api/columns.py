@@ -123,6 +123,12 @@ TRIAL_COLUMNS: Final[tuple[Column[TrialResult], ...]] = (
     _trial("throughput_records_per_s", "Float64", "acknowledged records per second of the load"),
     _trial("offered_records_per_s", "Float64", "attempted records per second of the load"),
     _trial("generator_late", "boolean", "whether the producer was behind its schedule"),
+    _trial(
+        "producer_stalled_ms",
+        "Float64",
+        "for how long the harness kept a producer from running within the load, ms",
+    ),
+    _trial("consumer_stalled_ms", "Float64", "the same of the concurrent consumer, ms"),
     _trial("host", "string", "the name of the host that ran the trial"),
 )
 """After one column per axis of the experiment, with the axis' name."""

@@ -32,6 +32,7 @@ from experiments.results.models import SweepResults
 from experiments.results.plain_answer import plain_answer
 from experiments.results.run_description import describe_run
 from experiments.results.set_aside import describe_set_aside, set_aside_trials
+from experiments.results.stalls import shorten_stalls
 from experiments.results.tables import refusal_lines
 from experiments.results.trials import LATE_MS
 from experiments.results.wording import (
@@ -135,6 +136,14 @@ GLOSSARY: Final[tuple[tuple[str, str], ...]] = (
         (
             "The load generator was behind its schedule. A late trial is included in all verdicts, "
             "and marked."
+        ),
+    ),
+    (
+        "stalled",
+        (
+            "Neither Kafka nor the fault kept a client, a broker or the machine from running for a "
+            "while. The time of the clients is taken off the gaps; the trial is included in all "
+            "verdicts that the stall leaves known."
         ),
     ),
     (
@@ -257,13 +266,15 @@ def _template_values(data: ReportData) -> dict[str, Any]:
 
 
 def _exceptions(results: SweepResults) -> Iterator[tuple[str, str, str]]:
-    """Yield the trials that are set aside, late or missing: status, trial id and reason."""
+    """Yield the trials that are set aside, late, stalled or missing: status, trial id and reason."""
     for trial in set_aside_trials(results):
         yield trial.status.value, trial.trial_id, describe_set_aside(trial)
     for trial in results.trials:
         if trial.generator_late:
             lateness = f"{trial.lateness_p99_ms or 0:,.0f} ms late at p99 (limit {LATE_MS:g} ms)"
             yield "late", trial.trial_id, f"the load generator was {lateness}"
+        if trial.stalls:
+            yield "stalled", trial.trial_id, shorten_stalls(trial.stalls)
     for trial_id in results.pending:
         yield "not run", trial_id, "planned, not run yet"
     for trial_id in results.unmeasured:

@@ -32,6 +32,7 @@ class TrialView:
     """Repeat, seed and cluster."""
     status: str
     late: bool
+    stalled: bool
     reason: str
     evidence: tuple[str, ...]
     facts: tuple[tuple[str, str], ...]
@@ -87,6 +88,7 @@ def _summary(cell: CellResult) -> str:
     for number, status in (
         *((getattr(cell, f"{status}_trials"), status.value) for status in SET_ASIDE),
         (cell.late_trials, "late"),
+        (cell.stalled_trials, "stalled"),
     ):
         if number:
             parts.append(f"{number} {status}")
@@ -107,6 +109,7 @@ def _trial_view(data: ReportData, trial_id: str, result: TrialResult | None) -> 
         origin=f"repeat {spec.repeat + 1}, seed {spec.seed}{_cluster_text(record)}",
         status=result.status.value if result else "not run",
         late=bool(result and result.generator_late),
+        stalled=bool(result and result.stalls),
         reason=one_line(result.reason or "") if result else "",
         evidence=result.fault.evidence if result else (),
         facts=tuple(_facts(result)) if result and result.attempted is not None else (),
@@ -159,6 +162,8 @@ def _facts(result: TrialResult) -> Iterator[tuple[str, str]]:
             ),
         )
     yield "load generator's lateness p99", milliseconds_text(result.lateness_p99_ms)
+    yield "producers stalled by the harness", milliseconds_text(result.producer_stalled_ms)
+    yield "consumer stalled by the harness", milliseconds_text(result.consumer_stalled_ms)
     anomalies = _anomaly_counts(result)
     for name, count in anomalies.items():
         if count:

@@ -97,6 +97,7 @@ def trial_facts(
         recovered_before_heal=trial.recovered_before_heal,
         readable_before_heal=trial.readable_before_heal,
         generator_late=trial.generator_late,
+        stalls=trial.stalls,
         records=records,
     )
 

@@ -16,6 +16,7 @@ from experiments.messages.phrases import plural
 from experiments.results.client_versions import version_sentences
 from experiments.results.hosts import host_sentences
 from experiments.results.models import CellResult, SweepResults
+from experiments.results.stalls import shorten_stalls
 from experiments.results.trials import LATE_MS
 from experiments.verdicts.contract import CONDITIONAL_GUARANTEES, Guarantee
 from experiments.verdicts.judge import Judgement, Verdict
@@ -278,8 +279,8 @@ class ResultNote:
 def result_notes(results: SweepResults) -> Iterator[ResultNote]:
     """Yield what a reader must know in addition to the table.
 
-    In this order: violations, unknown verdicts, controls, late load generators, relays, differences
-    between hosts, several versions of the client, statistical power.
+    In this order: violations, unknown verdicts, controls, late load generators, stalled processes,
+    relays, differences between hosts, several versions of the client, statistical power.
     """
     yield from violation_notes(results)
     yield from _unknown_verdicts(results.cells)
@@ -288,6 +289,7 @@ def result_notes(results: SweepResults) -> Iterator[ResultNote]:
         for sentence in results.harness.sentences
     )
     yield from _late_generators(results)
+    yield from _stalled_processes(results)
     yield from map(ResultNote, relay_sentences(results))
     if results.hosts is not None:
         yield from map(ResultNote, host_sentences(results.hosts))
@@ -378,6 +380,17 @@ def _late_generators(results: SweepResults) -> Iterator[ResultNote]:
     included = "the trial is included" if len(late) == 1 else "the trials are included"
     trials = plural(len(late), "trial")
     yield ResultNote(f"warning: the load generator was late in {trials} {lateness}; {included}")
+
+
+def _stalled_processes(results: SweepResults) -> Iterator[ResultNote]:
+    """Yield what kept the processes of a trial from running, one line per trial."""
+    for trial in results.trials:
+        if trial.stalls:
+            yield ResultNote(
+                f"warning: processes of trial {trial.trial_id} were kept from running, neither by "
+                f"Kafka nor by its fault: {shorten_stalls(trial.stalls)}; gaps are without the "
+                "time of its clients"
+            )
 
 
 def _missing_power(cells: Sequence[CellResult]) -> Iterator[ResultNote]:

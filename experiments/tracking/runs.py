@@ -317,6 +317,8 @@ def _metrics(result: TrialResult, record: TrialRecord | None) -> Iterator[tuple[
         "throughput/attempted_per_s": result.offered_records_per_s,
         "generator/late": _number(result.generator_late),
         "generator/lateness_p99_ms": lateness_p99_ms(record) if record else None,
+        "generator/producer_stalled_ms": result.producer_stalled_ms,
+        "generator/consumer_stalled_ms": result.consumer_stalled_ms,
         "fault/took_effect": _number(result.fault.took_effect),
     }
     yield from ((name, float(value)) for name, value in values.items() if value is not None)

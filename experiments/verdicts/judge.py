@@ -122,6 +122,8 @@ class TrialFacts(Frozen):
     """
     generator_late: bool | None = None
     """Whether the load generator fell behind its schedule."""
+    stalls: tuple[str, ...] = ()
+    """What kept processes of the trial from running, other than Kafka and the fault."""
     records: Mapping[Guarantee, tuple[NamedRecord, ...]] = Field(default_factory=dict)
     """The first records that violated a guarantee, for guarantees about records."""
 
@@ -463,4 +465,11 @@ def _unjudged_and_late_trials(case: _Case) -> Iterator[str]:
         yield (
             f"in {len(late)} judged {plural(len(late), 'trial')} the load generator fell behind "
             f"its schedule ({', '.join(late)})"
+        )
+    stalled = [trial for trial in case.sealed() if trial.stalls]
+    if stalled:
+        first = "; ".join(f"{trial.trial_id}: {trial.stalls[0]}" for trial in stalled)
+        yield (
+            f"in {len(stalled)} judged {plural(len(stalled), 'trial')} processes were kept from "
+            f"running, neither by Kafka nor by the fault ({first})"
         )

@@ -332,6 +332,9 @@ def _trial(
         reordered=0,
         generator_late=late,
         lateness_p99_ms=180.0 if late else 1.5,
+        producer_stalled_ms=1200.0 if late else 0.0,
+        consumer_stalled_ms=0.0,
+        stalls=("producer 0 was stopped for 1.20 s, 4.3 s after the load began",) if late else (),
         latency_ms=Latencies(ack=ack),
         unavailable_ms=truth.outage_ms * rng.uniform(0.9, 1.1),
         throughput_records_per_s=9_900.0 * rng.uniform(0.99, 1.01),
@@ -368,6 +371,7 @@ def _cell(truth: Truth, trials: Sequence[TrialResult]) -> CellResult:
         outage_ms=estimate(outages),
         ack_p99_ms=estimate(p99s),
         late_trials=sum(bool(trial.generator_late) for trial in judged),
+        stalled_trials=sum(bool(trial.stalls) for trial in judged),
         clauses=tuple(_clause(truth, guarantee) for guarantee in UNCONDITIONAL),
         judgements=tuple(_judgement(truth, judged, guarantee) for guarantee in UNCONDITIONAL),
     )

@@ -175,11 +175,13 @@ def test_a_hundred_trials_stay_under_eight_megabytes(data: ReportData, page: str
     assert len(page.encode()) / len(data.plan.trials) < 80_000
 
 
-def test_void_and_late_trials_are_shown_with_their_reasons(parsed: ParsedPage) -> None:
+def test_void_late_and_stalled_trials_are_shown_with_their_reasons(parsed: ParsedPage) -> None:
     """They are listed, and counted per cell."""
     assert "void 001-000003 the leader never moved" in parsed.text
     assert "the load generator was 180 ms late at p99 (limit 50 ms)" in parsed.text
+    assert "producer 0 was stopped for 1.20 s, 4.3 s after" in parsed.text
     assert "1 void" in parsed.text
+    assert "1 late, 1 stalled" in parsed.text
 
 
 def test_each_trial_has_its_cluster_and_the_reason_for_it(

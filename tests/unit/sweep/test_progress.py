@@ -502,6 +502,24 @@ def test_a_late_generator_is_listed() -> None:
     )
 
 
+def test_what_kept_the_processes_of_a_trial_from_running_is_listed() -> None:
+    """The longest ones, and how many more there are."""
+    stalled = TrialResult(
+        trial_id="007-a",
+        cell={},
+        label="",
+        repeat=0,
+        status=Status.SEALED,
+        fault=FaultResult(kind=None),
+        stalls=tuple(f"producer 0 was stopped for {seconds} s" for seconds in (5, 4, 3, 2, 1)),
+    )
+    assert next(result_notes(a_result([], trials=(stalled,)))).text == (
+        "warning: processes of trial 007-a were kept from running, neither by Kafka nor by its "
+        "fault: producer 0 was stopped for 5 s; producer 0 was stopped for 4 s; producer 0 was "
+        "stopped for 3 s; and 2 more stalls; gaps are without the time of its clients"
+    )
+
+
 def test_the_status_column_is_shown_if_a_trial_is_not_sealed() -> None:
     """If all trials are sealed, there is no such column."""
     assert "status" not in printed([a_cell(1)])

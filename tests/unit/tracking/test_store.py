@@ -357,7 +357,9 @@ def run_of_spec(spec: TrialSpec, **changes: Any) -> RunContent:
 
 def test_metric_names_are_group_slash_name_and_unit() -> None:
     """MLflow groups its charts by the text before the slash."""
-    metrics = run_of_trial(reordered=4, missed=5, redelivered=6, generator_late=True).metrics
+    metrics = run_of_trial(
+        reordered=4, missed=5, redelivered=6, generator_late=True, producer_stalled_ms=1200.0
+    ).metrics
     expected: dict[str, float] = {
         "loss/lost_low_records": 3,
         "loss/lost_high_records": 7,
@@ -375,6 +377,7 @@ def test_metric_names_are_group_slash_name_and_unit() -> None:
         "reads/missed_records": 5,
         "reads/redelivered_reads": 6,
         "generator/late": 1,
+        "generator/producer_stalled_ms": 1200,
     }
     assert {name: metrics[name] for name in expected} == expected
 
@@ -382,6 +385,7 @@ def test_metric_names_are_group_slash_name_and_unit() -> None:
 def test_a_value_that_was_not_measured_is_no_metric() -> None:
     """Without reads there is no end-to-end latency; 0 would be wrong."""
     metrics = run_of_trial(lost=None, unavailable_ms=None).metrics
+    assert "generator/consumer_stalled_ms" not in metrics
     assert not any(
         name.startswith(("latency/end_to_end", "loss/", "availability/")) for name in metrics
     )

@@ -468,6 +468,19 @@ def test_without_controls_a_guarantee_may_have_held_with_a_caveat() -> None:
     assert judgement.reasons[-1].startswith("power not shown: in no trial of this sweep")
 
 
+def test_what_kept_processes_from_running_is_reported_and_the_trial_judged() -> None:
+    """The longest stall of each trial is named."""
+    sentences = ("producer 0 was stopped for 1.20 s, 4.3 s after the load began", "another")
+    judgement = _judge_one(
+        Guarantee.NO_ACKED_LOSS, _clean("000-a").model_copy(update={"stalls": sentences})
+    )
+    assert judgement.verdict is Verdict.HELD
+    assert judgement.reasons[-1] == (
+        "in 1 judged trial processes were kept from running, neither by Kafka nor by the fault "
+        f"(000-a: {sentences[0]})"
+    )
+
+
 def test_a_late_generator_is_reported_and_its_trial_judged() -> None:
     """Lateness affects latency, not the content of the log."""
     judgement = _judge_one(
