@@ -23,7 +23,12 @@ from experiments.ledger.stalls import STALLED, STALLS_SAMPLED, Stall, StallSampl
 from experiments.trial.stalls import MachineStalls, ProcessStalls, WakeUp, any_ran
 from infra.cluster.interface import Cluster
 from infra.errors import HarnessError
-from infra.process.samples import MachineSampler, ProcessSampler, own_thread_wait_ns
+from infra.process.samples import (
+    MachineSample,
+    MachineSampler,
+    ProcessSampler,
+    own_thread_wait_ns,
+)
 
 EVERY_NS: Final = 50_000_000
 SLOWLY_EVERY: Final = 4
@@ -117,6 +122,7 @@ class StallSampler:
                 break
         for watch in self._watches.values():
             self._end(watch, now_ns())
+        self._note(self._machine_stalls.observe(now_ns(), MachineSample()), _SLOWLY_NS)
         sampling = StallSampling(
             samples=samples, unknown=tuple(sorted(self._unknown)), cpu_s=time.thread_time()
         )

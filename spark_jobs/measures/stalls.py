@@ -88,7 +88,7 @@ class TrialStalls:
     stalls: tuple[Stall, ...] = ()
     """By begin."""
     sampled: bool = False
-    """Whether the trial looked for stalls; false: an older ledger, or another client program."""
+    """Whether the trial looked for stalls; false: an older ledger."""
     producer: Spans = Spans()
     """When every producer was stalled."""
     any_producer: Spans = Spans()

@@ -23,8 +23,6 @@ JUDGED_BY_HISTORIES: Final = (
             "reads",
             "latency",
             "throughput",
-            "availability",
-            "stalls",
             "transactions",
             "trials",
         )
@@ -33,6 +31,8 @@ JUDGED_BY_HISTORIES: Final = (
 )
 """Modules whose mutants must fail on generated histories."""
 JUDGED_BY_BOTH: Final = (
+    "measures.availability",
+    "measures.stalls",
     "measures.compaction",
     "measures.consumed",
     "causes.anomalous_records",

@@ -34,6 +34,8 @@ CASES = {
         CAUSES / "test_explanations.py",
         CAUSES / "test_first_anomalies.py",
     ],
+    "spark_jobs.measures.availability": [MEASURES / "test_availability.py"],
+    "spark_jobs.measures.stalls": [MEASURES / "test_availability.py"],
     "spark_jobs.measures.compaction": [MEASURES / "test_compaction.py"],
     "spark_jobs.measures.consumed": [MEASURES / "test_consumed.py"],
 }

@@ -50,7 +50,7 @@ CRASH = PlantedTrial(
     attempts=(
         acked(0, 50, 0),
         acked(1, 110, 2),  # only on the old leader
-        acked(2, 310, 2),
+        acked(2, 310, 2)._replace(sent_ns=125 * MS),  # due while no leader was there
         acked(3, 320, 3),  # resent: its first request timed out
         acked(0, 60, None, producer=1),
         acked(1, 120, None, producer=1),  # acknowledged without offset
@@ -151,7 +151,7 @@ def test_the_job_explains_each_anomalous_record(measured: Measure) -> None:
         if row["side"] == "producer"
     }
     assert {mark: at // MS for (_, mark), at in marks.items() if at is not None} == {
-        "last_before": 120,
+        "last_before": 125,
         "detected": 200,
         "elected": 210,
         "first_after": 310,

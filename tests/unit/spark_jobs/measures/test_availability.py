@@ -196,6 +196,27 @@ def test_a_clock_that_is_behind_makes_no_negative_gap() -> None:
     assert producer_gaps(sent_at((5, 4, "acked"))) == {(0, "producer", 1, 0, 4 * MS, True)}
 
 
+def test_records_far_apart_are_measured_as_those_of_a_short_load() -> None:
+    """Of two partitions, over hours: a cell per millisecond would be mostly empty."""
+    hour = 3_600_000
+    attempts = [
+        PlantedAttempt(0, seq, outcome, sent_ns=sent * MS, settled_ns=settled, partition=partition)
+        for seq, (partition, sent, settled, outcome) in enumerate(
+            [
+                (0, 0, 2 * MS, "acked"),
+                (0, hour, hour * MS + 5 * MS, "acked"),
+                (0, hour, hour * MS + 5 * MS + 9, "acked"),
+                (1, 0, 7 * MS, "acked"),
+                (1, 3 * hour, 3 * hour * MS + MS, "rejected"),
+            ]
+        )
+    ]
+    assert producer_gaps(PlantedTrial("t", attempts, phases=PHASES)) == {
+        (0, "producer", 3, 5 * MS, hour * MS, True),
+        (1, "producer", 1, 7 * MS, 0, True),
+    }
+
+
 def test_the_consumer_waits_for_a_record_from_when_it_was_sent() -> None:
     """The records are sent at 3 and 13 ms."""
     trial = sent_at((3, 4, "acked"), (13, 15, "acked"))
@@ -404,12 +425,16 @@ def test_a_gap_that_a_stall_explains_has_no_steps_of_an_outage() -> None:
 
 
 def test_a_trial_without_acknowledgement_was_unavailable_while_its_producer_ran() -> None:
-    """The load begins at 0 and settles at 10 s."""
+    """The load begins at 0.5 s and settles at 10 s; a record may be stored and received."""
     trial = PlantedTrial(
-        "t", [PlantedAttempt(0, 0, "rejected")], events=[stalled("machine", 1000, 4000)]
+        "t",
+        [PlantedAttempt(0, 0, "rejected", S * MS)],
+        reads=[PlantedRead(0, 0, 0, received_ns=2 * S * MS)],
+        phases=QUIET.model_copy(update={"load_begin_ns": S * MS // 2}),
+        events=[stalled("machine", 1000, 4000)],
     )
     found = measure_planted(trial)["trials"]["unavailable_ns"].to_pylist()
-    assert found == [7 * S * MS]
+    assert found == [6500 * MS]
 
 
 def test_a_trial_has_the_stalls_of_any_producer_and_of_the_consumer_within_its_load() -> None:
@@ -528,6 +553,7 @@ def readers(
         ([1, 2], [90], (0, None, 1)),
         ([1, 61], [5, 90], (0, 5, None)),
         ([1, 61], [1], (0, 1, None)),
+        ([1, 60], [5, 90], (0, 5, None)),
     ],
 )
 def test_an_acknowledgement_after_the_last_read_waits_until_the_heal(
@@ -548,6 +574,19 @@ def test_the_stalls_of_the_consumer_while_a_record_waits_are_known() -> None:
     )
     (row,) = measure_planted(trial)["readers"].to_pylist()
     assert (row["unread_since_ns"], row["stalled_ns"]) == (30 * MS, 5 * MS)
+
+
+def test_while_no_record_waits_no_stall_of_the_consumer_matters() -> None:
+    """It has received everything."""
+    trial = PlantedTrial(
+        "t",
+        [PlantedAttempt(0, 0, settled_ns=30 * MS)],
+        reads=[PlantedRead(0, 0, 0, received_ns=31 * MS)],
+        events=[stalled("consumer 0", 40, 50)],
+        phases=HEALED,
+    )
+    (row,) = measure_planted(trial)["readers"].to_pylist()
+    assert (row["unread_since_ns"], row["stalled_ns"]) == (None, 0)
 
 
 def test_without_a_healed_fault_or_a_consumer_nobody_waits() -> None:
