@@ -217,6 +217,16 @@ def test_records_far_apart_are_measured_as_those_of_a_short_load() -> None:
     }
 
 
+def test_a_part_over_hours_merges_with_one_of_a_short_time() -> None:
+    """The first part has mostly empty milliseconds, the second one has not."""
+    hour = 3_600_000
+    long, short = [(0, 1, "acked"), (0, 2 * hour, "acked")], [(0, hour, "acked")]
+    parts = [acknowledgements(arrays(sent_at(*part)).attempts, PHASES) for part in (long, short)]
+    expected = {(0, "producer", 3, hour * MS, hour * MS, True)}
+    assert expected <= rows(merge_answers(*parts))
+    assert rows(merge_answers(*parts)) == rows(merge_answers(*parts[::-1]))
+
+
 def test_the_consumer_waits_for_a_record_from_when_it_was_sent() -> None:
     """The records are sent at 3 and 13 ms."""
     trial = sent_at((3, 4, "acked"), (13, 15, "acked"))
