@@ -266,7 +266,7 @@ def _template_values(data: ReportData) -> dict[str, Any]:
 
 
 def _exceptions(results: SweepResults) -> Iterator[tuple[str, str, str]]:
-    """Yield the trials that are set aside, late, stalled or missing: status, trial id and reason."""
+    """Yield the trials set aside, late, stalled or missing: status, trial id and reason."""
     for trial in set_aside_trials(results):
         yield trial.status.value, trial.trial_id, describe_set_aside(trial)
     for trial in results.trials:
