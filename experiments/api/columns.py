@@ -123,6 +123,7 @@ TRIAL_COLUMNS: Final[tuple[Column[TrialResult], ...]] = (
     _trial("throughput_records_per_s", "Float64", "acknowledged records per second of the load"),
     _trial("offered_records_per_s", "Float64", "attempted records per second of the load"),
     _trial("generator_late", "boolean", "whether the producer was behind its schedule"),
+    _trial("overloaded", "boolean", "whether the machine was: times say nothing of the settings"),
     _trial(
         "producer_stalled_ms",
         "Float64",
@@ -164,6 +165,7 @@ CELL_COLUMNS: Final[tuple[Column[CellResult], ...]] = (
         "duplication.interval.low",
     ),
     _cell("duplication_high", "Float64", "its upper bound", "duplication.interval.high"),
+    _cell("overloaded_trials", "Int64", "trials that were not measured under their own conditions"),
     _cell("ack_p99_ms", "Float64", "median over trials of the p99, ms", "ack_p99_ms.median"),
     _cell("ack_p99_low_ms", "Float64", f"{_INTERVAL} of that median", "ack_p99_ms.interval.low"),
     _cell("ack_p99_high_ms", "Float64", "its upper bound", "ack_p99_ms.interval.high"),

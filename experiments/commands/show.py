@@ -181,6 +181,13 @@ def remarks(sweep: SweepFolder, results: SweepResults) -> Iterator[str]:
     """Yield one line per trial that is set aside, and one for trials not run or not measured."""
     for trial in set_aside_trials(results):
         yield f"{trial.status}: {trial.trial_id} ({trial.label}): {describe_set_aside(trial)}"
+    overloaded = [trial.trial_id for trial in results.trials if trial.overloaded]
+    if overloaded:
+        count = format_count(len(overloaded), "trial")
+        yield (
+            f"overloaded: {count} ({', '.join(overloaded)}): latencies and gaps say nothing of the "
+            "settings"
+        )
     if results.pending:
         count = format_count(len(results.pending), "trial")
         if sweep.origin:

@@ -25,6 +25,7 @@ from experiments.comparing.differences import (
 )
 from experiments.errors import NotComparable
 from experiments.ledger.record import Frozen, Role
+from experiments.messages.phrases import format_count
 from experiments.results.cells import judged_trials
 from experiments.results.models import CellResult, SweepResults, TrialResult
 from experiments.results.wording import POWER_NOT_SHOWN, is_unproven
@@ -201,6 +202,12 @@ def _remarks(sides: Iterable[ComparedSweep], *, paired: bool) -> list[str]:
         if results.harness.failed:
             sentences = " ".join(results.harness.sentences)
             remarks.append(f"do not trust {name}: its controls failed. {sentences}".strip())
+        overloaded = sum(bool(trial.overloaded) for trial in results.trials if trial.judged)
+        if overloaded:
+            remarks.append(
+                f"the machine was overloaded in {format_count(overloaded, 'trial')} of {name}: "
+                "their latencies and outages say nothing of the settings"
+            )
         if results.unmeasured or results.pending:
             remarks.append(
                 f"{name} is incomplete: {len(results.pending)} trials not run, "

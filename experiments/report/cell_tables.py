@@ -21,6 +21,7 @@ from experiments.results.wording import (
     count_text,
     estimate_text,
     share_text,
+    time_text,
     verdict_class,
     verdict_sign,
     verdict_text,
@@ -226,8 +227,9 @@ def _figures(data: ReportData, cell: CellResult) -> Iterator[tuple[str, str]]:
         yield from _counts(_TRANSACTION_HEADS, cell.transactions)
     rejected_present = sum(fate.rejected_present for fate in fates) if fates else None
     yield "rejected but in the log", count_text(rejected_present)
-    yield "ack p99", estimate_text(cell.ack_p99_ms)
-    yield "longest gap", estimate_text(cell.outage_ms)
+    overloaded = cell.overloaded_trials
+    yield "ack p99", time_text(estimate_text(cell.ack_p99_ms), overloaded=overloaded)
+    yield "longest gap", time_text(estimate_text(cell.outage_ms), overloaded=overloaded)
 
 
 def partitions_note(cells: Sequence[CellResult]) -> str | None:

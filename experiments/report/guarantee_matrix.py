@@ -25,6 +25,7 @@ from experiments.results.wording import (
     UNKNOWN_SIGN,
     bounds_text,
     count_text,
+    time_text,
     verdict_class,
     verdict_sign,
 )
@@ -145,7 +146,9 @@ def _row(
     return MatrixCell(
         tuple((axis_name(axis), value_text(cell.cell.get(axis))) for axis in axes),
         tuple(_chip(cell, guarantee, judgements.get(guarantee)) for guarantee in guarantees),
-        "unknown" if p99 is None else _duration(p99.median),
+        "unknown"
+        if p99 is None
+        else time_text(_duration(p99.median), overloaded=cell.overloaded_trials),
         _strip(data, cell),
     )
 
@@ -168,7 +171,10 @@ def _availability_text(cell: CellResult, guarantee: Guarantee, judgement: Judgem
     spread = (
         cell.unavailable_ms if guarantee is Guarantee.AVAILABILITY else cell.consumer_unavailable_ms
     )
-    after = f"after {_duration(spread.median)}" if spread else "during the fault"
+    after = "during the fault"
+    if spread:
+        lasted = time_text(_duration(spread.median), overloaded=cell.overloaded_trials)
+        after = f"after {lasted}"
     return f"{after}, healed" if judgement.seen else after
 
 

@@ -38,6 +38,7 @@ from experiments.results.trials import LATE_MS
 from experiments.results.wording import (
     GUARANTEE_NAMES,
     HELD_SIGN,
+    LEGEND_OF_OVERLOAD,
     NOT_MEASURABLE_SIGN,
     NOT_OBSERVED_SIGN,
     OBSERVED_SIGN,
@@ -234,6 +235,7 @@ def _template_values(data: ReportData) -> dict[str, Any]:
         "plan": data.plan,
         "shortened": describe_shortened(data.plan),
         "finding": finding,
+        "overload": LEGEND_OF_OVERLOAD if any(cell.overloaded_trials for cell in run) else "",
         "plot": plot_chart(finding.plot, "finding") if finding and finding.plot else None,
         "run": describe_run(data.plan, list(data.records.values())),
         "answer": plain_answer(results),

@@ -137,6 +137,8 @@ def _caption(result: TrialResult | None) -> str:
         f"Lost {bounds_text(result.lost)}, duplicates {count_text(result.duplicates)}; "
         f"longest gap without an acknowledgement {milliseconds_text(result.unavailable_ms)}."
     )
+    if result.overloaded:
+        caption = f"{caption} The machine was overloaded: times say nothing of these settings."
     if result.status in SET_ASIDE:
         return f"{caption} {result.status.capitalize()}: no share includes this trial."
     return caption

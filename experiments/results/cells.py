@@ -107,6 +107,7 @@ def _shares_and_estimates(trials: Sequence[TrialResult]) -> dict[str, Any]:
     """Return the fields of a cell whose unit is the trial, not the record."""
     return {
         "copies": _sum_copies([trial.copies for trial in trials if trial.copies]),
+        "overloaded_trials": sum(bool(trial.overloaded) for trial in trials),
         "late_trials": sum(bool(trial.generator_late) for trial in trials),
         "stalled_trials": sum(bool(trial.stalls) for trial in trials),
         "loss": _share(trials, lambda trial: trial.lost, lambda trial: shows_loss(trial.lost)),

@@ -192,6 +192,9 @@ class TrialResult(Frozen):
     """For how long the harness kept a producer from running within the load; null: not sampled."""
     consumer_stalled_ms: float | None = None
     """The same of the concurrent consumer."""
+    overloaded: bool | None = None
+    """Whether the trial was not measured under its own conditions: the generator was late, the
+    cluster did not keep up before the fault, or a producer was stalled for a second in all."""
     stalls: tuple[str, ...] = ()
     """What kept which process of the trial from running under load, and when; the longest first."""
     latency_ms: Latencies = Latencies()
@@ -298,6 +301,8 @@ class CellResult(Frozen):
     group_repeated: int | None = None
     copies: CopyCounts | None = None
     """Sums; null: no copy workload."""
+    overloaded_trials: int | None = None
+    """Sealed trials that were not measured under their own conditions."""
     late_trials: int | None = None
     """Sealed trials whose load generator was late."""
     stalled_trials: int | None = None

@@ -71,8 +71,8 @@ _LOSS_COUNT: Final = _Figure(
 )
 _LOST: Final = _Figure("records\nlost", lambda row: wording.bounds_text(row.lost, NOT_MEASURED))
 _DUPLICATES: Final = _Figure("dup.", lambda row: wording.count_text(row.duplicates, NOT_MEASURED))
-_LATENCY: Final = _Figure("ack p99\nms", lambda row: _median_text(row.latency_ms.ack.p99))
-_OUTAGE: Final = _Figure("longest\ngap ms", lambda row: _median_text(row.unavailable_ms))
+_LATENCY: Final = _Figure("ack p99\nms", lambda row: _time_text(row, row.latency_ms.ack.p99))
+_OUTAGE: Final = _Figure("longest\ngap ms", lambda row: _time_text(row, row.unavailable_ms))
 
 
 @dataclass(frozen=True)
@@ -264,6 +264,8 @@ def print_cells(console: Console, rows: Sequence[CellResult]) -> None:
         print_text(console, line, wrap=console.is_terminal)
     if any(row.judgements for row in rows):
         print_text(console, wording.LEGEND, wrap=console.is_terminal)
+    if any(row.overloaded_trials for row in rows):
+        print_text(console, wording.LEGEND_OF_OVERLOAD, wrap=console.is_terminal)
     if any(row.transactions for row in rows):
         print_text(console, wording.LEGEND_OF_TRANSACTIONS, wrap=console.is_terminal)
     if any(row.lost_values is not None for row in rows):
@@ -359,8 +361,10 @@ def _marks(row: CellResult, heads: Mapping[Guarantee, str]) -> Text:
     )
 
 
-def _median_text(spread: MedianAndMax | None) -> str:
-    return NOT_MEASURED if spread is None else wording.decimal_text(spread.median)
+def _time_text(row: CellResult, spread: MedianAndMax | None) -> str:
+    if spread is None:
+        return NOT_MEASURED
+    return wording.time_text(wording.decimal_text(spread.median), overloaded=row.overloaded_trials)
 
 
 def _refused_settings(cells: Sequence[Cell]) -> str:

@@ -231,7 +231,29 @@ def complete_trial(record: TrialRecord, rows: ResultRows, *, added: bool) -> Tri
         client=record.client,
     )
     row = rows.trials.get(record.trial_id)
-    return trial if row is None else trial.model_copy(update=_values(record, row, rows))
+    if row is None:
+        return trial
+    measured = trial.model_copy(update=_values(record, row, rows))
+    return measured.model_copy(update={"overloaded": is_overloaded(measured)})
+
+
+def is_overloaded(trial: TrialResult) -> bool | None:
+    """Return whether the machine could not do what the trial asked of it.
+
+    Its latencies and gaps then say how busy the machine was, and nothing of Kafka or its settings.
+
+    Returns:
+        `None`: nothing is known of it.
+    """
+    stalled_ms = trial.producer_stalled_ms
+    signs = (
+        trial.generator_late,
+        None if trial.kept_up_before_fault is None else not trial.kept_up_before_fault,
+        None if stalled_ms is None else stalled_ms * NS_PER_MS >= MIN_OUTAGE_NS,
+    )
+    if True in signs:
+        return True
+    return None if set(signs) == {None} else False
 
 
 def record_counts(row: Row) -> dict[str, Any]:

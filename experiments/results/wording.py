@@ -195,6 +195,14 @@ def verdict_class(judgement: Judgement) -> str:
     return judgement.verdict.lower()
 
 
+OVERLOADED_SIGN: Final = "~"
+"""Stands before a figure of time if the machine was overloaded in a trial of its cell."""
+LEGEND_OF_OVERLOAD: Final = (
+    f"{OVERLOADED_SIGN} the machine was overloaded in a trial of the cell (late load generator, "
+    "load not acknowledged in time before the fault, or stalled producer): latencies and gaps say "
+    "nothing of its settings"
+)
+
 # Figures
 
 UNKNOWN_TEXT: Final = "unknown"
@@ -217,6 +225,11 @@ def bounds_text(lost: tuple[int, int] | None, unknown: str = UNKNOWN_TEXT) -> st
 def decimal_text(value: float) -> str:
     """Return a number with one decimal below 100, and with none from 100 up."""
     return f"{value:,.1f}" if abs(value) < _DECIMALS_BELOW else f"{value:,.0f}"
+
+
+def time_text(text: str, *, overloaded: object) -> str:
+    """Return a figure of time, marked if it is of an overloaded machine."""
+    return f"{OVERLOADED_SIGN}{text}" if overloaded and text != UNKNOWN_TEXT else text
 
 
 def milliseconds_text(value: float | None) -> str:

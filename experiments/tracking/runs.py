@@ -316,6 +316,7 @@ def _metrics(result: TrialResult, record: TrialRecord | None) -> Iterator[tuple[
         "throughput/acked_per_s": result.throughput_records_per_s,
         "throughput/attempted_per_s": result.offered_records_per_s,
         "generator/late": _number(result.generator_late),
+        "generator/overloaded": _number(result.overloaded),
         "generator/lateness_p99_ms": lateness_p99_ms(record) if record else None,
         "generator/producer_stalled_ms": result.producer_stalled_ms,
         "generator/consumer_stalled_ms": result.consumer_stalled_ms,
