@@ -17,6 +17,7 @@ from support.fakes.infrastructure import FakeInfrastructure
 from experiments.commands import run as running
 from experiments.commands.run_process import RunOutcome
 from experiments.commands.run_until import RepeatHistory, RepeatLimits, RepeatUntil
+from experiments.ledger.documents import without_version
 from experiments.sweep.folder import REASON, SweepFolder
 from experiments.sweep.lookup import list_sweeps
 from experiments.sweep.plan import Plan
@@ -143,6 +144,10 @@ def test_a_successful_run_exits_with_0(start: Start) -> None:
     ]
 
 
+def _history(sweep: SweepFolder) -> RepeatHistory:
+    return RepeatHistory.model_validate_json(without_version(sweep.repeat_history.read_bytes()))
+
+
 def test_repeats_are_added_until_the_intervals_are_narrow_enough(start: Start) -> None:
     """0 of 5 is below 0.53 at 95 %, so each cell gets four more trials after the first.
 
@@ -150,7 +155,7 @@ def test_repeats_are_added_until_the_intervals_are_narrow_enough(start: Start) -
     """
     command = start("measures", *ONE_CELL, "--set", "enable.idempotence=false", "--until", "ci<0.6")
     code, out, err = command.wait()
-    history = RepeatHistory.model_validate_json(command.sweep.repeat_history.read_bytes())
+    history = _history(command.sweep)
 
     assert (code, [(added.trials, added.cells) for added in history.rounds]) == (0, [(4, 1)])
     assert sorted(trial.repeat for trial in command.sweep.plan().trials) == [0, 1, 2, 3, 4]
@@ -204,9 +209,7 @@ def test_an_interrupt_between_two_rounds_ends_the_run(
     monkeypatch.setattr(RepeatUntil, "plan_more", interrupted)
 
     assert running.resume(home, sweep.sweep_id, RepeatLimits.of("ci<0.1")) == 130
-    assert (
-        RepeatHistory.model_validate_json(sweep.repeat_history.read_bytes()).ended == "interrupted"
-    )
+    assert _history(sweep).ended == "interrupted"
 
 
 def test_resuming_fetches_missing_jars_first_and_prints_it(

@@ -90,7 +90,9 @@ def test_it_is_no_trial_of_its_cell_and_of_the_gate(sweep: SweepFolder) -> None:
     (cell,) = results.cells
     assert (cell.sealed_trials, cell.failed_trials, cell.planned_trials) == (1, 1, 2)
     assert all(SECOND not in judgement.trials for judgement in cell.judgements)
-    assert Gate.parse(["violated"]).sweep_failures(results) == []
+    assert Gate.parse(["violated"]).sweep_failures(results) == [
+        f"missing: {TODAY}: 1 trial failed ({SECOND})"
+    ]
 
 
 def test_it_is_not_complete(sweep: SweepFolder) -> None:
