@@ -151,7 +151,9 @@ def test_what_a_java_client_compresses_is_not_known() -> None:
 def producers() -> dict[int, Producer]:
     """Return producers by their `message.max.bytes`; they never connect."""
     return {
-        limit: Producer({"bootstrap.servers": "127.0.0.1:1", "message.max.bytes": limit})
+        limit: Producer(
+            {"bootstrap.servers": "127.0.0.1:1", "message.max.bytes": limit, "log_level": 0}
+        )
         for limit in (1_000, 8_300, 1_000_000)
     }
 
