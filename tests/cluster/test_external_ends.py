@@ -104,7 +104,7 @@ def test_ctrl_c_during_a_fault_heals_the_cluster_and_leaves_nothing_in_it(
     """The heal runs before the command ends."""
     command = bench.start("run", killed_leader(brokers, tmp_path))
     wait_until(
-        lambda: "fault_effective" in bench.event_kinds() or command.poll() is not None,
+        lambda: "fault_command" in bench.event_kinds() or command.poll() is not None,
         awaiting="the leader to be killed",
         timeout_s=600,
     )
