@@ -7,19 +7,26 @@ import signal
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from confluent_kafka import Producer
 from support import tally
+from support.builders.records import a_spec
 from support.reference.values import ValueFields, encode
 
 from experiments.clients.librdkafka import topics
+from experiments.clients.settings.librdkafka import consumer_settings, producer_settings
+from experiments.sweep.folder import SweepFolder
+from experiments.sweep.plan import FaultRequest, Workload
 from experiments.trial.final_read import FinalReader
+from experiments.trial.run import run_trial
 from infra.cluster.capabilities import Capability, missing_capability
 from infra.cluster.cleaning import clean
 from infra.cluster.handle import read_handle
 from infra.cluster.local import LocalCluster, provision
 from infra.disk.mounts import loop_devices_below, mounts_below
 from infra.kafka.spec import ClusterSpec
+from infra.machine.home import Home
 
 _MISSING = missing_capability(Capability.DISK_IMAGES)
 pytestmark = pytest.mark.skipif(
@@ -98,6 +105,30 @@ def test_the_final_read_continues_after_a_flipped_bit(on_image: LocalCluster) ->
     assert final_read.log.num_rows == RECORDS
     corrupt = [row["offset"] for row in final_read.log.to_pylist() if not row["intact"]]
     assert corrupt == [flip.last_offset]
+
+
+def test_a_broker_that_halts_on_its_full_disk_is_no_disturbance(
+    on_image: LocalCluster, cache: Path, tmp_path: Path
+) -> None:
+    """It exits by itself, and the fault asks for that; it is in the journal all the same."""
+    on_image.wait_until_healthy()
+    home = Home(tmp_path)
+    home.cache.symlink_to(cache)
+    times = {"at_s": 1, "restart_after_s": 4, "patience_s": 1}
+    spec = a_spec(
+        replication_factor=1,
+        producer=producer_settings({}),
+        consumer=consumer_settings({}),
+        workload=Workload(
+            rate_records_per_s=500, record_size_bytes=100, duration_s=8, keys=0, producers=1
+        ),
+        fault=FaultRequest(kind="disk-full", parameters=times),
+    )
+    record = run_trial(SweepFolder(tmp_path / "sweep"), spec, on_image, home)
+    assert record.disturbances == ()
+    events = pq.read_table(tmp_path / "sweep" / "trials" / record.trial_id / "events.parquet")
+    exits = [row for row in events.to_pylist() if row["kind"] == "fault_exited"]
+    assert [(row["node"], row["detail"]) for row in exits] == [(1, "node 1 exited with status 1")]
 
 
 def test_clean_removes_the_disks_of_a_killed_supervisor(on_image: LocalCluster) -> None:
