@@ -16,6 +16,7 @@ from experiments.clients.settings.librdkafka import consumer_settings, producer_
 from experiments.faults.composition.notation import parse_fault
 from experiments.ledger.record import TrialRecord
 from experiments.ledger.schema import UNKNOWN
+from experiments.ledger.stalls import STALLED, Stall, StallCause
 from experiments.planning.faults import fault_parameters
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.plan import Workload
@@ -123,9 +124,15 @@ def test_the_evidence_of_a_killed_producer_and_member_bounds_what_is_repeated_an
 def test_the_batch_of_a_paused_and_removed_member_is_processed_again(
     run: Run,
 ) -> None:
-    """By the member itself when it is resumed, and by the new owner of its partition."""
+    """By the member itself when it is resumed, and by the new owner of its partition.
+
+    What the fault stops on purpose is no stall of the harness.
+    """
     record, ledger = run("001-paused", "consumer-pause(at_s=1, pause_s=3.5)", "after")
     assert record.fault.took_effect
+    events = pq.read_table(ledger / "events.parquet").filter(pc.field("kind") == STALLED)
+    stalls = [Stall.model_validate_json(detail) for detail in events["detail"].to_pylist()]
+    assert not [stall for stall in stalls if stall.cause is StallCause.STOPPED]
     assert "the group had removed the member" in " ".join(record.fault.evidence)
     members = pq.read_table(ledger / "reads.parquet")
     times = Counter(
