@@ -147,7 +147,7 @@ class Clause:
     """What is said of some cells."""
 
     subject: str
-    """The cells: `acks=all`. Empty: all that the sentence is about."""
+    """The cells: `acks=all`. Empty: the predicate is a sentence."""
     predicate: str
 
 
@@ -328,9 +328,9 @@ def _seen(group: Sequence[_Outcome]) -> list[TrialResult]:
 
 
 def _names(group: Sequence[_Outcome], axes: Sequence[str]) -> str:
-    """Return names that denote exactly these cells among those of one fault; empty: all of them."""
+    """Return names that denote exactly these cells among those of one fault."""
     if not axes:
-        return ""
+        return {1: "the cell", 2: "both cells"}.get(len(group), f"all {len(group)} cells")
     cells = [{axis: one.cell.cell.get(axis) for axis in axes} for one in group]
     names = cell_group_names([dict(cell) for cell in dict.fromkeys(map(_items, cells))], axes)
     return format_list(names) if len(names) <= _MOST_NAMES else format_count(len(group), "cell")

@@ -76,7 +76,7 @@ def test_faults_with_different_outcomes_are_never_counted_together() -> None:
             "(4 of 5 trials); acks=all lost up to 9 of 99,980 acknowledged records "
             "(5 of 5 trials)."
         ),
-        "leader-pause: lost no acknowledged record (10 trials).",
+        "leader-pause: both cells lost no acknowledged record (10 trials).",
     ]
 
 
