@@ -13,6 +13,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
 from typing import Final
 
@@ -75,13 +76,13 @@ def _matrix(sweep: str) -> Iterator[str]:
 
 
 def _shown(sweep: str) -> Iterator[str]:
-    """Yield the tables, the remarks below them and the answer; no question, claim or links."""
+    """Yield the tables and the remarks below them: their rows have what the answer sums up."""
     lines = [line.rstrip() for line in _output("show", sweep).splitlines()]
     first = next(number for number, line in enumerate(lines) if line.startswith("fault: "))
     legend = next(number for number, line in enumerate(lines) if line.startswith(_BELOW_TABLES))
     yield "```"
     yield from lines[first:legend]
-    for line in lines[legend:]:
+    for line in takewhile(bool, lines[legend:]):
         if not line.startswith((*_LEGEND, *_LINKS)):
             yield from _wrapped(line, SHOW_COLUMNS)
     yield "```"
