@@ -15,7 +15,12 @@ from experiments.clients.settings.librdkafka import CANONICAL_NAMES, canonical_n
 from experiments.clients.settings.tokens import OAUTHBEARER, TOKEN_COMMAND, encode_command
 from experiments.errors import ExperimentError
 from experiments.faults import FAULTS
-from experiments.faults.operations.commands import COMMAND, CommandParameters, may_not_strike
+from experiments.faults.operations.commands import (
+    COMMAND,
+    CommandParameters,
+    may_not_strike,
+    refused_value,
+)
 from experiments.messages.phrases import did_you_mean, format_value
 from experiments.planning.axes import Scope, SettingPlace
 from experiments.planning.cluster import CLUSTER_AXES, refuse_unknown_properties
@@ -202,7 +207,11 @@ def release_of(features: BrokerFeatures) -> str:
 
 
 def check_commands(
-    experiment: Experiment, planned: Plan, cluster_id: str, down: Iterable[str] = ()
+    experiment: Experiment,
+    planned: Plan,
+    cluster_id: str,
+    down: Iterable[str] = (),
+    hosts: Collection[str] = (),
 ) -> None:
     """Check that faults by command may strike this cluster, and that their programs exist.
 
@@ -211,10 +220,12 @@ def check_commands(
         planned: has the faults of all cells.
         cluster_id: the id that the cluster reports.
         down: what of the cluster is down; not asked for without such a fault.
+        hosts: of its brokers, as they advertise them.
 
     Raises:
-        ExperimentError: the file does not permit it, a program is not on this machine, or a part of
-            the cluster is down already: its own faults come before those of a test.
+        ExperimentError: the file does not permit it, a program is not on this machine, a command
+            would get a host that could be an option, or a part of the cluster is down already: its
+            own faults come before those of a test.
     """
     leaves = [leaf for trial in planned.trials for leaf in trial.fault.leaves()]
     struck = {str(leaf.parameters["name"]): leaf for leaf in leaves if leaf.kind == COMMAND}
@@ -228,6 +239,9 @@ def check_commands(
         for part, words in CommandParameters.model_validate(leaf.parameters).commands().items():
             if shutil.which(words[0]) is None:
                 raise ExperimentError(f"faults.{name}.{part}: no such program: {words[0]}")
+            for host in hosts:
+                if reason := refused_value(words, {"NODE_HOST": host}):
+                    raise ExperimentError(f"faults.{name}.{part} refused: {reason}")
     part_down = next(iter(down), None) if struck else None
     if part_down:
         raise ExperimentError(may_not_strike(sorted(struck), part_down))

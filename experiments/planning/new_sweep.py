@@ -217,7 +217,13 @@ def _plan_on_external_cluster(experiment: Experiment, planned: Plan, source: str
         register_security(str(need.external), need.security)
         connection = confluent_settings(connection_settings(str(need.external)))
         reported = probe_cluster(connection)
-        check_commands(experiment, planned, reported.cluster_id, unavailable_parts(connection))
+        check_commands(
+            experiment,
+            planned,
+            reported.cluster_id,
+            unavailable_parts(connection),
+            [host for host, _ in reported.addresses.values()],
+        )
     planned = plan_experiment(experiment, planned.sweep_id, source, len(reported.brokers))
     known = what_is_known_of(reported)
     trials = tuple(

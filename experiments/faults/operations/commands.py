@@ -1,14 +1,19 @@
 """A fault by command: programs of the user's own strike an external cluster, and heal it.
 
-The commands are lists of words, and no shell reads them: `[ssh, $NODE_HOST, sudo, systemctl, kill,
--s, KILL, kafka]`. What they do to Kafka is witnessed by ackbench itself, in the cluster's metadata
-and the clients' logs; a strike without an effect makes the trial void. The heal is noted on disk
-before the strike (`noted_heals`).
+The commands are lists of words, and no shell reads them: `[ssh, --, $NODE_HOST, sudo, systemctl,
+kill, -s, KILL, kafka]`. What they do to Kafka is witnessed by ackbench itself, in the cluster's
+metadata and the clients' logs; a strike without an effect makes the trial void. The heal is noted
+on disk before the strike (`noted_heals`).
+
+The values of the variables come from the cluster, which may be hostile. So each is a host name, an
+address or a number, or no command runs.
 """
 
 from __future__ import annotations
 
+import ipaddress
 import json
+import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -28,7 +33,7 @@ from experiments.faults.operations.noted_heals import (
     run_noted_heal,
 )
 from experiments.ledger.record import FaultEvidence
-from experiments.messages.phrases import format_list, shorten
+from experiments.messages.phrases import format_list, format_value, shorten
 from infra.errors import WaitTimeout
 from infra.kafka.spec import ClusterState, PartitionState
 
@@ -39,9 +44,34 @@ COMMAND: Final = "command"
 """The kind of a fault by command, in the section `faults` of an experiment."""
 SWEPT_PARAMETERS: Final = ("at_s", "lasts_s", "patience_s")
 """Its parameters that an axis may sweep."""
-VARIABLES: Final = ("LEADER", "FOLLOWERS", "NODE_HOST", "PARTITION")
-"""What a word may name: the leader's node id, its followers' ids with commas between them, the
-leader's host, and the number of the partition."""
+_LABEL: Final = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+_HOST_NAME: Final = re.compile(rf"(?=.{{1,253}}\.?\Z){_LABEL}(?:\.{_LABEL})*\.?")
+"""RFC 1123, section 2.1; a dot at the end says that the name is complete (RFC 1034)."""
+_NUMBER: Final = re.compile(r"[0-9]+")
+_NUMBERS: Final = re.compile(r"(?:[0-9]+(?:,[0-9]+)*)?")
+
+
+def is_host(text: str) -> bool:
+    """Return whether a text is a host name or an address, so that no program takes it for more."""
+    if _HOST_NAME.fullmatch(text):
+        return True
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return "%" not in text  # the zone of an IPv6 address may be any text
+
+
+VARIABLES: Final[Mapping[str, tuple[Callable[[str], object], str]]] = {
+    "LEADER": (_NUMBER.fullmatch, "a number"),
+    "FOLLOWERS": (_NUMBERS.fullmatch, "numbers with commas between them"),
+    "NODE_HOST": (is_host, "a host name (RFC 1123) or an address (IPv4, IPv6)"),
+    "PARTITION": (_NUMBER.fullmatch, "a number"),
+}
+"""What a word may name, with the check of its value and what the check allows.
+
+The leader's node id, its followers' ids, the leader's host, and the number of the partition.
+"""
 LIKE: Final = tuple(
     f"{target}-{action}"
     for target in ("controller", "follower", "leader")
@@ -70,7 +100,11 @@ Command = Annotated[
 class CommandParameters(FaultParameters):
     """Commands that strike, heal and prove."""
 
-    name: str = Field(default="", description="the name of the fault in the experiment")
+    name: str = Field(
+        default="",
+        pattern=r"^(?:[A-Za-z0-9][A-Za-z0-9._-]{0,99})?$",
+        description="the name of the fault in the experiment, which is part of the name of a file",
+    )
     strike: Command | None = Field(default=None, description="the command that causes the fault")
     heal: Command | None = Field(default=None, description="the command that ends it")
     proof: Command | None = Field(
@@ -108,9 +142,13 @@ class CommandParameters(FaultParameters):
             if unknown:
                 allowed = format_list([f"${name}" for name in VARIABLES])
                 return f"{part} has {unknown[0]}; allowed: {allowed}, and $$ for a dollar sign"
+            if named_variables(words[:1]):
+                return f"{part} runs {words[0]}; allowed: the name of a program as the first word"
         missing = [part for part in ("strike", "heal") if part not in self.commands()]
         if missing:
-            return f"{missing[0]} is missing; allowed: a list of words, such as [ssh, $NODE_HOST]"
+            return (
+                f"{missing[0]} is missing; allowed: a list of words, such as [ssh, --, $NODE_HOST]"
+            )
         if self.like is not None and self.like not in LIKE:
             return f"like is {self.like}; allowed: {', '.join(LIKE)}"
         return None
@@ -135,8 +173,41 @@ def unknown_variables(words: Sequence[str]) -> list[str]:
     return unknown
 
 
-def resolve(words: Sequence[str], variables: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the words of a command with its variables replaced; pure."""
+def named_variables(words: Sequence[str]) -> set[str]:
+    """Return the variables that words name; pure."""
+    return {name for word in words for name in Template(word).get_identifiers()}
+
+
+def refused_value(words: Sequence[str], variables: Mapping[str, str]) -> str | None:
+    """Return why words may not have the values of a cluster, as a clause; `None`: they may; pure.
+
+    Args:
+        words: of a command.
+        variables: values by the names of the variables; those that are not known are not checked.
+    """
+    for name in sorted(named_variables(words) & variables.keys()):
+        check, allowed = VARIABLES[name]
+        if not check(variables[name]):
+            return (
+                f"the cluster gives ${name} as {format_value(variables[name])}; allowed: {allowed}"
+            )
+    return None
+
+
+def resolve(part: str, words: Sequence[str], variables: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the words of a command with its variables replaced; pure.
+
+    Args:
+        part: which command it is, for the message.
+        words: the words.
+        variables: the values, which come from the cluster.
+
+    Raises:
+        CommandFailed: a value could be an option, or more than one word of a shell.
+    """
+    reason = refused_value(words, variables)
+    if reason:
+        raise CommandFailed(f"{part} refused: {reason}")
     return tuple(Template(word).substitute(variables) for word in words)
 
 
@@ -190,11 +261,16 @@ def strike_and_heal(context: FaultContext, parameters: CommandParameters) -> Fau
     """Run the strike, watch for its effect, and run the heal in any case.
 
     The effect may also show in the clients' logs: `confirm_effect`.
+
+    Raises:
+        CommandFailed: a value of the cluster is refused, and nothing was run; or a command failed.
     """
     context.sleep_until(parameters.at_s)
     partition, before = context.partition_with_leader(), context.cluster_state()
     leader, variables = _leader_of(partition), _variables(context, partition)
-    commands = {part: resolve(words, variables) for part, words in parameters.commands().items()}
+    commands = {
+        part: resolve(part, words, variables) for part, words in parameters.commands().items()
+    }
     timeout_s = parameters.heal_timeout_s
     heal = NotedHeal(
         fault=f"{context.topic}.{context.label or parameters.name}",

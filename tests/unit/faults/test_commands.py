@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.fakes.cluster import MemoryCluster
 
-from experiments.events.journal import Event
-from experiments.faults import FAULTS
+from experiments.events.clock import now_ns
+from experiments.events.journal import Event, Journal
+from experiments.faults import FAULTS, FaultContext
 from experiments.faults.core.effects import Topology
 from experiments.faults.core.kind import TrialObservations
 from experiments.faults.operations.commands import (
@@ -19,6 +24,7 @@ from experiments.faults.operations.commands import (
     describe_change,
     observed_change,
     resolve,
+    strike_and_heal,
 )
 from experiments.faults.operations.noted_heals import (
     CommandFailed,
@@ -30,7 +36,7 @@ from experiments.faults.operations.noted_heals import (
 )
 from experiments.ledger.record import FaultEvidence, Scalar
 from infra.errors import WaitTimeout
-from infra.kafka.spec import ClusterState, PartitionState
+from infra.kafka.spec import ClusterState, NodeStatus, PartitionState
 
 TOPOLOGY = Topology(nodes=3, partitions=1, replication_factor=3)
 PYTHON = sys.executable
@@ -64,12 +70,129 @@ def test_variables_are_resolved_within_a_word() -> None:
     """A dollar sign is written twice."""
     variables = {"LEADER": "2", "FOLLOWERS": "1,3", "NODE_HOST": "kafka-2", "PARTITION": "0"}
 
-    assert resolve(("ssh", "root@$NODE_HOST", "kill-${LEADER}", "$$HOME"), variables) == (
+    assert resolve("strike", ("ssh", "root@$NODE_HOST", "kill-${LEADER}", "$$HOME"), variables) == (
         "ssh",
         "root@kafka-2",
         "kill-2",
         "$HOME",
     )
+
+
+@dataclass
+class NamedBrokers(MemoryCluster):
+    """A cluster whose metadata name all brokers by one host."""
+
+    host: str = "kafka-2"
+
+    def status(self) -> tuple[NodeStatus, ...]:
+        """Return each node's state, with the host."""
+        return tuple(replace(node, host=self.host) for node in super().status())
+
+
+def strike(cluster: MemoryCluster, **commands: tuple[str, ...]) -> FaultEvidence:
+    """Run a fault by command on a cluster at once."""
+    context = FaultContext(cluster, cluster.topic, now_ns(), Journal(), client_timeout_s=1)
+    parameters = CommandParameters.model_validate(
+        {"name": "mine", "at_s": 0.001, "lasts_s": 0.01, "patience_s": 0, **commands}
+    )
+    return strike_and_heal(context, parameters)
+
+
+HOSTILE = (
+    "-oProxyCommand=touch x",
+    "--",
+    "a b",
+    "a;b",
+    "$(ls)",
+    "a\nb",
+    "../a",
+    "a/b",
+    "user@a",
+    "[::1]",
+    "fe80::1%$(ls)",
+    "a..b",
+    "a-",
+    "kafka_2",
+    "a" * 64,
+    ".".join(["a" * 60] * 5),
+    "",
+)
+
+
+@pytest.mark.parametrize("host", HOSTILE)
+@pytest.mark.parametrize("part", ["strike", "heal", "proof"])
+def test_a_host_that_a_hostile_broker_names_is_no_option_of_a_command(
+    tmp_path: Path, host: str, part: str
+) -> None:
+    """The value of `-oProxyCommand` is run by ssh: one line, and neither a command nor a note."""
+    ran = tmp_path / "ran"
+    write = python(f"open({str(ran)!r}, 'w')")
+    commands = {"strike": write, "heal": write, "proof": write}
+    commands[part] = (*write, "$NODE_HOST")
+
+    with pytest.raises(CommandFailed) as refused:
+        strike(NamedBrokers(tmp_path, host=host), **commands)
+
+    assert str(refused.value).startswith(f"{part} refused: the cluster gives $NODE_HOST as ")
+    assert "allowed: a host name (RFC 1123) or an address (IPv4, IPv6)" in str(refused.value)
+    assert "\n" not in str(refused.value)
+    assert not ran.exists()
+    assert noted_heals(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["kafka-2", "b-2.cluster.example.com", "kafka.example.", "10.0.0.7", "::1", "2001:db8::7"],
+)
+def test_a_host_name_or_an_address_is_given_to_a_command(tmp_path: Path, host: str) -> None:
+    """As the metadata name it."""
+    say = python("import sys; print(sys.argv[1:])")
+    evidence = strike(
+        NamedBrokers(tmp_path, host=host), strike=(*say, "--", "$NODE_HOST"), heal=("true",)
+    )
+    assert any(f"['--', '{host}']" in line for line in evidence.evidence)
+
+
+def test_a_host_that_no_command_names_may_be_anything(tmp_path: Path) -> None:
+    """Names with underscores are common in Compose."""
+    evidence = strike(
+        NamedBrokers(tmp_path, host="kafka_2"), strike=("true", "$LEADER"), heal=("true",)
+    )
+    assert any("strike `true 2`" in line for line in evidence.evidence)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("LEADER", "-1"), ("FOLLOWERS", "1,-3"), ("PARTITION", "-0"), ("LEADER", "٣")],
+)
+def test_a_negative_id_is_no_option_of_a_command(name: str, value: str) -> None:
+    """Kafka's protocol has them: -1 is no broker."""
+    variables = {"LEADER": "2", "FOLLOWERS": "1,3", "NODE_HOST": "kafka-2", "PARTITION": "0"}
+    with pytest.raises(CommandFailed, match=rf"^strike refused: the cluster gives \${name} as"):
+        resolve("strike", ("kill", f"${name}"), {**variables, name: value})
+
+
+@given(st.text())
+def test_no_value_of_a_cluster_begins_an_option_or_ends_a_shell_word(text: str) -> None:
+    """Whatever it is: a word of a command may be read by a shell on the other side of ssh."""
+    variables = dict.fromkeys(("LEADER", "FOLLOWERS", "NODE_HOST", "PARTITION"), text)
+    for name in variables:
+        try:
+            (word,) = resolve("strike", (f"${{{name}}}",), variables)
+        except CommandFailed:
+            continue
+        assert not word.startswith("-")
+        assert not set(word) - set(
+            "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.,:-"
+        )
+
+
+def test_the_program_of_a_command_is_not_named_by_the_cluster() -> None:
+    """It could be any program of this machine."""
+    reason = CommandParameters.model_validate(
+        {"name": "mine", "at_s": 0.001, "strike": ["$NODE_HOST"], "heal": ["true"]}
+    ).impossible_reason(TOPOLOGY)
+    assert reason == "strike runs $NODE_HOST; allowed: the name of a program as the first word"
 
 
 @pytest.mark.parametrize(

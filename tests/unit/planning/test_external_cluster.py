@@ -282,6 +282,15 @@ def test_a_command_cannot_have_the_name_of_a_fault_of_the_catalogue() -> None:
         planned(axes={"fault": ["leader-crash"]}, faults={"leader-crash": KILL})
 
 
+@pytest.mark.parametrize("name", ["../heal", "a/b", ".hidden"])
+def test_the_name_of_a_command_is_that_of_a_file(name: str) -> None:
+    """Its heal is noted in a file of that name."""
+    with pytest.raises(
+        ExperimentError, match=re.escape(f"faults.{name}.name is '{name}'; allowed")
+    ):
+        planned(axes={"fault": [name]}, faults={name: KILL})
+
+
 def allowing(cluster_id: str | None) -> Experiment:
     """Return an experiment that permits commands on a cluster."""
     return parse_experiment(
@@ -328,6 +337,22 @@ def test_commands_may_not_strike_a_cluster_of_which_a_broker_is_down() -> None:
     asked = iter(["broker 2 is down, a replica of a-0"])
     check_commands(ready, planned(), "this-cluster", asked)
     assert list(asked)
+
+
+def test_a_command_gets_no_host_that_could_be_an_option() -> None:
+    """The metadata of a hostile broker may name any text; a command that names no host may run."""
+    ready, hosts = allowing("this-cluster"), ["kafka-1", "-oProxyCommand=touch x"]
+    with pytest.raises(ExperimentError) as refused:
+        check_commands(
+            ready, planned_with_commands(strike=["true", "$NODE_HOST"]), "this-cluster", (), hosts
+        )
+    assert str(refused.value) == (
+        "faults.kill-leader.strike refused: the cluster gives $NODE_HOST as "
+        "'-oProxyCommand=touch x'; allowed: a host name (RFC 1123) or an address (IPv4, IPv6)"
+    )
+    check_commands(
+        ready, planned_with_commands(strike=["true", "$LEADER"]), "this-cluster", (), hosts
+    )
 
 
 RELAYED: dict[str, Any] = {
