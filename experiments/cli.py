@@ -186,6 +186,7 @@ Examples:
   ackbench run quick --set acks=1,all --until "ci<0.3" --budget 30m
   ackbench run quick --repeats 29 --dry-run
   ackbench run --resume quick-20260102T030405-ab12
+  ackbench run mine.yaml --resume s3://bucket/sweeps/mine-20260102T030405-ab12
   ackbench run quick --store s3://bucket/sweeps
 """,
 )
@@ -230,7 +231,8 @@ Examples:
     "--resume",
     metavar="SWEEP",
     help="Run the missing trials of an interrupted sweep; also with --until. "
-    "Of one that several hosts run: its URI.",
+    "Of one that several hosts run: its URI. With EXPERIMENT: its file permits what it says, "
+    "if another home has made the plan.",
 )
 @click.option(
     "--store",
@@ -283,11 +285,11 @@ def run(
     limits = command.limits_of(until, budget, max_repeats)
     reporting = Reporting(Gate.parse(fail_on), ResultFiles(junit, markdown, as_json))
     if resume:
-        if experiment or overrides or repeats is not None or seed is not None or no_controls:
+        if overrides or repeats is not None or seed is not None or no_controls:
             raise click.UsageError("--resume runs a sweep as it was planned: give no other option")
         if dry_run:
             raise click.UsageError("--dry-run plans a new sweep: give no --resume")
-        return command.resume(home, resume, limits, reporting, store, live)
+        return command.resume(home, resume, limits, reporting, store, live, experiment)
     if not experiment:
         raise click.UsageError(
             "name an experiment: `ackbench list` shows them; a file's name ends in .yaml"

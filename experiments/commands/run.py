@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import signal
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -32,6 +33,9 @@ from experiments.ledger.record import Scalar
 from experiments.live.process import WITHOUT_METRICS, LiveOptions, live_page
 from experiments.messages.phrases import format_count
 from experiments.messages.terminal import echo_error
+from experiments.orchestration.permission import check_plan, plan_to_run
+from experiments.planning.catalog import load_experiment
+from experiments.planning.experiment import Experiment
 from experiments.planning.new_sweep import (
     check_machine,
     new_sweep,
@@ -43,6 +47,7 @@ from experiments.results.read import read_results
 from experiments.sweep.claim import SweepClaim
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.lookup import find_sweep
+from experiments.sweep.own_plans import mark_as_own
 from experiments.sweep.plan import Plan
 from experiments.sweep.progress import ProgressReader
 from experiments.sweep.published import (
@@ -157,6 +162,7 @@ def resume(
     reporting: Reporting = NO_REPORTING,
     store: str | None = None,
     live: LiveOptions = WITHOUT_METRICS,
+    file: str | None = None,
 ) -> int:
     """Run the trials of a sweep that are not sealed, then measure, publish and show all of it.
 
@@ -167,6 +173,8 @@ def resume(
         reporting: as in `run_new`.
         store: a URI or a folder to publish to from now on. None: as before.
         live: as in `run_new`.
+        file: the sweep's experiment on this machine. It permits what the plan does, if another home
+            has made the plan: commands, libraries, security properties, an external cluster.
 
     Returns:
         The exit code.
@@ -178,8 +186,13 @@ def resume(
     """
     live.check()
     home.ensure_writable()
-    sweep = check_out(home, named) if is_uri(named) else find_sweep(home, named)
-    plan = sweep.plan()
+    files = [load_experiment(file)] if file else []
+    permits = partial(check_plan, argument=named, files=files)
+    sweep = check_out(home, named, permits) if is_uri(named) else find_sweep(home, named)
+    plan = plan_to_run(home, sweep, files)
+    if file:
+        _require_file_of(plan, files[0], file)
+        mark_as_own(home, sweep)
     if store:
         _change_store(sweep, open_store(store))
     with SweepClaim(home, sweep) as claim:
@@ -189,6 +202,14 @@ def resume(
             _say(line)
         prepare_kafka(plan, home, _say)
         return _run_and_show(home, sweep, claim, limits, reporting, live)
+
+
+def _require_file_of(plan: Plan, experiment: Experiment, file: str) -> None:
+    if experiment.name != plan.experiment:
+        raise InputError(
+            f"{file} is the experiment {experiment.name}, and {plan.sweep_id} is a sweep of "
+            f"{plan.experiment}: name its own file, or none"
+        )
 
 
 def _change_store(sweep: SweepFolder, store: Location) -> None:

@@ -20,6 +20,7 @@ from experiments.planning.planner import MAX_TRIALS, extend_plan
 from experiments.results.models import CellResult
 from experiments.results.read import read_results
 from experiments.sweep.folder import SweepFolder
+from experiments.sweep.own_plans import mark_as_own
 from experiments.verdicts.statistics import Share, is_precise_enough, trials_for_width
 from infra.errors import MachineError
 from infra.machine.home import Home
@@ -221,6 +222,7 @@ class RepeatUntil:
             return False
         added = Round(trials=sum(granted.values()), cells=len(granted), widest=before)
         self._sweep.write_plan(plan)
+        mark_as_own(self._home, self._sweep)
         self._history = self._history.model_copy(update={"rounds": (*self._history.rounds, added)})
         self._save()
         more = f"{added.trials} more trials in {format_count(added.cells, 'cell')}"

@@ -17,6 +17,7 @@ _PATTERNS: Final[Mapping[str, str]] = MappingProxyType(
     {
         r"^[a-z0-9]+(-[a-z0-9]+)*$": "small letters, digits and single hyphens, as in my-test",
         r"^[a-z][a-z0-9_]*$": "small letters, digits and underscores, as in acks_levels",
+        r"^(?:[A-Za-z0-9][A-Za-z0-9._-]{0,99})?$": "letters, digits and . _ -, as in kill-leader",
     }
 )
 """Patterns of text, in words."""

@@ -7,10 +7,8 @@ then a Connection: `$PROD_KAFKA_PASSWORD` is the password of the connection `pro
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
-
-from infra.kafka.secrets import references_in
 
 _FIELDS: Final[Mapping[str, tuple[str, str]]] = {
     "_ADDRESS": ("", "bootstrap.servers"),
@@ -23,18 +21,19 @@ Connections of Airflow's provider for Kafka have the properties of a client as t
 """
 
 
-def provide_values(text: str) -> None:
-    """Set the variables that an experiment refers to and this process lacks, as far as known.
+def provide_values(names: Iterable[str]) -> None:
+    """Set variables that this process lacks, as far as Airflow has them.
 
     Their values are masked in Airflow's logs. They are in the environment of this process and of
     those that it starts, and nowhere else.
 
     Args:
-        text: the experiment, YAML.
+        names: of references that a file of this machine permits. Whoever starts a sweep must not
+            name one: programs read some variables as commands (`JAVA_TOOL_OPTIONS`).
     """
     from airflow.sdk.log import mask_secret
 
-    for name in references_in(text):
+    for name in names:
         value = _value(name) if name not in os.environ else None
         if value:
             mask_secret(value)

@@ -18,6 +18,8 @@ from experiments.ledger.location import Location, is_uri
 from experiments.ledger.record import Frozen
 from experiments.messages.phrases import format_count, one_line
 from experiments.orchestration import clusters, trials
+from experiments.orchestration.permission import check_plan, plan_to_run, provide_references
+from experiments.orchestration.plan_needs import references_of
 from experiments.orchestration.step_context import (
     Interrupted,
     admitted,
@@ -144,8 +146,8 @@ def run_batch(
         on_start: called with the label of the batch.
 
     Raises:
-        InputError: this host cannot run the sweep, its home has another one of that id, or another
-            host uses the home.
+        InputError: this host cannot or may not run the sweep, its home has another one of that id,
+            or another host uses the home.
         TrialFailed: trials have failed; the message names each with the reason.
         NotPublished: trials are sealed and could not be published; the message has the remedy.
         HealFailed: a fault could not be healed; no host starts another trial.
@@ -153,10 +155,14 @@ def run_batch(
         WaitTimeout: another load held this machine all the time.
     """
     home = Home.from_environment()
-    sweep = several_hosts.check_out(home, named) if is_uri(named) else sweep_named(named)
-    plan = sweep.plan()
+    if is_uri(named):
+        sweep = several_hosts.check_out(home, named, partial(check_plan, argument=named))
+    else:
+        sweep = sweep_named(named)
+    plan = plan_to_run(home, sweep)
     _require_own_home(home, sweep)
     with admitted("trial", sweep, is_last=True), machine_lock(sweep, "trial"):
+        provide_references(references_of(plan.trials))
         _prepare(home, sweep, plan)
         trial_ids = _take(sweep, plan, planned)
         on_start(_label(trial_ids) if trial_ids else "no batch is left")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from experiments.faults.operations.commands import COMMAND, may_not_strike
 from experiments.ledger.record import ClusterAssignment
 from experiments.orchestration.external_use import end_noted_use, finish_heals, note_use
+from experiments.orchestration.permission import require_permission
 from experiments.sweep.plan import ClusterNeed, TrialSpec, external_prefix
 from infra.cluster import local
 from infra.cluster.handle import HANDLE_FILE, read_handle
@@ -42,14 +43,17 @@ class AssignedCluster:
     assignment: ClusterAssignment
 
 
-def provision(home: Home, sweep_id: str, need: ClusterNeed, holder_grace_s: float) -> Cluster:
-    """Create a cluster for the sweep and return it once it is healthy.
+def provision(home: Home, trial: TrialSpec, holder_grace_s: float) -> Cluster:
+    """Create a cluster for a trial of the sweep and return it once it is healthy.
 
     The sweep's earlier clusters are destroyed first.
 
     Raises:
+        ExperimentError: this machine may not run the trial; nothing was started.
         InputError, HarnessError: as `infra.cluster.local.provision`.
     """
+    require_permission(home, trial)
+    sweep_id, need = trial.sweep_id, trial.cluster
     finish_heals(home, sweep_id)
     destroy_all(home, sweep_id)
     if need.external:
@@ -73,8 +77,10 @@ def assign_cluster(home: Home, trial: TrialSpec, holder_grace_s: float) -> Assig
     measure the start of the brokers. Where each trial has its own cluster, all have the same start.
 
     Raises:
+        ExperimentError: this machine may not run the trial; nothing was started.
         InputError, HarnessError: as `infra.cluster.local.provision` and `warm_up_brokers`.
     """
+    require_permission(home, trial)
     if trial.cluster.external:
         relayed = trial.cluster.network == "relays"
         return AssignedCluster(
@@ -91,7 +97,7 @@ def assign_cluster(home: Home, trial: TrialSpec, holder_grace_s: float) -> Assig
     else:
         reusable = _reusable_cluster(folders[-1], trial, holder_grace_s)
     if isinstance(reusable, str):
-        new = provision(home, trial.sweep_id, trial.cluster, holder_grace_s)
+        new = provision(home, trial, holder_grace_s)
         return _assign(new, trial, reusable)
     return _assign(reusable, trial)
 

@@ -19,7 +19,7 @@ from experiments.messages.phrases import did_you_mean, format_value
 from experiments.messages.validation import describe_validation_error
 from experiments.planning.catalog import catalog_names
 from experiments.planning.overrides import Overrides, parse_override
-from experiments.planning.yaml_reader import parse_values, read_yaml
+from experiments.planning.yaml_reader import parse_values
 from experiments.sweep.plan import ClientKind
 from infra.errors import InputError
 from infra.kafka.secrets import SENSITIVE_NAME
@@ -111,16 +111,6 @@ class SweepRequest(BaseModel):
             f"{did_you_mean(self.experiment, known)} (allowed: names of the catalogue{where}; the "
             f"operator may offer the files of a folder with `ackbench up --experiments FOLDER`)"
         )
-
-    def text(self) -> str:
-        """Return what the operator's file has, as text; empty for the catalogue.
-
-        Raises:
-            UnknownName: as `source`.
-            ExperimentError: it cannot be read.
-        """
-        source = self.source()
-        return "" if source in catalog_names() else str(read_yaml(Path(source)))
 
     def overrides(self) -> Overrides:
         """Return the request's changes to the experiment.

@@ -140,8 +140,6 @@ def admitted(name: str, sweep: SweepFolder | None, *, is_last: bool = False) -> 
     if RUN_STATE.stopping:
         raise Interrupted(f"{name}: not started, because the run was interrupted")
     with task_claim(sweep, is_last=is_last) if sweep else nullcontext():
-        if sweep and sweep.experiment_yaml.is_file():
-            provide_references(sweep.experiment_yaml.read_text())
         yield
 
 
@@ -162,18 +160,6 @@ def _interrupt(number: int, _frame: FrameType | None) -> None:
     if not RUN_STATE.stopping:
         RUN_STATE.stopping = True
         raise KeyboardInterrupt(signal.Signals(number).name)
-
-
-def provide_references(text: str) -> None:
-    """Set the variables that an experiment refers to from Airflow, unless a command runs the DAG.
-
-    Args:
-        text: the experiment, YAML.
-    """
-    if not os.environ.get(EMBEDDED):
-        from experiments.orchestration.airflow_values import provide_values
-
-        provide_values(text)
 
 
 @contextmanager

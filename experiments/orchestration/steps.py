@@ -9,6 +9,7 @@ import logging
 import os
 import shutil
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
 from experiments.errors import NotPublished, TrialFailed
@@ -16,12 +17,16 @@ from experiments.ledger.location import Location, is_uri
 from experiments.messages.phrases import one_line
 from experiments.orchestration import task_log
 from experiments.orchestration.environment import EMBEDDED
+from experiments.orchestration.permission import (
+    check_plan,
+    provide_references,
+    provide_references_of,
+)
 from experiments.orchestration.step_context import (
     cluster_grace_s,
     failure_recorded,
     machine_lock,
     on_one_machine,
-    provide_references,
     publish,
     step,
     sweep_named,
@@ -46,7 +51,9 @@ def plan_sweep(form: Mapping[str, Any]) -> str:
         InputError: the request is invalid, or the process of a claimed trial lives; one line, and
             nothing was started.
     """
+    from experiments.orchestration.plan_needs import references_in
     from experiments.orchestration.request import SweepRequest
+    from experiments.planning.catalog import load_experiment
     from experiments.planning.new_sweep import new_sweep
     from experiments.tracking.server_access import check_server
 
@@ -61,8 +68,9 @@ def plan_sweep(form: Mapping[str, Any]) -> str:
                     _LOG.info("%s", line)
                 publish(existing, published.publish_plan)
             return _name(existing)
-        provide_references(request.text())
-        sweep = new_sweep(home, request.source(), request.overrides(), _LOG.info)
+        source = request.source()
+        provide_references(references_in(load_experiment(source)))
+        sweep = new_sweep(home, source, request.overrides(), _LOG.info)
         with task_claim(sweep):
             if store:
                 published.keep_store(sweep, store, several_hosts=not on_one_machine())
@@ -78,7 +86,8 @@ def _sweep_to_resume(home: Home, sweep_id: str, store: Location | None) -> Sweep
     """Return the sweep of this home, or of the store, if another host has planned it."""
     known = {sweep.sweep_id for sweep in list_sweeps(home)}
     if store and not on_one_machine() and sweep_id not in known and "/" not in sweep_id:
-        return several_hosts.check_out(home, store.at(sweep_id).uri)
+        uri = store.at(sweep_id).uri
+        return several_hosts.check_out(home, uri, partial(check_plan, argument=uri))
     return sweep_of_id(home, sweep_id)
 
 
@@ -105,8 +114,9 @@ def provision(sweep_id: str) -> str:
     if not on_one_machine():
         _LOG.info("each batch of trials starts and destroys its own cluster")
         return ""
-    sweep = sweep_named(sweep_id)
+    sweep, home = sweep_named(sweep_id), Home.from_environment()
     with step("provision", sweep, "starting the cluster"):
+        provide_references_of(home, sweep)
         trial = next_trial(sweep)
         if trial is None:
             return ""
@@ -115,9 +125,7 @@ def provision(sweep_id: str) -> str:
             if os.environ.get(EMBEDDED):
                 # It starts while the cluster does. Elsewhere it would end with this task.
                 open_fork_server()
-            cluster = clusters.provision(
-                Home.from_environment(), sweep_id, trial.cluster, cluster_grace_s()
-            )
+            cluster = clusters.provision(home, trial, cluster_grace_s())
             sweep.stop_reason.unlink(missing_ok=True)
             return str(cluster.folder)
 
@@ -205,10 +213,11 @@ def destroy(sweep_id: str) -> None:
     if is_uri(sweep_id):
         _LOG.info("each batch of trials has destroyed its own cluster")
         return
-    sweep = sweep_named(sweep_id)
+    sweep, home = sweep_named(sweep_id), Home.from_environment()
     with task_claim(sweep):
         sweep.report_activity("destroy", "destroying the cluster")
-        clusters.destroy_all(Home.from_environment(), sweep_id)
+        provide_references_of(home, sweep)
+        clusters.destroy_all(home, sweep_id)
 
 
 def verify(sweep_id: str) -> None:

@@ -14,6 +14,7 @@ from experiments.errors import HealFailed, StorageError
 from experiments.ledger.location import Location
 from experiments.messages.phrases import one_line
 from experiments.orchestration import clusters, task_log
+from experiments.orchestration.permission import provide_references_of
 from experiments.orchestration.step_context import (
     Interrupted,
     admitted,
@@ -80,6 +81,7 @@ def run_next_trial(sweep_id: str, on_start: Callable[[str], None]) -> str:
     """
     sweep = sweep_named(sweep_id)
     with admitted("trial", sweep):
+        provide_references_of(Home.from_environment(), sweep)
         for spec in trials_in_order(sweep):
             if run_unclaimed_trial(sweep, spec, on_start):
                 return spec.trial_id

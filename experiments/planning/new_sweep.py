@@ -23,6 +23,7 @@ from experiments.planning.planner import MAX_BROKERS, plan
 from experiments.planning.properties.extraction import ensure_version_known
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.lookup import new_sweep_id
+from experiments.sweep.own_plans import mark_as_own
 from experiments.sweep.plan import Plan
 from experiments.verdicts.power import power_remarks
 from infra.cluster.setup import ensure_kafka_ready
@@ -284,6 +285,7 @@ def _write_folder(home: Home, experiment: Experiment, planned: Plan) -> SweepFol
     sweep.root.mkdir(parents=True)
     replace_file(sweep.experiment_yaml, experiment.to_yaml())
     sweep.write_plan(planned)
+    mark_as_own(home, sweep)
     local = [trial.cluster for trial in planned.trials if not trial.cluster.external]
     for version in {cluster.kafka_version for cluster in local}:
         checksums = unverified_checksums(home.cache, version)

@@ -130,17 +130,23 @@ def _check_names_and_values(
     """Check every name, and every value on its own, before cells combine them."""
     check_cluster_access(experiment, places, librdkafka.producer.keys())
     rules = rules_of_all_clients(experiment, librdkafka)
-    for place, value in dict.fromkeys(_property_values(experiment, places, known)):
+    for place, value in dict.fromkeys(property_values(experiment, places, known)):
         check_property_value(place, value, known, rules, allow_code=experiment.allow_code)
     for kind, parameters in experiment.faults.items():
         fault_parameters(kind, parameters)
     _check_fault_axes(experiment, places, known)
 
 
-def _property_values(
+def property_values(
     experiment: Experiment, places: Mapping[str, SettingPlace], known: KnownNames
 ) -> Iterator[tuple[SettingPlace, Scalar]]:
-    """Yield every property of the experiment's sections and axes with each of its values."""
+    """Yield every property of an experiment's sections and axes with each of its values.
+
+    Args:
+        experiment: the experiment.
+        places: the setting of each axis.
+        known: the names that the experiment may use.
+    """
     for scope in PROPERTY_SCOPES:
         for name, value in getattr(experiment, scope).items():
             yield resolve_name(scope, name, known), value

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import Final
 
 from experiments.errors import ExperimentError
@@ -85,8 +86,9 @@ def refuse_protected(scope: str, name: str, text: str, *, allow_code: bool = Fal
             that is not set.
     """
     refuse_literal_secret(f"{scope} property {name}", name, text)
-    if not allow_code:
-        _refuse_code(f"{scope} property {name}", name.strip().lower(), text)
+    problem = None if allow_code else code_problem(name, text)
+    if problem:
+        raise ExperimentError(f"{scope} property {name} {problem}")
     try:
         resolve_references({name: text})
     except InputError as error:
@@ -130,29 +132,33 @@ def refuse_in_form(scope: str, name: str) -> None:
         )
 
 
-def _refuse_code(subject: str, name: str, text: str) -> None:
+@lru_cache(maxsize=4096)
+def code_problem(name: str, text: str) -> str | None:
+    """Return how a property loads or runs code, as a clause; `None`: it does not.
+
+    Args:
+        name: the property, without the prefix of a scope.
+        text: the value as Kafka or librdkafka would get it.
+    """
+    name = name.strip().lower()
     if name in KAFKA_CLASSES:
         package = KAFKA_CLASSES[name]
         foreign = next((word for word in _words(text) if not _is_own_class(word, package)), None)
         if foreign is not None:
-            raise ExperimentError(
-                f"{subject} names the class {foreign}; allowed: Kafka's own classes ({package}*), "
+            return (
+                f"names the class {foreign}; allowed: Kafka's own classes ({package}*), "
                 "or any in an experiment's file with `allow_code: true`"
             )
     elif any(fnmatchcase(name, pattern) for pattern in CODE_LOADING_PROPERTIES):
-        raise ExperimentError(
-            f"{subject} loads or runs code; "
-            "allowed: only in an experiment's file with `allow_code: true`"
-        )
+        return "loads or runs code; allowed: only in an experiment's file with `allow_code: true`"
     if name in _SHELL_WORDS and not _SHELL_SAFE.fullmatch(text):
-        raise ExperimentError(
-            f"{subject} is part of a shell command; allowed: letters, digits and . _ @ / : + -"
-        )
+        return "is part of a shell command; allowed: letters, digits and . _ @ / : + -"
     if _PROVIDED.search(text):
-        raise ExperimentError(
-            f"{subject} refers to a config provider, which is a class; allowed: a plain value, "
+        return (
+            "refers to a config provider, which is a class; allowed: a plain value, "
             "or any in an experiment's file with `allow_code: true`"
         )
+    return None
 
 
 def _words(text: str) -> list[str]:

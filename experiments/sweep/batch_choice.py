@@ -17,6 +17,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from pydantic import TypeAdapter, ValidationError
+
 from experiments.errors import StorageError
 from experiments.ledger.location import Location
 from experiments.sweep.plan import Plan
@@ -29,6 +31,7 @@ _LIST: Final = "list.json"
 
 Batch = tuple[str, ...]
 """The ids of its trials, in order."""
+_BATCHES: Final = TypeAdapter(tuple[Batch, ...])
 
 
 def keep_batches(sweep: Location, batches: Sequence[Batch]) -> None:
@@ -62,11 +65,14 @@ def take_batch(sweep: Location, plan: Plan) -> Batch | None:
         content = kept.read(_LIST)
     if content is None:
         return None
-    try:
-        batches = [tuple(batch) for batch in json.loads(content)]
-    except ValueError as error:
-        raise StorageError(f"{_LIST} in {kept.uri} is damaged: resume the sweep") from error
     cells = {trial.trial_id: json.dumps(trial.cell) for trial in plan.trials}
+    damaged = f"{_LIST} in {kept.uri} is damaged: resume the sweep"
+    try:
+        batches = _BATCHES.validate_json(content)
+    except ValidationError as error:
+        raise StorageError(damaged) from error
+    if not all(batch and cells.keys() >= {*batch} for batch in batches):
+        raise StorageError(damaged)
     hosts = _hosts(read_claims(kept))
     for batch in in_order(batches, hosts, MachineIdentity.own().host, cells):
         if take_claim(kept, batch[0]) is not None:

@@ -151,38 +151,11 @@ class SweepFolder:
         path = self.root / PLAN
         try:
             stored = path.read_bytes()
-            content, has_digest = without_digest(stored)
-            self._require_version(path, stored, content, has_digest=has_digest)
-            return Plan.model_validate_json(content)
         except FileNotFoundError as error:
             raise UnknownName(
                 f"no sweep at {self.root}: `ackbench show` lists the newest"
             ) from error
-        except ValidationError as error:
-            invalid = f"is truncated or not a plan: {error.errors()[0]['msg']}"
-            raise LedgerError(f"{path} {why_unreadable(stored, invalid)}") from error
-        except ValueError as error:
-            raise LedgerError(f"{path} {error}: restore it from a copy") from error
-
-    @staticmethod
-    def _require_version(path: Path, stored: bytes, content: bytes, *, has_digest: bool) -> None:
-        """Raise `LedgerError` if the plan has another ledger version, or not the digest of its own.
-
-        Content that is no plan is left to the parser.
-        """
-        try:
-            data = json.loads(content)
-        except ValueError:
-            return
-        if not isinstance(data, dict) or "sweep_id" not in data:
-            return
-        version = data.get("ledger_version", "3 or older")
-        if version not in READABLE_VERSIONS:
-            raise LedgerError(f"{path} {why_unreadable(stored, other_version(version))}")
-        if version == LEDGER_VERSION and not has_digest:
-            raise LedgerError(
-                f"{path} was altered: it does not end with its SHA-256; restore it from a copy"
-            )
+        return parse_plan(stored, str(path))
 
     def write_plan(self, plan: Plan) -> None:
         """Create the folder and write the plan into it."""
@@ -323,3 +296,44 @@ def _foreign(planned: PlannedTrials, folders: Iterable[Path]) -> Iterator[tuple[
         with suppress(InvalidLedger):
             if reason := planned.why_foreign(read_record(folder)):
                 yield folder.name, reason
+
+
+def parse_plan(stored: bytes, source: str) -> Plan:
+    """Return the plan in a document.
+
+    Args:
+        stored: the content of `plan.json`.
+        source: its path or URI, for the message.
+
+    Raises:
+        LedgerError: as `SweepFolder.plan`.
+    """
+    try:
+        content, has_digest = without_digest(stored)
+        _require_version(source, stored, content, has_digest=has_digest)
+        return Plan.model_validate_json(content)
+    except ValidationError as error:
+        invalid = f"is truncated or not a plan: {error.errors()[0]['msg']}"
+        raise LedgerError(f"{source} {why_unreadable(stored, invalid)}") from error
+    except ValueError as error:
+        raise LedgerError(f"{source} {error}: restore it from a copy") from error
+
+
+def _require_version(source: str, stored: bytes, content: bytes, *, has_digest: bool) -> None:
+    """Raise `LedgerError` if the plan has another ledger version, or not the digest of its own.
+
+    Content that is no plan is left to the parser.
+    """
+    try:
+        data = json.loads(content)
+    except ValueError:
+        return
+    if not isinstance(data, dict) or "sweep_id" not in data:
+        return
+    version = data.get("ledger_version", "3 or older")
+    if version not in READABLE_VERSIONS:
+        raise LedgerError(f"{source} {why_unreadable(stored, other_version(version))}")
+    if version == LEDGER_VERSION and not has_digest:
+        raise LedgerError(
+            f"{source} was altered: it does not end with its SHA-256; restore it from a copy"
+        )

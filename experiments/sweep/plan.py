@@ -11,11 +11,11 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, StringConstraints
 
-from experiments.errors import ExperimentError
+from experiments.errors import ExperimentError, LedgerError
 from experiments.ledger.planned import Composition, FaultRequest
 from experiments.ledger.record import Cell, Frozen, KeyOptions, Role, Scalar
 from experiments.ledger.schema import LEDGER_VERSION
-from experiments.messages.phrases import format_count, format_list
+from experiments.messages.phrases import format_count, format_list, format_value
 from infra.kafka.broker_settings import shared_properties
 from infra.kafka.spec import ClusterSpec, Coordination, DiskKind, NetworkKind
 
@@ -261,12 +261,15 @@ class PassedSettings(Frozen):
     consumer: dict[str, str]
 
 
+TrialId = Annotated[str, StringConstraints(pattern=r"^[0-9]{3,}-[A-Za-z0-9]{1,20}$")]
+"""Unique in the sweep, and valid in the name of a file and a topic: `007-a1b2c3`."""
+
+
 class TrialSpec(Frozen):
     """Everything that one trial needs to know, resolved: no defaults apply later."""
 
     sweep_id: str
-    trial_id: str
-    """Unique in the sweep, and valid in the name of a file and a topic: `007-a1b2c3`."""
+    trial_id: TrialId
     experiment: str
     cell: Cell
     label: str
@@ -311,7 +314,7 @@ class TrialSpec(Frozen):
 class RefusedCell(Frozen):
     """A cell whose settings the client rejects."""
 
-    trial_id: str
+    trial_id: TrialId
     cell: Cell
     label: str
     reason: str
@@ -334,6 +337,18 @@ class Plan(Frozen):
     trials: tuple[TrialSpec, ...]
     """In the order in which they run."""
     refused: tuple[RefusedCell, ...]
+
+    def require_sweep(self, sweep_id: str) -> None:
+        """Check that the plan and its trials are those of a sweep, before they are run.
+
+        Raises:
+            LedgerError: they are another sweep's, whose clusters and topics they would use.
+        """
+        for planned in {self.sweep_id, *(trial.sweep_id for trial in self.trials)} - {sweep_id}:
+            raise LedgerError(
+                f"the plan of sweep {sweep_id} is that of {format_value(planned)}: restore it from "
+                "a copy"
+            )
 
     def trial(self, trial_id: str) -> TrialSpec:
         """Return the trial with an id.

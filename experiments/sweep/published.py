@@ -26,6 +26,7 @@ from experiments.ledger.record import RECORD, Frozen, parse_record
 from experiments.ledger.result_tables import RESULTS
 from experiments.sweep.folder import FAILED, PARTIAL, REASON, SweepFolder
 from experiments.sweep.lookup import find_sweep
+from experiments.sweep.own_plans import MARK
 from infra.machine.files import move_into_place, replace_file
 from infra.machine.home import Home
 from infra.machine.paths import user_path
@@ -40,6 +41,7 @@ _LOCAL: Final = {
     "unpublished.txt",
     "unnotified.txt",
     "mlflow.json",
+    MARK,
 }
 """Files of a sweep's folder that describe its run on this machine; they are not published."""
 _PAGE: Final = "report.html"

@@ -8,18 +8,26 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from typing import Final
 
-from experiments.errors import LedgerError, StorageError, UnknownName
+from experiments.errors import StorageError, UnknownName
 from experiments.ledger.digests import with_digest, without_digest
 from experiments.ledger.location import Location, open_location
 from experiments.ledger.planned import PLAN
 from experiments.ledger.record import RECORD
 from experiments.messages.phrases import format_list
-from experiments.sweep.folder import EXPERIMENT, FAILED, MACHINE, PARTIAL, SweepFolder
+from experiments.sweep.folder import (
+    EXPERIMENT,
+    FAILED,
+    MACHINE,
+    PARTIAL,
+    SweepFolder,
+    parse_plan,
+)
 from experiments.sweep.host import this_host
+from experiments.sweep.plan import Plan
 from experiments.sweep.published import (
     SEVERAL_HOSTS,
     claims_location,
@@ -40,15 +48,18 @@ from infra.machine.resources import GIB, this_machine
 _HOSTS: Final = "hosts"
 
 
-def check_out(home: Home, uri: str) -> SweepFolder:
+def check_out(home: Home, uri: str, check: Callable[[Plan], None]) -> SweepFolder:
     """Return this host's folder of a published sweep; create it from the plan in the store.
 
     Args:
         home: the home of this host.
         uri: the URI of the sweep.
+        check: raises an error if this machine may not run a plan that it has not made: whoever can
+            write the store could have changed it.
 
     Raises:
         UnknownName: there is no sweep at the URI.
+        ExperimentError: `check` refuses the plan, and nothing is written.
         LedgerError: the plan is truncated, or another sweep's.
         InputError: one machine runs the sweep, whose claims other hosts do not see; or the home has
             another sweep with this id.
@@ -65,14 +76,14 @@ def check_out(home: Home, uri: str) -> SweepFolder:
     if (sweep.root / PLAN).is_file():
         _require_same(sweep, source, plan)
         return sweep
+    fetched = parse_plan(plan, f"{uri}/{PLAN}")
+    fetched.require_sweep(sweep.sweep_id)
+    check(fetched)
     (sweep.root / "trials").mkdir(parents=True, exist_ok=True)
     keep_store(sweep, source.parent, several_hosts=True)
     if experiment is not None:
         replace_file(sweep.experiment_yaml, experiment)
     replace_file(sweep.root / PLAN, plan)  # a folder without it is no sweep
-    planned = sweep.plan().sweep_id
-    if planned != sweep.sweep_id:
-        raise LedgerError(f"{uri} has the plan of sweep {planned}: name the URI of one sweep")
     return sweep
 
 

@@ -206,11 +206,19 @@ def claims_of(sweep: Location) -> list[str]:
 
 
 def _parsed(sweep: Location, name: str, content: bytes) -> TrialClaim:
+    """Return a claim; one of another name is damaged: its file would be deleted instead.
+
+    Raises:
+        StorageError: it is damaged.
+    """
+    damaged = "is damaged: delete it if no process runs the trial"
     try:
-        return TrialClaim.model_validate_json(without_version(content))
+        claim = TrialClaim.model_validate_json(without_version(content))
     except ValidationError as error:
-        damaged = "is damaged: delete it if no process runs the trial"
         raise StorageError(f"{name} in {sweep.uri} {why_unreadable(content, damaged)}") from error
+    if claim.name != name:
+        raise StorageError(f"{name} in {sweep.uri} {damaged}")
+    return claim
 
 
 def release_abandoned(sweep: Location) -> Sequence[TrialClaim]:

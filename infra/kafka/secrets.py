@@ -45,14 +45,15 @@ def is_security_property(name: str) -> bool:
     return name.startswith(SECURITY_PREFIXES) or is_secret(name)
 
 
+def variable_of(value: str) -> str | None:
+    """Return the environment variable that a value refers to, if it is a reference."""
+    found = _REFERENCE.fullmatch(value)
+    return found[1] if found else None
+
+
 def is_reference(name: str, value: str) -> bool:
     """Return whether a property's value refers to an environment variable."""
-    return is_security_property(name) and _REFERENCE.fullmatch(value) is not None
-
-
-def references_in(text: str) -> tuple[str, ...]:
-    """Return the names of the variables that a text may refer to, each once, in its order."""
-    return tuple(dict.fromkeys(_REFERENCE.findall(text)))
+    return is_security_property(name) and variable_of(value) is not None
 
 
 def resolve_reference(name: str, value: str) -> str:
@@ -61,7 +62,7 @@ def resolve_reference(name: str, value: str) -> str:
     Raises:
         InputError: the variable is not set.
     """
-    return _value_of(name, value) if _REFERENCE.fullmatch(value) else value
+    return _value_of(name, value) if variable_of(value) else value
 
 
 def is_literal_secret(name: str, value: str) -> bool:

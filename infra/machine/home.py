@@ -48,7 +48,9 @@ PRIVATE_FOLDER: Final = 0o700
 _OTHERS: Final = 0o077
 SET_UP_FILE: Final = "set-up.json"
 """Which version of ackbench has set up a home."""
-_CONTENT: Final = {*_FOLDERS, "machine.lock", "up.json", "up.lock", SET_UP_FILE}
+PLAN_KEY: Final = "plan.key"
+"""The key with which a home marks the plans that it has made."""
+_CONTENT: Final = {*_FOLDERS, "machine.lock", "up.json", "up.lock", SET_UP_FILE, PLAN_KEY}
 """Names in a home; a folder that has content and none of these is not one."""
 
 

@@ -4,54 +4,82 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from support.builders.records import a_spec
+from support.fakes.infrastructure import FakeInfrastructure
 
-from experiments.orchestration import step_context
+from experiments.orchestration import permission, step_context, steps
 from experiments.orchestration.environment import EMBEDDED, ONE_MACHINE
+from experiments.orchestration.plan_needs import references_in
+from experiments.planning.experiment import parse_experiment
 from experiments.sweep.folder import SweepFolder
+from experiments.sweep.lookup import list_sweeps
+from experiments.sweep.own_plans import mark_as_own
 from infra.machine.home import Home
 
-EXPERIMENT = """
-bootstrap.servers: $PROD_KAFKA_ADDRESS
-security: {sasl.username: $PROD_KAFKA_LOGIN, sasl.password: $PROD_KAFKA_PASSWORD}
-"""
+EXPERIMENT = parse_experiment(
+    {
+        "name": "own",
+        "title": "Own",
+        "question": "$PROD_QUESTION",
+        "cluster": "external",
+        "bootstrap.servers": "$PROD_KAFKA_ADDRESS",
+        "security": {"sasl.username": "$PROD_KAFKA_LOGIN", "sasl.password": "$PROD_KAFKA_PASSWORD"},
+        "axes": {"acks": ["1"], "consumer.client.rack": ["$PROD_RACK"]},
+        "topic": {"compression.type": "$PROD_TYPE"},
+    },
+    "own.yaml",
+)
 NAMES = ("PROD_KAFKA_ADDRESS", "PROD_KAFKA_LOGIN", "PROD_KAFKA_PASSWORD")
+OPTIONS = "JAVA_TOOL_OPTIONS"
+"""A variable from which every JVM reads options, some of which are commands."""
 
 
 @pytest.fixture
-def sweep(airflow: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SweepFolder:
-    """A sweep that refers to a connection, in the task of a scheduler."""
+def home(airflow: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    """Return a home, in the task of a scheduler whose environment has none of the variables."""
     del airflow
     monkeypatch.delenv(EMBEDDED, raising=False)
     monkeypatch.setenv(ONE_MACHINE, "1")
     monkeypatch.setenv("ACKBENCH_HOME", str(tmp_path))
-    for name in NAMES:
+    monkeypatch.setattr(step_context, "RUN_STATE", step_context.RunState())
+    monkeypatch.setenv("AIRFLOW_CTX_DAG_ID", "ackbench_sweep")
+    monkeypatch.setenv("AIRFLOW_CTX_DAG_RUN_ID", "manual")
+    for name in (*NAMES, OPTIONS):
         monkeypatch.setenv(name, "unset afterwards")
         monkeypatch.delenv(name)
-    sweep = SweepFolder(Home(tmp_path).sweeps / "own-20260102T030405-ab12")
-    sweep.root.mkdir(parents=True)
-    sweep.experiment_yaml.write_text(EXPERIMENT)
-    return sweep
+    return Home(tmp_path)
 
 
-def values_in_a_step(sweep: SweepFolder) -> list[str | None]:
-    """Return the values that a step of the sweep finds in its environment."""
-    with step_context.step("measure", sweep):
-        return [os.environ.get(name) for name in NAMES]
+def values(names: Sequence[str] = NAMES) -> list[str | None]:
+    """Return the values that the task finds in its environment."""
+    return [os.environ.get(name) for name in names]
 
 
-def test_a_connection_has_the_address_and_the_login(
-    sweep: SweepFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def values_of_the_file() -> list[str | None]:
+    """Return the values that the task finds once it has read the experiment's file."""
+    permission.provide_references(references_in(EXPERIMENT))
+    return values()
+
+
+def test_only_addresses_and_security_properties_are_references() -> None:
+    """Text of another value that begins with a dollar sign is text."""
+    assert references_in(EXPERIMENT) == NAMES
+
+
+@pytest.mark.usefixtures("home")
+def test_a_connection_has_the_address_and_the_login(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the fields that Airflow's form has."""
     monkeypatch.setenv("AIRFLOW_CONN_PROD_KAFKA", "kafka://me:hush-hush@kafka.example:9093")
-    assert values_in_a_step(sweep) == ["kafka.example:9093", "me", "hush-hush"]
+    assert values_of_the_file() == ["kafka.example:9093", "me", "hush-hush"]
 
 
+@pytest.mark.usefixtures("home")
 def test_a_connection_of_airflows_provider_has_them_in_its_extra(
-    sweep: SweepFolder, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A client's properties, as JSON."""
     extra = {
@@ -61,20 +89,71 @@ def test_a_connection_of_airflows_provider_has_them_in_its_extra(
     }
     connection = json.dumps({"conn_type": "kafka", "extra": extra})
     monkeypatch.setenv("AIRFLOW_CONN_PROD_KAFKA", connection)
-    assert values_in_a_step(sweep) == ["a:9093,b:9093", "me", "hush-hush"]
+    assert values_of_the_file() == ["a:9093,b:9093", "me", "hush-hush"]
 
 
+@pytest.mark.usefixtures("home")
 def test_a_variable_comes_before_a_connection_and_the_environment_before_both(
-    sweep: SweepFolder, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What is nearest to the worker decides."""
     monkeypatch.setenv("AIRFLOW_CONN_PROD_KAFKA", "kafka://me:hush-hush@kafka.example:9093")
     monkeypatch.setenv("AIRFLOW_VAR_PROD_KAFKA_LOGIN", "of the variable")
     monkeypatch.setenv("AIRFLOW_VAR_PROD_KAFKA_PASSWORD", "of the variable")
     monkeypatch.setenv("PROD_KAFKA_PASSWORD", "of the worker")
-    assert values_in_a_step(sweep) == ["kafka.example:9093", "of the variable", "of the worker"]
+    assert values_of_the_file() == ["kafka.example:9093", "of the variable", "of the worker"]
 
 
-def test_a_reference_that_nobody_has_stays_unset(sweep: SweepFolder) -> None:
+@pytest.mark.usefixtures("home")
+def test_a_reference_that_nobody_has_stays_unset() -> None:
     """Whoever uses it says so."""
-    assert values_in_a_step(sweep) == [None, None, None]
+    assert values_of_the_file() == [None, None, None]
+
+
+@pytest.fixture
+def sweep(home: Home, monkeypatch: pytest.MonkeyPatch) -> SweepFolder:
+    """Return a sweep whose plan refers to a password, with fakes of clusters."""
+    world = FakeInfrastructure(home)
+    world.install(monkeypatch.setattr)
+    monkeypatch.setenv("AIRFLOW_VAR_PROD_KAFKA_PASSWORD", "hush-hush")
+    sweep = world.sweep(1)
+    reference = {"acks": "1", "sasl.password": "$PROD_KAFKA_PASSWORD"}
+    spec = a_spec(sweep_id=sweep.sweep_id, producer=reference)
+    sweep.write_plan(sweep.plan().model_copy(update={"trials": (spec,)}))
+    return sweep
+
+
+def test_the_tasks_of_a_sweep_get_what_the_plan_of_this_home_refers_to(
+    home: Home, sweep: SweepFolder
+) -> None:
+    """Each is a process of its own."""
+    mark_as_own(home, sweep)
+    steps.provision(sweep.sweep_id)
+    assert values(["PROD_KAFKA_PASSWORD"]) == ["hush-hush"]
+
+
+def test_a_strange_plan_gets_no_value_of_airflow(sweep: SweepFolder) -> None:
+    """It could send the value anywhere."""
+    steps.provision(sweep.sweep_id)
+    assert values(["PROD_KAFKA_PASSWORD"]) == [None]
+
+
+def test_a_request_names_no_variable_that_airflow_then_sets(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who may also write Airflow's Variables would run a command in each JVM."""
+    FakeInfrastructure(home).install(monkeypatch.setattr)
+    monkeypatch.setenv(f"AIRFLOW_VAR_{OPTIONS}", "-XX:OnOutOfMemoryError=touch\\ x")
+    steps.plan_sweep(
+        {
+            "experiment": "quick",
+            "set": [f"consumer.client.rack=${OPTIONS}"],
+            "controls": "off",
+            "acks": ["1"],
+            "fault": ["none"],
+        }
+    )
+    (sweep,) = list_sweeps(home)
+    steps.provision(sweep.sweep_id)
+    assert f"${OPTIONS}" in sweep.experiment_yaml.read_text()
+    assert values([OPTIONS]) == [None]

@@ -17,7 +17,7 @@ from experiments.ledger.record import ClusterAssignment, TrialRecord
 from experiments.ledger.seal import seal
 from experiments.orchestration.clusters import AssignedCluster
 from experiments.sweep.folder import SweepFolder
-from experiments.sweep.plan import ClusterNeed, Plan, TrialSpec
+from experiments.sweep.plan import Plan, TrialSpec
 from infra.cluster.interface import Cluster
 from infra.errors import NodeFailed
 from infra.machine.home import Home
@@ -66,15 +66,13 @@ class FakeInfrastructure:
         """Return the ids of the started trials, in order."""
         return [step.removeprefix("trial ") for step in self.steps if step.startswith("trial ")]
 
-    def provision(
-        self, home: Home, sweep_id: str, need: ClusterNeed, holder_grace_s: float
-    ) -> Cluster:
+    def provision(self, home: Home, trial: TrialSpec, holder_grace_s: float) -> Cluster:
         """Return a cluster in memory, or fail."""
-        del home, need, holder_grace_s
+        del home, holder_grace_s
         self.steps.append("provision")
         if self.no_cluster:
             raise NodeFailed("node 2 did not start")
-        return MemoryCluster(folder=Path("/nowhere", sweep_id))
+        return MemoryCluster(folder=Path("/nowhere", trial.sweep_id))
 
     def assign_cluster(
         self, home: Home, trial: TrialSpec, holder_grace_s: float

@@ -105,7 +105,7 @@ class TwoHosts:
 
     def sweep(self, name: str) -> SweepFolder:
         """Return the sweep's folder on a host."""
-        return check_out(self.worlds[name].home, self.uri)
+        return check_out(self.worlds[name].home, self.uri, lambda _: None)
 
 
 @pytest.fixture
@@ -343,11 +343,11 @@ def test_another_sweep_of_the_same_id_is_refused(hosts: TwoHosts) -> None:
     other = open_location((Path(hosts.store.path).parents[1] / "other").as_uri())
     keep_store(sweep, other, several_hosts=True)
     with pytest.raises(InputError, match=r"is published to .*/other/"):
-        check_out(hosts.worlds["a"].home, hosts.uri)
+        check_out(hosts.worlds["a"].home, hosts.uri, lambda _: None)
     keep_store(sweep, hosts.store.parent, several_hosts=True)
     hosts.store.write("plan.json", b"{}")
     with pytest.raises(InputError, match="differs from the plan in"):
-        check_out(hosts.worlds["a"].home, hosts.uri)
+        check_out(hosts.worlds["a"].home, hosts.uri, lambda _: None)
 
 
 def test_results_are_computed_in_the_store(

@@ -74,7 +74,7 @@ def test_trials_share_a_healthy_cluster(home: Home) -> None:
 def test_the_first_trial_gets_the_provisioned_cluster(home: Home) -> None:
     """A trial that needs an unused cluster gets it too."""
     trial = a_spec(needs_own_cluster=True)
-    clusters.provision(home, trial.sweep_id, trial.cluster, 0)
+    clusters.provision(home, trial, 0)
     assert assign(home, trial) == ("001", True, "it is the first cluster of the sweep")
 
 
@@ -134,7 +134,7 @@ def test_a_sweep_may_have_more_than_999_clusters(home: Home) -> None:
     """Each has the next number, and the newest one is used: a trial may need its own cluster."""
     trial = a_spec(needs_own_cluster=True)
     (home.clusters / f"{trial.sweep_id}.999").mkdir(parents=True)
-    names = [clusters.provision(home, trial.sweep_id, trial.cluster, 0).folder.name]
+    names = [clusters.provision(home, trial, 0).folder.name]
     assert clusters.assign_cluster(home, trial, 0).assignment.cluster == names[0]
     names.append(clusters.assign_cluster(home, trial, 0).assignment.cluster)
     assert names == [f"{trial.sweep_id}.1000", f"{trial.sweep_id}.1001"]

@@ -100,9 +100,10 @@ def test_without_a_list_a_task_runs_what_it_was_given(sweep: Location) -> None:
     assert take_batch(sweep, plan()) is None
 
 
-def test_a_damaged_list_is_named(sweep: Location) -> None:
-    """With what to do."""
+@pytest.mark.parametrize("content", [b"[[", b"{}", b"[1]", b'[["../x"]]', b"[[]]", b"\xff"])
+def test_a_damaged_list_is_named(sweep: Location, content: bytes) -> None:
+    """With what to do; also one of trials that the plan does not have."""
     keep_batches(sweep, HALVES)
-    sweep.at(batch_choice.BATCHES).write("list.json", b"[[")
+    sweep.at(batch_choice.BATCHES).write("list.json", content)
     with pytest.raises(StorageError, match=r"list\.json in .*batches is damaged: resume the sweep"):
         take_batch(sweep, plan())

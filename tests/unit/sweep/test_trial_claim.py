@@ -159,6 +159,21 @@ def test_a_damaged_claim_is_named(sweep: Location) -> None:
         release_abandoned(sweep)
 
 
+def test_a_claim_names_no_other_file_that_its_release_would_delete(
+    sweep: Location, tmp_path: Path
+) -> None:
+    """Who can write the store could have any file deleted whose name has two dots."""
+    victim = tmp_path / "victim.00.json"
+    victim.touch()
+    claim = TrialClaim.own("../../victim").model_copy(
+        update={"token": "00", "machine": ELSEWHERE, "process": ProcessIdentity(1, 1)}
+    )
+    sweep.write(f"claims/{TRIAL}.00.json", claim.model_dump_json().encode())
+    with pytest.raises(StorageError, match=rf"claims/{TRIAL}\.00\.json in .* is damaged"):
+        release_abandoned(sweep)
+    assert victim.exists()
+
+
 def test_a_store_that_refuses_is_one_line(tmp_path: Path) -> None:
     """And no claim is taken."""
     (tmp_path / "store").write_text("a file where the folder should be")
