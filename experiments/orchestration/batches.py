@@ -13,10 +13,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
+from pydantic import ValidationError
+
 from experiments.errors import HealFailed, NotPublished, StorageError, TrialFailed
-from experiments.ledger.location import Location, is_uri
+from experiments.ledger.location import Location
 from experiments.ledger.record import Frozen
-from experiments.messages.phrases import format_count, one_line
+from experiments.messages.phrases import format_count, format_value, one_line
+from experiments.messages.validation import describe_validation_error
 from experiments.orchestration import clusters, trials
 from experiments.orchestration.permission import check_plan, plan_to_run, provide_references
 from experiments.orchestration.plan_needs import references_of
@@ -27,6 +30,7 @@ from experiments.orchestration.step_context import (
     on_one_machine,
     publish,
     sweep_named,
+    uri_of_several,
 )
 from experiments.sweep import batch_choice, published, several_hosts
 from experiments.sweep.claim import read_run_record, record_path
@@ -124,9 +128,14 @@ def run_planned(named: str, planned: Mapping[str, Any], on_start: Callable[[str]
         on_start: called with the label of the trial or batch, when that is known.
 
     Raises:
-        HarnessError, InputError: as `run_batch` and `trials.run_next_trial`.
+        HarnessError, InputError: as `run_batch` and `trials.run_next_trial`, or `planned` is no
+            such element.
     """
-    batch = Batch.model_validate(planned)
+    try:
+        batch = Batch.model_validate(planned)
+    except ValidationError as error:
+        problem = describe_validation_error(error, Batch)
+        raise InputError(f"a task was given an invalid batch: {problem}") from error
     if not batch.trials:
         return trials.run_next_trial(named, on_start)
     return ", ".join(run_batch(named, batch.trials, on_start))
@@ -155,11 +164,12 @@ def run_batch(
         WaitTimeout: another load held this machine all the time.
     """
     home = Home.from_environment()
-    if is_uri(named):
-        sweep = several_hosts.check_out(home, named, partial(check_plan, argument=named))
+    if uri := uri_of_several(named):
+        sweep = several_hosts.check_out(home, uri, partial(check_plan, argument=uri))
     else:
         sweep = sweep_named(named)
     plan = plan_to_run(home, sweep)
+    _require_planned(plan, planned)
     _require_own_home(home, sweep)
     with admitted("trial", sweep, is_last=True), machine_lock(sweep, "trial"):
         provide_references(references_of(plan.trials))
@@ -180,6 +190,14 @@ def run_batch(
             f"ackbench publish {sweep.sweep_id} ({unpublished})"
         )
     return [trial_id for trial_id in trial_ids if sweep.trial(trial_id).is_dir()]
+
+
+def _require_planned(plan: Plan, trial_ids: Sequence[str]) -> None:
+    for trial_id in {*trial_ids} - {trial.trial_id for trial in plan.trials}:
+        raise InputError(
+            f"a task was given {format_value(trial_id)} as a trial (allowed: those of the plan of "
+            f"{plan.sweep_id})"
+        )
 
 
 def _take(sweep: SweepFolder, plan: Plan, planned: Sequence[str]) -> Sequence[str]:

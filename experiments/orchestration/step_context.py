@@ -11,18 +11,20 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from types import FrameType
 from typing import Final
+from urllib.parse import urlsplit
 
 from experiments.errors import StorageError, TrialFailed, UnknownName
-from experiments.ledger.location import Location, is_uri
-from experiments.messages.phrases import one_line
+from experiments.ledger.location import Location
+from experiments.messages.phrases import format_value, one_line
 from experiments.orchestration.environment import EMBEDDED, ONE_MACHINE
 from experiments.sweep import published, several_hosts
 from experiments.sweep.claim import TaskClaim
 from experiments.sweep.folder import REASON, SweepFolder
+from experiments.sweep.lookup import is_sweep_id
 from experiments.sweep.plan import TrialSpec
 from experiments.sweep.trial_claim import own_dag_run
 from infra.errors import AckbenchError, HarnessError, MachineError
@@ -72,21 +74,57 @@ def cluster_grace_s() -> float:
     return TASK_START_GRACE_S if on_one_machine() and not os.environ.get(EMBEDDED) else 0.0
 
 
-def sweep_named(sweep_id: str) -> SweepFolder:
+def sweep_named(named: object) -> SweepFolder:
     """Return a sweep to read: of this home, by its id, or a copy of the published one, by its URI.
 
     The copy is as new as the store, and has no ledgers.
 
+    Args:
+        named: what Airflow hands on from task to task, and lets its users change.
+
     Raises:
-        UnknownName: there is no such sweep.
+        UnknownName: there is no such sweep, or it is named otherwise than by `uri_of_several`.
         StorageError: the URI cannot be read.
     """
-    if is_uri(sweep_id):
-        return published.fetch_sweep(Home.from_environment(), sweep_id)
-    sweep = SweepFolder(Home.from_environment().sweeps / sweep_id)
+    home = Home.from_environment()
+    if uri := uri_of_several(named):
+        return published.fetch_sweep(home, uri)
+    sweep = SweepFolder(home.sweeps / str(named))
     if not sweep.root.is_dir():
-        raise UnknownName(f"no sweep {sweep_id} in {sweep.root.parent}")
+        raise UnknownName(f"no sweep {named} in {sweep.root.parent}")
     return sweep
+
+
+def uri_of_several(named: object) -> str | None:
+    """Return the URI of a sweep that several hosts run; `None`: it is named by its id.
+
+    Args:
+        named: as for `sweep_named`. A path could lead to any folder that this process may write,
+            and a URI to any store: its plan would run here, and its folder would be written.
+
+    Raises:
+        UnknownName: it is no sweep's id, nor the URI of one in the store of this host, or in that
+            of this home's sweep of the same id.
+        StorageError: `ACKBENCH_STORE` cannot be opened.
+    """
+    text = named if isinstance(named, str) else ""
+    with suppress(ValueError):  # of a URI that is none
+        sweep_id = urlsplit(text).path.rpartition("/")[2]
+        if is_sweep_id(sweep_id) and text == sweep_id:
+            return None
+        if is_sweep_id(sweep_id) and text in _uris_of(sweep_id):
+            return text
+    raise UnknownName(
+        f"a task was given {format_value(named)} as its sweep (allowed: the id of a sweep in this "
+        f"home, or its URI in the store of {published.STORE_VARIABLE})"
+    )
+
+
+def _uris_of(sweep_id: str) -> Iterator[str | None]:
+    """Yield where this host expects a sweep: in its own store, and where the home's is kept."""
+    if store := published.store_of_environment():
+        yield store.at(sweep_id).uri
+    yield published.published_uri(SweepFolder(Home.from_environment().sweeps / sweep_id))
 
 
 def task_claim(sweep: SweepFolder, *, is_last: bool = False) -> AbstractContextManager[object]:

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, Final
 
 from experiments.errors import NotPublished, TrialFailed
-from experiments.ledger.location import Location, is_uri
+from experiments.ledger.location import Location
 from experiments.messages.phrases import one_line
 from experiments.orchestration import task_log
 from experiments.orchestration.environment import EMBEDDED
@@ -31,6 +31,7 @@ from experiments.orchestration.step_context import (
     step,
     sweep_named,
     task_claim,
+    uri_of_several,
 )
 from experiments.sweep import published, several_hosts
 from experiments.sweep.folder import SweepFolder
@@ -210,7 +211,7 @@ def destroy(sweep_id: str) -> None:
     """
     from experiments.orchestration import clusters
 
-    if is_uri(sweep_id):
+    if uri_of_several(sweep_id):
         _LOG.info("each batch of trials has destroyed its own cluster")
         return
     sweep, home = sweep_named(sweep_id), Home.from_environment()

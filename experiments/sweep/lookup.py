@@ -15,7 +15,9 @@ from experiments.sweep.folder import SweepFolder
 from infra.machine.home import Home
 from infra.machine.paths import is_file
 
-_SWEEP_ID: Final = re.compile(r"(?P<experiment>.+)-(?P<time>\d{8}T\d{6})-[0-9a-f]{4}")
+_SWEEP_ID: Final = re.compile(
+    r"(?P<experiment>[a-z0-9]+(?:-[a-z0-9]+)*)-(?P<time>[0-9]{8}T[0-9]{6})-[0-9a-f]{4}"
+)
 
 
 def new_sweep_id(experiment: str) -> str:
@@ -24,6 +26,11 @@ def new_sweep_id(experiment: str) -> str:
     Ids sort by time; the digits distinguish sweeps of the same second.
     """
     return f"{experiment}-{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(2)}"
+
+
+def is_sweep_id(text: str) -> bool:
+    """Return whether a text has the form of a sweep's id; no path and no URI has."""
+    return _SWEEP_ID.fullmatch(text) is not None
 
 
 def time_of_sweep(sweep_id: str) -> str | None:

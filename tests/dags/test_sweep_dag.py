@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from support.fakes.infrastructure import FakeInfrastructure
 
 from experiments.orchestration import alerts, step_context, steps
 from experiments.sweep.folder import SweepFolder
+from infra.machine.home import Home
 
 
 def run(dags: Any, sweep: SweepFolder) -> Any:
@@ -41,6 +43,19 @@ def test_trials_run_in_the_plans_order(dags: Any, world: FakeInfrastructure) -> 
     dag_run = run(dags, sweep)
     assert dag_run.state == "success"
     assert world.started_trials() == [trial.trial_id for trial in sweep.plan().trials]
+
+
+def test_a_path_in_place_of_a_sweeps_id_starts_nothing(
+    dags: Any, world: FakeInfrastructure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Airflow's users may write what `plan` hands on, and clear the other tasks."""
+    outside = FakeInfrastructure(Home(tmp_path / "outside")).sweep(1)
+    before = sorted(outside.root.rglob("*"))
+    monkeypatch.setattr(steps, "plan_sweep", lambda _: str(outside.root))
+    states = task_states(dags.get_dag("ackbench_sweep").test(run_conf={}))
+    assert {task for task, found in states.items() if "success" in found} == {"plan", "alert"}
+    assert world.steps == []
+    assert sorted(outside.root.rglob("*")) == before
 
 
 def test_every_step_runs_once_and_the_cluster_is_destroyed_independently_of_spark(

@@ -181,6 +181,7 @@ def test_a_sweep_of_several_hosts_is_reported_from_its_store(
     (stored / "plan.json").write_text("{}")
     (stored / "experiment.yaml").write_text("alert_on: [failed]")
     monkeypatch.setenv("ACKBENCH_WEBHOOK", receiver.address)
+    monkeypatch.setenv("ACKBENCH_STORE", str(stored.parent))
     alert(stored.as_uri(), {})
     (body,) = receiver.bodies
     assert body["sweep_id"] == stored.name
@@ -189,9 +190,10 @@ def test_a_sweep_of_several_hosts_is_reported_from_its_store(
 
 @pytest.mark.usefixtures("home")
 def test_a_store_that_cannot_be_read_is_said_and_fails_nothing(
-    caplog: pytest.LogCaptureFixture, tmp_path: Path
+    caplog: pytest.LogCaptureFixture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As a webhook that is down."""
+    monkeypatch.setenv("ACKBENCH_STORE", str(tmp_path))
     alert((tmp_path / "nightly-20260101T020000-0000").as_uri(), {})
     assert "not notified: " in caplog.text
 

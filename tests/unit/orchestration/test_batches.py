@@ -115,7 +115,9 @@ def hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TwoHosts:
     monkeypatch.setattr(step_context, "RUN_STATE", step_context.RunState())
     monkeypatch.setattr(batches, "_prepare", lambda *_: None)
     monkeypatch.setenv("ACKBENCH_HOME", str(tmp_path / "a"))
-    return TwoHosts(tmp_path, monkeypatch)
+    made = TwoHosts(tmp_path, monkeypatch)
+    monkeypatch.setenv("ACKBENCH_STORE", made.store.parent.uri)
+    return made
 
 
 def test_a_trial_of_another_sweep_counts_as_failed_and_is_run(hosts: TwoHosts) -> None:
@@ -179,11 +181,8 @@ def test_resuming_releases_a_killed_workers_claim(hosts: TwoHosts) -> None:
     assert read_claims(hosts.store) == []
 
 
-def test_a_host_that_does_not_know_the_sweep_finds_it_in_the_store(
-    hosts: TwoHosts, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_host_that_does_not_know_the_sweep_finds_it_in_the_store(hosts: TwoHosts) -> None:
     """The task that plans may run on another host than at the first time."""
-    monkeypatch.setenv("ACKBENCH_STORE", hosts.store.parent.uri)
     hosts.on("b")
     form = {"experiment": "quick", "sweep_id": hosts.store.name}
     assert steps.plan_sweep(form) == hosts.uri
