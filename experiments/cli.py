@@ -837,7 +837,7 @@ def publish(sweep: str, store: str | None) -> int:
 @click.option(
     "--no-login",
     is_flag=True,
-    help="Ask for no password: every user and program of this machine can start sweeps.",
+    help="Ask for no password: every user and program of this machine administers Airflow.",
 )
 @click.option("--as-root", is_flag=True, help="Serve also as root.")
 @_METRICS_PORT

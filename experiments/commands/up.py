@@ -23,7 +23,7 @@ def env(home: Home) -> int:
 
 
 NO_LOGIN: Final = (
-    "no login: every user and program of this machine can start sweeps, and read what Airflow shows"
+    "no login: every user and program of this machine can start sweeps, and administers Airflow"
 )
 
 

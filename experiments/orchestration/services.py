@@ -46,6 +46,8 @@ PLUGINS: Final = Path(__file__).with_name("airflow_plugins")
 """The folder of the API server's plugin."""
 USER: Final = "ackbench"
 """The only user of Airflow's page."""
+ROLE: Final = "user"
+"""The user's role: it runs DAGs, and may not touch Variables, Connections, pools or assets."""
 _PASSWORD_BYTES: Final = 18
 _LAST_LINES: Final = 8
 _BIN: Final = Path(sys.executable).parent
@@ -214,7 +216,7 @@ def _login_settings(home: Home, password: str | None) -> dict[str, str]:
         return {"AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True"}
     return {
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "False",
-        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin",
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:{ROLE}",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(password_file(home)),
     }
 

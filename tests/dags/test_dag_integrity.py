@@ -51,7 +51,7 @@ def test_pruning_is_scheduled_paused_and_waits_for_the_machine(dags: Any) -> Non
     assert dag.is_paused_upon_creation
     assert (dag.catchup, dag.max_active_runs, task.retries) == (False, 1, 0)
     assert task.pool == MACHINE_POOL
-    assert dag.params.dump() == {"keep": 30, "older_than": "90d", "max_bytes": None}
+    assert dag.params.dump() == {}
 
 
 @pytest.mark.parametrize("name", SCHEDULED)

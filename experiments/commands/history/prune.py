@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 import logging
+import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from experiments.commands.setup import require_run_packages
 from experiments.history.pins import pin as pin_sweep
 from experiments.history.pins import unpin as unpin_sweep
 from experiments.history.pruning import (
+    LIMITS_VARIABLE,
     PruneLimits,
     PrunePlan,
     counted_bytes,
-    limits_of,
+    machine_limits,
     plan_pruning,
     stored_sweeps,
 )
 from experiments.history.pruning import prune as prune_sweeps
 from experiments.history.wording import when_text
-from experiments.messages.phrases import format_bytes, format_count
+from experiments.messages.phrases import format_bytes, format_count, format_value
 from experiments.messages.terminal import echo
 from experiments.orchestration.history import delete_history
 from experiments.sweep.lookup import find_sweep
 from experiments.tracking.deletion import delete_runs
-from infra.errors import AckbenchError
+from infra.errors import AckbenchError, InputError
 from infra.machine.home import Home
 
 _LOG: Final = logging.getLogger(__name__)
@@ -57,13 +59,23 @@ def prune(home: Home, limits: PruneLimits, *, apply: bool) -> int:
     return 0
 
 
-def prune_with(home: Home, keep: int | None, older_than: str | None, max_bytes: str | None) -> None:
-    """Prune within the limits that a form names, and log what is done.
+def prune_by_request(home: Home, request: Mapping[str, object]) -> None:
+    """Prune within the limits of this machine, and log what is done.
+
+    Args:
+        home: the home.
+        request: the parameters of a DAG run. Whoever may start it deletes no more than who runs
+            this machine allows.
 
     Raises:
-        InputError: a limit is invalid.
+        InputError: the request has limits of its own, or the machine has none or invalid ones.
     """
-    limits = limits_of(keep, older_than or None, max_bytes or None)
+    if request:
+        raise InputError(
+            f"the run's parameters: {format_value(next(iter(request)))} is unknown; a request does "
+            f"not change the limits of this machine ({LIMITS_VARIABLE})"
+        )
+    limits = machine_limits(os.environ.get(LIMITS_VARIABLE, ""))
     plan = plan_pruning(
         stored_sweeps(home), limits, bytes_before=counted_bytes(home), now_s=time.time()
     )

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from support.builders.nights import BEGIN_S, DAY_S
 
+from experiments.commands.history.prune import prune_by_request
 from experiments.errors import UnknownName
 from experiments.history.index import SweepState, index
 from experiments.history.pins import pin, pinned_sweeps, unpin
@@ -22,6 +23,7 @@ from experiments.history.pruning import (
     StoredSweep,
     counted_bytes,
     limits_of,
+    machine_limits,
     plan_pruning,
     prune,
     stored_sweeps,
@@ -30,7 +32,7 @@ from experiments.ledger.digests import with_digest
 from experiments.orchestration.history import delete_history
 from experiments.sweep.claim import SweepClaim
 from experiments.sweep.folder import SweepFolder
-from experiments.sweep.lookup import find_sweep
+from experiments.sweep.lookup import find_sweep, list_sweeps
 from experiments.sweep.plan import Plan
 from infra.errors import InputError
 from infra.machine.home import Home
@@ -270,6 +272,54 @@ def test_no_limit_is_an_error() -> None:
     """Pruning everything by accident is impossible."""
     with pytest.raises(InputError, match="no limit"):
         limits_of(None, None, None)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " ",
+        ",",
+        "keep=0",
+        "keep=-1",
+        "keep=",
+        "keep",
+        "kep=30",
+        "30",
+        "older-than=90",
+        "keep=1 2",
+    ],
+)
+def test_a_machine_whose_limits_are_missing_or_invalid_prunes_nothing(text: str) -> None:
+    """One line, with what is allowed."""
+    with pytest.raises(InputError, match="allowed") as raised:
+        machine_limits(text)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_machine_has_the_limits_of_the_command() -> None:
+    """Under the same names."""
+    limits = machine_limits("keep=30, older-than=90d,max-bytes=50GB")
+    assert limits == limits_of(30, "90d", "50GB")
+    assert machine_limits("keep=30") == limits_of(30, None, None)
+
+
+@pytest.mark.parametrize("request_", [{"keep": 1}, {"max_bytes": "1B"}, {"older_than": "1h"}])
+def test_a_request_does_not_change_the_limits_of_the_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request_: dict[str, object]
+) -> None:
+    """Whoever may log in to Airflow's page could delete all other sweeps of each experiment."""
+    home = Home(tmp_path)
+    for hour in (1, 2):
+        plant(home, f"nightly-20200101T0{hour}0000-0001")
+    with pytest.raises(InputError, match=r"is unknown; a request does not change the limits"):
+        prune_by_request(home, request_)
+    with pytest.raises(InputError, match=r"ACKBENCH_PRUNE=: no limit, so that nothing is pruned"):
+        prune_by_request(home, {})
+    assert len(list_sweeps(home)) == 2
+    monkeypatch.setenv("ACKBENCH_PRUNE", "keep=1")
+    prune_by_request(home, {})
+    assert [sweep.sweep_id for sweep in list_sweeps(home)] == ["nightly-20200101T020000-0001"]
 
 
 @pytest.fixture

@@ -30,14 +30,14 @@ def test_a_password_is_generated_shown_once_and_kept_for_this_user_alone(tmp_pat
 
 
 def test_airflow_asks_for_the_password_unless_it_is_told_not_to(tmp_path: Path) -> None:
-    """With a login nobody is an administrator without it."""
+    """With a login nobody is an administrator, also with the password."""
     home = Home(tmp_path)
     with_login, without = (
         services.services_of(home, 1, 2, password)[0].environment for password in ("secret", None)
     )
 
     assert with_login["AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS"] == "False"
-    assert with_login["AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS"] == "ackbench:admin"
+    assert with_login["AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS"] == "ackbench:user"
     assert "secret" not in "".join(with_login.values())
     assert without["AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS"] == "True"
 
