@@ -9,7 +9,6 @@ ackbench's own stand between the cluster and the clients.
 from __future__ import annotations
 
 import logging
-import socket
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,6 +31,7 @@ from infra.kafka.spec import (
     PartitionState,
 )
 from infra.network.impairment import Impairment, ImpairmentCounts
+from infra.network.timed_connection import TimedConnection
 from infra.network.tls import certificate_problem
 from infra.process.exits import ProcessExit
 from infra.process.waiting import wait_until
@@ -135,7 +135,8 @@ def unavailable_parts(connection: Mapping[str, Any]) -> Iterator[str]:
     for address in str(connection["bootstrap.servers"]).split(","):
         host, _, port = address.strip().rpartition("://")[2].rpartition(":")
         try:
-            socket.create_connection((host.strip("[]"), int(port)), CONNECT_TIMEOUT_S / 2).close()
+            with TimedConnection((host.strip("[]"), int(port)), CONNECT_TIMEOUT_S / 2):
+                pass
         except OSError as error:
             yield f"{address.strip()} of bootstrap.servers is down: {error.strerror or error}"
         except ValueError:  # an address without a port, which librdkafka completes

@@ -14,44 +14,34 @@ names itself is right; of several such brokers, the one that most brokers name.
 from __future__ import annotations
 
 import re
-import socket
-import struct
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import BinaryIO, Final
+from typing import Final
 
 from infra.cluster.supervisor_protocol import NodeReport
 from infra.kafka import wire
 from infra.kafka.spec import ClusterState, ControllerView, NodeStatus, PartitionState
 from infra.kafka.wire import BrokerView
+from infra.network.timed_connection import TimedConnection
 
-_SIZE_BYTES: Final = 4
-"""Of the size that precedes each request and response."""
+_MODE_BYTES: Final = 1 << 16
+"""More than a ZooKeeper server says about itself."""
 
 
 def send_kafka_request(address: tuple[str, int], request: bytes, timeout_s: float) -> bytes | None:
     """Send one request over a new connection; return the response without its size.
 
     `None`: there is no complete response in time.
+
+    Raises:
+        HarnessError: what answers is not Kafka.
     """
     try:
-        with socket.create_connection(address, timeout=timeout_s) as connection:
-            connection.settimeout(timeout_s)
-            connection.sendall(request)
-            with connection.makefile("rb") as responses:
-                return _read_response(responses)
+        with TimedConnection(address, timeout_s) as node:
+            node.send(request)
+            return node.receive_response()
     except OSError:
         return None
-
-
-def _read_response(responses: BinaryIO) -> bytes | None:
-    """Return one response; `None` when the connection ends before it is complete."""
-    head = responses.read(_SIZE_BYTES)
-    if len(head) < _SIZE_BYTES:
-        return None
-    (size_bytes,) = struct.unpack(">i", head)
-    response = responses.read(size_bytes)
-    return response if len(response) == size_bytes else None
 
 
 def query_broker(
@@ -101,14 +91,11 @@ def zookeeper_mode(node: NodeStatus, timeout_s: float) -> str | None:
 
     `None`: it does not serve requests, for example because it is in the minority.
     """
-    address = (node.host, node.controller_port)
     try:
-        with socket.create_connection(address, timeout=timeout_s) as connection:
-            connection.settimeout(timeout_s)
-            connection.sendall(b"srvr")
-            with connection.makefile("rb") as response:
-                mode = re.search(rb"^Mode: (\w+)$", response.read(), re.MULTILINE)
-                return mode[1].decode() if mode else None
+        with TimedConnection((node.host, node.controller_port), timeout_s) as server:
+            server.send(b"srvr")
+            mode = re.search(rb"^Mode: (\w+)$", server.receive_all(_MODE_BYTES), re.MULTILINE)
+            return mode[1].decode() if mode else None
     except OSError:
         return None
 

@@ -21,8 +21,10 @@ from typing import Final
 
 from infra.cluster.health import newest_controller, zookeeper_controller
 from infra.cluster.interface import MetadataSnapshot
+from infra.errors import HarnessError
 from infra.kafka import wire
 from infra.kafka.spec import ControllerView, NodeStatus
+from infra.network.timed_connection import MOST_RESPONSE_BYTES
 
 CONNECT_TIMEOUT_S: Final = 0.02
 RECONNECT_AFTER_S: Final = 0.1
@@ -81,7 +83,11 @@ class NodeConnection:
             self._requested_s = time.monotonic()
 
     def receive(self) -> ConnectionReply | None:
-        """Return the response if it has arrived completely; discard a stale one."""
+        """Return the response if it has arrived completely; discard a stale one.
+
+        Raises:
+            HarnessError: what arrives is not Kafka's; the connection is closed.
+        """
         if self._requested_s is None:
             return None
         if select.select([self._connected], [], [], 0)[0]:
@@ -127,10 +133,17 @@ class NodeConnection:
             self.close()
 
     def _take_frame(self) -> bytes | None:
-        """Return one complete response without its size, and keep what follows it."""
+        """Return one complete response without its size, and keep what follows it.
+
+        Raises:
+            HarnessError: its size is not one of Kafka's.
+        """
         if len(self._received) < _SIZE_BYTES:
             return None
         (size_bytes,) = struct.unpack_from(">i", self._received)
+        if not 0 < size_bytes <= MOST_RESPONSE_BYTES:
+            self.close()
+            raise HarnessError(f"a response of {size_bytes} bytes is not Kafka's")
         end = _SIZE_BYTES + size_bytes
         if len(self._received) < end:
             return None

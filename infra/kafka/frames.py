@@ -32,7 +32,7 @@ _LAST_CLIENT_VERSION: Final[dict[TransactionalApi, int]] = {"AddPartitionsToTxn"
 _FIRST_TRANSACTIONAL_PRODUCE: Final = 3
 _FIRST_PRODUCE_WITH_TOPIC_IDS: Final = 13
 SIZE_BYTES: Final = 4
-MAX_FRAME_BYTES: Final = 1 << 30
+MAX_FRAME_BYTES: Final = 128 << 20
 """A larger size is no frame of Kafka's (`socket.request.max.bytes` is 100 MiB by default)."""
 _UUID_BYTES: Final = 16
 
@@ -150,7 +150,7 @@ def read_transactional_request(frame: bytes) -> TransactionalRequest | None:
         return TransactionalRequest(
             api, version, correlation_id, _read_transactional_id(reader, api, version)
         )
-    except (HarnessError, UnicodeDecodeError):
+    except HarnessError:
         return None
 
 
@@ -194,7 +194,7 @@ def read_error(request: TransactionalRequest, frame: bytes) -> int | None:
         if request.api == "EndTxn":
             return reader.number(">h")
         return _first_partition_error(reader, request, is_flexible=is_flexible)
-    except (HarnessError, UnicodeDecodeError):
+    except HarnessError:
         return None
 
 

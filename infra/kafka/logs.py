@@ -20,7 +20,13 @@ from typing import Final
 RESOLUTION_NS: Final = 1_000_000
 """Log lines have timestamps in whole milliseconds, rounded down."""
 UNPARSED: Final = "unparsed"
-_PREFIX: Final = re.compile(r"\[(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d,\d{3})Z\] [A-Z]+ ")
+LONGEST_LINE: Final = 8_192
+"""In characters. A line of an event is far shorter, and the formats take more than linear time."""
+TIMESTAMP: Final = r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d,\d{3}"
+INT32: Final = r"1?\d{1,9}"
+INT64: Final = r"[0-8]?\d{1,18}"
+"""Numbers that fit into 32 and 64 bits, as the columns of the events do."""
+_PREFIX: Final = re.compile(rf"\[({TIMESTAMP})Z\] [A-Z]+ ")
 
 
 @dataclass(frozen=True)
@@ -80,9 +86,10 @@ def read_broker_log(text: str, logged_by: int, topic: str) -> tuple[BrokerLogEve
     events: list[BrokerLogEvent] = []
     for line in _lines(text):
         prefix = _PREFIX.match(line)
-        if prefix:
-            wall_ns = _end_of_millisecond(prefix.group(1))
-        message = line[prefix.end() :] if prefix else None
+        at_ns = end_of_millisecond(prefix.group(1)) if prefix else None
+        wall_ns = wall_ns if at_ns is None else at_ns
+        is_readable = prefix and at_ns is not None and len(line) <= LONGEST_LINE
+        message = line[prefix.end() :] if prefix and is_readable else None
         for line_format in formats:
             if line_format.is_expected(line):
                 events += _parse_line(line, message, wall_ns, logged_by, line_format)
@@ -107,7 +114,7 @@ def _parse_line(
     """Yield the line's event; under ZooKeeper a line can be about several nodes."""
     match = line_format.pattern.fullmatch(message) if message is not None else None
     if match is None:
-        yield BrokerLogEvent(wall_ns, logged_by, UNPARSED, line)
+        yield BrokerLogEvent(wall_ns, logged_by, UNPARSED, line[:LONGEST_LINE])
         return
     fields = match.groupdict()
     node, partition, epoch, offset = (
@@ -154,12 +161,12 @@ def _without_repeated_isr(events: Iterable[BrokerLogEvent]) -> Iterator[BrokerLo
 
 
 def _line_formats(topic: str) -> tuple[_LineFormat, ...]:
-    name = re.escape(topic)
-    partition = rf"{name}-(?P<partition>\d+)"
-    nodes = r"(?P<node>\d+)(?P<others>(,\d+)*)"
+    name, isr = re.escape(topic), rf"({INT32}(,{INT32})*)?"
+    partition = rf"{name}-(?P<partition>{INT32})"
+    nodes = rf"(?P<node>{INT32})(?P<others>(,{INT32})*)"
     zookeeper_controller = r"\(kafka\.controller\.KafkaController\)"
-    loader = rf"\[LogLoader partition={partition}, dir=.*\]"
-    unified_log = rf"\[UnifiedLog partition={partition}, dir=.*\]"
+    loader = rf"\[LogLoader partition={partition}, dir=(?>.*?\] )"
+    unified_log = rf"\[UnifiedLog partition={partition}, dir=(?>.*?\] )"
     # `kafka.log` up to 4.0
     logger = r"\((org\.apache\.kafka\.storage\.internals\.log|kafka\.log)\.UnifiedLog\)"
 
@@ -170,13 +177,13 @@ def _line_formats(topic: str) -> tuple[_LineFormat, ...]:
         line_format(
             "fenced",
             "] Fencing broker ",
-            pattern=r"\[QuorumController id=\d+\] Fencing broker (?P<node>\d+) at epoch .*\)",
+            pattern=rf"\[QuorumController id=\d+\] Fencing broker (?P<node>{INT32}) at epoch .*\)",
         ),
         line_format(
             "unfenced",
             " to unfence has been granted",
             pattern=r"\[QuorumController id=\d+\] "
-            r"The request from broker (?P<node>\d+) to unfence .*\)",
+            rf"The request from broker (?P<node>{INT32}) to unfence .*\)",
         ),
         line_format(
             "fenced",
@@ -196,61 +203,62 @@ def _line_formats(topic: str) -> tuple[_LineFormat, ...]:
             "became_leader",
             f"] Leader {topic}-",
             " starts at ",
-            pattern=rf"\[Broker id=\d+\] Leader {partition} with topic id .* "
-            r"starts at leader epoch (?P<epoch>\d+) from offset (?P<offset>\d+) with .*"
-            r"ISR \[(?P<isr>[\d,]*)\],.*\)",
+            pattern=rf"\[Broker id=\d+\] Leader {partition} with topic id "
+            rf"(?>.*?starts at leader epoch )(?P<epoch>{INT32}) from offset (?P<offset>{INT64}) "
+            rf"(?>with .*?ISR \[)(?P<isr>{isr})\],.*\)",
         ),
         line_format(
             "isr_changed",
             f" the become-leader state change for {topic}-",
             pattern=r"\[Broker id=\d+\] Skipped the become-leader state change for "
-            rf"{partition} with topic id .* leader epoch (?P<epoch>\d+)\. Current .*"
-            r"ISR \[(?P<isr>[\d,]*)\],.*\)",
+            rf"{partition} with topic id (?>.*? leader epoch (?=\d+\.))"
+            rf"(?P<epoch>{INT32})(?>\. Current .*?ISR \[)(?P<isr>{isr})\],.*\)",
         ),
         line_format(
             "isr_changed",
             f"[Partition {topic}-",
             "ISR updated to ",
-            pattern=rf"\[Partition {partition} broker=\d+\] ISR updated to (?P<isr>[\d,]*) .*\)",
+            pattern=rf"\[Partition {partition} broker=\d+\] ISR updated to (?P<isr>{isr}) .*\)",
         ),
         line_format(
             "truncated",
             f"[UnifiedLog partition={topic}-",
             " Truncating to offset ",
-            pattern=rf"{unified_log} Truncating to offset (?P<offset>\d+) {logger}",
+            pattern=rf"{unified_log}Truncating to offset (?P<offset>{INT64}) {logger}",
         ),
         line_format(
             "truncated",
             f"[UnifiedLog partition={topic}-",
             " Truncate and start at offset ",
-            pattern=rf"{unified_log} Truncate and start at offset (?P<offset>\d+),.* {logger}",
+            pattern=rf"{unified_log}Truncate and start at offset (?P<offset>{INT64}),.* {logger}",
         ),
         line_format(
             "truncated",
             f"[LogLoader partition={topic}-",
             "] Corruption found in segment ",
-            pattern=rf"{loader} Corruption found in segment \d+, "
-            r"truncating to offset (?P<offset>\d+) \(.*\)",
+            pattern=rf"{loader}Corruption found in segment \d+, "
+            rf"truncating to offset (?P<offset>{INT64}) \(.*\)",
         ),
         line_format(
             "recovering",
             f"[LogLoader partition={topic}-",
             "] Recovering unflushed segment ",
-            pattern=rf"{loader} Recovering unflushed segment (?P<offset>\d+)\. "
-            r"\d+(/\d+)? recovered for .*\. \(.*\)",
+            pattern=rf"{loader}Recovering unflushed segment (?P<offset>{INT64})\. "
+            r"\d+(/\d+)? recovered for (?>.*?\. \().*\)",
         ),
         line_format(
             "loaded",
             "Completed load of Log(dir=",
             f", topic={topic}, partition=",
-            pattern=rf"Completed load of Log\(dir=.*, topic={name}, partition=(?P<partition>\d+), "
-            r".*logEndOffset=(?P<offset>\d+)\) with .*\)",
+            pattern=rf"Completed load of Log\(dir=(?>.*?, topic={name}, partition=)"
+            rf"(?P<partition>{INT32})(?>, .*?logEndOffset=)(?P<offset>{INT64})\) with .*\)",
         ),
         line_format(
             "shut_down",
             "Server id=",
             "] shut down completed",
-            pattern=r"\[(BrokerServer|KafkaServer) id=(?P<node>\d+)\] shut down completed \(.*\)",
+            pattern=rf"\[(BrokerServer|KafkaServer) id=(?P<node>{INT32})\] "
+            r"shut down completed \(.*\)",
         ),
         # `ControllerServer` reports the beginning of its shutdown only. It waits for this thread
         # last.
@@ -258,12 +266,18 @@ def _line_formats(topic: str) -> tuple[_LineFormat, ...]:
             "shut_down",
             "[QuorumController id=",
             "] closed event queue.",
-            pattern=r"\[QuorumController id=(?P<node>\d+)\] closed event queue\. \(.*\)",
+            pattern=rf"\[QuorumController id=(?P<node>{INT32})\] closed event queue\. \(.*\)",
         ),
     )
 
 
-def _end_of_millisecond(timestamp: str) -> int:
-    """Return the end of a timestamp's millisecond, in nanoseconds since the epoch."""
-    moment = datetime.strptime(timestamp, "%Y-%m-%dT%H:%M:%S,%f").replace(tzinfo=UTC)
+def end_of_millisecond(timestamp: str) -> int | None:
+    """Return the end of a timestamp's millisecond, in nanoseconds since the epoch.
+
+    `None`: there is no such day or time.
+    """
+    try:
+        moment = datetime.strptime(timestamp, "%Y-%m-%dT%H:%M:%S,%f").replace(tzinfo=UTC)
+    except ValueError:
+        return None
     return (int(moment.timestamp()) * 1000 + moment.microsecond // 1000 + 1) * 1_000_000

@@ -140,7 +140,7 @@ def read_leader_epochs(data: Path, node_id: int, topic: str) -> Iterator[LeaderE
         if path.is_file():
             yield from (
                 LeaderEpoch(node_id, partition, epoch, offset)
-                for epoch, offset in parse_leader_epochs(path.read_text(), path)
+                for epoch, offset in parse_leader_epochs(path.read_text(errors="replace"), path)
             )
 
 
@@ -170,7 +170,7 @@ def read_recovery_points(data: Path) -> Mapping[str, int]:
     path = data / RECOVERY_POINT_CHECKPOINT
     if not path.is_file():
         return {}
-    entries = _checkpoint_entries(path.read_text(), path)
+    entries = _checkpoint_entries(path.read_text(errors="replace"), path)
     try:
         return {f"{topic}-{int(partition)}": int(offset) for topic, partition, offset in entries}
     except ValueError as error:

@@ -34,6 +34,8 @@ _CORRELATION_ID: Final = 1
 _CORRELATION_ID_BYTES: Final = 4
 _THROTTLE_TIME_BYTES: Final = 4
 _CONTINUATION_BIT: Final = 0x80
+_MOST_VARINT_BYTES: Final = 5
+"""An UNSIGNED_VARINT has at most 32 bits."""
 _NO_TOPIC_ID: Final = bytes(16)
 _METADATA_TOPIC: Final = b"__cluster_metadata"
 _DEBUGGING_REPLICA: Final = -2
@@ -87,10 +89,13 @@ def compact_array(items: Iterable[bytes] | None) -> bytes:
 
 
 class ResponseReader:
-    """Decodes a response from its start to its end.
+    """Decodes a response from its start to its end; nothing is read or skipped beyond it.
+
+    Any program may have sent it. Each item of an array has a byte at least, so that decoding takes
+    time and memory in proportion to the response, whatever number of items it states.
 
     Raises:
-        HarnessError: from every method, when the response is too short.
+        HarnessError: from every method, when the response is too short or not Kafka's.
     """
 
     def __init__(self, response: bytes) -> None:
@@ -113,12 +118,13 @@ class ResponseReader:
 
     def skip(self, size_bytes: int) -> None:
         """Skip some bytes."""
+        if not 0 <= size_bytes <= len(self._response) - self._at:
+            raise self._too_short()
         self._at += size_bytes
 
     def string(self) -> str | None:
         """Return a NULLABLE_STRING."""
-        size_bytes = self.number(">h")
-        return None if size_bytes < 0 else self._bytes(size_bytes).decode()
+        return self._text(self.number(">h"))
 
     def array(self, read: Callable[[ResponseReader], Item]) -> list[Item]:
         """Return an ARRAY; the null array is empty."""
@@ -126,15 +132,17 @@ class ResponseReader:
 
     def varint(self) -> int:
         """Return an UNSIGNED_VARINT."""
-        byte = self.number(">B")
-        if byte < _CONTINUATION_BIT:
-            return byte
-        return (byte & ~_CONTINUATION_BIT) | (self.varint() << 7)
+        value = 0
+        for place in range(_MOST_VARINT_BYTES):
+            byte = self.number(">B")
+            value |= (byte & ~_CONTINUATION_BIT) << 7 * place
+            if byte < _CONTINUATION_BIT:
+                return value
+        raise HarnessError(f"a Kafka response has a number of more than {_MOST_VARINT_BYTES} bytes")
 
     def compact_string(self) -> str | None:
         """Return a COMPACT_NULLABLE_STRING."""
-        size_bytes = self.varint() - 1
-        return None if size_bytes < 0 else self._bytes(size_bytes).decode()
+        return self._text(self.varint() - 1)
 
     def compact_array(self, read: Callable[[ResponseReader], Item]) -> list[Item]:
         """Return a COMPACT_ARRAY; the null array is empty."""
@@ -150,11 +158,17 @@ class ResponseReader:
             self.varint()
             self.skip(self.varint())
 
+    def _text(self, size_bytes: int) -> str | None:
+        if size_bytes < 0:
+            return None
+        try:
+            return self._bytes(size_bytes).decode()
+        except UnicodeDecodeError as error:
+            raise HarnessError("a Kafka response has a text that is not UTF-8") from error
+
     def _bytes(self, size_bytes: int) -> bytes:
         begin = self._at
         self.skip(size_bytes)
-        if self._at > len(self._response):
-            raise self._too_short()
         return self._response[begin : self._at]
 
     def _too_short(self) -> HarnessError:
@@ -280,7 +294,7 @@ def read_quorum(response: bytes) -> ControllerView | None:
     reader.skip(_CORRELATION_ID_BYTES + 1)  # 1: no tagged fields
     if reader.number(">h") != 0 or reader.number(">B") != 1 + 1:
         return None  # NOT_LEADER_OR_FOLLOWER, or no topic
-    reader.skip(reader.number(">B") - 1)  # the topic's name
+    reader.compact_string()  # the topic's name
     reader.skip(1 + 4)  # one partition, and its number
     error, leader, epoch = reader.number(">h"), reader.number(">i"), reader.number(">i")
     return None if error or leader < 0 else ControllerView(leader, epoch)

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Final, TypeVar
 
-from infra.errors import SupervisorError
+from infra.errors import HarnessError, SupervisorError
 from infra.kafka.addresses import Address, AddressTranslator
 from infra.kafka.kraft import LOOPBACK
 from infra.network.failures import LoopFailures
@@ -28,6 +28,8 @@ from infra.network.relayed import relay_mechanism
 from infra.network.tcp_connections import is_of_this_user
 from infra.process.exits import ProcessExit
 
+MOST_RELAYS: Final = 500
+"""A response may name as many nodes as it likes; each takes a socket of the trial."""
 _CALL_TIMEOUT_S: Final = 10.0
 _LOG: Final = logging.getLogger(__name__)
 _LOG.addHandler(logging.NullHandler())
@@ -134,11 +136,16 @@ class ExternalRelays:
 
         A node may come back with another address, for example in another pod: its relay connects
         to the one that was named last.
+
+        Raises:
+            HarnessError: there are too many nodes.
         """
         target = RelayTarget(*address, self._tls)
         if node_id in self._relays:
             self._relays[node_id].target = target
             return self._addresses[node_id]
+        if len(self._relays) >= MOST_RELAYS:
+            raise HarnessError(f"the cluster names more than {MOST_RELAYS:,} nodes")
         listening = socket.create_server((LOOPBACK, 0))
         host, port = listening.getsockname()[:2]
         relay = Relay(

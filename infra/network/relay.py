@@ -180,7 +180,7 @@ class Connection:
                 ssl=target.tls,
                 server_hostname=target.host if target.tls else None,
             )
-        except OSError as error:  # ssl.SSLError is an OSError
+        except (OSError, ValueError, OverflowError) as error:  # refused, or no address at all
             _LOG.info("no connection to node %s: %s", self.relay.node_id, error)
             self.reset()  # the node is down, and would have refused the client
         else:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import socket
 import ssl
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Final
+
+from infra.network.timed_connection import TimedConnection
 
 _TIMEOUT_S: Final = 5.0
 UNDERSTOOD: Final = frozenset(
@@ -66,12 +66,11 @@ def certificate_problem(host: str, port: int, connection: Mapping[str, str]) -> 
         port: of the server.
         connection: as for `tls_context`.
     """
-    with suppress(OSError):
-        context = tls_context(connection)
-        with socket.create_connection((host, port), _TIMEOUT_S) as connected:
-            try:
-                if context is not None:
-                    context.wrap_socket(connected, server_hostname=host).close()
-            except ssl.SSLCertVerificationError as error:
-                return error.verify_message
+    try:
+        with TimedConnection((host, port), _TIMEOUT_S, tls_context(connection)):
+            pass
+    except ssl.SSLCertVerificationError as error:
+        return error.verify_message
+    except OSError:
+        pass
     return None

@@ -10,23 +10,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Final
 
 from experiments.events.journal import Event
 from experiments.ledger.schema import Source
+from infra.kafka.logs import INT32, LONGEST_LINE, TIMESTAMP, end_of_millisecond
 from infra.kafka.secrets import is_reference
 
 RESOLUTION_NS: Final = 1_000_000
 """A line's timestamp is the millisecond in which it was written, rounded down."""
-_LINE: Final = re.compile(r"\[(?P<at>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d,\d{3})Z\] [A-Z]+ (?P<text>.*)")
+_LINE: Final = re.compile(rf"\[(?P<at>{TIMESTAMP})Z\] [A-Z]+ (?P<text>.*)")
 _REQUEST_TIMEOUT: Final = re.compile(
-    r"Disconnecting from node (?P<node>\d+) due to request timeout\."
+    rf"Disconnecting from node (?P<node>{INT32}) due to request timeout\."
 )
 _CANCELLED: Final = re.compile(
-    r"Cancelled in-flight \S+ request .* due to node (?P<node>\d+) being disconnected"
+    rf"Cancelled in-flight \S+ request .* due to node (?P<node>{INT32}) being disconnected"
 )
-_DISCONNECTED: Final = re.compile(r"\] Node (?P<node>\d+) disconnected\.")
+_DISCONNECTED: Final = re.compile(rf"\] Node (?P<node>{INT32}) disconnected\.")
 _SETTING: Final = re.compile(r"^\t(?P<name>[a-z0-9.]+) = (?P<value>.*)$", re.MULTILINE)
 _NOT_SET: Final = "null"
 _VERSION: Final = re.compile(r"Kafka version: (?P<version>\S+)")
@@ -46,23 +46,26 @@ def read_java_log(text: str, client: str, topic: str, ahead_ns: int) -> Iterator
     known_leaders: dict[int | None, tuple[int | None, int | None]] = {}
     lines = [match for match in map(_LINE.fullmatch, text.splitlines()) if match]
     for number, line in enumerate(lines):
-        at_ns = _end_of_millisecond(line["at"]) + ahead_ns
+        wall_ns = end_of_millisecond(line["at"])
+        if wall_ns is None:
+            continue
+        at_ns, begin = wall_ns + ahead_ns, line["text"][:LONGEST_LINE]
         event = Event(
             at_ns,
             "",
             Source.CLIENT,
             RESOLUTION_NS + abs(ahead_ns),
-            detail=f"{client}: {line['text']}",
+            detail=f"{client}: {begin}",
         )
-        if match := _REQUEST_TIMEOUT.search(line["text"]):
+        if match := _REQUEST_TIMEOUT.search(begin):
             count = _count_cancelled(lines, number + 1, match["node"])
             yield replace(
                 event,
                 kind="timed_out",
                 node=int(match["node"]),
-                detail=f"{client}: Timed out {count} in-flight: {line['text']}",
+                detail=f"{client}: Timed out {count} in-flight: {begin}",
             )
-        elif match := _DISCONNECTED.search(line["text"]):
+        elif match := _DISCONNECTED.search(begin):
             yield replace(event, kind="disconnected", node=int(match["node"]))
         for learned in _parse_leaders(event, line["text"], topic):
             # Every metadata response contains the leader, changed or not.
@@ -100,7 +103,7 @@ def _count_cancelled(lines: list[re.Match[str]], begin: int, node: str) -> int:
     """Return how many requests were cancelled with the connection: one line each, from `begin`."""
     count = 0
     for line in lines[begin:]:
-        cancelled = _CANCELLED.search(line["text"])
+        cancelled = _CANCELLED.search(line["text"][:LONGEST_LINE])
         if cancelled is None or cancelled["node"] != node:
             break
         count += 1
@@ -112,31 +115,26 @@ def _parse_leaders(event: Event, text: str, topic: str) -> Iterator[Event]:
     if "Updated cluster metadata" not in text:
         return
     pattern = (
-        rf"partition={re.escape(topic)}-(?P<partition>\d+), "
-        r"leader=Optional(?P<leader>\S*), leaderEpoch=Optional(?P<epoch>\S*),"
+        rf"partition={re.escape(topic)}-(?P<partition>{INT32}), "
+        rf"leader=Optional(?:\[(?P<leader>{INT32})\]|\.empty), "
+        rf"leaderEpoch=Optional(?:\[(?P<epoch>{INT32})\]|\.empty),"
     )
     for match in re.finditer(pattern, text):
         yield replace(
             event,
             kind="leader_learned",
             detail=f"{event.detail.partition(': ')[0]}: {match[0]}",
-            node=_parse_optional(match["leader"]),
+            node=_number(match["leader"]),
             partition=int(match["partition"]),
-            leader_epoch=_parse_optional(match["epoch"]),
+            leader_epoch=_number(match["epoch"]),
         )
 
 
-def _parse_optional(optional: str) -> int | None:
-    """Return the number; Java writes `Optional[3]` and `Optional.empty`."""
-    return int(optional[1:-1]) if optional.startswith("[") else None
+def _number(text: str | None) -> int | None:
+    return None if text is None else int(text)
 
 
 def _unbracketed(value: str) -> str:
     return (
         value[1:-1].replace(", ", ",") if value.startswith("[") and value.endswith("]") else value
     )
-
-
-def _end_of_millisecond(stamp: str) -> int:
-    moment = datetime.strptime(stamp, "%Y-%m-%dT%H:%M:%S,%f").replace(tzinfo=UTC)
-    return int(moment.timestamp()) * 1_000_000_000 + (moment.microsecond + 1000) * 1000

@@ -15,29 +15,35 @@ from typing import Final
 
 from experiments.events.journal import Event
 from experiments.ledger.schema import Source
+from infra.kafka.logs import INT32, INT64, LONGEST_LINE
 
 LEADER_LEARNED: Final = "leader_learned"
 EPOCH_BUMPED: Final = "epoch_bumped"
 RESOLUTION_NS: Final = 1_000_000
 """The thread that an event happens to logs it at once; on a busy machine within about this."""
-_LINE: Final = re.compile(r"(?P<at>\d+) \d (?P<facility>\S+) (?P<text>.*)")
+_LINE: Final = re.compile(rf"(?P<at>{INT64}) \d (?P<facility>\S+) (?P<text>.*)")
+_THREAD: Final = r"(?>\[thrd:.*?\]: )"
 _TIMED_OUT: Final = re.compile(
-    r"\[thrd:.*\]: \S+/(?P<node>\d+): Timed out (?P<requests>\d+) in-flight, .*"
+    rf"{_THREAD}\S+/(?P<node>{INT32}): Timed out (?P<requests>{INT32}) in-flight, .*"
 )
-_REQUESTS: Final = re.compile(r"Timed out (?P<requests>\d+) in-flight")
-_DISCONNECTED: Final = re.compile(r"\[thrd:.*\]: \S+/(?P<node>\d+): Disconnected\b.* in state UP.*")
+_REQUESTS: Final = re.compile(rf"Timed out (?P<requests>{INT32}) in-flight")
+_DISCONNECTED: Final = re.compile(
+    rf"{_THREAD}\S+/(?P<node>{INT32}): Disconnected\b.* in state UP.*"
+)
 _LEADER_UPDATE: Final = (
-    r"\[thrd:.*\]: {topic} \[(?P<partition>\d+)\]: leader -?\d+ epoch -?\d+ -> "
-    r"leader (?P<node>-?\d+) epoch (?P<epoch>-?\d+)"
+    rf"{_THREAD}{{topic}} \[(?P<partition>{INT32})\]: leader -?\d+ epoch -?\d+ -> "
+    rf"leader (?P<node>-?{INT32}) epoch (?P<epoch>-?{INT32})"
 )
 _EPOCH_BUMP_REASON: Final = re.compile(
-    r"\[thrd:.*\]: Beginning partition drain .* epoch bump .*: (?P<reason>.*)"
+    rf"{_THREAD}Beginning partition drain .* epoch bump .*: (?P<reason>.*)"
 )
 _EPOCH_BUMPED: Final = re.compile(
-    r"\[thrd:.*\]: All partitions drained, bumped epoch to PID\{Id:\d+,Epoch:(?P<epoch>\d+)\}"
+    rf"{_THREAD}All partitions drained, bumped epoch to "
+    rf"PID\{{Id:\d+,Epoch:(?P<epoch>{INT32})\}}"
 )
 _OFFSET_RESET: Final = (
-    r"\[thrd:.*\]: {topic} \[(?P<partition>\d+)\]: offset reset \(at offset (?P<offset>\d+) .*\) "
+    rf"{_THREAD}{{topic}} \[(?P<partition>{INT32})\]: "
+    rf"offset reset \(at offset (?P<offset>{INT64}) .*\) "
     r"to offset (?:BEGINNING|END)\b.*requested offset not available.*"
 )
 
@@ -73,7 +79,7 @@ def timed_out_requests(event: Event) -> int:
 def _all_events(text: str, client: str, topic: str) -> Iterator[Event]:
     leader_update = re.compile(_LEADER_UPDATE.replace("{topic}", re.escape(topic)))
     offset_reset = re.compile(_OFFSET_RESET.replace("{topic}", re.escape(topic)))
-    for line in filter(None, map(_LINE.fullmatch, text.splitlines())):
+    for line in _lines(text):
         event = Event(
             int(line["at"]), "", Source.CLIENT, RESOLUTION_NS, detail=f"{client}: {line['text']}"
         )
@@ -99,6 +105,11 @@ def _all_events(text: str, client: str, topic: str) -> Iterator[Event]:
             yield replace(event, kind="disconnected", node=int(found["node"]))
 
 
+def _lines(text: str) -> Iterator[re.Match[str]]:
+    """Yield the log's lines; librdkafka writes none that is longer than 2 kB."""
+    return filter(None, (_LINE.fullmatch(line[:LONGEST_LINE]) for line in text.splitlines()))
+
+
 def _epoch_bumps(text: str, client: str) -> Iterator[Event]:
     """Yield when an idempotent producer bumped its epoch, with the first reason that led to it.
 
@@ -106,7 +117,7 @@ def _epoch_bumps(text: str, client: str) -> Iterator[Event]:
     partition whose records time out meanwhile is one more reason.
     """
     reasons: list[str] = []
-    for line in filter(None, map(_LINE.fullmatch, text.splitlines())):
+    for line in _lines(text):
         if found := _EPOCH_BUMP_REASON.fullmatch(line["text"]):
             reasons.append(found["reason"])
         elif found := _EPOCH_BUMPED.fullmatch(line["text"]):

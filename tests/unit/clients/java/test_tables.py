@@ -246,3 +246,27 @@ def test_the_java_log_contains_settings_and_version() -> None:
         "ssl.protocol": "TLSv1.3",
     }
     assert version_in(LINES) == "4.3.1"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Optional[", "Optional[x"),
+        ("2026-", "2026-99"),
+        ("partition=t1-0", "partition=t1-" + "9" * 5000),
+    ],
+)
+def test_a_line_of_the_java_log_with_impossible_values_is_no_event(old: str, new: str) -> None:
+    """Of the node's number, of a day, of a partition: brokers decide what clients log."""
+    assert old in LINES
+    damaged = list(read_java_log(LINES.replace(old, new), "producer 0", "t1", 0))
+    assert len(damaged) < len(list(read_java_log(LINES, "producer 0", "t1", 0)))
+
+
+def test_a_java_log_line_made_of_beginnings_takes_no_more_than_linear_time() -> None:
+    """Each beginning was searched to the end of the line."""
+    disconnecting = "Disconnecting from node 1 due to request timeout."
+    cancelled = "Cancelled in-flight x request " * 100_000
+    lines = [f"[2026-11-21T14:36:23,914Z] INFO {text}" for text in (disconnecting, cancelled)]
+    (event,) = read_java_log("\n".join(lines), "producer 0", "t1", 0)
+    assert event.kind == "timed_out"

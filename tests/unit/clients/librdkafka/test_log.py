@@ -1,5 +1,7 @@
 """The events in librdkafka's log, from lines that it wrote in trials."""
 
+import pytest
+
 from experiments.clients.librdkafka.log import read_client_log, timed_out_requests
 from experiments.events.journal import Event
 
@@ -140,3 +142,24 @@ def test_details_begin_with_the_client_and_contain_the_log_line() -> None:
     """This distinguishes a consumer's events from a producer's."""
     (event,) = events(DISCONNECTED)
     assert event.detail == f"producer 0: {DISCONNECTED.split(' ', 3)[3]}"
+
+
+@pytest.mark.parametrize(
+    ("line", "old", "new"),
+    [
+        (FIRST, "leader 3", "leader " + "9" * 5000),
+        (FIRST, "1795263366134065071", "9" * 5000),
+        (TIMED_OUT, "42", "9" * 20),
+        (BUMPED, "Epoch:1", "Epoch:" + "9" * 11),
+    ],
+)
+def test_a_line_with_a_number_beyond_its_type_is_no_event(line: str, old: str, new: str) -> None:
+    """Brokers decide parts of what clients log."""
+    assert events(line)
+    assert not events(line.replace(old, new))
+
+
+def test_a_line_made_of_beginnings_takes_no_more_than_linear_time() -> None:
+    """Each beginning of a format was tried with each end."""
+    text = "[thrd:a]: Beginning partition drain  epoch bump " * 200
+    assert events(*[f"1795263366134065071 7 DRAIN {text}"] * 200) == []

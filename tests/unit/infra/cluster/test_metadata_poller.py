@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from infra.cluster.metadata_poller import LocalMetadataPoller, NodeConnection, first_reply
+from infra.errors import HarnessError
 from infra.kafka import wire
 from infra.kafka.spec import ControllerView, MemberRole, NodeStatus, PartitionState
 from infra.kafka.wire import BrokerView
@@ -279,3 +280,17 @@ def test_with_dedicated_controllers_a_fenced_broker_is_not_believed(
         assert eventually(poller, lambda: leader(poller) == 1)
         responses |= {"broker 2": view(2, 2, 3), "broker 3": view(2, 2, 3)}
         assert eventually(poller, lambda: leader(poller) == 2)
+
+
+@pytest.mark.parametrize("size_bytes", [-5, 0, (1 << 31) - 1])
+def test_a_size_that_is_not_kafkas_closes_the_connection(
+    connection: NodeConnection, listener: socket.socket, size_bytes: int
+) -> None:
+    """So much would be kept until it is complete; of a negative size it never was."""
+    connection.send(b"?")
+    served, _ = listener.accept()
+    with served:
+        served.sendall(struct.pack(">i", size_bytes))
+        with pytest.raises(HarnessError, match="is not Kafka's"):
+            reply(connection)
+        assert not connection.is_pending

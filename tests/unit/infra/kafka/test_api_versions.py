@@ -58,3 +58,16 @@ def test_a_response_that_ends_early_is_an_error() -> None:
     """Not a cluster without features."""
     with pytest.raises(HarnessError, match="too short"):
         read_features(_response()[:-1])
+
+
+def test_a_feature_whose_name_is_not_utf_8_is_an_error() -> None:
+    """A broker may send any bytes."""
+    supported = b"\x02" + b"\x03\xff\xfe" + struct.pack(">hh", 0, 1) + b"\x00"
+    with pytest.raises(HarnessError, match="not UTF-8"):
+        read_features(_response(_tagged(0, supported)))
+
+
+def test_a_number_that_never_ends_is_an_error() -> None:
+    """Reading on would exhaust the stack."""
+    with pytest.raises(HarnessError, match="more than 5 bytes"):
+        read_features(struct.pack(">ih", 1, 0) + b"\xff" * 100_000)

@@ -188,3 +188,28 @@ def test_a_topic_is_not_confused_with_one_that_has_it_as_prefix() -> None:
     """Partition 0 of topic `a-1` is no partition of topic `a`."""
     line = TRUNCATED.replace(f"{TOPIC}-0", f"{TOPIC}-1-0")
     assert not [event for event in read_broker_log(line, 3, TOPIC) if event.kind == "truncated"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        FENCED.replace("2026-11-21", "2026-13-32"),
+        FENCED.replace("broker 3", "broker " + "9" * 5000),
+        LEADS.replace("[1,2]", "[1,,2]"),
+        UPDATED.replace("2,1,3", ",,"),
+        LOADED.replace("15082", "9" * 30),
+        LOADED + " " * 9000 + ")",
+    ],
+)
+def test_a_line_with_impossible_values_is_an_unparsed_event(line: str) -> None:
+    """A day that no month has, a number beyond 64 bits, a line that is too long."""
+    (event,) = read_broker_log(line, 1, TOPIC)
+    assert event.kind == "unparsed"
+
+
+def test_a_line_made_of_beginnings_takes_no_more_than_linear_time() -> None:
+    """Each beginning of a format was tried with each end: for one line of 8 kB, for minutes."""
+    beginning = f"Completed load of Log(dir=, topic={TOPIC}, partition=0, logEndOffset=1) with "
+    line = ("[2026-11-21T14:36:23,914Z] INFO " + beginning * 100)[:8190]
+    events = read_broker_log("\n".join([line] * 200), 1, TOPIC)
+    assert {event.kind for event in events} == {"unparsed"}

@@ -150,10 +150,13 @@ def test_a_missing_log_is_empty_and_has_no_recovery_point(tmp_path: Path) -> Non
     assert (log.size_bytes, log.end_offset, log.recovery_point) == (0, 0, None)
 
 
-@pytest.mark.parametrize("text", ["1\n0\n", "0\n2\ntrial 0 5\n", "0\n1\ntrial zero 5\n", "0\n"])
-def test_recovery_points_in_an_unknown_format_are_refused(tmp_path: Path, text: str) -> None:
-    """Another version, too few entries, no number, truncated."""
-    (tmp_path / RECOVERY_POINT_CHECKPOINT).write_text(text)
+@pytest.mark.parametrize(
+    "content",
+    [b"1\n0\n", b"0\n2\ntrial 0 5\n", b"0\n1\ntrial zero 5\n", b"0\n", b"0\n1\ntrial \xff 5\n"],
+)
+def test_recovery_points_in_an_unknown_format_are_refused(tmp_path: Path, content: bytes) -> None:
+    """Another version, too few entries, no number, truncated, no text."""
+    (tmp_path / RECOVERY_POINT_CHECKPOINT).write_bytes(content)
     with pytest.raises(HarnessError, match=RECOVERY_POINT_CHECKPOINT):
         read_recovery_points(tmp_path)
 

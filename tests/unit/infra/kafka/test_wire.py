@@ -1,6 +1,7 @@
 """Requests and responses of Kafka's protocol, compared with bytes in its documented layout."""
 
 import struct
+from collections.abc import Callable
 from dataclasses import replace
 from uuid import UUID
 
@@ -12,6 +13,7 @@ from infra.kafka.wire import (
     BrokerView,
     ErrorResponse,
     LeaderCandidates,
+    ResponseReader,
     compact_string,
     describe_partitions_request,
     list_offsets_request,
@@ -216,3 +218,42 @@ def test_eligible_leader_replicas_are_returned_where_the_isr_is_empty() -> None:
     assert read_leader_candidates(struct.pack(">ibi", 1, 0, 0) + b"\x02" + topic + b"\xff\x00") == (
         LeaderCandidates(0, None, (), (1, 2)),
     )
+
+
+ENDLESS = b"\xff" * 100_000
+"""The beginning of a number that never ends."""
+
+
+@pytest.mark.parametrize(
+    ("read", "head"),
+    [
+        (read_metadata, bytes(4)),
+        (read_metadata, bytes(9)),
+        (read_quorum, bytes(7) + b"\x02"),
+        (read_reassignment, bytes(11)),
+        (read_leader_candidates, bytes(9)),
+    ],
+)
+def test_a_number_that_never_ends_is_an_error_of_one_line(
+    read: Callable[[bytes], object], head: bytes
+) -> None:
+    """A varint has at most five bytes; reading on exhausted the stack."""
+    with pytest.raises(HarnessError) as caught:
+        read(head + ENDLESS)
+    assert str(caught.value) == "a Kafka response has a number of more than 5 bytes"
+
+
+def test_a_name_that_is_not_utf_8_is_an_error() -> None:
+    """A broker may send any bytes for its host."""
+    with pytest.raises(HarnessError, match="not UTF-8"):
+        read_metadata(_metadata().replace(b"127.0.0.1", b"127.0.\xff.1"))
+
+
+@pytest.mark.parametrize("size_bytes", [-1, 3, 1 << 40])
+def test_nothing_is_skipped_beyond_the_end(size_bytes: int) -> None:
+    """Nor back to what has been read, which could go on for ever."""
+    reader = ResponseReader(b"ab")
+    with pytest.raises(HarnessError, match="too short"):
+        reader.skip(size_bytes)
+    reader.skip(2)
+    assert reader.position == 2

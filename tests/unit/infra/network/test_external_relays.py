@@ -310,3 +310,25 @@ def test_relays_whose_thread_has_ended_are_an_error() -> None:
 
 def _fail() -> None:
     raise ValueError("no such field")
+
+
+def test_a_cluster_that_names_ever_more_nodes_gets_no_further_relays(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each takes a socket of the trial, which has a thousand."""
+    monkeypatch.setattr(external_relays, "MOST_RELAYS", 2)
+    with running_broker() as broker, relayed(broker) as relays:
+        broker.brokers += [(id_, HOST, broker.port) for id_ in (2, 3)]
+        with connected_to(relays.bootstrap_servers) as client:
+            client.sendall(metadata_request(5))
+            with pytest.raises(ConnectionResetError):
+                client.recv(1)
+
+
+@pytest.mark.parametrize(("host", "port"), [("a" * 300, 9092), (HOST, -1), (HOST, 1 << 30)])
+def test_a_node_without_an_address_resets_its_clients(host: str, port: int) -> None:
+    """A cluster may advertise anything; the client sees a broker that is down."""
+    with running_broker() as broker, relayed(broker) as relays:
+        broker.brokers.append((2, host, port))
+        (_, (_, relay_host, relay_port)) = ask(relays.bootstrap_servers)
+        assert_is_reset(f"{relay_host}:{relay_port}")
