@@ -24,6 +24,7 @@ from experiments.results.run_description import describe_run
 from experiments.results.set_aside import describe_set_aside, set_aside_trials
 from experiments.results.tables import console_for_results, print_cells, print_notes, print_text
 from experiments.sweep.claim import SweepClaim
+from experiments.sweep.documents import read_note
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.published import open_sweep, published_uri
 from experiments.tracking.store import TRACKED_FILE
@@ -197,8 +198,8 @@ def remarks(sweep: SweepFolder, results: SweepResults) -> Iterator[str]:
     if results.unmeasured:
         count = format_count(len(results.unmeasured), "trial")
         yield f"not measured: {count}; measure with: ackbench measure {sweep.argument}"
-    if sweep.unnotified.is_file():
-        yield f"not notified: {one_line(sweep.unnotified.read_text())}"
+    if unnotified := read_note(sweep.unnotified):
+        yield f"not notified: {one_line(unnotified)}"
     if results.without_digests:
         count = format_count(len(results.without_digests), "trial")
         yield f"not covered by digests: {count}, sealed before ledger version 5"

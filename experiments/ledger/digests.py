@@ -7,7 +7,9 @@ two writes nor an upload in another order can separate them.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
+import stat
 from typing import Final
 
 import pyarrow.fs as pafs
@@ -16,6 +18,7 @@ from pydantic import BaseModel, ConfigDict
 from experiments.ledger.documents import with_version, without_version
 
 _BLOCK_BYTES: Final = 1 << 20
+_MOST_READ_BYTES: Final = 64 << 20
 _SEALED: Final = re.compile(rb'(?P<rest>.*),\n "sha256": "(?P<sha256>[0-9a-f]{64})"\n\}', re.DOTALL)
 
 
@@ -56,14 +59,41 @@ def digest_file(files: pafs.FileSystem, path: str) -> FileDigest:
     """Return the digest of a file.
 
     Raises:
-        OSError: the file does not exist or cannot be read.
+        OSError: the file does not exist, is no regular file, or cannot be read.
     """
+    require_regular_file(files, path)
     digest, size_bytes = hashlib.sha256(), 0
     with files.open_input_stream(path, compression=None) as stream:
         while block := stream.read_buffer(_BLOCK_BYTES):
             digest.update(block)
             size_bytes += len(block)
     return FileDigest(sha256=digest.hexdigest(), size_bytes=size_bytes)
+
+
+def require_regular_file(files: pafs.FileSystem, path: str) -> None:
+    """Check a file of this machine before it is opened; an object store has nothing else.
+
+    A pipe in a file's place would be waited for, and a device never ends.
+
+    Raises:
+        OSError: there is no such file, or it is something else.
+    """
+    if files.type_name == "local" and not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116 - a text
+        raise OSError(f"{path} is no regular file")
+
+
+def read_bounded(files: pafs.FileSystem, path: str) -> bytes:
+    """Return the content of a file that is read into memory: a plan, a record, a lock.
+
+    Raises:
+        OSError: the file does not exist, is no regular file, is too large, or cannot be read.
+    """
+    require_regular_file(files, path)
+    with files.open_input_file(path) as stream:
+        size_bytes = int(stream.size())
+        if size_bytes > _MOST_READ_BYTES:
+            raise OSError(f"{path} has {size_bytes:,} bytes")
+        return bytes(stream.read())
 
 
 def with_digest(document: str) -> str:

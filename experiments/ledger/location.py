@@ -20,7 +20,7 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from experiments.ledger.digests import InvalidLedger
+from experiments.ledger.digests import InvalidLedger, read_bounded, require_regular_file
 
 _URI: Final = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):")
 _SCHEMES: Final = ("file", "s3", "gs", "gcs", "abfs", "abfss")
@@ -163,12 +163,12 @@ class Location:
         """Return the content of a file; `None`: there is no such file.
 
         Raises:
-            LocationError: the store cannot be read.
+            LocationError: the store cannot be read, or the file is no small one.
         """
+        path = f"{self.path}/{name}"
         with self._errors("read"):
             try:
-                with self.files.open_input_file(f"{self.path}/{name}") as stream:
-                    return bytes(stream.read())
+                return read_bounded(self.files, path)
             except FileNotFoundError:
                 return None
 
@@ -178,12 +178,11 @@ class Location:
         Raises:
             LocationError: the file cannot be read.
         """
-        with (
-            self._errors("read"),
-            self.files.open_input_stream(f"{self.path}/{name}") as source,
-            target.open("wb") as copy,
-        ):
-            shutil.copyfileobj(source, copy, _COPY_BYTES)
+        path = f"{self.path}/{name}"
+        with self._errors("read"):
+            require_regular_file(self.files, path)
+            with self.files.open_input_stream(path) as source, target.open("wb") as copy:
+                shutil.copyfileobj(source, copy, _COPY_BYTES)
 
     def upload(self, source: Path, name: str) -> None:
         """Copy a local file to `name`, which then exists with all of its content.

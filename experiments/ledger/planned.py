@@ -13,7 +13,7 @@ from typing import Final, Literal
 import pyarrow.fs as pafs
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from experiments.ledger.digests import InvalidLedger, without_digest
+from experiments.ledger.digests import InvalidLedger, read_bounded, without_digest
 from experiments.ledger.documents import why_unreadable
 from experiments.ledger.record import RECORD, Cell, Frozen, Role, Scalar, TrialRecord
 
@@ -219,13 +219,14 @@ def read_planned(files: pafs.FileSystem, root: str) -> PlannedTrials:
         root: the sweep's folder, whose name is its id.
 
     Raises:
-        InvalidLedger: the plan was altered or truncated.
+        InvalidLedger: the plan was altered or truncated, or is no file of a plan's size.
     """
     try:
-        with files.open_input_file(f"{root}/{PLAN}") as stream:
-            content = bytes(stream.read())
+        content = read_bounded(files, f"{root}/{PLAN}")
     except FileNotFoundError:
         return PlannedTrials(root.rsplit("/", 1)[-1], None)
+    except OSError as error:
+        raise InvalidLedger(f"{PLAN} cannot be read: {error}") from error
     return parse_planned(content)
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from enum import StrEnum
-from pathlib import Path
 from typing import Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic_core import from_json
 
 from experiments.ledger.digests import FileDigest, InvalidLedger, without_digest
 from experiments.ledger.documents import why_unreadable
@@ -242,6 +241,17 @@ class TrialRecord(Frozen):
     """All other files of the trial, by their paths in its folder; `None`: not sealed yet, or by
     version 4."""
 
+    @field_validator("files")
+    @classmethod
+    def _require_own_files(
+        cls, files: dict[str, FileDigest] | None
+    ) -> dict[str, FileDigest] | None:
+        """Refuse names that lead out of the trial's folder: what they name would be read."""
+        for name in files or ():
+            if name.startswith("/") or ".." in name.split("/"):
+                raise ValueError(f"{name!r} is no file of the trial")
+        return files
+
     @property
     def compacted(self) -> bool:
         """Whether the topic is compacted; its own `cleanup.policy` wins over its brokers'."""
@@ -254,20 +264,6 @@ class TrialRecord(Frozen):
     def shows_aborted(self) -> bool:
         """Whether consumers may receive records of aborted transactions (`isolation.level`)."""
         return self.consumer_settings.get("isolation.level") != "read_committed"
-
-
-def read_record(trial_folder: Path) -> TrialRecord:
-    """Read `trial.json` from a trial's folder.
-
-    Raises:
-        InvalidLedger: it is missing, or as in `parse_record`.
-        OSError: it cannot be read.
-    """
-    try:
-        content = (trial_folder / RECORD).read_bytes()
-    except FileNotFoundError as error:
-        raise InvalidLedger(f"trial {trial_folder.name}: {RECORD} is missing") from error
-    return parse_record(content, trial_folder.name)
 
 
 def parse_record(content: bytes, trial_id: str) -> TrialRecord:
@@ -286,7 +282,7 @@ def parse_record(content: bytes, trial_id: str) -> TrialRecord:
     except ValueError as error:
         raise InvalidLedger(f"{file} {error}") from error
     try:
-        version = json.loads(document).get("ledger_version")
+        version = from_json(document).get("ledger_version")
         if version not in READABLE_VERSIONS:
             raise InvalidLedger(f"{file} {why_unreadable(content, other_version(version))}")
         if not has_digest and version == LEDGER_VERSION:

@@ -12,10 +12,12 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from experiments.ledger.digests import InvalidLedger, digest_file
+from experiments.ledger.digests import InvalidLedger, digest_file, require_regular_file
 from experiments.ledger.record import RECORD, TrialRecord, parse_record
 from experiments.ledger.schema import OPTIONAL_TABLES, OUTPUT, TABLES
 
+MOST_RECORD_BYTES: Final = 64 << 20
+"""A `trial.json` takes some ten kB."""
 UNFINISHED: Final = (".partial", ".failed")
 """Suffixes of the folders of trials that are not sealed (`docs/ledger.md`)."""
 
@@ -122,18 +124,29 @@ def sealed_files(record: TrialRecord, *, published: bool) -> tuple[str, ...]:
 
 
 def _read_record(files: pafs.FileSystem, folder: str, trial_id: str) -> TrialRecord:
+    path = f"{folder}/{RECORD}"
     try:
-        with files.open_input_file(f"{folder}/{RECORD}") as stream:
-            return parse_record(stream.read(), trial_id)
+        require_regular_file(files, path)
+        with files.open_input_file(path) as stream:
+            if stream.size() > MOST_RECORD_BYTES:
+                raise InvalidLedger(f"trial {trial_id}: {RECORD} has {stream.size():,} bytes")
+            content = stream.read()
     except FileNotFoundError as error:
         raise InvalidLedger(f"trial {trial_id}: {RECORD} is missing") from error
+    except OSError as error:
+        raise InvalidLedger(
+            f"trial {trial_id}: {RECORD} cannot be read: {_one_line(error)}"
+        ) from error
+    return parse_record(content, trial_id)
 
 
 def _validate_table(files: pafs.FileSystem, folder: str, record: TrialRecord, name: str) -> int:
     """Return how many rows a table has, after checking its footer against trial and schema."""
     file = f"trial {record.trial_id}: {name}.parquet"
+    path = f"{folder}/{name}.parquet"
     try:
-        with files.open_input_file(f"{folder}/{name}.parquet") as stream:
+        require_regular_file(files, path)
+        with files.open_input_file(path) as stream:
             footer = pq.ParquetFile(stream)
             schema, rows = footer.schema_arrow, int(footer.metadata.num_rows)
     except FileNotFoundError as error:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
+
+from pydantic_core import from_json
 
 from experiments.sweep.cell_names import NO_FAULT
 from experiments.sweep.plan import FaultRequest
@@ -123,7 +124,7 @@ class JournalFollower:
             lines = []
         for line in lines:
             try:
-                event = json.loads(line)
+                event = from_json(line)
                 self._builder.add(event)
             except (ValueError, KeyError, TypeError, AttributeError):
                 continue

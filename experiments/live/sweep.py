@@ -15,9 +15,10 @@ from typing import Final
 from experiments.errors import LedgerError, UnknownName
 from experiments.ledger.digests import InvalidLedger
 from experiments.ledger.planned import PlannedTrials
-from experiments.ledger.record import Status, TrialRecord, read_record
+from experiments.ledger.record import Status, TrialRecord
 from experiments.live.trial import LiveTrial, TrialFollower
 from experiments.sweep.claim import is_in_progress, runs
+from experiments.sweep.documents import read_record
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.plan import Plan
 from experiments.sweep.progress import DAMAGED, Progress, ProgressReader, activity_text

@@ -14,10 +14,12 @@ from typing import Final
 
 from pydantic import ValidationError
 
+from experiments.errors import LedgerError
 from experiments.faults.operations.noted_heals import noted_heals, run_noted_heal
 from experiments.ledger.documents import why_unreadable, with_version, without_version
 from experiments.ledger.record import Frozen
 from experiments.messages.phrases import format_count, format_list
+from experiments.sweep.documents import read_document
 from experiments.sweep.plan import ClusterNeed, external_prefix
 from infra.errors import AckbenchError, HarnessError
 from infra.machine.files import replace_file
@@ -88,9 +90,9 @@ def end_noted_use(home: Home, sweep_id: str) -> None:
 def _read(note: Path) -> ExternalUse:
     content = b""
     try:
-        content = note.read_bytes()
+        content = read_document(note)
         return ExternalUse.model_validate_json(without_version(content))
-    except (OSError, ValidationError) as error:
+    except (OSError, LedgerError, ValidationError) as error:
         damaged = (
             "is damaged: delete the topics and groups of external clusters that begin "
             f"with {external_prefix(note.parent.name)} by hand, and then its folder"

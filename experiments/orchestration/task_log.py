@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
-from experiments.ledger.record import ClusterAssignment, read_record
+from experiments.ledger.record import ClusterAssignment
 from experiments.messages.phrases import format_count, one_line
+from experiments.sweep.documents import read_record
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.plan import TrialSpec
 from experiments.sweep.progress import expected_minutes

@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from experiments.errors import LedgerError
+from experiments.ledger.digests import require_regular_file
 from experiments.ledger.record import TrialRecord
 from experiments.ledger.schema import Source
 from experiments.lessons.finding import Finding, finding_of
@@ -103,10 +105,11 @@ def _leader_changes(sweep: SweepFolder, record: TrialRecord) -> tuple[LeaderChan
     """
     path = sweep.trial(record.trial_id) / "events.parquet"
     try:
+        require_regular_file(pafs.LocalFileSystem(), str(path))
         events = pq.read_table(
             path, filters=[("kind", "in", ["became_leader", "leader"])]
         ).to_pylist()
-    except (OSError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         raise LedgerError(f"{path} cannot be read: {' '.join(str(error).split())}") from error
     broker_events = [event for event in events if event.get("source") == Source.BROKER]
     begin_ns, end_ns = record.phases.load_begin_ns, record.phases.healthy_ns

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,8 +15,10 @@ from experiments.errors import LedgerError
 from experiments.ledger.digests import InvalidLedger, digest_of
 from experiments.ledger.manifest import MANIFEST, ResultsManifest, parse_manifest
 from experiments.ledger.result_tables import RESULTS
+from experiments.sweep.documents import read_document
 from experiments.sweep.folder import SweepFolder
 
+_MOST_TABLE_BYTES: Final = 1 << 30
 Row = Mapping[str, Any]
 """A row of a table of `experiments.ledger.result_tables`, by column."""
 
@@ -28,7 +30,7 @@ def read_manifest(sweep: SweepFolder) -> ResultsManifest | None:
         LedgerError: it was altered or truncated.
     """
     try:
-        return parse_manifest((sweep.results / MANIFEST).read_bytes())
+        return parse_manifest(read_document(sweep.results / MANIFEST))
     except FileNotFoundError:
         return None
     except InvalidLedger as error:
@@ -57,12 +59,12 @@ def read_table(
     if manifest is None and not any(sweep.results.glob("*.parquet")):
         return RESULTS[name].empty_table()
     try:
-        content = path.read_bytes()
+        content = read_document(path, _MOST_TABLE_BYTES)
         if manifest is not None:
             _require_digest(sweep, path, content, manifest)
         file = pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True)
         table = file.read(None if columns is None else list(columns))
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         raise LedgerError(f"{path} is unreadable; {_remedy(sweep)}") from error
     if not file.schema_arrow.equals(RESULTS[name], check_metadata=False):
         raise LedgerError(f"{path} is of another version; {_remedy(sweep)}")

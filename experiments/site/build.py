@@ -18,6 +18,7 @@ from experiments.history.trend import trend_of
 from experiments.report.page import write_report
 from experiments.site.pages import breaks_page, index_page, lessons_page
 from experiments.site.trend_page import render_trend
+from experiments.sweep.documents import read_document
 from experiments.sweep.folder import SweepFolder
 from infra.errors import AckbenchError, InputError
 from infra.machine.files import replace_file
@@ -33,9 +34,10 @@ NAVIGATION: Final[Mapping[str, str]] = MappingProxyType(
 )
 """Links to the pages of the site, by title."""
 _SWEEPS, _TRENDS = "sweeps", "trends"
-_OVER: Final = '<p class="over">ackbench &middot; '
+_MOST_PAGE_BYTES: Final = 256 << 20
+_OVER: Final = b'<p class="over">ackbench &middot; '
 """How the line above the title of a report begins."""
-_BACK: Final = f'<a href="../{INDEX}">all sweeps</a> &middot; '
+_BACK: Final = f'<a href="../{INDEX}">all sweeps</a> &middot; '.encode()
 """What follows it in the site: an alert links to the page of a sweep, and not to the index."""
 
 
@@ -130,8 +132,8 @@ def _copy_page(home: Home, sweep: SweepFolder, one: IndexedSweep, target: Path) 
         size = source.st_size + len(_BACK)
         if (copied.st_size, copied.st_mtime_ns) == (size, source.st_mtime_ns):
             return
-    report = sweep.report.read_text(encoding="utf-8")
-    replace_file(target, report.replace(_OVER, f"{_OVER}{_BACK}", 1))
+    report = read_document(sweep.report, _MOST_PAGE_BYTES)
+    replace_file(target, report.replace(_OVER, _OVER + _BACK, 1))
     shutil.copystat(sweep.report, target)
 
 

@@ -15,9 +15,9 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Annotated, Final
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from experiments.errors import StorageError
 from experiments.ledger.location import Location
@@ -31,7 +31,7 @@ _LIST: Final = "list.json"
 
 Batch = tuple[str, ...]
 """The ids of its trials, in order."""
-_BATCHES: Final = TypeAdapter(tuple[Batch, ...])
+_BATCHES: Final = TypeAdapter(list[Annotated[Batch, Field(min_length=1)]])
 
 
 def keep_batches(sweep: Location, batches: Sequence[Batch]) -> None:
@@ -71,7 +71,7 @@ def take_batch(sweep: Location, plan: Plan) -> Batch | None:
         batches = _BATCHES.validate_json(content)
     except ValidationError as error:
         raise StorageError(damaged) from error
-    if not all(batch and cells.keys() >= {*batch} for batch in batches):
+    if not all(cells.keys() >= {*batch} for batch in batches):
         raise StorageError(damaged)
     hosts = _hosts(read_claims(kept))
     for batch in in_order(batches, hosts, MachineIdentity.own().host, cells):

@@ -17,6 +17,8 @@ from typing import IO, Final, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from experiments.errors import LedgerError
+from experiments.sweep.documents import read_document
 from experiments.sweep.folder import SweepFolder
 from infra.errors import InputError, MachineError, WaitTimeout
 from infra.machine.files import is_locked, replace_file, try_lock
@@ -226,8 +228,8 @@ def runs(home: Home) -> Mapping[str, RunRecord | None]:
 def read_run_record(path: Path) -> RunRecord | None:
     """Return a record; `None`: there is none, or it was written by another version."""
     try:
-        return RunRecord.model_validate_json(path.read_bytes())
-    except (FileNotFoundError, ValidationError):
+        return RunRecord.model_validate_json(read_document(path))
+    except (FileNotFoundError, LedgerError, ValidationError):
         return None
 
 

@@ -5,7 +5,6 @@ The folder is the only state of a sweep. Results, report and tracking are comput
 
 from __future__ import annotations
 
-import json
 import shutil
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -16,13 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.fs as pafs
 from pydantic import ValidationError
+from pydantic_core import from_json
 
 from experiments.errors import LedgerError, UnknownName
 from experiments.ledger.digests import InvalidLedger, with_digest, without_digest
 from experiments.ledger.documents import why_unreadable, with_version
 from experiments.ledger.planned import PLAN, PlannedTrials, read_planned
-from experiments.ledger.record import RECORD, Frozen, TrialRecord, read_record
+from experiments.ledger.record import RECORD, Frozen, TrialRecord
 from experiments.ledger.schema import LEDGER_VERSION, READABLE_VERSIONS, other_version
+from experiments.sweep.documents import read_document, read_note, read_record
 from experiments.sweep.plan import Plan
 from infra.machine.files import replace_file
 
@@ -126,17 +127,17 @@ class SweepFolder:
         """Return the properties of the machine that ran the trials; empty: they are not recorded.
 
         Raises:
-            LedgerError: the file is altered.
+            LedgerError: the file is altered, or cannot be read.
         """
         path = self.root / MACHINE
         try:
-            document, _ = without_digest(path.read_bytes())
+            document, _ = without_digest(read_document(path))
         except FileNotFoundError:
             return {}
         except ValueError as error:
             raise LedgerError(f"{path} {error}: restore it from a copy, or delete it") from error
         try:
-            machine = json.loads(document)
+            machine = from_json(document)
         except ValueError:
             return {}
         return machine if isinstance(machine, dict) else {}
@@ -150,7 +151,7 @@ class SweepFolder:
         """
         path = self.root / PLAN
         try:
-            stored = path.read_bytes()
+            stored = read_document(path)
         except FileNotFoundError as error:
             raise UnknownName(
                 f"no sweep at {self.root}: `ackbench show` lists the newest"
@@ -181,10 +182,7 @@ class SweepFolder:
 
     def failure_reason(self, trial_id: str) -> str | None:
         """Return why a trial failed; `None`: nothing says so."""
-        try:
-            return (self.failed(trial_id) / REASON).read_text().strip()
-        except FileNotFoundError:
-            return None
+        return read_note(self.failed(trial_id) / REASON)
 
     def planned(self) -> PlannedTrials:
         """Return what the plan says of the trials' records.
@@ -285,8 +283,8 @@ class SweepFolder:
     def activity(self) -> SweepActivity | None:
         """Return what was reported last; `None` if nothing was, or a power failure damaged it."""
         try:
-            return SweepActivity.model_validate_json((self.root / "progress.json").read_bytes())
-        except (FileNotFoundError, ValidationError):
+            return SweepActivity.model_validate_json(read_document(self.root / "progress.json"))
+        except (FileNotFoundError, LedgerError, ValidationError):
             return None
 
 
@@ -325,7 +323,7 @@ def _require_version(source: str, stored: bytes, content: bytes, *, has_digest: 
     Content that is no plan is left to the parser.
     """
     try:
-        data = json.loads(content)
+        data = from_json(content)
     except ValueError:
         return
     if not isinstance(data, dict) or "sweep_id" not in data:

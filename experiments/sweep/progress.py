@@ -15,7 +15,8 @@ from types import MappingProxyType
 from typing import Final
 
 from experiments.ledger.digests import InvalidLedger
-from experiments.ledger.record import Status, read_record
+from experiments.ledger.record import Status
+from experiments.sweep.documents import read_record
 from experiments.sweep.folder import SweepActivity, SweepFolder
 from experiments.sweep.plan import Plan, TrialSpec
 

@@ -24,6 +24,7 @@ from experiments.ledger.manifest import MANIFEST
 from experiments.ledger.planned import PLAN
 from experiments.ledger.record import RECORD, Frozen, parse_record
 from experiments.ledger.result_tables import RESULTS
+from experiments.sweep.documents import read_document
 from experiments.sweep.folder import FAILED, PARTIAL, REASON, SweepFolder
 from experiments.sweep.lookup import find_sweep
 from experiments.sweep.own_plans import MARK
@@ -139,7 +140,7 @@ def claims_location(sweep: SweepFolder) -> Location:
 
 def _kept_store(sweep: SweepFolder) -> SweepStore | None:
     try:
-        content = sweep.store.read_bytes()
+        content = read_document(sweep.store)
         return SweepStore.model_validate_json(without_version(content))
     except FileNotFoundError:
         return None
@@ -180,7 +181,7 @@ def publish_trial(sweep: SweepFolder, trial_id: str, target: Location) -> None:
     folder = f"trials/{trial_id}"
     with storage_errors():
         record = target.read(f"{folder}/{RECORD}")
-        if record == (sweep.trial(trial_id) / RECORD).read_bytes():
+        if record == read_document(sweep.trial(trial_id) / RECORD):
             return
         if record is not None:
             if runs_on_several_hosts(sweep) and is_planned(sweep, trial_id, record):

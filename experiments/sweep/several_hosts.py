@@ -10,7 +10,9 @@ import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
-from typing import Final
+from typing import Any, Final
+
+from pydantic import TypeAdapter
 
 from experiments.errors import StorageError, UnknownName
 from experiments.ledger.digests import with_digest, without_digest
@@ -18,6 +20,7 @@ from experiments.ledger.location import Location, open_location
 from experiments.ledger.planned import PLAN
 from experiments.ledger.record import RECORD
 from experiments.messages.phrases import format_list
+from experiments.sweep.documents import read_document, read_note
 from experiments.sweep.folder import (
     EXPERIMENT,
     FAILED,
@@ -46,6 +49,7 @@ from infra.machine.home import Home
 from infra.machine.resources import GIB, this_machine
 
 _HOSTS: Final = "hosts"
+_HOST: Final = TypeAdapter(dict[str, Any])
 
 
 def check_out(home: Home, uri: str, check: Callable[[Plan], None]) -> SweepFolder:
@@ -94,7 +98,7 @@ def _require_same(sweep: SweepFolder, source: Location, plan: bytes) -> None:
             f"{sweep.root} is published to {kept or 'no store'}, and not to {source.uri}: give the "
             "tasks another home"
         )
-    if (sweep.root / PLAN).read_bytes() != plan:
+    if read_document(sweep.root / PLAN) != plan:
         raise InputError(
             f"{sweep.root / PLAN} differs from the plan in {source.uri}: restore it from there"
         )
@@ -188,7 +192,7 @@ def stop_reason(sweep: SweepFolder) -> str | None:
     """
     store = _common_store(sweep)
     if store is None:
-        return sweep.stop_reason.read_text() if sweep.stop_reason.is_file() else None
+        return read_note(sweep.stop_reason)
     with storage_errors():
         text = store.read(sweep.stop_reason.name)
     return None if text is None else text.decode(errors="replace")
@@ -264,7 +268,7 @@ def gather_hosts(sweep: SweepFolder, source: Location) -> None:
     """Write `machine.json` of a sweep from the properties of all of its hosts, here and there.
 
     Raises:
-        StorageError: the store cannot be read or written.
+        StorageError: the store cannot be read or written, or a file in it is damaged.
     """
     with storage_errors():
         hosts = {
@@ -282,10 +286,9 @@ def _described(hosts: Location, name: str) -> dict[str, str | int]:
     """Return the properties of a host, from its file in the store."""
     try:
         content, _ = without_digest(hosts.read(name) or b"{}")
-        described: dict[str, str | int] = json.loads(content)
+        return _HOST.validate_json(content)
     except ValueError as error:
-        raise StorageError(f"{name} in {hosts.uri} is damaged ({error}): delete it") from error
-    return described
+        raise StorageError(f"{name} in {hosts.uri} is damaged: delete it") from error
 
 
 def machine_of_hosts(hosts: Mapping[str, Mapping[str, str | int]]) -> dict[str, str]:

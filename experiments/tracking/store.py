@@ -27,6 +27,7 @@ from experiments.messages.markdown import code_block, escaped
 from experiments.messages.phrases import one_line
 from experiments.results.read import SweepResults, read_results
 from experiments.sweep.cell_names import varying_axes
+from experiments.sweep.documents import read_document
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.lookup import list_sweeps
 from experiments.sweep.plan import Plan
@@ -175,11 +176,11 @@ def tracked_sweep(sweep: SweepFolder) -> TrackedSweep | None:
     """Return the ids of a sweep in MLflow; `None`: it was never tracked.
 
     Raises:
-        LedgerError: the file with the ids is damaged, or a newer ackbench wrote it.
+        LedgerError: the file with the ids cannot be read, is damaged, or a newer ackbench wrote it.
     """
     path = sweep.root / TRACKED_FILE
     try:
-        content = path.read_bytes()
+        content = read_document(path)
         return TrackedSweep.model_validate_json(without_version(content))
     except FileNotFoundError:
         return None

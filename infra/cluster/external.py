@@ -9,6 +9,7 @@ ackbench's own stand between the cluster and the clients.
 from __future__ import annotations
 
 import logging
+import socket
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

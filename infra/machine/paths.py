@@ -73,14 +73,17 @@ def read_small_file(path: Path, max_bytes: int) -> bytes:
     """
     # Without O_NONBLOCK, opening a pipe waits for a writer.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    with open(descriptor, "rb") as file:  # noqa: PTH123 - a descriptor
+    try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise InputError(f"{path}: {_kind(status.st_mode)}; allowed: a regular file")
         if status.st_size > max_bytes:
             raise InputError(f"{path}: {status.st_size:,} bytes; allowed: at most {max_bytes:,}")
-        # The kernel's files (/proc) have no size.
-        content: bytes | None = file.read(max_bytes + 1)
+        with open(descriptor, "rb", closefd=False) as file:
+            # The kernel's files (/proc) have no size.
+            content: bytes | None = file.read(max_bytes + 1)
+    finally:
+        os.close(descriptor)
     if content is None:  # as /proc/kmsg, when the kernel has nothing to say
         raise InputError(f"{path}: has no data yet; allowed: a regular file")
     if len(content) > max_bytes:

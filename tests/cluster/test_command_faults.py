@@ -16,10 +16,11 @@ from support.external_sweeps import acls, left_in, run_all
 
 from experiments.errors import ExperimentError, TrialFailed
 from experiments.events.journal import BROKER_LEFT
-from experiments.ledger.record import Status, TrialRecord, read_record
+from experiments.ledger.record import Status, TrialRecord
 from experiments.orchestration import clusters
 from experiments.planning.new_sweep import new_sweep
 from experiments.planning.yaml_reader import dump_yaml
+from experiments.sweep.documents import read_record
 from infra.cluster.external import probe_cluster
 from infra.errors import InputError
 from infra.machine.home import Home

@@ -19,8 +19,9 @@ from support.dying import during, kill_child, kill_fork, kill_node
 from experiments.clients.settings.kinds import ClientChoice
 from experiments.errors import TrialFailed
 from experiments.faults.composition.notation import parse_fault
-from experiments.ledger.record import Status, TrialRecord, read_record
+from experiments.ledger.record import Status, TrialRecord
 from experiments.planning.faults import fault_parameters
+from experiments.sweep.documents import read_record
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.plan import ClientKind, TrialSpec, Workload
 from experiments.trial.run import run_trial

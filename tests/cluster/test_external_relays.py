@@ -16,7 +16,8 @@ from support.client_connections import ClientConnections, counted_connections
 from support.external_brokers import ExternalBrokers, external_brokers
 from support.external_sweeps import acls, left_in, run_all
 
-from experiments.ledger.record import TrialRecord, read_record
+from experiments.ledger.record import TrialRecord
+from experiments.sweep.documents import read_record
 from experiments.sweep.folder import SweepFolder
 from infra.machine.home import Home
 

@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from experiments.ledger.digests import digest_of, with_digest
-from experiments.ledger.record import RECORD, read_record
+from experiments.ledger.record import RECORD
+from experiments.sweep.documents import read_record
 from spark_jobs.io.arrays import UnitArrays, to_arrays
 from spark_jobs.io.ledgers import InvalidLedger, Ledger, open_ledgers
 from spark_jobs.io.units import LARGE_TABLES, read_unit, split

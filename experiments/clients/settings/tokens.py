@@ -7,13 +7,15 @@ again before the token expires. The token is in the memory of the client only.
 from __future__ import annotations
 
 import base64
-import binascii
 import json
+import math
 import subprocess
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
+
+from pydantic_core import from_json
 
 from experiments.messages.phrases import one_line, shorten
 from infra.errors import InputError
@@ -89,9 +91,11 @@ def read_token(source: str, text: str) -> Token:
         if len(parts) != _PARTS or any(space.isspace() for space in text):
             raise ValueError(text)  # noqa: TRY301 - one message for all that is no token
         padded = parts[1] + "=" * (-len(parts[1]) % 4)
-        claims = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
+        claims = from_json(base64.b64decode(padded, altchars=b"-_", validate=True))
         token = Token(text, str(claims["sub"]), float(claims["exp"]))
-    except (ValueError, KeyError, TypeError, binascii.Error):
+        if not math.isfinite(token.expires_s):
+            raise ValueError(claims["exp"])  # noqa: TRY301 - the same
+    except (ValueError, KeyError, TypeError, OverflowError):
         raise TokenRefused(
             f"{source} printed no token; allowed: one JSON Web Token with the claims sub and exp"
         ) from None

@@ -14,6 +14,8 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Final, NoReturn
 
+from pydantic_core import from_json
+
 from experiments.errors import ExperimentError
 from experiments.faults import FAULTS
 from experiments.faults.operations.commands import COMMAND
@@ -198,7 +200,7 @@ class _Parser:
 def _parse_value(text: str) -> Scalar:
     """Return a number or a boolean as YAML reads it; anything else is text."""
     try:
-        value = json.loads(text)
+        value = from_json(text)
     except ValueError:
         return text
     if isinstance(value, float) and not math.isfinite(value):

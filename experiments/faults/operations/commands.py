@@ -21,6 +21,7 @@ from string import Template
 from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, Field, PlainSerializer
+from pydantic_core import from_json
 
 from experiments.faults.core import FaultContext, FaultKind, FaultParameters
 from experiments.faults.core.effects import FaultEffects, Topology
@@ -84,7 +85,7 @@ _PROBE_S: Final = 0.5
 
 def _parse_words(value: object) -> object:
     """Return the words of a command that was written as JSON, as plans hold it."""
-    return tuple(json.loads(value)) if isinstance(value, str) and value.startswith("[") else value
+    return tuple(from_json(value)) if isinstance(value, str) and value.startswith("[") else value
 
 
 _QUIET_TIMEOUTS: Final = 2

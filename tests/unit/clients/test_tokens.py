@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import sys
 import time
 from pathlib import Path
@@ -44,6 +45,9 @@ def test_a_token_has_the_claims_that_the_client_library_needs() -> None:
         f"{encoded({})}.{encoded({'exp': 1e10})}.",
         f"{encoded({})}.{encoded({'sub': 'me'})}.",
         f"{encoded({})}.{encoded({'sub': 'me', 'exp': 'soon'})}.",
+        f"{encoded({})}.{encoded({'sub': 'me', 'exp': 'nan'})}.",
+        f"{encoded({})}.{encoded({'sub': 'me', 'exp': 10**400})}.",
+        f"a.{base64.urlsafe_b64encode(b'[' * 100_000).decode()}.",
         f"{encoded({})}.{encoded({'sub': 'me', 'exp': 1e10})}.x\nanother",
     ],
 )

@@ -14,13 +14,14 @@ from support.builders.result_tables import write_results
 
 from experiments.errors import LedgerError, UnknownName
 from experiments.ledger.digests import with_digest
-from experiments.ledger.record import Cell, FaultEvidence, Phases, Status, read_record
+from experiments.ledger.record import Cell, FaultEvidence, Phases, Status
 from experiments.ledger.result_tables import ANOMALIES, FATES, GAPS, LATENCY, RESULTS, TRIALS
 from experiments.ledger.schema import LEDGER_VERSION
 from experiments.results.judgements import named_records
 from experiments.results.read import SweepResults, read_results
 from experiments.results.trials import LATE_MS, lateness_p99_ms
 from experiments.results.wording import short_share_text
+from experiments.sweep.documents import read_record
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.plan import FaultRequest, Plan, RefusedCell, TrialSpec
 from experiments.verdicts.contract import CONDITIONAL_GUARANTEES, Guarantee

@@ -22,7 +22,8 @@ from experiments.errors import TrialFailed
 from experiments.faults import FAULTS
 from experiments.faults.core import FaultContext, FaultParameters
 from experiments.faults.core.kind import FaultKind
-from experiments.ledger.record import FaultEvidence, Status, TrialRecord, read_record
+from experiments.ledger.record import FaultEvidence, Status, TrialRecord
+from experiments.sweep.documents import read_record
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.plan import FaultRequest
 from experiments.trial.run import run_trial

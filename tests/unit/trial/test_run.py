@@ -13,8 +13,9 @@ from support.fakes.trial_clients import FakeTrialClients
 from experiments.errors import TrialFailed
 from experiments.events.clock import now_ns
 from experiments.events.journal import Event
-from experiments.ledger.record import Status, TrialRecord, read_record
+from experiments.ledger.record import Status, TrialRecord
 from experiments.ledger.schema import Source
+from experiments.sweep.documents import read_record
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.plan import FaultRequest, TrialSpec
 from experiments.trial.run import run_trial
