@@ -3,7 +3,7 @@
     python tests/hostile [KIND ...] [--experiments N] [--kills N] [--nights N] [--seed N]
 
 Each kind is a module with a function `run`, which returns `Figures`. A new kind is a new module and
-a line in `KINDS`. The first four start no cluster, service or Spark job; the others run sweeps.
+a line in `KINDS`. The first five start no cluster, service or Spark job; the others run sweeps.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rich.console import Console
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from hostile import clock, disks, flips, fuzzing, homes, inputs, kills, nights, users
+from hostile import clock, disks, flips, fuzzing, homes, inputs, kills, nights, parsers, users
 from hostile.figures import Figures, figures_table
 
 Say = Callable[[str], None]
@@ -31,6 +31,7 @@ KINDS: Final[dict[str, Callable[[argparse.Namespace, Say], Figures]]] = {
     "processes": lambda options, _: inputs.run_as_processes(options.processes),
     "homes": lambda _, __: homes.run(),
     "experiments": lambda options, _: fuzzing.run(options.experiments, options.seed),
+    "parsers": lambda options, say: parsers.run(options.parsers, options.seed, say),
     "flips": lambda options, say: flips.run(options.flips, options.seed, say),
     "disks": lambda options, say: disks.run(options.disks, say),
     "kills": lambda options, say: kills.run(
@@ -61,6 +62,7 @@ def main() -> int:
     parser.add_argument(
         "--processes", type=int, default=20, help="inputs in processes of their own"
     )
+    parser.add_argument("--parsers", type=int, default=5_000, help="edited inputs of each parser")
     parser.add_argument("--flips", type=int, default=50, help="flipped bits of each file")
     parser.add_argument("--disks", type=int, default=3, help="full disks in each stage")
     parser.add_argument("--kills", type=int, default=200, help="kills, spread over all stages")

@@ -180,7 +180,7 @@ def edited_experiment(number: int, seed: int) -> str:
 def problem_of(text: str) -> str | None:
     """Return how the planning of an experiment broke the law; `None`: it did not."""
     try:
-        with _time_limit():
+        with time_limit():
             experiment = parse_experiment(parse_yaml(text, "edited.yaml"), "edited.yaml")
             planned = plan(experiment, "sweep")
             resource_needs(planned)
@@ -204,7 +204,9 @@ def _failures(count: int, seed: int) -> Iterator[str]:
 
 
 @contextmanager
-def _time_limit() -> Iterator[None]:
+def time_limit() -> Iterator[None]:
+    """Raise `TimeLimitExceeded` in a block that takes too long."""
+
     def end(_number: int, _frame: FrameType | None) -> None:
         raise TimeLimitExceeded
 

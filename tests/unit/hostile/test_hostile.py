@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from hostile import fuzzing, homes, inputs
+from hostile import fuzzing, homes, inputs, parsers
 from support import tally
 
-EVERY_INPUT, EVERY_HOME, EXPERIMENTS = 12, 9, 200
-"""Every so manieth case of the table and pair of home and command; how many experiments."""
+EVERY_INPUT, EVERY_HOME, EXPERIMENTS, PARSED = 12, 9, 200, 100
+"""Every so manieth case of the table and pair of home and command; how many experiments, and how
+many inputs of each parser."""
 
 
 def test_bad_input_is_one_line_with_exit_code_2_and_writes_nothing() -> None:
@@ -31,6 +32,13 @@ def test_edited_experiments_are_planned_or_refused_in_one_line() -> None:
     """No other exception leaves the planner, and none takes long."""
     found = fuzzing.run(EXPERIMENTS, seed=1)
     tally.count("edited experiments planned or refused", found.tried)
+    assert not found.failures
+
+
+def test_a_parser_reads_what_a_stranger_sends_or_refuses_it_in_one_line() -> None:
+    """No other exception leaves it, and nothing takes long."""
+    found = parsers.run(PARSED, 1, lambda _: None)
+    tally.count("edited inputs of parsers read or refused", found.tried)
     assert not found.failures
 
 
