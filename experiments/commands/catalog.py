@@ -12,13 +12,14 @@ from rich.padding import Padding
 from rich.table import Table
 
 from experiments.lessons.shortened import describe_shortened
+from experiments.messages.console import console_for_results, print_text
 from experiments.messages.phrases import format_count
 from experiments.planning.capacity import resource_needs
 from experiments.planning.catalog import catalog_experiments, load_experiment
 from experiments.planning.experiment import Experiment
 from experiments.planning.new_sweep import PlannedSweep, plan_experiment, refuse_empty
 from experiments.results.cells import cell_sort_key
-from experiments.results.tables import console_for_results, lines_of_refusals, print_text
+from experiments.results.tables import lines_of_refusals
 from experiments.results.wording import ROLE_NAMES
 from experiments.sweep.plan import Plan
 from experiments.sweep.progress import expected_minutes

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from experiments.history.summary import forget_summary
+from experiments.history.kept import forget_summary
 from experiments.live.files import LOCK, live_folder
 from experiments.messages.terminal import echo
 from experiments.sweep.claim import (

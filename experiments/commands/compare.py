@@ -27,6 +27,7 @@ from experiments.comparing.matrix import (
 )
 from experiments.comparing.sentences import comparison_sentences
 from experiments.comparing.within import AxisComparison, compare_within
+from experiments.messages.console import console_for_results, print_text
 from experiments.messages.terminal import echo, echo_json
 from experiments.report.comparison_files import comparison_cases, comparison_lines
 from experiments.report.comparison_page import (
@@ -39,7 +40,6 @@ from experiments.report.drawing import set_matplotlib_cache
 from experiments.results.junit import junit_xml
 from experiments.results.models import SweepResults
 from experiments.results.read import read_results
-from experiments.results.tables import console_for_results, print_text
 from experiments.sweep.published import open_sweep
 from infra.errors import InputError
 from infra.machine.files import replace_file

@@ -16,8 +16,8 @@ from experiments.errors import LedgerError
 from experiments.ledger.digests import InvalidLedger
 from experiments.ledger.record import Status, TrialRecord
 from experiments.ledger.validation import validate_trial
+from experiments.messages.console import console_for_results
 from experiments.messages.terminal import echo, echo_error
-from experiments.results.tables import console_for_results
 from experiments.selftest.check import CheckResult, check
 from experiments.selftest.ledger_copy import LedgerCopy
 from experiments.selftest.plants import RECORDS, UndisturbedRecords, undisturbed_records

@@ -12,6 +12,7 @@ from typing import Final
 
 from experiments.comparing.gate import EXIT_CODE, NO_GATE, Gate
 from experiments.lessons.finding import finding_of
+from experiments.messages.console import console_for_results, print_text
 from experiments.messages.phrases import format_count, one_line
 from experiments.messages.terminal import echo, echo_error, echo_json
 from experiments.report.page import write_report
@@ -22,7 +23,7 @@ from experiments.results.plain_answer import plain_answer
 from experiments.results.read import read_results
 from experiments.results.run_description import describe_run
 from experiments.results.set_aside import describe_set_aside, set_aside_trials
-from experiments.results.tables import console_for_results, print_cells, print_notes, print_text
+from experiments.results.tables import print_cells, print_notes
 from experiments.sweep.claim import SweepClaim
 from experiments.sweep.documents import read_note
 from experiments.sweep.folder import SweepFolder

@@ -23,6 +23,7 @@ from experiments.lessons.tour import (
     new_tour,
     parse_lessons,
 )
+from experiments.messages.console import console_for_results
 from experiments.messages.phrases import format_count
 from experiments.messages.terminal import echo, echo_error
 from experiments.planning.new_sweep import new_sweep, plan_experiment, prepare_kafka
@@ -31,7 +32,6 @@ from experiments.report.chapters import write_chapters
 from experiments.report.drawing import set_matplotlib_cache
 from experiments.report.tour_page import write_tour_page
 from experiments.results.spark_job import measuring_service
-from experiments.results.tables import console_for_results
 from experiments.sweep.claim import SweepClaim
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.lookup import find_sweep

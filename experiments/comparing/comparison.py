@@ -23,6 +23,7 @@ from experiments.comparing.differences import (
     number_difference,
     share_difference,
 )
+from experiments.comparing.setting_change import SettingChange
 from experiments.errors import NotComparable
 from experiments.ledger.record import Frozen, Role
 from experiments.messages.phrases import format_count
@@ -40,15 +41,6 @@ class ComparedSweep:
 
     plan: Plan
     results: SweepResults
-
-
-class SettingChange(Frozen):
-    """A setting that differs between the sides."""
-
-    scope: str
-    name: str
-    a: str
-    b: str
 
 
 class VerdictChange(Frozen):

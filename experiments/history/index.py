@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 
 from experiments.errors import UnknownName
-from experiments.history.pins import pinned_sweeps
-from experiments.history.summary import (
-    CellSummary,
-    SweepSummary,
-    kept_summary,
-    summary_of,
+from experiments.history.kept import (
+    completed,
+    is_current,
+    kept_anew,
+    pruned_stamp,
+    pruned_summary,
 )
+from experiments.history.pins import pinned_sweeps
+from experiments.history.store import SummaryStore, without_details
+from experiments.history.summary import CellSummary, SweepSummary
 from experiments.ledger.record import Frozen
 from experiments.messages.phrases import format_value
-from experiments.sweep.claim import is_in_progress, runs
+from experiments.sweep.claim import RunRecord, is_in_progress, runs
 from experiments.sweep.folder import SweepFolder
-from experiments.sweep.lookup import experiment_of_sweep, pruned_folder
+from experiments.sweep.lookup import experiment_of_sweep, pruned_folder, sweep_folders
 from infra.machine.home import Home
 
 
@@ -111,52 +115,124 @@ def has_words(words: Sequence[str], cell: CellSummary) -> bool:
     return set(words) <= set(cell.label.split())
 
 
+OnNew = Callable[[str, int, int], None]
+"""Is called before a summary is made, with the sweep's id, its number, and how many are made."""
+
+
 def index(
-    home: Home, wanted: IndexFilter | None = None, on_new: Callable[[str], None] | None = None
+    home: Home,
+    wanted: IndexFilter | None = None,
+    on_new: OnNew | None = None,
+    *,
+    details: bool = True,
 ) -> tuple[IndexedSweep, ...]:
     """Return the sweeps of a home, also pruned ones, the newest first.
 
     Args:
         home: the home.
         wanted: which of them; `None`: all.
-        on_new: as in `summary_of`.
+        on_new: is told which summaries are made.
+        details: whether summaries have their cells and settings, which take most of the space.
     """
-    wanted, in_use, pinned = wanted or IndexFilter(), runs(home), pinned_sweeps(home)
-    folders = {plan.parent.name: plan.parent for plan in home.sweeps.glob("*/plan.json")}
-    found = []
-    for name, folder in folders.items():
-        if wanted.experiment and experiment_of_sweep(name) not in {wanted.experiment, None}:
-            continue
-        sweep = SweepFolder(folder)
-        running = name in in_use and is_in_progress(sweep, in_use[name])
-        found.append(
-            _indexed(summary_of(sweep, home, on_new), running=running, pinned=name in pinned)
-        )
-    found += [
-        IndexedSweep(summary=summary, state=SweepState.PRUNED)
-        for summary in _pruned(home, folders.keys())
-    ]
-    found.sort(key=lambda one: (one.summary.planned_s, one.summary.sweep_id), reverse=True)
-    return tuple(one for one in found if wanted.accepts(one))
+    wanted = wanted or IndexFilter()
+    folders = _wanted(wanted, {name: home.sweeps / name for name in sweep_folders(home)})
+    pruned = _wanted(wanted, {path.stem: path for path in _pruned_files(home)})
+    if not folders and not pruned:
+        return ()
+    in_use, pinned = runs(home), pinned_sweeps(home, folders)
+    with SummaryStore(home) as store:
+        kept = store.heads()
+        found = [
+            IndexedSweep(
+                summary=summary,
+                state=_state(summary, running=_is_running(folders[name], in_use)),
+                pinned=name in pinned,
+            )
+            for name, summary in _current(store, kept, folders, on_new)
+        ]
+        found += [
+            IndexedSweep(summary=summary, state=SweepState.PRUNED)
+            for summary in _left(store, kept, pruned, folders.keys())
+        ]
+        if wanted.experiment is None:
+            store.forget(kept.keys() - folders.keys() - pruned.keys())
+        found.sort(key=lambda one: (one.summary.planned_s, one.summary.sweep_id), reverse=True)
+        return tuple(_accepted(store, home, found, wanted, details=details))
+
+
+def _wanted(wanted: IndexFilter, paths: dict[str, Path]) -> dict[str, Path]:
+    """Return the sweeps whose id may be one of the wanted experiment: only these are looked at."""
+    experiments = {wanted.experiment, None}
+    return {
+        name: path
+        for name, path in paths.items()
+        if not wanted.experiment or experiment_of_sweep(name) in experiments
+    }
+
+
+def _current(
+    store: SummaryStore,
+    kept: Mapping[str, SweepSummary],
+    folders: Mapping[str, Path],
+    on_new: OnNew | None,
+) -> Iterator[tuple[str, SweepSummary]]:
+    """Yield the summary of each folder, made anew if there is none of what it holds now."""
+    sweeps = {name: SweepFolder(folder) for name, folder in folders.items()}
+    new = [name for name in sweeps if not is_current(kept.get(name), sweeps[name])]
+    yield from ((name, kept[name]) for name in folders.keys() - set(new))
+    for number, name in enumerate(new, 1):
+        if on_new:
+            on_new(name, number, len(new))
+        yield name, without_details(kept_anew(store, sweeps[name]))
+
+
+def _left(
+    store: SummaryStore,
+    kept: Mapping[str, SweepSummary],
+    pruned: Mapping[str, Path],
+    present: Collection[str],
+) -> Iterator[SweepSummary]:
+    """Yield the summaries that are left of pruned sweeps."""
+    for name in pruned.keys() - set(present):
+        stamp, known = pruned_stamp(pruned[name]), kept.get(name)
+        if known is None or known.stamp != stamp:
+            read = pruned_summary(pruned[name])
+            if read is None:
+                continue
+            known = read.model_copy(update={"stamp": stamp})
+            store.keep(known)
+        yield known
+
+
+def _accepted(
+    store: SummaryStore,
+    home: Home,
+    found: Iterable[IndexedSweep],
+    wanted: IndexFilter,
+    *,
+    details: bool,
+) -> Iterator[IndexedSweep]:
+    for one in found:
+        full = one
+        if details or wanted.cell:
+            summary = completed(store, home, one.summary)
+            full = one.model_copy(update={"summary": summary})
+        if wanted.accepts(full):
+            yield full if details else one
+
+
+def _is_running(folder: Path, in_use: Mapping[str, RunRecord | None]) -> bool:
+    return folder.name in in_use and is_in_progress(SweepFolder(folder), in_use[folder.name])
 
 
 def experiment_names(home: Home) -> frozenset[str]:
     """Return the experiments of a home's sweeps, by the sweeps' ids alone: no sweep is read."""
-    ids = [plan.parent.name for plan in home.sweeps.glob("*/plan.json")]
-    ids += [path.stem for path in pruned_folder(home).glob("[!.]*.json")]
+    ids = [*sweep_folders(home), *(path.stem for path in _pruned_files(home))]
     return frozenset(filter(None, map(experiment_of_sweep, ids)))
 
 
-def _pruned(home: Home, present: Collection[str]) -> Iterator[SweepSummary]:
-    """Yield the summaries that are left of pruned sweeps."""
-    for path in pruned_folder(home).glob("[!.]*.json"):
-        summary = kept_summary(path) if path.stem not in present else None
-        if summary is not None:
-            yield summary
-
-
-def _indexed(summary: SweepSummary, *, running: bool, pinned: bool) -> IndexedSweep:
-    return IndexedSweep(summary=summary, state=_state(summary, running=running), pinned=pinned)
+def _pruned_files(home: Home) -> Iterator[Path]:
+    return pruned_folder(home).glob("[!.]*.json")
 
 
 def _state(summary: SweepSummary, *, running: bool) -> SweepState:

@@ -5,6 +5,7 @@ A pin is a file in the sweep's folder, so that it moves with the sweep and is ne
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -17,9 +18,9 @@ PIN: Final = ".pinned"
 """Its content is the reason; names with a dot are not published."""
 
 
-def pinned_sweeps(home: Home) -> frozenset[str]:
-    """Return the ids of the pinned sweeps."""
-    return frozenset(path.parent.name for path in home.sweeps.glob(f"*/{PIN}"))
+def pinned_sweeps(home: Home, names: Iterable[str]) -> frozenset[str]:
+    """Return which of these sweeps are pinned."""
+    return frozenset(name for name in names if (home.sweeps / name / PIN).exists())
 
 
 def pin(sweep: SweepFolder, reason: str = "") -> None:

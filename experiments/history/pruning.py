@@ -12,21 +12,16 @@ import shutil
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Final
 
+from experiments.history.kept import forget_summary, keep_pruned, summary_of
 from experiments.history.pins import pinned_sweeps
-from experiments.history.summary import (
-    forget_summary,
-    keep_summary,
-    planned_s,
-    summary_of,
-)
+from experiments.history.sizes import home_sizes
+from experiments.history.summary import planned_s
 from experiments.sweep.claim import SweepClaim, is_in_progress, runs
 from experiments.sweep.folder import SweepFolder
-from experiments.sweep.lookup import experiment_of_sweep, sweep_to_delete
+from experiments.sweep.lookup import experiment_of_sweep, sweep_folders, sweep_to_delete
 from infra.errors import AckbenchError, InputError
-from infra.machine.files import folder_bytes
 from infra.machine.home import Home
 from infra.process.log_tail import cut_log
 
@@ -42,8 +37,6 @@ LIMITS_VARIABLE: Final = "ACKBENCH_PRUNE"
 """The limits of the DAG that prunes; it is set where Airflow's tasks run."""
 SERVICE_LOG_BYTES: Final = 10 * 10**6
 """A larger log of a service of `ackbench up` is cut to a tenth of this."""
-_NOT_COUNTED: Final = ("cache", "published")
-"""Folders of the home that are made or fetched again."""
 
 
 @dataclass(frozen=True)
@@ -218,45 +211,38 @@ def _airflow_before_s(
     return min(left, default=now_s - DAY_S)
 
 
-def stored_sweeps(home: Home) -> tuple[StoredSweep, ...]:
-    """Return the sweeps of a home with their sizes."""
-    in_use, pinned = runs(home), pinned_sweeps(home)
-    clusters = _clusters_by_owner(home)
-    found = []
-    for path in home.sweeps.glob("[!.]*/plan.json"):
-        sweep, name = SweepFolder(path.parent), path.parent.name
-        experiment = experiment_of_sweep(name)
-        if experiment is None or sweep.root.is_symlink():
-            continue
-        places = (sweep.root, home.logs / name, *clusters.get(name, ()))
-        found.append(
-            StoredSweep(
-                sweep_id=name,
-                experiment=experiment,
-                planned_s=planned_s(sweep),
-                bytes=sum(map(folder_bytes, places)),
-                pinned=name in pinned,
-                running=name in in_use and is_in_progress(sweep, in_use[name]),
-            )
+def stored_sweeps(home: Home) -> tuple[tuple[StoredSweep, ...], int]:
+    """Return the sweeps of a home with their sizes, and what the home takes without its caches."""
+    experiments = {
+        name: experiment
+        for name in sweep_folders(home)
+        if (experiment := experiment_of_sweep(name)) and not (home.sweeps / name).is_symlink()
+    }
+    in_use, pinned = runs(home), pinned_sweeps(home, experiments)
+    sizes = home_sizes(home, experiments)
+    sweeps = tuple(
+        StoredSweep(
+            sweep_id=name,
+            experiment=experiment,
+            planned_s=planned_s(sweep := SweepFolder(home.sweeps / name)),
+            bytes=sizes.sweeps[name],
+            pinned=name in pinned,
+            running=name in in_use and is_in_progress(sweep, in_use[name]),
         )
-    return tuple(found)
+        for name, experiment in experiments.items()
+    )
+    return sweeps, sizes.total
 
 
-def _clusters_by_owner(home: Home) -> dict[str, list[Path]]:
-    owners: dict[str, list[Path]] = {}
-    for folder in home.clusters.glob("*"):
-        if folder.is_dir() and not folder.is_symlink():
-            owners.setdefault(folder.stem, []).append(folder)
-    return owners
+def planned_pruning(home: Home, limits: PruneLimits, now_s: float) -> PrunePlan:
+    """Return what to prune of a home."""
+    sweeps, size_bytes = stored_sweeps(home)
+    return plan_pruning(sweeps, limits, bytes_before=size_bytes, now_s=now_s)
 
 
 def counted_bytes(home: Home) -> int:
     """Return what a home takes on the disk, without its caches."""
-    return sum(
-        folder_bytes(path) if path.is_dir() else path.lstat().st_blocks * 512
-        for path in home.root.glob("*")
-        if path.name not in _NOT_COUNTED and not path.is_symlink()
-    )
+    return stored_sweeps(home)[1]
 
 
 def prune(home: Home, plan: PrunePlan, say: Callable[[str], None]) -> tuple[str, ...]:
@@ -297,10 +283,10 @@ def _prune_sweep(home: Home, sweep_id: str) -> None:
     """
     sweep = sweep_to_delete(home, sweep_id)
     with SweepClaim(home, sweep):
-        if sweep_id in pinned_sweeps(home):
+        if pinned_sweeps(home, [sweep_id]):
             raise InputError("it was pinned meanwhile")
         summary = summary_of(sweep, home)
-        keep_summary(home, summary.model_copy(update={"pruned_s": time.time()}))
+        keep_pruned(home, summary.model_copy(update={"pruned_s": time.time()}))
         leftover = sweep.root.with_name(_LEFTOVER.format(sweep_id))
         sweep.root.rename(leftover)
     shutil.rmtree(leftover)

@@ -10,16 +10,17 @@ not compared.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import pairwise
 from statistics import median
 from types import MappingProxyType
 from typing import Final
 
-from experiments.comparing.comparison import SettingChange
+from experiments.comparing.setting_change import SettingChange
 from experiments.history.change_points import MIN_PART, difference_p, find_shifts
+from experiments.history.store import without_details
 from experiments.history.summary import CellSummary, SweepSummary
 from experiments.ledger.record import Frozen
 from experiments.verdicts.statistics import Estimate, Interval, Share, share
@@ -71,18 +72,19 @@ MEASURE_TITLES: Final[Mapping[TrendMeasure, str]] = MappingProxyType(
 )
 
 
-class TrendPoint(Frozen):
-    """The value of one sweep."""
+@dataclass(frozen=True, slots=True)
+class TrendPoint:
+    """The value of one sweep; a trend of thousands of sweeps has hundreds of thousands."""
 
     sweep_id: str
     planned_s: float
     version: str
     value: float
     """A share from 0 to 1, milliseconds, or records per second."""
-    interval: Interval | None = None
+    interval: Interval | None
     """Of the share or of the median; null: too few trials."""
     trials: int
-    seen: int | None = None
+    seen: int | None
     """Of a share: in how many trials."""
     segment: int
     """From 0; a new one begins where the machine or a setting changed."""
@@ -177,69 +179,102 @@ class Trend(Frozen):
         return self.model_dump_json(indent=2)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class _Night:
     """One cell in one sweep."""
 
     summary: SweepSummary
-    cell: CellSummary
+    """Without its cells and settings."""
+    label: str
+    settings: Mapping[str, str]
     segment: int
 
 
-def trend_of(summaries: Sequence[SweepSummary]) -> Trend:
+@dataclass
+class _History:
+    """One cell over its sweeps."""
+
+    nights: list[_Night] = field(default_factory=list)
+    points: dict[TrendMeasure, list[TrendPoint]] = field(
+        default_factory=lambda: {measure: [] for measure in TrendMeasure}
+    )
+
+    def add(self, summary: SweepSummary, head: SweepSummary, cell: CellSummary) -> None:
+        """Add the next sweep; of equal settings, those of the sweep before are kept."""
+        settings: Mapping[str, str] = summary.settings_of(cell)
+        segment = 0
+        if self.nights:
+            last = self.nights[-1]
+            is_same = last.summary.machine == head.machine and last.settings == settings
+            segment = last.segment + int(not is_same)
+            settings = last.settings if is_same else settings
+        self.nights.append(_Night(head, cell.label, settings, segment))
+        for measure, points in self.points.items():
+            point = _point(measure, head, cell, segment)
+            if point is not None:
+                points.append(point)
+
+    @property
+    def label(self) -> str:
+        """The cell's name in its newest sweep."""
+        return self.nights[-1].label
+
+    def series(self) -> tuple[TrendSeries, ...]:
+        """Return the measures that have values."""
+        return tuple(
+            TrendSeries(measure=measure, points=tuple(points))
+            for measure, points in self.points.items()
+            if points
+        )
+
+
+def trend_of(summaries: Iterable[SweepSummary]) -> Trend:
     """Return the trend of the sweeps of one experiment.
 
     Sweeps without results, and cells without a sealed trial, are left out; so are cells that are
     only controls.
 
     Args:
-        summaries: at least one, all of the same experiment, in any order.
+        summaries: at least one, all of the same experiment, the oldest first. They are read one by
+            one, and only their figures are kept.
     """
-    ordered = sorted(summaries, key=lambda one: (one.planned_s, one.sweep_id))
-    nights = _nights_by_cell([one for one in ordered if one.cells])
+    histories: dict[str, _History] = {}
+    sweeps, experiment = [], ""
+    for summary in summaries:
+        experiment = summary.experiment
+        if not summary.cells:
+            continue
+        head = without_details(summary)
+        sweeps.append(head.sweep_id)
+        for cell in summary.cells:
+            if not cell.added and cell.sealed_trials:
+                histories.setdefault(cell.key, _History()).add(summary, head, cell)
     cells = tuple(
-        TrendCell(label=own[-1].cell.label, series=tuple(_series(own))) for own in nights.values()
+        TrendCell(label=history.label, series=history.series()) for history in histories.values()
     )
+    nights = [history.nights for history in histories.values()]
     tests = sum(
         len(_testable(series)) + len(_comparable(series, own))
-        for cell, own in zip(cells, nights.values(), strict=True)
+        for cell, own in zip(cells, nights, strict=True)
         for series in cell.series
     )
     significance = FALSE_ALARMS / max(tests, 1)
     changes = [
         change
-        for cell, own in zip(cells, nights.values(), strict=True)
+        for cell, own in zip(cells, nights, strict=True)
         for series in cell.series
         for change in _changes(cell.label, series, own, significance)
     ]
     changes.sort(key=lambda change: (change.planned_s, change.cell, change.measure))
     return Trend(
-        experiment=ordered[-1].experiment,
-        sweeps=tuple(one.sweep_id for one in ordered if one.cells),
+        experiment=experiment,
+        sweeps=tuple(sweeps),
         cells=cells,
         boundaries=_boundaries(nights),
         changes=tuple(changes),
         unusual=tuple(_unusual(cells, changes)),
         tests=tests,
     )
-
-
-def _nights_by_cell(ordered: Sequence[SweepSummary]) -> dict[str, list[_Night]]:
-    nights: dict[str, list[_Night]] = {}
-    for summary in ordered:
-        for cell in summary.cells:
-            if cell.added or not cell.sealed_trials:
-                continue
-            own = nights.setdefault(cell.key, [])
-            segment = own[-1].segment + int(_differs(own[-1], summary, cell)) if own else 0
-            own.append(_Night(summary, cell, segment))
-    return nights
-
-
-def _differs(before: _Night, summary: SweepSummary, cell: CellSummary) -> bool:
-    return before.summary.machine != summary.machine or before.summary.settings_of(
-        before.cell
-    ) != summary.settings_of(cell)
 
 
 _ESTIMATES: Final[Mapping[TrendMeasure, Callable[[CellSummary], Estimate | None]]] = {
@@ -255,35 +290,25 @@ _SHARES: Final[Mapping[TrendMeasure, Callable[[CellSummary], Share | None]]] = {
 }
 
 
-def _series(nights: Sequence[_Night]) -> Iterator[TrendSeries]:
-    for measure in TrendMeasure:
-        points = tuple(filter(None, (_point(measure, night) for night in nights)))
-        if points:
-            yield TrendSeries(measure=measure, points=points)
-
-
-def _point(measure: TrendMeasure, night: _Night) -> TrendPoint | None:
-    place = {
-        "sweep_id": night.summary.sweep_id,
-        "planned_s": night.summary.planned_s,
-        "version": night.summary.version,
-        "segment": night.segment,
-    }
+def _point(
+    measure: TrendMeasure, head: SweepSummary, cell: CellSummary, segment: int
+) -> TrendPoint | None:
+    """Return the value of a measure in one sweep; `None`: it has none."""
+    figures: tuple[float, Interval | None, int, int | None]
     if measure.is_share:
-        observed = _SHARES[measure](night.cell)
+        observed = _SHARES[measure](cell)
         if observed is None or not observed.of:
             return None
-        return TrendPoint(
-            **place,
-            value=observed.seen / observed.of,
-            interval=observed.interval,
-            trials=observed.of,
-            seen=observed.seen,
-        )
-    figure = _ESTIMATES[measure](night.cell)
-    if figure is None:
-        return None
-    return TrendPoint(**place, value=figure.median, interval=figure.interval, trials=figure.trials)
+        figures = observed.seen / observed.of, observed.interval, observed.of, observed.seen
+    else:
+        figure = _ESTIMATES[measure](cell)
+        if figure is None:
+            return None
+        figures = figure.median, figure.interval, figure.trials, None
+    value, interval, trials, seen = figures
+    return TrendPoint(
+        head.sweep_id, head.planned_s, head.version, value, interval, trials, seen, segment
+    )
 
 
 def _segments(series: TrendSeries) -> list[list[TrendPoint]]:
@@ -372,7 +397,7 @@ def _changed_between(before: _Night, after: _Night) -> tuple[SettingChange, ...]
     tables = [
         {
             **{f"machine {name}": value for name, value in night.summary.machine.items()},
-            **night.summary.settings_of(night.cell),
+            **night.settings,
         }
         for night in (before, after)
     ]
@@ -389,17 +414,17 @@ def _changed_between(before: _Night, after: _Night) -> tuple[SettingChange, ...]
     )
 
 
-def _boundaries(nights: Mapping[str, Sequence[_Night]]) -> tuple[TrendBoundary, ...]:
+def _boundaries(nights: Iterable[Sequence[_Night]]) -> tuple[TrendBoundary, ...]:
     """Return where segments begin; equal changes of several cells are one boundary."""
     found: dict[tuple[str, str, tuple[SettingChange, ...]], list[str]] = {}
     times: dict[str, float] = {}
-    for own in nights.values():
+    for own in nights:
         for before, after in pairwise(own):
             if before.segment != after.segment:
                 sweep_id = after.summary.sweep_id
                 times[sweep_id] = after.summary.planned_s
                 key = (sweep_id, before.summary.sweep_id, _changed_between(before, after))
-                found.setdefault(key, []).append(after.cell.label)
+                found.setdefault(key, []).append(after.label)
     boundaries = [
         TrendBoundary(
             sweep_id=sweep_id,

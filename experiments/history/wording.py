@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-from experiments.comparing.comparison import SettingChange
+from experiments.comparing.setting_change import SettingChange
 from experiments.history.change_points import MIN_PART
 from experiments.history.summary import SweepSummary
 from experiments.history.trend import (
@@ -18,8 +18,14 @@ from experiments.history.trend import (
     TrendPoint,
     UnusualValue,
 )
-from experiments.messages.phrases import format_count, shorten
-from experiments.results.wording import HELD_SIGN, UNKNOWN_SIGN, VIOLATED_SIGN, decimal_text
+from experiments.messages.phrases import (
+    HELD_SIGN,
+    UNKNOWN_SIGN,
+    VIOLATED_SIGN,
+    decimal_text,
+    format_count,
+    shorten,
+)
 
 VERDICT_LEGEND: Final = (
     f"verdicts on what Kafka guarantees: {VIOLATED_SIGN} VIOLATED  {UNKNOWN_SIGN} unknown  "

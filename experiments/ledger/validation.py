@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Iterable, Iterator
 from typing import Final
 
@@ -111,6 +113,35 @@ def verify_files(
             raise InvalidLedger(f"{file} cannot be read: {_one_line(error)}") from error
         if difference:
             raise InvalidLedger(f"{file} was altered after it was sealed: {difference}")
+
+
+def require_sizes(folder: str, record: TrialRecord) -> None:
+    """Check that the files of a trial on this machine are there and have their sizes.
+
+    Raises:
+        InvalidLedger: one is missing, is no regular file, or has another size. Files of folders
+            may be missing, as for `verify_files`; of version 4 only the tables are known.
+    """
+    tables = (f"{name}.parquet" for name in (*TABLES, *optional_tables(record)))
+    sizes: dict[str, int | None] = dict.fromkeys(tables)
+    sizes |= {name: digest.size_bytes for name, digest in (record.files or {}).items()}
+    for name, size_bytes in sizes.items():
+        file = f"trial {record.trial_id}: {name}"
+        try:
+            status = os.stat(f"{folder}/{name}")  # noqa: PTH116 - a third of the time
+        except FileNotFoundError as error:
+            if "/" in name:
+                continue
+            raise InvalidLedger(f"{file} is missing") from error
+        except OSError as error:
+            raise InvalidLedger(f"{file} cannot be read: {_one_line(error)}") from error
+        if not stat.S_ISREG(status.st_mode):
+            raise InvalidLedger(f"{file} is no regular file")
+        if size_bytes not in {None, status.st_size}:
+            raise InvalidLedger(
+                f"{file} was altered after it was sealed: it has {status.st_size} bytes and not "
+                f"{size_bytes}"
+            )
 
 
 def sealed_files(record: TrialRecord, *, published: bool) -> tuple[str, ...]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
 from experiments.messages.visible import visible
+
+PIPED_WIDTH: Final = 160
+"""The width of the output if it is not a terminal."""
 
 
 class TerminalConsole(Console):
@@ -33,3 +36,15 @@ class TerminalConsole(Console):
             yield (
                 segment if segment.control else Segment(visible(segment.text), segment.style, None)
             )
+
+
+def console_for_results(*, terminal: bool) -> Console:
+    """Return the console for results: with colours on a terminal, else plain and wide."""
+    if terminal:
+        return TerminalConsole()
+    return TerminalConsole(width=PIPED_WIDTH, color_system=None, force_terminal=False)
+
+
+def print_text(console: Console, text: str, *, wrap: bool, style: str | None = None) -> None:
+    """Print text, wrapped between words or not at all."""
+    console.print(text, soft_wrap=not wrap, style=style)

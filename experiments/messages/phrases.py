@@ -10,6 +10,9 @@ _MAX_LISTED_NAMES: Final = 8
 _MAX_VALUE_CHARACTERS: Final = 60
 _MAX_WORD_CHARACTERS: Final = 200
 _MAX_LINE_CHARACTERS: Final = 2000
+HELD_SIGN, VIOLATED_SIGN, UNKNOWN_SIGN = "✓", "✗", "?"
+"""Signs of verdicts."""
+_DECIMALS_BELOW: Final = 100
 _BYTE_UNITS: Final = ("B", "kB", "MB", "GB", "TB")
 _THOUSAND: Final = 1000
 _WHOLE_FROM: Final = 10
@@ -33,6 +36,11 @@ def format_bytes(size_bytes: float) -> str:
         size, place = size / _THOUSAND, place + 1
     digits = 1 if place and size < _WHOLE_FROM else 0
     return f"{size:.{digits}f} {_BYTE_UNITS[place]}"
+
+
+def decimal_text(value: float) -> str:
+    """Return a number with one decimal below 100, and with none from 100 up."""
+    return f"{value:,.1f}" if abs(value) < _DECIMALS_BELOW else f"{value:,.0f}"
 
 
 def format_list(parts: Sequence[str], conjunction: str = "and") -> str:

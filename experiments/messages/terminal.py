@@ -31,3 +31,8 @@ def echo_error(text: str) -> None:
 def echo_json(document: str) -> None:
     """Print a JSON document; characters that a terminal would act on are escaped in it."""
     click.echo(visible_json(document))
+
+
+def echo_progress(text: str, *, last: bool) -> None:
+    """Print a line to standard error in place of the one before; the last one stays."""
+    click.echo(f"\r{visible(text)}", err=True, nl=last)

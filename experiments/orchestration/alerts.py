@@ -18,7 +18,8 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from experiments.history.index import IndexFilter, index
-from experiments.history.summary import SweepSummary, summary_of
+from experiments.history.kept import complete_summaries, summary_of
+from experiments.history.summary import SweepSummary
 from experiments.history.trend import trend_of
 from experiments.history.wording import change_line, unusual_line
 from experiments.ledger.record import Frozen
@@ -160,12 +161,12 @@ def failed_reasons(summary: SweepSummary) -> Iterator[str]:
 def _trend_reasons(summary: SweepSummary, home: Home) -> Iterator[str]:
     nights = [
         one.summary
-        for one in index(home, IndexFilter(summary.experiment))
-        if one.summary.cells and one.summary.planned_s <= summary.planned_s
+        for one in index(home, IndexFilter(summary.experiment), details=False)
+        if one.summary.planned_s <= summary.planned_s
     ]
-    if len(nights) < 2:  # noqa: PLR2004 - a trend has a before and an after
+    trend = trend_of(complete_summaries(home, nights))
+    if len(trend.sweeps) < 2:  # noqa: PLR2004 - a trend has a before and an after
         return
-    trend = trend_of(nights)
     recent = trend.sweeps[-_RECENT:]
     yield from map(unusual_line, trend.unusual)
     yield from (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from operator import add
@@ -40,10 +41,11 @@ def cell_results(
         key=lambda spec: (isinstance(spec, RefusedCell), cell_sort_key(spec.cell), spec.trial_id),
     ):
         specs_by_cell.setdefault(cell_key(spec.cell), []).append(spec)
+    own: defaultdict[str, list[TrialResult]] = defaultdict(list)
+    for trial in trials:
+        own[cell_key(trial.cell)].append(trial)
     for key, specs in specs_by_cell.items():
-        yield _cell(
-            specs, [trial for trial in trials if cell_key(trial.cell) == key], rows.cells.get(key)
-        )
+        yield _cell(specs, own[key], rows.cells.get(key))
 
 
 def cell_key(cell: Cell) -> str:

@@ -128,7 +128,7 @@ def named_records(anomalies: pa.Table) -> RecordsByTrial:
 
 def _first_records(trial_id: str, rows: pa.Table) -> tuple[NamedRecord, ...]:
     distinct = (
-        rows.group_by(["producer", "seq"])
+        rows.group_by(["producer", "seq"], use_threads=False)
         .aggregate([])
         .sort_by([("producer", "ascending"), ("seq", "ascending")])
     )

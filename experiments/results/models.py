@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pydantic import Field
 
 from experiments.ledger.manifest import ResultsManifest
-from experiments.ledger.record import Cell, Frozen, Role, Scalar, Status
+from experiments.ledger.record import Cell, Frozen, Role, Scalar, Status, TrialRecord
 from experiments.verdicts.contract import ContractClause
 from experiments.verdicts.judge import HarnessCheck, Judgement
 from experiments.verdicts.statistics import Estimate, Share
@@ -405,6 +405,8 @@ class SweepResults(Frozen):
     """Complete trials that are not the plan's, with the reasons."""
     manifest: ResultsManifest | None = Field(default=None, exclude=True, repr=False)
     """Of the measurement that these results are from; further tables must be of it too."""
+    records: Mapping[str, TrialRecord] = Field(default_factory=dict, exclude=True, repr=False)
+    """The records of the complete trials, by id, in the order in which they ran."""
 
     @property
     def left_out(self) -> Mapping[str, str]:

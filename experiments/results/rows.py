@@ -59,16 +59,35 @@ def read_table(
     if manifest is None and not any(sweep.results.glob("*.parquet")):
         return RESULTS[name].empty_table()
     try:
-        content = read_document(path, _MOST_TABLE_BYTES)
-        if manifest is not None:
-            _require_digest(sweep, path, content, manifest)
+        content = _content(sweep, path, manifest)
         file = pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True)
-        table = file.read(None if columns is None else list(columns))
+        table = file.read(None if columns is None else list(columns), use_threads=False)
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         raise LedgerError(f"{path} is unreadable; {_remedy(sweep)}") from error
     if not file.schema_arrow.equals(RESULTS[name], check_metadata=False):
         raise LedgerError(f"{path} is of another version; {_remedy(sweep)}")
     return table
+
+
+def require_table(sweep: SweepFolder, name: str, manifest: ResultsManifest | None) -> None:
+    """Check that a table is the one that the manifest names, if there is one.
+
+    Raises:
+        LedgerError: as `read_table`.
+    """
+    path = sweep.results / f"{name}.parquet"
+    try:
+        if manifest is not None:
+            _content(sweep, path, manifest)
+    except OSError as error:
+        raise LedgerError(f"{path} is unreadable; {_remedy(sweep)}") from error
+
+
+def _content(sweep: SweepFolder, path: Path, manifest: ResultsManifest | None) -> bytes:
+    content = read_document(path, _MOST_TABLE_BYTES)
+    if manifest is not None:
+        _require_digest(sweep, path, content, manifest)
+    return content
 
 
 def _require_digest(

@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from experiments.ledger.record import SET_ASIDE, Cell
-from experiments.messages.console import TerminalConsole
+from experiments.messages.console import print_text
 from experiments.messages.phrases import plural
 from experiments.results import wording
 from experiments.results.changed_settings import changed_setting_lines
@@ -36,8 +36,6 @@ from experiments.verdicts.contract import Guarantee
 NOT_MEASURED: Final = "-"
 _MAX_HEAD_WIDTH: Final = 12
 _UNLIMITED_WIDTH: Final = 1000
-PIPED_WIDTH: Final = 160
-"""The width of the output if it is not a terminal."""
 _STYLES: Final = {
     wording.VIOLATED_SIGN: "bold red",
     wording.HELD_SIGN: "green",
@@ -299,11 +297,6 @@ def print_notes(console: Console, results: SweepResults) -> None:
         print_text(console, note.text, wrap=console.is_terminal, style=style)
 
 
-def print_text(console: Console, text: str, *, wrap: bool, style: str | None = None) -> None:
-    """Print text, wrapped between words or not at all."""
-    console.print(text, soft_wrap=not wrap, style=style)
-
-
 def refusal_lines(rows: Sequence[CellResult]) -> tuple[str, ...]:
     """Return one line per reason for which cells were refused, with their number and settings."""
     return lines_of_refusals((row.cell, row.refused) for row in rows if row.refused is not None)
@@ -322,13 +315,6 @@ def lines_of_refusals(refused: Iterable[tuple[Cell, str]]) -> tuple[str, ...]:
         f"refused: {len(cells)} {plural(len(cells), 'cell')} ({_refused_settings(cells)}): {reason}"
         for reason, cells in by_reason.items()
     )
-
-
-def console_for_results(*, terminal: bool) -> Console:
-    """Return the console for results: with colours on a terminal, else plain and wide."""
-    if terminal:
-        return TerminalConsole()
-    return TerminalConsole(width=PIPED_WIDTH, color_system=None, force_terminal=False)
 
 
 def _axes(rows: Sequence[CellResult]) -> list[str]:

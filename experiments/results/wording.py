@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from experiments.ledger.record import Role
+from experiments.messages import phrases
 from experiments.messages.phrases import plural
 from experiments.results.client_versions import version_sentences
 from experiments.results.hosts import host_sentences
@@ -69,7 +70,11 @@ ROLE_NAMES: Final = {
 
 # Verdicts
 
-HELD_SIGN, VIOLATED_SIGN, UNKNOWN_SIGN = "✓", "✗", "?"
+HELD_SIGN, VIOLATED_SIGN, UNKNOWN_SIGN = (
+    phrases.HELD_SIGN,
+    phrases.VIOLATED_SIGN,
+    phrases.UNKNOWN_SIGN,
+)
 UNPROVEN_SIGN = "○"
 """Held, and no trial of the sweep shows that it would detect a violation."""
 OBSERVED_SIGN, NOT_OBSERVED_SIGN, NOT_MEASURABLE_SIGN = "!", "·", "-"
@@ -206,7 +211,6 @@ LEGEND_OF_OVERLOAD: Final = (
 # Figures
 
 UNKNOWN_TEXT: Final = "unknown"
-_DECIMALS_BELOW: Final = 100
 
 
 def count_text(value: int | None, unknown: str = UNKNOWN_TEXT) -> str:
@@ -222,9 +226,7 @@ def bounds_text(lost: tuple[int, int] | None, unknown: str = UNKNOWN_TEXT) -> st
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
-def decimal_text(value: float) -> str:
-    """Return a number with one decimal below 100, and with none from 100 up."""
-    return f"{value:,.1f}" if abs(value) < _DECIMALS_BELOW else f"{value:,.0f}"
+decimal_text = phrases.decimal_text
 
 
 def time_text(text: str, *, overloaded: object) -> str:

@@ -14,6 +14,9 @@ from types import MappingProxyType
 from typing import Final
 
 from experiments.history.index import IndexedSweep, SweepState, index
+from experiments.history.kept import complete_summaries, completed
+from experiments.history.store import SummaryStore
+from experiments.history.summary import SweepSummary
 from experiments.history.trend import trend_of
 from experiments.report.page import write_report
 from experiments.site.pages import breaks_page, index_page, lessons_page
@@ -64,17 +67,17 @@ def build_site(home: Home, folder: Path) -> BuiltSite:
         InputError: it is another folder, or cannot be written.
     """
     _require_site_folder(folder)
-    sweeps = index(home)
+    sweeps = index(home, details=False)
     if not sweeps:
         raise InputError(f"no sweep in {home.sweeps} yet: start with `ackbench run quick`")
     for name in ("", _SWEEPS, _TRENDS):
         (folder / name).mkdir(parents=True, exist_ok=True)
     (folder / MARKER).touch()
     pages, remarks = _copy_pages(home, folder, sweeps)
-    trends = _write_trends(folder, sweeps, pages)
+    trends = _write_trends(home, folder, sweeps, pages)
     for name, content in (
         (INDEX, index_page(sweeps, pages, trends, NAVIGATION)),
-        (BREAKS, breaks_page(sweeps, pages, NAVIGATION)),
+        (BREAKS, breaks_page(_newest_first(home, sweeps), pages, NAVIGATION)),
         (LESSONS, lessons_page(sweeps, pages, trends, NAVIGATION)),
     ):
         _replace_if_changed(folder / name, content)
@@ -137,17 +140,24 @@ def _copy_page(home: Home, sweep: SweepFolder, one: IndexedSweep, target: Path) 
     shutil.copystat(sweep.report, target)
 
 
+def _newest_first(home: Home, sweeps: Sequence[IndexedSweep]) -> Iterator[SweepSummary]:
+    """Yield the summaries with their cells, one after the other."""
+    with SummaryStore(home) as store:
+        for one in sweeps:
+            yield completed(store, home, one.summary)
+
+
 def _write_trends(
-    folder: Path, sweeps: Sequence[IndexedSweep], pages: Mapping[str, str]
+    home: Home, folder: Path, sweeps: Sequence[IndexedSweep], pages: Mapping[str, str]
 ) -> Mapping[str, str]:
     """Write a trend per experiment with at least two measured sweeps; return links to them."""
     links = {sweep_id: f"../{page}" for sweep_id, page in pages.items()}
     trends: dict[str, str] = {}
     for experiment, own in _by_experiment(sweeps):
-        measured = [one.summary for one in own if one.summary.cells]
-        if len(measured) > 1:
+        trend = trend_of(complete_summaries(home, [one.summary for one in own]))
+        if len(trend.sweeps) > 1:
             name = f"{_TRENDS}/{experiment}.html"
-            page = render_trend(trend_of(measured), links, f"../{INDEX}")
+            page = render_trend(trend, links, f"../{INDEX}")
             _replace_if_changed(folder / name, page)
             trends[experiment] = name
     return trends

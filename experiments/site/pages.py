@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -129,13 +129,16 @@ def _kind(summary: SweepSummary) -> str:
 
 
 def breaks_page(
-    sweeps: Sequence[IndexedSweep], pages: Mapping[str, str], navigation: Mapping[str, str]
+    summaries: Iterable[SweepSummary], pages: Mapping[str, str], navigation: Mapping[str, str]
 ) -> str:
     """Return the page of what breaks what; of equal cells, that of the newest sweep counts.
 
-    The arguments are those of `index_page`.
+    Args:
+        summaries: of the sweeps, the newest first; they are read one by one.
+        pages: as in `index_page`.
+        navigation: as in `index_page`.
     """
-    rows = tuple(_break_rows(sweeps, pages))
+    rows = tuple(_break_rows(summaries, pages))
     return _render(
         "breaks.html",
         navigation,
@@ -152,16 +155,16 @@ def breaks_page(
     )
 
 
-def _break_rows(sweeps: Sequence[IndexedSweep], pages: Mapping[str, str]) -> Iterator[BreakRow]:
+def _break_rows(summaries: Iterable[SweepSummary], pages: Mapping[str, str]) -> Iterator[BreakRow]:
     seen: set[tuple[str, str]] = set()
     found = []
-    for one in sweeps:
-        for cell in one.summary.cells:
-            key = (cell.key, one.summary.version)
+    for summary in summaries:
+        for cell in summary.cells:
+            key = (cell.key, summary.version)
             if cell.added or cell.loss is None or key in seen:
                 continue
             seen.add(key)
-            found.append(_break_row(one.summary, cell, pages))
+            found.append(_break_row(summary, cell, pages))
     yield from sorted(found, key=lambda row: (row.fault, row.settings, row.version))
 
 

@@ -56,10 +56,18 @@ def read_record(trial_folder: Path) -> TrialRecord:
     Raises:
         InvalidLedger: it is missing or cannot be read, or as in `parse_record`.
     """
+    return parse_record(read_record_file(trial_folder), trial_folder.name)
+
+
+def read_record_file(trial_folder: Path) -> bytes:
+    """Return the content of a trial's `trial.json`.
+
+    Raises:
+        InvalidLedger: it is missing or cannot be read.
+    """
     try:
-        content = read_document(trial_folder / RECORD)
+        return read_document(trial_folder / RECORD)
     except FileNotFoundError as error:
         raise InvalidLedger(f"trial {trial_folder.name}: {RECORD} is missing") from error
     except LedgerError as error:
         raise InvalidLedger(f"trial {trial_folder.name}: {error}") from error
-    return parse_record(content, trial_folder.name)

@@ -127,7 +127,7 @@ class SweepFolder:
         """Return the properties of the machine that ran the trials; empty: they are not recorded.
 
         Raises:
-            LedgerError: the file is altered, or cannot be read.
+            LedgerError: the file is altered or truncated, or cannot be read.
         """
         path = self.root / MACHINE
         try:
@@ -138,8 +138,8 @@ class SweepFolder:
             raise LedgerError(f"{path} {error}: restore it from a copy, or delete it") from error
         try:
             machine = from_json(document)
-        except ValueError:
-            return {}
+        except ValueError as error:
+            raise LedgerError(f"{path} is damaged: restore it from a copy, or delete it") from error
         return machine if isinstance(machine, dict) else {}
 
     def plan(self) -> Plan:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import secrets
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -52,8 +54,26 @@ def pruned_folder(home: Home) -> Path:
 
 def list_sweeps(home: Home) -> tuple[SweepFolder, ...]:
     """Return all sweeps of a home, the newest first."""
-    folders = [path.parent for path in home.sweeps.glob("*/plan.json")]
-    return tuple(SweepFolder(path) for path in sorted(folders, key=_created, reverse=True))
+    modified_s = sweep_folders(home)
+    names = sorted(modified_s, key=lambda name: _created(name, modified_s[name]), reverse=True)
+    return tuple(SweepFolder(home.sweeps / name) for name in names)
+
+
+def sweep_folders(home: Home) -> dict[str, float]:
+    """Return the names of the folders that have a plan, and when that was written.
+
+    Names that begin with a dot are those of folders that are being made or deleted.
+    """
+    found = {}
+    try:
+        with os.scandir(home.sweeps) as entries:
+            names = [entry.name for entry in entries if not entry.name.startswith(".")]
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    for name in names:
+        with suppress(OSError):  # it has none, or was deleted meanwhile
+            found[name] = os.stat(f"{home.sweeps}/{name}/{PLAN}").st_mtime  # noqa: PTH116 - fast
+    return found
 
 
 def find_sweep(home: Home, named: str | None) -> SweepFolder:
@@ -136,8 +156,7 @@ def _scheme(uri: str) -> str:
     return uri.partition(":")[0]
 
 
-def _created(folder: Path) -> tuple[str, float]:
+def _created(name: str, modified_s: float) -> tuple[str, float]:
     """Return when a sweep was planned: from its id to the second, then from its plan's file."""
-    modified_s = (folder / PLAN).stat().st_mtime
     modified = f"{datetime.fromtimestamp(modified_s, UTC):%Y%m%dT%H%M%S}"
-    return time_of_sweep(folder.name) or modified, modified_s
+    return time_of_sweep(name) or modified, modified_s

@@ -420,8 +420,8 @@ def _description(results: SweepResults, finding: Finding | None) -> str:
 
 def _table(results: SweepResults) -> str:
     """Return the table of the cells as the command prints it, with refused cells below it."""
-    from experiments.messages.console import TerminalConsole
-    from experiments.results.tables import PIPED_WIDTH, print_cells, print_notes
+    from experiments.messages.console import PIPED_WIDTH, TerminalConsole
+    from experiments.results.tables import print_cells, print_notes
 
     text = StringIO()
     console = TerminalConsole(file=text, width=PIPED_WIDTH, color_system=None)

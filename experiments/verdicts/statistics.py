@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from statistics import median
 from typing import Final
 
@@ -280,7 +281,9 @@ def trials_for_width(probability: float, width: float, confidence: float = CONFI
     return many
 
 
+@lru_cache(maxsize=10_000)
 def _clopper_pearson(seen: int, of: int, confidence: float) -> Interval:
+    """Return the interval; SciPy takes a millisecond, and a sweep has few different counts."""
     from scipy.stats import binomtest
 
     if of == 0:

@@ -6,7 +6,7 @@ import fcntl
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Final
 from urllib.parse import quote
@@ -70,14 +70,15 @@ def move_into_place(partial: Path, target: Path) -> None:
 
 def folder_bytes(folder: Path) -> int:
     """Return the space that the files of a folder take on the disk, links not followed."""
-    total = 0
-    for place, _, names in os.walk(folder):
-        for name in names:
-            try:
-                status = os.lstat(os.path.join(place, name))  # noqa: PTH118 - a third of the time
-            except FileNotFoundError:
-                continue
-            total += status.st_blocks * 512
+    total, folders = 0, [os.fspath(folder)]
+    while folders:
+        with suppress(OSError), os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
+                else:
+                    with suppress(FileNotFoundError):  # deleted meanwhile
+                        total += entry.stat(follow_symlinks=False).st_blocks * 512
     return total
 
 

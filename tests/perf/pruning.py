@@ -30,7 +30,7 @@ from support.builders.nights import DAY_S
 
 from experiments.commands.history.prune import apply_plan
 from experiments.history.pins import pin
-from experiments.history.pruning import PruneLimits, counted_bytes, plan_pruning, stored_sweeps
+from experiments.history.pruning import PruneLimits, counted_bytes, planned_pruning
 from experiments.orchestration.environment import airflow_environment, database_of, ensure_database
 from experiments.tracking.store import database_of_store
 from infra.machine.files import folder_bytes
@@ -134,9 +134,7 @@ def _prune(
 ) -> Iterator[str]:
     before, begin_s, cpu_s = sizes_of(home), time.monotonic(), _cpu_s()
     limits = PruneLimits(keep=KEEP, older_than_s=KEEP_DAYS * DAY_S, max_bytes=limit)
-    plan = plan_pruning(
-        stored_sweeps(home), limits, bytes_before=counted_bytes(home), now_s=night.begin_s + 3600
-    )
+    plan = planned_pruning(home, limits, night.begin_s + 3600)
     lines: list[str] = []
     apply_plan(home, plan, lines.append)
     after, took_s = sizes_of(home), time.monotonic() - begin_s

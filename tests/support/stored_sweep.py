@@ -17,8 +17,8 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter
 
-from experiments.history.index import IndexedSweep, SweepState
-from experiments.history.summary import SweepSummary, _cells
+from experiments.history.summarize import _cells
+from experiments.history.summary import SweepSummary
 from experiments.report.data import ReportData
 from experiments.site.build import NAVIGATION
 from experiments.site.pages import breaks_page
@@ -72,11 +72,7 @@ def site_page(data: ReportData) -> str:
         kafka_versions=tuple(kafka_versions),
         **_cells(data.plan, results, data.records),
     )
-    return breaks_page(
-        [IndexedSweep(summary=summary, state=SweepState.COMPLETE)],
-        {sweep_id: f"sweeps/{sweep_id}.html"},
-        NAVIGATION,
-    )
+    return breaks_page([summary], {sweep_id: f"sweeps/{sweep_id}.html"}, NAVIGATION)
 
 
 def digest_of(page: str) -> str:

@@ -17,8 +17,7 @@ from experiments.history.pruning import (
     PrunePlan,
     counted_bytes,
     machine_limits,
-    plan_pruning,
-    stored_sweeps,
+    planned_pruning,
 )
 from experiments.history.pruning import prune as prune_sweeps
 from experiments.history.wording import when_text
@@ -46,9 +45,7 @@ def prune(home: Home, limits: PruneLimits, *, apply: bool) -> int:
     """
     if apply and home.mlflow.is_dir():
         require_run_packages()  # before a sweep is deleted whose runs would stay
-    plan = plan_pruning(
-        stored_sweeps(home), limits, bytes_before=counted_bytes(home), now_s=time.time()
-    )
+    plan = planned_pruning(home, limits, time.time())
     for line in plan_lines(plan):
         echo(line)
     if not apply:
@@ -76,9 +73,7 @@ def prune_by_request(home: Home, request: Mapping[str, object]) -> None:
             f"not change the limits of this machine ({LIMITS_VARIABLE})"
         )
     limits = machine_limits(os.environ.get(LIMITS_VARIABLE, ""))
-    plan = plan_pruning(
-        stored_sweeps(home), limits, bytes_before=counted_bytes(home), now_s=time.time()
-    )
+    plan = planned_pruning(home, limits, time.time())
     for line in plan_lines(plan):
         _LOG.info("%s", line)
     apply_plan(home, plan, lambda line: _LOG.info("%s", line))

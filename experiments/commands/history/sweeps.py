@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from rich import box
@@ -14,6 +14,7 @@ from experiments.errors import UnknownName
 from experiments.history.index import (
     IndexedSweep,
     IndexFilter,
+    OnNew,
     SweepState,
     experiment_names,
     index,
@@ -24,9 +25,9 @@ from experiments.history.wording import (
     versions_text,
     when_text,
 )
+from experiments.messages.console import console_for_results, print_text
 from experiments.messages.phrases import did_you_mean, format_bytes, format_count, shorten
-from experiments.messages.terminal import echo_error, echo_json
-from experiments.results.tables import console_for_results, print_text
+from experiments.messages.terminal import echo_json, echo_progress
 from experiments.sweep.progress import format_duration
 from infra.machine.home import Home
 
@@ -45,7 +46,7 @@ def list_sweeps(home: Home, wanted: IndexFilter, *, limit: int | None, as_json: 
     Raises:
         UnknownName: no sweep is wanted; the message names what there is.
     """
-    found = index(home, wanted, announce_summaries())
+    found = index(home, wanted, announce_summaries(), details=as_json)
     if not found:
         raise UnknownName(_nothing(home, wanted))
     shown = found[:limit]
@@ -68,14 +69,14 @@ def list_sweeps(home: Home, wanted: IndexFilter, *, limit: int | None, as_json: 
     return 0
 
 
-def announce_summaries() -> Callable[[str], None]:
-    """Return a function that says once, on stderr, that sweeps are read for the first time."""
-    said: list[str] = []
+def announce_summaries() -> OnNew:
+    """Return a function that shows on stderr, if that is a terminal, how many sweeps are read."""
 
-    def announce(sweep_id: str) -> None:
-        if not said and sys.stderr.isatty():
-            echo_error("reading sweeps that are new in the index...")
-        said.append(sweep_id)
+    def announce(sweep_id: str, number: int, total: int) -> None:
+        del sweep_id
+        if sys.stderr.isatty():
+            text = f"reading sweeps that are new in the index: {number:,} of {total:,}"
+            echo_progress(text, last=number == total)
 
     return announce
 
@@ -87,7 +88,7 @@ def _nothing(home: Home, wanted: IndexFilter) -> str:
     if wanted.experiment is not None and wanted.experiment not in experiments:
         hint = did_you_mean(wanted.experiment, experiments)
         return f"no sweep of experiment {shorten(wanted.experiment)}{hint}"
-    every = index(home)
+    every = index(home, details=False)
     versions = {version for one in every for version in one.summary.kafka_versions}
     return (
         f"none of {format_count(len(every), 'sweep')} matches; versions of Kafka: "

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +14,7 @@ from rich.table import Table
 from experiments.commands.history.sweeps import announce_summaries
 from experiments.errors import NotComparable, UnknownName
 from experiments.history.index import IndexFilter, experiment_names, has_words, index
+from experiments.history.kept import complete_summaries
 from experiments.history.summary import SweepSummary
 from experiments.history.trend import MEASURE_TITLES, Trend, TrendCell, trend_of
 from experiments.history.wording import (
@@ -24,9 +26,9 @@ from experiments.history.wording import (
     unusual_line,
     value_text,
 )
+from experiments.messages.console import console_for_results, print_text
 from experiments.messages.phrases import did_you_mean, shorten
 from experiments.messages.terminal import echo_json
-from experiments.results.tables import console_for_results, print_text
 from infra.machine.files import replace_file
 from infra.machine.home import Home
 
@@ -48,7 +50,7 @@ def trend(home: Home, wanted: IndexFilter, *, as_json: bool, html: Path | None) 
         UnknownName: there is no sweep of the experiment, or no such cell.
         NotComparable: there is only one.
     """
-    found = trend_of(read_summaries(home, wanted))
+    found = read_trend(home, wanted)
     if html:
         from experiments.site.trend_page import render_trend
 
@@ -60,36 +62,52 @@ def trend(home: Home, wanted: IndexFilter, *, as_json: bool, html: Path | None) 
     return 0
 
 
-def read_summaries(home: Home, wanted: IndexFilter) -> list[SweepSummary]:
-    """Return the summaries that a trend is made of, with only the wanted cells.
+def read_trend(home: Home, wanted: IndexFilter) -> Trend:
+    """Return the trend of an experiment, with only the wanted cells.
 
     Raises:
         UnknownName: there is no sweep of the experiment, or no such cell.
         NotComparable: there is only one with results.
     """
     name = wanted.experiment
-    everything = index(home, IndexFilter(name, wanted.version), announce_summaries())
+    everything = index(home, IndexFilter(name, wanted.version), announce_summaries(), details=False)
     if not everything:
         experiments = experiment_names(home)
         hint = did_you_mean(str(name), experiments)
         version = f" with Kafka {wanted.version}" if wanted.version and name in experiments else ""
         raise UnknownName(f"no sweep of experiment {shorten(str(name))}{version}{hint}")
-    measured = [one.summary for one in everything if one.summary.cells]
-    if len(measured) < 2:  # noqa: PLR2004 - a trend has a before and an after
+    chosen = _ChosenCells(wanted.cell)
+    summaries = complete_summaries(home, [one.summary for one in everything])
+    found = trend_of(map(chosen.of, summaries))
+    if chosen.measured < 2:  # noqa: PLR2004 - a trend has a before and an after
         raise NotComparable(
-            f"a trend needs at least 2 sweeps with results; {name} has {len(measured)}: "
+            f"a trend needs at least 2 sweeps with results; {name} has {chosen.measured}: "
             f"`ackbench show {name}` shows the newest"
         )
-    kept = [
-        summary.model_copy(
-            update={"cells": tuple(one for one in summary.cells if has_words(wanted.cell, one))}
+    if not found.sweeps:
+        raise UnknownName(
+            f"no cell has the words {' '.join(wanted.cell)}; cells: {'; '.join(chosen.labels)}"
         )
-        for summary in measured
-    ]
-    if not any(summary.cells for summary in kept):
-        labels = "; ".join(cell.label for cell in measured[0].cells if not cell.added)
-        raise UnknownName(f"no cell has the words {' '.join(wanted.cell)}; cells: {labels}")
-    return kept
+    return found
+
+
+@dataclass
+class _ChosenCells:
+    """Chooses the cells with certain words of one summary after the other."""
+
+    words: Sequence[str]
+    measured: int = 0
+    """Summaries with results so far."""
+    labels: Sequence[str] = ()
+    """The cells of the last one."""
+
+    def of(self, summary: SweepSummary) -> SweepSummary:
+        """Return a summary with only the wanted cells."""
+        if summary.cells:
+            self.measured += 1
+            self.labels = [cell.label for cell in summary.cells if not cell.added]
+        cells = tuple(cell for cell in summary.cells if has_words(self.words, cell))
+        return summary.model_copy(update={"cells": cells})
 
 
 def _print(found: Trend) -> None:

@@ -7,10 +7,14 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 
+from experiments.history.kept import current_stamp
+from experiments.history.store import SummaryStore
 from experiments.history.summary import CellSummary, SweepSummary
 from experiments.ledger.record import Cell
 from experiments.sweep.cell_names import cell_label
+from experiments.sweep.folder import SweepFolder
 from experiments.verdicts.statistics import Share, estimate, share
+from infra.machine.home import Home
 
 DAY_S = 86_400.0
 BEGIN_S = 1_767_225_600.0
@@ -90,6 +94,22 @@ def a_night(
             _cell(cell, number, place, rng, level, noise, loss) for place, cell in enumerate(CELLS)
         ),
     )
+
+
+def keep_night(home: Home, summary: SweepSummary) -> SweepFolder:
+    """Make the folder of a sweep with a plan that nobody reads, and keep its summary."""
+    sweep = SweepFolder(home.sweeps / summary.sweep_id)
+    sweep.root.mkdir(parents=True, exist_ok=True)
+    (sweep.root / "plan.json").write_text("{}")
+    keep_as_current(home, summary)
+    return sweep
+
+
+def keep_as_current(home: Home, summary: SweepSummary) -> None:
+    """Keep a summary as that of what the folder of its sweep holds now."""
+    sweep = SweepFolder(home.sweeps / summary.sweep_id)
+    with SummaryStore(home) as store:
+        store.keep(summary.model_copy(update={"stamp": current_stamp(summary, sweep)}))
 
 
 def history(nights: int, seed: int, **planted: object) -> list[SweepSummary]:

@@ -11,21 +11,15 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from support.builders.nights import history
+from support.builders.nights import history, keep_night
 from support.builders.records import a_record, a_spec
 from support.builders.sweep_folders import measured_sweep_folder
 
 from experiments.cli import cli
 from experiments.errors import UnknownName
-from experiments.history import summary as summaries
+from experiments.history import summarize as summaries
 from experiments.history.index import IndexFilter, SweepState, index, index_filter, is_version
-from experiments.history.summary import (
-    SweepSummary,
-    keep_summary,
-    summary_of,
-    summary_path,
-    summary_stamp,
-)
+from experiments.history.kept import summary_of
 from experiments.messages.phrases import format_bytes
 from experiments.sweep.claim import SweepClaim
 from experiments.sweep.folder import SweepFolder
@@ -61,39 +55,19 @@ def test_a_measured_sweep_is_complete(home: Home) -> None:
 
 def test_a_summary_is_made_once(home: Home) -> None:
     """Reading all ledgers takes a second per sweep; the kept summary takes a millisecond."""
-    made: list[str] = []
-    index(home, on_new=made.append)
-    index(home, on_new=made.append)
-    assert made == ["planted-20260101T000000-abcd"]
+    made: list[tuple[str, int, int]] = []
+    index(home, on_new=lambda *one: made.append(one))
+    index(home, on_new=lambda *one: made.append(one))
+    assert made == [("planted-20260101T000000-abcd", 1, 1)]
 
 
 def test_a_summary_is_made_again_when_the_sweep_was_measured_again(home: Home) -> None:
     """Its tables are replaced then, which the folder of the results shows."""
     (one,) = index(home)
     os.utime(home.sweeps / one.summary.sweep_id / "results")
-    made: list[str] = []
-    index(home, on_new=made.append)
-    assert made == [one.summary.sweep_id]
-
-
-def test_a_damaged_summary_is_made_again(home: Home) -> None:
-    """The index is only a cache of the sweeps' folders."""
-    (before,) = index(home)
-    summary_path(home, before.summary.sweep_id).write_text('{"stamp": ')
-    (after,) = index(home)
-    assert after == before
-
-
-def test_a_home_that_can_only_be_read_has_an_index(
-    home: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its summaries are made each time."""
-
-    def refused(home: Home, summary: SweepSummary) -> None:
-        raise PermissionError(f"{home.index} for {summary.sweep_id}")
-
-    monkeypatch.setattr(summaries, "keep_summary", refused)
-    assert index(home)[0].state is SweepState.COMPLETE
+    made: list[tuple[str, int, int]] = []
+    index(home, on_new=lambda *one: made.append(one))
+    assert made == [(one.summary.sweep_id, 1, 1)]
 
 
 def test_an_unknown_experiment_reads_no_sweep(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,11 +155,7 @@ def test_1000_sweeps_are_listed_in_two_seconds(tmp_path: Path) -> None:
                 "planned_s": night.planned_s + number,
             }
         )
-        folder = home.sweeps / summary.sweep_id
-        folder.mkdir(parents=True)
-        (folder / "plan.json").write_text("{}")
-        stamp = summary_stamp(SweepFolder(folder))
-        keep_summary(home, summary.model_copy(update={"stamp": stamp}))
+        keep_night(home, summary)
     begin_s = time.process_time()
     found = index(home)
     assert len(found) == 1_000

@@ -21,12 +21,11 @@ from experiments.history.pruning import (
     SERVICE_LOG_BYTES,
     PruneLimits,
     StoredSweep,
-    counted_bytes,
     limits_of,
     machine_limits,
     plan_pruning,
+    planned_pruning,
     prune,
-    stored_sweeps,
 )
 from experiments.ledger.digests import with_digest
 from experiments.orchestration.history import delete_history
@@ -84,9 +83,7 @@ def names(home: Home) -> set[str]:
 
 def run(home: Home, limits: PruneLimits) -> list[str]:
     """Prune, and return the lines."""
-    plan = plan_pruning(
-        stored_sweeps(home), limits, bytes_before=counted_bytes(home), now_s=time.time()
-    )
+    plan = planned_pruning(home, limits, time.time())
     lines: list[str] = []
     prune(home, plan, lines.append)
     return lines
@@ -198,7 +195,7 @@ def test_a_pinned_sweep_is_not_pruned(home: Home) -> None:
     """Until its pin is removed."""
     sweep = SweepFolder(home.sweeps / "nightly-20260101T020000-0001")
     pin(sweep, "before the upgrade")
-    assert pinned_sweeps(home) == {sweep.sweep_id}
+    assert pinned_sweeps(home, names(home)) == {sweep.sweep_id}
     run(home, PruneLimits(keep=1))
     assert sweep.sweep_id in names(home)
     assert unpin(sweep)
@@ -210,7 +207,7 @@ def test_a_pinned_sweep_is_not_pruned(home: Home) -> None:
 def test_a_sweep_in_use_is_kept_with_the_reason(home: Home) -> None:
     """Another command measures it; it is pruned the next time."""
     limits = PruneLimits(keep=1)
-    plan = plan_pruning(stored_sweeps(home), limits, bytes_before=0, now_s=time.time())
+    plan = planned_pruning(home, limits, time.time())
     sweep = SweepFolder(home.sweeps / "nightly-20260101T020000-0001")
     lines: list[str] = []
     with SweepClaim(home, sweep):

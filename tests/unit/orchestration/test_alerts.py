@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.builders.nights import a_night, as_ever, shifted
+from support.builders.nights import a_night, as_ever, keep_as_current, shifted
 
-from experiments.history.summary import SweepSummary, keep_summary, summary_stamp
 from experiments.orchestration.alerts import alert, alert_of
 from experiments.sweep.folder import SweepFolder
 from infra.machine.home import Home
@@ -58,12 +57,8 @@ def plant(
         sweep.experiment_yaml.write_text(json.dumps({"alert_on": list(conditions)}))
         if number == NIGHTS - 1:
             summary = summary.model_copy(update=newest or {})
-        keep_summary(home, _stamped(summary, sweep))
+        keep_as_current(home, summary)
     return sweep
-
-
-def _stamped(summary: SweepSummary, sweep: SweepFolder) -> SweepSummary:
-    return summary.model_copy(update={"stamp": summary_stamp(sweep)})
 
 
 class Receiver:

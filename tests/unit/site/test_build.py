@@ -8,10 +8,10 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
-from support.builders.nights import history, shifted
+from support.builders.nights import history, keep_as_current, shifted
 from support.builders.sweeps import measured_sweep
 
-from experiments.history.summary import keep_summary, summary_stamp
+from experiments.history.kept import keep_pruned, summary_of
 from experiments.report.drawing import set_matplotlib_cache
 from experiments.report.page import render_page
 from experiments.site.build import build_site
@@ -33,7 +33,7 @@ def plant_sweeps(home: Home, nights: int, page: str) -> None:
             sweep.root.mkdir(parents=True)
             (sweep.root / "plan.json").write_text("{}")
             sweep.report.write_text(page)
-            keep_summary(home, summary.model_copy(update={"stamp": summary_stamp(sweep)}))
+            keep_as_current(home, summary)
 
 
 @pytest.fixture(scope="module")
@@ -104,9 +104,8 @@ def test_the_page_of_a_pruned_sweep_stays(home: Home, tmp_path: Path) -> None:
 
     build_site(home, tmp_path / "site")
     gone = min(folder.name for folder in home.sweeps.iterdir())
+    keep_pruned(home, summary_of(SweepFolder(home.sweeps / gone), home))
     shutil.rmtree(home.sweeps / gone)
-    (home.index / "pruned").mkdir()
-    (home.index / f"{gone}.json").rename(home.index / "pruned" / f"{gone}.json")
     build_site(home, tmp_path / "site")
     assert f'href="sweeps/{gone}.html"' in (tmp_path / "site" / "index.html").read_text()
 

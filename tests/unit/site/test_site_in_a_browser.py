@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 from support.browser import WIDTHS, Browser, browser
-from support.builders.nights import history, shifted
+from support.builders.nights import history, keep_as_current, shifted
 from support.stored_sweep import site_page, stored_sweep
 
-from experiments.history.summary import keep_summary, summary_stamp
 from experiments.lessons.finding import Conclusion
 from experiments.site.build import build_site
 from experiments.sweep.folder import SweepFolder
@@ -34,7 +33,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         sweep.root.mkdir(parents=True)
         (sweep.root / "plan.json").write_text("{}")
         sweep.report.write_text("<html><title>a report</title></html>")
-        keep_summary(home, summary.model_copy(update={"stamp": summary_stamp(sweep)}))
+        keep_as_current(home, summary)
     return build_site(home, root / "public").index.parent
 
 

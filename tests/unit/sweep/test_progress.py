@@ -17,6 +17,7 @@ from support.builders.records import a_spec, no_rows, record_of
 from experiments.commands.progress_display import Lines, render_progress
 from experiments.ledger.record import Cell, Status
 from experiments.ledger.seal import seal
+from experiments.messages.console import console_for_results
 from experiments.results.models import (
     CellResult,
     FaultResult,
@@ -26,7 +27,7 @@ from experiments.results.models import (
     SweepResults,
     TrialResult,
 )
-from experiments.results.tables import cell_status, console_for_results, print_cells, refusal_lines
+from experiments.results.tables import cell_status, print_cells, refusal_lines
 from experiments.results.wording import LEGEND, result_notes, short_share_text, verdict_mark
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.plan import Plan

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support.builders.sweep_folders import plant_sweep
 
-from experiments.history.pruning import PruneLimits, plan_pruning, prune, stored_sweeps
+from experiments.history.pruning import PruneLimits, planned_pruning, prune
 from experiments.sweep.folder import SweepFolder
 from experiments.tracking import store
 from experiments.tracking.deletion import delete_runs
@@ -46,9 +46,7 @@ def test_only_the_runs_of_a_pruned_sweep_are_deleted_with_their_artifacts(
     before, size = runs_by_sweep(home), _size(home.mlflow / "artifacts")
     prune(
         home,
-        plan_pruning(
-            stored_sweeps(home), PruneLimits(keep=1), bytes_before=0, now_s=1_800_000_000.0
-        ),
+        planned_pruning(home, PruneLimits(keep=1), 1_800_000_000.0),
         print,
     )
     assert delete_runs(home, [OLD]) == before[OLD]
