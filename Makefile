@@ -45,7 +45,7 @@ external: setup ## crash and pause a leader by commands on an external cluster, 
 executors: setup ## run sweeps on Celery with two hosts and on LocalExecutor (root; registry)
 	@$(BIN)/python tests/executors
 
-perf: setup ## measure generator, lateness, final read, live page, Spark and cluster start
+perf: setup ## measure generator, lateness, final read, live page, Spark, cluster start, sweeps
 	@$(BIN)/python tests/perf
 
 pictures: setup ## write README table and pictures (chromium); SWEEP=newest: of the newest quick one

@@ -1,9 +1,10 @@
 """`make perf`: measure throughput, start times and the live page, on an idle machine.
 
-    python tests/perf [--job | --live | --relays]
+    python tests/perf [--job | --live | --relays | --sweeps]
 
 With `--job` only the measuring job is measured, which needs no cluster; with `--live` only the cost
-of the live page and the metrics; with `--relays` only the relays in front of an external cluster.
+of the live page and the metrics; with `--relays` only the relays in front of an external cluster;
+with `--sweeps` only the commands about many stored sweeps.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from perf.live_cost import SIDES, LiveCost, live_cost
 from perf.process_tree import DRIVER, JVM, WORKERS
 from perf.relays import RelayCosts, relay_costs
 from perf.spark_job import MILLION, Side, job_costs
+from perf.sweeps import sweeps_costs, sweeps_table
 
 from experiments.ledger.record import ProducerSummary
 from experiments.results.spark_job import ensure_spark_ready
@@ -207,6 +209,9 @@ def main() -> int:
     """Run the measurements and print their tables."""
     console, home = Console(), Home.from_environment()
     home.ensure_writable()
+    if "--sweeps" in sys.argv[1:]:
+        console.print(sweeps_table(sweeps_costs()))
+        return 0
     if "--job" in sys.argv[1:]:
         ensure_spark_ready(home, console.print)
         print_job_costs(console, home)
@@ -227,6 +232,7 @@ def main() -> int:
         print_live_costs(console, home, cluster)
     console.print(relays_table(relay_costs(home)))
     print_job_costs(console, home)
+    console.print(sweeps_table(sweeps_costs()))
     return 0
 
 
