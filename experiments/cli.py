@@ -470,7 +470,7 @@ def check(
     The files have the names of Kafka's Java clients or of librdkafka; what they do not set has its
     default. No cluster is started; one is contacted only with --bootstrap.
     """
-    from experiments.checkup.configuration import DEFAULT_NODES, LATEST, configuration_of
+    from experiments.checkup.configuration import DEFAULT_NODES, configuration_of
     from experiments.commands import check as command
 
     given = {scope: path for scope, path in files.items() if path is not None}
@@ -488,7 +488,7 @@ def check(
     reported = cluster.kafka_version if cluster else None
     configuration = configuration_of(
         given,
-        kafka_version=kafka_version or reported or LATEST,
+        kafka_version=kafka_version or reported,
         client=client,
         nodes=nodes or DEFAULT_NODES,
         replication_factor=replication_factor,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -9,7 +10,6 @@ from typing import Final, Literal
 
 from experiments.checkup.configuration import Configuration
 from experiments.checkup.diagnosis import Diagnosis, diagnose
-from experiments.clients.settings import java
 from experiments.verdicts.contract import Guarantee
 
 MOST_CHANGES: Final = 3
@@ -147,7 +147,8 @@ def _of_clients(configuration: Configuration) -> Iterator[Change]:
     if (
         timeout_ms.isdecimal()
         and expiration_ms.isdecimal()
-        and int(timeout_ms) >= int(expiration_ms)
+        # With librdkafka, 0 is no limit.
+        and (int(timeout_ms) or math.inf) >= int(expiration_ms)
     ):
         yield Change("producer", "delivery.timeout.ms", _DELIVERY_TIMEOUT_MS)
     reset = configuration.effective_consumer()["auto.offset.reset"]
@@ -175,5 +176,4 @@ def apply_changes(configuration: Configuration, changes: Sequence[Change]) -> Co
             settings = getattr(configuration, change.scope) or {}
             update = {change.scope: {**settings, change.name: value}}
         configuration = configuration.model_copy(update=update)
-    refused = java.refusal(configuration.effective_producer())
-    return None if refused else configuration
+    return None if configuration.refusal() else configuration

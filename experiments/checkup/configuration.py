@@ -7,33 +7,81 @@ default of its version, not that of ackbench's own experiments.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from fnmatch import fnmatchcase
+from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
 import javaproperties
+import yaml
 from pydantic import Field
 
 from experiments.clients.settings import java, librdkafka
 from experiments.clients.settings.kinds import ACKS, ClientChoice
 from experiments.ledger.record import Frozen
 from experiments.messages.phrases import did_you_mean, format_list
+from experiments.planning.axes import SET_BY_ACKBENCH, Scope
 from experiments.planning.client_rules import (
     ClientRules,
     acks_problem,
     java_rules,
     librdkafka_rules,
 )
-from experiments.planning.properties import KafkaProperties, kafka_properties, known_versions
+from experiments.planning.properties import (
+    KafkaProperties,
+    kafka_properties,
+    known_versions,
+    nearest_version,
+    resolve_version,
+)
+from experiments.planning.protected_properties import loads_code
 from experiments.results.changed_settings import defaults_of
 from experiments.sweep.plan import ClientKind
 from infra.errors import InputError
 from infra.kafka.secrets import is_security_property
+from infra.kafka.versions import parse_version, supports_zookeeper
 
 LATEST: Final = known_versions()[-1]
 MAX_FILE_BYTES: Final = 1_000_000
 DEFAULT_NODES: Final = 3
 _CONNECTION: Final = ("bootstrap.servers", "metadata.broker.list", "client.id", "group.id")
 _ZOOKEEPER: Final = "zookeeper."
+_ZOOKEEPER_CONNECT: Final = "zookeeper.connect"
+_ENVIRONMENT: Final = "KAFKA_"
+"""How the images of Kafka name a property as a variable: KAFKA_MIN_INSYNC_REPLICAS."""
+_PRODUCTS: Final[Mapping[str, tuple[str, ...]]] = {
+    "Confluent": (
+        "confluent.*",
+        "schema.registry.*",
+        "auto.register.schemas",
+        "normalize.schemas",
+        "use.schema.id",
+        "use.latest.version",
+        "id.compatibility.strict",
+        "latest.compatibility.strict",
+        "latest.cache.*",
+        "max.schemas.per.subject",
+        "key.subject.name.strategy",
+        "value.subject.name.strategy",
+        "basic.auth.*",
+        "bearer.auth.*",
+        "avro.*",
+        "specific.avro.*",
+        "specific.protobuf.*",
+        "json.*",
+        "rule.*",
+    ),
+    "Apicurio": ("apicurio.*",),
+    "Cruise Control": ("cruise.control.*",),
+    "Strimzi": ("strimzi.*",),
+}
+"""Names that products add to property files, which Kafka ignores and which decide nothing here.
+
+Confluent's are those of its brokers and of AbstractKafkaSchemaSerDeConfig.
+"""
+_MOST_EVENTS: Final = 10_000
+"""Parts of a file that are read to see whether it is YAML."""
 OF_BROKER: Final = {
     "min.insync.replicas": "min.insync.replicas",
     "unclean.leader.election.enable": "unclean.leader.election.enable",
@@ -41,19 +89,7 @@ OF_BROKER: Final = {
     "flush.messages": "log.flush.interval.messages",
 }
 """Properties of a topic that decide about guarantees, and the brokers' names of their defaults."""
-_OF_ONE_NODE: Final = frozenset(
-    {
-        "advertised.listeners",
-        "controller.listener.names",
-        "controller.quorum.voters",
-        "inter.broker.listener.name",
-        "listener.security.protocol.map",
-        "listeners",
-        "log.dirs",
-        "node.id",
-        "process.roles",
-    }
-)
+_OF_ONE_NODE: Final = SET_BY_ACKBENCH[Scope.BROKER]
 """Properties of one node, which decide nothing for the cluster."""
 
 
@@ -73,11 +109,21 @@ class Configuration(Frozen):
     """`None`: no consumer group is checked."""
     features: dict[str, int] = Field(default_factory=dict)
     """Levels that differ from those of a new cluster of the version."""
+    warnings: tuple[str, ...] = ()
+    """What was left out or assumed, one line each."""
 
     @property
     def kafka(self) -> KafkaProperties:
-        """The definitions of the version."""
-        return kafka_properties(self.kafka_version)
+        """The definitions of the version, or of the nearest one that is known."""
+        return kafka_properties(nearest_version(self.kafka_version))
+
+    @property
+    def zookeepers(self) -> int:
+        """How many ZooKeeper servers the brokers have; 0: the cluster is one of KRaft."""
+        servers = self.broker.get(_ZOOKEEPER_CONNECT, "").partition("/")[0].split(",")
+        if "process.roles" in self.broker or not supports_zookeeper(self.kafka_version):
+            return 0
+        return sum(bool(server.strip()) for server in servers)
 
     @property
     def replicas(self) -> int:
@@ -96,8 +142,7 @@ class Configuration(Frozen):
         return {
             name: value
             for name, value in effective.items()
-            # The clusters that are checked have no ZooKeeper.
-            if name not in _OF_ONE_NODE and not name.startswith(_ZOOKEEPER)
+            if name not in _OF_ONE_NODE and (self.zookeepers or not name.startswith(_ZOOKEEPER))
         }
 
     def effective_topic(self) -> dict[str, str]:
@@ -122,6 +167,20 @@ class Configuration(Frozen):
         """Return the levels of the cluster's features."""
         usual = {feature.name: feature.usual for feature in self.kafka.features}
         return {**usual, **self.features}
+
+    def refusal(self) -> str | None:
+        """Return the client's reason if it refuses the producer's settings, else `None`."""
+        return _refusal(
+            self.client, self.kafka.version, frozenset(self.effective_producer().items())
+        )
+
+
+@cache
+def _refusal(
+    client: ClientKind, kafka_version: str, producer: frozenset[tuple[str, str]]
+) -> str | None:
+    rules = java_rules(kafka_version) if client == "java" else librdkafka_rules()
+    return rules.refusal(dict(producer))
 
 
 class ReportedCluster(Frozen):
@@ -155,17 +214,45 @@ def read_properties(path: Path) -> dict[str, str]:
         size = path.stat().st_size
         if size > MAX_FILE_BYTES:
             raise InputError(f"{path} has {size:,} bytes; allowed: {MAX_FILE_BYTES:,}")
-        return dict(javaproperties.loads(path.read_text(encoding="utf-8")))
+        text = path.read_text(encoding="utf-8")
+        if _is_yaml(text):
+            raise InputError(
+                f"{path} is YAML or JSON, which is not read: write the settings into a property "
+                "file, one per line, as in min.insync.replicas=2"
+            )
+        return dict(javaproperties.loads(text))
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from error
     except (javaproperties.InvalidUEscapeError, UnicodeDecodeError) as error:
         raise InputError(f"{path} is no property file: {error}") from error
 
 
+def _is_yaml(text: str) -> bool:
+    """Return whether a text has YAML's or JSON's structure, which property files do not have.
+
+    Lines such as `acks: all` are both, with the same meaning. Nothing is constructed: aliases are
+    not resolved.
+    """
+    try:
+        depth = 0
+        for event in islice(yaml.parse(text, Loader=yaml.SafeLoader), _MOST_EVENTS):
+            if isinstance(event, yaml.CollectionStartEvent):
+                depth += 1
+                if depth > 1 or event.flow_style or isinstance(event, yaml.SequenceStartEvent):
+                    return True
+            elif isinstance(event, yaml.ScalarEvent) and event.style in {"|", ">"}:
+                return True
+            elif isinstance(event, yaml.DocumentStartEvent) and event.explicit:
+                return True
+    except (yaml.YAMLError, RecursionError):
+        return False
+    return False
+
+
 def configuration_of(
     files: Mapping[str, Path],
     *,
-    kafka_version: str = LATEST,
+    kafka_version: str | None = None,
     client: ClientKind | None = None,
     nodes: int = DEFAULT_NODES,
     replication_factor: int | None = None,
@@ -176,7 +263,8 @@ def configuration_of(
 
     Args:
         files: by scope: `broker`, `topic`, `producer`, `consumer`.
-        kafka_version: of brokers and Java's clients.
+        kafka_version: of brokers and Java's clients; `None`: the newest that knows all names of
+            the files of brokers and topic.
         client: whose names the files have; `None`: the one that knows all names.
         nodes: brokers.
         replication_factor: of the topic; `None`: the brokers' default.
@@ -187,23 +275,26 @@ def configuration_of(
         InputError: a file cannot be read, a property is unknown or has a value that is not allowed,
             the client refuses the producer's settings, or the topic has more replicas than brokers.
     """
-    if kafka_version not in known_versions():
-        raise InputError(
-            f"Kafka {kafka_version} is unknown here; allowed: {format_list(known_versions(), 'or')}"
-        )
-    given = {scope: _relevant(read_properties(path)) for scope, path in files.items()}
+    warnings: list[str] = []
+    given = {
+        scope: _relevant(read_properties(path), path, warnings) for scope, path in files.items()
+    }
+    kafka_version = resolve_version(kafka_version or _version_of(given, files, warnings))
+    defined_by = nearest_version(kafka_version)
+    if defined_by != kafka_version:
+        warnings.append(f"names and defaults are those of Kafka {defined_by}")
     if cluster:
         given["broker"] = cluster.broker
         nodes, partitions = cluster.nodes, cluster.partitions
         replication_factor = cluster.replication_factor or replication_factor
         if cluster.topic:
             given["topic"] = _deciding(cluster.topic)
-    rules = _rules(given, kafka_version, client)
-    kafka = kafka_properties(kafka_version)
+    rules = _rules(given, defined_by, client)
+    kafka = kafka_properties(defined_by)
     for scope, definitions in (("broker", kafka.broker), ("topic", kafka.topic)):
         known = {one.name: one for one in definitions}
         for name, value in given.get(scope, {}).items():
-            _require_known(scope, name, known)
+            _require_known(scope, name, known, kafka_version)
             problem = known[name].allowed_instead_of(value) if name in known else None
             if problem:
                 raise InputError(f"{scope} property {name} is {value}; allowed: {problem}")
@@ -219,6 +310,7 @@ def configuration_of(
         producer=_of_client(kind, given.get("producer", {})),
         consumer=_of_client(kind, given["consumer"]) if "consumer" in given else None,
         features=_known_levels(cluster.features, kafka) if cluster else {},
+        warnings=tuple(warnings),
     )
     _require_possible(configuration)
     return configuration
@@ -235,15 +327,58 @@ def _known_levels(features: Mapping[str, int], kafka: KafkaProperties) -> dict[s
     return {name: level for name, level in features.items() if name in known}
 
 
-def _relevant(properties: Mapping[str, str]) -> dict[str, str]:
-    """Return the properties without addresses, names, security and classes of the application."""
+def _relevant(properties: Mapping[str, str], path: Path, warnings: list[str]) -> dict[str, str]:
+    """Return the properties without addresses, names, security and classes of the application.
+
+    Those of a product are left out too, with a warning.
+    """
+    products: dict[str, list[str]] = {}
+    for name in properties:
+        product = next((one for one, names in _PRODUCTS.items() if _matches(name, names)), None)
+        if product:
+            products.setdefault(product, []).append(name)
+    warnings += [
+        f"{path.name}: {format_list(names)} of {product} left out"
+        for product, names in products.items()
+    ]
+    left_out = {name for names in products.values() for name in names}
     return {
         name: value.strip()
         for name, value in properties.items()
         if name not in _CONNECTION
+        and name not in left_out
         and not is_security_property(name)
-        and not name.endswith((".serializer", ".deserializer", ".classes", ".class"))
+        and not loads_code(name)
     }
+
+
+def _matches(name: str, patterns: Collection[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _version_of(
+    given: Mapping[str, Mapping[str, str]], files: Mapping[str, Path], warnings: list[str]
+) -> str:
+    """Return the newest version that knows the most names of the files of brokers and topic."""
+    scopes = [scope for scope in ("broker", "topic") if given.get(scope)]
+
+    def unknown(version: str) -> dict[str, str]:
+        kafka = kafka_properties(version)
+        known = {scope: {one.name for one in getattr(kafka, scope)} for scope in scopes}
+        return {
+            name: scope for scope in scopes for name in given[scope] if name not in known[scope]
+        }
+
+    version = max(known_versions(), key=lambda one: (-len(unknown(one)), parse_version(one)))
+    removed = {
+        name: scope for name, scope in unknown(LATEST).items() if name not in unknown(version)
+    }
+    for name, scope in islice(removed.items(), 1):
+        warnings.append(
+            f"{files[scope].name} is a {version.partition('.')[0]}.x file ({name}): judged by "
+            f"Kafka {version}"
+        )
+    return version
 
 
 def _rules(
@@ -269,10 +404,11 @@ def _client_problem(given: Mapping[str, Mapping[str, str]], rules: ClientRules) 
             is_java = rules.name != "librdkafka"
             canonical = name if is_java else librdkafka.CANONICAL_NAMES.get(name, name)
             if canonical not in known:
-                return f"unknown {scope} property {name}{did_you_mean(name, known)}"
-            problem = rules.value_problem(canonical, value) if value else None
-            if name == ACKS:
+                return f"unknown {scope} property {name}{_did_you_mean(name, known)}"
+            if canonical == ACKS:
                 problem = acks_problem(value)
+            else:
+                problem = rules.value_problem(canonical, value) if value else None
             if problem:
                 return f"{scope} property {name} is {value}{problem}"
     return None
@@ -283,10 +419,28 @@ def _of_client(kind: ClientKind, properties: Mapping[str, str]) -> dict[str, str
     return dict(library.canonical_names(properties))
 
 
-def _require_known(scope: str, name: str, known: Collection[str]) -> None:
+def _require_known(scope: str, name: str, known: Collection[str], kafka_version: str) -> None:
     """Refuse an unknown property; those with a listener's or a plugin's prefix are left alone."""
-    if name not in known and "." in name and not name.startswith(("listener.", "config.providers")):
-        raise InputError(f"unknown {scope} property {name}{did_you_mean(name, known)}")
+    if name in known or name.startswith(("listener.", "config.providers")):
+        return
+    others = [
+        version
+        for version in known_versions()
+        if any(one.name == name for one in getattr(kafka_properties(version), scope))
+    ]
+    if others:
+        raise InputError(
+            f"Kafka {kafka_version} has no {scope} property {name}, Kafka {others[-1]} has it: "
+            f"--kafka-version {others[-1]}"
+        )
+    raise InputError(f"unknown {scope} property {name}{_did_you_mean(name, known)}")
+
+
+def _did_you_mean(name: str, known: Collection[str]) -> str:
+    """Return a suggestion; a name may also be that of an image's variable."""
+    if name.startswith(_ENVIRONMENT):
+        name = name.removeprefix(_ENVIRONMENT).lower().replace("_", ".")
+    return did_you_mean(name, known)
 
 
 def _require_possible(configuration: Configuration) -> None:
@@ -295,6 +449,6 @@ def _require_possible(configuration: Configuration) -> None:
             f"replication factor {configuration.replication_factor} with "
             f"{configuration.nodes} brokers; allowed: at most one replica per broker"
         )
-    refusal = java.refusal(configuration.effective_producer())
+    refusal = configuration.refusal()
     if refusal:
         raise InputError(f"the producer refuses these settings: {refusal}")

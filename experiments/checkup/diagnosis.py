@@ -131,11 +131,14 @@ def _template(configuration: Configuration) -> TrialSpec:
 
 
 def _cluster(configuration: Configuration) -> ClusterNeed:
+    zookeepers = configuration.zookeepers
     return ClusterNeed(
         nodes=configuration.nodes,
         kafka_version=configuration.kafka_version,
         broker=configuration.effective_broker(),
-        controllers=0 if configuration.has_combined_nodes else _CONTROLLERS,
+        coordination="zookeeper" if zookeepers else "kraft",
+        controllers=0 if zookeepers or configuration.has_combined_nodes else _CONTROLLERS,
+        zookeepers=zookeepers,
         features=configuration.effective_features(),
     )
 

@@ -31,7 +31,8 @@ _ONLY_IF_GIVEN: Final = ("retention.ms", "retention.bytes", "flush.messages")
 _DETAIL: Final = re.compile(r" \([^()]*\)$")
 """The figures of one fault at the end of a reason."""
 _NAMED_COSTS: Final = 2
-_BROKER: Final = ("broker.session.timeout.ms", "replica.lag.time.max.ms")
+_SESSION: Final = ("broker.session.timeout.ms", "zookeeper.session.timeout.ms")
+"""With KRaft, and with ZooKeeper."""
 _CONSUMER: Final = ("auto.offset.reset", "isolation.level", "enable.auto.commit")
 _NAMED_FAULTS: Final = 6
 _NO_FAULT: Final = "none (no fault)"
@@ -124,8 +125,13 @@ def _settings(configuration: Configuration) -> Iterator[str]:
     yield f"topic: replication.factor={configuration.replicas}{factor}, " + _pairs(
         configuration.effective_topic(), names, given
     )
+    names = (_SESSION[configuration.zookeepers > 0], "replica.lag.time.max.ms")
+    coordination = " and ZooKeeper" if configuration.zookeepers else ""
     yield _line(
-        f"brokers ({kafka}, {configuration.nodes} of them)", broker, _BROKER, configuration.broker
+        f"brokers ({kafka}{coordination}, {configuration.nodes} of them)",
+        broker,
+        names,
+        configuration.broker,
     )
     if configuration.consumer is not None:
         consumer = configuration.effective_consumer()

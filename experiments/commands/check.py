@@ -79,6 +79,8 @@ def check(
     Raises:
         InputError: a guarantee or a fault of `fail_on` is unknown, or not about these settings.
     """
+    for warning in configuration.warnings:
+        echo_error(f"warning: {warning}")
     diagnosis = diagnose(configuration)
     required = [_parse(text, diagnosis) for text in fail_on]
     search, seen = ChangeSearch(diagnosis), seen_trials(configuration, stored_trials(home))

@@ -132,6 +132,12 @@ def refuse_in_form(scope: str, name: str) -> None:
         )
 
 
+def loads_code(name: str) -> bool:
+    """Return whether a property holds a library, a command or a class."""
+    lowered = name.strip().lower()
+    return any(fnmatchcase(lowered, pattern) for pattern in CODE_LOADING_PROPERTIES)
+
+
 @lru_cache(maxsize=4096)
 def code_problem(name: str, text: str) -> str | None:
     """Return how a property loads or runs code, as a clause; `None`: it does not.
@@ -149,7 +155,7 @@ def code_problem(name: str, text: str) -> str | None:
                 f"names the class {foreign}; allowed: Kafka's own classes ({package}*), "
                 "or any in an experiment's file with `allow_code: true`"
             )
-    elif any(fnmatchcase(name, pattern) for pattern in CODE_LOADING_PROPERTIES):
+    elif loads_code(name):
         return "loads or runs code; allowed: only in an experiment's file with `allow_code: true`"
     if name in _SHELL_WORDS and not _SHELL_SAFE.fullmatch(text):
         return "is part of a shell command; allowed: letters, digits and . _ @ / : + -"

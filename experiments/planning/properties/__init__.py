@@ -7,6 +7,8 @@ from experiments.planning.properties.definitions import (
     kafka_properties,
     known_versions,
     merge_versions,
+    nearest_version,
+    resolve_version,
 )
 
 __all__ = [
@@ -16,4 +18,6 @@ __all__ = [
     "kafka_properties",
     "known_versions",
     "merge_versions",
+    "nearest_version",
+    "resolve_version",
 ]

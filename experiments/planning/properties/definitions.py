@@ -148,6 +148,31 @@ def known_versions(home: Home | None = None) -> tuple[str, ...]:
     return tuple(sorted(versions, key=parse_version))
 
 
+def resolve_version(text: str, home: Home | None = None) -> str:
+    """Return the release that a text names; `3.9` is the newest known patch of 3.9.
+
+    Raises:
+        InputError: it is neither a release from 3.9.0 on nor the beginning of a known one.
+    """
+    patches = [one for one in known_versions(home) if one.startswith(f"{text}.")]
+    version = patches[-1] if text.count(".") == 1 and patches else text
+    parse_version(version)
+    return version
+
+
+def nearest_version(version: str) -> str:
+    """Return the known version whose properties are nearest to those of a release.
+
+    The version itself, the newest one of its line, or the newest one before it.
+    """
+    known = known_versions()
+    if version in known:
+        return version
+    line = [one for one in known if parse_version(one)[:2] == parse_version(version)[:2]]
+    before = [one for one in known if parse_version(one) < parse_version(version)]
+    return (line or before or list(known))[-1]
+
+
 @cache
 def kafka_properties(version: str) -> KafkaProperties:
     """Return the properties of one version.

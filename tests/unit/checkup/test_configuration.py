@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from experiments.checkup.configuration import Configuration, configuration_of, read_properties
+from experiments.checkup.diagnosis import diagnose
 from infra.errors import InputError
 
 
@@ -81,6 +82,10 @@ def test_addresses_classes_and_secrets_are_left_out(tmp_path: Path) -> None:
             "the producer refuses these settings: Must",
         ),
         ("producer", "acks=\\u00zz", "is no property file"),
+        ("broker", "acks=1", "unknown broker property acks"),
+        ("broker", "KAFKA_MIN_INSYNC_REPLICAS=2", "did you mean min.insync.replicas"),
+        ("producer", "spring.kafka.producer.acks=1", "unknown producer property spring.kafka"),
+        ("broker", "any text at all", "unknown broker property any"),
     ],
 )
 def test_what_is_wrong_is_one_line(tmp_path: Path, scope: str, text: str, message: str) -> None:
@@ -96,7 +101,7 @@ def test_what_is_wrong_is_one_line(tmp_path: Path, scope: str, text: str, messag
     ("options", "message"),
     [
         ({"replication_factor": 4}, "replication factor 4 with 3 brokers"),
-        ({"kafka_version": "2.8.0"}, "Kafka 2.8.0 is unknown here; allowed: 3.9.2"),
+        ({"kafka_version": "2.8.0"}, "invalid kafka.version: '2.8.0' .allowed: a released version"),
     ],
 )
 def test_an_impossible_cluster_is_refused(
@@ -112,3 +117,106 @@ def test_a_folder_a_missing_file_and_an_endless_one_are_one_line(tmp_path: Path)
     for path in (tmp_path, tmp_path / "none", Path("/dev/zero")):
         with pytest.raises(InputError, match="is no file"):
             read_properties(path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "services:\n  broker: &b\n    image: apache/kafka\n",
+        "spec:\n- kafka\n",
+        "apiVersion: v1\ndata: |\n  acks=1\n",
+        "---\nacks: all\n",
+        '{"acks": "1"}',
+        "replicas: {{ .Values.replicas }}\n",
+    ],
+)
+def test_a_file_with_the_structure_of_yaml_or_json_is_refused(tmp_path: Path, text: str) -> None:
+    """Read as properties, its names would be words and its values empty."""
+    with pytest.raises(InputError, match="is YAML or JSON, which is not read: write the settings"):
+        checked(tmp_path, broker=text)
+
+
+@pytest.mark.parametrize(
+    "text", ["acks: all\nretries: 3\n", "acks=all\nretries=3\n", "acks : all\n# {a: [b]}\n"]
+)
+def test_colons_alone_do_not_make_a_file_yaml(tmp_path: Path, text: str) -> None:
+    """They are separators of property files too."""
+    assert checked(tmp_path, producer=text).producer["acks"] == "all"
+
+
+def test_names_of_a_product_are_left_out_with_a_warning(tmp_path: Path) -> None:
+    """Kafka's clients and brokers ignore what only a product's classes read."""
+    configuration = checked(
+        tmp_path,
+        producer="acks=1\nschema.registry.url=http://a\nauto.register.schemas=false",
+        broker="confluent.license.topic.replication.factor=1",
+    )
+
+    assert configuration.producer == {"acks": "1"}
+    assert configuration.warnings == (
+        "producer.properties: schema.registry.url and auto.register.schemas of Confluent left out",
+        "broker.properties: confluent.license.topic.replication.factor of Confluent left out",
+    )
+
+
+def test_a_file_of_3x_is_judged_by_3_9_with_its_zookeeper_servers(tmp_path: Path) -> None:
+    """Kafka 4.0 has neither the property nor ZooKeeper."""
+    configuration = checked(tmp_path, broker="broker.id=0\nzookeeper.connect=a:1,b:1,c:1/kafka")
+
+    assert configuration.kafka_version == "3.9.2"
+    assert configuration.zookeepers == 3
+    assert configuration.warnings == (
+        "broker.properties is a 3.x file (zookeeper.connect): judged by Kafka 3.9.2",
+    )
+    assert any(one.fault.startswith("zookeeper") for one in diagnose(configuration).faults)
+
+
+def test_a_release_that_removed_a_property_says_which_one_has_it(tmp_path: Path) -> None:
+    """Ready to copy."""
+    with pytest.raises(InputError, match=r"Kafka 4\.1\.2 has no .*: --kafka-version 3\.9\.2$"):
+        checked(tmp_path, {"kafka_version": "4.1"}, broker="zookeeper.connect=a:1")
+
+
+def test_librdkafka_allows_acks_all_by_its_alias_and_no_time_limit(tmp_path: Path) -> None:
+    """Java refuses both."""
+    text = "request.required.acks=all\nmessage.timeout.ms=0\n"
+
+    for client in ("librdkafka", None):
+        configuration = checked(tmp_path, {"client": client}, producer=text)
+        assert configuration.producer == {"acks": "all", "delivery.timeout.ms": "0"}
+        assert configuration.client == "librdkafka"
+
+
+def test_librdkafka_refuses_what_it_refuses(tmp_path: Path) -> None:
+    """With its own words, not Java's."""
+    with pytest.raises(InputError, match=r"the producer refuses these settings: .*acks"):
+        checked(
+            tmp_path,
+            {"client": "librdkafka"},
+            producer="enable.idempotence=true\nrequest.required.acks=1",
+        )
+
+
+def test_a_library_that_a_checked_file_names_is_not_loaded(tmp_path: Path) -> None:
+    """Even the check of its value would make librdkafka open it."""
+    text = "plugin.library.paths=/tmp/x.so\nqueue.buffering.max.ms=5"
+
+    assert checked(tmp_path, producer=text).producer == {"linger.ms": "5"}
+
+
+@pytest.mark.parametrize(
+    ("given", "version"),
+    [("3.9", "3.9.2"), ("4.1", "4.1.2"), ("3.9.0", "3.9.0"), ("4.3.1", "4.3.1")],
+)
+def test_any_release_from_3_9_0_can_be_checked(tmp_path: Path, given: str, version: str) -> None:
+    """Two numbers are the newest patch; nothing is downloaded."""
+    assert checked(tmp_path, {"kafka_version": given}).kafka_version == version
+
+
+def test_the_release_whose_properties_stand_in_for_those_of_another_is_named(
+    tmp_path: Path,
+) -> None:
+    """The newest patch of the same line, or the newest release before it."""
+    for given, known in (("3.9.0", "3.9.2"), ("9.0.0", "4.3.1")):
+        warnings = checked(tmp_path, {"kafka_version": given}).warnings
+        assert warnings == (f"names and defaults are those of Kafka {known}",)
