@@ -32,7 +32,7 @@ from experiments.planning.properties import (
     KafkaProperties,
     kafka_properties,
     known_versions,
-    nearest_version,
+    nearest_properties,
     resolve_version,
 )
 from experiments.planning.protected_properties import loads_code
@@ -115,7 +115,7 @@ class Configuration(Frozen):
     @property
     def kafka(self) -> KafkaProperties:
         """The definitions of the version, or of the nearest one that is known."""
-        return kafka_properties(nearest_version(self.kafka_version))
+        return nearest_properties(self.kafka_version)
 
     @property
     def zookeepers(self) -> int:
@@ -171,7 +171,7 @@ class Configuration(Frozen):
     def refusal(self) -> str | None:
         """Return the client's reason if it refuses the producer's settings, else `None`."""
         return _refusal(
-            self.client, self.kafka.version, frozenset(self.effective_producer().items())
+            self.client, self.kafka_version, frozenset(self.effective_producer().items())
         )
 
 
@@ -240,9 +240,8 @@ def _is_yaml(text: str) -> bool:
                 depth += 1
                 if depth > 1 or event.flow_style or isinstance(event, yaml.SequenceStartEvent):
                     return True
-            elif isinstance(event, yaml.ScalarEvent) and event.style in {"|", ">"}:
-                return True
-            elif isinstance(event, yaml.DocumentStartEvent) and event.explicit:
+            block = isinstance(event, yaml.ScalarEvent) and event.style in {"|", ">"}
+            if block or (isinstance(event, yaml.DocumentStartEvent) and event.explicit):
                 return True
     except (yaml.YAMLError, RecursionError):
         return False
@@ -280,17 +279,16 @@ def configuration_of(
         scope: _relevant(read_properties(path), path, warnings) for scope, path in files.items()
     }
     kafka_version = resolve_version(kafka_version or _version_of(given, files, warnings))
-    defined_by = nearest_version(kafka_version)
-    if defined_by != kafka_version:
-        warnings.append(f"names and defaults are those of Kafka {defined_by}")
+    kafka = nearest_properties(kafka_version)
+    if kafka.version != kafka_version:
+        warnings.append(f"names and defaults are those of Kafka {kafka.version}")
     if cluster:
         given["broker"] = cluster.broker
         nodes, partitions = cluster.nodes, cluster.partitions
         replication_factor = cluster.replication_factor or replication_factor
         if cluster.topic:
             given["topic"] = _deciding(cluster.topic)
-    rules = _rules(given, defined_by, client)
-    kafka = kafka_properties(defined_by)
+    rules = _rules(given, kafka_version, client)
     for scope, definitions in (("broker", kafka.broker), ("topic", kafka.topic)):
         known = {one.name: one for one in definitions}
         for name, value in given.get(scope, {}).items():

@@ -151,7 +151,7 @@ def dry_run(home: Home, experiment: str, overrides: Overrides) -> int:
         InputError: as `run_new`.
         HarnessError: a program of Kafka's failed.
     """
-    print_plan(plan_new_sweep(home, experiment, overrides, _say))
+    print_plan(plan_new_sweep(home, experiment, overrides, _say, downloads=False))
     return 0
 
 

@@ -13,13 +13,14 @@ from experiments.errors import ExperimentError
 from experiments.faults import FAULTS
 from experiments.faults.composition.notation import parse_fault
 from experiments.faults.operations.commands import SWEPT_PARAMETERS
-from experiments.messages.phrases import did_you_mean, format_value
+from experiments.messages.phrases import did_you_mean
 from experiments.planning.client_rules import ClientRules
 from experiments.planning.clients import CLIENT_AXES, rules_of_all_clients
 from experiments.planning.cluster import CLUSTER_AXES
 from experiments.planning.experiment import Experiment, WorkloadSection
-from experiments.planning.properties import KafkaProperties, known_versions, merge_versions
+from experiments.planning.properties import KafkaProperties, merge_versions
 from experiments.sweep.plan import FaultRequest
+from infra.errors import InputError
 
 
 class Scope(StrEnum):
@@ -165,19 +166,17 @@ def known_names(experiment: Experiment, librdkafka: ClientRules) -> KnownNames:
         librdkafka: the rules of librdkafka.
 
     Raises:
-        ExperimentError: the properties of one of its Kafka versions are unknown.
+        ExperimentError: one of its Kafka versions is not a release from 3.9.0 on.
     """
-    requested, allowed = experiment.kafka_versions(), known_versions()
-    unknown = next((version for version in requested if version not in allowed), None)
-    if unknown:
-        raise ExperimentError(
-            f"kafka.version is {format_value(unknown)}; allowed: {', '.join(allowed)}"
-        )
+    try:
+        kafka = merge_versions(experiment.kafka_versions())
+    except InputError as error:
+        raise ExperimentError(str(error)) from error
     clients = rules_of_all_clients(experiment, librdkafka)
     return KnownNames(
         producer=frozenset[str]().union(*(rules.producer for rules in clients)),
         consumer=frozenset[str]().union(*(rules.consumer for rules in clients)),
-        kafka=merge_versions(requested),
+        kafka=kafka,
         faults={
             kind: frozenset(fault.parameters.model_fields)
             for kind, fault in FAULTS.items()

@@ -14,7 +14,7 @@ from typing import Final
 
 from experiments.clients.settings import java as java_settings
 from experiments.clients.settings.librdkafka import CANONICAL_NAMES
-from experiments.planning.properties import Property, kafka_properties
+from experiments.planning.properties import Property, kafka_properties, nearest_version
 
 SettingsBuilder = Callable[[Mapping[str, str]], dict[str, str]]
 
@@ -126,13 +126,17 @@ Some of its values name Java's built-in partitioner.
 """
 
 
-@cache
 def java_rules(version: str) -> ClientRules:
-    """Return the rules of the Java clients of a Kafka version.
+    """Return the rules of the Java clients of a Kafka version, or of the nearest known one.
 
     Raises:
-        FileNotFoundError: the properties of that version are unknown.
+        InputError: the text is not a release from 3.9.0 on.
     """
+    return _java_rules(nearest_version(version))
+
+
+@cache
+def _java_rules(version: str) -> ClientRules:
     kafka = kafka_properties(version)
     producer = {definition.name: definition for definition in kafka.producer}
     consumer = {definition.name: definition for definition in kafka.consumer}

@@ -12,13 +12,12 @@ from experiments.planning.experiment import Experiment
 from experiments.planning.properties import (
     FEATURES,
     KafkaProperties,
-    kafka_properties,
-    known_versions,
+    nearest_properties,
 )
 from experiments.sweep.plan import ClusterNeed
 from infra.errors import InputError
 from infra.kafka.spec import Coordination
-from infra.kafka.versions import parse_version, supports_zookeeper
+from infra.kafka.versions import supports_zookeeper
 
 MAX_NODES: Final = 9
 ENSEMBLE_SIZES: Final = (1, 3)
@@ -77,12 +76,13 @@ def resolve_cluster(
         ExperimentError: a value is not allowed, values contradict each other, or this version of
             Kafka does not know a property or does not allow its value.
     """
-    kafka, coordination = _resolve_version(values["kafka.version"]), _resolve_coordination(values)
+    version = str(values["kafka.version"])
+    kafka, coordination = _properties_of(version), _resolve_coordination(values)
     refuse_unknown_properties(properties, kafka)
     _refuse_ineffective(properties["broker"], coordination)
     return ClusterNeed(
         nodes=check_whole_number("nodes", values["nodes"], 1, MAX_NODES),
-        kafka_version=kafka.version,
+        kafka_version=version,
         broker=dict(properties["broker"]),
         coordination=coordination,
         controllers=_resolve_controllers(values, coordination),
@@ -91,17 +91,11 @@ def resolve_cluster(
     )
 
 
-def _resolve_version(requested: Scalar) -> KafkaProperties:
+def _properties_of(version: str) -> KafkaProperties:
     try:
-        parse_version(str(requested))
+        return nearest_properties(version)
     except InputError as error:
         raise ExperimentError(str(error)) from error
-    if requested not in known_versions():
-        raise ExperimentError(
-            f"kafka.version is {format_value(requested)}; allowed: {', '.join(known_versions())}, "
-            "or another version that can be downloaded when a sweep is planned"
-        )
-    return kafka_properties(str(requested))
 
 
 def _resolve_coordination(values: Mapping[str, Scalar]) -> Coordination:

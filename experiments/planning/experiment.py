@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, Strict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, Strict, ValidationError, field_validator
 
 from experiments.clients.record.layout import HEADER_BYTES
 from experiments.errors import ExperimentError
@@ -21,14 +21,18 @@ from experiments.planning.field_types import (
     Boolean,
     Cron,
     FaultSection,
+    KafkaVersion,
     Line,
     Number,
     Properties,
     Text,
     WholeNumber,
 )
+from experiments.planning.properties import newest_patch
 from experiments.planning.yaml_reader import dump_yaml
 from experiments.sweep.plan import AutoOffsetReset, Claim, Delivery
+
+_KAFKA_VERSION: Final = "kafka.version"
 
 
 class _Section(BaseModel):
@@ -77,7 +81,7 @@ class Experiment(_Section):
     """
     claim: Claim | None = None
     """The lesson's claim that this experiment tests, if it tests one."""
-    kafka_version: Text = Field(default="4.3.1", alias="kafka.version")
+    kafka_version: KafkaVersion = Field(default="4.3.1", alias="kafka.version")
     nodes: WholeNumber = Field(default=3, ge=1, le=9)
     """Number of brokers."""
     cluster: Literal["local", "external"] = "local"
@@ -139,9 +143,25 @@ class Experiment(_Section):
     alert_on: tuple[AlertCondition, ...] = ()
     """What a sweep of the experiment is reported for; see `experiments.orchestration.alerts`."""
 
+    @field_validator("axes")
+    @classmethod
+    def _newest_patches(cls, axes: AxesUnion) -> AxesUnion:
+        """Replace lines such as 3.9 by their newest patch, so that equal versions are equal."""
+        return tuple(
+            {
+                name: (
+                    tuple(dict.fromkeys(newest_patch(str(value)) for value in values))
+                    if name == _KAFKA_VERSION
+                    else values
+                )
+                for name, values in cross.items()
+            }
+            for cross in axes
+        )
+
     def kafka_versions(self) -> tuple[str, ...]:
         """Return the Kafka versions of all cells, each once, as the experiment spells them."""
-        swept = [cross["kafka.version"] for cross in self.axes if "kafka.version" in cross]
+        swept = [cross[_KAFKA_VERSION] for cross in self.axes if _KAFKA_VERSION in cross]
         versions = [str(version) for values in swept for version in values]
         if len(swept) < len(self.axes):
             versions.append(self.kafka_version)

@@ -25,7 +25,7 @@ from experiments.messages.phrases import did_you_mean, format_value
 from experiments.planning.axes import Scope, SettingPlace
 from experiments.planning.cluster import CLUSTER_AXES, refuse_unknown_properties
 from experiments.planning.experiment import Experiment
-from experiments.planning.properties import kafka_properties
+from experiments.planning.properties import nearest_properties
 from experiments.planning.protected_properties import refuse_protected
 from experiments.sweep.plan import ClusterNeed, FaultRequest, Plan
 from infra.kafka.api_versions import METADATA_VERSION, BrokerFeatures
@@ -176,7 +176,7 @@ def external_cluster(experiment: Experiment, topic: Mapping[str, str]) -> Cluste
         ExperimentError: the experiment's Kafka version does not know a topic property.
         InputError: the address is that of an environment variable that is not set.
     """
-    refuse_unknown_properties({"topic": topic}, kafka_properties(experiment.kafka_version))
+    refuse_unknown_properties({"topic": topic}, nearest_properties(experiment.kafka_version))
     return ClusterNeed(
         nodes=experiment.nodes,
         kafka_version=UNKNOWN_VERSION,

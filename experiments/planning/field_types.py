@@ -12,6 +12,8 @@ from typing import Annotated, Final
 
 from pydantic import BeforeValidator, Field, PlainValidator, Strict
 
+from experiments.planning.properties import newest_patch
+
 
 def _check_scalar(value: object) -> str | int | float | bool:
     if isinstance(value, (str, int, float)):
@@ -33,6 +35,12 @@ def _check_one_line(value: object) -> object:
     if "\n" in value.strip():
         raise ValueError("one line")
     return value.strip()
+
+
+def _newest_patch(value: object) -> object:
+    if isinstance(value, float):
+        value = str(value)
+    return newest_patch(value) if isinstance(value, str) else value
 
 
 def _as_union(value: object) -> object:
@@ -125,6 +133,8 @@ WholeNumber = Annotated[int, Strict()]
 Number = Annotated[float, Strict(), Field(allow_inf_nan=False)]
 Boolean = Annotated[bool, Strict()]
 Text = Annotated[str, Strict(), Field(min_length=1)]
+KafkaVersion = Annotated[Text, BeforeValidator(_newest_patch)]
+"""A release; a line such as 3.9, also as a number, is its newest known patch."""
 Line = Annotated[Text, BeforeValidator(_check_one_line)]
 Cron = Annotated[Text, BeforeValidator(check_cron)]
 AlertCondition = Annotated[Text, BeforeValidator(check_alert)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
@@ -20,6 +20,7 @@ from experiments.planning.experiment import Experiment
 from experiments.planning.external_cluster import check_commands, what_is_known_of
 from experiments.planning.overrides import Overrides, apply_overrides
 from experiments.planning.planner import MAX_BROKERS, plan
+from experiments.planning.properties import known_versions, nearest_version
 from experiments.planning.properties.extraction import ensure_version_known
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.lookup import new_sweep_id
@@ -59,14 +60,20 @@ def plan_new_sweep(
     name_or_file: str,
     overrides: Overrides | None = None,
     notify: Notify | None = None,
+    *,
+    downloads: bool = True,
 ) -> PlannedSweep:
     """Plan a sweep and check that this machine can run it.
+
+    Every value is checked before anything is downloaded.
 
     Args:
         home: where the sweep's folder would be created.
         name_or_file: an experiment of the catalogue, or a file.
         overrides: values that replace those of the experiment.
         notify: gets a line for each step that takes long.
+        downloads: whether versions of Kafka are downloaded whose properties are unknown; otherwise
+            those of the nearest known version count, and a remark says so.
 
     Raises:
         InputError: the experiment or an override is wrong, or this machine lacks something; one
@@ -74,14 +81,29 @@ def plan_new_sweep(
         HarnessError: a program of Kafka's failed.
     """
     home.ensure_writable()
+    planned = _plan_sweep(home, name_or_file, overrides)
+    versions = planned.experiment.kafka_versions()
+    unknown = [version for version in versions if version not in known_versions(home)]
+    if not unknown:
+        return planned
+    if downloads:
+        with _errors_with_source(name_or_file):
+            for version in unknown:
+                ensure_version_known(home, version, notify or _discard)
+        return _plan_sweep(home, name_or_file, overrides)
+    remarks = tuple(
+        f"Kafka {version} is downloaded when the sweep is run; until then the properties of "
+        f"{nearest_version(version)} count"
+        for version in unknown
+    )
+    return replace(planned, remarks=(*planned.remarks, *remarks))
+
+
+def _plan_sweep(home: Home, name_or_file: str, overrides: Overrides | None) -> PlannedSweep:
     overrides = overrides or Overrides()
     experiment = load_experiment(name_or_file)
     if overrides.from_form:
         _refuse_programs(experiment, name_or_file)
-    with _errors_with_source(name_or_file):
-        swept_versions = map(str, overrides.axes.get("kafka.version", ()))
-        for version in (*experiment.kafka_versions(), *swept_versions):
-            ensure_version_known(home, version, notify or _discard)
     experiment = apply_overrides(experiment, overrides)
     may_have = MAX_BROKERS if experiment.cluster == "external" else None
     planned = plan_experiment(experiment, new_sweep_id(experiment.name), name_or_file, may_have)

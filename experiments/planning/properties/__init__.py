@@ -7,7 +7,9 @@ from experiments.planning.properties.definitions import (
     kafka_properties,
     known_versions,
     merge_versions,
+    nearest_properties,
     nearest_version,
+    newest_patch,
     resolve_version,
 )
 
@@ -18,6 +20,8 @@ __all__ = [
     "kafka_properties",
     "known_versions",
     "merge_versions",
+    "nearest_properties",
     "nearest_version",
+    "newest_patch",
     "resolve_version",
 ]

@@ -154,16 +154,24 @@ def resolve_version(text: str, home: Home | None = None) -> str:
     Raises:
         InputError: it is neither a release from 3.9.0 on nor the beginning of a known one.
     """
-    patches = [one for one in known_versions(home) if one.startswith(f"{text}.")]
-    version = patches[-1] if text.count(".") == 1 and patches else text
+    version = newest_patch(text, home)
     parse_version(version)
     return version
+
+
+def newest_patch(text: str, home: Home | None = None) -> str:
+    """Return the newest known patch of a line such as `3.9`; any other text as it is."""
+    patches = [one for one in known_versions(home) if one.rpartition(".")[0] == text]
+    return patches[-1] if patches else text
 
 
 def nearest_version(version: str) -> str:
     """Return the known version whose properties are nearest to those of a release.
 
     The version itself, the newest one of its line, or the newest one before it.
+
+    Raises:
+        InputError: the text is not a release from 3.9.0 on.
     """
     known = known_versions()
     if version in known:
@@ -171,6 +179,15 @@ def nearest_version(version: str) -> str:
     line = [one for one in known if parse_version(one)[:2] == parse_version(version)[:2]]
     before = [one for one in known if parse_version(one) < parse_version(version)]
     return (line or before or list(known))[-1]
+
+
+def nearest_properties(version: str) -> KafkaProperties:
+    """Return the properties of a release, or those of the nearest known one.
+
+    Raises:
+        InputError: the text is not a release from 3.9.0 on.
+    """
+    return kafka_properties(nearest_version(version))
 
 
 @cache
@@ -187,15 +204,15 @@ def kafka_properties(version: str) -> KafkaProperties:
 
 
 def merge_versions(versions: Iterable[str]) -> KafkaProperties:
-    """Return the topic and broker properties of all these versions.
+    """Return the topic and broker properties of all these versions, or of the nearest known ones.
 
     The definition of the newest version counts. Everything else is the newest version's.
 
     Raises:
-        FileNotFoundError: one of them is not one of `known_versions()`.
+        InputError: one of them is not a release from 3.9.0 on.
     """
     oldest_first = [
-        kafka_properties(version) for version in sorted(set(versions), key=parse_version)
+        nearest_properties(version) for version in sorted(set(versions), key=parse_version)
     ]
     topic, broker = (
         {known.name: known for kafka in oldest_first for known in getattr(kafka, scope)}

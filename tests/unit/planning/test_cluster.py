@@ -8,13 +8,15 @@ import pytest
 import yaml
 
 from experiments.errors import ExperimentError
+from experiments.ledger.record import Scalar
 from experiments.planning import new_sweep as new_sweep_module
 from experiments.planning.experiment import parse_experiment
-from experiments.planning.new_sweep import new_sweep
+from experiments.planning.new_sweep import new_sweep, plan_new_sweep
+from experiments.planning.overrides import Overrides
 from experiments.planning.planner import plan
 from experiments.planning.properties import kafka_properties
 from experiments.sweep.plan import ClusterNeed, Plan
-from infra.errors import MachineError
+from infra.errors import InputError, MachineError
 from infra.machine.home import Home
 from infra.machine.resources import GIB, MachineResources
 
@@ -123,6 +125,52 @@ def test_controllers_can_be_dedicated_nodes() -> None:
     ]
 
 
+def test_a_line_of_versions_is_its_newest_patch() -> None:
+    """As text or as the number that YAML makes of it, and each version once."""
+    needs = clusters(axes={"kafka.version": [3.9, "4.1", "4.1.2"]})
+    assert [need.kafka_version for need in needs] == ["3.9.2", "4.1.2"]
+    assert clusters(kafka__version=4.2)[0].kafka_version == "4.2.1"
+
+
+def test_a_dry_run_downloads_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The properties of the nearest known version count, and a remark says so."""
+    monkeypatch.setattr(new_sweep_module, "ensure_version_known", _refuse_download)
+    file = tmp_path / "old.yaml"
+    file.write_text(yaml.safe_dump({**BASE, "kafka.version": "4.2.0"}))
+
+    planned = plan_new_sweep(Home(tmp_path / "home"), str(file), downloads=False)
+
+    assert planned.plan.trials[0].cluster.kafka_version == "4.2.0"
+    assert planned.remarks[-1] == (
+        "Kafka 4.2.0 is downloaded when the sweep is run; until then the properties of 4.2.1 count"
+    )
+
+
+@pytest.mark.parametrize(
+    ("axis", "value", "message"),
+    [
+        ("acks", "2", "--set acks: producer property acks is '2'"),
+        ("fault", "leader-crsh", "unknown fault leader-crsh"),
+        ("workload.duration_s", 0, "workload.duration_s is 0"),
+        ("kafka.version", "4.x", "invalid kafka.version: '4.x'"),
+    ],
+)
+def test_every_value_is_checked_before_anything_is_downloaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, axis: str, value: Scalar, message: str
+) -> None:
+    """A typo costs no minute and no 100 MB."""
+    monkeypatch.setattr(new_sweep_module, "ensure_version_known", _refuse_download)
+    file = tmp_path / "old.yaml"
+    file.write_text(yaml.safe_dump({**BASE, "kafka.version": "4.2.0"}))
+
+    with pytest.raises(InputError, match=re.escape(message)):
+        new_sweep(Home(tmp_path / "home"), str(file), Overrides({axis: (value,)}))
+
+
+def _refuse_download(*_arguments: object) -> None:
+    raise AssertionError("a download")
+
+
 def test_a_property_that_one_of_the_versions_does_not_know_is_refused() -> None:
     """A cell with that version is refused."""
     with pytest.raises(
@@ -138,8 +186,8 @@ def test_a_property_that_one_of_the_versions_does_not_know_is_refused() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"kafka__version": "3.8.1"}, "kafka.version is '3.8.1'; allowed: "),
-        ({"axes": {"kafka.version": [4.3]}}, "kafka.version is '4.3'; allowed: "),
+        ({"kafka__version": "3.8.1"}, "invalid kafka.version: '3.8.1' (allowed: "),
+        ({"axes": {"kafka.version": [4.31]}}, "invalid kafka.version: '4.31' (allowed: "),
         (
             {"coordination": "zookeeper"},
             "coordination is zookeeper with kafka.version 4.3.1; allowed: with 3.9 only",

@@ -49,7 +49,7 @@ VALID: dict[str, Any] = {
         ({"repeats": 0}, "repeats is 0; allowed: 1 or more"),
         ({"controls": "maybe"}, "controls is 'maybe'; allowed: true or false"),
         ({"seed": -1}, "seed is -1; allowed: 0 or more"),
-        ({"kafka.version": 4.3}, "kafka.version is 4.3; allowed: text; write it in quotes"),
+        ({"kafka.version": 4}, "kafka.version is 4; allowed: text; write it in quotes"),
         (
             {"name": "No Spaces"},
             "name is 'No Spaces'; allowed: small letters, digits and single hyphens",

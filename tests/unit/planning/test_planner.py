@@ -367,8 +367,8 @@ def test_a_cells_label_has_the_core_axes_first() -> None:
             "the workload has 1 records; allowed: at least one per producer, so 2",
         ),
         (
-            {"kafka_version": "4.2.9"},
-            "kafka.version is '4.2.9'; allowed: 3.9.2, 4.0.2, 4.1.2, 4.2.1, 4.3.1",
+            {"kafka_version": "4.2.x"},
+            "invalid kafka.version: '4.2.x' (allowed: a released version from 3.9.0 on, such as",
         ),
         ({"repeats": 500}, "3 cells x 500 repeats are more than 1024 trials"),
         (
