@@ -116,7 +116,7 @@ def refuse_invalid_fault(
         raise ExperimentError(
             f"fault {fault.kind} begins at {begins_s:g} s and lasts until {needed_s:.4g} s; "
             f"allowed: before the load ends, at {duration_s:g} s "
-            f"(workload.duration_s: {math.floor(needed_s) + 1} is long enough)"
+            f"(long enough: --set workload.duration_s={math.floor(needed_s) + 1})"
         )
     reason = unnoticed_reason(fault, request_timeout_ms / 1000, acks)
     if reason:

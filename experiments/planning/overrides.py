@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from pydantic import ValidationError
 
@@ -23,12 +24,17 @@ from experiments.planning.axes import (
 )
 from experiments.planning.client_rules import ClientRules, librdkafka_rules
 from experiments.planning.clients import rules_of_all_clients
+from experiments.planning.cross_products import replace_axis
 from experiments.planning.experiment import Experiment
 from experiments.planning.protected_properties import refuse_in_form, refuse_literal_secret
 from experiments.planning.settings import check_property_value, property_text
 from experiments.planning.yaml_reader import parse_values
 from experiments.sweep.cell_names import CORE_AXES
 from infra.kafka.secrets import is_secret
+
+_TUNING: Final = frozenset(
+    {Scope.BROKER, Scope.PRODUCER, Scope.CONSUMER, Scope.WORKLOAD, Scope.FAULT}
+)
 
 
 @dataclass(frozen=True)
@@ -69,7 +75,8 @@ def apply_overrides(
 ) -> Experiment:
     """Return the experiment with overrides applied.
 
-    An axis that the experiment sweeps takes the new values in every cross product. For any other
+    An axis that the experiment sweeps takes the new values in every cross product; cells that
+    become equal but for what tunes the cluster to the old values are kept once. For any other
     setting, a single value applies to all cells, and several values become a new axis.
 
     Args:
@@ -112,10 +119,17 @@ def _override_axis(
         None,
     )
     if existing or axis in CORE_AXES or len(values) > 1 or place.scope is Scope.FAULT:
-        axes = [{**cross, existing or axis: list(values)} for cross in experiment.axes]
+        axes = replace_axis(
+            experiment.axes, existing or axis, values, lambda name: _is_tuning(name, known)
+        )
         changes = {"axes": axes, **_section_without(experiment, place)}
         return _replace_keys(experiment, changes, "--set ")
     return _replace_keys(experiment, _changed_section(experiment, place, values[0]), "--set ")
+
+
+def _is_tuning(axis: str, known: KnownNames) -> bool:
+    """Return whether an axis tunes cluster, clients or load and is not what cells are named by."""
+    return axis not in CORE_AXES and resolve_axis(axis, known).scope in _TUNING
 
 
 def _check_values(

@@ -80,7 +80,7 @@ def test_a_load_that_is_too_short_for_a_rolling_restart_is_refused(
     nodes: int, session_timeout_ms: int, needed_s: int
 ) -> None:
     """Each node is down until its session has ended; the message has a length that is enough."""
-    enough = rf"workload\.duration_s: {needed_s} is long enough"
+    enough = rf"long enough: --set workload\.duration_s={needed_s}\)"
     with pytest.raises(ExperimentError, match=enough):
         rolling(needed_s - 1, nodes, session_timeout_ms)
     assert len(rolling(needed_s, nodes, session_timeout_ms).trials) == 1
