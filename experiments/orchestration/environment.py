@@ -28,6 +28,8 @@ PARALLEL_TASKS: Final = 4
 """Tasks in parallel under `ackbench up`. Trials run one at a time nevertheless."""
 _POOLS: Final = "slot_pool"
 """The table with Airflow's pools, which is filled last."""
+EXECUTION_API_TIMEOUT_S: Final = "60"
+"""How long a task waits for an answer of the API server, seconds; `docs/running.md` names it."""
 MACHINE_POOL: Final = "ackbench_machine"
 """A pool of one slot, so that tasks wait for the machine in the scheduler, not in a process."""
 
@@ -230,6 +232,8 @@ def _airflow_settings(home: Home, database: Path) -> dict[str, str]:
         },
         "DAG_PROCESSOR": {"PARSING_PROCESSES": "1", "REFRESH_INTERVAL": "30"},
         "API": {"HOST": LOOPBACK, "WORKERS": "1"},
+        # By default 5 s: on a busy machine tasks fail before they start, without a log.
+        "WORKERS": {"EXECUTION_API_TIMEOUT": EXECUTION_API_TIMEOUT_S},
     }
     variables = {
         f"AIRFLOW__{section}__{key}": value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import stat
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from support.command_line import ackbench
 
 from experiments.orchestration import services
 from infra.errors import MachineError
-from infra.machine.home import Home
+from infra.machine.home import REPOSITORY, Home
 from infra.machine.loopback import LOOPBACK
 
 
@@ -67,3 +68,16 @@ def test_root_has_to_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
     assert "with --as-root" in result.stderr
     assert not (tmp_path / "home").exists()
+
+
+def test_services_have_the_timeout_of_the_execution_api_that_the_document_names(
+    tmp_path: Path,
+) -> None:
+    """With Airflow's 5 s, tasks fail on a busy machine before they start, without a log."""
+    named = re.search(
+        r"AIRFLOW__WORKERS__EXECUTION_API_TIMEOUT=(\d+)",
+        (REPOSITORY / "docs" / "running.md").read_text(),
+    )
+    scheduler = services.services_of(Home(tmp_path), 1, 2, None)[1]
+    assert named
+    assert scheduler.environment["AIRFLOW__WORKERS__EXECUTION_API_TIMEOUT"] == named[1]
