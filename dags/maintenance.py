@@ -7,7 +7,7 @@ Airflow's page.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from airflow.sdk import dag, task
@@ -25,7 +25,7 @@ from experiments.orchestration.environment import MACHINE_POOL
     catchup=False,
     max_active_runs=1,
     is_paused_upon_creation=True,
-    default_args={"retries": 0, "owner": "ackbench"},
+    default_args={"retries": 0, "owner": "ackbench", "execution_timeout": timedelta(days=1)},
     tags=["ackbench", "maintenance"],
 )
 def maintenance() -> None:

@@ -15,7 +15,9 @@ seed.
 - `measure` computes the results from the ledgers with Spark.
 - `report` renders the sweep's report: verdicts, intervals, latency curves, one timeline per trial.
 - `track` writes one MLflow run per trial, and a summary run.
-- `verify` publishes the sweep, if it has a store, and fails if a trial is missing, and names it.
+- `verify` publishes the sweep, if it has a store, and fails if a trial is missing, and names it. It
+  does not wait for `report` and `track`.
+- `alert` reports what the experiment's `alert_on` asks for; `finish` follows if all have succeeded.
 
 Lost records are a result, not a failure: a task fails only if the harness could not do its work.
 """

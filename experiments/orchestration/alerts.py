@@ -25,8 +25,10 @@ from experiments.history.wording import change_line, unusual_line
 from experiments.ledger.record import Frozen
 from experiments.messages.phrases import format_count, one_line
 from experiments.messages.visible import visible
+from experiments.orchestration.request import SweepRequest
 from experiments.orchestration.step_context import sweep_named
 from experiments.orchestration.sweep_links import site_page, stored_page
+from experiments.planning.catalog import load_experiment
 from experiments.planning.field_types import void_limit
 from experiments.planning.yaml_reader import read_yaml
 from experiments.sweep.folder import SweepFolder
@@ -42,6 +44,7 @@ _TIMEOUT_S: Final = 10.0
 _RECENT: Final = 5
 """A change of level that began within so many newest sweeps is news."""
 _MOST_REASONS: Final = 20
+_MOST_CHARACTERS: Final = 500
 _LOG: Final = logging.getLogger(__name__)
 
 
@@ -61,17 +64,13 @@ class Alert(Frozen):
     """The sweep's page."""
 
 
-def alert(sweep_id: str | None, context: Mapping[str, Any]) -> None:
+def alert(sweep_id: str, context: Mapping[str, Any]) -> None:
     """Report a sweep if a condition of its experiment holds.
 
     Args:
-        sweep_id: the sweep's id, or its URI if several hosts run it; `None`: it could not be
-            planned, so nothing is known of it.
+        sweep_id: the sweep's id, or its URI if several hosts run it.
         context: of the task, for notifiers.
     """
-    if sweep_id is None:
-        _LOG.info("no sweep was planned: there is nothing to report")
-        return
     try:
         sweep = sweep_named(sweep_id)
     except AckbenchError as error:
@@ -81,15 +80,57 @@ def alert(sweep_id: str | None, context: Mapping[str, Any]) -> None:
     if found is None:
         _LOG.info("no condition of alert_on holds")
         return
+    problems = _report(found, context)
+    if problems:
+        replace_file(sweep.unnotified, "".join(f"{problem}\n" for problem in problems))
+    else:
+        sweep.unnotified.unlink(missing_ok=True)
+
+
+def alert_of_plan(form: Mapping[str, Any], reason: object, context: Mapping[str, Any]) -> None:
+    """Report that a sweep could not be planned, if its experiment reports failures.
+
+    What an invalid experiment asks for is not known: it is reported if a schedule runs it, and not
+    if a user who sees the task has requested it.
+
+    Args:
+        form: the fields of the request.
+        reason: why `plan` has failed; anything but a text: its process has ended.
+        context: of the task, for notifiers.
+    """
+    text = reason if isinstance(reason, str) else "its process ended: see the log of `plan`"
+    experiment = visible(one_line(str(form.get("experiment"))))[:_MOST_CHARACTERS]
+    if not _reports_failures(form, context):
+        _LOG.info("no sweep was planned, and no condition of alert_on holds")
+        return
+    line = visible(f"failed: no sweep was planned: {one_line(text)}")[:_MOST_CHARACTERS]
+    found = Alert(
+        text=html.escape(f"ackbench {experiment}:\n{line}", quote=False),
+        experiment=experiment,
+        sweep_id=None,
+        reasons=(line,),
+        link=None,
+    )
+    _report(found, context)
+
+
+def _reports_failures(form: Mapping[str, Any], context: Mapping[str, Any]) -> bool:
+    try:
+        experiment = load_experiment(SweepRequest.of(form).source())
+    except AckbenchError:
+        run_type = getattr(context.get("dag_run"), "run_type", None)
+        return getattr(run_type, "value", run_type) == "scheduled"
+    return "failed" in experiment.alert_on
+
+
+def _report(found: Alert, context: Mapping[str, Any]) -> list[str]:
+    """Log an alert and send it; return what went wrong."""
     for reason in found.reasons:
         _LOG.warning("%s", reason)
     problems = [*_post(found), *_notify(found, context)]
     for problem in problems:
         _LOG.warning("not notified: %s", problem)
-    if problems:
-        replace_file(sweep.unnotified, "".join(f"{problem}\n" for problem in problems))
-    else:
-        sweep.unnotified.unlink(missing_ok=True)
+    return problems
 
 
 def alert_of(sweep: SweepFolder, home: Home) -> Alert | None:

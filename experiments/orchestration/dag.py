@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
@@ -31,6 +31,18 @@ STARTED_SWEEP_PRIORITY: Final = 10
 
 So a sweep that has its cluster finishes before another one starts its own.
 """
+RETRIES: Final = 2
+"""Of the steps that may be repeated: listing, destroying, measuring, reporting and tracking."""
+RETRY_DELAY: Final = timedelta(seconds=30)
+STEP_LIMIT: Final = timedelta(hours=2)
+"""How long a step may take that does not wait for the machine."""
+MACHINE_LIMIT: Final = timedelta(days=7)
+"""How long a step may take that waits for the machine, or that runs a batch of trials.
+
+Each of its own waits has a shorter limit; a trial's load may take a day.
+"""
+REASON_KEY: Final = "reason"
+"""The XCom in which `plan` leaves why it has failed, for `alert`."""
 _LOG: Final = logging.getLogger(__name__)
 
 
@@ -78,11 +90,14 @@ def sweep_dag(
     """Return the DAG that runs a sweep.
 
     plan -> list_trials, provision -> trial (one mapped task per trial, or per batch of trials) ->
-    measure -> report -> track -> verify -> alert. `destroy` is the teardown of `provision`; `alert`
-    is one too, so that it runs after failures and does not decide whether the run has failed. The
-    pool has as many slots as there are hosts, so that each runs one trial at a time.
+    measure -> verify -> alert, and measure -> report -> track: publishing, missing trials and
+    alerts do not wait for the report or MLflow. `finish` follows all of them if they succeeded.
+    `destroy` is the teardown of `provision`; `alert` is one too, so that it runs after failures and
+    does not decide whether the run has failed. The pool has as many slots as there are hosts, so
+    that each runs one trial at a time.
 
-    A trial is never retried: repeating a failed one until it passes is survivorship bias.
+    A trial is never retried: repeating a failed one until it passes is survivorship bias. Steps
+    that may be repeated are, except in a run of one process, whose user repeats the command.
 
     Args:
         dag_id: the DAG's id.
@@ -104,6 +119,8 @@ def sweep_dag(
         params=trigger_form((*catalog_names(), *offered_files()), tuple(FAULTS), experiment),
         default_args={
             "retries": 0,
+            "retry_delay": RETRY_DELAY,
+            "execution_timeout": STEP_LIMIT,
             "owner": "ackbench",
             # Airflow's default, `downstream`, would start `provision` before `trial`.
             "weight_rule": "absolute",
@@ -114,14 +131,19 @@ def sweep_dag(
     def sweep() -> None:
         sweep_id: Any = plan()
         provisioned: Any = provision(sweep_id)
-        trials = trial.partial(sweep_id=sweep_id).expand(planned=list_trials(sweep_id))
-        provisioned >> trials >> destroy(sweep_id).as_teardown(setups=provisioned)
-        measured = measure(sweep_id)
-        tracked: Any = track(sweep_id)
+        repeatable = 0 if os.environ.get(EMBEDDED) else RETRIES
+        listed = list_trials.override(retries=repeatable)(sweep_id)
+        trials = trial.partial(sweep_id=sweep_id).expand(planned=listed)
+        destroyed = destroy.override(retries=repeatable)(sweep_id)
+        provisioned >> trials >> destroyed.as_teardown(setups=provisioned)
+        measured: Any = measure.override(retries=repeatable)(sweep_id)
+        tracked: Any = track.override(retries=repeatable)(sweep_id)
         tracked.operator.operator_extra_links = (ReportLink(), MlflowLink())
-        verified: Any = verify.override(outlets=[finished_sweeps(dag_id)])(sweep_id)
-        trials >> measured >> report(sweep_id) >> tracked >> verified
-        verified >> alert(sweep_id).as_teardown()
+        verified: Any = verify(sweep_id)
+        finished: Any = finish.override(outlets=[finished_sweeps(dag_id)])(sweep_id)
+        trials >> measured >> report.override(retries=repeatable)(sweep_id) >> tracked
+        measured >> verified >> alert(sweep_id).as_teardown()
+        [verified, tracked] >> finished
 
     return sweep()
 
@@ -164,7 +186,11 @@ def plan(**context: Any) -> str:
     """Plan the sweep and write its folder, or find the sweep to resume."""
     from experiments.orchestration import steps
 
-    return steps.plan_sweep(context["params"])
+    try:
+        return steps.plan_sweep(context["params"])
+    except Exception as error:
+        context["ti"].xcom_push(REASON_KEY, str(error))
+        raise
 
 
 @task
@@ -176,7 +202,7 @@ def list_trials(sweep_id: str) -> list[dict[str, Any]]:
     return batches.list_batches(sweep_id)
 
 
-@task(pool=MACHINE_POOL)
+@task(pool=MACHINE_POOL, execution_timeout=MACHINE_LIMIT)
 @failing_in_one_line
 def provision(sweep_id: str) -> str:
     """Start the Kafka cluster; on several hosts each batch starts its own."""
@@ -187,6 +213,7 @@ def provision(sweep_id: str) -> str:
 
 @task(
     pool=MACHINE_POOL,
+    execution_timeout=MACHINE_LIMIT,
     # The planned trial when the task starts, then the one that it runs; or the batch.
     map_index_template="{{ trial | default(task.op_kwargs['planned']['label']) }}",
     priority_weight=STARTED_SWEEP_PRIORITY,
@@ -199,7 +226,12 @@ def trial(sweep_id: str, planned: dict[str, Any]) -> str:
     return batches.run_planned(sweep_id, planned, set_task_label)
 
 
-@task(pool=MACHINE_POOL, trigger_rule="all_done", priority_weight=STARTED_SWEEP_PRIORITY)
+@task(
+    pool=MACHINE_POOL,
+    execution_timeout=MACHINE_LIMIT,
+    trigger_rule="all_done",
+    priority_weight=STARTED_SWEEP_PRIORITY,
+)
 @failing_in_one_line
 def measure(sweep_id: str | None) -> None:
     """Compute the results from the ledgers with Spark, also if a trial failed."""
@@ -228,16 +260,24 @@ def track(sweep_id: str) -> None:
     steps.track(sweep_id)
 
 
+@task(trigger_rule="all_done", execution_timeout=MACHINE_LIMIT)
+@failing_in_one_line
+def verify(sweep_id: str | None) -> None:
+    """Publish the sweep, if it has a store; fail if a planned trial is missing, and name it."""
+    from experiments.orchestration import steps
+
+    if sweep_id is None:
+        raise AirflowSkipException("nothing to verify: the request was refused")
+    steps.verify(sweep_id)
+
+
 @task
 @failing_in_one_line
-def verify(sweep_id: str) -> None:
-    """Publish the sweep, if it has a store; fail if a planned trial is missing, and name it.
-
-    A sweep that is complete is an event of the task's asset.
-    """
+def finish(sweep_id: str) -> None:
+    """Record that the sweep is complete; this is an event of the task's asset."""
     from experiments.orchestration import steps, sweep_links
 
-    steps.verify(sweep_id)
+    steps.finish(sweep_id)
     context = get_current_context()
     for asset in context["outlets"]:
         context["outlet_events"][asset].extra.update(sweep_links.asset_extra(sweep_id))
@@ -249,7 +289,12 @@ def alert(sweep_id: str | None) -> None:
     """Report the sweep if a condition of the experiment's `alert_on` holds."""
     from experiments.orchestration import alerts
 
-    alerts.alert(sweep_id, get_current_context())
+    context = get_current_context()
+    if sweep_id is None:
+        reason = context["ti"].xcom_pull(task_ids="plan", key=REASON_KEY)
+        alerts.alert_of_plan(context["params"], reason, context)
+    else:
+        alerts.alert(sweep_id, context)
 
 
 @task

@@ -38,6 +38,8 @@ TASK_START_GRACE_S: Final = 120.0
 """How long cluster and claim outlive the task that used them last, so that the next can start."""
 RETRY_PUBLISHING_S: Final = 60.0
 """How long trials are not uploaded after a failed upload, whose retries take seconds to minutes."""
+_BESIDE_VERIFY: Final = frozenset({"report", "track"})
+_FAILED: Final = "failed"
 _LOG: Final = logging.getLogger(__name__)
 
 
@@ -204,8 +206,11 @@ def _interrupt(number: int, _frame: FrameType | None) -> None:
 def recorded(
     name: str, sweep: SweepFolder | None, activity: str, trial_id: str | None
 ) -> Iterator[None]:
-    """Record what a sweep is doing, and the failure of it."""
-    if sweep:
+    """Record what a sweep is doing, and the failure of it.
+
+    Report and MLflow do not hide that `verify`, which does not wait for them, has failed.
+    """
+    if sweep and not (name in _BESIDE_VERIFY and _has_failed(sweep)):
         sweep.report_activity(name, activity, trial_id)
     try:
         yield
@@ -217,10 +222,15 @@ def recorded(
         text = f"{error}; {full}" if full else str(error)
         RUN_STATE.failures = (*RUN_STATE.failures, f"{name}: {text}")
         if sweep:
-            sweep.report_activity("failed", text, trial_id)
+            sweep.report_activity(_FAILED, text, trial_id)
         if full and not isinstance(error, AckbenchError):
             raise MachineError(one_line(text)) from error
         raise
+
+
+def _has_failed(sweep: SweepFolder) -> bool:
+    last = sweep.activity()
+    return last is not None and last.stage == _FAILED
 
 
 @contextmanager

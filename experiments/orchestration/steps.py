@@ -175,6 +175,7 @@ def report(sweep_id: str) -> None:
 
     Raises:
         InputError: a trial's record or a table of the results cannot be read.
+        NotPublished, StorageError: the store did not accept the page.
     """
     from experiments.report import page
 
@@ -183,9 +184,13 @@ def report(sweep_id: str) -> None:
         if sweep.origin:
             several_hosts.gather_hosts(sweep, sweep.origin)
         results = page.write_report(sweep, Home.from_environment())
+        task_log.log_answer(sweep, results)
         if sweep.origin:
             published.publish_page(sweep, sweep.origin)
-        task_log.log_answer(sweep, results)
+        elif error := publish(sweep, published.publish_page, again=True):
+            raise NotPublished(
+                f"the report is not published: run ackbench publish {sweep.sweep_id} ({error})"
+            ) from error
 
 
 def track(sweep_id: str) -> None:
@@ -197,7 +202,7 @@ def track(sweep_id: str) -> None:
     from experiments.tracking import store
 
     sweep = sweep_named(sweep_id)
-    with step("track", sweep, "writing to MLflow"):
+    with step("track", sweep, "writing to MLflow", is_last=True):
         home = Home.from_environment()
         store.track(sweep, home)
         task_log.log_mlflow(sweep, home)
@@ -257,7 +262,13 @@ def verify(sweep_id: str) -> None:
             )
         if not_published:
             raise NotPublished(str(not_published)) from not_published
-    sweep.report_activity("done")
+
+
+def finish(sweep_id: str) -> None:
+    """Record that the sweep is complete, with its report and its runs."""
+    sweep = sweep_named(sweep_id)
+    with task_claim(sweep, is_last=True):
+        sweep.report_activity("done")
 
 
 def _claimed_trials(sweep: SweepFolder) -> dict[str, str]:

@@ -195,15 +195,21 @@ class TaskClaim(SweepClaim):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Release the claim of the task; without a grace, end that of the DAG run too."""
+        """Release the claim of the task; without a grace, end that of the DAG run too.
+
+        Not while another task of the run has it: the record names the run until that one ends.
+        """
         if self._grace_s:
             waits = self._record.model_copy(
                 update={"waits_until_s": _boot_time_s() + self._grace_s}
             )
             replace_file(self._path, waits.model_dump_json(), durable=False)
-        else:
-            self._path.unlink(missing_ok=True)
+            self._release()
+            return
         self._release()
+        if alone := try_lock(self._sweep.root / LOCK_FILE):
+            self._path.unlink(missing_ok=True)
+            alone.close()
 
     def _try_acquire(self) -> IO[str] | None:
         """Return the lock, shared; `None`: another process has it alone."""

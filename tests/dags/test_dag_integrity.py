@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from experiments.faults import FAULTS
-from experiments.orchestration.environment import DAGS_FOLDER, MACHINE_POOL
+from experiments.orchestration.environment import DAGS_FOLDER, EMBEDDED, MACHINE_POOL
 from experiments.orchestration.request import SweepRequest
 from experiments.planning.catalog import catalog_experiments, catalog_names
 from infra.machine.home import Home
@@ -69,6 +69,7 @@ def test_every_dag_has_the_same_tasks(dags: Any, dag_id: str) -> None:
     assert sorted(dags.get_dag(dag_id).task_ids) == [
         "alert",
         "destroy",
+        "finish",
         "list_trials",
         "measure",
         "plan",
@@ -81,9 +82,42 @@ def test_every_dag_has_the_same_tasks(dags: Any, dag_id: str) -> None:
 
 
 @pytest.mark.parametrize("dag_id", IDS)
-def test_no_task_is_retried(dags: Any, dag_id: str) -> None:
-    """Repeating a trial until it passes is survivorship bias."""
-    assert {task.retries for task in dags.get_dag(dag_id).tasks} == {0}
+def test_only_steps_that_may_be_repeated_are_retried(dags: Any, dag_id: str) -> None:
+    """Repeating a trial until it passes is survivorship bias; an alert would be sent twice."""
+    retries = {task.task_id: task.retries for task in dags.get_dag(dag_id).tasks}
+    from experiments.orchestration.dag import RETRIES  # imports Airflow, which is configured now
+
+    repeated = {"list_trials", "destroy", "measure", "report", "track"}
+    assert retries == {name: RETRIES if name in repeated else 0 for name in retries}
+
+
+def test_a_run_of_one_process_retries_nothing(
+    airflow: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its user sees the failure and repeats the command."""
+    del airflow
+    from airflow.dag_processing.dagbag import DagBag
+
+    monkeypatch.setenv(EMBEDDED, "1")
+    embedded = DagBag(dag_folder=str(DAGS_FOLDER / "sweep.py"))
+    assert {task.retries for task in embedded.get_dag("ackbench_sweep").tasks} == {0}
+
+
+@pytest.mark.parametrize("dag_id", [*IDS, "ackbench_prune"])
+def test_every_step_has_a_limit(dags: Any, dag_id: str) -> None:
+    """A step that hangs would keep the machine and the sweep forever."""
+    assert [
+        task.task_id for task in dags.get_dag(dag_id).tasks if task.execution_timeout is None
+    ] == []
+
+
+@pytest.mark.parametrize("dag_id", IDS)
+def test_publishing_and_alerts_do_not_wait_for_the_report_or_mlflow(dags: Any, dag_id: str) -> None:
+    """Whether these succeed, fail or hang."""
+    dag = dags.get_dag(dag_id)
+    for name in ("verify", "alert"):
+        before = {task.task_id for task in dag.get_task(name).get_flat_relatives(upstream=True)}
+        assert before.isdisjoint({"report", "track"}), name
 
 
 @pytest.mark.parametrize("dag_id", IDS)
@@ -186,7 +220,7 @@ def test_the_documented_dag_follows_the_sweeps_of_the_other(dags: Any, tmp_path:
 
     assert following.import_errors == {}
     condition = following.get_dag("after_a_sweep").timetable.asset_condition
-    (outlet,) = dags.get_dag("ackbench_sweep").get_task("verify").outlets
+    (outlet,) = dags.get_dag("ackbench_sweep").get_task("finish").outlets
     assert condition.name == outlet.name
 
 

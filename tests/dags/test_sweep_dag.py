@@ -10,8 +10,21 @@ import pytest
 from support.fakes.infrastructure import FakeInfrastructure
 
 from experiments.orchestration import alerts, step_context, steps
+from experiments.orchestration.environment import DAGS_FOLDER, EMBEDDED
 from experiments.sweep.folder import SweepFolder
+from infra.errors import HarnessError
 from infra.machine.home import Home
+
+
+@pytest.fixture(scope="module")
+def dags(airflow: Home) -> Any:
+    """Return the DAGs of a run of one process, which retries nothing."""
+    del airflow
+    from airflow.dag_processing.dagbag import DagBag
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(EMBEDDED, "1")
+        return DagBag(dag_folder=str(DAGS_FOLDER))
 
 
 def run(dags: Any, sweep: SweepFolder) -> Any:
@@ -166,6 +179,57 @@ def test_a_sweep_that_failed_is_reported_and_the_run_is_still_failed(
     dag_run = run(dags, sweep)
     assert dag_run.state == "failed"
     assert reported == [sweep.sweep_id]
+
+
+@pytest.mark.parametrize("broken", ["report", "track"])
+def test_missing_trials_are_named_and_reported_without_the_report_and_mlflow(
+    dags: Any, world: FakeInfrastructure, monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
+    """The sweep's failure is also what its folder says of it."""
+
+    def fail(_sweep_id: str) -> None:
+        raise HarnessError(f"{broken} is broken")
+
+    reported: list[str | None] = []
+    monkeypatch.setattr(alerts, "alert", lambda sweep_id, _: reported.append(sweep_id))
+    monkeypatch.setattr(steps, broken, fail)
+    world.fails = frozenset({"001-abcdef"})
+    sweep = world.sweep(2)
+    dag_run = run(dags, sweep)
+
+    assert dag_run.state == "failed"
+    assert task_states(dag_run)["verify"] == {"failed"}
+    assert any("1 of 2 trials are missing" in one for one in step_context.RUN_STATE.failures)
+    assert reported == [sweep.sweep_id]
+
+
+def test_a_sweep_that_cannot_be_measured_is_verified_and_fails(
+    dags: Any, world: FakeInfrastructure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is published, and no leaf of the DAG hides the failure."""
+
+    def fail(_sweep_id: str) -> None:
+        raise HarnessError("Spark is broken")
+
+    monkeypatch.setattr(steps, "measure", fail)
+    dag_run = run(dags, world.sweep(1))
+
+    assert dag_run.state == "failed"
+    assert task_states(dag_run)["verify"] == {"success"}
+    assert task_states(dag_run)["finish"] == {"upstream_failed"}
+
+
+def test_a_request_that_is_refused_is_reported_with_its_reason(
+    dags: Any, world: FakeInfrastructure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There is no sweep whose folder could say it."""
+    del world
+    reasons: list[object] = []
+    monkeypatch.setattr(alerts, "alert_of_plan", lambda _form, reason, _: reasons.append(reason))
+    dags.get_dag("ackbench_sweep").test(run_conf={"experiment": "quikc", "sweep_id": None})
+
+    (reason,) = reasons
+    assert "unknown experiment 'quikc'" in str(reason)
 
 
 def test_resuming_runs_only_the_missing_trials(dags: Any, world: FakeInfrastructure) -> None:

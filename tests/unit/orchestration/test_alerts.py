@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 from support.builders.nights import a_night, as_ever, keep_as_current, shifted
 
-from experiments.orchestration.alerts import alert, alert_of
+from experiments.orchestration.alerts import alert, alert_of, alert_of_plan
+from experiments.planning.catalog import CATALOG
 from experiments.sweep.folder import SweepFolder
 from infra.machine.home import Home
 
@@ -248,10 +249,40 @@ def test_a_notifier_that_fails_is_said_and_fails_nothing(
     assert "the notifier no_such_module:chat" in sweep.unnotified.read_text()
 
 
-def test_a_sweep_that_was_never_planned_is_no_alert(home: Home) -> None:
-    """There is no folder to say anything about."""
-    alert(None, {})
+def test_a_plan_that_fails_is_reported_if_its_experiment_reports_failures(
+    home: Home, receiver: Receiver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody would notice that a schedule runs nothing; the alert says why."""
+    monkeypatch.setenv("ACKBENCH_WEBHOOK", receiver.address)
+    monkeypatch.setenv("ACKBENCH_EXPERIMENTS", str(tmp_path))
+    text = (CATALOG / "quick.yaml").read_text()
+    (tmp_path / "loud.yaml").write_text(f"{text}\nalert_on: [failed]\n")
+    (tmp_path / "quiet.yaml").write_text(f"{text}\nalert_on: [violated]\n")
+    alert_of_plan({"experiment": "quiet.yaml"}, "no disk", {})
+    alert_of_plan({"experiment": "loud.yaml"}, "no disk <b>", {})
+
+    (body,) = receiver.bodies
+    assert (body["experiment"], body["sweep_id"]) == ("loud.yaml", None)
+    assert body["reasons"] == ["failed: no sweep was planned: no disk <b>"]
+    assert "&lt;b&gt;" in body["text"]
     assert not home.sweeps.exists()
+
+
+@pytest.mark.parametrize(("run_type", "alerts"), [("scheduled", 1), ("manual", 0)])
+def test_an_experiment_that_cannot_be_read_is_reported_if_a_schedule_runs_it(
+    home: Home,
+    receiver: Receiver,
+    monkeypatch: pytest.MonkeyPatch,
+    run_type: str,
+    alerts: int,
+) -> None:
+    """A user who mistypes its name sees the failed task."""
+    del home
+    monkeypatch.setenv("ACKBENCH_WEBHOOK", receiver.address)
+    context = {"dag_run": types.SimpleNamespace(run_type=run_type)}
+    alert_of_plan({"experiment": "quikc"}, None, context)
+
+    assert len(receiver.bodies) == alerts
 
 
 def test_an_alert_notifies_nobody_but_those_who_read_it(home: Home) -> None:
