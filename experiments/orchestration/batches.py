@@ -174,6 +174,7 @@ def run_batch(
     with admitted("trial", sweep, is_last=True), machine_lock(sweep, "trial"):
         provide_references(references_of(plan.trials))
         _prepare(home, sweep, plan)
+        trials.release_ended_claims(sweep)
         trial_ids = _take(sweep, plan, planned)
         on_start(_label(trial_ids) if trial_ids else "no batch is left")
         try:

@@ -223,7 +223,10 @@ def trial(sweep_id: str, planned: dict[str, Any]) -> str:
     """Run the next trial of the plan, or a batch of trials on a cluster of its own."""
     from experiments.orchestration import batches
 
-    return batches.run_planned(sweep_id, planned, set_task_label)
+    ran = batches.run_planned(sweep_id, planned, set_task_label)
+    if not ran:
+        raise AirflowSkipException("no trial was run: all are complete or claimed")
+    return ran
 
 
 @task(

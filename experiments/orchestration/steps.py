@@ -9,6 +9,7 @@ import logging
 import os
 import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
@@ -36,9 +37,12 @@ from experiments.orchestration.step_context import (
 from experiments.sweep import published, several_hosts
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.lookup import list_sweeps, sweep_of_id
-from experiments.sweep.trial_claim import read_claims
+from experiments.sweep.trial_claim import is_cleared_task, own_dag_run, read_claims
+from infra.machine.files import replace_file
 from infra.machine.home import Home
 
+_DAG_RUN: Final = "dag-run.txt"
+"""A file of the sweep's folder: the DAG run that has planned it."""
 _LOG: Final = logging.getLogger(__name__)
 
 
@@ -62,8 +66,9 @@ def plan_sweep(form: Mapping[str, Any]) -> str:
         home, request = Home.from_environment(), SweepRequest.of(form)
         check_server(home, _LOG.warning)
         store = published.store_of_environment()
-        if request.sweep_id:
-            existing = _sweep_to_resume(home, request.sweep_id, store)
+        resumed = request.sweep_id or _planned_before(home)
+        if resumed:
+            existing = _sweep_to_resume(home, resumed, store)
             with task_claim(existing):
                 for line in several_hosts.resume(existing, complete=on_one_machine()):
                     _LOG.info("%s", line)
@@ -73,6 +78,8 @@ def plan_sweep(form: Mapping[str, Any]) -> str:
         provide_references(references_in(load_experiment(source)))
         sweep = new_sweep(home, source, request.overrides(), _LOG.info)
         with task_claim(sweep):
+            if dag_run := own_dag_run():
+                replace_file(sweep.root / _DAG_RUN, dag_run)
             if store:
                 published.keep_store(sweep, store, several_hosts=not on_one_machine())
                 not_published = publish(sweep, published.publish_plan)
@@ -81,6 +88,18 @@ def plan_sweep(form: Mapping[str, Any]) -> str:
                     raise not_published
         task_log.log_plan(sweep)
         return _name(sweep)
+
+
+def _planned_before(home: Home) -> str | None:
+    """Return the sweep that this DAG run has planned, if a person has cleared the task `plan`."""
+    if not is_cleared_task():
+        return None
+    own = own_dag_run()
+    for sweep in list_sweeps(home):
+        with suppress(OSError, ValueError):
+            if (sweep.root / _DAG_RUN).read_text() == own:
+                return sweep.sweep_id
+    return None
 
 
 def _sweep_to_resume(home: Home, sweep_id: str, store: Location | None) -> SweepFolder:

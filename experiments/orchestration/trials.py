@@ -25,13 +25,15 @@ from experiments.orchestration.step_context import (
     recorded,
     sweep_named,
 )
-from experiments.sweep import published, several_hosts
+from experiments.sweep import batch_choice, published, several_hosts
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.plan import TrialSpec
 from experiments.sweep.trial_claim import (
     ClaimLost,
     TrialClaim,
+    is_cleared_task,
     release_claim,
+    release_ended,
     require_claim,
     take_claim,
 )
@@ -82,10 +84,20 @@ def run_next_trial(sweep_id: str, on_start: Callable[[str], None]) -> str:
     sweep = sweep_named(sweep_id)
     with admitted("trial", sweep):
         provide_references_of(Home.from_environment(), sweep)
+        release_ended_claims(sweep)
         for spec in trials_in_order(sweep):
             if run_unclaimed_trial(sweep, spec, on_start):
                 return spec.trial_id
     return ""
+
+
+def release_ended_claims(sweep: SweepFolder) -> None:
+    """Let the trials of killed tasks run again, if this is a task that a person has cleared."""
+    if is_cleared_task():
+        claims, pending = published.claims_location(sweep), sweep.pending()
+        for claim in release_ended(claims, pending):
+            _LOG.info("released trial %s, claimed by %s", claim.trial_id, claim.describe())
+        batch_choice.release_ended_batches(claims, pending)
 
 
 def run_unclaimed_trial(

@@ -23,7 +23,13 @@ from experiments.errors import StorageError
 from experiments.ledger.location import Location
 from experiments.sweep.plan import Plan
 from experiments.sweep.published import storage_errors
-from experiments.sweep.trial_claim import TrialClaim, claims_of, read_claims, take_claim
+from experiments.sweep.trial_claim import (
+    TrialClaim,
+    claims_of,
+    read_claims,
+    release_ended,
+    take_claim,
+)
 from infra.machine.identity import MachineIdentity
 
 BATCHES: Final = "batches"
@@ -78,6 +84,23 @@ def take_batch(sweep: Location, plan: Plan) -> Batch | None:
         if take_claim(kept, batch[0]) is not None:
             return batch
     return ()
+
+
+def release_ended_batches(sweep: Location, pending: Sequence[str]) -> None:
+    """Let batches be taken again whose process has ended and whose trials are not all complete.
+
+    Args:
+        sweep: where the sweep's claims are.
+        pending: the trials that are not complete.
+
+    Raises:
+        StorageError: they cannot be read, or a claim cannot be deleted.
+    """
+    kept = sweep.at(BATCHES)
+    with storage_errors():
+        content = kept.read(_LIST)
+    batches = json.loads(content) if content else []
+    release_ended(kept, {batch[0] for batch in batches if not {*batch}.isdisjoint(pending)})
 
 
 def _hosts(claims: Sequence[TrialClaim]) -> dict[str, str]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from typing import Final
 
 from pydantic import ValidationError
@@ -34,6 +34,7 @@ _POLL_S: Final = 0.2
 _SUFFIX: Final = ".json"
 _ALONE, _WITHDRAWS = "it is the only claim", "another claim goes first"
 _DAG_RUN: Final = ("AIRFLOW_CTX_DAG_ID", "AIRFLOW_CTX_DAG_RUN_ID")
+_TRY_NUMBER: Final = "AIRFLOW_CTX_TRY_NUMBER"
 """Variables that Airflow sets in the process of a task."""
 
 
@@ -69,6 +70,11 @@ class TrialClaim(Frozen):
         """Return whether its process is known to live; of another host that is not known."""
         return self.machine.is_own and self.process.is_alive()
 
+    def has_ended(self) -> bool:
+        """Return whether its process is known to have ended; of another host that is not known."""
+        ended_here = self.machine.is_own and not self.process.is_alive()
+        return ended_here or self.machine.has_restarted
+
     def describe(self) -> str:
         """Return who claims the trial, for messages."""
         where = "" if self.machine.is_own else f" {self.machine.describe()}"
@@ -92,6 +98,14 @@ def own_dag_run() -> str | None:
     """Return `<dag id>/<run id>` of the task that this process is; `None`: it is no task."""
     names = [os.environ.get(name) for name in _DAG_RUN]
     return "/".join(map(str, names)) if all(names) else None
+
+
+def is_cleared_task() -> bool:
+    """Return whether this process is a task that a person has cleared in Airflow.
+
+    Only of tasks without retries.
+    """
+    return int(os.environ.get(_TRY_NUMBER) or 1) > 1
 
 
 def take_claim(sweep: Location, trial_id: str) -> TrialClaim | None:
@@ -242,3 +256,30 @@ def release_abandoned(sweep: Location) -> Sequence[TrialClaim]:
         for claim in claims:
             sweep.delete(claim.name)
     return claims
+
+
+def release_ended(sweep: Location, trial_ids: Container[str]) -> Sequence[TrialClaim]:
+    """Release the claims of this DAG run whose processes are known to have ended.
+
+    A person has cleared a task of the run, so its trials are to run again.
+
+    Args:
+        sweep: where the claims are.
+        trial_ids: the trials whose claims may be released.
+
+    Returns:
+        The released claims.
+
+    Raises:
+        StorageError: the claims cannot be read or deleted.
+    """
+    own = own_dag_run()
+    released = [
+        claim
+        for claim in read_claims(sweep)
+        if own and claim.dag_run == own and claim.trial_id in trial_ids and claim.has_ended()
+    ]
+    with storage_errors():
+        for claim in released:
+            sweep.delete(claim.name)
+    return released

@@ -1,0 +1,93 @@
+"""A person clears tasks of a DAG run: killed trials run again, and the same sweep continues."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.fakes.infrastructure import FakeInfrastructure
+
+from experiments.orchestration import step_context, steps, trials
+from experiments.orchestration.environment import ONE_MACHINE
+from experiments.sweep.folder import SweepFolder
+from experiments.sweep.published import claims_location
+from experiments.sweep.trial_claim import read_claims, take_claim
+from infra.machine.home import Home
+
+KILLED = """
+import sys
+from pathlib import Path
+from experiments.ledger.location import open_location
+from experiments.sweep.trial_claim import take_claim
+assert take_claim(open_location(sys.argv[1]), sys.argv[2])
+"""
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeInfrastructure:
+    """Return fakes of brokers; this process is a task that was cleared."""
+    world = FakeInfrastructure(Home(tmp_path))
+    world.install(monkeypatch.setattr)
+    monkeypatch.setattr(step_context, "RUN_STATE", step_context.RunState())
+    for name, value in {
+        "ACKBENCH_HOME": str(tmp_path),
+        ONE_MACHINE: "1",
+        "AIRFLOW_CTX_DAG_ID": "ackbench_sweep",
+        "AIRFLOW_CTX_DAG_RUN_ID": "manual",
+        "AIRFLOW_CTX_TRY_NUMBER": "2",
+    }.items():
+        monkeypatch.setenv(name, value)
+    return world
+
+
+def leave_claim(sweep: SweepFolder, trial_id: str) -> None:
+    """Leave the claim of a process that has ended, as SIGKILL does."""
+    where = claims_location(sweep).uri
+    subprocess.run([sys.executable, "-c", KILLED, where, trial_id], check=True)
+
+
+def test_a_killed_trial_that_a_person_clears_runs_again(world: FakeInfrastructure) -> None:
+    """Its claim belongs to a process of the same DAG run, which has ended."""
+    sweep = world.sweep(1)
+    leave_claim(sweep, "000-abcdef")
+
+    assert trials.run_next_trial(sweep.sweep_id, lambda _: None) == "000-abcdef"
+    assert not read_claims(claims_location(sweep))
+
+
+def test_a_trial_that_was_killed_is_not_repeated_by_another_task_of_the_run(
+    world: FakeInfrastructure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only a person decides that: tasks in their first try release nothing."""
+    monkeypatch.setenv("AIRFLOW_CTX_TRY_NUMBER", "1")
+    sweep = world.sweep(1)
+    leave_claim(sweep, "000-abcdef")
+
+    assert trials.run_next_trial(sweep.sweep_id, lambda _: None) == ""
+
+
+def test_clearing_releases_no_claim_of_a_living_process_or_of_another_run(
+    world: FakeInfrastructure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They may run the trial."""
+    sweep = world.sweep(2)
+    assert take_claim(claims_location(sweep), "000-abcdef")
+    monkeypatch.setenv("AIRFLOW_CTX_DAG_RUN_ID", "another")
+    leave_claim(sweep, "001-abcdef")
+    monkeypatch.setenv("AIRFLOW_CTX_DAG_RUN_ID", "manual")
+
+    assert trials.run_next_trial(sweep.sweep_id, lambda _: None) == ""
+    assert len(read_claims(claims_location(sweep))) == 2
+
+
+def test_clearing_the_plan_resumes_the_sweep_that_it_has_planned(
+    world: FakeInfrastructure,
+) -> None:
+    """Its sealed trials are kept, and no second sweep appears."""
+    sweep = world.sweep(1)
+    (sweep.root / "dag-run.txt").write_text("ackbench_sweep/manual")
+
+    assert steps.plan_sweep({"experiment": "quick"}) == sweep.sweep_id
+    assert [path.name for path in world.home.sweeps.iterdir()] == [sweep.sweep_id]
