@@ -33,6 +33,13 @@ _VERDICT_ORDER: Final = (Verdict.VIOLATED, Verdict.UNKNOWN, Verdict.NOT_GUARANTE
 VERDICT_TAGS: Final = {guarantee: f"verdict/{guarantee}" for guarantee in Guarantee}
 SUMMARY: Final = "summary"
 TRIAL: Final = "trial"
+SUPERSEDED: Final = "superseded"
+"""The tag `kind` of a run that another one has replaced."""
+NOTE: Final = "mlflow.note.content"
+"""The tag that MLflow's page shows as the description."""
+_MAX_PARAM_LENGTH: Final = 6000
+_MAX_TAG_LENGTH: Final = 8000
+"""Characters that MLflow stores of a value (`mlflow.utils.validation`); it cuts the rest off."""
 REMOVABLE_TAGS: Final = frozenset(
     {
         "reason",
@@ -66,13 +73,23 @@ class RunContent:
     begin_ms: int | None = None
     end_ms: int | None = None
 
-    def visible(self) -> RunContent:
-        """Return the run without characters that act instead of being shown."""
+    def storable(self) -> RunContent:
+        """Return the run as MLflow stores it, without characters that act instead of being shown.
+
+        Long values are shortened here, so that the stored value is equal to the one that is written
+        again.
+        """
         return replace(
             self,
             name=visible(self.name),
-            tags={visible(name): visible(value) for name, value in self.tags.items()},
-            params={visible(name): visible(value) for name, value in self.params.items()},
+            tags={
+                visible(name): _shorten(visible(value), _MAX_TAG_LENGTH)
+                for name, value in self.tags.items()
+            },
+            params={
+                visible(name): _shorten(visible(value), _MAX_PARAM_LENGTH)
+                for name, value in self.params.items()
+            },
         )
 
     @property
@@ -116,7 +133,7 @@ def summary_run(results: SweepResults, page: str, finding: Finding | None = None
         "experiment": results.experiment,
         "kind": SUMMARY,
         "trial_id": SUMMARY,
-        "mlflow.note.content": page,
+        NOTE: page,
         "refused_cells": "\n".join(refused),
         "controls": "\n".join(results.harness.sentences),
         **(_finding_tags(finding) if finding else {}),
@@ -183,7 +200,7 @@ def verdict_metrics(results: SweepResults) -> Iterator[tuple[str, float]]:
 
 
 def _shares(cell: CellResult) -> Iterator[tuple[str, float]]:
-    name = _shorten(_FORBIDDEN_IN_NAMES.sub("_", cell.label))
+    name = _shorten(_FORBIDDEN_IN_NAMES.sub("_", cell.label), MAX_CELL_NAME_LENGTH)
     for group, share in (
         ("loss", cell.loss),
         ("duplication", cell.duplication),
@@ -195,12 +212,12 @@ def _shares(cell: CellResult) -> Iterator[tuple[str, float]]:
             yield f"{group}_share_high/{name}", share.interval.high
 
 
-def _shorten(name: str) -> str:
-    """Cut a cell's name to the length that MLflow allows; a digest of the name keeps it unique."""
-    if len(name) <= MAX_CELL_NAME_LENGTH:
-        return name
-    digest = blake2b(name.encode(), digest_size=4).hexdigest()
-    return f"{name[: MAX_CELL_NAME_LENGTH - 9]} {digest}"
+def _shorten(text: str, length: int) -> str:
+    """Cut a text to the length that MLflow allows; a digest of all of it keeps it unique."""
+    if len(text) <= length:
+        return text
+    digest = blake2b(text.encode(), digest_size=4).hexdigest()
+    return f"{text[: length - 9]} {digest}"
 
 
 def _judgements(cells: Sequence[CellResult], guarantee: Guarantee) -> list[Judgement]:

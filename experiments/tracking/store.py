@@ -11,7 +11,6 @@ import logging
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Sequence
 from io import StringIO
 from pathlib import Path
@@ -31,7 +30,8 @@ from experiments.sweep.documents import read_document
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.lookup import list_sweeps
 from experiments.sweep.plan import Plan
-from experiments.tracking.runs import REMOVABLE_TAGS, SUMMARY, RunContent, summary_run, trial_run
+from experiments.tracking.run_writer import note_tags, write_runs
+from experiments.tracking.runs import SUMMARY, RunContent, summary_run, trial_run
 from experiments.tracking.views import outdated_views, sweep_view, table_view
 from infra.errors import AckbenchError, HarnessError, MachineError
 from infra.machine.databases import create_database, is_complete, move_aside
@@ -42,15 +42,9 @@ from infra.process.processes import spawn_dying_with_parent
 from infra.start import module_command
 
 if TYPE_CHECKING:
-    from mlflow.entities import Run
     from mlflow.tracking import MlflowClient
 
 MLFLOW_PORT: Final = 5000
-_NOTE: Final = "mlflow.note.content"
-"""The tag that MLflow's page shows as the description."""
-_PARAMS_AND_TAGS_PER_BATCH: Final = 100
-"""MLflow's limit for each of them (`mlflow.utils.validation`)."""
-_RUNS_PER_PAGE: Final = 1000
 TRACKED_FILE: Final = "mlflow.json"
 _EXPERIMENTS: Final = "experiments"
 """The table that MLflow fills last when it creates a database: with the experiment `Default`."""
@@ -95,9 +89,9 @@ def _track(sweep: SweepFolder, home: Home) -> TrackedSweep:
     try:
         client = open_client(home)
         experiment_id = _experiment_id(client, f"ackbench/{results.experiment}", home)
-        client.set_experiment_tag(experiment_id, _NOTE, _experiment_note(results))
+        _describe(client, experiment_id, _experiment_note(results))
         _save_views(client, experiment_id, sweep.plan(), contents)
-        run_ids = _write_all(client, experiment_id, results.sweep_id, contents)
+        run_ids = write_runs(client, experiment_id, results.sweep_id, contents)
         _log_artifacts(client, run_ids[SUMMARY], results, sweep)
     except mlflow.exceptions.MlflowException as error:
         text = server_error(tracking_uri(home), error)
@@ -281,7 +275,7 @@ def _run_contents(sweep: SweepFolder, results: SweepResults) -> list[RunContent]
         ),
         summary,
     ]
-    return [run.visible() for run in runs]
+    return [run.storable() for run in runs]
 
 
 def _experiment_id(client: MlflowClient, name: str, home: Home) -> str:
@@ -301,6 +295,13 @@ def _experiment_id(client: MlflowClient, name: str, home: Home) -> str:
     )
 
 
+def _describe(client: MlflowClient, experiment_id: str, note: str) -> None:
+    """Set the description of the experiment, unless a person has written it."""
+    tags = note_tags(client.get_experiment(experiment_id).tags, note)
+    for name, value in tags.items():
+        client.set_experiment_tag(experiment_id, name, value)
+
+
 def _save_views(
     client: MlflowClient, experiment_id: str, plan: Plan, contents: Sequence[RunContent]
 ) -> None:
@@ -313,84 +314,6 @@ def _save_views(
         client.set_experiment_tag(experiment_id, view.tag, view.value(created_ms))
     for tag in outdated_views(existing, newest=plan.sweep_id):
         client.delete_experiment_tag(experiment_id, tag)
-
-
-def _write_all(
-    client: MlflowClient, experiment_id: str, sweep_id: str, contents: Sequence[RunContent]
-) -> dict[str, str]:
-    """Write each run; return their ids by key."""
-    existing = _existing_runs(client, experiment_id, sweep_id)
-    return {
-        content.key: _write(client, experiment_id, content, existing.get(content.key))
-        for content in contents
-    }
-
-
-def _existing_runs(client: MlflowClient, experiment_id: str, sweep_id: str) -> dict[str, Run]:
-    """Return the sweep's runs by key."""
-    page = client.search_runs(
-        [experiment_id], f"tags.sweep_id = '{sweep_id}'", max_results=_RUNS_PER_PAGE
-    )
-    runs = list(page)
-    while page.token:
-        page = client.search_runs(
-            [experiment_id],
-            f"tags.sweep_id = '{sweep_id}'",
-            max_results=_RUNS_PER_PAGE,
-            page_token=page.token,
-        )
-        runs += page
-    return {run.data.tags["trial_id"]: run for run in runs if "trial_id" in run.data.tags}
-
-
-def _write(client: MlflowClient, experiment_id: str, content: RunContent, old: Run | None) -> str:
-    """Create or update a run.
-
-    MLflow cannot change a param or delete a metric. A run that needs this is deleted and created
-    again.
-    """
-    if old and not _can_update(old, content):
-        client.delete_run(old.info.run_id)
-        old = None
-    run = old or client.create_run(
-        experiment_id, start_time=content.begin_ms, run_name=content.name
-    )
-    _log(client, run, content)
-    client.set_terminated(
-        run.info.run_id, "FAILED" if content.failed else "FINISHED", content.end_ms
-    )
-    return str(run.info.run_id)
-
-
-def _can_update(old: Run, content: RunContent) -> bool:
-    same_params = all(content.params.get(name) == value for name, value in old.data.params.items())
-    return same_params and old.data.metrics.keys() <= content.metrics.keys()
-
-
-def _log(client: MlflowClient, run: Run, content: RunContent) -> None:
-    from mlflow.entities import Metric, Param, RunTag
-
-    now_ms = time.time_ns() // 1_000_000
-    metrics = [
-        Metric(name, value, now_ms, 0)
-        for name, value in content.metrics.items()
-        if run.data.metrics.get(name) != value
-    ]
-    params = [
-        Param(name, value) for name, value in content.params.items() if name not in run.data.params
-    ]
-    tags = [
-        RunTag(name, value)
-        for name, value in content.tags.items()
-        if run.data.tags.get(name) != value
-    ]
-    for name in run.data.tags.keys() & REMOVABLE_TAGS - content.tags.keys():
-        client.delete_tag(run.info.run_id, name)
-    client.log_batch(
-        run.info.run_id, metrics=metrics, params=params[:_PARAMS_AND_TAGS_PER_BATCH], tags=tags
-    )
-    for begin in range(_PARAMS_AND_TAGS_PER_BATCH, len(params), _PARAMS_AND_TAGS_PER_BATCH):
-        client.log_batch(run.info.run_id, params=params[begin : begin + _PARAMS_AND_TAGS_PER_BATCH])
 
 
 def _log_artifacts(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -452,3 +453,121 @@ def test_an_incomplete_database_is_made_again_and_the_sweeps_are_tracked_again(
     assert {run.data.tags["sweep_id"] for run in runs(home)} == {first.sweep_id}
     store.ensure_store(home, said.append)
     assert len(said) == 1
+
+
+@pytest.fixture
+def retracked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Home, SweepFolder]:
+    """Return a home of the test's own with a sweep that has been tracked."""
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    home = Home(tmp_path)
+    sweep = a_sweep(home)
+    store.track(sweep, home)
+    return home, sweep
+
+
+def complete(sweep: SweepFolder, trial_id: str) -> None:
+    """Seal a trial that failed in the first attempt."""
+    (sweep.failed(trial_id) / "reason.txt").unlink()
+    sweep.failed(trial_id).rmdir()
+    seal_empty(sweep, sweep.plan().trial(trial_id))
+
+
+@pytest.mark.parametrize("trial_id", ["000-abcdef", "001-abcdef", "summary"])
+def test_what_a_person_added_to_a_run_stays_when_the_sweep_is_tracked_again(
+    retracked: tuple[Home, SweepFolder], trial_id: str
+) -> None:
+    """A metric, a param, a tag, a note and an artifact, in the run with its id."""
+    home, sweep = retracked
+    client, run_id = store.open_client(home), run_of(home, trial_id).info.run_id
+    client.log_metric(run_id, "mine/cost", 3.5)
+    client.log_metric(run_id, "loss/mine", 1)
+    client.log_param(run_id, "my.param", "yes")
+    client.set_tag(run_id, "mine", "look here")
+    client.set_tag(run_id, "lesson", "a person's")  # a name of ackbench's, which it did not write
+    client.set_tag(run_id, "mlflow.note.content", "a person's note")
+    client.log_text(run_id, "text", "mine.txt")
+    if trial_id == "001-abcdef":  # its run is updated
+        complete(sweep, trial_id)
+    store.track(sweep, home)
+
+    run = run_of(home, trial_id)
+    assert run.info.run_id == run_id
+    assert (run.data.metrics["mine/cost"], run.data.metrics["loss/mine"]) == (3.5, 1)
+    assert run.data.params["my.param"] == "yes"
+    assert (run.data.tags["mine"], run.data.tags["lesson"]) == ("look here", "a person's")
+    assert run.data.tags["mlflow.note.content"] == "a person's note"
+    assert "mine.txt" in [file.path for file in client.list_artifacts(run_id)]
+
+
+def test_a_description_of_the_experiment_that_a_person_wrote_stays(
+    retracked: tuple[Home, SweepFolder],
+) -> None:
+    """It is ackbench's only as long as nobody has changed it."""
+    home, sweep = retracked
+    client = store.open_client(home)
+    (experiment,) = client.search_experiments(filter_string="name = 'ackbench/planted'")
+    client.set_experiment_tag(experiment.experiment_id, "mlflow.note.content", "a person's")
+    store.track(sweep, home)
+
+    kept = client.get_experiment(experiment.experiment_id).tags["mlflow.note.content"]
+    assert kept == "a person's"
+
+
+def test_a_value_that_changed_makes_a_new_run_and_marks_the_old_one(
+    retracked: tuple[Home, SweepFolder],
+) -> None:
+    """MLflow cannot change a param. The old run keeps what a person added; no chart has both."""
+    home, sweep = retracked
+    client, old = store.open_client(home), run_of(home, "000-abcdef")
+    client.log_metric(old.info.run_id, "mine/cost", 3.5)
+    plan = sweep.plan()
+    first, *others = plan.trials
+    changed = first.model_copy(update={"producer": {**first.producer, "acks": "all"}})
+    sweep.write_plan(plan.model_copy(update={"trials": (changed, *others)}))
+    shutil.rmtree(sweep.trial(first.trial_id))
+    seal_empty(sweep, changed)
+    tracked = store.track(sweep, home)
+
+    kept = client.get_run(old.info.run_id)
+    assert kept.info.lifecycle_stage == "active"
+    assert kept.data.metrics["mine/cost"] == 3.5
+    assert kept.data.tags["kind"] == "superseded"
+    new_id = kept.data.tags["superseded_by"]
+    assert new_id == tracked.trial_run_ids[0]
+    assert client.get_run(new_id).data.params["acks"] == "all"
+    assert client.get_run(new_id).data.tags["kind"] == "trial"
+    assert store.track(sweep, home) == tracked
+
+
+def test_a_metric_that_a_trial_no_longer_has_makes_a_new_run(
+    retracked: tuple[Home, SweepFolder],
+) -> None:
+    """It was not measured, and MLflow cannot delete a metric."""
+    home, sweep = retracked
+    old = run_of(home, "000-abcdef")
+    shutil.rmtree(sweep.trial("000-abcdef"))
+    partial = sweep.partial("000-abcdef")
+    partial.mkdir()
+    seal(partial, sweep.trial("000-abcdef"), record_of(sweep.plan().trials[0]), no_rows())
+    store.track(sweep, home)
+
+    kept = store.open_client(home).get_run(old.info.run_id)
+    assert kept.data.tags["kind"] == "superseded"
+    assert kept.data.metrics["stages/load_s"] == 1.5
+
+
+def test_a_param_longer_than_mlflow_stores_is_equal_to_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """MLflow cuts values; their ends are not forgotten: another end is another value."""
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    home = Home(tmp_path)
+    sweep = a_sweep(home)
+
+    def ask(question: str) -> store.TrackedSweep:
+        sweep.write_plan(sweep.plan().model_copy(update={"question": question}))
+        return store.track(sweep, home)
+
+    first = ask("Who? " * 2000)
+    assert ask("Who? " * 2000) == first
+    assert ask("Who? " * 2000 + "Why?").summary_run_id != first.summary_run_id
