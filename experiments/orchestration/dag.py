@@ -129,7 +129,7 @@ def sweep_dag(
         tags=["ackbench", experiment, "scheduled"] if schedule else ["ackbench", "ad hoc"],
     )
     def sweep() -> None:
-        sweep_id: Any = plan()
+        sweep_id: Any = plan(experiment if schedule else None)
         provisioned: Any = provision(sweep_id)
         repeatable = 0 if os.environ.get(EMBEDDED) else RETRIES
         listed = list_trials.override(retries=repeatable)(sweep_id)
@@ -182,12 +182,17 @@ def failing_in_one_line(
 
 @task
 @failing_in_one_line
-def plan(**context: Any) -> str:
-    """Plan the sweep and write its folder, or find the sweep to resume."""
+def plan(scheduled: str | None, **context: Any) -> str:
+    """Plan the sweep and write its folder, or find the sweep to resume.
+
+    Args:
+        scheduled: the experiment that the DAG's schedule runs.
+        context: of the task.
+    """
     from experiments.orchestration import steps
 
     try:
-        return steps.plan_sweep(context["params"])
+        return steps.plan_sweep(context["params"], scheduled)
     except Exception as error:
         context["ti"].xcom_push(REASON_KEY, str(error))
         raise

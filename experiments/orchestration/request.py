@@ -112,6 +112,14 @@ class SweepRequest(BaseModel):
             f"operator may offer the files of a folder with `ackbench up --experiments FOLDER`)"
         )
 
+    def is_only(self, experiment: str | None) -> bool:
+        """Return whether this requests an experiment as it is in its file.
+
+        Args:
+            experiment: the name of the experiment; `None`: no.
+        """
+        return experiment is not None and self == SweepRequest(experiment=experiment)
+
     def overrides(self) -> Overrides:
         """Return the request's changes to the experiment.
 

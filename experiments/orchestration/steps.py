@@ -10,6 +10,7 @@ import os
 import shutil
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -46,8 +47,13 @@ _DAG_RUN: Final = "dag-run.txt"
 _LOG: Final = logging.getLogger(__name__)
 
 
-def plan_sweep(form: Mapping[str, Any]) -> str:
+def plan_sweep(form: Mapping[str, Any], scheduled: str | None = None) -> str:
     """Return the sweep to run: a new one from the form's fields, or the one that it names.
+
+    Args:
+        form: the fields of the form.
+        scheduled: the experiment that the DAG's schedule runs. Without a change of the form's it is
+            the operator's own, so that it may load code and run commands.
 
     Returns:
         The sweep's id; its URI, if each task may run on a host with a home of its own.
@@ -76,7 +82,8 @@ def plan_sweep(form: Mapping[str, Any]) -> str:
             return _name(existing)
         source = request.source()
         provide_references(references_in(load_experiment(source)))
-        sweep = new_sweep(home, source, request.overrides(), _LOG.info)
+        overrides = replace(request.overrides(), from_form=not request.is_only(scheduled))
+        sweep = new_sweep(home, source, overrides, _LOG.info)
         with task_claim(sweep):
             if dag_run := own_dag_run():
                 replace_file(sweep.root / _DAG_RUN, dag_run)
