@@ -35,7 +35,7 @@ from experiments.planning.properties import (
     nearest_properties,
     resolve_version,
 )
-from experiments.planning.protected_properties import loads_code
+from experiments.planning.properties.protected import loads_code
 from experiments.results.changed_settings import defaults_of
 from experiments.sweep.plan import ClientKind
 from infra.errors import InputError

@@ -1,6 +1,6 @@
 """What a plan does only with the permission of a file on this machine, and what a file permits.
 
-`protected_properties` and the checks of commands refuse it when a sweep is planned. A plan that
+`properties.protected` and the checks of commands refuse it when a sweep is planned. A plan that
 this home has not made did not pass these checks here: whoever can write its store could have
 changed it. So the plan itself is compared with a file of this machine, before anything of it runs.
 Pure.
@@ -29,7 +29,7 @@ from experiments.planning.experiment import Experiment
 from experiments.planning.external_cluster import security_properties
 from experiments.planning.faults import fault_parameters
 from experiments.planning.planner import property_values
-from experiments.planning.protected_properties import code_problem
+from experiments.planning.properties.protected import code_problem
 from experiments.planning.settings import property_text
 from experiments.sweep.plan import PassedSettings, TrialSpec
 from infra.errors import InputError

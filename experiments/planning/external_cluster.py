@@ -26,7 +26,7 @@ from experiments.planning.axes import Scope, SettingPlace
 from experiments.planning.cluster import CLUSTER_AXES, refuse_unknown_properties
 from experiments.planning.experiment import Experiment
 from experiments.planning.properties import nearest_properties
-from experiments.planning.protected_properties import refuse_protected
+from experiments.planning.properties.protected import refuse_protected
 from experiments.sweep.plan import ClusterNeed, FaultRequest, Plan
 from infra.kafka.api_versions import METADATA_VERSION, BrokerFeatures
 from infra.kafka.secrets import SECURITY_PREFIXES, resolve_reference

@@ -26,7 +26,7 @@ from experiments.planning.client_rules import ClientRules, librdkafka_rules
 from experiments.planning.clients import rules_of_all_clients
 from experiments.planning.cross_products import replace_axis
 from experiments.planning.experiment import Experiment
-from experiments.planning.protected_properties import refuse_in_form, refuse_literal_secret
+from experiments.planning.properties.protected import refuse_in_form, refuse_literal_secret
 from experiments.planning.settings import check_property_value, property_text
 from experiments.planning.yaml_reader import parse_values
 from experiments.sweep.cell_names import CORE_AXES

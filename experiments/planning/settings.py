@@ -29,7 +29,7 @@ from experiments.planning.external_cluster import (
 )
 from experiments.planning.faults import fault_request, refuse_invalid_fault
 from experiments.planning.properties import Property
-from experiments.planning.protected_properties import refuse_protected
+from experiments.planning.properties.protected import refuse_protected
 from experiments.planning.workload import (
     add_transactional_id,
     refuse_invalid_workload,

@@ -17,7 +17,7 @@ from experiments.planning.new_sweep import new_sweep
 from experiments.planning.overrides import Overrides, apply_overrides
 from experiments.planning.planner import plan
 from experiments.planning.properties import kafka_properties
-from experiments.planning.protected_properties import refuse_protected
+from experiments.planning.properties.protected import refuse_protected
 from infra.machine.home import Home
 
 MESSAGE = "loads or runs code; allowed: only in an experiment's file with `allow_code: true`"
