@@ -131,7 +131,7 @@ def index(
     Args:
         home: the home.
         wanted: which of them; `None`: all.
-        on_new: gets the name of each sweep whose summary is made, its number, and how many there are.
+        on_new: gets the name and number of each sweep that is new, and how many there are.
         details: whether summaries have their cells and settings, which take most of the space.
     """
     wanted = wanted or IndexFilter()
