@@ -28,7 +28,7 @@ from experiments.comparing.matrix import (
 from experiments.comparing.sentences import comparison_sentences
 from experiments.comparing.within import AxisComparison, compare_within
 from experiments.messages.console import console_for_results, print_text
-from experiments.messages.terminal import echo, echo_json
+from experiments.messages.terminal import echo, echo_error, echo_json
 from experiments.report.comparison_files import comparison_cases, comparison_lines
 from experiments.report.comparison_page import (
     ComparedCellView,
@@ -142,7 +142,7 @@ def _gate_exit_code(
 
 
 def _sweep(home: Home, named: str) -> ComparedSweep:
-    folder = open_sweep(home, named)
+    folder = open_sweep(home, named, echo_error)
     return ComparedSweep(folder.plan(), read_results(folder))
 
 

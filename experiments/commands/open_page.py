@@ -8,7 +8,7 @@ import click
 
 from experiments.errors import UnknownName
 from experiments.live.files import page_path
-from experiments.messages.terminal import echo
+from experiments.messages.terminal import echo, echo_error
 from experiments.orchestration import services
 from experiments.report.page import write_report
 from experiments.sweep.published import open_sweep
@@ -30,7 +30,7 @@ def open_report(home: Home, named: str | None) -> int:
         UnknownName: there is no such sweep, or none at all.
         LedgerError: the report is missing, and the results cannot be read.
     """
-    sweep = open_sweep(home, named)
+    sweep = open_sweep(home, named, echo_error)
     if not sweep.report.is_file():
         write_report(sweep, home)
     _open(str(sweep.report), sweep.report.as_uri())

@@ -42,7 +42,7 @@ def show(home: Home, named: str | None, *, as_json: bool, files: ResultFiles) ->
         StorageError: it is a URI that cannot be read.
         LedgerError: its results cannot be read.
     """
-    sweep = open_sweep(home, named)
+    sweep = open_sweep(home, named, echo_error)
     results = read_results(sweep)
     if as_json:
         echo_json(_as_json(sweep, results))

@@ -22,9 +22,9 @@ from experiments.planning.axes import (
     known_names,
     resolve_axis,
 )
+from experiments.planning.cells import replace_axis
 from experiments.planning.client_rules import ClientRules, librdkafka_rules
 from experiments.planning.clients import rules_of_all_clients
-from experiments.planning.cross_products import replace_axis
 from experiments.planning.experiment import Experiment
 from experiments.planning.properties.protected import refuse_in_form, refuse_literal_secret
 from experiments.planning.settings import check_property_value, property_text

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -26,7 +26,7 @@ from experiments.ledger.record import RECORD, Frozen, parse_record
 from experiments.ledger.result_tables import RESULTS
 from experiments.sweep.documents import read_document
 from experiments.sweep.folder import FAILED, PARTIAL, REASON, SweepFolder
-from experiments.sweep.lookup import find_sweep
+from experiments.sweep.lookup import experiment_of_sweep, find_sweep, list_sweeps
 from experiments.sweep.own_plans import MARK
 from infra.machine.files import move_into_place, replace_file
 from infra.machine.home import Home
@@ -309,14 +309,19 @@ def _upload(sweep: SweepFolder, target: Location, names: Iterable[str]) -> None:
             done.result()
 
 
-def open_sweep(home: Home, named: str | None) -> SweepFolder:
+def open_sweep(
+    home: Home, named: str | None, notify: Callable[[str], object] | None = None
+) -> SweepFolder:
     """Return a sweep to read: of this home, or a copy of a published one.
 
-    Of a sweep that several hosts run, this home has its own trials only: that is a copy too.
+    Of a sweep that several hosts run, this home has its own trials only: that is a copy too. A
+    sweep that has not begun has no results: unless it is named by its id, the newest one counts
+    that has begun.
 
     Args:
         home: the home of sweeps and copies.
         named: as in `find_sweep`, or the URI of a published sweep.
+        notify: gets a line if a newer sweep has not begun.
 
     Raises:
         UnknownName: there is no such sweep.
@@ -324,7 +329,16 @@ def open_sweep(home: Home, named: str | None) -> SweepFolder:
     """
     if named and is_uri(named):
         return fetch_sweep(home, named)
-    sweep = find_sweep(home, named)
+    sweep = newest = find_sweep(home, named)
+    if named is None or named == experiment_of_sweep(sweep.sweep_id):
+        others = (
+            one for one in list_sweeps(home) if named in {None, experiment_of_sweep(one.sweep_id)}
+        )
+        sweep = next((one for one in others if one.has_begun()), sweep)
+    if sweep.root != newest.root and notify:
+        notify(
+            f"{newest.sweep_id} has not begun: this is {sweep.sweep_id}, the newest one that has"
+        )
     uri = published_uri(sweep) if runs_on_several_hosts(sweep) and sweep.pending() else None
     return fetch_sweep(home, uri) if uri else sweep
 

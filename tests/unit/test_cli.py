@@ -277,6 +277,21 @@ def test_a_sweeps_own_file_is_an_experiment(home: Home) -> None:
     ]
 
 
+@pytest.mark.parametrize("named", [(), ("quick",)])
+def test_show_takes_the_newest_sweep_that_has_begun(home: Home, named: tuple[str, ...]) -> None:
+    """A queued sweep, or one whose run never started, has nothing to show; a line names it."""
+    begun = a_sweep(home)
+    waiting = new_sweep(home, "quick", Overrides({"acks": (1,)}, controls=False))
+    os.utime(waiting.root / "plan.json", (2**32, 2**32))
+    result = ackbench("show", *named)
+
+    assert result.exit_code == 0
+    assert f"ackbench measure {begun.sweep_id}" in result.stdout
+    assert result.stderr == (
+        f"{waiting.sweep_id} has not begun: this is {begun.sweep_id}, the newest one that has\n"
+    )
+
+
 def test_show_prints_the_results_and_what_is_missing(home: Home) -> None:
     """By default it shows the newest sweep; trials that have not run do not count as 0."""
     sweep = a_sweep(home)

@@ -190,8 +190,8 @@ def test_the_proposed_sweep_has_the_weak_setting_and_a_fault_that_shows_it(
 @pytest.mark.parametrize(
     ("fault", "words"),
     [
-        ("leader-crash", "--set workload.duration_s=9"),
-        ("rolling-restart-hard", "--set workload.duration_s=75"),
+        ("leader-crash", "run faults-process"),
+        ("rolling-restart-hard", "run faults-rolling"),
         ("isr-shrunk-leader-crash", "--set unclean.leader.election.enable=false"),
     ],
 )

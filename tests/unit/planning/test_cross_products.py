@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from experiments.ledger.record import Scalar
 from experiments.planning.catalog import load_experiment
-from experiments.planning.cross_products import CrossProduct, replace_axis
+from experiments.planning.cells import CrossProduct, replace_axis
 from experiments.planning.overrides import Overrides, apply_overrides
 
 _CORE = ("acks", "enable.idempotence", "replication.factor", "partitions")
