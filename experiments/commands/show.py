@@ -24,7 +24,7 @@ from experiments.results.read import read_results
 from experiments.results.run_description import describe_run
 from experiments.results.set_aside import describe_set_aside, set_aside_trials
 from experiments.results.tables import print_cells, print_notes
-from experiments.sweep.claim import SweepClaim
+from experiments.sweep.claim import SweepClaim, is_run_by_another
 from experiments.sweep.documents import read_note
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.published import open_sweep, published_uri
@@ -194,6 +194,8 @@ def remarks(sweep: SweepFolder, results: SweepResults) -> Iterator[str]:
         count = format_count(len(results.pending), "trial")
         if sweep.origin:
             yield f"not published: {count}; the machine that runs the sweep may have them"
+        elif is_run_by_another(sweep):
+            yield f"not run yet: {count}; the sweep is in progress (`ackbench open live`)"
         else:
             yield f"not run: {count}; resume with: ackbench run --resume {results.sweep_id}"
     if results.unmeasured:

@@ -249,6 +249,13 @@ def is_in_progress(sweep: SweepFolder, record: RunRecord | None) -> bool:
     return is_locked(sweep.root / LOCK_FILE) or bool(record and record.outlives_its_lock())
 
 
+def is_run_by_another(sweep: SweepFolder) -> bool:
+    """Return whether another process than this one runs a sweep of a home."""
+    record = read_run_record(record_path(Home(sweep.root.parents[1]), sweep.sweep_id))
+    is_own = record is not None and record.watcher == ProcessIdentity.own()
+    return is_in_progress(sweep, record) and not is_own
+
+
 def scheduler_variables() -> dict[str, str]:
     """Return the environment variable by which tasks name this process as their scheduler."""
     own = ProcessIdentity.own()

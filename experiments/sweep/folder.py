@@ -204,8 +204,8 @@ class SweepFolder:
         return dict(_foreign(self.planned(), self._sealed_folders()))
 
     def has_begun(self) -> bool:
-        """Return whether the sweep has a trial, of whatever state, or is run by several hosts."""
-        return self.store.is_file() or any((self.root / "trials").glob("*"))
+        """Return whether this home has a trial of the sweep, of whatever state."""
+        return any((self.root / "trials").glob("*"))
 
     def complete_ids(self) -> tuple[str, ...]:
         """Return the ids of the sealed and void trials, sorted; foreign ones do not count.

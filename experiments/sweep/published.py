@@ -334,7 +334,9 @@ def open_sweep(
         others = (
             one for one in list_sweeps(home) if named in {None, experiment_of_sweep(one.sweep_id)}
         )
-        sweep = next((one for one in others if one.has_begun()), sweep)
+        sweep = next(
+            (one for one in others if one.has_begun() or runs_on_several_hosts(one)), sweep
+        )
     if sweep.root != newest.root and notify:
         notify(
             f"{newest.sweep_id} has not begun: this is {sweep.sweep_id}, the newest one that has"

@@ -292,6 +292,24 @@ def test_show_takes_the_newest_sweep_that_has_begun(home: Home, named: tuple[str
     )
 
 
+def test_a_sweep_that_runs_is_not_to_be_resumed(home: Home) -> None:
+    """Its own command still says how, once it has ended its trials."""
+    sweep = a_sweep(home)
+    with SweepClaim(home, sweep):
+        own = ackbench("show").stdout
+        another = subprocess.run(
+            [sys.executable, "-m", "experiments.cli", "show"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    assert "resume with" in own
+    assert another.returncode == 0
+    assert "resume with" not in another.stdout
+    assert "not run yet: 1 trial; the sweep is in progress" in another.stdout
+
+
 def test_show_prints_the_results_and_what_is_missing(home: Home) -> None:
     """By default it shows the newest sweep; trials that have not run do not count as 0."""
     sweep = a_sweep(home)
