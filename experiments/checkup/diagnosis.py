@@ -107,7 +107,7 @@ def _template(configuration: Configuration) -> TrialSpec:
     """Return the trial that would test the settings without a fault."""
     return TrialSpec(
         sweep_id="checked",
-        trial_id="checked",
+        trial_id="000-checked",
         experiment="checked",
         cell={},
         label="checked",
