@@ -64,7 +64,7 @@ def test_a_path_in_place_of_a_sweeps_id_starts_nothing(
     """Airflow's users may write what `plan` hands on, and clear the other tasks."""
     outside = FakeInfrastructure(Home(tmp_path / "outside")).sweep(1)
     before = sorted(outside.root.rglob("*"))
-    monkeypatch.setattr(steps, "plan_sweep", lambda _: str(outside.root))
+    monkeypatch.setattr(steps, "plan_sweep", lambda *_, **__: str(outside.root))
     states = task_states(dags.get_dag("ackbench_sweep").test(run_conf={}))
     assert {task for task, found in states.items() if "success" in found} == {"plan", "alert"}
     assert world.steps == []

@@ -103,7 +103,7 @@ def a_sweep(home: Home) -> SweepFolder:
         ),
         (["run", "quick", "--repeats", "0"], "--repeats is 0; allowed: 1 or more"),
         (["run", "quick", "--repeats", "many"], "Invalid value for '--repeats'"),
-        (["run", "quick", "--resume", "x"], "--resume runs a sweep as it was planned"),
+        (["run", "quick", "--resume", "x"], "unknown sweep x"),
         (
             ["run", "--resume", "x", "--no-controls"],
             "--resume runs a sweep as it was planned",
