@@ -37,7 +37,7 @@ PATH: Final = "/metrics"
 SWEEP: Final = ("sweep", "experiment")
 TRIAL: Final = ("sweep", "trial", "cell")
 STAGES: Final = (
-    *("start", "plan", "provision", "trial", "measure", "report", "track", "verify"),
+    *("start", "queued", "plan", "provision", "trial", "measure", "report", "track", "verify"),
     *("destroy", "done", "failed"),
 )
 """The stages of a sweep; `start`: nothing was reported so far."""

@@ -171,7 +171,7 @@ def run_batch(
     plan = plan_to_run(home, sweep)
     _require_planned(plan, planned)
     _require_own_home(home, sweep)
-    with admitted("trial", sweep, is_last=True), machine_lock(sweep, "trial"):
+    with admitted("trial", sweep, is_last=True), machine_lock(sweep):
         provide_references(references_of(plan.trials))
         _prepare(home, sweep, plan)
         trials.release_ended_claims(sweep)

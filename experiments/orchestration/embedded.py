@@ -29,6 +29,7 @@ from experiments.orchestration.environment import (
     embedded_database,
 )
 from experiments.sweep.folder import SweepFolder
+from experiments.sweep.progress import QUEUED, STARTING
 from infra.errors import AckbenchError
 from infra.machine.home import Home, keep_files_private
 from infra.process.load_lock import COMMAND_MAX_WAIT_S, hold_machine_lock
@@ -69,14 +70,18 @@ def run(home: Home, sweep: SweepFolder) -> bool:
             created.
         KeyboardInterrupt: the run was interrupted between two tasks.
     """
+    waited: list[str] = []
 
     def on_wait(holder: str) -> None:
-        sweep.report_activity("plan", f"waiting for the machine lock, held by {holder}")
+        waited.append(holder)
+        sweep.report_activity(QUEUED, f"queued behind {holder}")
 
     with (
         hold_machine_lock(home, sweep.sweep_id, on_wait, COMMAND_MAX_WAIT_S),
         embedded_database(home) as database,
     ):
+        if waited:
+            sweep.report_activity("plan", STARTING)
         os.environ.update(airflow_environment(home, database) | {EMBEDDED: "1"})
         try:
             return bool(_load_dag().test(run_conf={"sweep_id": sweep.sweep_id}).state == "success")

@@ -147,7 +147,7 @@ def provision(sweep_id: str) -> str:
         trial = next_trial(sweep)
         if trial is None:
             return ""
-        with failure_recorded(sweep, trial, stops_sweep=True), machine_lock(sweep, "provision"):
+        with failure_recorded(sweep, trial, stops_sweep=True), machine_lock(sweep):
             several_hosts.record_machine(sweep)
             if os.environ.get(EMBEDDED):
                 # It starts while the cluster does. Elsewhere it would end with this task.
@@ -178,7 +178,7 @@ def measure(sweep_id: str) -> None:
         if not sweep.complete_ids():
             return
         store = published.published_location(sweep) if spark_job.is_on_cluster() else None
-        with machine_lock(sweep, "measure"):
+        with machine_lock(sweep):
             if store is None:
                 spark_job.measure(sweep, home, skip_unfit=True)
                 return
@@ -192,7 +192,7 @@ def _measure_in_store(sweep: SweepFolder, store: Location, home: Home) -> None:
     from experiments.results import spark_job
 
     if sweep.complete_ids():
-        with machine_lock(sweep, "measure"):
+        with machine_lock(sweep):
             spark_job.measure_location(store.uri, home, sweep.sweep_id, skip_unfit=True)
 
 

@@ -164,7 +164,7 @@ def run_claimed_trial(sweep: SweepFolder, spec: TrialSpec, claim: TrialClaim) ->
     with (
         recorded("trial", sweep, "finding the cluster", trial_id),
         failure_recorded(sweep, spec),
-        machine_lock(sweep, "trial", trial_id),
+        machine_lock(sweep),
     ):
         home = Home.from_environment()
         assigned = clusters.assign_cluster(home, spec, cluster_grace_s())

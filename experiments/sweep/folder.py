@@ -40,7 +40,8 @@ class SweepActivity(Frozen):
     """What a sweep is doing now: written by the process that runs it, read by all others."""
 
     stage: str
-    """`provision`, `trial`, `measure`, `report`, `track`, `destroy`, `done` or `failed`."""
+    """`queued`, `plan`, `provision`, `trial`, `measure`, `report`, `track`, `verify`, `destroy`,
+    `done` or `failed`."""
     trial_id: str | None = None
     what: str = ""
     """The activity in words; empty: the stage says enough."""

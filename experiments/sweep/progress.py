@@ -49,6 +49,9 @@ _STAGE_TEXTS: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 
+QUEUED: Final = "queued"
+"""The stage of a sweep that waits for another load of the machine."""
+STARTING: Final = "starting Airflow"
 DAMAGED: Final = "damaged"
 """How a trial ended whose record cannot be read, or is not the plan's."""
 
@@ -132,7 +135,8 @@ class Progress:
     elapsed_s: float
     """How long the progress has been read."""
     remaining_s: float | None
-    """Estimated time until the results exist; None: the run is over, or takes longer than that."""
+    """Estimated time until the results exist; None: the run is over, takes longer than that, or
+    waits for another load of the machine."""
     ended: tuple[EndedTrial, ...] = ()
     """The trials that ended after the last reading."""
 
@@ -164,7 +168,7 @@ class ProgressReader:
         if ended:
             self._last_ended_s = now_s
         trial = self._trials.get(activity.trial_id or "") if activity else None
-        is_over = activity is not None and activity.stage in {"done", "failed"}
+        has_end = activity is None or activity.stage not in {"done", "failed", QUEUED}
         return Progress(
             done=len(finished),
             failed=sum(not self._is_complete(trial_id) for trial_id in finished),
@@ -173,7 +177,7 @@ class ProgressReader:
             activity=activity_text(activity),
             activity_s=now_s - self._began_s if activity is None else activity.age_s,
             elapsed_s=now_s - self._began_s,
-            remaining_s=self._remaining_s(finished, now_s) if not is_over else None,
+            remaining_s=self._remaining_s(finished, now_s) if has_end else None,
             ended=tuple(self._ended(trial_id) for trial_id in self._trials if trial_id in ended),
         )
 
@@ -272,7 +276,7 @@ def remaining_duration_s(
 def activity_text(activity: SweepActivity | None) -> str:
     """Return what a sweep is doing, for a person."""
     if activity is None:
-        return "starting Airflow"
+        return STARTING
     return activity.what or _STAGE_TEXTS.get(activity.stage, activity.stage)
 
 

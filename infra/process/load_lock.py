@@ -71,7 +71,7 @@ def hold_machine_lock(
         yield
         return
     home.ensure_writable()
-    path, named = home.root / LOCK_FILE, f"{holder} (process {os.getpid()})"
+    path, named = home.root / LOCK_FILE, _described(holder, home)
     deadline_s = time.monotonic() + timeout_s
     with ExitStack() as held:
         file = held.enter_context(
@@ -83,10 +83,16 @@ def hold_machine_lock(
         held.enter_context(
             _acquire(lambda: _bind(name), lambda: _socket_holder(name), on_wait, deadline_s)
         )
-        held.enter_context(_bind(f"{name}/{named}") or ExitStack())
+        held.enter_context(_bind(_within(f"{name}/{named}")) or ExitStack())
         _held.add(name)
         held.callback(_held.discard, name)
         yield
+
+
+def _described(holder: str, home: Home) -> str:
+    """Return the name of a load, and what tells those that wait for it where it is."""
+    since = f"process {os.getpid()}, started {time.strftime('%H:%M')}"
+    return f"{holder} ({since}, home {home.root})"
 
 
 def hold_machine_lock_for_command(
@@ -132,6 +138,12 @@ def _file_holder(path: Path) -> str:
     except (ValueError, TypeError):  # of an earlier version, or not written yet
         return named
     return named if where.is_own else f"{named} {where.describe()}"
+
+
+def _within(announced: str) -> str:
+    """Return the name of a holder without its home if it is longer than the name of a socket."""
+    fits = len(announced.encode()) <= _NAME_BYTES
+    return announced if fits else f"{announced.rpartition(', home ')[0]})"
 
 
 def _bind(name: str) -> socket.socket | None:

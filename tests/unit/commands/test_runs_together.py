@@ -229,7 +229,7 @@ def test_measuring_another_sweep_waits_for_a_run_and_names_it(
     waited = ackbench("measure", other.sweep_id)
     assert waited.exit_code == 1
     assert waited.stderr.startswith("waiting for the machine lock, held by ")
-    assert f"(process {process.pid})" in waited.stderr
+    assert f"(process {process.pid}, started " in waited.stderr
     assert measured == []
     end(process, number)
     monkeypatch.setattr(load_lock, "COMMAND_MAX_WAIT_S", 20)

@@ -32,6 +32,8 @@ from experiments.results.wording import LEGEND, result_notes, short_share_text, 
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.plan import Plan
 from experiments.sweep.progress import (
+    QUEUED,
+    STARTING,
     EndedTrial,
     Progress,
     ProgressReader,
@@ -303,6 +305,19 @@ def test_each_trial_that_ends_is_reported_once_with_its_outcome(tmp_path: Path) 
 
     assert reader.read().ended == (EndedTrial("cell 1", "sealed"), EndedTrial("cell 2", "failed"))
     assert reader.read().ended == ()
+
+
+def test_a_queued_sweep_names_what_it_waits_for_and_has_no_time_left(tmp_path: Path) -> None:
+    """When the other load ends is not known."""
+    sweep, plan = a_sweep(tmp_path)
+    reader = ProgressReader(sweep, plan)
+    sweep.report_activity(QUEUED, "queued behind quick-1 (process 7, started 17:13, home /a)")
+    queued = reader.read()
+    sweep.report_activity("plan", STARTING)
+
+    assert queued.activity == "queued behind quick-1 (process 7, started 17:13, home /a)"
+    assert queued.remaining_s is None
+    assert reader.read().remaining_s is not None
 
 
 def test_the_activity_of_an_earlier_run_is_not_shown(tmp_path: Path) -> None:

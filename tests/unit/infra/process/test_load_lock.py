@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -64,11 +65,15 @@ def test_a_load_waits_for_the_one_that_runs_and_names_it(tmp_path: Path, other: 
     holders: list[str] = []
     with (
         a_holder(other) as process,
-        pytest.raises(WaitTimeout, match=r"held by quick-1 \(process \d+\)"),
+        pytest.raises(WaitTimeout, match=r"held by quick-1 \(process \d+, started \d\d:\d\d"),
         hold_machine_lock(Home(tmp_path / "a"), "mine", holders.append, timeout_s=0.2),
     ):
         pytest.fail("two loads at a time")
-    assert holders == [f"quick-1 (process {process.pid})"]
+    (holder,) = holders
+    assert re.fullmatch(
+        rf"quick-1 \(process {process.pid}, started \d\d:\d\d(, home {re.escape(str(other))})?\)",
+        holder,
+    )
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
@@ -91,7 +96,7 @@ def test_a_killed_waiter_leaves_the_lock_with_its_holder(tmp_path: Path) -> None
         ) as waiter,
     ):
         assert waiter.stdout
-        assert waiter.stdout.readline() == f"mine (process {os.getpid()})\n"
+        assert waiter.stdout.readline().startswith(f"mine (process {os.getpid()}, started ")
         waiter.kill()
     with hold_machine_lock(home, "next", holders.append, timeout_s=60):
         assert holders == []
