@@ -93,7 +93,15 @@ class TimedConnection:
         return self._socket.recv(min(most_bytes, _READ_BYTES))
 
     def _connect(self, address: tuple[str, int], tls: ssl.SSLContext | None) -> socket.socket:
-        """Connect to the first of the host's addresses that accepts."""
+        """Connect to the first address that accepts; if it refuses TLS then, that is final."""
+        opened = self._open(address)
+        try:
+            return tls.wrap_socket(opened, server_hostname=address[0]) if tls else opened
+        except BaseException:
+            opened.close()
+            raise
+
+    def _open(self, address: tuple[str, int]) -> socket.socket:
         failure = OSError(f"{address[0]} has no address")
         for family, kind, protocol, _, place in socket.getaddrinfo(
             *address, type=socket.SOCK_STREAM
@@ -102,13 +110,14 @@ class TimedConnection:
             try:
                 opened.settimeout(self._left_s())
                 opened.connect(place)
-                return tls.wrap_socket(opened, server_hostname=address[0]) if tls else opened
             except OSError as error:
                 failure = error
                 opened.close()
             except BaseException:
                 opened.close()
                 raise
+            else:
+                return opened
         raise failure
 
     def _left_s(self) -> float:

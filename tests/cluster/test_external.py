@@ -30,6 +30,7 @@ from experiments.clients.librdkafka.topics import (
 from experiments.clients.settings.librdkafka import producer_settings
 from experiments.clients.settings.security import connection_settings, register_security
 from experiments.commands.clean import clean
+from experiments.ledger.documents import without_version
 from experiments.orchestration import external_use
 from experiments.orchestration.external_use import ExternalUse
 from experiments.sweep.plan import ClusterNeed, external_prefix
@@ -113,7 +114,7 @@ def used(
     for name in (f"{PREFIX}001-abcdef", OTHERS):
         create_topic(external.secure, name, partitions=1, replication_factor=1)
     (note,) = home.external.glob("*/use.json")
-    yield home, ExternalUse.model_validate_json(note.read_bytes())
+    yield home, ExternalUse.model_validate_json(without_version(note.read_bytes()))
     external_use.end_noted_use(home, SWEEP_ID)
     delete_topic(external.secure, OTHERS)
 

@@ -112,7 +112,7 @@ def run(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
             workload=LOAD,
             **changes,
         )
-        sweep = SweepFolder(folder / trial_id)
+        sweep = SweepFolder(folder / trial_id / spec.sweep_id)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("experiments.trial.run.TrialClients", clients)
             record = run_trial(sweep, spec, cluster, Home(folder / "home"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import struct
 
 import pytest
@@ -70,3 +71,18 @@ def test_what_is_no_address_is_an_error_of_the_connection(address: tuple[str, in
     """A cluster may advertise anything."""
     with pytest.raises(OSError, match="is no address"):
         TimedConnection(address, ENOUGH_S)
+
+
+def test_a_refusal_of_tls_is_not_hidden_by_the_hosts_next_address(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of `localhost`, the address of the other protocol version often has no listener."""
+    with socket.create_server((HOST, 0)) as unused:
+        closed = unused.getsockname()[1]
+    with serving(lambda connected: connected.sendall(b"HTTP/1.1 400 \r\n")) as port:
+        found = [
+            (socket.AF_INET, socket.SOCK_STREAM, 0, "", (HOST, each)) for each in (port, closed)
+        ]
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+        with pytest.raises(ssl.SSLError):
+            TimedConnection(("localhost", port), 5, ssl.create_default_context())
