@@ -43,6 +43,8 @@ class TimedConnection:
             raise OSError(f"{host}:{port} is no address")
         try:
             self._socket = self._connect(address, tls)
+        except OSError:  # also those of certificates, which are a ValueError as well
+            raise
         except ValueError as error:  # no name of a host
             raise OSError(f"{host}:{port} is no address: {error}") from error
 

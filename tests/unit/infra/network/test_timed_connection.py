@@ -5,8 +5,12 @@ from __future__ import annotations
 import socket
 import ssl
 import struct
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
+from support.external_brokers import PASSWORD, public_part, write_certificate
 from support.servers import HOST, dripping, serving
 
 from infra.cluster.health import send_kafka_request, zookeeper_mode
@@ -86,3 +90,20 @@ def test_a_refusal_of_tls_is_not_hidden_by_the_hosts_next_address(
         monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
         with pytest.raises(ssl.SSLError):
             TimedConnection(("localhost", port), 5, ssl.create_default_context())
+
+
+def test_a_certificate_that_is_refused_is_an_error_of_its_own_kind(tmp_path: Path) -> None:
+    """It is a `ValueError` as well, as is a name that no host can have."""
+    expired = write_certificate(tmp_path, "expired", valid_days=-1)
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(expired, password=PASSWORD)
+    trusting = ssl.create_default_context(cafile=public_part(expired))
+    with socket.create_server((HOST, 0)) as server, ThreadPoolExecutor(1) as serving_one:
+
+        def accept() -> None:
+            with suppress(OSError):
+                tls.wrap_socket(server.accept()[0], server_side=True).close()
+
+        serving_one.submit(accept)
+        with pytest.raises(ssl.SSLCertVerificationError, match="certificate has expired"):
+            TimedConnection(("localhost", server.getsockname()[1]), 5, trusting)
