@@ -67,18 +67,12 @@ def take_batch(sweep: Location, plan: Plan) -> Batch | None:
         StorageError: they cannot be read, or the list is damaged.
     """
     kept = sweep.at(BATCHES)
-    with storage_errors():
-        content = kept.read(_LIST)
-    if content is None:
+    batches = _read_batches(kept)
+    if batches is None:
         return None
     cells = {trial.trial_id: json.dumps(trial.cell) for trial in plan.trials}
-    damaged = f"{_LIST} in {kept.uri} is damaged: resume the sweep"
-    try:
-        batches = _BATCHES.validate_json(content)
-    except ValidationError as error:
-        raise StorageError(damaged) from error
     if not all(cells.keys() >= {*batch} for batch in batches):
-        raise StorageError(damaged)
+        raise _damaged(kept)
     hosts = _hosts(read_claims(kept))
     for batch in in_order(batches, hosts, MachineIdentity.own().host, cells):
         if take_claim(kept, batch[0]) is not None:
@@ -94,13 +88,24 @@ def release_ended_batches(sweep: Location, pending: Sequence[str]) -> None:
         pending: the trials that are not complete.
 
     Raises:
-        StorageError: they cannot be read, or a claim cannot be deleted.
+        StorageError: they cannot be read, the list is damaged, or a claim cannot be deleted.
     """
     kept = sweep.at(BATCHES)
+    batches = _read_batches(kept) or ()
+    release_ended(kept, {batch[0] for batch in batches if not {*batch}.isdisjoint(pending)})
+
+
+def _read_batches(kept: Location) -> Sequence[Batch] | None:
     with storage_errors():
         content = kept.read(_LIST)
-    batches = json.loads(content) if content else []
-    release_ended(kept, {batch[0] for batch in batches if not {*batch}.isdisjoint(pending)})
+    try:
+        return None if content is None else _BATCHES.validate_json(content)
+    except ValidationError as error:
+        raise _damaged(kept) from error
+
+
+def _damaged(kept: Location) -> StorageError:
+    return StorageError(f"{_LIST} in {kept.uri} is damaged: resume the sweep")
 
 
 def _hosts(claims: Sequence[TrialClaim]) -> dict[str, str]:

@@ -12,7 +12,12 @@ from support.builders.records import a_spec
 from experiments.errors import StorageError
 from experiments.ledger.location import Location, open_location
 from experiments.sweep import batch_choice
-from experiments.sweep.batch_choice import in_order, keep_batches, take_batch
+from experiments.sweep.batch_choice import (
+    in_order,
+    keep_batches,
+    release_ended_batches,
+    take_batch,
+)
 from experiments.sweep.plan import Plan
 
 REPEATS = 4
@@ -98,6 +103,15 @@ def test_a_resumed_sweep_has_batches_of_its_own(sweep: Location) -> None:
 def test_without_a_list_a_task_runs_what_it_was_given(sweep: Location) -> None:
     """No batches were kept."""
     assert take_batch(sweep, plan()) is None
+
+
+@pytest.mark.parametrize("content", [b"[[", b"{}", b"[1]", b"[[]]", b"\xff", b"[" * 100_000])
+def test_a_damaged_list_is_named_when_a_task_was_cleared(sweep: Location, content: bytes) -> None:
+    """Whoever can write the store can change it."""
+    keep_batches(sweep, HALVES)
+    sweep.at(batch_choice.BATCHES).write("list.json", content)
+    with pytest.raises(StorageError, match=r"list\.json in .*batches is damaged: resume the sweep"):
+        release_ended_batches(sweep, ["a0"])
 
 
 @pytest.mark.parametrize("content", [b"[[", b"{}", b"[1]", b'[["../x"]]', b"[[]]", b"\xff"])
