@@ -9,7 +9,7 @@ import socket
 import ssl
 import time
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from infra.errors import HarnessError
 
@@ -41,12 +41,7 @@ class TimedConnection:
         host, port = address
         if not 0 < port <= _LAST_PORT:  # getaddrinfo(3) takes the remainder
             raise OSError(f"{host}:{port} is no address")
-        try:
-            self._socket = self._connect(address, tls)
-        except OSError:  # also those of certificates, which are a ValueError as well
-            raise
-        except ValueError as error:  # no name of a host
-            raise OSError(f"{host}:{port} is no address: {error}") from error
+        self._socket = self._connect(address, tls)
 
     def __enter__(self) -> Self:
         """Return the connection."""
@@ -105,9 +100,7 @@ class TimedConnection:
 
     def _open(self, address: tuple[str, int]) -> socket.socket:
         failure = OSError(f"{address[0]} has no address")
-        for family, kind, protocol, _, place in socket.getaddrinfo(
-            *address, type=socket.SOCK_STREAM
-        ):
+        for family, kind, protocol, _, place in _places(address):
             opened = socket.socket(family, kind, protocol)
             try:
                 opened.settimeout(self._left_s())
@@ -127,3 +120,11 @@ class TimedConnection:
         if left_s <= 0:
             raise TimeoutError("timed out")
         return left_s
+
+
+def _places(address: tuple[str, int]) -> list[Any]:
+    """Return the addresses of a host, as getaddrinfo(3) does."""
+    try:
+        return list(socket.getaddrinfo(*address, type=socket.SOCK_STREAM))
+    except ValueError as error:  # no name of a host
+        raise OSError(f"{address[0]}:{address[1]} is no address: {error}") from error
