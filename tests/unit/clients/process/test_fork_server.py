@@ -36,11 +36,12 @@ def test_an_unreadable_job_is_an_error_of_the_client(tmp_path: Path) -> None:
     child.kill()
 
 
-def test_a_client_can_be_killed_twice(tmp_path: Path) -> None:
-    """The second kill does nothing, and later requests are errors."""
+@pytest.fixture
+def job(tmp_path: Path) -> Iterator[ConsumerJob]:
+    """Return the job of a consumer of a topic with one partition."""
     with MockBrokers(1) as brokers:
         brokers.create_topic("trial", 1)
-        job = ConsumerJob(
+        yield ConsumerJob(
             bootstrap_servers=brokers.bootstrap_servers,
             topic="trial",
             partitions=1,
@@ -48,53 +49,40 @@ def test_a_client_can_be_killed_twice(tmp_path: Path) -> None:
             token=1,
             folder=tmp_path,
         )
-        with ConsumerProcess(job) as consumer:
-            consumer.wait_ready()
-            consumer.kill()
-            consumer.kill()
-            with pytest.raises(HarnessError):
-                consumer.finish({0: 0}, 1)
+
+
+@pytest.fixture
+def consumer(job: ConsumerJob) -> Iterator[ConsumerProcess]:
+    """Return a consumer that waits for its first record."""
+    with ConsumerProcess(job) as consumer:
+        consumer.wait_ready()
+        yield consumer
+
+
+def test_a_client_can_be_killed_twice(consumer: ConsumerProcess) -> None:
+    """The second kill does nothing, and later requests are errors."""
+    consumer.kill()
+    consumer.kill()
+    with pytest.raises(HarnessError):
+        consumer.finish({0: 0}, 1)
 
 
 def test_a_client_has_the_variables_of_the_moment_it_is_started(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    job: ConsumerJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The server keeps those of its own start, which a run may change before the next client."""
     open_fork_server()
     monkeypatch.setenv("ACKBENCH_TEST_LATER", "secret")
-    with MockBrokers(1) as brokers:
-        brokers.create_topic("trial", 1)
-        job = ConsumerJob(
-            bootstrap_servers=brokers.bootstrap_servers,
-            topic="trial",
-            partitions=1,
-            settings={**consumer_settings({}), "sasl.password": "$ACKBENCH_TEST_LATER"},
-            token=1,
-            folder=tmp_path,
-        )
-        with ConsumerProcess(job) as consumer:
-            consumer.wait_ready()
-        monkeypatch.delenv("ACKBENCH_TEST_LATER")
-        with ConsumerProcess(job) as consumer, pytest.raises(HarnessError, match="is not set"):
-            consumer.wait_ready()
-
-
-@pytest.fixture
-def consumer(tmp_path: Path) -> Iterator[ConsumerProcess]:
-    """Return a consumer that waits for its first record."""
-    with MockBrokers(1) as brokers:
-        brokers.create_topic("trial", 1)
-        job = ConsumerJob(
-            bootstrap_servers=brokers.bootstrap_servers,
-            topic="trial",
-            partitions=1,
-            settings=consumer_settings({}),
-            token=1,
-            folder=tmp_path,
-        )
-        with ConsumerProcess(job) as consumer:
-            consumer.wait_ready()
-            yield consumer
+    settings = {**job.settings, "sasl.password": "$ACKBENCH_TEST_LATER"}
+    job = job.model_copy(update={"settings": settings})
+    with ConsumerProcess(job) as consumer:
+        consumer.wait_ready()
+    monkeypatch.delenv("ACKBENCH_TEST_LATER")
+    with (
+        ConsumerProcess(job) as consumer,
+        pytest.raises(HarnessError, match="is not set"),
+    ):
+        consumer.wait_ready()
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV])
