@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-from experiments.errors import NotPublished, TrialFailed
+from experiments.errors import LedgerError, NotPublished, TrialFailed
 from experiments.ledger.location import Location
 from experiments.messages.phrases import one_line
 from experiments.orchestration import task_log
@@ -36,14 +36,13 @@ from experiments.orchestration.step_context import (
     uri_of_several,
 )
 from experiments.sweep import published, several_hosts
-from experiments.sweep.folder import SweepFolder
+from experiments.sweep.documents import read_note
+from experiments.sweep.folder import DAG_RUN, SweepFolder
 from experiments.sweep.lookup import list_sweeps, sweep_of_id
 from experiments.sweep.trial_claim import is_cleared_task, own_dag_run, read_claims
 from infra.machine.files import replace_file
 from infra.machine.home import Home
 
-_DAG_RUN: Final = "dag-run.txt"
-"""A file of the sweep's folder: the DAG run that has planned it."""
 _LOG: Final = logging.getLogger(__name__)
 
 
@@ -86,7 +85,7 @@ def plan_sweep(form: Mapping[str, Any], scheduled: str | None = None) -> str:
         sweep = new_sweep(home, source, overrides, _LOG.info)
         with task_claim(sweep):
             if dag_run := own_dag_run():
-                replace_file(sweep.root / _DAG_RUN, dag_run)
+                replace_file(sweep.root / DAG_RUN, dag_run)
             if store:
                 published.keep_store(sweep, store, several_hosts=not on_one_machine())
                 not_published = publish(sweep, published.publish_plan)
@@ -103,8 +102,8 @@ def _planned_before(home: Home) -> str | None:
         return None
     own = own_dag_run()
     for sweep in list_sweeps(home):
-        with suppress(OSError, ValueError):
-            if (sweep.root / _DAG_RUN).read_text() == own:
+        with suppress(LedgerError):
+            if read_note(sweep.root / DAG_RUN) == own:
                 return sweep.sweep_id
     return None
 

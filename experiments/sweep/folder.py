@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 EXPERIMENT, MACHINE = "experiment.yaml", "machine.json"
 PARTIAL, FAILED = ".partial", ".failed"
+DAG_RUN = "dag-run.txt"
+"""The DAG run that has planned the sweep (text)."""
 REASON = "reason.txt"
 """Why a trial failed (text): the file in its folder."""
 

@@ -25,7 +25,7 @@ from experiments.ledger.planned import PLAN
 from experiments.ledger.record import RECORD, Frozen, parse_record
 from experiments.ledger.result_tables import RESULTS
 from experiments.sweep.documents import read_document
-from experiments.sweep.folder import FAILED, PARTIAL, REASON, SweepFolder
+from experiments.sweep.folder import DAG_RUN, FAILED, PARTIAL, REASON, SweepFolder
 from experiments.sweep.lookup import experiment_of_sweep, find_sweep, list_sweeps
 from experiments.sweep.own_plans import MARK
 from infra.machine.files import move_into_place, replace_file
@@ -36,6 +36,7 @@ STORE_VARIABLE: Final = "ACKBENCH_STORE"
 SEVERAL_HOSTS: Final = "several-hosts.json"
 """A file that is published with the plan: the claims of the trials are in the store."""
 _LOCAL: Final = {
+    DAG_RUN,
     "progress.json",
     "stopped.txt",
     "store.json",
