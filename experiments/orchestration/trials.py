@@ -120,7 +120,7 @@ def run_unclaimed_trial(
         _LOG.warning("trial %s not started: it is claimed", spec.trial_id)
         return False
     try:
-        if reason := sweep.foreign_trials().get(spec.trial_id):
+        if reason := sweep.why_foreign(spec.trial_id):
             sweep.fail_sealed_trial(spec.trial_id, reason)
             _LOG.warning("counts as failed, and is run again: %s", reason)
         if _is_complete(sweep, spec.trial_id):

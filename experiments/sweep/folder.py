@@ -206,6 +206,14 @@ class SweepFolder:
         """
         return dict(_foreign(self.planned(), self._sealed_folders()))
 
+    def why_foreign(self, trial_id: str) -> str | None:
+        """Return why a sealed trial is not the plan's; `None`: it is, or there is none.
+
+        Raises:
+            LedgerError: as `planned`.
+        """
+        return dict(_foreign(self.planned(), [self.trial(trial_id)])).get(trial_id)
+
     def has_begun(self) -> bool:
         """Return whether this home has a trial of the sweep, of whatever state."""
         return any((self.root / "trials").glob("*"))
