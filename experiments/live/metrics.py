@@ -31,16 +31,12 @@ from experiments.live.slots import LATENCY_BOUNDS_S, SlotCounts
 from experiments.live.sweep import LiveSweep
 from experiments.live.trial import LiveTrial, TrialFigures
 from experiments.messages.visible import visible
+from experiments.sweep.progress import STAGES
 from infra.machine.loopback import LOOPBACK, SERVED_HOSTS
 
 PATH: Final = "/metrics"
 SWEEP: Final = ("sweep", "experiment")
 TRIAL: Final = ("sweep", "trial", "cell")
-STAGES: Final = (
-    *("start", "queued", "plan", "provision", "trial", "measure", "report", "track", "verify"),
-    *("destroy", "done", "failed"),
-)
-"""The stages of a sweep; `start`: nothing was reported so far."""
 NO_LEADER: Final = -1
 """The node of a partition without a leader, as in Kafka's protocol."""
 _REQUEST_TIMEOUT_S: Final = 10

@@ -17,6 +17,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,7 +30,7 @@ from experiments.orchestration.environment import (
     embedded_database,
 )
 from experiments.sweep.folder import SweepFolder
-from experiments.sweep.progress import QUEUED, STARTING
+from experiments.sweep.progress import report_queued
 from infra.errors import AckbenchError
 from infra.machine.home import Home, keep_files_private
 from infra.process.load_lock import COMMAND_MAX_WAIT_S, hold_machine_lock
@@ -70,18 +71,11 @@ def run(home: Home, sweep: SweepFolder) -> bool:
             created.
         KeyboardInterrupt: the run was interrupted between two tasks.
     """
-    waited: list[str] = []
-
-    def on_wait(holder: str) -> None:
-        waited.append(holder)
-        sweep.report_activity(QUEUED, f"queued behind {holder}")
-
     with (
-        hold_machine_lock(home, sweep.sweep_id, on_wait, COMMAND_MAX_WAIT_S),
+        hold_machine_lock(home, sweep.sweep_id, partial(report_queued, sweep), COMMAND_MAX_WAIT_S),
         embedded_database(home) as database,
     ):
-        if waited:
-            sweep.report_activity("plan", STARTING)
+        sweep.report_activity("start")
         os.environ.update(airflow_environment(home, database) | {EMBEDDED: "1"})
         try:
             return bool(_load_dag().test(run_conf={"sweep_id": sweep.sweep_id}).state == "success")

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from functools import partial
 from types import FrameType
 from typing import Final
 from urllib.parse import urlsplit
@@ -26,7 +27,7 @@ from experiments.sweep.claim import TaskClaim
 from experiments.sweep.folder import REASON, SweepFolder
 from experiments.sweep.lookup import is_sweep_id
 from experiments.sweep.plan import TrialSpec
-from experiments.sweep.progress import QUEUED
+from experiments.sweep.progress import report_queued
 from experiments.sweep.trial_claim import own_dag_run
 from infra.errors import AckbenchError, HarnessError, MachineError
 from infra.machine.files import replace_file
@@ -237,12 +238,10 @@ def _has_failed(sweep: SweepFolder) -> bool:
 @contextmanager
 def machine_lock(sweep: SweepFolder) -> Iterator[None]:
     """Hold the machine lock; record for whom the sweep waits. Reentrant within a process."""
-
-    def on_wait(holder: str) -> None:
-        sweep.report_activity(QUEUED, f"queued behind {holder}")
-
     timeout_s = COMMAND_MAX_WAIT_S if os.environ.get(EMBEDDED) else MAX_WAIT_S
-    with hold_machine_lock(Home.from_environment(), sweep.sweep_id, on_wait, timeout_s):
+    with hold_machine_lock(
+        Home.from_environment(), sweep.sweep_id, partial(report_queued, sweep), timeout_s
+    ):
         yield
 
 

@@ -42,8 +42,7 @@ class SweepActivity(Frozen):
     """What a sweep is doing now: written by the process that runs it, read by all others."""
 
     stage: str
-    """`queued`, `plan`, `provision`, `trial`, `measure`, `report`, `track`, `verify`, `destroy`,
-    `done` or `failed`."""
+    """One of `progress.STAGES`."""
     trial_id: str | None = None
     what: str = ""
     """The activity in words; empty: the stage says enough."""

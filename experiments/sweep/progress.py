@@ -34,8 +34,12 @@ WARM_UP_S: Final = 3.0
 TRIAL_OVERHEAD_S: Final = 3.5
 """A trial without its load: topic, heal, final read, ledger."""
 
-_STAGE_TEXTS: Final[Mapping[str, str]] = MappingProxyType(
+QUEUED: Final = "queued"
+"""The stage of a sweep that waits for another load of the machine."""
+STAGES: Final[Mapping[str, str]] = MappingProxyType(
     {
+        "start": "starting Airflow",
+        QUEUED: "queued",
         "plan": "planning",
         "provision": "starting the cluster",
         "trial": "running",
@@ -48,10 +52,8 @@ _STAGE_TEXTS: Final[Mapping[str, str]] = MappingProxyType(
         "failed": "failed",
     }
 )
+"""What a sweep is doing in each stage; `start`: nothing was reported so far."""
 
-QUEUED: Final = "queued"
-"""The stage of a sweep that waits for another load of the machine."""
-STARTING: Final = "starting Airflow"
 DAMAGED: Final = "damaged"
 """How a trial ended whose record cannot be read, or is not the plan's."""
 
@@ -273,11 +275,21 @@ def remaining_duration_s(
     return max(current_s - since_last_s, 0.0) + sum(later_s) + results_s
 
 
+def report_queued(sweep: SweepFolder, holder: str) -> None:
+    """Report that a sweep waits for another load of the machine.
+
+    Args:
+        sweep: the sweep.
+        holder: the load, as `hold_machine_lock` names it.
+    """
+    sweep.report_activity(QUEUED, f"queued behind {holder}")
+
+
 def activity_text(activity: SweepActivity | None) -> str:
     """Return what a sweep is doing, for a person."""
     if activity is None:
-        return STARTING
-    return activity.what or _STAGE_TEXTS.get(activity.stage, activity.stage)
+        return STAGES["start"]
+    return activity.what or STAGES.get(activity.stage, activity.stage)
 
 
 def format_duration(seconds: float) -> str:

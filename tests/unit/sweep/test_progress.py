@@ -32,8 +32,6 @@ from experiments.results.wording import LEGEND, result_notes, short_share_text, 
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.plan import Plan
 from experiments.sweep.progress import (
-    QUEUED,
-    STARTING,
     EndedTrial,
     Progress,
     ProgressReader,
@@ -42,6 +40,7 @@ from experiments.sweep.progress import (
     format_duration,
     format_duration_with_units,
     remaining_duration_s,
+    report_queued,
 )
 from experiments.verdicts.contract import Guarantee
 from experiments.verdicts.judge import HarnessCheck, Judgement, NamedRecord, Verdict
@@ -311,9 +310,9 @@ def test_a_queued_sweep_names_what_it_waits_for_and_has_no_time_left(tmp_path: P
     """When the other load ends is not known."""
     sweep, plan = a_sweep(tmp_path)
     reader = ProgressReader(sweep, plan)
-    sweep.report_activity(QUEUED, "queued behind quick-1 (process 7, started 17:13, home /a)")
+    report_queued(sweep, "quick-1 (process 7, started 17:13, home /a)")
     queued = reader.read()
-    sweep.report_activity("plan", STARTING)
+    sweep.report_activity("start")
 
     assert queued.activity == "queued behind quick-1 (process 7, started 17:13, home /a)"
     assert queued.remaining_s is None
@@ -500,18 +499,24 @@ def test_the_notes_name_the_number_of_trials_that_would_suffice() -> None:
     )
 
 
+def a_sealed_trial(**values: object) -> TrialResult:
+    """Return a trial without a fault, with some values."""
+    return TrialResult.model_validate(
+        {
+            "trial_id": "007-a",
+            "cell": {},
+            "label": "",
+            "repeat": 0,
+            "status": Status.SEALED,
+            "fault": FaultResult(kind=None),
+            **values,
+        }
+    )
+
+
 def test_a_late_generator_is_listed() -> None:
     """The trial is judged all the same."""
-    late = TrialResult(
-        trial_id="007-a",
-        cell={},
-        label="",
-        repeat=0,
-        status=Status.SEALED,
-        fault=FaultResult(kind=None),
-        generator_late=True,
-        lateness_p99_ms=91.2,
-    )
+    late = a_sealed_trial(generator_late=True, lateness_p99_ms=91.2)
 
     assert next(result_notes(a_result([], trials=(late,)))).text.startswith(
         "warning: the load generator was late in trial 007-a (91 ms at p99; limit 50 ms)"
@@ -520,14 +525,8 @@ def test_a_late_generator_is_listed() -> None:
 
 def test_what_kept_the_processes_of_a_trial_from_running_is_listed() -> None:
     """The longest ones, and how many more there are."""
-    stalled = TrialResult(
-        trial_id="007-a",
-        cell={},
-        label="",
-        repeat=0,
-        status=Status.SEALED,
-        fault=FaultResult(kind=None),
-        stalls=tuple(f"producer 0 was stopped for {seconds} s" for seconds in (5, 4, 3, 2, 1)),
+    stalled = a_sealed_trial(
+        stalls=tuple(f"producer 0 was stopped for {seconds} s" for seconds in (5, 4, 3, 2, 1))
     )
     assert next(result_notes(a_result([], trials=(stalled,)))).text == (
         "warning: processes of trial 007-a were kept from running, neither by Kafka nor by its "
