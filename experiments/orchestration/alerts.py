@@ -105,7 +105,7 @@ def alert_of_plan(form: Mapping[str, Any], reason: object, context: Mapping[str,
         return
     line = visible(f"failed: no sweep was planned: {one_line(text)}")[:_MOST_CHARACTERS]
     found = Alert(
-        text=html.escape(f"ackbench {experiment}:\n{line}", quote=False),
+        text=_chat_text(f"ackbench {experiment}:", line),
         experiment=experiment,
         sweep_id=None,
         reasons=(line,),
@@ -144,15 +144,16 @@ def alert_of(sweep: SweepFolder, home: Home) -> Alert | None:
         return None
     link = page_link(sweep)
     return Alert(
-        text=html.escape(
-            "\n".join([f"ackbench {summary.sweep_id}:", *reasons, *([link] if link else [])]),
-            quote=False,
-        ),
+        text=_chat_text(f"ackbench {summary.sweep_id}:", *reasons, *([link] if link else [])),
         experiment=summary.experiment,
         sweep_id=summary.sweep_id,
         reasons=reasons,
         link=link,
     )
+
+
+def _chat_text(*lines: str) -> str:
+    return html.escape("\n".join(lines), quote=False)
 
 
 def conditions_of(sweep: SweepFolder) -> tuple[str, ...]:
