@@ -38,7 +38,7 @@ DIRECT_BYTES: Final = 1 << 16
 
 
 class TrialOutcome(NamedTuple):
-    """What a task returns for a trial."""
+    """The result of a task for a trial."""
 
     trial_id: str
     error: InvalidLedger | None

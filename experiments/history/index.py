@@ -11,9 +11,9 @@ from experiments.errors import UnknownName
 from experiments.history.kept import (
     completed,
     is_current,
-    kept_anew,
     pruned_stamp,
     pruned_summary,
+    rebuilt_summary,
 )
 from experiments.history.pins import pinned_sweeps
 from experiments.history.store import SummaryStore, without_details
@@ -176,14 +176,14 @@ def _current(
     folders: Mapping[str, Path],
     on_new: OnNew | None,
 ) -> Iterator[tuple[str, SweepSummary]]:
-    """Yield the summary of each folder, made anew if there is none of what it holds now."""
+    """Yield the summary of each folder, made if there is none of what it holds now."""
     sweeps = {name: SweepFolder(folder) for name, folder in folders.items()}
     new = [name for name in sweeps if not is_current(kept.get(name), sweeps[name])]
     yield from ((name, kept[name]) for name in folders.keys() - set(new))
     for number, name in enumerate(new, 1):
         if on_new:
             on_new(name, number, len(new))
-        yield name, without_details(kept_anew(store, sweeps[name]))
+        yield name, without_details(rebuilt_summary(store, sweeps[name]))
 
 
 def _left(

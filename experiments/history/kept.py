@@ -30,7 +30,11 @@ def summary_of(sweep: SweepFolder, home: Home) -> SweepSummary:
     """
     with SummaryStore(home) as store:
         head = store.heads().get(sweep.sweep_id)
-        return completed(store, home, head) if is_current(head, sweep) else kept_anew(store, sweep)
+        return (
+            completed(store, home, head)
+            if is_current(head, sweep)
+            else rebuilt_summary(store, sweep)
+        )
 
 
 def completed(store: SummaryStore, home: Home, head: SweepSummary) -> SweepSummary:
@@ -40,7 +44,7 @@ def completed(store: SummaryStore, home: Home, head: SweepSummary) -> SweepSumma
         return full
     if head.pruned_s is not None:
         return pruned_summary(pruned_file(home, head.sweep_id)) or head
-    return kept_anew(store, SweepFolder(home.sweeps / head.sweep_id))
+    return rebuilt_summary(store, SweepFolder(home.sweeps / head.sweep_id))
 
 
 def complete_summaries(home: Home, heads: Iterable[SweepSummary]) -> Iterator[SweepSummary]:
@@ -65,7 +69,7 @@ def current_stamp(summary: SweepSummary, sweep: SweepFolder) -> str:
     return (folder_stamp if summary.problem else summary_stamp)(sweep)
 
 
-def kept_anew(store: SummaryStore, sweep: SweepFolder) -> SweepSummary:
+def rebuilt_summary(store: SummaryStore, sweep: SweepFolder) -> SweepSummary:
     """Make the summary of a sweep, keep it, and return it."""
     from experiments.history.summarize import summarize  # loads all that reads results
 

@@ -305,7 +305,7 @@ def _remove_leftovers(home: Home, say: Callable[[str], None]) -> None:
 
 
 def _cut_service_logs(home: Home, say: Callable[[str], None]) -> None:
-    """Cut the logs of the services, which `ackbench up` begins anew only when it starts."""
+    """Cut the logs of the services, which `ackbench up` begins again only when it starts."""
     for log in sorted(home.service_logs.glob("*.log")):
         if cut_log(log, SERVICE_LOG_BYTES, SERVICE_LOG_BYTES // 10):
             say(f"cut {log.name} of the services to its end")

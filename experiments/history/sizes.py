@@ -1,4 +1,4 @@
-"""What a home and its sweeps take on the disk.
+"""The space that a home and its sweeps take on the disk.
 
 A home of two thousand sweeps has a million files. Those of a sweep are looked at again only when
 one was added, removed or replaced (`folder_stamp`).
@@ -24,7 +24,7 @@ _NOT_COUNTED: Final = ("cache", "published")
 
 @dataclass(frozen=True)
 class HomeSizes:
-    """What a home takes, in bytes."""
+    """The space that a home takes, in bytes."""
 
     total: int
     """Without its caches."""

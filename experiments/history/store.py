@@ -1,7 +1,7 @@
 """The kept summaries of a home: one SQLite file, of which a list of sweeps needs a small part.
 
 The file is a cache of the sweeps' folders, and of what is left of pruned sweeps. One that is
-damaged, or has other tables, is made anew; where none can be written, summaries are kept in memory.
+damaged, or has other tables, is rebuilt; where none can be written, summaries are kept in memory.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _COMPRESSION: Final = 1
 
 
 class SummaryDetails(Frozen):
-    """What a list of sweeps does not need: fields of `SweepSummary`."""
+    """The fields of `SweepSummary` that a list of sweeps does not need."""
 
     settings: dict[str, str] = Field(default_factory=dict)
     cells: tuple[CellSummary, ...] = ()
@@ -141,7 +141,7 @@ class SummaryStore:
         except sqlite3.OperationalError:  # a folder is in its place; another process has the lock
             return _in_memory()
         except sqlite3.DatabaseError:
-            return self._anew()
+            return self._rebuilt()
         except OSError:
             return _in_memory()
 
@@ -149,7 +149,7 @@ class SummaryStore:
         """Return the database with its tables; earlier versions kept a file per sweep."""
         opened = sqlite3.connect(self._path, _LOCK_TIMEOUT_S, isolation_level=None)
         try:
-            opened.execute("PRAGMA synchronous = OFF")  # it can be made anew
+            opened.execute("PRAGMA synchronous = OFF")  # it can be rebuilt
             if opened.execute("PRAGMA user_version").fetchone() != (_VERSION,):
                 opened.executescript(_TABLES)
                 for path in self._path.parent.glob("*.json"):
@@ -163,9 +163,9 @@ class SummaryStore:
         """Go on with an empty store: in a new file, or in memory if it cannot be written."""
         self._database.close()
         is_damaged = not isinstance(error, sqlite3.OperationalError)
-        self._database = self._anew() if is_damaged else _in_memory()
+        self._database = self._rebuilt() if is_damaged else _in_memory()
 
-    def _anew(self) -> sqlite3.Connection:
+    def _rebuilt(self) -> sqlite3.Connection:
         try:
             self._path.unlink(missing_ok=True)
             return self._prepared()

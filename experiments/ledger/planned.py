@@ -1,4 +1,4 @@
-"""Whether a trial is the one that its sweep planned: `plan.json` and `trial.json` say the same.
+"""Comparison of a trial with its sweep's plan: `plan.json` and `trial.json` say the same.
 
 Trial ids are the same in every sweep of an experiment. So a folder that was copied from another
 sweep has the right name, and only its content shows where it is from.
@@ -105,7 +105,7 @@ class _PlannedLoad(_Part):
 
 
 class PlannedTrial(_Part):
-    """What the plan says of a trial that its record says too."""
+    """The values of a trial that plan and record both have."""
 
     sweep_id: str | None = None
     trial_id: str

@@ -60,7 +60,7 @@ class Stall(Frozen):
 
 
 class StallSampling(Frozen):
-    """How a trial looked for stalls."""
+    """The extent of a trial's search for stalls."""
 
     samples: int
     unknown: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""What commands write to the terminal: text of others never moves its cursor or colours it.
+"""Output of commands to the terminal: text of others never moves its cursor or colours it.
 
 Commands print with `echo` and `echo_json`, and tables with `TerminalConsole`
 (`experiments.messages.console`); `tests/unit/messages/test_writers.py` finds those that do not.

@@ -1,4 +1,4 @@
-"""Whether this machine may run a plan: its home has made it, or a file of this machine permits it.
+"""Permission to run a plan: this home has made it, or a file of this machine permits it.
 
 It is checked when a plan comes from a store, and again before anything of a plan is started.
 """

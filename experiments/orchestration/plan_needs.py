@@ -1,4 +1,4 @@
-"""What a plan does only with the permission of a file on this machine, and what a file permits.
+"""Actions of a plan that need the permission of a file on this machine, and what a file permits.
 
 `properties.protected` and the checks of commands refuse it when a sweep is planned. A plan that
 this home has not made did not pass these checks here: whoever can write its store could have
@@ -48,7 +48,7 @@ _BOOTSTRAP: Final = "bootstrap.servers"
 
 @dataclass(frozen=True, order=True)
 class Need:
-    """What needs a permission: a property, an address or a command, with its value."""
+    """An action that needs a permission: a property, an address or a command, with its value."""
 
     subject: str
     value: str

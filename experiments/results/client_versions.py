@@ -1,4 +1,4 @@
-"""Whether all trials of a sweep ran with the same version of librdkafka. Pure.
+"""The versions of librdkafka that the trials of a sweep ran with. Pure.
 
 A plan has the version of Java's client, and librdkafka's is the installed one. So a sweep that was
 resumed after an upgrade, or that hosts with other packages ran, has trials of several versions.

@@ -1,4 +1,4 @@
-"""What disturbed a trial: processes that exited although neither the trial nor its fault asked.
+"""Disturbances of a trial: processes that exited although neither it nor its fault asked.
 
 Such a trial is evidence neither for nor against Kafka, whatever its ledger shows. The supervisor
 keeps the exits of nodes and relays, a client's exit is known to its parent, and the metadata poller

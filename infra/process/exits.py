@@ -1,4 +1,4 @@
-"""Exits of processes: when, how, and whether a signal of ours explains them.
+"""Exits of processes: when, how, and whether a signal of the supervisor explains them.
 
 The kernel reports how a process ended (wait(2)): by which signal, or with which status. It does not
 report who sent the signal. So an exit counts as requested only if the signals that were sent to the

@@ -1,4 +1,4 @@
-"""What the kernel counts of a process and of this machine: samples that show why one did not run.
+"""Samples of the kernel's counts of a process and of this machine: why a process did not run.
 
 The sources are /proc/<pid>/stat and schedstat, /proc/stat and /proc/vmstat (proc(5)). Containers
 and kernels may lack one of them, or not count in it: then the figure is unknown (`None`).
@@ -33,7 +33,7 @@ _GUEST: Final = 8
 
 @dataclass(frozen=True)
 class ProcessSample:
-    """What a process did since the previous sample."""
+    """The activity of a process since the previous sample."""
 
     state: str
     """The state of its main thread now, one letter: `R`, `S`, `D`, `T`, ..."""
@@ -132,7 +132,7 @@ def _schedule(descriptor: int) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class MachineSample:
-    """What the machine did since the previous sample; `None`: unknown."""
+    """The activity of the machine since the previous sample; `None`: unknown."""
 
     stolen_share: float | None = None
     """The part of the CPUs' time that the hypervisor gave to others."""

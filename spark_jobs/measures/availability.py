@@ -1,4 +1,4 @@
-"""Each partition's gaps: the times in which it owed an answer and gave none.
+"""Each partition's gaps: the times in which records were due and none was answered.
 
     gap(partition, side) = from the last answer, or later, from when the next record was due,
                            to the next answer; after the last answer, to the time until which
@@ -107,7 +107,7 @@ def _by_slot(slot: IntColumn, first_ns: IntColumn, last_ns: IntColumn, due_ns: I
 
 
 AnswersBySide = Mapping[tuple[int, Side], Answers]
-"""By partition and side; without an entry for a partition that owed that side nothing."""
+"""By partition and side; without an entry for a partition of which nothing was due there."""
 
 
 def acknowledgements(attempts: Attempts, phases: Phases) -> AnswersBySide:

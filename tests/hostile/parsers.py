@@ -1,4 +1,4 @@
-"""What a stranger sends or stores, with random edits: every parser of ackbench that reads it.
+"""Random edits of what a stranger sends or stores, for every parser of ackbench that reads it.
 
 The law: a parser returns, or raises an error of one line, within `LIMIT_S`.
 """

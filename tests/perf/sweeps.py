@@ -1,4 +1,4 @@
-"""What many stored sweeps cost: `python tests/perf/sweeps.py [COUNT [FOLDER]]`.
+"""The cost of many stored sweeps: `python tests/perf/sweeps.py [COUNT [FOLDER]]`.
 
 A measured sweep is copied many times (`support.builders.many_sweeps`), each copy with figures of
 its own: one that is made for this, or that in FOLDER, on the same file system as the temporary
@@ -51,7 +51,7 @@ _PRUNE: Final = ("prune", "--keep", "100")
 
 @dataclass(frozen=True)
 class SweepsCost:
-    """What a command took."""
+    """The cost of a command."""
 
     name: str
     cpu_s: float

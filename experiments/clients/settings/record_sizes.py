@@ -1,4 +1,4 @@
-"""Whether clients and a topic can carry a workload's records, and how large those may be.
+"""The largest records that clients and a topic can carry, and workloads whose records are larger.
 
 A client compares an upper bound of a record's size with its own limit before it sends. A broker
 compares a batch, of at least one record, with the topic's limit and with the size of a segment.

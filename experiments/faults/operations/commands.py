@@ -69,7 +69,7 @@ VARIABLES: Final[Mapping[str, tuple[Callable[[str], object], str]]] = {
     "NODE_HOST": (is_host, "a host name (RFC 1123) or an address (IPv4, IPv6)"),
     "PARTITION": (_NUMBER.fullmatch, "a number"),
 }
-"""What a word may name, with the check of its value and what the check allows.
+"""The variables of commands, each with the check of its value and what the check allows.
 
 The leader's node id, its followers' ids, the leader's host, and the number of the partition.
 """

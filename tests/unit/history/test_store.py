@@ -101,7 +101,7 @@ def test_whatever_is_in_the_place_of_the_file_summaries_are_kept(
         assert opened.complete(opened.heads()[night.sweep_id]) == night
 
 
-def test_a_file_that_is_damaged_while_it_is_open_is_made_anew(
+def test_a_file_that_is_damaged_while_it_is_open_is_made_rebuilt(
     home: Home, night: SweepSummary
 ) -> None:
     """As by a disk that is full of errors."""

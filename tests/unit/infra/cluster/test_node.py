@@ -196,7 +196,7 @@ def test_a_sigterm_of_another_program_was_not_requested(tmp_path: Path) -> None:
 def test_a_paused_node_that_is_killed_by_another_program_died_of_something_else(
     tmp_path: Path,
 ) -> None:
-    """SIGSTOP and SIGCONT are signals of ours, and explain no exit."""
+    """SIGSTOP and SIGCONT are signals of the supervisor, and explain no exit."""
 
     async def act(node: Node) -> None:
         node.pause()
