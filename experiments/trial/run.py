@@ -105,6 +105,7 @@ def run_trial(
                         load_begin_ns = clients.begin()
                         journal.note("load_begin", at_ns=load_begin_ns)
                         clients.wait_until_flowing()
+                        journal.note("flowing")
                         faults = _inject_fault(spec, clients, load_begin_ns, disturbances, held)
                         clients.wait_until_sent(load_begin_ns)
                     with stages("settle", "waiting for the last acknowledgements"):

@@ -113,7 +113,7 @@ def test_a_broker_that_dies_of_something_else_makes_the_trial_void(
         )
         brokers.keepers[3].do("start")
 
-    with during(home.sweeps, "load_begin", kill_and_start):
+    with during(home.sweeps, "flowing", kill_and_start):
         sweep = run_all(
             home,
             brokers,

@@ -67,7 +67,7 @@ def trial(killable: LocalCluster, tmp_path: Path, cache: Path) -> Callable[..., 
     def run(
         kill: Callable[[], None],
         fault: str = "none",
-        event: str = "load_begin",
+        event: str = "flowing",
         client: ClientKind = "librdkafka",
         **changes: Any,
     ) -> TrialRecord:
