@@ -5,7 +5,7 @@ BIN := .venv/bin
 FAULTS := $(basename $(notdir $(wildcard experiments/catalog/faults-*.yaml)))
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
-.PHONY: help setup bench test check tour faults soak hostile external executors perf pictures \
+.PHONY: help setup bench test test-all check tour faults soak hostile external executors perf pictures \
   tables sbom audit mutants powerloss ci-jobs pod-template lock clean
 
 help: ## print this list
@@ -17,9 +17,12 @@ setup: ## install Python packages, Kafka's jars and start-up caches
 bench: setup ## run the quick sweep: which settings lose or duplicate records
 	@$(BIN)/ackbench run quick
 
-test: setup check ## check style, types and imports, and run all tests, also on real brokers
-	@$(BIN)/pytest -n 3 --dist loadfile --ignore tests/e2e
-	@$(BIN)/pytest tests/e2e
+test: TIER := --first-tier
+test: test-all ## check style, types and imports, and run a test of each kind, also on real brokers
+
+test-all: setup check ## run all tests: also other clients, seeds, widths, and more mutants
+	@$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder $(TIER) --ignore tests/e2e
+	@$(BIN)/pytest $(TIER) tests/e2e
 
 check: setup ## check style, types and imports
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check --quiet .

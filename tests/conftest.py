@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, settings
 signal.signal(signal.SIGINT, signal.default_int_handler)
 # The fakes, builders and references are in tests/support.
 sys.path.insert(0, str(Path(__file__).parent))
+pytest_plugins = ["support.tiers"]
 # Tests neither wait for the load of this machine, nor does it wait for them.
 os.environ["ACKBENCH_MACHINE_LOCK"] = f"ackbench-tests-{os.getpid()}"
 # A busy machine must not fail a test.
@@ -40,8 +41,18 @@ def pytest_testnodedown(node: Any) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print the counts."""
+    """Print the counts, and what would end the skips."""
     from support import tally
+    from support.needed_programs import packages_for
 
     for line in tally.summary_lines():
         terminalreporter.write_line(line)
+    reasons = [report.longrepr[-1] for report in terminalreporter.stats.get("skipped", [])]
+    without = [reason for reason in reasons if packages_for([reason])]
+    if without:
+        packages = " ".join(packages_for(without))
+        terminalreporter.write_line(
+            f"{len(without)} of {len(reasons)} skips are for want of programs: "
+            f"apt-get install --no-install-recommends {packages}",
+            yellow=True,
+        )

@@ -132,6 +132,7 @@ def test_a_broker_that_dies_of_something_else_makes_the_trial_void(
     )
 
 
+@pytest.mark.further
 def test_a_leader_that_is_paused_by_commands_is_seen_to_go(
     home: Home, brokers: ExternalBrokers
 ) -> None:
@@ -185,6 +186,7 @@ def test_a_cluster_with_a_broker_that_is_down_is_not_struck(
     assert left_in(brokers) == set()
 
 
+@pytest.mark.further
 def test_a_broker_that_goes_down_between_two_trials_keeps_the_next_from_striking(
     home: Home, brokers: ExternalBrokers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -218,6 +220,7 @@ def bench(tmp_path: Path) -> Iterator[AckbenchCommand]:
         yield bench
 
 
+@pytest.mark.further
 def test_a_heal_that_fails_stops_the_sweep_and_cleaning_finishes_it(
     bench: AckbenchCommand, brokers: ExternalBrokers, tmp_path: Path
 ) -> None:

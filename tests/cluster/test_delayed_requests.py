@@ -101,6 +101,7 @@ def test_a_late_commit_tears_librdkafkas_next_transaction(
     assert 0 < visible[1] < TRANSACTION_RECORDS
 
 
+@pytest.mark.further
 def test_a_late_commit_of_javas_client_is_refused(relayed: LocalCluster, tmp_path: Path) -> None:
     """EndTxn 5 carries the epoch of its transaction (KIP-890), and the next one is committed."""
     evidence, visible = run_delayed(relayed, tmp_path, "java", "end-txn-delayed")

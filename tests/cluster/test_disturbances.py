@@ -131,6 +131,7 @@ def test_a_trial_in_which_another_broker_died_is_void_whatever_its_fault_did(
     assert killable.wait_until_healthy().brokers == (1, 2, 3)
 
 
+@pytest.mark.further
 def test_a_paused_broker_that_died_is_started_again_and_makes_the_trial_void(
     killable: LocalCluster, trial: Callable[..., TrialRecord]
 ) -> None:
@@ -160,6 +161,7 @@ def test_a_controller_that_died_makes_a_trial_without_a_fault_void(
     )
 
 
+@pytest.mark.further("consumer", "copier", "fork-server", "java-producer", "java-consumer")
 @pytest.mark.parametrize(
     ("kill", "name", "changes"),
     [

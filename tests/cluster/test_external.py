@@ -219,6 +219,7 @@ def test_a_broker_reads_its_secrets_from_its_environment_and_no_file_holds_them(
     assert _files_holding(folder, PASSWORD) == []
 
 
+@pytest.mark.further("3.9.2")
 @pytest.mark.parametrize("version", ["3.9.2", "4.3.1"])
 def test_a_provisioned_cluster_leaves_no_secret_behind(
     clusters: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, version: str
@@ -318,6 +319,7 @@ def test_an_address_that_answers_as_something_else_is_an_error_of_one_line() -> 
     assert "HTTP" in reason or "nvalid response size" in reason, reason
 
 
+@pytest.mark.further
 def test_an_address_that_never_answers_is_an_error_that_names_the_protocol() -> None:
     """A listener with TLS waits as well, for the rest of what it takes for a TLS record."""
     with socket.create_server(("127.0.0.1", 0)) as silent:

@@ -98,6 +98,7 @@ def require_as_before(brokers: ExternalBrokers) -> None:
     assert left_in(brokers) == set()
 
 
+@pytest.mark.further
 def test_ctrl_c_during_a_fault_heals_the_cluster_and_leaves_nothing_in_it(
     bench: AckbenchCommand, brokers: ExternalBrokers, tmp_path: Path
 ) -> None:

@@ -64,6 +64,7 @@ def test_clients_without_a_fault_connect_to_brokers(home: Home, brokers: Externa
     assert connections.direct
 
 
+@pytest.mark.further("java")
 @pytest.mark.parametrize("client", ["librdkafka", "java"])
 def test_dropped_responses_cause_duplicates_and_no_client_bypasses_the_relays(
     home: Home, brokers: ExternalBrokers, client: str
@@ -114,6 +115,7 @@ def test_a_held_commit_tears_the_next_transaction(home: Home, brokers: ExternalB
     assert connections.direct == set()
 
 
+@pytest.mark.further
 def test_unacknowledged_requests_that_a_relay_drops_are_lost(
     home: Home, brokers: ExternalBrokers
 ) -> None:
@@ -130,6 +132,7 @@ def test_unacknowledged_requests_that_a_relay_drops_are_lost(
     assert connections.direct == set()
 
 
+@pytest.mark.further
 def test_consumer_groups_and_copiers_stay_behind_the_relays(
     home: Home, brokers: ExternalBrokers
 ) -> None:

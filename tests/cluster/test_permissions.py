@@ -27,6 +27,7 @@ def brokers(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[E
         yield running
 
 
+@pytest.mark.further("java", "java-transactions", "copies")
 @pytest.mark.parametrize(
     "changes",
     [
@@ -91,6 +92,7 @@ COPIES = {
 TRANSACTIONS = {"workload": {"transaction_records": 50, **LOAD}, "producer": IDEMPOTENT}
 
 
+@pytest.mark.further(changes=[JAVA, COPIES, TRANSACTIONS])
 @pytest.mark.parametrize(
     ("without", "changes", "message"),
     [

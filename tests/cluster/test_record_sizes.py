@@ -132,7 +132,7 @@ def test_librdkafka_delivers_the_largest_record_that_is_planned_and_no_larger_on
                 "token": 4711,
                 "folder": folder,
                 **workload,
-                "settings": producer_settings({"linger.ms": "0", **given}),
+                "settings": producer_settings({"batch.num.messages": "1", **given}),
             }
         )
         with ProducerProcess(job) as producer:
@@ -148,6 +148,7 @@ def test_librdkafka_delivers_the_largest_record_that_is_planned_and_no_larger_on
     assert outcomes(size + 1) == {(REJECTED, TOO_LARGE)}
 
 
+@pytest.mark.further(name=["max.message.bytes"])
 @pytest.mark.parametrize(
     ("section", "name"),
     [("producer", "max.request.size"), ("topic", "max.message.bytes")],

@@ -41,6 +41,9 @@ def text_of(folder: Path) -> str:
     return "\n".join(path.read_bytes().decode(errors="replace") for path in files)
 
 
+@pytest.mark.further(
+    "behind-relays", "copies", "java-3.9", "java-transactions", "java-behind-relays"
+)
 @pytest.mark.parametrize(
     "changes",
     [
@@ -99,6 +102,7 @@ def test_clients_with_tokens_of_a_program_send_and_read_everything(
     assert TOKEN_BEGIN not in text_of(home.root)
 
 
+@pytest.mark.further
 @pytest.mark.parametrize("changes", [{}, {"client": "java"}], ids=["librdkafka", "java"])
 def test_a_token_that_expires_during_the_load_is_replaced(
     home: Home, brokers: ExternalBrokers, tmp_path: Path, changes: dict[str, object]

@@ -105,6 +105,7 @@ def test_no_file_of_the_home_has_a_password_of_the_sweep(complete: AckbenchComma
     assert {"plan.json", "trial.json"} <= set(references)
 
 
+@pytest.mark.further
 def test_ctrl_c_leaves_no_process_and_names_the_command_to_resume(
     bench: AckbenchCommand, experiment: Callable[..., str]
 ) -> None:
@@ -123,6 +124,7 @@ def test_ctrl_c_leaves_no_process_and_names_the_command_to_resume(
     assert len(complete_trials(bench)) == 2
 
 
+@pytest.mark.further
 def test_kill_9_in_mid_trial_leaves_nothing_after_clean(
     bench: AckbenchCommand, experiment: Callable[..., str]
 ) -> None:

@@ -22,6 +22,7 @@ devices.
 """
 
 
+@pytest.mark.further
 @pytest.mark.root
 @pytest.mark.parametrize("kind", FAULTS_WITH_KERNEL_STATE)
 def test_cleaning_after_kill_9_during_a_fault_restores_the_machine(

@@ -12,7 +12,7 @@ from support.object_store import object_store
 
 from infra.process.waiting import wait_until
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.further]
 
 
 def in_second_load(bench: AckbenchCommand) -> bool:

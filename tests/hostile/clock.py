@@ -14,7 +14,6 @@ stepped too, where a trial may fail, but must say so, and the sweep must be resu
 from __future__ import annotations
 
 import os
-import shutil
 import struct
 import subprocess
 import tempfile
@@ -28,6 +27,7 @@ from e2e.command import AckbenchCommand, new_bench
 from hostile.figures import Figures
 from hostile.stages import EXPERIMENT, new_sweep, sweep_ids, wait_for_stage
 from support.machine_state import machine_state
+from support.needed_programs import missing
 
 from infra.errors import WaitTimeout
 from infra.process.waiting import wait_until
@@ -88,11 +88,6 @@ class SteppedClock:
             return False
 
 
-def missing_compiler() -> str | None:
-    """Return why no stepped clock can be made; `None`: it can."""
-    return None if shutil.which("cc") else "no C compiler (cc)"
-
-
 def stepped_clock(folder: Path) -> SteppedClock:
     """Compile the library into a folder, and return a clock that is not stepped yet."""
     clock = SteppedClock(folder / "clock.so", folder / "clock-step")
@@ -112,7 +107,7 @@ def run(rounds: int, say: Callable[[str], None] = lambda _: None) -> Figures:
     start_s = time.monotonic()
     failures: list[str] = []
     tried = 0
-    if reason := missing_compiler():
+    if reason := missing(["cc"]):
         return Figures("clock", f"left out: {reason}", 0, (), 0.0)
     with tempfile.TemporaryDirectory() as folder:
         clock = stepped_clock(Path(folder))

@@ -20,6 +20,7 @@ from e2e.command import AckbenchCommand, new_bench
 from hostile.figures import Figures
 from hostile.stages import EXPERIMENT, digests, new_sweep, sweep_ids, wait_for_stage
 from support.machine_state import machine_state
+from support.needed_programs import missing
 
 from infra.errors import WaitTimeout
 from infra.machine.home import Home
@@ -70,8 +71,8 @@ def only_one_user() -> str | None:
     """Return why no second user can run ackbench here; `None`: `nobody` can."""
     if os.geteuid() != 0:
         return "not root"
-    if not shutil.which("setpriv"):
-        return "no setpriv"
+    if reason := missing(["setpriv"]):
+        return reason
     command = (*AS_NOBODY, sys.executable, "-c", "import experiments.cli")
     tried = subprocess.run(command, capture_output=True, text=True, check=False, cwd="/")
     return tried.stderr.strip().splitlines()[-1] if tried.returncode else None

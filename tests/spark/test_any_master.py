@@ -138,6 +138,7 @@ def test_a_cluster_and_a_local_master_give_the_same_bytes(installation: Installa
     assert installation.results() == installation.local_results
 
 
+@pytest.mark.further
 def test_the_job_finishes_when_an_executor_is_killed(installation: Installation) -> None:
     """The driver reports the lost task, which runs again elsewhere."""
     installation.remove_results()
@@ -169,6 +170,7 @@ def test_spark_submit_runs_the_job(installation: Installation) -> None:
     assert installation.results() == installation.local_results
 
 
+@pytest.mark.further
 def test_executors_without_a_library_are_one_line_and_exit_code_2(
     installation: Installation, tmp_path: Path
 ) -> None:

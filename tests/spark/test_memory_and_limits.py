@@ -80,6 +80,7 @@ def plant_lost_records(sweep: SweepFolder, records: int) -> None:
     )
 
 
+@pytest.mark.further
 def test_a_trial_with_millions_of_anomalies_is_measured_entire_and_in_units(
     home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -195,6 +196,7 @@ def stopped(home: Home, java_class: str) -> Iterator[None]:
     thread.join()
 
 
+@pytest.mark.further("org.apache.spark.launcher.Main")
 @pytest.mark.parametrize(
     "java_class", ["org.apache.spark.launcher.Main", "org.apache.spark.deploy.SparkSubmit"]
 )

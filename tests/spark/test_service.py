@@ -47,6 +47,7 @@ def has_ended(process: psutil.Process) -> bool:
     )
 
 
+@pytest.mark.further("jvm")
 @pytest.mark.parametrize("whose", ["service", "jvm"])
 def test_a_sweep_is_measured_when_the_service_was_killed(tmp_path: Path, whose: str) -> None:
     """Or its JVM: by a job of its own."""

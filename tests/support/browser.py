@@ -10,13 +10,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
 from selenium.webdriver import Chrome, ChromeOptions
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.keys import Keys
 from selenium_axe_python.axe import Axe
+from support.needed_programs import skip_without
 
-REQUIRED_PROGRAMS = ("chromium", "chromedriver")
 WIDTHS = (1280, 768, 400)
 """A desktop, a tablet and a phone, CSS pixels."""
 _A4 = {"paperWidth": 21.0 / 2.54, "paperHeight": 29.7 / 2.54}
@@ -190,12 +189,7 @@ class Browser:
 @contextmanager
 def browser() -> Iterator[Browser]:
     """Start a browser; skip the test with a reason if none is installed."""
-    missing = [program for program in REQUIRED_PROGRAMS if shutil.which(program) is None]
-    if missing:
-        pytest.skip(
-            f"no {' and no '.join(missing)} on PATH; "
-            "install them with: apt install chromium chromium-driver"
-        )
+    skip_without("chromium", "chromedriver")
     options = ChromeOptions()
     options.binary_location = str(shutil.which("chromium"))
     for flag in _FLAGS:

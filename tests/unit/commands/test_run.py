@@ -176,6 +176,7 @@ def test_the_budget_limits_the_repeats(start: Start) -> None:
     )
 
 
+@pytest.mark.further
 def test_a_sweep_can_be_resumed_until_its_intervals_are_narrow_enough(start: Start) -> None:
     """Its sealed trials count, and only missing trials run."""
     first = start("measures", *ONE_CELL)

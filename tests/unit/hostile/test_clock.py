@@ -5,9 +5,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from hostile.clock import Step, SteppedClock, missing_compiler, stepped_clock
+from hostile.clock import Step, SteppedClock, stepped_clock
+from support.needed_programs import missing
 
-pytestmark = pytest.mark.skipif(bool(missing_compiler()), reason=str(missing_compiler()))
+pytestmark = pytest.mark.skipif(bool(missing(["cc"])), reason=str(missing(["cc"])))
 STEPPING = """
 import struct, sys, threading, time
 from pathlib import Path

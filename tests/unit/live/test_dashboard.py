@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from support.needed_programs import skip_without
 
 from experiments.live.metrics import metric_names
 
@@ -90,8 +90,7 @@ def test_every_metric_of_an_expression_is_exported(dashboard: dict[str, Any]) ->
 
 def test_prometheus_accepts_every_expression(dashboard: dict[str, Any], tmp_path: Path) -> None:
     """As rules, which promtool parses."""
-    if shutil.which("promtool") is None:
-        pytest.skip("no promtool on PATH: apt install prometheus")
+    skip_without("promtool")
     rules = [
         {"record": f"panel:{number}", "expr": text.replace("$sweep", ".*")}
         for number, text in enumerate(expressions(dashboard))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -25,6 +24,7 @@ from support.builders.live_trials import (
     receive,
 )
 from support.builders.records import a_spec
+from support.needed_programs import skip_without
 
 from experiments.clients.producer.attempts import SENT
 from experiments.live.metrics import exporter, metric_names
@@ -177,16 +177,9 @@ def test_the_port_is_this_machine_s_only(live: LiveSweep) -> None:
             probe.bind(("127.0.0.2", port))  # free: the server does not listen on all addresses
 
 
-def require_prometheus(*programs: str) -> None:
-    """Skip with a reason where Prometheus is missing."""
-    missing = [program for program in programs if shutil.which(program) is None]
-    if missing:
-        pytest.skip(f"no {' and no '.join(missing)} on PATH: apt install prometheus")
-
-
 def test_promtool_finds_no_fault_with_the_names(live: LiveSweep) -> None:
     """Its linter knows the conventions: base units, `_total`, a help text."""
-    require_prometheus("promtool")
+    skip_without("promtool")
     with served(live) as address:
         _, text = fetch(address, Accept="text/plain; version=0.0.4")
     checked = subprocess.run(
@@ -197,7 +190,7 @@ def test_promtool_finds_no_fault_with_the_names(live: LiveSweep) -> None:
 
 def test_prometheus_scrapes_it(live: LiveSweep, tmp_path: Path) -> None:
     """Debian's Prometheus, with a configuration of a few lines; its API then has the samples."""
-    require_prometheus("prometheus")
+    skip_without("prometheus")
     port = free_port()
     with served(live) as address, prometheus(tmp_path, address, port):
         query = f"http://127.0.0.1:{port}/api/v1/query?query=ackbench_records_total"

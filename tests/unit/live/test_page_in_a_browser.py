@@ -38,6 +38,7 @@ def write(folder: Path, live: LiveSweep, *, age_s: float = 0, over: bool = True)
     return folder / PAGE
 
 
+@pytest.mark.further(width=WIDTHS[:-1])
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("dark", [False, True])
 def test_the_page_has_no_barriers_and_fits(
@@ -50,6 +51,7 @@ def test_the_page_has_no_barriers_and_fits(
     assert shown.broken_words() == []
 
 
+@pytest.mark.further(width=WIDTHS[:-1])
 @pytest.mark.parametrize("width", WIDTHS)
 def test_the_page_between_sweeps_has_no_barriers(
     shown: Browser, tmp_path: Path, width: int

@@ -68,6 +68,7 @@ def write_page(data: ReportData, folder: Path) -> Path:
     return path
 
 
+@pytest.mark.further(width=WIDTHS[:-1])
 @pytest.mark.parametrize("width", WIDTHS)
 def test_each_verdict_is_below_its_own_guarantee(
     opened: Browser, each_page: tuple[ReportData, Path], width: int
@@ -95,6 +96,7 @@ def test_each_verdict_is_below_its_own_guarantee(
             )
 
 
+@pytest.mark.further(width=WIDTHS[:-1])
 @pytest.mark.parametrize("width", WIDTHS)
 def test_each_observation_of_the_matrix_is_below_its_own_head(
     opened: Browser, each_page: tuple[ReportData, Path], width: int
@@ -116,6 +118,7 @@ def test_each_observation_of_the_matrix_is_below_its_own_head(
             assert text in row[head].replace("\N{NO-BREAK SPACE}", " ")
 
 
+@pytest.mark.further(width=WIDTHS[:-1])
 @pytest.mark.parametrize("width", WIDTHS)
 def test_each_figure_and_each_change_is_below_its_own_head(
     opened: Browser, page: tuple[ReportData, Path], width: int
@@ -138,6 +141,7 @@ def test_each_figure_and_each_change_is_below_its_own_head(
             assert change.text in row[change.measure]
 
 
+@pytest.mark.further(width=WIDTHS[:-1])
 @pytest.mark.parametrize("width", WIDTHS)
 def test_no_word_is_broken_and_nothing_is_wider_than_the_page(
     opened: Browser, page: tuple[ReportData, Path], width: int
@@ -151,6 +155,7 @@ def test_no_word_is_broken_and_nothing_is_wider_than_the_page(
         assert opened.broken_words() == []
 
 
+@pytest.mark.further(dark=[True])
 @pytest.mark.parametrize("dark", [False, True])
 def test_axe_finds_no_violation(opened: Browser, page: tuple[ReportData, Path], dark: bool) -> None:
     """Contrast, labels, order of headings, roles: in light and dark, with everything unfolded."""

@@ -44,6 +44,7 @@ def shown() -> Iterator[Browser]:
         yield opened
 
 
+@pytest.mark.further(width=WIDTHS[:-1])
 @pytest.mark.parametrize("name", PAGES)
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("dark", [False, True])
@@ -55,6 +56,7 @@ def test_a_page_has_no_barriers(
     assert shown.violations() == []
 
 
+@pytest.mark.further(width=WIDTHS[:-1])
 @pytest.mark.parametrize("name", PAGES)
 @pytest.mark.parametrize("width", WIDTHS)
 def test_a_page_is_not_wider_than_the_window(
@@ -72,6 +74,7 @@ def test_a_page_can_be_printed(site: Path, shown: Browser, name: str) -> None:
     assert 1 <= shown.printed_pages() <= 6
 
 
+@pytest.mark.further(width=WIDTHS[:-1])
 @pytest.mark.parametrize("width", WIDTHS)
 def test_no_word_of_real_cells_is_broken(tmp_path: Path, shown: Browser, width: int) -> None:
     """Beside long settings, versions were: 4.3. and 1."""

@@ -29,6 +29,7 @@ SEED = int(os.environ.get("ACKBENCH_HISTORIES_SEED", "20"))
 Tables = dict[str, pa.Table]
 
 
+@pytest.mark.further(part=range(1, HISTORIES))
 @pytest.mark.parametrize("part", range(-(-HISTORIES // HISTORIES_PER_TEST)))
 def test_the_job_finds_what_a_loop_over_every_record_finds(part: int) -> None:
     """A history that differs is shortened and printed."""

@@ -58,6 +58,7 @@ def planted(histories: Sequence[History]) -> list[PlantedTrial]:
     return [play(history, f"{number:05d}") for number, history in enumerate(histories)]
 
 
+@pytest.mark.further(change=[in_order])
 @pytest.mark.parametrize("change", [in_order, shuffled])
 def test_merged_units_are_what_a_loop_over_every_record_finds(
     tmp_path: Path, change: Change

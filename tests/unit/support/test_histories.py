@@ -1,5 +1,6 @@
 """Random histories: equal by seed, played as described, and small after shrinking."""
 
+import pytest
 from support.builders.generated import generate_histories, shrink
 from support.builders.histories import (
     Corrupt,
@@ -64,6 +65,7 @@ def test_a_consumer_ignores_the_id_of_a_corrupt_record() -> None:
     assert (read.producer, read.seq, read.intended_ns) == (None, None, None)
 
 
+@pytest.mark.further
 def test_a_failing_history_shrinks_to_the_operations_that_fail() -> None:
     """Those that cause a loss and a duplicate remain, in their simplest form."""
     noise: list[Operation] = [Wait(5), Send(1, 1, count=70), Poll(0, 1, 9)] * 9

@@ -43,6 +43,7 @@ FIXTURES: dict[str, Any] = {"measured": measure_in_memory}
 SECONDS = 3600
 
 
+@pytest.mark.further
 @pytest.mark.timeout(SECONDS)
 def test_every_mutant_is_caught(tmp_path: Path) -> None:
     """The exceptions are the listed equivalent mutants, and none of those is caught."""
@@ -64,6 +65,7 @@ def test_every_mutant_is_caught(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.further
 @pytest.mark.parametrize("module", JUDGED_BY_BOTH)
 def test_the_cases_hold_without_a_mistake(module: str) -> None:
     """Or else every mistake would seem to be noticed."""

@@ -31,6 +31,7 @@ def test_an_equivalent_mutant_is_not_caught() -> None:
     assert not any(is_caught_by_cases(mutant, CASES, fixtures={}) for mutant in mutants)
 
 
+@pytest.mark.further
 @pytest.mark.timeout(SECONDS)
 def test_every_mutant_is_caught() -> None:
     """The exceptions are the listed equivalent mutants, and none of those is caught."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from support.needed_programs import skip_without
 
 SEAL_ON_A_FULL_DISK = """
 import os, subprocess, sys
@@ -39,13 +39,12 @@ print(sorted(path.name for path in (disk / "sweep" / "trials").iterdir()))
 """
 
 
-@pytest.mark.skipif(
-    os.geteuid() != 0 or not shutil.which("unshare"), reason="mounting a small disk takes root"
-)
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk takes root")
 def test_a_disk_that_fills_while_a_ledger_is_sealed_is_the_reason_of_the_failed_trial(
     tmp_path: Path,
 ) -> None:
     """In a mount namespace of its own, which ends with the process."""
+    skip_without("unshare")
     tests = Path(__file__).parents[2]
     ran = subprocess.run(
         ["unshare", "--mount", sys.executable, "-c", SEAL_ON_A_FULL_DISK, str(tmp_path)],

@@ -94,6 +94,7 @@ def copied(brokers: MockBrokers, ends: dict[int, int]) -> Counter[tuple[int, int
     )
 
 
+@pytest.mark.further("after")
 @pytest.mark.parametrize("commit", ["before", "after"])
 def test_copiers_copy_each_record_once_and_commit_all(
     brokers: MockBrokers, job: Callable[[Commit, int], GroupJob], commit: Commit
@@ -133,6 +134,7 @@ def test_with_transactions_each_record_is_copied_and_stored_once(
     assert sorted(group.reads()["seq"].to_pylist()) == list(range(RECORDS))
 
 
+@pytest.mark.further(commit=["before"])
 @pytest.mark.parametrize(
     ("commit", "point"), [("before", Breakpoint.AFTER_COMMIT), ("after", Breakpoint.BEFORE_COMMIT)]
 )

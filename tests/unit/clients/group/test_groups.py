@@ -90,6 +90,7 @@ def test_a_group_processes_each_record_once_and_commits_all(
     }
 
 
+@pytest.mark.further(commit=["before"])
 @pytest.mark.parametrize(
     ("commit", "point"), [("before", Breakpoint.AFTER_COMMIT), ("after", Breakpoint.BEFORE_COMMIT)]
 )

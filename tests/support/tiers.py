@@ -1,0 +1,54 @@
+"""Two tiers of tests: `make test` leaves out what is marked as `further`, `make test-all` nothing.
+
+A test or a case is `further` if `make test` has another of its kind: another client, another width
+of a page, another seed, a longer run of the same. What no other test would notice is in both.
+
+    @pytest.mark.further                        the test
+    @pytest.mark.further("java", "copies")      its cases with these ids
+    @pytest.mark.further(width=[768, 1280])     its cases with these values of an argument
+"""
+
+from __future__ import annotations
+
+import pytest
+from support import tally
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that chooses the first tier."""
+    parser.addoption(
+        "--first-tier", action="store_true", help="leave out what is marked as `further`"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Declare the marker."""
+    config.addinivalue_line(
+        "markers", "further(*ids, **values): left out by `make test`, the test or these cases of it"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is further; each worker of pytest-xdist does, and the first one counts."""
+    if not config.getoption("--first-tier"):
+        return
+    further = {item for item in items if _is_further(item)}
+    config.hook.pytest_deselected(items=list(further))
+    items[:] = [item for item in items if item not in further]
+    if getattr(config, "workerinput", {"workerid": "gw0"})["workerid"] == "gw0":
+        tally.count("tests are left to make test-all", len(further))
+
+
+def _is_further(item: pytest.Item) -> bool:
+    case = getattr(item, "callspec", None)
+    return any(
+        not (mark.args or mark.kwargs)
+        or (
+            case is not None
+            and (
+                case.id in mark.args
+                or any(case.params[name] in values for name, values in mark.kwargs.items())
+            )
+        )
+        for mark in item.iter_markers("further")
+    )
