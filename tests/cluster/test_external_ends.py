@@ -117,6 +117,7 @@ def test_ctrl_c_during_a_fault_heals_the_cluster_and_leaves_nothing_in_it(
     assert "external" not in bench.run("clean").stdout
 
 
+@pytest.mark.further
 def test_kill_9_during_a_fault_leaves_nothing_after_clean(
     bench: AckbenchCommand, brokers: ExternalBrokers, tmp_path: Path
 ) -> None:

@@ -42,7 +42,7 @@ def text_of(folder: Path) -> str:
 
 
 @pytest.mark.further(
-    "behind-relays", "copies", "java-3.9", "java-transactions", "java-behind-relays"
+    "behind-relays", "copies", "java", "java-3.9", "java-transactions", "java-behind-relays"
 )
 @pytest.mark.parametrize(
     "changes",

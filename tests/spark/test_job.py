@@ -57,6 +57,7 @@ def test_the_job_accepts_a_path_with_special_characters(tmp_path: Path) -> None:
     assert {path.name for path in home.cache.iterdir()} == {".scratch.lock", "spark-java"}
 
 
+@pytest.mark.further
 def test_a_users_configuration_of_spark_does_not_keep_the_start_up_cache_from_being_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
