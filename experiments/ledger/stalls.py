@@ -19,6 +19,10 @@ MACHINE: Final = "machine"
 """The process of a stall of the entire machine."""
 HARNESS: Final = "trial"
 """The process that runs the trial: its stalls delay what it observes, and none of its clients."""
+RELAY: Final = "relay"
+"""The process of the relays, through which all that clients send and receive passes."""
+OF_EACH_CLIENT: Final = frozenset({MACHINE, RELAY})
+"""A stall of one of these is one of each client."""
 CONSUMER: Final = "consumer 0"
 """The concurrent consumer."""
 
@@ -51,7 +55,7 @@ class Stall(Frozen):
     """One stall."""
 
     process: str
-    """`producer 0`, `consumer 0`, `member 1`, `node 2`, `MACHINE` or `HARNESS`."""
+    """`producer 0`, `consumer 0`, `member 1`, `node 2`, `RELAY`, `MACHINE` or `HARNESS`."""
     cause: StallCause
     began_ns: int
     ended_ns: int

@@ -17,7 +17,7 @@ _TEXTS: Final = {
     StallCause.STEAL: "the machine's CPUs were given to other virtual machines (steal)",
     StallCause.SWAP: "the machine swapped in {amount:,} pages",
     StallCause.FROZEN: "the machine was frozen",
-    StallCause.LATE: "the process of the trial did not run",
+    StallCause.LATE: "{process} did not run",
 }
 MAX_SENTENCES: Final = 3
 """How many stalls of a trial are named where many trials are listed: the longest."""

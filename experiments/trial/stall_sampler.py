@@ -5,6 +5,7 @@ What the trial's fault stops or pauses on purpose is no stall.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,7 +20,14 @@ from experiments.events.clock import epoch_ns, now_ns
 from experiments.events.journal import Event, Journal
 from experiments.faults.core.context import HeldNodes
 from experiments.ledger.schema import Source
-from experiments.ledger.stalls import STALLED, STALLS_SAMPLED, Stall, StallSampling
+from experiments.ledger.stalls import (
+    HARNESS,
+    RELAY,
+    STALLED,
+    STALLS_SAMPLED,
+    Stall,
+    StallSampling,
+)
 from experiments.trial.stalls import MachineStalls, ProcessStalls, WakeUp, any_ran
 from infra.cluster.interface import Cluster
 from infra.errors import HarnessError
@@ -48,7 +56,7 @@ class WatchedProcess:
     is_held: Callable[[], bool] = lambda: False
     """Whether the trial's fault keeps it from running now."""
     node: int | None = None
-    """`None`: it is a client."""
+    """`None`: it is a client, or the relays."""
 
 
 @dataclass
@@ -61,12 +69,24 @@ class _Watch:
     stalls: ProcessStalls
 
 
+def _relays_of(cluster: Cluster) -> tuple[str, tuple[WatchedProcess, ...]]:
+    """Return the name of the trial's own process, and the process of the relays to watch, if any.
+
+    The trial's own process cannot see itself stopped: it wakes up late.
+    """
+    if cluster.relay_pid is None:
+        return HARNESS, ()
+    if cluster.relay_pid == os.getpid():
+        return RELAY, ()
+    return HARNESS, (WatchedProcess(RELAY, cluster.relay_pid),)
+
+
 class StallSampler:
     """A context manager around a thread that samples, and notes stalls in the journal.
 
     Args:
         clients: returns the trial's client processes, as they are now.
-        cluster: its nodes are sampled, if they are processes of this machine.
+        cluster: its nodes and relays are sampled, if they are processes of this machine.
         held: the nodes that the trial's fault keeps down or paused.
         journal: the trial's.
     """
@@ -81,6 +101,7 @@ class StallSampler:
         self._clients, self._cluster, self._held, self._journal = clients, cluster, held, journal
         self._current_clients: Sequence[WatchedProcess] = ()
         self._nodes: dict[int, WatchedProcess] = {}
+        self._own_name, self._relays = _relays_of(cluster)
         self._looked_for_nodes_s = 0.0
         self._watches: dict[str, _Watch] = {}
         self._unknown: set[str] = set()
@@ -115,7 +136,7 @@ class StallSampler:
             )
             clients_ran = any_ran(self._sample_processes(at_ns, slowly=samples % SLOWLY_EVERY == 1))
             wake_up = WakeUp(at_ns, min(at_ns, epoch_ns(due_s)), own_ns, clients_ran)
-            self._note(self._machine_stalls.woke(wake_up))
+            self._note(self._machine_stalls.woke(wake_up, self._own_name))
             waited_ns = now_waited_ns
             due_s = max(due_s + EVERY_NS / 1e9, time.monotonic())
             if self._ended.wait(max(0.0, due_s - time.monotonic())):
@@ -137,7 +158,8 @@ class StallSampler:
             of_machine = self._machine.sample()
             self._unknown.update(of_machine.unknown())
             self._note(self._machine_stalls.observe(at_ns, of_machine), _SLOWLY_NS)
-        for process in (*self._current_clients, *(self._current_nodes() if slowly else ())):
+        nodes = self._current_nodes() if slowly else ()
+        for process in (*self._current_clients, *self._relays, *nodes):
             watch = self._watch(process, at_ns)
             if watch.sampler is None:
                 continue

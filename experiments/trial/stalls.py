@@ -161,11 +161,15 @@ class MachineStalls:
             yield _of_machine(StallCause.SWAP, *swapping)
 
     @staticmethod
-    def woke(wake_up: WakeUp) -> Iterator[Stall]:
+    def woke(wake_up: WakeUp, process: str = HARNESS) -> Iterator[Stall]:
         """Yield what kept the sampler from waking up in time.
 
         That is a stall of the machine if no client ran either. Otherwise only the trial's own
         process was stopped, or waited for a CPU or for Python's lock.
+
+        Args:
+            wake_up: the sampler's.
+            process: the name of the trial's own process: `RELAY` if the relays are in it.
         """
         late_ns = wake_up.at_ns - wake_up.due_ns
         if late_ns < MIN_STALL_NS:
@@ -178,7 +182,7 @@ class MachineStalls:
             if (wake_up.waited_ns or 0) >= late_ns / 2
             else StallCause.LATE
         )
-        yield Stall(process=HARNESS, cause=cause, began_ns=wake_up.due_ns, ended_ns=wake_up.at_ns)
+        yield Stall(process=process, cause=cause, began_ns=wake_up.due_ns, ended_ns=wake_up.at_ns)
 
 
 def _of_machine(

@@ -9,6 +9,7 @@ ackbench's own stand between the cluster and the clients.
 from __future__ import annotations
 
 import logging
+import os
 import socket
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -417,6 +418,11 @@ class ExternalCluster:
     def broker_settings(self) -> dict[str, str]:
         """The settings that its first broker reported; empty if they cannot be read."""
         return dict(self._info.settings or {})
+
+    @property
+    def relay_pid(self) -> int | None:
+        """This process, if there are relays: they run on a thread of it."""
+        return os.getpid() if self._relays else None
 
     @property
     def bootstrap_servers(self) -> str:

@@ -66,6 +66,10 @@ class ClusterInfo(Protocol):
         """The effective settings that all nodes share, for the record of a trial."""
 
     @property
+    def relay_pid(self) -> int | None:
+        """The process of the relays between clients and brokers; `None`: there are no relays."""
+
+    @property
     def bootstrap_servers(self) -> str:
         """The client listeners of all brokers, as `bootstrap.servers`."""
 

@@ -189,6 +189,12 @@ class LocalCluster(ClusterControl):
         }
 
     @property
+    def relay_pid(self) -> int | None:
+        """The supervisor, if the cluster's network has relays."""
+        supervisor = self._handle.supervisor
+        return supervisor.pid if supervisor and self.spec.network == "relays" else None
+
+    @property
     def bootstrap_servers(self) -> str:
         """The client listeners of all brokers, as `bootstrap.servers`."""
         return ",".join(

@@ -3,9 +3,9 @@
     stalled(producer) = the times in which every producer was stalled at once
     stalled(consumer) = the times in which the concurrent consumer was stalled
 
-A stall of the entire machine is one of each client. One producer that runs shows whether partitions
-acknowledge, so a stall of another one explains no gap. A trial has a few stalls: this is plain
-Python, except for the times within many gaps.
+A stall of the entire machine, or of the relays, is one of each client. One producer that runs shows
+whether partitions acknowledge, so a stall of another one explains no gap. A trial has a few stalls:
+this is plain Python, except for the times within many gaps.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from experiments.ledger.record import TrialRecord
 from experiments.ledger.stalls import (
     CONSUMER,
-    MACHINE,
+    OF_EACH_CLIENT,
     STALLED,
     STALLS_SAMPLED,
     Stall,
@@ -124,7 +124,9 @@ def stalls_of(record: TrialRecord, events: pa.Table) -> TrialStalls:
 
 def _spans_of(stalls: Sequence[Stall], process: str) -> Spans:
     return Spans.of(
-        (stall.began_ns, stall.ended_ns) for stall in stalls if stall.process in {process, MACHINE}
+        (stall.began_ns, stall.ended_ns)
+        for stall in stalls
+        if stall.process in {process, *OF_EACH_CLIENT}
     )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pyarrow.parquet as pq
 import pytest
 from support.builders.records import a_spec
@@ -24,7 +25,7 @@ from experiments.sweep.plan import FaultRequest, Workload
 from experiments.trial.clients import TrialClients
 from experiments.trial.run import run_trial
 from infra.cluster.local import provision
-from infra.kafka.spec import ClusterSpec
+from infra.kafka.spec import ClusterSpec, NetworkKind
 from infra.machine.home import Home
 from infra.process.waiting import sleep_until
 
@@ -96,11 +97,21 @@ class ConsumerStopped(TrialClients):
         super().wait_until_sent(load_begin_ns)
 
 
+@pytest.fixture(scope="module", params=["loopback"])
+def network(request: pytest.FixtureRequest) -> NetworkKind:
+    """What connects the clients to the broker."""
+    kind: NetworkKind = request.param
+    return kind
+
+
 @pytest.fixture(scope="module")
-def run(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+def run(
+    cache: Path, tmp_path_factory: pytest.TempPathFactory, network: NetworkKind
+) -> Iterator[Run]:
     """Return a function that runs a trial on one shared broker."""
     folder = tmp_path_factory.mktemp("stalls")
-    cluster = provision(folder / "clusters", cache, "stalls", ClusterSpec(nodes=1))
+    spec = ClusterSpec(nodes=1, network=network)
+    cluster = provision(folder / "clusters", cache, "stalls", spec)
 
     def one(trial_id: str, clients: type[TrialClients], **changes: object) -> Ran:
         spec = a_spec(
@@ -160,3 +171,30 @@ def test_a_broker_that_the_fault_pauses_is_no_stall(run: Run) -> None:
     assert ran.gaps(Side.PRODUCER)
     assert ran.sampling().samples > 0
     assert ran.sampling().unknown == ()
+
+
+class RelayStopped(TrialClients):
+    """A trial's clients, whose relays are stopped during the load."""
+
+    def wait_until_sent(self, load_begin_ns: int) -> None:
+        """Stop the relays' process, then wait as usual."""
+        (supervisor,) = [
+            child
+            for child in psutil.Process().children()
+            if "infra.cluster.supervisor" in child.cmdline()
+        ]
+        stop(supervisor.pid)
+        super().wait_until_sent(load_begin_ns)
+
+
+@pytest.mark.parametrize("network", ["relays"], indirect=True)
+def test_stopped_relays_make_no_outage_and_are_named(run: Run) -> None:
+    """All that clients send and receive passes through them: the pause is not Kafka's."""
+    ran = run("000-relay", RelayStopped)
+    (stall,) = (stall for stall in ran.stalls() if is_stop(stall, "relay"))
+    assert ran.gaps(Side.PRODUCER)
+    assert all(gap["gap_ns"] < MIN_OUTAGE_NS for gap in ran.rows("gaps"))
+    (row,) = ran.rows("trials")
+    assert row["producer_stalled_ns"] >= stall.ended_ns - stall.began_ns > 0.9 * STOPPED_S * 1e9
+    assert row["consumer_stalled_ns"] >= stall.ended_ns - stall.began_ns
+    assert stall in stalls_under_load(ran.record.phases, ran.rows("stalls"))

@@ -101,7 +101,7 @@ OPERATIONS: st.SearchStrategy[Operation] = st.one_of(
     st.builds(Wait, st.sampled_from([1, 40, 100, 250, 1000])),
     st.builds(
         Stalls,
-        st.sampled_from(["producer 0", "producer 1", "consumer 0", "machine", "node 1"]),
+        st.sampled_from(["producer 0", "producer 1", "consumer 0", "machine", "relay", "node 1"]),
         st.sampled_from([0, 1, 70, 1200]),
         st.sampled_from([0, 30, 1000]),
     ),

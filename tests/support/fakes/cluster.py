@@ -77,6 +77,7 @@ class MemoryCluster:
     exits: list[ProcessExit] = field(default_factory=list)
     """What exited without a request; see `crash`."""
 
+    relay_pid: int | None = None
     bootstrap_servers: str = "127.0.0.1:1"
     admin_servers: str = "127.0.0.1:2"
     impairments: dict[str, tuple[Impairment, ...]] = field(default_factory=dict)

@@ -33,6 +33,8 @@ from spark_jobs.planted import PlantedAttempt, PlantedTrial
 
 Count = int | float | None
 MS = 1_000_000
+_OF_EACH = {"machine", "relay"}
+"""Their stalls are stalls of each client."""
 COUNTS = (
     "cell",
     "status",
@@ -246,7 +248,7 @@ def _stalled_in_load(trial: PlantedTrial) -> dict[str, Count]:
     stalled_ns = {}
     for side, names in (("producer", producers), ("consumer", {"consumer 0"})):
         of_side = [
-            stall for stall in stalls if stall["process"] in (names | {"machine"} if names else ())
+            stall for stall in stalls if stall["process"] in (names | _OF_EACH if names else ())
         ]
         stalled_ns[f"{side}_stalled_ns"] = sum(
             _overlap_ns((begin, end), [load])
@@ -436,10 +438,10 @@ def _stalled_spans(trial: PlantedTrial) -> dict[str, list[tuple[int, int]]]:
             for stall in stalls
             if stall["began_ns"] <= begin and end <= stall["ended_ns"]
         }
-        no_producer_ran = bool(producers) and ("machine" in stalled or producers <= stalled)
+        no_producer_ran = bool(producers) and bool(_OF_EACH & stalled or producers <= stalled)
         if no_producer_ran:
             pieces["producer"].append((begin, end))
-        if no_producer_ran or {"machine", "consumer 0"} & stalled:
+        if no_producer_ran or {*_OF_EACH, "consumer 0"} & stalled:
             pieces["consumer"].append((begin, end))
     return pieces
 

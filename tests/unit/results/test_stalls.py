@@ -33,7 +33,8 @@ PHASES = Phases(load_begin_ns=10 * S, load_end_ns=20 * S, settled_ns=20 * S, hea
         ),
         ("machine", StallCause.SWAP, 5000, "the machine swapped in 5,000 pages"),
         ("machine", StallCause.FROZEN, None, "the machine was frozen"),
-        ("trial", StallCause.LATE, None, "the process of the trial did not run"),
+        ("relay", StallCause.STOPPED, None, "relay was stopped"),
+        ("relay", StallCause.LATE, None, "relay did not run"),
     ],
 )
 def test_a_stall_is_named_with_its_process_length_and_time(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from experiments.faults.core.context import HeldNodes
 from experiments.ledger.schema import Source
 from experiments.ledger.stalls import STALLED, STALLS_SAMPLED, Stall, StallCause, StallSampling
 from experiments.trial.stall_sampler import StallSampler, WatchedProcess
+from experiments.trial.stalls import MachineStalls
 from infra.kafka.spec import NodeStatus
 from infra.process.waiting import sleep_until, wait_until
 
@@ -128,6 +130,31 @@ def test_a_broker_is_noted_with_its_node_unless_a_fault_holds_it(process: Proces
         held.release(1, "paused", "the fault")
         process.send_signal(signal.SIGCONT)
     assert stops(journal) == []
+
+
+def test_a_stopped_relay_is_noted_as_a_client_is(process: Process) -> None:
+    """Everything between clients and brokers passes through it."""
+    cluster, journal = OneNode(relay_pid=process.pid), Journal()
+    with StallSampler(tuple, cluster, HeldNodes(), journal):
+        wait_until(lambda: cluster.asked, awaiting="the first look for nodes", timeout_s=60)
+        stop(process)
+        wait_until(lambda: stops(journal), awaiting="the event of the stall", timeout_s=60)
+    assert {stall.process for stall in stops(journal)} == {"relay"}
+    assert {event.resolution_ns for event in journal.events(STALLED)} == {50_000_000}
+
+
+@pytest.mark.parametrize(("relay_pid", "name"), [(None, "trial"), (os.getpid(), "relay")])
+def test_the_trial_that_has_the_relays_itself_is_noted_as_the_relay(
+    relay_pid: int | None, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Relays of an external cluster are a thread of the trial: what stops one stops the other."""
+    names: list[str] = []
+    monkeypatch.setattr(
+        MachineStalls, "woke", lambda _machine, _wake_up, process: names.append(process) or ()
+    )
+    with StallSampler(tuple, OneNode(relay_pid=relay_pid), HeldNodes(), Journal()):
+        wait_until(lambda: names, awaiting="a sample", timeout_s=60)
+    assert set(names) == {name}
 
 
 def test_a_restarted_client_is_sampled_again(process: Process) -> None:

@@ -214,6 +214,12 @@ def test_the_machine_was_frozen_if_no_client_ran_while_the_sampler_did_not(
     )
 
 
+def test_what_stops_the_trial_stops_the_relays_in_it() -> None:
+    """Clients ran, and nothing passed between them and the brokers."""
+    (stall,) = MachineStalls.woke(WakeUp(1100 * MS, 1000 * MS, 0, clients_ran=True), "relay")
+    assert (stall.process, stall.cause) == ("relay", "late")
+
+
 def of_machine(samples: Sequence[MachineSample]) -> Found:
     """Return the stalls of a machine that is sampled at 50, 100, 150, ... ms, from 0 on."""
     stalls, found = MachineStalls(0), list[Stall]()

@@ -382,12 +382,14 @@ def with_stalls(*events: PlantedEvent, producers: int = 1) -> PlantedTrial:
         ([stalled("producer 0", 100, 200), stalled("producer 0", 200, 300)], 1, 200),
         # The machine is that of each client; others are not the producers'.
         ([stalled("machine", 100, 600)], 1, 500),
+        ([stalled("relay", 100, 600)], 1, 500),
         ([stalled("consumer 0", 100, 600), stalled("node 1", 100, 600)], 1, 0),
         ([stalled("trial", 100, 600), stalled("member 1", 100, 600)], 1, 0),
         # A producer that runs shows whether the partition acknowledges.
         ([stalled("producer 0", 100, 600)], 2, 0),
         ([stalled("producer 0", 100, 600), stalled("producer 1", 300, 900)], 2, 300),
         ([stalled("producer 0", 100, 600), stalled("machine", 300, 900)], 2, 600),
+        ([stalled("producer 0", 100, 600), stalled("relay", 300, 900)], 2, 600),
     ],
 )
 def test_the_time_in_which_no_producer_ran_is_taken_off_the_producers_gap(
@@ -402,6 +404,7 @@ def test_the_time_in_which_no_producer_ran_is_taken_off_the_producers_gap(
     [
         ([stalled("consumer 0", 100, 1300)], 1200),
         ([stalled("machine", 100, 1300)], 1200),
+        ([stalled("relay", 100, 1300)], 1200),
         ([stalled("node 1", 100, 1300)], 0),
         # What is not sent cannot be received.
         ([stalled("producer 0", 100, 300), stalled("consumer 0", 200, 600)], 500),
