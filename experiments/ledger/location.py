@@ -11,7 +11,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -224,8 +224,13 @@ class Location:
                 return
             self.files.create_dir(folder)
             partial = f"{folder}/.{base}.{os.getpid()}"
-            self._copy(content, partial)
-            self.files.move(partial, target)
+            try:
+                self._copy(content, partial)
+                self.files.move(partial, target)
+            except BaseException:
+                with suppress(*_ArrowErrors):  # it takes what little space there is
+                    self.files.delete_file(partial)
+                raise
 
     def _copy(self, content: Path | bytes, target: str) -> None:
         source = io.BytesIO(content) if isinstance(content, bytes) else content.open("rb")

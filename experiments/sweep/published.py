@@ -247,12 +247,12 @@ def publish_sweep(sweep: SweepFolder, target: Location) -> None:
         left = list(complete)
         count = len(left)
         left = [trial_id for trial_id in left if f"trials/{trial_id}/{RECORD}" not in published]
-        what = f"not published: {len(left)} of {count} trials, and the results"
+        what = _unpublished(len(left), count)
         publish_plan(sweep, target)
         for published_id in complete:
             publish_trial(sweep, published_id, target)
             left = [trial_id for trial_id in left if trial_id != published_id]
-            what = f"not published: {len(left)} of {count} trials, and the results"
+            what = _unpublished(len(left), count)
         if not (runs_on_several_hosts(sweep) and sweep.pending()):
             _publish_results(sweep, target)  # else results and reasons of other hosts are there
     except StorageError as error:
@@ -260,6 +260,11 @@ def publish_sweep(sweep: SweepFolder, target: Location) -> None:
         remedy = f"publish the rest with: ackbench publish {sweep.sweep_id}"
         raise StorageError(f"{what}; {remedy} ({error})") from error
     sweep.unpublished.unlink(missing_ok=True)
+
+
+def _unpublished(left: int, total: int) -> str:
+    trials = f"{left} of {total} trials, and " if left else ""
+    return f"not published: {trials}the results"
 
 
 def fetch_results(sweep: SweepFolder, source: Location) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pyarrow as pa
@@ -229,6 +230,24 @@ def test_a_file_of_a_file_system_appears_complete(tmp_path: Path) -> None:
         location.upload(source, "b/c")
     assert seen == [({}, ".c")]
     assert (location.read("b/c"), location.read("b/none")) == (b"content", None)
+
+
+def test_nothing_is_left_of_an_upload_that_failed(tmp_path: Path) -> None:
+    """Its hidden file would take the space that a full disk lacks, and nobody would delete it."""
+    source = tmp_path / "source"
+    source.write_text("content")
+    original = Location._copy
+
+    def copy(self: Location, file: Path, target: str) -> None:
+        original(self, file, target)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    location = open_location((tmp_path / "store").as_uri())
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Location, "_copy", copy)
+        with pytest.raises(LocationError, match="No space left on device"):
+            location.upload(source, "b/c")
+    assert [path for path in (tmp_path / "store").rglob("*") if path.is_file()] == []
 
 
 def test_deleting_a_file_is_idempotent(tmp_path: Path) -> None:

@@ -200,6 +200,15 @@ def test_a_failed_upload_is_noted_until_everything_is_published(
     assert not sweep.unpublished.exists()
 
 
+def test_trials_that_are_all_published_are_not_counted_as_missing(
+    sweep: SweepFolder, target: Location, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the results are missing then."""
+    Uploads(monkeypatch, fails=next(path.name for path in sweep.results.glob("*.parquet")))
+    with pytest.raises(StorageError, match=r"^not published: the results; publish the rest with: "):
+        publish_sweep(sweep, target)
+
+
 def test_a_store_that_is_not_writable_loses_nothing(sweep: SweepFolder) -> None:
     """The sealed trials are still on this machine."""
     nowhere = Location(
