@@ -27,6 +27,7 @@ from experiments.live.sweep import LiveSweep
 from experiments.live.trial import LiveTrial, TrialFigures
 from experiments.messages.visible import visible
 from experiments.report.environment import template_environment
+from experiments.sweep.folder import SweepFolder
 from experiments.sweep.progress import format_duration
 from infra.machine.files import replace_file
 
@@ -121,6 +122,18 @@ def write_page(folder: Path, state: PageState) -> None:
 def waiting_sections() -> Sections:
     """Return the page while no sweep runs."""
     return Sections(now=_render("live_waiting.html"), trial="", ended="")
+
+
+def sections_without_data(sweep: SweepFolder, reason: str, *, over: bool) -> Sections:
+    """Return the page of a sweep that nothing reads: no figures are better than old ones.
+
+    Args:
+        sweep: the sweep.
+        reason: why there are none, as a clause.
+        over: whether its run has ended.
+    """
+    now = _render("live_without_data.html", sweep=sweep, reason=reason, over=over)
+    return Sections(now=now, trial="", ended="")
 
 
 def sections_of(live: LiveSweep) -> Sections:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
-from experiments.live.files import page_path
+from experiments.live.files import LOCK, live_folder, page_path
 from experiments.sweep.folder import SweepFolder
+from infra.machine.files import try_lock
 from infra.machine.home import REPOSITORY, Home
 from infra.machine.loopback import LOOPBACK, require_free_port
+from infra.process.exits import describe_exit, is_kill
 from infra.process.log_tail import last_lines
 from infra.process.processes import spawn_dying_with_parent
 from infra.start import module_command
@@ -98,22 +101,30 @@ class ReaderProcess:
         return self._process.pid if self._process else None
 
     def failure(self) -> str | None:
-        """Return why it does not run, as a line; `None`: it runs."""
-        if self._process and self._process.poll() is None:
+        """Return why it does not run, as a clause; `None`: it runs."""
+        if self._process is None:
+            return self._with_log(self._error)
+        status = self._process.poll()
+        if status is None:
             return None
-        reason = self._error or "".join(last_lines(self._log, 1)).strip()
-        return f"no live page: {reason or 'its process exited without output'} (log: {self._log})"
+        last = "" if is_kill(status) else "".join(last_lines(self._log, 1)).strip()
+        return self._with_log(last or f"its process {describe_exit(status)}")
 
-    def stop(self) -> None:
-        """Have it write the page a last time, and end it."""
+    def stop(self) -> str | None:
+        """Have it write the page a last time, and end it; return why it did not."""
         if self._process is None or self._process.poll() is not None:
-            return
+            return self.failure()
         self._process.terminate()
         try:
             self._process.wait(_STOP_TIMEOUT_S)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+            return self._with_log(f"its process did not end within {_STOP_TIMEOUT_S:g} s")
+        return self.failure() if self._process.returncode else None
+
+    def _with_log(self, reason: str) -> str:
+        return f"{reason} (log: {self._log})"
 
 
 @contextmanager
@@ -144,9 +155,33 @@ def live_page(
         nonlocal said
         if not said and (failure := reader.failure()):
             said = True
-            say(failure)
+            say(f"no live page: {failure}")
+            _write_page_without_data(home, sweep, failure, over=False)
 
     try:
         yield check
     finally:
-        reader.stop()
+        if failure := reader.stop():
+            _write_page_without_data(home, sweep, failure, over=True)
+
+
+def _write_page_without_data(home: Home, sweep: SweepFolder, failure: str, *, over: bool) -> None:
+    """Replace the page of a reader that has failed, which would go on to show old figures.
+
+    Args:
+        home: has the page.
+        sweep: the sweep.
+        failure: why there are no figures.
+        over: whether the run has ended.
+    """
+    from experiments.live import page
+
+    with suppress(OSError), ExitStack() as held:  # no failure here may have an effect on the run
+        folder = live_folder(home)
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = try_lock(folder / LOCK)
+        if lock is None:  # another sweep of this home runs, and has the page
+            return
+        held.enter_context(lock)
+        sections = page.sections_without_data(sweep, failure, over=over)
+        page.write_page(folder, page.PageState(sections, "No data.", time.time_ns(), over=True))

@@ -3,6 +3,7 @@
 const ackbenchLive = (() => {
   const STALE_S = 10;
   const news = document.getElementById("news");
+  const main = document.getElementById("main");
   const pause = document.getElementById("pause");
   const shown = {};
   let state = null;
@@ -33,8 +34,9 @@ const ackbenchLive = (() => {
     const age_s = Math.round((Date.now() - state.at_ms) / 1000);
     const stale = !state.over && age_s > STALE_S;
     news.classList.toggle("stale", stale);
-    say(stale ? `Not updated for ${age_s} s: the run was killed, or the machine is busy.`
-      : state.news);
+    main.classList.toggle("stale", stale);
+    say(stale ? `No data for ${age_s} s: the run or the process that reads it was killed or stopped, `
+      + `or the machine is busy. The figures below are ${age_s} s old.` : state.news);
   };
   pause.hidden = false;
   pause.addEventListener("click", () => {

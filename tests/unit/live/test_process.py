@@ -7,7 +7,9 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import IO
 
+import psutil
 import pytest
 from support.command_line import ackbench
 
@@ -98,12 +100,74 @@ def test_a_reader_that_exits_is_said_once_with_its_reason(
     assert said[1].startswith("no live page: no memory (log: ")
 
 
+def test_a_killed_reader_leaves_no_old_figures(home: Home) -> None:
+    """The page says that it has no data, and the run goes on."""
+    said: list[str] = []
+    page = live_folder(home) / PAGE
+    with live_page(home, SweepFolder(home.sweeps / SWEEP), LiveOptions(), said.append) as check:
+        wait_until(page.is_file, awaiting="the live page", timeout_s=120)
+        reader_of_this_process().kill()
+        wait_until(lambda: check() or len(said) > 1, awaiting="the remark", timeout_s=60)
+        assert "its process exited by SIGKILL" in said[1]
+        assert "its process exited by SIGKILL" in page.read_text()
+        assert "The run goes on" in page.read_text()
+    assert "The run has ended" in page.read_text()
+
+
+def test_a_reader_that_does_not_end_leaves_no_old_figures(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is stopped, so it cannot write that the run has ended."""
+    monkeypatch.setattr("experiments.live.process._STOP_TIMEOUT_S", 0.2)
+    page = live_folder(home) / PAGE
+    with live_page(home, SweepFolder(home.sweeps / SWEEP), LiveOptions(), lambda _: None):
+        wait_until(page.is_file, awaiting="the live page", timeout_s=120)
+        reader_of_this_process().suspend()
+    assert "its process did not end within 0.2 s" in page.read_text()
+    assert "The run has ended" in page.read_text()
+
+
+def test_a_failed_reader_leaves_the_page_of_another_sweep(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That one's reader has the page."""
+    monkeypatch.setattr(
+        "experiments.live.process.reader_command", lambda *_: [sys.executable, "-c", ""]
+    )
+    folder, said = live_folder(home), list[str]()
+    folder.mkdir(parents=True)
+    (folder / PAGE).write_text("another sweep's")
+    with (
+        open_lock(folder / LOCK),
+        live_page(home, SweepFolder(home.sweeps / SWEEP), LiveOptions(), said.append) as check,
+    ):
+        wait_until(lambda: check() or len(said) > 1, awaiting="the remark", timeout_s=60)
+    assert (folder / PAGE).read_text() == "another sweep's"
+
+
+def reader_of_this_process() -> psutil.Process:
+    """Return the reader that the test has started."""
+    (reader,) = [
+        child
+        for child in psutil.Process().children()
+        if "experiments.live.reader" in child.cmdline()
+    ]
+    return reader
+
+
+def open_lock(path: Path) -> IO[str]:
+    """Return the lock of a file, which nobody else has."""
+    lock = try_lock(path)
+    assert lock is not None
+    return lock
+
+
 def test_a_reader_that_cannot_start_is_said_too(home: Home) -> None:
     """Its log cannot be created, for example."""
     (home.logs / SWEEP).parent.mkdir(parents=True)
     (home.logs / SWEEP).write_text("a file")
     reader = ReaderProcess(home, SweepFolder(home.sweeps / SWEEP), None)
-    assert str(reader.failure()).startswith("no live page: [Errno")
+    assert str(reader.failure()).startswith("[Errno")
     reader.stop()
 
 
