@@ -21,7 +21,21 @@ from rich.console import Console
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from hostile import clock, disks, flips, fuzzing, homes, inputs, kills, nights, parsers, users
+from hostile import (
+    clock,
+    disks,
+    flips,
+    fuzzing,
+    homes,
+    inputs,
+    kills,
+    nights,
+    parsers,
+    readers,
+    relays,
+    stores,
+    users,
+)
 from hostile.figures import Figures, figures_table
 
 Say = Callable[[str], None]
@@ -42,6 +56,9 @@ KINDS: Final[dict[str, Callable[[argparse.Namespace, Say], Figures]]] = {
         budget_s=math.inf if options.hours is None else options.hours * 3600.0,
     ),
     "users": lambda options, say: users.run(options.users, say),
+    "relays": lambda options, say: relays.run(options.signals, options.seed, say),
+    "readers": lambda options, say: readers.run(options.signals, options.seed, say),
+    "stores": lambda options, say: stores.run(options.stores, options.seed, say),
     "clock": lambda options, say: clock.run(options.clocks, say),
     "nights": lambda options, say: nights.run(
         options.nights, (options.hours or _NIGHTS_HOURS) * 3600.0, say
@@ -68,6 +85,8 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=200, help="kills, spread over all stages")
     parser.add_argument("--skip", type=int, default=0, help="kills that an earlier run has done")
     parser.add_argument("--users", type=int, default=10, help="kills beside another home's sweep")
+    parser.add_argument("--signals", type=int, default=20, help="kills and stops of a process")
+    parser.add_argument("--stores", type=int, default=20, help="sweeps published to a full disk")
     parser.add_argument("--clocks", type=int, default=1, help="each step of the clock in a stage")
     parser.add_argument("--nights", type=int, default=300, help="sweeps, one after the other")
     parser.add_argument(

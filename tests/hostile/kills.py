@@ -288,7 +288,7 @@ def _kill_in_stage(
     pids: list[int] = []
 
     def found() -> bool:
-        pids[:] = _pids(bench, command, kill.process)
+        pids[:] = pids_of(bench, command, kill.process)
         return time.monotonic() >= deadline_s and (bool(pids) or command.poll() is not None)
 
     wait_until(
@@ -303,7 +303,7 @@ def _kill_in_stage(
     return True
 
 
-def _pids(bench: AckbenchCommand, command: subprocess.Popen[str], kind: str) -> list[int]:
+def pids_of(bench: AckbenchCommand, command: subprocess.Popen[str], kind: str) -> list[int]:
     """Return the pids of the processes of a kind, those of the home only."""
     if kind == "command":
         return [command.pid]
