@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -86,6 +87,11 @@ class PageState:
     at_ns: int
     over: bool
     """Whether it stays as it is: no run updates it."""
+
+    @property
+    def at_text(self) -> str:
+        """When it was written: without scripts nothing tells how old it is."""
+        return f"{datetime.fromtimestamp(self.at_ns / 1e9, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
     def script(self) -> str:
         """Return the state as the argument of the page's script."""

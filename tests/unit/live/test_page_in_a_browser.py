@@ -110,13 +110,26 @@ def test_an_open_page_shows_what_is_written_later(
 def test_a_page_that_is_not_written_any_more_says_so(
     live: LiveSweep, shown: Browser, tmp_path: Path
 ) -> None:
-    """Its run was killed, so that nothing could write the end."""
+    """Its run was killed, or its reader stopped, so that nothing could write the end."""
     shown.open(write(tmp_path, live, age_s=60, over=False), 1280)
     wait_until(
-        lambda: "the run was killed" in shown.text("#news"),
+        lambda: shown.text("#news").startswith("No data for 6"),
         awaiting="the remark that the page is old",
         timeout_s=30,
         every_s=0.2,
+    )
+    assert "s old" in shown.text("#news")
+
+
+def test_without_scripts_the_page_says_of_when_its_figures_are(
+    live: LiveSweep, tmp_path: Path
+) -> None:
+    """Nothing tells then how old they are."""
+    state = PageState(sections_of(live), news_of(live), at_ns=0, over=False)
+    write_page(tmp_path, state)
+    assert (
+        "<noscript><p>Figures of 1970-01-01 00:00:00 UTC.</p></noscript>"
+        in (tmp_path / PAGE).read_text()
     )
 
 
