@@ -71,7 +71,7 @@ def plan_sweep(form: Mapping[str, Any], scheduled: str | None = None) -> str:
         home, request = Home.from_environment(), SweepRequest.of(form)
         check_server(home, _LOG.warning)
         store = published.store_of_environment()
-        resumed = request.sweep_id or _planned_before(home)
+        resumed = request.sweep_id or _planned_before(home, store)
         if resumed:
             existing = _sweep_to_resume(home, resumed, store)
             with task_claim(existing):
@@ -92,20 +92,30 @@ def plan_sweep(form: Mapping[str, Any], scheduled: str | None = None) -> str:
                 if not_published and not on_one_machine():
                     shutil.rmtree(sweep.root)
                     raise not_published
+                if dag_run and not on_one_machine():
+                    several_hosts.note_dag_run(store, dag_run, sweep.sweep_id)
         task_log.log_plan(sweep)
         return _name(sweep)
 
 
-def _planned_before(home: Home) -> str | None:
-    """Return the sweep that this DAG run has planned, if a person has cleared the task `plan`."""
-    if not is_cleared_task():
-        return None
+def _planned_before(home: Home, store: Location | None) -> str | None:
+    """Return the sweep that this DAG run has planned, if a person has cleared the task `plan`.
+
+    Args:
+        home: has the sweeps that this host has planned.
+        store: of this host; has a note of the others.
+
+    Raises:
+        StorageError: the store cannot be read.
+    """
     own = own_dag_run()
+    if not is_cleared_task() or own is None:
+        return None
     for sweep in list_sweeps(home):
         with suppress(LedgerError):
             if read_note(sweep.root / DAG_RUN) == own:
                 return sweep.sweep_id
-    return None
+    return several_hosts.planned_by(store, own) if store and not on_one_machine() else None
 
 
 def _sweep_to_resume(home: Home, sweep_id: str, store: Location | None) -> SweepFolder:

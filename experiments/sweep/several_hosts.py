@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
+from hashlib import blake2b
 from itertools import chain
 from typing import Any, Final
 
@@ -49,6 +50,8 @@ from infra.machine.home import Home
 from infra.machine.resources import GIB, this_machine
 
 _HOSTS: Final = "hosts"
+_DAG_RUNS: Final = "dag-runs"
+"""In a store: which sweep a DAG run has planned, one file per run."""
 _HOST: Final = TypeAdapter(dict[str, Any])
 
 
@@ -102,6 +105,31 @@ def _require_same(sweep: SweepFolder, source: Location, plan: bytes) -> None:
         raise InputError(
             f"{sweep.root / PLAN} differs from the plan in {source.uri}: restore it from there"
         )
+
+
+def note_dag_run(store: Location, dag_run: str, sweep_id: str) -> None:
+    """Note in a store which sweep a DAG run has planned, for the host on which it is cleared.
+
+    Raises:
+        StorageError: the store cannot be written.
+    """
+    with storage_errors():
+        store.write(_name_of_run(dag_run), sweep_id.encode())
+
+
+def planned_by(store: Location, dag_run: str) -> str | None:
+    """Return the id of the sweep that a DAG run has planned on whichever host; `None`: none.
+
+    Raises:
+        StorageError: the store cannot be read.
+    """
+    with storage_errors():
+        noted = store.read(_name_of_run(dag_run))
+    return None if noted is None else noted.decode(errors="replace")
+
+
+def _name_of_run(dag_run: str) -> str:
+    return f"{_DAG_RUNS}/{blake2b(dag_run.encode(), digest_size=16).hexdigest()}.txt"
 
 
 def published_ids(source: Location) -> frozenset[str]:

@@ -34,8 +34,11 @@ _POLL_S: Final = 0.2
 _SUFFIX: Final = ".json"
 _ALONE, _WITHDRAWS = "it is the only claim", "another claim goes first"
 _DAG_RUN: Final = ("AIRFLOW_CTX_DAG_ID", "AIRFLOW_CTX_DAG_RUN_ID")
+_TASK: Final = "AIRFLOW_CTX_TASK_ID"
 _TRY_NUMBER: Final = "AIRFLOW_CTX_TRY_NUMBER"
 """Variables that Airflow sets in the process of a task."""
+TASK_INDEX: Final = "ACKBENCH_TASK_INDEX"
+"""A variable of the same kind, which the mapped tasks set: which of them the process is."""
 
 
 class TrialClaim(Frozen):
@@ -49,6 +52,10 @@ class TrialClaim(Frozen):
     process: ProcessIdentity
     dag_run: str | None
     """The DAG run whose task it is; `None`: a command runs the trial."""
+    task: str | None = None
+    """The task of that run, with its index: `trial[3]`."""
+    try_number: int = 1
+    """Which try of that task it is."""
 
     @classmethod
     def own(cls, trial_id: str) -> TrialClaim:
@@ -59,6 +66,8 @@ class TrialClaim(Frozen):
             machine=MachineIdentity.own(),
             process=ProcessIdentity.own(),
             dag_run=own_dag_run(),
+            task=_own_task(),
+            try_number=_own_try_number(),
         )
 
     @property
@@ -74,6 +83,14 @@ class TrialClaim(Frozen):
         """Return whether its process is known to have ended; of another host that is not known."""
         ended_here = self.machine.is_own and not self.process.is_alive()
         return ended_here or self.machine.has_restarted
+
+    def is_of_earlier_try(self) -> bool:
+        """Return whether this process is a later try of the task that claimed the trial.
+
+        Airflow starts a try once it knows that the one before has ended, on whichever host.
+        """
+        same = self.dag_run == own_dag_run() and self.task == _own_task()
+        return bool(same and self.task) and self.try_number < _own_try_number()
 
     def describe(self) -> str:
         """Return who claims the trial, for messages."""
@@ -105,7 +122,16 @@ def is_cleared_task() -> bool:
 
     Only of tasks without retries.
     """
-    return int(os.environ.get(_TRY_NUMBER) or 1) > 1
+    return _own_try_number() > 1
+
+
+def _own_task() -> str | None:
+    task, index = os.environ.get(_TASK), os.environ.get(TASK_INDEX)
+    return f"{task}[{index}]" if task and index else None
+
+
+def _own_try_number() -> int:
+    return int(os.environ.get(_TRY_NUMBER) or 1)
 
 
 def take_claim(sweep: Location, trial_id: str) -> TrialClaim | None:
@@ -261,7 +287,9 @@ def release_abandoned(sweep: Location) -> Sequence[TrialClaim]:
 def release_ended(sweep: Location, trial_ids: Container[str]) -> Sequence[TrialClaim]:
     """Release the claims of this DAG run whose processes are known to have ended.
 
-    A person has cleared a task of the run, so its trials are to run again.
+    A person has cleared a task of the run, so its trials are to run again. Of a process on another
+    host it is known if this process is a later try of the same task. If it lives nevertheless, it
+    finds that its claim is gone before it publishes its trial (`require_claim`).
 
     Args:
         sweep: where the claims are.
@@ -277,7 +305,10 @@ def release_ended(sweep: Location, trial_ids: Container[str]) -> Sequence[TrialC
     released = [
         claim
         for claim in read_claims(sweep)
-        if own and claim.dag_run == own and claim.trial_id in trial_ids and claim.has_ended()
+        if own
+        and claim.dag_run == own
+        and claim.trial_id in trial_ids
+        and (claim.has_ended() or claim.is_of_earlier_try())
     ]
     with storage_errors():
         for claim in released:

@@ -181,6 +181,55 @@ def test_resuming_releases_a_killed_workers_claim(hosts: TwoHosts) -> None:
     assert read_claims(hosts.store) == []
 
 
+@pytest.mark.parametrize(
+    ("index", "try_number", "ran"), [("3", 2, TRIALS[:1]), ("3", 1, ()), ("4", 2, ())]
+)
+def test_a_task_that_is_cleared_runs_its_trial_again_on_another_host(
+    hosts: TwoHosts,
+    monkeypatch: pytest.MonkeyPatch,
+    index: str,
+    try_number: int,
+    ran: tuple[str, ...],
+) -> None:
+    """Airflow knows that the try before has ended; of other tasks' processes nothing is known."""
+    for name, value in in_airflow("3", 1).items():
+        monkeypatch.setenv(name, value)
+    claim = killed_elsewhere(TRIALS[0])
+    hosts.store.write(claim.name, claim.model_dump_json().encode())
+    for name, value in in_airflow(index, try_number).items():
+        monkeypatch.setenv(name, value)
+    hosts.on("b")
+
+    assert tuple(run_batch(hosts.uri, TRIALS[:1])) == ran
+    assert bool(read_claims(hosts.store)) == (not ran)
+
+
+def in_airflow(index: str, try_number: int) -> dict[str, str]:
+    """Return the variables of a mapped task's process."""
+    return {
+        "AIRFLOW_CTX_DAG_ID": "ackbench_sweep",
+        "AIRFLOW_CTX_DAG_RUN_ID": "manual",
+        "AIRFLOW_CTX_TASK_ID": "trial",
+        "AIRFLOW_CTX_TRY_NUMBER": str(try_number),
+        "ACKBENCH_TASK_INDEX": index,
+    }
+
+
+def test_clearing_the_plan_on_another_host_resumes_the_same_sweep(
+    hosts: TwoHosts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store says which sweep the DAG run has planned; a second one would run all again."""
+    form = {"experiment": "quick", "repeats": 1}
+    for name, value in in_airflow("-1", 1).items():
+        monkeypatch.setenv(name, value)
+    hosts.on("a")
+    planned = steps.plan_sweep(form)
+    monkeypatch.setenv("AIRFLOW_CTX_TRY_NUMBER", "2")
+    hosts.on("b")
+
+    assert steps.plan_sweep(form) == planned
+
+
 def test_a_host_that_does_not_know_the_sweep_finds_it_in_the_store(hosts: TwoHosts) -> None:
     """The task that plans may run on another host than at the first time."""
     hosts.on("b")
