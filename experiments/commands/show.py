@@ -13,7 +13,7 @@ from typing import Final
 from experiments.comparing.gate import EXIT_CODE, NO_GATE, Gate
 from experiments.lessons.finding import finding_of
 from experiments.messages.console import console_for_results, print_text
-from experiments.messages.phrases import format_count, one_line
+from experiments.messages.phrases import fit_line, format_count, one_line
 from experiments.messages.terminal import echo, echo_error, echo_json
 from experiments.report.page import write_report
 from experiments.results.junit import junit_xml, sweep_cases
@@ -27,6 +27,7 @@ from experiments.results.tables import print_cells, print_notes
 from experiments.sweep.claim import SweepClaim, is_run_by_another
 from experiments.sweep.documents import read_note
 from experiments.sweep.folder import SweepFolder
+from experiments.sweep.progress import FAILED
 from experiments.sweep.published import open_sweep, published_uri
 from experiments.tracking.store import TRACKED_FILE
 from infra.machine.files import replace_file
@@ -197,6 +198,9 @@ def remarks(sweep: SweepFolder, results: SweepResults) -> Iterator[str]:
         elif is_run_by_another(sweep):
             yield f"not run yet: {count}; the sweep is in progress (`ackbench open live`)"
         else:
+            last = sweep.activity()
+            if last and last.stage == FAILED:
+                yield f"failed: {fit_line(last.what)}"
             yield f"not run: {count}; resume with: ackbench run --resume {results.sweep_id}"
     if results.unmeasured:
         count = format_count(len(results.unmeasured), "trial")

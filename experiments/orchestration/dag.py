@@ -124,7 +124,8 @@ def sweep_dag(
             "owner": "ackbench",
             # Airflow's default, `downstream`, would start `provision` before `trial`.
             "weight_rule": "absolute",
-            "on_failure_callback": leave_interrupted_run,
+            "on_failure_callback": [leave_interrupted_run, report_killed_task],
+            "on_retry_callback": report_killed_task,
         },
         tags=["ackbench", experiment, "scheduled"] if schedule else ["ackbench", "ad hoc"],
     )
@@ -329,6 +330,13 @@ def leave_interrupted_run(_context: Context) -> None:
 
     if step_context.RUN_STATE.stopping and os.environ.get(EMBEDDED):
         raise KeyboardInterrupt
+
+
+def report_killed_task(context: Context) -> None:
+    """Say why Airflow has failed a task whose process was killed or never started."""
+    from experiments.orchestration import killed_tasks
+
+    killed_tasks.report_killed_task(context)
 
 
 def set_task_label(label: str) -> None:

@@ -27,7 +27,7 @@ from experiments.sweep.claim import TaskClaim
 from experiments.sweep.folder import REASON, SweepFolder
 from experiments.sweep.lookup import is_sweep_id
 from experiments.sweep.plan import TrialSpec
-from experiments.sweep.progress import report_queued
+from experiments.sweep.progress import FAILED, report_queued
 from experiments.sweep.trial_claim import own_dag_run
 from infra.errors import AckbenchError, HarnessError, MachineError
 from infra.machine.files import replace_file
@@ -41,7 +41,6 @@ TASK_START_GRACE_S: Final = 120.0
 RETRY_PUBLISHING_S: Final = 60.0
 """How long trials are not uploaded after a failed upload, whose retries take seconds to minutes."""
 _BESIDE_VERIFY: Final = frozenset({"report", "track"})
-_FAILED: Final = "failed"
 _LOG: Final = logging.getLogger(__name__)
 
 
@@ -224,7 +223,7 @@ def recorded(
         text = f"{error}; {full}" if full else str(error)
         RUN_STATE.failures = (*RUN_STATE.failures, f"{name}: {text}")
         if sweep:
-            sweep.report_activity(_FAILED, text, trial_id)
+            sweep.report_activity(FAILED, text, trial_id)
         if full and not isinstance(error, AckbenchError):
             raise MachineError(one_line(text)) from error
         raise
@@ -232,7 +231,7 @@ def recorded(
 
 def _has_failed(sweep: SweepFolder) -> bool:
     last = sweep.activity()
-    return last is not None and last.stage == _FAILED
+    return last is not None and last.stage == FAILED
 
 
 @contextmanager

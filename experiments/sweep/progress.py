@@ -36,6 +36,8 @@ TRIAL_OVERHEAD_S: Final = 3.5
 
 QUEUED: Final = "queued"
 """The stage of a sweep that waits for another load of the machine."""
+FAILED: Final = "failed"
+"""The stage of a sweep of which a step has failed."""
 STAGES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "start": "starting Airflow",
@@ -49,7 +51,7 @@ STAGES: Final[Mapping[str, str]] = MappingProxyType(
         "verify": "looking for missing trials",
         "destroy": "stopping the cluster",
         "done": "done",
-        "failed": "failed",
+        FAILED: "failed",
     }
 )
 """What a sweep is doing in each stage; `start`: nothing was reported so far."""
@@ -170,7 +172,7 @@ class ProgressReader:
         if ended:
             self._last_ended_s = now_s
         trial = self._trials.get(activity.trial_id or "") if activity else None
-        has_end = activity is None or activity.stage not in {"done", "failed", QUEUED}
+        has_end = activity is None or activity.stage not in {"done", FAILED, QUEUED}
         return Progress(
             done=len(finished),
             failed=sum(not self._is_complete(trial_id) for trial_id in finished),
