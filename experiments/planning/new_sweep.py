@@ -141,7 +141,7 @@ def _refuse_programs(experiment: Experiment, source: str) -> None:
     if reasons:
         raise ExperimentError(
             f"{source}: {reasons[0]} in an experiment from a form; "
-            "allowed: with `ackbench run` on this machine"
+            "allowed: with `ackbench run` on this machine, and unchanged by its own schedule"
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,9 @@ from support.set_up_home import SET_UP
 from experiments.errors import ExperimentError
 from experiments.orchestration import steps
 from experiments.orchestration.environment import DAGS_FOLDER
+from experiments.planning.yaml_reader import dump_yaml
 from experiments.sweep.folder import SweepFolder
+from infra.errors import InputError
 from infra.machine.home import Home
 
 TEXT = """\
@@ -22,13 +24,37 @@ name: {name}
 title: A night
 question: Is everything as it was?
 schedule: "0 2 * * *"
-allow_code: true
 controls: false
 axes: {{acks: all, enable.idempotence: true, replication.factor: 1, partitions: 1, fault: none}}
-producer: {{ssl.providers: legacy}}
 workload: {{rate_records_per_s: 1000, record_size_bytes: 100, duration_s: 1, producers: 1}}
 repeats: 1
 """
+
+SCHEDULED: dict[str, Any] = {
+    "name": "my-night",
+    "title": "A night",
+    "question": "Is everything as it was?",
+    "schedule": "0 2 * * *",
+    "controls": False,
+    "repeats": 1,
+    "axes": {"acks": ["all"], "fault": ["none"]},
+}
+_EXTERNAL: dict[str, Any] = {"cluster": "external", "bootstrap.servers": "kafka.example:9093"}
+PROGRAMS: dict[str, dict[str, Any]] = {
+    "allow_code is true": {"allow_code": True, "producer": {"ssl.providers": "legacy"}},
+    "token_command runs a command": {
+        **_EXTERNAL,
+        "security": {"security.protocol": "sasl_ssl", "sasl.mechanism": "OAUTHBEARER"},
+        "token_command": ["true", "--audience", "kafka"],
+    },
+    "faults.kill runs commands": {
+        **_EXTERNAL,
+        "allow_faults": "this-cluster",
+        "faults": {"kill": {"kind": "command", "strike": ["true", "$LEADER"], "heal": ["true"]}},
+        "axes": {"acks": ["all"], "fault": ["kill"]},
+    },
+}
+"""Sections of experiments that load code or run commands, by what a form may not have."""
 
 
 @pytest.fixture
@@ -88,20 +114,65 @@ def test_no_file_takes_the_dag_of_another(
     assert "name of its own" in found.get_dag("ackbench_unreadable.b").doc_md
 
 
-def test_a_scheduled_experiment_without_changes_is_the_operators(
-    folder: Path, world: FakeInfrastructure
-) -> None:
-    """It may do what a file of `ackbench run` may; a request that changes it may not."""
-    (folder / "mine.yaml").write_text(TEXT.format(name="my-night"))
+@pytest.fixture(params=PROGRAMS)
+def programs(
+    request: pytest.FixtureRequest,
+    folder: Path,
+    world: FakeInfrastructure,
+    monkeypatch: pytest.MonkeyPatch,
+) -> str:
+    """Write a scheduled file that loads code or runs commands; return what a form may not have."""
+    (folder / "mine.yaml").write_text(dump_yaml({**SCHEDULED, **PROGRAMS[request.param]}))
     (world.home.root / "cache").symlink_to(SET_UP.cache)
-    form = {"experiment": "mine.yaml"}
-    sweep = SweepFolder(world.home.sweeps / steps.plan_sweep(form, "mine.yaml"))
+    # An external cluster is contacted when it is planned for, and nobody answers here.
+    monkeypatch.setattr(
+        "experiments.planning.new_sweep._plan_on_external_cluster", lambda _, plan, **__: plan
+    )
+    return str(request.param)
 
-    assert json.loads((sweep.root / "plan.json").read_bytes())["experiment"] == "my-night"
-    for request, scheduled in (
-        (form, None),
-        (form, "other.yaml"),
-        ({**form, "acks": ["1"]}, "mine.yaml"),
-    ):
-        with pytest.raises(ExperimentError, match="form"):
-            steps.plan_sweep(request, scheduled)
+
+def test_a_scheduled_experiment_without_changes_is_the_operators(
+    programs: str, world: FakeInfrastructure
+) -> None:
+    """It may do what a file of `ackbench run` may."""
+    del programs
+    sweep = SweepFolder(
+        world.home.sweeps / steps.plan_sweep({"experiment": "mine.yaml"}, "mine.yaml")
+    )
+
+    assert sweep.plan().experiment == "my-night"
+
+
+@pytest.mark.parametrize(
+    ("changes", "scheduled"),
+    [({}, None), ({}, "other.yaml"), ({"acks": ["1"]}, "mine.yaml")],
+    ids=["a form", "another schedule", "a change"],
+)
+def test_a_request_for_the_same_file_is_no_schedule(
+    programs: str, changes: dict[str, Any], scheduled: str | None
+) -> None:
+    """Whoever may start sweeps starts no programs."""
+    with pytest.raises(ExperimentError, match=f"{re.escape(programs)} in an experiment from a"):
+        steps.plan_sweep({"experiment": "mine.yaml", **changes}, scheduled)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"allow_code": True},
+        {"token_command": ["touch", "owned"]},
+        {"faults": {"kill": {"kind": "command", "strike": ["touch", "owned"]}}},
+        {"set": ["allow_code=true"]},
+        {"set": ["token_command=touch"]},
+        {"set": ["faults.kill.strike=touch"]},
+        {"set": ["producer.plugin.library.paths=owned.so"]},
+    ],
+    ids=str,
+)
+def test_a_form_has_no_such_keys(world: FakeInfrastructure, given: dict[str, Any]) -> None:
+    """Not as fields, and not as axes."""
+    (world.home.root / "cache").symlink_to(SET_UP.cache)
+
+    with pytest.raises(InputError):
+        steps.plan_sweep({"experiment": "quick", **given}, "quick")
+    assert not list(world.home.sweeps.glob("*"))
