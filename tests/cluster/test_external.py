@@ -18,6 +18,7 @@ from support.external_brokers import (
     write_certificate,
 )
 
+from experiments.clients.librdkafka import leftovers
 from experiments.clients.librdkafka.client import Client
 from experiments.clients.librdkafka.library import PRODUCER
 from experiments.clients.librdkafka.topics import (
@@ -180,9 +181,12 @@ def test_the_groups_of_a_sweep_are_deleted_with_its_topics(
 
 
 def test_a_cluster_that_does_not_answer_keeps_the_note_of_its_use(
-    used: tuple[Home, ExternalUse], capsys: pytest.CaptureFixture[str]
+    used: tuple[Home, ExternalUse],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What may be left is named, and cleaning again can delete it."""
+    monkeypatch.setattr(leftovers, "_TIMEOUT_S", 1.0)
     home, use = used
     unused = reserve_ports(1)
     address = f"127.0.0.1:{unused.ports[0]}"
