@@ -136,7 +136,7 @@ Examples:
   ackbench run quick                               the quick sweep
   ackbench run quick --set acks=1,all --repeats 5  a part of it, more trials
   ackbench run mine.yaml                           your own experiment
-  ackbench show --json                             the newest sweep as JSON
+  ackbench show --json                             the newest finished sweep as JSON
   ackbench open report                             its report
   ackbench compare A B                             two sweeps side by side
   ackbench compare A --by acks                     the cells of one
@@ -513,9 +513,9 @@ Examples:
 @click.option("--junit", type=_OUTPUT, metavar="FILE", help="Also write JUnit's XML.")
 @click.option("--markdown", type=_OUTPUT, metavar="FILE", help="Also write a job summary.")
 def show(sweep: str | None, as_json: bool, junit: Path | None, markdown: Path | None) -> int:
-    """Show the results of SWEEP: an id, a folder, a URI, or an experiment (its newest sweep).
+    """Show the results of SWEEP: an id, a folder, a URI, or an experiment.
 
-    Without SWEEP: the newest sweep of all.
+    An experiment, or no SWEEP at all, is the newest sweep that has finished.
     """
     from experiments.commands import show as command
 

@@ -122,7 +122,7 @@ def load(named: str | None = None) -> Sweep:
 
     Args:
         named: as in `ackbench show`: a sweep's id, its folder, a URI, or an experiment for its
-            newest sweep; `None`: the newest of all.
+            newest finished sweep; `None`: the newest finished one of all.
 
     Raises:
         UnknownName: there is no such sweep.

@@ -230,7 +230,8 @@ def print_matrix(home: Home, named: Sequence[str], *, markdown: bool) -> int:
         UnknownName: there is no such sweep.
         LedgerError: its results cannot be read.
     """
-    matrix = matrix_of([read_results(open_sweep(home, name)) for name in named or (None,)])
+    sweeps = [open_sweep(home, name, echo_error) for name in named or (None,)]
+    matrix = matrix_of([read_results(sweep) for sweep in sweeps])
     if markdown:
         echo("\n".join(as_markdown(matrix)))
         return 0

@@ -66,7 +66,7 @@ def open_mlflow(home: Home, named: str | None, port: int | None) -> int:
         MachineError: the port is taken.
         HarnessError: MLflow did not start.
     """
-    sweep = open_sweep(home, named)
+    sweep = open_sweep(home, named, echo_error)
     tracked = tracked_sweep(sweep)
     if tracked is None:
         raise UnknownName(

@@ -22,7 +22,7 @@ from experiments.selftest.check import CheckResult, check
 from experiments.selftest.ledger_copy import LedgerCopy
 from experiments.selftest.plants import RECORDS, UndisturbedRecords, undisturbed_records
 from experiments.sweep.folder import SweepFolder
-from experiments.sweep.lookup import find_sweep
+from experiments.sweep.published import finished_sweep
 from infra.errors import HarnessError, InputError
 from infra.machine.home import Home
 from infra.machine.scratch import SELFTEST, scratch_folder
@@ -44,7 +44,7 @@ def selftest(home: Home, named: str | None, seed: int) -> int:
         InputError: the sweep has no suitable trial.
         HarnessError: some damage was not found, or not as planted.
     """
-    sweep = find_sweep(home, named)
+    sweep = finished_sweep(home, named, echo_error)
     ledger, undisturbed = _suitable_trial(sweep)
     records, usable = ledger.tables["attempts"].num_rows, len(undisturbed.log)
     trial = f"trial {ledger.record.trial_id} of {sweep.sweep_id}"

@@ -121,7 +121,7 @@ def measure_again(home: Home, named: str, *, skip_unfit: bool = False) -> int:
     """
     from experiments.results.spark_job import measure, measure_location
 
-    sweep = open_sweep(home, named)
+    sweep = open_sweep(home, named, echo_error)
     with ExitStack() as claims:
         if not sweep.origin:
             claims.enter_context(SweepClaim(home, sweep))
@@ -246,7 +246,7 @@ def report(home: Home, named: str | None, fail_on: Sequence[str]) -> int:
         UnknownName: there is no such sweep, or none at all.
         LedgerError: its results cannot be read; the old page stays.
     """
-    gate, sweep = Gate.parse(fail_on), open_sweep(home, named)
+    gate, sweep = Gate.parse(fail_on), open_sweep(home, named, echo_error)
     results = write_report(sweep, home)
     echo(sweep.report)
     return sweep_gate_exit_code(gate, results)

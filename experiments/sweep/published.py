@@ -24,10 +24,12 @@ from experiments.ledger.manifest import MANIFEST
 from experiments.ledger.planned import PLAN
 from experiments.ledger.record import RECORD, Frozen, parse_record
 from experiments.ledger.result_tables import RESULTS
+from experiments.sweep.claim import is_run_by_another
 from experiments.sweep.documents import read_document
 from experiments.sweep.folder import DAG_RUN, FAILED, PARTIAL, REASON, SweepFolder
 from experiments.sweep.lookup import experiment_of_sweep, find_sweep, list_sweeps
 from experiments.sweep.own_plans import MARK
+from experiments.sweep.progress import QUEUED, activity_text
 from infra.machine.files import move_into_place, replace_file
 from infra.machine.home import Home
 from infra.machine.paths import user_path
@@ -320,14 +322,12 @@ def open_sweep(
 ) -> SweepFolder:
     """Return a sweep to read: of this home, or a copy of a published one.
 
-    Of a sweep that several hosts run, this home has its own trials only: that is a copy too. A
-    sweep that has not begun has no results: unless it is named by its id, the newest one counts
-    that has begun.
+    Of a sweep that several hosts run, this home has its own trials only: that is a copy too.
 
     Args:
         home: the home of sweeps and copies.
-        named: as in `find_sweep`, or the URI of a published sweep.
-        notify: gets a line if a newer sweep has not begun.
+        named: as in `finished_sweep`, or the URI of a published sweep.
+        notify: as in `finished_sweep`.
 
     Raises:
         UnknownName: there is no such sweep.
@@ -335,20 +335,61 @@ def open_sweep(
     """
     if named and is_uri(named):
         return fetch_sweep(home, named)
-    sweep = newest = find_sweep(home, named)
-    if named is None or named == experiment_of_sweep(sweep.sweep_id):
-        others = (
-            one for one in list_sweeps(home) if named in {None, experiment_of_sweep(one.sweep_id)}
-        )
-        sweep = next(
-            (one for one in others if one.has_begun() or runs_on_several_hosts(one)), sweep
-        )
-    if sweep.root != newest.root and notify:
-        notify(
-            f"{newest.sweep_id} has not begun: this is {sweep.sweep_id}, the newest one that has"
-        )
+    sweep = finished_sweep(home, named, notify)
     uri = published_uri(sweep) if runs_on_several_hosts(sweep) and sweep.pending() else None
     return fetch_sweep(home, uri) if uri else sweep
+
+
+def finished_sweep(
+    home: Home, named: str | None, notify: Callable[[str], object] | None = None
+) -> SweepFolder:
+    """Return the sweep that is named; of an experiment or of all, the newest that has finished.
+
+    If none has, that is the newest that has begun, else the newest.
+
+    Args:
+        home: the home to search.
+        named: as in `find_sweep`.
+        notify: gets a line if a newer sweep runs or waits.
+
+    Raises:
+        UnknownName: there is no such sweep.
+    """
+    newest = find_sweep(home, named)
+    if named not in {None, experiment_of_sweep(newest.sweep_id)}:
+        return newest
+    for state, is_so in (("finished", _has_finished), ("begun", _has_begun)):
+        found = (
+            one
+            for one in list_sweeps(home)
+            if named in {None, experiment_of_sweep(one.sweep_id)} and is_so(one)
+        )
+        if sweep := next(found, None):
+            if notify and sweep.root != newest.root:
+                notify(
+                    f"{newest.sweep_id} {_unfinished_state(newest)}: this is {sweep.sweep_id}, "
+                    f"the newest one that has {state}"
+                )
+            return sweep
+    return newest
+
+
+def _has_finished(sweep: SweepFolder) -> bool:
+    """Return whether a sweep has trials and nothing runs it, be it complete or interrupted."""
+    return _has_begun(sweep) and not is_run_by_another(sweep)
+
+
+def _has_begun(sweep: SweepFolder) -> bool:
+    """Return whether a sweep has trials, on this host or maybe on another one."""
+    return sweep.has_begun() or runs_on_several_hosts(sweep)
+
+
+def _unfinished_state(sweep: SweepFolder) -> str:
+    """Return what a sweep is doing that has not finished, as the rest of a sentence."""
+    activity = sweep.activity() if is_run_by_another(sweep) else None
+    if activity and activity.stage == QUEUED:
+        return f"is {activity_text(activity)}"
+    return "is in progress" if activity or sweep.has_begun() else "has not begun"
 
 
 def fetch_sweep(home: Home, uri: str) -> SweepFolder:

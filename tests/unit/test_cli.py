@@ -11,6 +11,8 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
@@ -23,8 +25,10 @@ from experiments.ledger.record import Scalar
 from experiments.ledger.seal import seal
 from experiments.planning.new_sweep import new_sweep
 from experiments.planning.overrides import Overrides
-from experiments.sweep.claim import SweepClaim
+from experiments.sweep.claim import LOCK_FILE, SweepClaim
 from experiments.sweep.folder import SweepFolder
+from experiments.sweep.progress import report_queued
+from infra.machine.files import try_lock
 from infra.machine.home import Home
 from infra.machine.scratch import SELFTEST, scratch_folder
 from infra.process.processes import ProcessIdentity
@@ -44,6 +48,15 @@ HEAVY = (
 )
 PLANNING = ("numpy", "pyarrow", "psutil", "rich")
 """Libraries that planning an experiment and printing a table need."""
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold a lock as another process does that left no record."""
+    lock = try_lock(path)
+    assert lock
+    with lock:
+        yield
 
 
 @pytest.fixture
@@ -277,18 +290,90 @@ def test_a_sweeps_own_file_is_an_experiment(home: Home) -> None:
     ]
 
 
+def a_newer_sweep(home: Home) -> SweepFolder:
+    """Return a sweep that is newer than all others, and has not begun."""
+    sweep = new_sweep(home, "quick", Overrides({"acks": (1,)}, controls=False))
+    newer = sweep.root.with_name("quick-20991231T235959-0000")
+    return SweepFolder(sweep.root.rename(newer))
+
+
 @pytest.mark.parametrize("named", [(), ("quick",)])
-def test_show_takes_the_newest_sweep_that_has_begun(home: Home, named: tuple[str, ...]) -> None:
+def test_show_takes_the_newest_sweep_that_has_finished(home: Home, named: tuple[str, ...]) -> None:
     """A queued sweep, or one whose run never started, has nothing to show; a line names it."""
-    begun = a_sweep(home)
-    waiting = new_sweep(home, "quick", Overrides({"acks": (1,)}, controls=False))
-    os.utime(waiting.root / "plan.json", (2**32, 2**32))
+    finished, waiting = a_sweep(home), a_newer_sweep(home)
     result = ackbench("show", *named)
 
     assert result.exit_code == 0
-    assert f"ackbench measure {begun.sweep_id}" in result.stdout
+    assert f"ackbench measure {finished.sweep_id}" in result.stdout
     assert result.stderr == (
-        f"{waiting.sweep_id} has not begun: this is {begun.sweep_id}, the newest one that has\n"
+        f"{waiting.sweep_id} has not begun: this is {finished.sweep_id}, "
+        "the newest one that has finished\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("show",),
+        ("show", "quick", "--json"),
+        ("report",),
+        ("open", "report"),
+        ("open", "mlflow"),
+        ("matrix",),
+        ("matrix", "quick"),
+        ("compare", "quick", "quick"),
+        ("measure", "quick"),
+        ("selftest",),
+    ],
+    ids=" ".join,
+)
+def test_each_command_says_that_a_newer_sweep_runs(home: Home, command: tuple[str, ...]) -> None:
+    """It takes the newest one that has finished, whether its results suffice for it or not."""
+    finished, running = a_sweep(home), a_newer_sweep(home)
+    running.partial("000-aaaaaa").mkdir()
+    with locked(running.root / LOCK_FILE):
+        stderr = ackbench(*command).stderr
+
+    assert (
+        f"{running.sweep_id} is in progress: this is {finished.sweep_id}, "
+        "the newest one that has finished\n"
+    ) in stderr
+
+
+def test_a_newer_sweep_that_is_queued_is_said_to_be(home: Home) -> None:
+    """The line names what it waits for."""
+    finished, queued = a_sweep(home), a_newer_sweep(home)
+    report_queued(queued, "the sweep of another home")
+    with locked(queued.root / LOCK_FILE):
+        stderr = ackbench("show").stderr
+
+    assert stderr == (
+        f"{queued.sweep_id} is queued behind the sweep of another home: this is "
+        f"{finished.sweep_id}, the newest one that has finished\n"
+    )
+
+
+def test_a_sweep_that_is_named_by_its_id_is_shown_while_it_runs(home: Home) -> None:
+    """Its trials so far are what was asked for."""
+    running = a_sweep(home)
+    a_newer_sweep(home)
+    with locked(running.root / LOCK_FILE):
+        result = ackbench("show", running.sweep_id)
+
+    assert running.sweep_id in result.stdout
+    assert result.stderr == ""
+
+
+def test_while_none_has_finished_the_newest_sweep_that_has_begun_is_shown(home: Home) -> None:
+    """Its line says no more than that."""
+    running, waiting = a_sweep(home), a_newer_sweep(home)
+    with locked(running.root / LOCK_FILE):
+        result = ackbench("show")
+
+    assert running.sweep_id in result.stdout
+    assert result.stderr == (
+        f"{waiting.sweep_id} has not begun: this is {running.sweep_id}, "
+        "the newest one that has begun\n"
     )
 
 
