@@ -54,23 +54,44 @@ _PRODUCTS: Final[Mapping[str, tuple[str, ...]]] = {
     "Confluent": (
         "confluent.*",
         "schema.registry.*",
+        "schema.format",
+        "schema.reflection",
         "auto.register.schemas",
         "normalize.schemas",
-        "use.schema.id",
-        "use.latest.version",
+        "propagate.schema.tags",
+        "use.schema.*",
+        "use.latest.*",
+        "use.apache.http.client",
         "id.compatibility.strict",
         "latest.compatibility.strict",
         "latest.cache.*",
+        "missing.*",
         "max.schemas.per.subject",
+        "key.schema.id.*",
+        "value.schema.id.*",
         "key.subject.name.strategy",
         "value.subject.name.strategy",
+        "reference.subject.name.strategy",
+        "reference.lookup.only",
+        "context.name.strategy",
+        "execution.environment",
+        "rule.*",
+        "validation.rules.*",
+        "request.header.*",
         "basic.auth.*",
         "bearer.auth.*",
+        "http.*",
+        "proxy.*",
+        "url.randomize",
         "avro.*",
         "specific.avro.*",
         "specific.protobuf.*",
+        "derive.type",
+        "skip.known.types",
         "json.*",
-        "rule.*",
+        "type.property",
+        "wrapped.*",
+        "composite.*",
     ),
     "Apicurio": ("apicurio.*",),
     "Cruise Control": ("cruise.control.*",),
@@ -78,7 +99,10 @@ _PRODUCTS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """Names that products add to property files, which Kafka ignores and which decide nothing here.
 
-Confluent's are those of its brokers and of AbstractKafkaSchemaSerDeConfig.
+Confluent's are those of its brokers, and of the configurations of its serializers and of their
+client in github.com/confluentinc/schema-registry (AbstractKafkaSchemaSerDeConfig and its
+subclasses, SchemaRegistryClientConfig), but `max.retries` and `retries.*wait.ms`: these may also be
+meant for Kafka's producer.
 """
 _MOST_EVENTS: Final = 10_000
 """Parts of a file that are read to see whether it is YAML."""

@@ -159,6 +159,45 @@ def test_names_of_a_product_are_left_out_with_a_warning(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "avro.remove.java.properties",
+        "bearer.auth.client.id",
+        "derive.type",
+        "http.connect.timeout.ms",
+        "key.schema.id.serializer",
+        "latest.cache.ttl.sec",
+        "missing.schema.cache.ttl.sec",
+        "propagate.schema.tags",
+        "proxy.host",
+        "reference.subject.name.strategy",
+        "request.header.tenant",
+        "schema.reflection",
+        "specific.avro.value.type",
+        "type.property",
+        "use.latest.with.metadata",
+        "use.schema.guid",
+        "validation.rules.fail.fast",
+    ],
+)
+def test_each_property_of_the_serializers_of_confluent_is_left_out(
+    tmp_path: Path, name: str
+) -> None:
+    """A name of each configuration of github.com/confluentinc/schema-registry."""
+    configuration = checked(tmp_path, producer=f"acks=1\n{name}=x")
+
+    assert configuration.producer == {"acks": "1"}
+    assert configuration.warnings == (f"producer.properties: {name} of Confluent left out",)
+
+
+@pytest.mark.parametrize("name", ["max.retries", "retries.wait.ms"])
+def test_a_name_that_may_be_meant_for_kafka_is_not_left_out(tmp_path: Path, name: str) -> None:
+    """The client of the schema registry has it too; whoever means `retries` must know."""
+    with pytest.raises(InputError, match=f"unknown producer property {name}"):
+        checked(tmp_path, producer=f"acks=1\n{name}=3")
+
+
 def test_a_file_of_3x_is_judged_by_3_9_with_its_zookeeper_servers(tmp_path: Path) -> None:
     """Kafka 4.0 has neither the property nor ZooKeeper."""
     configuration = checked(tmp_path, broker="broker.id=0\nzookeeper.connect=a:1,b:1,c:1/kafka")
