@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shutil
 import signal
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -61,8 +62,8 @@ from experiments.sweep.published import (
 from experiments.sweep.several_hosts import check_out
 from experiments.sweep.several_hosts import resume as resume_trials
 from experiments.tracking.server_access import check_server
-from infra.errors import AckbenchError, HarnessError, InputError
-from infra.machine.home import Home
+from infra.errors import AckbenchError, HarnessError, InputError, MachineError
+from infra.machine.home import HeldHome, Home, HomeMoved
 from infra.machine.resources import full_disk, full_disk_is_named
 from infra.process.log_tail import last_lines
 
@@ -322,22 +323,62 @@ def log_of(home: Home, sweep: SweepFolder) -> Path:
 def run_dag(
     home: Home, sweep: SweepFolder, claim: SweepClaim, live: LiveOptions = WITHOUT_METRICS
 ) -> RunOutcome:
-    """Run the DAG for a sweep in a child process and show its progress until it ends."""
+    """Run the DAG for a sweep in a child process and show its progress until it ends.
+
+    Raises:
+        MachineError: the home was moved meanwhile; the run was killed.
+    """
     from experiments.orchestration.environment import airflow_environment
 
     plan, log = sweep.plan(), log_of(home, sweep)
     progress = ProgressReader(sweep, plan)
-    with Interrupts() as interrupts, progress_display() as display:
+    with (
+        _held_home(home, sweep) as held,
+        Interrupts() as interrupts,
+        progress_display() as display,
+    ):
         display.print_line(_announcement(sweep, plan))
         with live_page(home, sweep, live, display.print_line) as check_page:
             run = RunProcess(embedded_command(sweep.sweep_id), airflow_environment(home), log)
             claim.note_runner(run.identity)
 
             def look() -> None:
+                held.require_unmoved()
                 display.show(progress.read())
                 check_page()
 
             return run.follow(interrupts, look, display.print_line, time_limit_s(plan))
+
+
+@contextmanager
+def _held_home(home: Home, sweep: SweepFolder) -> Iterator[HeldHome]:
+    """Hold the home of a run; once the home was moved, kill what is left of the sweep's clusters.
+
+    Raises:
+        MachineError: the home was moved; whatever error this has led to.
+    """
+    with HeldHome(home) as held:
+        try:
+            yield held
+            held.require_unmoved()
+        except Exception as error:
+            try:
+                held.require_unmoved()
+            except HomeMoved as moved:
+                _kill_clusters(moved.moved, sweep)
+                raise MachineError(
+                    f"{moved}, then resume with: ackbench run --resume {sweep.sweep_id}"
+                ) from error
+            raise
+
+
+def _kill_clusters(home: Home, sweep: SweepFolder) -> None:
+    """Kill what is left of the sweep's clusters; their logs stay."""
+    from experiments.orchestration.clusters import cluster_folders
+    from infra.cluster import cleaning
+
+    for cluster in cluster_folders(home, sweep.sweep_id):
+        cleaning.remove_processes(cluster)
 
 
 def _announcement(sweep: SweepFolder, plan: Plan) -> str:
@@ -355,11 +396,7 @@ def report_interrupt(home: Home, sweep: SweepFolder, outcome: RunOutcome) -> int
     Returns:
         The exit code that the signal asks for.
     """
-    from experiments.orchestration.clusters import cluster_folders
-    from infra.cluster import cleaning
-
-    for cluster in cluster_folders(home, sweep.sweep_id):
-        cleaning.remove_processes(cluster)
+    _kill_clusters(home, sweep)
     planned = len(sweep.plan().trials)
     complete = planned - len(sweep.pending())
     how = "killed" if outcome.killed else "stopped"

@@ -110,7 +110,7 @@ def write_data(folder: Path, state: PageState) -> None:
     Raises:
         OSError: the disk is full, or the folder is not writable.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(exist_ok=True)
     replace_file(folder / DATA, f"ackbenchLive({state.script()});\n", durable=False)
 
 

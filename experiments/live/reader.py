@@ -132,7 +132,7 @@ class LiveReader:
         from experiments.live import page
 
         folder = live_folder(self._home)
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(exist_ok=True)  # without its parents: a home that was moved is not made again
         if self._lock is None:
             self._lock = try_lock(folder / LOCK)
         if self._lock is None:  # another sweep of this home runs, and this one waits

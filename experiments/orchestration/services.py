@@ -15,7 +15,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final
@@ -30,7 +30,7 @@ from experiments.tracking import store as tracking
 from infra.cluster import cleaning
 from infra.errors import HarnessError, MachineError
 from infra.machine.files import is_locked, try_lock
-from infra.machine.home import REPOSITORY, Home
+from infra.machine.home import REPOSITORY, HeldHome, Home, HomeMoved
 from infra.machine.loopback import LOOPBACK, SERVED_HOSTS, require_free_port
 from infra.process.log_tail import last_lines
 from infra.process.processes import ProcessIdentity, spawn_dying_with_parent
@@ -62,7 +62,7 @@ class Service:
     healthy: Callable[[], bool]
     environment: Mapping[str, str] = field(default_factory=dict)
     required: bool = True
-    """Whether the others end when it does."""
+    """Whether the others end when it does; else it is a page, which no sweep needs."""
 
 
 def up(
@@ -129,7 +129,7 @@ def serve_mlflow(
         tracking.ensure_store(home, say)
         tracking.record_server_address(home, f"http://{LOOPBACK}:{port}")
         say("starting MLflow's page (about 10 seconds)")
-        _serve(home, (_mlflow(home, port),), stop, on_ready, say)
+        _serve(home, (replace(_mlflow(home, port), required=True),), stop, on_ready, say)
 
 
 def _serve(
@@ -139,23 +139,53 @@ def _serve(
     on_ready: Callable[[], None],
     say: Callable[[str], None],
 ) -> None:
-    """Run the services until a signal requests the stop; call `on_ready` when all are healthy."""
-    with _running(home, services) as processes:
-        others = {one.name for one in services if not one.required}
+    """Run the services until a signal requests the stop; call `on_ready` when all are healthy.
 
-        def has_ended() -> bool:
-            exited = set(_exited(processes))
-            for name in sorted(others & exited):
-                others.remove(name)
-                say(f"{name} exited, and the others go on: {_log(home, name)}")
-            return stop.requested or bool(_exited_required(services, processes))
-
-        if _wait_until_healthy(home, services, processes, stop):
-            on_ready()
-            wait_until(has_ended, awaiting="an interrupt", timeout_s=float("inf"), every_s=0.2)
-        _raise_if_exited(home, services, processes)
-        say("stopping")
+    Raises:
+        HarnessError: as `up`.
+        HomeMoved: the home was moved meanwhile; the services and their runs have ended.
+    """
+    with HeldHome(home) as held:
+        try:
+            with _running(home, services) as processes:
+                if _wait_until_healthy(home, services, processes, stop):
+                    on_ready()
+                    _wait_for_end(home, services, processes, lambda: _stops(held, stop), say)
+                needed = [service for service in services if service.required]
+                _raise_if_exited(home, needed, processes)
+                say("stopping")
+        except HomeMoved as error:
+            _end_runs(error.moved)
+            raise
     say("stopped")
+
+
+def _stops(held: HeldHome, stop: _StopRequest) -> bool:
+    held.require_unmoved()
+    return stop.requested
+
+
+def _wait_for_end(
+    home: Home,
+    services: Sequence[Service],
+    processes: _Processes,
+    stops: Callable[[], bool],
+    say: Callable[[str], None],
+) -> None:
+    """Wait until a required service has exited or the services are to stop; name other exits."""
+    required = {service.name for service in services if service.required}
+    pages = {service.name for service in services} - required
+
+    def has_ended() -> bool:
+        for name in sorted(pages & _exited(processes)):
+            pages.remove(name)
+            say(
+                f"{name} exited with status {processes[name].returncode}, and the others go on; "
+                f"its log is {_log(home, name)}; to have it back, start the services again"
+            )
+        return stops() or not required.isdisjoint(_exited(processes))
+
+    wait_until(has_ended, awaiting="an interrupt", timeout_s=float("inf"), every_s=0.2)
 
 
 _PORT_NAMES: Final = {"airflow": "Airflow", "mlflow": "MLflow", "metrics": "metrics"}
@@ -314,6 +344,7 @@ def _mlflow(home: Home, port: int) -> Service:
         ),
         lambda: _answers(f"http://{LOOPBACK}:{port}/health"),
         {**airflow_environment(home), "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"},
+        required=False,
     )
 
 
@@ -442,7 +473,8 @@ def _wait_until_healthy(
     waiting = list(services)
 
     def all_healthy() -> bool:
-        _raise_if_exited(home, services, processes)
+        needed = [one for one in services if one.required or one in waiting]
+        _raise_if_exited(home, needed, processes)
         waiting[:] = [service for service in waiting if not service.healthy()]
         return not waiting or stop.requested
 
@@ -460,17 +492,13 @@ def _wait_until_healthy(
     return not stop.requested
 
 
-def _exited(processes: _Processes) -> list[str]:
-    return [name for name, process in processes.items() if process.poll() is not None]
+def _exited(processes: _Processes) -> set[str]:
+    return {name for name, process in processes.items() if process.poll() is not None}
 
 
-def _exited_required(services: Sequence[Service], processes: _Processes) -> list[str]:
-    required = {service.name for service in services if service.required}
-    return [name for name in _exited(processes) if name in required]
-
-
-def _raise_if_exited(home: Home, services: Sequence[Service], processes: _Processes) -> None:
-    for name in _exited_required(services, processes):
+def _raise_if_exited(home: Home, needed: Sequence[Service], processes: _Processes) -> None:
+    exited = _exited(processes)
+    for name in (service.name for service in needed if service.name in exited):
         last = "\n".join(last_lines(_log(home, name), _LAST_LINES))
         raise HarnessError(
             f"{name} exited with status {processes[name].returncode}; "

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
 from infra.errors import MachineError
 from infra.machine.paths import user_path
@@ -195,6 +195,49 @@ class Home:
                 raise MachineError(f"{folder} is no folder: move it away, or {_REMEDY}")
             if folder.exists() and not os.access(folder, mode):
                 raise MachineError(f"the home folder {folder} {refusal}: {_REMEDY}")
+
+
+class HomeMoved(MachineError):
+    """The folder of a home that is in use was moved, or deleted."""
+
+    def __init__(self, home: Home, moved: Home) -> None:
+        self.moved = moved
+        """The home under its new name."""
+        super().__init__(
+            f"the home folder {home.root} was moved to {moved.root} while it was in use: move it "
+            "back, or set ACKBENCH_HOME to its new name"
+        )
+
+
+class HeldHome:
+    """A home while a process uses it: notices that its folder was moved, or deleted.
+
+    The descriptor follows the folder to its new name, which procfs then shows (proc_pid_fd(5)).
+    """
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self._descriptor = os.open(home.root, os.O_PATH | os.O_DIRECTORY)
+
+    def __enter__(self) -> Self:
+        """Return this."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the descriptor."""
+        os.close(self._descriptor)
+
+    def require_unmoved(self) -> None:
+        """Check that the folder has the name that processes were started with.
+
+        Raises:
+            HomeMoved: it has another name, or was deleted.
+        """
+        held = os.fstat(self._descriptor)
+        with suppress(OSError):
+            if os.path.samestat(self._home.root.stat(), held):
+                return
+        raise HomeMoved(self._home, Home(Path(f"/proc/self/fd/{self._descriptor}").readlink()))
 
 
 def default_root(clone: Path | None, environment: Mapping[str, str]) -> Path:

@@ -336,6 +336,29 @@ def test_killing_the_command_kills_the_run(start: Start) -> None:
     assert len(list(command.sweep.complete_trials())) == 1
 
 
+def test_a_home_that_is_moved_ends_the_run_in_one_line_and_is_not_made_again(
+    start: Start, home: Home
+) -> None:
+    """The run would go on with half a sweep under the old name. Moved back, it is resumed."""
+    command = start("hangs", *ONE_CELL)
+    child, sweep_id = command.wait_for_trial(), command.sweep.sweep_id
+    moved = home.root.rename(home.root.with_name("moved"))
+    code, _, err = command.wait()
+
+    assert wait_for_end(child)
+    assert (code, "Traceback" in err) == (2, False)
+    assert err.splitlines()[-1] == (
+        f"ackbench: the home folder {home.root} was moved to {moved} while it was in use: move it "
+        "back, or set ACKBENCH_HOME to its new name, then resume with: "
+        f"ackbench run --resume {sweep_id}"
+    )
+    assert not home.root.exists()
+    moved.rename(home.root)
+    start("completes", "clean").wait()
+    resumed = start("completes", "run", "--resume", sweep_id)
+    assert (resumed.wait()[0], resumed.sweep.pending()) == (0, ()), resumed.errors
+
+
 def test_an_interrupted_sweep_can_be_resumed(start: Start) -> None:
     """The sealed trial does not run again, and in the end every trial is complete."""
     command = start("hangs", *ONE_CELL)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import stat
+import sys
 from pathlib import Path
+from typing import Final
 
 import pytest
 from support.command_line import ackbench
 
 from experiments.orchestration import services
-from infra.errors import MachineError
-from infra.machine.home import REPOSITORY, Home
+from infra.errors import HarnessError, MachineError
+from infra.machine.home import REPOSITORY, Home, HomeMoved
 from infra.machine.loopback import LOOPBACK
 
 
@@ -81,3 +84,89 @@ def test_services_have_the_timeout_of_the_execution_api_that_the_document_names(
     scheduler = services.services_of(Home(tmp_path), 1, 2, None)[1]
     assert named
     assert scheduler.environment["AIRFLOW__WORKERS__EXECUTION_API_TIMEOUT"] == named[1]
+
+
+def _service(name: str, code: str, *, required: bool, healthy: bool = True) -> services.Service:
+    return services.Service(
+        name, (sys.executable, "-c", code), lambda: healthy, os.environ, required=required
+    )
+
+
+_WAITS: Final = "import signal; signal.pause()"
+_ENDS: Final = "print('no memory'); raise SystemExit(3)"
+
+
+def _serve(home: Home, *served: services.Service) -> list[str]:
+    """Serve until a line says that a service has exited; return the lines."""
+    said: list[str] = []
+    stop = services._StopRequest()
+
+    def say(line: str) -> None:
+        said.append(line)
+        stop.requested = stop.requested or "exited" in line
+
+    home.airflow.mkdir(parents=True)
+    services._serve(home, served, stop, lambda: None, say)
+    return said
+
+
+def test_mlflow_and_the_live_reader_are_only_pages_and_the_others_go_on_without_them(
+    tmp_path: Path,
+) -> None:
+    """The tasks write to MLflow's database themselves: a sweep needs Airflow's processes only."""
+    served = services.services_of(Home(tmp_path), 1, 2, None)
+    assert {one.name for one in served if not one.required} == {"live", "mlflow"}
+
+    said = _serve(
+        Home(tmp_path),
+        _service("scheduler", _WAITS, required=True),
+        _service("mlflow", _ENDS, required=False),
+    )
+    assert said[0].startswith("mlflow exited with status 3, and the others go on")
+
+
+def test_the_services_end_with_one_that_a_sweep_needs(tmp_path: Path) -> None:
+    """And say which one, its status, and the end of its log."""
+    with pytest.raises(HarnessError, match=r"(?s)^scheduler exited with status 3.*no memory$"):
+        _serve(
+            Home(tmp_path),
+            _service("scheduler", _ENDS, required=True),
+            _service("mlflow", _WAITS, required=False),
+        )
+
+
+def test_a_page_that_exits_before_it_answers_ends_the_start(tmp_path: Path) -> None:
+    """Nothing waits for an answer of a process that has exited."""
+    with pytest.raises(HarnessError, match=r"^mlflow exited with status 3"):
+        _serve(
+            Home(tmp_path),
+            _service("scheduler", _WAITS, required=True),
+            _service("mlflow", _ENDS, required=False, healthy=False),
+        )
+
+
+def test_mlflows_page_alone_ends_with_its_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There is nothing else to go on with."""
+    home = Home(tmp_path)
+    monkeypatch.setattr(services.tracking, "ensure_store", lambda *_: None)
+    monkeypatch.setattr(services, "_mlflow", lambda *_: _service("mlflow", _ENDS, required=False))
+    home.airflow.mkdir(parents=True)
+    with pytest.raises(HarnessError, match=r"^mlflow exited with status 3"):
+        services.serve_mlflow(home, 40124, lambda: None, lambda _: None)
+
+
+def test_a_home_that_is_moved_ends_the_services_and_is_not_made_again(tmp_path: Path) -> None:
+    """Tasks would go on with half a sweep under the old name."""
+    home, moved = Home(tmp_path / "home"), tmp_path / "moved"
+    home.airflow.mkdir(parents=True)
+    with pytest.raises(HomeMoved, match=rf"was moved to {moved} while it was in use: move it back"):
+        services._serve(
+            home,
+            [_service("scheduler", _WAITS, required=True)],
+            services._StopRequest(),
+            lambda: home.root.rename(moved),
+            lambda _: None,
+        )
+    assert not home.root.exists()
