@@ -7,7 +7,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 from typing import Final
 
@@ -15,9 +15,10 @@ from experiments.messages.phrases import one_line
 from experiments.sweep.lookup import pruned_folder
 from experiments.tracking.store import (
     QUIET,
+    database_of_store,
     embedded_uri,
+    mlflow_errors,
     open_client,
-    server_error,
     tracking_uri,
 )
 from infra.errors import HarnessError
@@ -27,6 +28,8 @@ from infra.machine.home import Home
 _RUNS_PER_CALL: Final = 500
 """Ids on one command line."""
 _SHORTENED: Final = 300
+_UNAVAILABLE: Final = "TEMPORARILY_UNAVAILABLE"
+"""MLflow's code for an error of the database, such as a lock."""
 
 
 def delete_runs(home: Home, pruned: Sequence[str]) -> int:
@@ -44,11 +47,12 @@ def delete_runs(home: Home, pruned: Sequence[str]) -> int:
     """
     if tracking_uri(home) != embedded_uri(home):
         return _delete_at_server(home, pruned) if pruned else 0
-    database = home.mlflow / "mlflow.db"
-    doomed = _runs_of_pruned(home, database)
-    if not doomed:
-        return 0
-    _mark_deleted(home, doomed)
+    database = database_of_store(home)
+    with mlflow_errors(home):
+        doomed = _runs_of_pruned(home, database)
+        if not doomed:
+            return 0
+        _mark_deleted(home, doomed)
     for begin in range(0, len(doomed), _RUNS_PER_CALL):
         _collect_garbage(home, doomed[begin : begin + _RUNS_PER_CALL])
     shrink_database(database)
@@ -71,9 +75,12 @@ def _mark_deleted(home: Home, run_ids: Sequence[str]) -> None:
 
     client = open_client(home)
     for run_id in run_ids:
-        # Already marked, by an earlier call that was interrupted.
-        with suppress(mlflow.exceptions.MlflowException):
+        try:
             client.delete_run(run_id)
+        except mlflow.exceptions.MlflowException as error:
+            if error.error_code == _UNAVAILABLE:
+                raise
+            # Already marked, by an earlier call that was interrupted.
 
 
 def _collect_garbage(home: Home, run_ids: Sequence[str]) -> None:
@@ -96,9 +103,7 @@ def _collect_garbage(home: Home, run_ids: Sequence[str]) -> None:
 
 
 def _delete_at_server(home: Home, pruned: Sequence[str]) -> int:
-    import mlflow.exceptions
-
-    try:
+    with mlflow_errors(home):
         client = open_client(home)
         experiments = [
             one.experiment_id
@@ -110,6 +115,4 @@ def _delete_at_server(home: Home, pruned: Sequence[str]) -> int:
             for run in runs:
                 client.delete_run(run.info.run_id)
                 deleted += 1
-    except mlflow.exceptions.MlflowException as error:
-        raise HarnessError(server_error(tracking_uri(home), error)[:_SHORTENED]) from error
-    return deleted
+        return deleted

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import logging
 import os
+import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -34,7 +36,12 @@ from experiments.tracking.run_writer import note_tags, write_runs
 from experiments.tracking.runs import SUMMARY, RunContent, summary_run, trial_run
 from experiments.tracking.views import outdated_views, sweep_view, table_view
 from infra.errors import AckbenchError, HarnessError, MachineError
-from infra.machine.databases import create_database, is_complete, move_aside
+from infra.machine.databases import (
+    create_database,
+    is_complete,
+    lock_holder,
+    move_aside,
+)
 from infra.machine.files import exclusive_lock, sqlite_url
 from infra.machine.home import REPOSITORY, Home
 from infra.machine.resources import full_disk
@@ -84,20 +91,13 @@ def track(sweep: SweepFolder, home: Home) -> TrackedSweep:
 def _track(sweep: SweepFolder, home: Home) -> TrackedSweep:
     results = read_results(sweep)
     contents = _run_contents(sweep, results)
-    import mlflow.exceptions
-
-    try:
+    with mlflow_errors(home):
         client = open_client(home)
         experiment_id = _experiment_id(client, f"ackbench/{results.experiment}", home)
         _describe(client, experiment_id, _experiment_note(results))
         _save_views(client, experiment_id, sweep.plan(), contents)
         run_ids = write_runs(client, experiment_id, results.sweep_id, contents)
         _log_artifacts(client, run_ids[SUMMARY], results, sweep)
-    except mlflow.exceptions.MlflowException as error:
-        text = server_error(tracking_uri(home), error)
-        if full := full_disk(error, home.root):
-            raise MachineError(f"{text[:_SHORTENED]}; {full}") from error
-        raise HarnessError(text) from error
     trials = tuple(run_id for key, run_id in run_ids.items() if key != SUMMARY)
     tracked = TrackedSweep(
         tracking_uri=without_credentials(tracking_uri(home)),
@@ -107,6 +107,41 @@ def _track(sweep: SweepFolder, home: Home) -> TrackedSweep:
     )
     sweep.write_record(sweep.root / TRACKED_FILE, tracked)
     return tracked
+
+
+@contextmanager
+def mlflow_errors(home: Home) -> Iterator[None]:
+    """Raise the errors of MLflow, and of the database of the embedded store, as one line.
+
+    MLflow itself passes on those of the database's that occur while it opens a store.
+
+    Raises:
+        HarnessError: MLflow refused, is unreachable, or another process has locked its database.
+        MachineError: the disk is full.
+    """
+    try:
+        yield
+    except Exception as error:
+        if not _is_of_mlflow(error):
+            raise
+        text = server_error(tracking_uri(home), error)
+        if full := full_disk(error, home.root):
+            raise MachineError(f"{text[:_SHORTENED]}; {full}") from error
+        if "database is locked" in text and tracking_uri(home) == embedded_uri(home):
+            database = database_of_store(home)
+            raise HarnessError(
+                f"MLflow's database {database} is locked by {lock_holder(database)}: "
+                "wait until that process has written, or end it"
+            ) from error
+        raise HarnessError(text) from error
+
+
+def _is_of_mlflow(error: Exception) -> bool:
+    import mlflow.exceptions
+    import sqlalchemy.exc
+
+    own = mlflow.exceptions.MlflowException, sqlalchemy.exc.SQLAlchemyError, sqlite3.Error
+    return isinstance(error, own)
 
 
 def database_of_store(home: Home) -> Path:

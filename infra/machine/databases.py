@@ -18,6 +18,7 @@ from infra.machine.files import move_into_place
 
 _SIDE_FILES: Final = ("", "-journal", "-wal", "-shm")
 """Suffixes of the files of a database: https://www.sqlite.org/tempfiles.html."""
+_LOCKS: Final = Path("/proc/locks")
 
 
 def create_database(database: Path, create: Callable[[Path], None]) -> None:
@@ -57,6 +58,20 @@ def is_complete(database: Path, table: str, *, check: bool = False) -> bool:
     except sqlite3.DatabaseError as error:
         return "locked" in str(error)
     return filled and sound
+
+
+def lock_holder(database: Path) -> str:
+    """Return the name of a process that has locked a database (fcntl(2)), for messages.
+
+    The kernel lists locks by inode, with the pid in this namespace (proc_locks(5)).
+    """
+    inode = str(database.stat().st_ino)
+    for line in _LOCKS.read_text().splitlines():
+        _, kind, _, access, pid, file, *_ = line.replace("->", "").split()
+        is_of_file = kind == "POSIX" and file.rpartition(":")[2] == inode
+        if is_of_file and access == "WRITE" and int(pid) > 0:
+            return f"process {pid}"
+    return "another process"
 
 
 def move_aside(database: Path) -> Path:

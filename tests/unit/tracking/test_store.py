@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
 from contextlib import closing
@@ -27,6 +28,7 @@ from experiments.sweep.plan import Plan, RefusedCell, TrialSpec
 from experiments.tracking import store
 from experiments.tracking.runs import RunContent, summary_run, trial_run
 from experiments.verdicts.statistics import share
+from infra.errors import HarnessError
 from infra.machine.home import Home
 
 SWEEP_ID = "planted-20260101T000000-abcd"
@@ -213,6 +215,19 @@ def test_shares_and_their_bounds_are_metrics_of_the_summary() -> None:
         "loss_share_low/acks_1 RF_3 a_b": bounds.low,
         "loss_share_high/acks_1 RF_3 a_b": bounds.high,
     }
+
+
+def test_a_locked_database_is_one_line_with_its_holder_and_the_sweep_is_tracked_later(
+    tracked: tuple[Home, SweepFolder, store.TrackedSweep], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLAlchemy's error would be a traceback with the statement of SQL."""
+    home, sweep, before = tracked
+    monkeypatch.setattr("infra.machine.files._SQLITE_LOCK_TIMEOUT_S", 0.1)
+    with closing(sqlite3.connect(store.database_of_store(home))) as holder:
+        holder.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(HarnessError, match=rf"is locked by process {os.getpid()}: [^\n]*$"):
+            store.track(sweep, home)
+    assert store.track(sweep, home).trial_run_ids == before.trial_run_ids
 
 
 def test_tracking_again_adds_nothing(tracked: tuple[Home, SweepFolder, store.TrackedSweep]) -> None:
