@@ -22,7 +22,8 @@ from experiments.clients.librdkafka.code_cache import cache_folder
 from experiments.ledger.record import Frozen
 from experiments.messages.phrases import format_bytes
 from experiments.messages.terminal import echo, echo_error
-from experiments.orchestration.environment import database_of, ensure_database
+from experiments.orchestration.environment import database_of, ensure_database, is_migrated
+from experiments.orchestration.services import is_up
 from experiments.results.spark_job import ensure_spark_ready
 from experiments.tracking.store import database_of_store, ensure_store
 from infra.cluster.setup import ensure_kafka_ready
@@ -197,7 +198,18 @@ def require_run_packages() -> None:
 
 
 def _ensure_airflow_database(home: Home, announce: Say) -> None:
-    if not database_of(home).is_file():
+    """Make or migrate Airflow's database; not under a scheduler, which would go on with the old.
+
+    Raises:
+        MachineError: the services of the home run with the database of another version of Airflow.
+    """
+    exists = database_of(home).is_file()
+    if exists and not is_migrated(home) and is_up(home):
+        raise MachineError(
+            f"`ackbench up` runs for {home.root} with another version of Airflow, whose database "
+            "has to be migrated: stop it, and start it again"
+        )
+    if not exists:
         announce("making Airflow's database (once; about 10 seconds)")
     ensure_database(home, announce)
 

@@ -52,9 +52,11 @@ def up(
         The exit code.
 
     Raises:
-        MachineError: a port is taken, the home cannot be written, or this user is root.
+        MachineError: a port is taken, the home cannot be written, a later version has set it up, or
+            this user is root.
         HarnessError: a service did not become healthy.
     """
+    from experiments.commands.setup import set_up_of
     from experiments.orchestration import services
     from experiments.orchestration.request import EXPERIMENTS_VARIABLE
     from experiments.tracking.store import MLFLOW_PORT
@@ -64,6 +66,7 @@ def up(
             "this user is root: whoever can log in to the pages could start processes as root. "
             "Start `ackbench up` as another user, or with --as-root for faults that need root"
         )
+    set_up_of(home)
     if experiments:
         os.environ[EXPERIMENTS_VARIABLE] = str(experiments.resolve())
     if not login:

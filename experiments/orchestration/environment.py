@@ -84,7 +84,7 @@ def ensure_database(home: Home, say: Callable[[str], None] | None = None) -> Non
         HarnessError: Airflow could not create it; the message names the log.
     """
     _ensure_empty_database(home)
-    stamp, database = home.airflow / "migrated", database_of(home)
+    stamp, database = _stamp(home), database_of(home)
     with exclusive_lock(database):
         if database.is_file() and not is_complete(database, _POOLS, check=True):
             aside = move_aside(database)
@@ -95,7 +95,7 @@ def ensure_database(home: Home, say: Callable[[str], None] | None = None) -> Non
                 )
         if not database.is_file():
             create_database(database, partial(copy_database, _empty_database(home)))
-        elif not stamp.is_file() or stamp.read_text() != _database_version():
+        elif not is_migrated(home):
 
             def migrated_copy(target: Path) -> None:
                 copy_database(database, target)
@@ -103,6 +103,16 @@ def ensure_database(home: Home, say: Callable[[str], None] | None = None) -> Non
 
             create_database(database, migrated_copy)
         replace_file(stamp, _database_version())
+
+
+def is_migrated(home: Home) -> bool:
+    """Return whether the home's database is of the installed Airflow's version."""
+    stamp = _stamp(home)
+    return stamp.is_file() and stamp.read_text() == _database_version()
+
+
+def _stamp(home: Home) -> Path:
+    return home.airflow / "migrated"
 
 
 @contextmanager

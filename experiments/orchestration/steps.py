@@ -36,6 +36,7 @@ from experiments.orchestration.step_context import (
     uri_of_several,
 )
 from experiments.sweep import published, several_hosts
+from experiments.sweep.claim import require_version_of_scheduler
 from experiments.sweep.documents import read_note
 from experiments.sweep.folder import DAG_RUN, SweepFolder
 from experiments.sweep.lookup import list_sweeps, sweep_of_id
@@ -58,8 +59,8 @@ def plan_sweep(form: Mapping[str, Any], scheduled: str | None = None) -> str:
         The sweep's id; its URI, if each task may run on a host with a home of its own.
 
     Raises:
-        InputError: the request is invalid, or the process of a claimed trial lives; one line, and
-            nothing was started.
+        InputError: the request is invalid, the process of a claimed trial lives, or another version
+            was installed since the scheduler was started; one line, and nothing was started.
     """
     from experiments.orchestration.plan_needs import references_in
     from experiments.orchestration.request import SweepRequest
@@ -68,6 +69,7 @@ def plan_sweep(form: Mapping[str, Any], scheduled: str | None = None) -> str:
     from experiments.tracking.server_access import check_server
 
     with step("plan"):
+        require_version_of_scheduler()
         home, request = Home.from_environment(), SweepRequest.of(form)
         check_server(home, _LOG.warning)
         store = published.store_of_environment()

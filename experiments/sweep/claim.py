@@ -11,6 +11,7 @@ import fcntl
 import os
 import time
 from collections.abc import Mapping
+from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Final, Self
@@ -31,6 +32,8 @@ LOCK_FILE: Final = ".claim"
 """In the sweep's folder; it is deleted only with the sweep."""
 SCHEDULER_VARIABLE: Final = "ACKBENCH_UP"
 """Pid and start time of the `ackbench up` whose scheduler starts the tasks; else it is not set."""
+VERSION_VARIABLE: Final = "ACKBENCH_UP_VERSION"
+"""The version of ackbench of that `ackbench up`."""
 _SHORT_CLAIM_S: Final = 0.5
 """How long a process may exclude others that only looks whether there is a claim, or shares it."""
 
@@ -257,9 +260,28 @@ def is_run_by_another(sweep: SweepFolder) -> bool:
 
 
 def scheduler_variables() -> dict[str, str]:
-    """Return the environment variable by which tasks name this process as their scheduler."""
+    """Return the environment variables by which tasks know this process, their scheduler."""
     own = ProcessIdentity.own()
-    return {SCHEDULER_VARIABLE: f"{own.pid} {own.start_ticks}"}
+    return {
+        SCHEDULER_VARIABLE: f"{own.pid} {own.start_ticks}",
+        VERSION_VARIABLE: version("ackbench"),
+    }
+
+
+def require_version_of_scheduler() -> None:
+    """Check that this task has the code of the version that started its scheduler.
+
+    A task imports modules from the disk in addition to those that the scheduler has imported.
+
+    Raises:
+        MachineError: another version was installed since.
+    """
+    started, installed = os.environ.get(VERSION_VARIABLE), version("ackbench")
+    if started and started != installed:
+        raise MachineError(
+            f"`ackbench up` was started by ackbench {started}, and ackbench {installed} is "
+            "installed now: stop it, start it again, and trigger the sweep again"
+        )
 
 
 def _scheduler() -> ProcessIdentity | None:

@@ -9,10 +9,13 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from support.command_line import ackbench
 
 from experiments.commands import setup
 from experiments.commands.setup import COMPILED_MODULES
+from experiments.orchestration.environment import database_of
 from infra.errors import MachineError
+from infra.machine.files import try_lock
 from infra.machine.home import SET_UP_FILE, Home
 
 PROGRAM = """
@@ -112,6 +115,29 @@ def test_a_home_of_a_later_version_is_refused(home: Home, made: list[str]) -> No
     assert "set ACKBENCH_HOME to another folder" in str(error.value)
     assert "\n" not in str(error.value)
     assert made == []
+
+
+def test_services_do_not_start_in_a_home_of_a_later_version(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They would migrate its databases back, or fail."""
+    record(home, "99.1.0")
+    monkeypatch.setenv("ACKBENCH_HOME", str(home.root))
+    result = ackbench("up", "--as-root")
+
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    assert "was set up by ackbench 99.1.0, this is " in result.stderr
+
+
+def test_airflows_database_is_not_replaced_under_a_running_scheduler(home: Home) -> None:
+    """It would go on with the deleted file, and lose what it writes."""
+    home.airflow.mkdir()
+    database_of(home).write_bytes(b"of another version")
+    lock = try_lock(home.root / "up.lock")
+    assert lock
+    with lock, pytest.raises(MachineError, match="stop it, and start it again"):
+        setup._ensure_airflow_database(home, lambda _: None)
+    assert database_of(home).read_bytes() == b"of another version"
 
 
 @pytest.mark.parametrize("content", ["", "{", '{"ackbench": 1}'])

@@ -16,6 +16,7 @@ from experiments.ledger.location import Location, open_location
 from experiments.orchestration import services, step_context, steps, trials
 from experiments.orchestration.environment import EMBEDDED, airflow_environment
 from experiments.results import spark_job
+from experiments.sweep.claim import VERSION_VARIABLE
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.published import keep_store, note_failure
 from infra.errors import MachineError
@@ -205,6 +206,16 @@ def test_the_store_of_the_environment_is_that_of_new_sweeps(
     sweep_id = steps.plan_sweep({"experiment": "quick", "repeats": 1})
     assert (store / sweep_id / "plan.json").is_file()
     assert world.started_trials() == []
+
+
+def test_a_scheduler_of_another_version_plans_no_sweep(
+    world: FakeInfrastructure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its tasks would have modules of both versions."""
+    monkeypatch.setenv(VERSION_VARIABLE, "0.0.9")
+    with pytest.raises(MachineError, match=r"was started by ackbench 0\.0\.9, and ackbench .* is"):
+        steps.plan_sweep({"experiment": "quick"})
+    assert not list(world.home.sweeps.glob("*"))
 
 
 def a_stored_sweep(world: FakeInfrastructure, store: Path) -> tuple[SweepFolder, Location]:
