@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
 from experiments.errors import ExperimentError
+from experiments.faults.composition.composite import require_known_fault
 from experiments.orchestration.environment import EMBEDDED
 from experiments.orchestration.plan_needs import (
     needs_of,
@@ -37,11 +38,13 @@ def plan_to_run(home: Home, sweep: SweepFolder, files: Iterable[Experiment] = ()
         files: experiments of this machine that a person names, beside those that are offered.
 
     Raises:
-        ExperimentError: this home has not made the plan, and no file permits what it does.
+        ExperimentError: this home has not made the plan, and no file permits what it does; or it
+            has a fault that this version does not know.
         LedgerError: the plan is damaged, or another sweep's.
     """
     plan = sweep.plan()
     plan.require_sweep(sweep.sweep_id)
+    _require_known_faults(plan.trials)
     if not is_own(home, sweep):
         check_plan(plan, sweep.argument, files)
     return plan
@@ -56,8 +59,9 @@ def check_plan(plan: Plan, argument: str, files: Iterable[Experiment] = ()) -> N
         files: as for `plan_to_run`.
 
     Raises:
-        ExperimentError: none does.
+        ExperimentError: none does, or a fault is unknown.
     """
+    _require_known_faults(plan.trials)
     _check(plan.trials, plan.experiment, argument, files)
 
 
@@ -67,10 +71,16 @@ def require_permission(home: Home, trial: TrialSpec) -> None:
     Raises:
         ExperimentError: as `plan_to_run`.
     """
+    _require_known_faults([trial])
     if needs_of(trial):
         sweep = SweepFolder(home.sweeps / trial.sweep_id)
         if not (is_own(home, sweep) and trial in sweep.plan().trials):
             _check([trial], trial.experiment, trial.sweep_id, ())
+
+
+def _require_known_faults(trials: Iterable[TrialSpec]) -> None:
+    for trial in trials:
+        require_known_fault(trial.fault)
 
 
 def _check(

@@ -10,15 +10,40 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Final
 
+from pydantic import ValidationError
+
+from experiments.errors import ExperimentError
 from experiments.faults import FAULTS, require_capabilities
 from experiments.faults.core import FaultParameters
 from experiments.faults.core.effects import FaultEffects, Topology
+from experiments.messages.phrases import did_you_mean, format_value
+from experiments.messages.validation import describe_validation_error
 from experiments.sweep.plan import ClusterNeed, FaultRequest
 
 
 def parameters_of(fault: FaultRequest) -> FaultParameters:
     """Return the parameters of a single fault."""
     return FAULTS[fault.kind].parameters.model_validate(fault.parameters)
+
+
+def require_known_fault(fault: FaultRequest) -> None:
+    """Check that this version can inject a fault of a plan, whoever has made that.
+
+    Raises:
+        ExperimentError: a kind or a parameter is unknown, or has a value that is not allowed.
+    """
+    for leaf in fault.leaves():
+        if leaf.kind not in FAULTS:
+            raise ExperimentError(
+                f"unknown fault {format_value(leaf.kind)}{did_you_mean(leaf.kind, FAULTS)}: "
+                "run the plan with the version of ackbench that has made it"
+            )
+        try:
+            parameters_of(leaf)
+        except ValidationError as error:
+            model = FAULTS[leaf.kind].parameters
+            reason = describe_validation_error(error, model, f"{leaf.kind}.")
+            raise ExperimentError(reason) from error
 
 
 def needs_load_s(fault: FaultRequest, topology: Topology) -> float:

@@ -352,3 +352,56 @@ def test_resuming_by_the_form_fetches_no_such_plan(host: Host) -> None:
     with pytest.raises(ExperimentError, match=r"plugin\.library\.paths loads or runs code"):
         steps.plan_sweep({"experiment": "quick", "sweep_id": SWEEP})
     assert not (host.home.sweeps / SWEEP).exists()
+
+
+UNKNOWN_FAULTS: Mapping[str, tuple[FaultRequest, str]] = {
+    "kind": (FaultRequest(kind="leader-crush"), "unknown fault 'leader-crush'; did you mean"),
+    "kind of a part": (
+        FaultRequest(
+            kind="leader-crash & meteor",
+            joined="&",
+            parts=(FaultRequest(kind="leader-crash"), FaultRequest(kind="meteor")),
+        ),
+        "unknown fault 'meteor': run the plan with the version of ackbench that has made it",
+    ),
+    "parameter": (
+        FaultRequest(kind="leader-crash", parameters={"speed": 1}),
+        "unknown key leader-crash.speed",
+    ),
+    "value of a parameter": (
+        FaultRequest(kind="leader-crash", parameters={"at_s": "soon"}),
+        "leader-crash.at_s is 'soon'",
+    ),
+}
+unknown_faults = pytest.mark.parametrize(
+    ("fault", "what"), UNKNOWN_FAULTS.values(), ids=list(UNKNOWN_FAULTS)
+)
+
+
+@unknown_faults
+def test_a_fault_that_this_version_does_not_know_is_one_line_of_the_command(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    started: list[str],
+    fault: FaultRequest,
+    what: str,
+) -> None:
+    """The plan is of a stranger, or of a later version."""
+    monkeypatch.setenv("ACKBENCH_HOME", str(tmp_path))
+    planted(Home(tmp_path), fault=fault)
+    result = ackbench("run", "--resume", SWEEP)
+
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1), result.stderr
+    assert what in result.stderr
+    assert started == []
+
+
+@unknown_faults
+def test_a_task_does_not_fetch_a_plan_with_a_fault_that_it_does_not_know(
+    host: Host, fault: FaultRequest, what: str
+) -> None:
+    """No cluster is started."""
+    with pytest.raises(ExperimentError, match=what):
+        batches.run_batch(host.publish(fault=fault), ["000-abcdef"])
+    assert host.world.steps == []
+    assert not (host.home.sweeps / SWEEP).exists()
