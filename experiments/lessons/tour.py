@@ -23,6 +23,7 @@ from experiments.messages.phrases import did_you_mean
 from experiments.planning.catalog import catalog_experiments, load_experiment
 from experiments.planning.experiment import Experiment
 from experiments.planning.overrides import Overrides
+from experiments.sweep.documents import read_document
 from infra.errors import InputError
 from infra.machine.files import replace_file
 from infra.machine.home import Home
@@ -138,7 +139,7 @@ class TourFolder:
             LedgerError: its file is truncated, or was written by another version.
         """
         path = self.root / _TOUR_FILE
-        content = path.read_bytes()
+        content = read_document(path)
         try:
             return Tour.model_validate_json(without_version(content))
         except ValidationError as error:

@@ -11,7 +11,9 @@ import secrets
 from pathlib import Path
 from typing import Final
 
+from experiments.errors import LedgerError
 from experiments.ledger.planned import PLAN
+from experiments.sweep.documents import read_document, read_note
 from experiments.sweep.folder import SweepFolder
 from infra.machine.files import exclusive_lock, replace_file
 from infra.machine.home import PLAN_KEY, Home
@@ -20,8 +22,6 @@ MARK: Final = "planned-here.txt"
 """The file in a sweep's folder; it is not published."""
 _KEY_BYTES: Final = 32
 _PRIVATE: Final = 0o600
-_MARK_BYTES: Final = 65
-"""Of SHA-256 in hexadecimal digits, with the end of the line."""
 
 
 def mark_as_own(home: Home, sweep: SweepFolder) -> None:
@@ -31,16 +31,17 @@ def mark_as_own(home: Home, sweep: SweepFolder) -> None:
 
 def is_own(home: Home, sweep: SweepFolder) -> bool:
     """Return whether this home has made, or permitted, the plan that a sweep has now."""
-    key, mark = home.root / PLAN_KEY, sweep.root / MARK
-    if not (key.is_file() and mark.is_file()):
+    try:
+        key, found = read_note(home.root / PLAN_KEY), read_note(sweep.root / MARK)
+        return bool(key and found) and hmac.compare_digest(
+            str(found).encode(), _mark_of(sweep, str(key)).encode()
+        )
+    except LedgerError:
         return False
-    with mark.open("rb") as file:
-        found = file.read(_MARK_BYTES).strip()
-    return hmac.compare_digest(found, _mark_of(sweep, key.read_text()).encode())
 
 
 def _mark_of(sweep: SweepFolder, key: str) -> str:
-    return hmac.digest(key.encode(), (sweep.root / PLAN).read_bytes(), "sha256").hex()
+    return hmac.digest(key.encode(), read_document(sweep.root / PLAN), "sha256").hex()
 
 
 def _key(home: Home) -> str:

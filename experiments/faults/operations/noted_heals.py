@@ -16,9 +16,11 @@ from typing import Final
 
 from pydantic import ValidationError
 
+from experiments.errors import LedgerError
 from experiments.ledger.documents import why_unreadable, with_version, without_version
 from experiments.ledger.record import Frozen
 from experiments.messages.phrases import one_line, shorten
+from experiments.sweep.documents import read_document
 from infra.errors import HarnessError
 from infra.machine.files import replace_file
 
@@ -92,10 +94,11 @@ def run_noted_heal(note: Path) -> str:
         CommandFailed: it failed, or the note is damaged; the note stays, and the message has the
             remedy.
     """
-    content = note.read_bytes()
+    content = b""
     try:
+        content = read_document(note)
         heal = NotedHeal.model_validate_json(without_version(content))
-    except ValidationError as error:
+    except (OSError, LedgerError, ValidationError) as error:
         damaged = "is damaged: heal the cluster by hand, and then delete the file"
         raise CommandFailed(f"{note} {why_unreadable(content, damaged)}") from error
     try:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -35,11 +37,19 @@ from experiments.faults.operations.noted_heals import (
     run_noted_heal,
 )
 from experiments.ledger.record import FaultEvidence, Scalar
+from experiments.sweep.documents import MOST_BYTES
 from infra.errors import WaitTimeout
 from infra.kafka.spec import ClusterState, NodeStatus, PartitionState
 
 TOPOLOGY = Topology(nodes=3, partitions=1, replication_factor=3)
 PYTHON = sys.executable
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "a pipe": os.mkfifo,
+    "a device": lambda path: path.symlink_to("/dev/zero"),
+    "a folder": Path.mkdir,
+    "large": lambda path: os.truncate(os.open(path, os.O_CREAT | os.O_WRONLY), MOST_BYTES + 1),
+    "nested deeply": lambda path: path.write_text("[" * 100_000),
+}
 
 
 def python(code: str) -> tuple[str, ...]:
@@ -252,6 +262,21 @@ def test_a_damaged_note_is_not_taken_for_a_heal(tmp_path: Path) -> None:
 
     with pytest.raises(CommandFailed, match="heal the cluster by hand"):
         run_noted_heal(note)
+    assert note.exists()
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=list(DAMAGES))
+def test_a_note_that_is_no_small_file_is_one_line(
+    tmp_path: Path, damage: Callable[[Path], object]
+) -> None:
+    """It is neither waited for nor read without end."""
+    note = note_heal(tmp_path, NotedHeal(fault="mine", command=("true",), timeout_s=1))
+    note.unlink()
+    damage(note)
+
+    with pytest.raises(CommandFailed, match="heal the cluster by hand") as refused:
+        run_noted_heal(note)
+    assert "\n" not in str(refused.value)
     assert note.exists()
 
 
