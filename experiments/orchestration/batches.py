@@ -68,11 +68,10 @@ def list_batches(named: str) -> list[dict[str, Any]]:
         InputError: `ACKBENCH_BATCH_TRIALS` is no positive integer.
     """
     sweep = sweep_named(named)
-    plan, pending = sweep.plan(), sweep.pending()
     if on_one_machine():
-        listed = [Batch(label=trials.label_of(plan.trial(trial_id))) for trial_id in pending]
+        listed = [Batch(label=trials.label_of(trial)) for trial in sweep.pending_trials()]
     else:
-        batches = batches_of(plan, pending, _max_trials())
+        batches = batches_of(sweep.plan(), sweep.pending(), _max_trials())
         batch_choice.keep_batches(published.claims_location(sweep), batches)
         listed = [Batch(label=_label(ids), trials=ids) for ids in batches]
     return [batch.model_dump(mode="json") for batch in listed]

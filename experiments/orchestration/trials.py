@@ -61,13 +61,13 @@ def trials_in_order(sweep: SweepFolder) -> list[TrialSpec]:
     in the order of their indexes. `dag.test()` iterates over a set of them, and the plan's order is
     part of the experiment.
     """
-    plan, pending = sweep.plan(), sweep.pending()
-    failed = sorted(
-        (t for t in pending if sweep.failed(t).is_dir()),
-        key=lambda t: sweep.failed(t).stat().st_mtime_ns,
-    )
-    not_run = [trial_id for trial_id in pending if trial_id not in failed]
-    return [plan.trial(trial_id) for trial_id in (*not_run, *failed)]
+    pending = sweep.pending_trials()
+    failed_ns = {
+        trial.trial_id: folder.stat().st_mtime_ns
+        for trial in pending
+        if (folder := sweep.failed(trial.trial_id)).is_dir()
+    }
+    return sorted(pending, key=lambda trial: failed_ns.get(trial.trial_id, 0))
 
 
 def run_next_trial(sweep_id: str, on_start: Callable[[str], None]) -> str:

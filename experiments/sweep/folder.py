@@ -20,11 +20,11 @@ from pydantic_core import from_json
 from experiments.errors import LedgerError, UnknownName
 from experiments.ledger.digests import InvalidLedger, with_digest, without_digest
 from experiments.ledger.documents import why_unreadable, with_version
-from experiments.ledger.planned import PLAN, PlannedTrials, read_planned
+from experiments.ledger.planned import PLAN, PlannedTrials, parse_planned, read_planned
 from experiments.ledger.record import RECORD, Frozen, TrialRecord
 from experiments.ledger.schema import LEDGER_VERSION, READABLE_VERSIONS, other_version
 from experiments.sweep.documents import read_document, read_note, read_record
-from experiments.sweep.plan import Plan
+from experiments.sweep.plan import Plan, TrialSpec
 from infra.machine.files import replace_file
 
 if TYPE_CHECKING:
@@ -151,14 +151,15 @@ class SweepFolder:
             UnknownName: there is no such sweep.
             LedgerError: the plan is truncated, altered, or of another ledger version.
         """
-        path = self.root / PLAN
+        return parse_plan(self._stored_plan(), str(self.root / PLAN))
+
+    def _stored_plan(self) -> bytes:
         try:
-            stored = read_document(path)
+            return read_document(self.root / PLAN)
         except FileNotFoundError as error:
             raise UnknownName(
                 f"no sweep at {self.root}: `ackbench show` lists the newest"
             ) from error
-        return parse_plan(stored, str(path))
 
     def write_plan(self, plan: Plan) -> None:
         """Create the folder and write the plan into it."""
@@ -260,9 +261,22 @@ class SweepFolder:
 
     def pending(self) -> tuple[str, ...]:
         """Return the ids of the planned trials that are not complete, in the plan's order."""
-        plan, foreign = self.plan(), self.foreign_trials()
+        return tuple(trial.trial_id for trial in self.pending_trials())
+
+    def pending_trials(self) -> tuple[TrialSpec, ...]:
+        """Return the planned trials that are not complete, in the plan's order.
+
+        The plan is read once.
+
+        Raises:
+            UnknownName: there is no such sweep.
+            LedgerError: as `plan`.
+        """
+        stored = self._stored_plan()
+        plan = parse_plan(stored, str(self.root / PLAN))
+        foreign = dict(_foreign(parse_planned(stored), self._sealed_folders()))
         return tuple(
-            trial.trial_id
+            trial
             for trial in plan.trials
             if trial.trial_id in foreign or not self.trial(trial.trial_id).is_dir()
         )

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.fakes.infrastructure import FakeInfrastructure
 
 from experiments.errors import TrialFailed
 from experiments.orchestration import step_context, steps, trials
+from experiments.sweep import folder
 from experiments.sweep.folder import SweepFolder
 from infra.errors import InputError, MachineError
 from infra.machine.home import Home
@@ -129,3 +132,26 @@ def test_a_full_disk_is_named_with_its_place_and_the_remedy(
         steps.measure(sweep.sweep_id)
     (failure,) = step_context.RUN_STATE.failures
     assert "/full/results" in failure
+
+
+@pytest.mark.parametrize("ask", [trials.trials_in_order, trials.next_trial, SweepFolder.pending])
+def test_each_task_reads_the_plan_once_for_the_trials_that_are_left(
+    world: FakeInfrastructure,
+    monkeypatch: pytest.MonkeyPatch,
+    ask: Callable[[SweepFolder], object],
+) -> None:
+    """The largest sweep has a thousand tasks, and a plan of megabytes."""
+    sweep, read = world.sweep(2), []
+
+    def counted(function: Callable[..., Any]) -> Callable[..., Any]:
+        def count(*arguments: object) -> object:
+            read.append(arguments)
+            return function(*arguments)
+
+        return count
+
+    for name in ("read_document", "read_planned"):
+        monkeypatch.setattr(folder, name, counted(getattr(folder, name)))
+    ask(sweep)
+
+    assert len(read) == 1
