@@ -333,7 +333,7 @@ def leave_interrupted_run(_context: Context) -> None:
 
 
 def report_killed_task(context: Context) -> None:
-    """Say why Airflow has failed a task whose process was killed or never started."""
+    """Say why Airflow has ended a task whose process was killed or never started."""
     from experiments.orchestration import killed_tasks
 
     killed_tasks.report_killed_task(context)

@@ -1,4 +1,4 @@
-"""Tasks that Airflow fails itself, because their process was killed or never started.
+"""Tasks that Airflow ends itself, because their process was killed or never started.
 
 Such a task has an empty log, and leaves nothing in its sweep's folder. Airflow runs its callbacks
 in the DAG processor; those of any other failed task run in the process of the task.
@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from experiments.messages.phrases import fit_line
 from experiments.messages.visible import visible
-from experiments.orchestration.step_context import sweep_named
+from experiments.orchestration.step_context import on_one_machine, sweep_named
 from experiments.sweep import several_hosts
 from experiments.sweep.progress import FAILED
 from infra.errors import AckbenchError
@@ -24,7 +24,7 @@ from infra.process.log_tail import last_lines
 
 SCHEDULER_LOG: Final = "scheduler.log"
 """The log of the scheduler of `ackbench up`, which runs the tasks."""
-_BEGINNING: Final = "Airflow failed this task"
+_BEGINNING: Final = "Airflow ended this task"
 _LOG_LINES: Final = 400
 _NOT_RUN: Final = re.compile(r"(\S+)Z \[error +\] Workload execution failed\.")
 """LocalExecutor's line before the traceback of the error that kept a task from running."""
@@ -35,7 +35,7 @@ _RECENT: Final = timedelta(minutes=10)
 
 
 def report_killed_task(context: Mapping[str, Any]) -> None:
-    """Write why Airflow has failed a task to the task's log and to its sweep's folder.
+    """Write why Airflow has ended a task to the task's log and to its sweep's folder.
 
     Args:
         context: as Airflow has it for callbacks. With an `exception`, the process of the task has
@@ -49,7 +49,7 @@ def report_killed_task(context: Mapping[str, Any]) -> None:
         return
     try:
         sweep = sweep_named(instance.xcom_pull(task_ids="plan"))
-        if instance.task_id == "provision":
+        if instance.task_id == "provision" and on_one_machine():
             several_hosts.stop(sweep, f"no cluster: {line}")
     except AckbenchError:
         return  # nothing was planned, or the store of several hosts does not answer
@@ -58,7 +58,7 @@ def report_killed_task(context: Mapping[str, Any]) -> None:
 
 
 def killed_line(home: Home, now: datetime) -> str:
-    """Return what is known of a task that Airflow has failed now.
+    """Return what is known of a task that Airflow has ended now.
 
     Args:
         home: has the log of the scheduler, if `ackbench up` runs the tasks.

@@ -20,7 +20,7 @@ from experiments.results.read import read_results
 from experiments.sweep.folder import SweepFolder
 from infra.machine.home import Home
 
-SAID = "Airflow failed this task: its process was killed, or did not start"
+SAID = "Airflow ended this task: its process was killed, or did not start"
 
 
 def fails_in_the_executor(dags: Any, task_id: str, run_id: str) -> None:
