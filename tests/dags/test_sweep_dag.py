@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from support.fakes.infrastructure import FakeInfrastructure
 
-from experiments.orchestration import alerts, step_context, steps
+from experiments.orchestration import alerts, batches, step_context, steps
 from experiments.orchestration.environment import DAGS_FOLDER, EMBEDDED
 from experiments.sweep.folder import SweepFolder
 from infra.errors import HarnessError
@@ -254,6 +254,19 @@ def test_with_nothing_to_run_the_sweep_is_measured_and_tracked_again(
     assert dag_run.state == "success"
     assert sorted(world.steps) == ["destroy", "measure", "track"]
     assert task_states(dag_run)["trial"] == {"skipped"}
+
+
+def test_a_trial_task_that_finds_nothing_to_run_is_skipped(
+    dags: Any, world: FakeInfrastructure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Airflow's page does not show it as a trial that was run."""
+    listed = batches.list_batches
+    monkeypatch.setattr(batches, "list_batches", lambda sweep_id: [*listed(sweep_id)] * 2)
+    dag_run = run(dags, world.sweep(1))
+
+    assert dag_run.state == "success"
+    assert task_states(dag_run)["trial"] == {"success", "skipped"}
+    assert world.started_trials() == ["000-abcdef"]
 
 
 def test_without_a_cluster_no_trial_starts(dags: Any, world: FakeInfrastructure) -> None:
