@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from experiments.ledger.record import SET_ASIDE, TrialRecord
@@ -62,13 +63,32 @@ def trials_by_cell(data: ReportData) -> list[CellTrialsView]:
         key=lambda cell: cell.added,
     )
     axes = differing_axes([cell.cell for cell in run])
-    return [_cell_trials(data, cell, cell_name(cell.cell, axes)) for cell in run]
-
-
-def _cell_trials(data: ReportData, cell: CellResult, name: str) -> CellTrialsView:
     results = {trial.trial_id: trial for trial in data.results.trials}
-    key = cell_key(cell.cell)
-    planned = sorted(spec.trial_id for spec in data.plan.trials if cell_key(spec.cell) == key)
+    planned: defaultdict[str, list[str]] = defaultdict(list)
+    for spec in data.plan.trials:
+        planned[cell_key(spec.cell)].append(spec.trial_id)
+    return [
+        _cell_trials(
+            data,
+            cell,
+            cell_name(cell.cell, axes),
+            {trial_id: results.get(trial_id) for trial_id in sorted(planned[cell_key(cell.cell)])},
+        )
+        for cell in run
+    ]
+
+
+def _cell_trials(
+    data: ReportData, cell: CellResult, name: str, trials: Mapping[str, TrialResult | None]
+) -> CellTrialsView:
+    """Return a cell's trials.
+
+    Args:
+        data: of the sweep.
+        cell: the cell.
+        name: how the page calls it.
+        trials: its planned trials; `None`: without a result.
+    """
     attribution = [
         row
         for trial in judged_trials(data.results, cell)
@@ -79,7 +99,7 @@ def _cell_trials(data: ReportData, cell: CellResult, name: str) -> CellTrialsVie
         role=ROLE_NAMES[cell.role],
         summary=_summary(cell),
         causes=tuple(cause_summaries(attribution)),
-        trials=tuple(_trial_view(data, trial_id, results.get(trial_id)) for trial_id in planned),
+        trials=tuple(_trial_view(data, trial_id, result) for trial_id, result in trials.items()),
     )
 
 

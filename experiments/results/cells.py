@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from functools import reduce
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, reduce
 from operator import add
 from typing import Any, Final
 
@@ -55,8 +56,30 @@ def cell_key(cell: Cell) -> str:
 
 def judged_trials(results: SweepResults, cell: CellResult) -> list[TrialResult]:
     """Return the sealed and measured trials of a cell."""
-    key = cell_key(cell.cell)
-    return [trial for trial in results.trials if trial.judged and cell_key(trial.cell) == key]
+    return list(_judged_by_cell(_Same(results.trials)).get(cell_key(cell.cell), ()))
+
+
+@dataclass(frozen=True, eq=False)
+class _Same:
+    """Trials that are equal to themselves only: to compare a thousand takes longer than to sort."""
+
+    trials: Sequence[TrialResult]
+
+    def __hash__(self) -> int:
+        return id(self.trials)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.trials is other.trials
+
+
+@lru_cache(maxsize=2)  # a comparison has two sweeps
+def _judged_by_cell(same: _Same) -> Mapping[str, Sequence[TrialResult]]:
+    """Return the sealed and measured trials by cell, in one pass over all trials."""
+    by_cell: defaultdict[str, list[TrialResult]] = defaultdict(list)
+    for trial in same.trials:
+        if trial.judged:
+            by_cell[cell_key(trial.cell)].append(trial)
+    return by_cell
 
 
 def _cell(

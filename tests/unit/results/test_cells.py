@@ -1,11 +1,15 @@
 """The order of a sweep's cells."""
 
+import json
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.builders.records import a_spec
+from support.builders.sweeps import measured_sweep
 
 from experiments.ledger.record import Cell
-from experiments.results.cells import cell_results, cell_sort_key
+from experiments.results.cells import cell_results, cell_sort_key, judged_trials
 from experiments.results.rows import ResultRows
 from experiments.sweep.plan import Plan, RefusedCell
 
@@ -72,3 +76,27 @@ def test_results_have_cells_in_that_order_and_refused_cells_last(
         *IN_ORDER,
         refused[0].cell,
     ]
+
+
+def test_the_trials_of_all_cells_are_found_in_one_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thousand cells are not compared with a thousand trials each."""
+    results, asked = measured_sweep().results, []
+    expected = {
+        cell.label: [one for one in results.trials if one.judged and one.cell == cell.cell]
+        for cell in results.cells
+    }
+    monkeypatch.setattr(
+        "experiments.results.cells.cell_key",
+        lambda cell: asked.append(cell) or json.dumps(cell, sort_keys=True),
+    )
+    for _ in range(3):
+        assert {c.label: judged_trials(results, c) for c in results.cells} == expected
+    assert len(asked) <= len(results.trials) + 3 * len(results.cells)
+
+
+def test_the_trials_of_another_measurement_are_found_anew() -> None:
+    """Results that were replaced have other trials under the same cells."""
+    results = measured_sweep().results
+    cell = next(one for one in results.cells if judged_trials(results, one))
+    without = results.model_copy(update={"trials": ()})
+    assert judged_trials(without, cell) == []
