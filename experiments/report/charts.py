@@ -10,6 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
+import pyarrow as pa
+
 from experiments.ledger.result_tables import Measure, Phase, Side
 from experiments.messages.phrases import format_count
 from experiments.report.bar_charts import (
@@ -30,7 +32,6 @@ from experiments.report.percentiles import (
 from experiments.results.cells import judged_trials
 from experiments.results.models import CellResult, TrialResult
 from experiments.results.outages import Outage, outages_of
-from experiments.results.rows import Row
 from experiments.results.wording import bounds_text, milliseconds_text, share_text
 from experiments.sweep.cell_names import NO_FAULT, cell_name, differing_axes, fault_name
 
@@ -264,15 +265,14 @@ def _phase_charts(group: FaultGroup, data: ReportData) -> Iterator[Chart]:
             yield Chart(percentile_chart(drawable, name, caption), caption)
 
 
-def _slots(data: ReportData, cell: CellResult, measure: Measure, phase: Phase) -> list[Row]:
-    """Return the histogram rows of a cell's judged trials.
+def _slots(data: ReportData, cell: CellResult, measure: Measure, phase: Phase) -> list[pa.Table]:
+    """Return the histograms of a cell's judged trials.
 
     A trial without a fault has the phase `all` only.
     """
     return [
-        row
+        data.histogram_of(trial.trial_id, measure, phase)
         for trial in judged_trials(data.results, cell)
-        for row in data.slots.get((trial.trial_id, measure, phase), ())
     ]
 
 

@@ -6,29 +6,29 @@ Values that were not measured are empty.
 from __future__ import annotations
 
 import sys
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from experiments.errors import LedgerError
 from experiments.ledger.digests import require_regular_file
 from experiments.ledger.record import TrialRecord
+from experiments.ledger.result_tables import HISTOGRAM
 from experiments.ledger.schema import Source
 from experiments.lessons.finding import Finding, finding_of
 from experiments.results.models import SweepResults
 from experiments.results.read import read_results
-from experiments.results.rows import Row, rows_by_trial
+from experiments.results.rows import Row, TrialRows, large_table_by_trial, rows_by_trial
 from experiments.sweep.folder import SweepFolder
 from experiments.sweep.plan import Plan
 
-_TABLES = ("timeline", "histogram", "outages", "attribution")
+_TABLES = ("timeline", "outages", "attribution")
 _NS_PER_S = 1e9
 
 
@@ -65,14 +65,16 @@ class ReportData:
     finding: Finding | None = None
     """Whether the sweep supports the claim of its experiment; None: the experiment makes none."""
 
-    @cached_property
-    def slots(self) -> Mapping[tuple[str, str, str], Sequence[Row]]:
-        """The histogram rows by trial, measure and phase, as a chart needs them."""
-        slots: defaultdict[tuple[str, str, str], list[Row]] = defaultdict(list)
-        for trial_id, rows in self.histogram.items():
-            for row in rows:
-                slots[trial_id, row["measure"], row["phase"]].append(row)
-        return slots
+    def histogram_of(self, trial_id: str, measure: str, phase: str) -> pa.Table:
+        """Return a trial's histogram of a measure in a phase, of the schema `HISTOGRAM`."""
+        rows = self.histogram.get(trial_id, ())
+        table = rows.table if isinstance(rows, TrialRows) else _table_of(rows)
+        wanted = pc.and_(pc.equal(table["measure"], measure), pc.equal(table["phase"], phase))
+        return table.filter(wanted)
+
+
+def _table_of(rows: Sequence[Row]) -> pa.Table:
+    return pa.Table.from_pylist(list(rows), schema=HISTOGRAM)
 
 
 def read_report_data(sweep: SweepFolder) -> ReportData:
@@ -88,6 +90,7 @@ def read_report_data(sweep: SweepFolder) -> ReportData:
         plan=sweep.plan(),
         results=results,
         records=records,
+        histogram=large_table_by_trial(sweep, "histogram", results.manifest),
         **{name: rows_by_trial(sweep, name, results.manifest) for name in _TABLES},
         leaders={trial_id: _leader_changes(sweep, record) for trial_id, record in records.items()},
         machine=sweep.machine(),

@@ -6,16 +6,15 @@ logarithmic in milliseconds.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from experiments.report.drawing import SERIES, STYLES, escape_label, new_figure, to_svg, wrap_label
-from experiments.results.rows import Row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -74,22 +73,26 @@ def curve_limits(curves: Sequence[PercentileCurve]) -> CurveLimits | None:
     )
 
 
-def percentile_curve(name: str, rows: Sequence[Row]) -> PercentileCurve | None:
+def percentile_curve(name: str, histograms: Sequence[pa.Table]) -> PercentileCurve | None:
     """Return the combined curve of several histograms; None if they have no records.
 
     Args:
         name: the curve's name in the legend.
-        rows: rows of the table `histogram`. A latency is the middle of its slot.
+        histograms: rows of the table `histogram`. A latency is the middle of its slot.
     """
-    slots: defaultdict[tuple[int, int], int] = defaultdict(int)
-    for row in rows:
-        slots[row["from_us"], row["to_us"]] += row["records"]
-    records = sum(slots.values())
+    low, high, counts = (
+        np.concatenate([np.zeros(0, np.int64), *(table[column] for table in histograms)])
+        for column in ("from_us", "to_us", "records")
+    )
+    records = int(counts.sum())
     if not records:
         return None
-    ordered = sorted(slots)
-    counts = np.array([slots[slot] for slot in ordered], dtype=np.float64)
-    middles = np.array([(low + high) / 2 for low, high in ordered]) / _US_PER_MS
+    order = np.lexsort((high, low))
+    low, high, counts = low[order], high[order], counts[order]
+    is_new = np.append(True, (np.diff(low) != 0) | (np.diff(high) != 0))
+    first = np.flatnonzero(is_new)
+    counts = np.add.reduceat(counts, first).astype(np.float64)
+    middles = (low[first] + high[first]) / 2 / _US_PER_MS
     below = (np.cumsum(counts) - counts) / records  # share of records below the slot
     rarity = np.append(1 / (1 - below), float(records))
     return _thin_out(PercentileCurve(name, rarity, np.append(middles, middles[-1]), records))

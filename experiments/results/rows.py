@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, overload
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -42,6 +44,7 @@ def read_table(
     name: str,
     manifest: ResultsManifest | None = None,
     columns: Sequence[str] | None = None,
+    dictionaries: Sequence[str] = (),
 ) -> pa.Table:
     """Return a table of `results/`; an empty one if the sweep was not measured.
 
@@ -50,6 +53,7 @@ def read_table(
         name: a key of `experiments.ledger.result_tables.RESULTS`.
         manifest: of the measurement that the table must be of; `None`: of the last one.
         columns: those that are read; `None`: all.
+        dictionaries: columns of text that are kept as numbers of their distinct values.
 
     Raises:
         LedgerError: the table is unreadable, of another version, or not the one that the manifest
@@ -60,13 +64,25 @@ def read_table(
         return RESULTS[name].empty_table()
     try:
         content = _content(sweep, path, manifest)
-        file = pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True)
+        file = pq.ParquetFile(
+            pa.BufferReader(content),
+            page_checksum_verification=True,
+            read_dictionary=list(dictionaries),
+        )
         table = file.read(None if columns is None else list(columns), use_threads=False)
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         raise LedgerError(f"{path} is unreadable; {_remedy(sweep)}") from error
-    if not file.schema_arrow.equals(RESULTS[name], check_metadata=False):
+    expected = _with_dictionaries(RESULTS[name], dictionaries)
+    if not file.schema_arrow.equals(expected, check_metadata=False):
         raise LedgerError(f"{path} is of another version; {_remedy(sweep)}")
     return table
+
+
+def _with_dictionaries(schema: pa.Schema, columns: Sequence[str]) -> pa.Schema:
+    encoded = pa.dictionary(pa.int32(), pa.string())
+    return pa.schema(
+        [field.with_type(encoded) if field.name in columns else field for field in schema]
+    )
 
 
 def require_table(sweep: SweepFolder, name: str, manifest: ResultsManifest | None) -> None:
@@ -136,6 +152,55 @@ def rows_by_trial(
     for row in read_table(sweep, name, manifest).to_pylist():
         rows[row["trial_id"]].append(row)
     return rows
+
+
+class TrialRows(Sequence[Row]):
+    """The rows of a trial in a large table; they become objects only where one needs them.
+
+    A histogram has thousands of rows per trial, and an object takes twenty times their memory.
+    """
+
+    def __init__(self, table: pa.Table) -> None:
+        self.table = table
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return int(self.table.num_rows)
+
+    @overload
+    def __getitem__(self, place: int) -> Row: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> list[Row]: ...
+
+    def __getitem__(self, place: int | slice) -> Row | list[Row]:
+        """Return a row, or some."""
+        rows: list[Row] = self.table.to_pylist()
+        return rows[place]
+
+    def __iter__(self) -> Iterator[Row]:
+        """Return an iterator over all rows."""
+        return iter(self.table.to_pylist())
+
+
+def large_table_by_trial(
+    sweep: SweepFolder, name: str, manifest: ResultsManifest | None = None
+) -> Mapping[str, Sequence[Row]]:
+    """Return the rows of a large table as `rows_by_trial` does, without an object per row."""
+    texts = [field.name for field in RESULTS[name] if pa.types.is_string(field.type)]
+    table = read_table(sweep, name, manifest, dictionaries=texts).combine_chunks()
+    if not table.num_rows:
+        return {}
+    (trials,) = table["trial_id"].chunks
+    order = np.argsort(trials.indices, kind="stable")
+    numbers = np.asarray(trials.indices)[order]
+    if not np.array_equal(order, np.arange(len(order))):
+        table = table.take(pa.array(order))
+    begins = np.searchsorted(numbers, np.arange(len(trials.dictionary) + 1))
+    return {
+        trial_id.as_py(): TrialRows(table.slice(begin, end - begin))
+        for trial_id, (begin, end) in zip(trials.dictionary, pairwise(begins), strict=True)
+    }
 
 
 @dataclass(frozen=True)

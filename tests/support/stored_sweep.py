@@ -35,7 +35,9 @@ _TABLES: Final = ("timeline", "histogram", "outages", "attribution")
 
 def store_sweep(data: ReportData, path: Path = STORED) -> None:
     """Write what a report shows, without the folders of this machine."""
-    document = json.loads(_DATA.dump_json(replace(data, folder="", program="ackbench")))
+    histogram = {trial: list(rows) for trial, rows in data.histogram.items()}
+    stored = replace(data, folder="", program="ackbench", histogram=histogram)
+    document = json.loads(_DATA.dump_json(stored))
     for table in _TABLES:
         document[table] = {trial: _columns(rows) for trial, rows in document[table].items()}
     path.write_bytes(lzma.compress(json.dumps(document, separators=(",", ":")).encode()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 from support.builders.records import a_record
 
@@ -104,7 +105,7 @@ def test_a_percentile_curve_counts_every_record() -> None:
         {"from_us": 2000, "to_us": 2000, "records": 499},
         {"from_us": 9000, "to_us": 9000, "records": 1},
     ]
-    curve = percentile_curve("all", rows)
+    curve = percentile_curve("all", [pa.Table.from_pylist(rows)])
     assert curve is not None
     assert curve.records == 1000
     assert curve.rarity.tolist() == pytest.approx([1, 2, 1000, 1000])
