@@ -188,18 +188,19 @@ def large_table_by_trial(
 ) -> Mapping[str, Sequence[Row]]:
     """Return the rows of a large table as `rows_by_trial` does, without an object per row."""
     texts = [field.name for field in RESULTS[name] if pa.types.is_string(field.type)]
-    table = read_table(sweep, name, manifest, dictionaries=texts).combine_chunks()
+    table = read_table(sweep, name, manifest, dictionaries=texts).unify_dictionaries()
     if not table.num_rows:
         return {}
-    (trials,) = table["trial_id"].chunks
-    order = np.argsort(trials.indices, kind="stable")
-    numbers = np.asarray(trials.indices)[order]
-    if not np.array_equal(order, np.arange(len(order))):
-        table = table.take(pa.array(order))
-    begins = np.searchsorted(numbers, np.arange(len(trials.dictionary) + 1))
+    chunks = table["trial_id"].chunks
+    trials = chunks[0].dictionary
+    numbers = np.concatenate([chunk.indices for chunk in chunks])
+    if np.any(np.diff(numbers) < 0):
+        order = np.argsort(numbers, kind="stable")
+        table, numbers = table.take(pa.array(order)), numbers[order]
+    begins = np.searchsorted(numbers, np.arange(len(trials) + 1))
     return {
         trial_id.as_py(): TrialRows(table.slice(begin, end - begin))
-        for trial_id, (begin, end) in zip(trials.dictionary, pairwise(begins), strict=True)
+        for trial_id, (begin, end) in zip(trials, pairwise(begins), strict=True)
     }
 
 
