@@ -101,7 +101,8 @@ def _sweep(
             return
         if not sweep.pending():
             return
-    yield f"not complete after {MOST_RESUMES} resumes: {sweep.pending()}"
+    left = sweep.pending() if sweep else ()
+    yield f"not complete after {MOST_RESUMES} resumes: {left}"
 
 
 def _command(

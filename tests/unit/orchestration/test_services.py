@@ -14,6 +14,7 @@ import pytest
 from support.command_line import ackbench
 
 from experiments.orchestration import services
+from experiments.tracking import store
 from infra.errors import HarnessError, MachineError
 from infra.machine.home import REPOSITORY, Home, HomeMoved
 from infra.machine.loopback import LOOPBACK
@@ -150,7 +151,7 @@ def test_mlflows_page_alone_ends_with_its_server(
 ) -> None:
     """There is nothing else to go on with."""
     home = Home(tmp_path)
-    monkeypatch.setattr(services.tracking, "ensure_store", lambda *_: None)
+    monkeypatch.setattr(store, "ensure_store", lambda *_: None)
     monkeypatch.setattr(services, "_mlflow", lambda *_: _service("mlflow", _ENDS, required=False))
     home.airflow.mkdir(parents=True)
     with pytest.raises(HarnessError, match=r"^mlflow exited with status 3"):
@@ -160,13 +161,14 @@ def test_mlflows_page_alone_ends_with_its_server(
 def test_a_home_that_is_moved_ends_the_services_and_is_not_made_again(tmp_path: Path) -> None:
     """Tasks would go on with half a sweep under the old name."""
     home, moved = Home(tmp_path / "home"), tmp_path / "moved"
+    moves: list[Path] = []
     home.airflow.mkdir(parents=True)
     with pytest.raises(HomeMoved, match=rf"was moved to {moved} while it was in use: move it back"):
         services._serve(
             home,
             [_service("scheduler", _WAITS, required=True)],
             services._StopRequest(),
-            lambda: home.root.rename(moved),
+            lambda: moves.append(home.root.rename(moved)),
             lambda _: None,
         )
     assert not home.root.exists()

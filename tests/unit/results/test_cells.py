@@ -80,15 +80,17 @@ def test_results_have_cells_in_that_order_and_refused_cells_last(
 
 def test_the_trials_of_all_cells_are_found_in_one_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     """A thousand cells are not compared with a thousand trials each."""
-    results, asked = measured_sweep().results, []
+    results, asked = measured_sweep().results, list[Cell]()
+
+    def key(cell: Cell) -> str:
+        asked.append(cell)
+        return json.dumps(cell, sort_keys=True)
+
     expected = {
         cell.label: [one for one in results.trials if one.judged and one.cell == cell.cell]
         for cell in results.cells
     }
-    monkeypatch.setattr(
-        "experiments.results.cells.cell_key",
-        lambda cell: asked.append(cell) or json.dumps(cell, sort_keys=True),
-    )
+    monkeypatch.setattr("experiments.results.cells.cell_key", key)
     for _ in range(3):
         assert {c.label: judged_trials(results, c) for c in results.cells} == expected
     assert len(asked) <= len(results.trials) + 3 * len(results.cells)

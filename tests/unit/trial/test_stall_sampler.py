@@ -19,7 +19,7 @@ from experiments.faults.core.context import HeldNodes
 from experiments.ledger.schema import Source
 from experiments.ledger.stalls import STALLED, STALLS_SAMPLED, Stall, StallCause, StallSampling
 from experiments.trial.stall_sampler import StallSampler, WatchedProcess
-from experiments.trial.stalls import MachineStalls
+from experiments.trial.stalls import MachineStalls, WakeUp
 from infra.kafka.spec import NodeStatus
 from infra.process.waiting import sleep_until, wait_until
 
@@ -149,9 +149,12 @@ def test_the_trial_that_has_the_relays_itself_is_noted_as_the_relay(
 ) -> None:
     """Relays of an external cluster are a thread of the trial: what stops one stops the other."""
     names: list[str] = []
-    monkeypatch.setattr(
-        MachineStalls, "woke", lambda _machine, _wake_up, process: names.append(process) or ()
-    )
+
+    def woke(_machine: MachineStalls, _wake_up: WakeUp, process: str) -> tuple[Stall, ...]:
+        names.append(process)
+        return ()
+
+    monkeypatch.setattr(MachineStalls, "woke", woke)
     with StallSampler(tuple, OneNode(relay_pid=relay_pid), HeldNodes(), Journal()):
         wait_until(lambda: names, awaiting="a sample", timeout_s=60)
     assert set(names) == {name}
