@@ -143,7 +143,9 @@ def test_a_stopped_relay_is_noted_as_a_client_is(process: Process) -> None:
     assert {event.resolution_ns for event in journal.events(STALLED)} == {50_000_000}
 
 
-@pytest.mark.parametrize(("relay_pid", "name"), [(None, "trial"), (os.getpid(), "relay")])
+@pytest.mark.parametrize(
+    ("relay_pid", "name"), [(None, "trial"), (os.getpid(), "relay")], ids=["apart", "within"]
+)
 def test_the_trial_that_has_the_relays_itself_is_noted_as_the_relay(
     relay_pid: int | None, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
