@@ -29,11 +29,15 @@ from hostile import (
     homes,
     inputs,
     kills,
+    moves,
     nights,
     parsers,
     readers,
     relays,
+    schedulers,
     stores,
+    trackers,
+    ups,
     users,
 )
 from hostile.figures import Figures, figures_table
@@ -59,6 +63,11 @@ KINDS: Final[dict[str, Callable[[argparse.Namespace, Say], Figures]]] = {
     "relays": lambda options, say: relays.run(options.signals, options.seed, say),
     "readers": lambda options, say: readers.run(options.signals, options.seed, say),
     "stores": lambda options, say: stores.run(options.stores, options.seed, say),
+    "schedulers": lambda options, say: schedulers.run(options.signals, options.seed, say),
+    "runners": lambda options, say: schedulers.run_commands(options.signals, options.seed, say),
+    "trackers": lambda options, say: trackers.run(options.signals, options.seed, say),
+    "ups": lambda options, say: ups.run(options.ups, say),
+    "moves": lambda options, say: moves.run(options.moves, options.seed, say),
     "clock": lambda options, say: clock.run(options.clocks, say),
     "nights": lambda options, say: nights.run(
         options.nights, (options.hours or _NIGHTS_HOURS) * 3600.0, say
@@ -87,6 +96,8 @@ def main() -> int:
     parser.add_argument("--users", type=int, default=10, help="kills beside another home's sweep")
     parser.add_argument("--signals", type=int, default=20, help="kills and stops of a process")
     parser.add_argument("--stores", type=int, default=20, help="sweeps published to a full disk")
+    parser.add_argument("--ups", type=int, default=2, help="services with others beside them")
+    parser.add_argument("--moves", type=int, default=10, help="homes that are moved in a sweep")
     parser.add_argument("--clocks", type=int, default=1, help="each step of the clock in a stage")
     parser.add_argument("--nights", type=int, default=300, help="sweeps, one after the other")
     parser.add_argument(

@@ -5,27 +5,21 @@ Processes, memory, open files and disk at the beginning and the end show whether
 
 from __future__ import annotations
 
-import json
 import os
-import signal
-import socket
-import subprocess
 import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
-from urllib.request import Request, urlopen
+from typing import Final
 
 import psutil
 from e2e.command import AckbenchCommand, new_bench
 from hostile.figures import Figures
+from hostile.services import Services, running_services
 from support.machine_state import machine_state
 
 from infra.errors import WaitTimeout
-from infra.machine.home import Home
-from infra.process.waiting import wait_until
 
 EXPERIMENT: Final = """\
 name: one-night
@@ -39,18 +33,12 @@ repeats: 1
 """
 _FILE: Final = "one-night.yaml"
 _MIB: Final = 2**20
-_RUN_TIMEOUT_S: Final = 600.0
-_START_TIMEOUT_S: Final = 240.0
 _SAMPLES: Final = 12
 """Lines that are printed over all nights."""
 _MORE_PROCESSES: Final = 2
 """How many more processes than at the beginning are no growth: a worker that is being forked."""
 _SERVICES: Final = ("api-server", "scheduler", "dag-processor", "mlflow", "experiments.cli")
 """Words of the services' command lines, to tell which of them grew; the last is `ackbench up`."""
-_TASK: Final = "task_id="
-"""Begins the folder of a task's logs."""
-_EXIT: Final = "Task exited"
-"""Follows the error that ended a task."""
 _GROWTH: Final = 1.5
 """The memory and the open files at the end may be this many times those after the first nights."""
 
@@ -94,30 +82,22 @@ def run(nights: int, budget_s: float, say: Callable[[str], None] = lambda _: Non
         experiments.mkdir()
         (experiments / _FILE).write_text(EXPERIMENT)
         before = machine_state(bench.home.root)
-        ports = _free_port(), _free_port()
-        services = bench.start(
-            *("up", "--no-login", "--as-root", "--experiments", str(experiments)),
-            *("--airflow-port", str(ports[0]), "--mlflow-port", str(ports[1])),
-        )
         samples: list[Sample] = []
         try:
-            _wait_until_up(ports[0], services)
-            for night in range(1, nights + 1):
-                if time.monotonic() - start_s > budget_s:
-                    break
-                failures += _one_night(bench.home, ports[0], night)
-                if night == 1 and failures:
-                    break  # then no night succeeds, and nothing is measured
-                samples.append(_sample(bench, night))
-                if night % max(1, nights // _SAMPLES) == 1:
-                    say(str(samples[-1]))
+            with running_services(bench, experiments) as services:
+                for night in range(1, nights + 1):
+                    if time.monotonic() - start_s > budget_s:
+                        break
+                    failures += _one_night(services, night)
+                    if night == 1 and failures:
+                        break  # then no night succeeds, and nothing is measured
+                    samples.append(_sample(bench, night))
+                    if night % max(1, nights // _SAMPLES) == 1:
+                        say(str(samples[-1]))
         except (WaitTimeout, OSError) as error:
             failures.append(str(error))
-        finally:
-            services.send_signal(signal.SIGINT)
-            output = services.communicate(timeout=60)
         if not samples:
-            failures.append(f"no sweep ended: {output}")
+            failures.append("no sweep ended")
         else:
             say(str(samples[-1]))
             failures += _growth(samples)
@@ -145,49 +125,14 @@ def _growth(samples: list[Sample]) -> list[str]:
     return grown
 
 
-def _wait_until_up(port: int, services: subprocess.Popen[str]) -> None:
-    def answers() -> bool:
-        if services.poll() is not None:
-            raise WaitTimeout(f"`ackbench up` ended: {services.communicate()}")
-        try:
-            return "dag_id" in _call(port, "dags/ackbench_sweep")
-        except OSError:
-            return False
-
-    wait_until(answers, awaiting="the services", timeout_s=_START_TIMEOUT_S, every_s=1)
-    _call(port, "dags/ackbench_sweep", {"is_paused": False}, method="PATCH")
-
-
-def _one_night(home: Home, port: int, night: int) -> list[str]:
+def _one_night(services: Services, night: int) -> list[str]:
     """Request a sweep and wait for its end; return a line with the reasons if it failed."""
     run_id = f"night-{night}"
-    _call(
-        port,
-        "dags/ackbench_sweep/dagRuns",
-        {"dag_run_id": run_id, "logical_date": None, "conf": {"experiment": _FILE}},
-    )
-    states: list[str] = []
-
-    def has_ended() -> bool:
-        states[:] = [_call(port, f"dags/ackbench_sweep/dagRuns/{run_id}")["state"]]
-        return states[0] in {"success", "failed"}
-
-    wait_until(has_ended, awaiting=f"the end of {run_id}", timeout_s=_RUN_TIMEOUT_S, every_s=1)
-    if states == ["success"]:
+    services.trigger(run_id, _FILE)
+    state = services.wait_for_run(run_id)
+    if state == "success":
         return []
-    return [f"{run_id}: {states[0]}: {'; '.join(_errors_of(home, run_id)) or 'no task says why'}"]
-
-
-def _errors_of(home: Home, run_id: str) -> list[str]:
-    """Return the errors in the logs of a run's tasks, each with its task, without repetitions."""
-    errors = []
-    for log in sorted((home.logs / "airflow").glob(f"*/run_id={run_id}/{_TASK}*/**/*.log")):
-        task = next(part for part in log.parts if part.startswith(_TASK)).removeprefix(_TASK)
-        for entry in map(json.loads, log.read_text().splitlines()):
-            if entry["level"] in {"error", "critical"} and entry["event"] != _EXIT:
-                causes = [detail["exc_value"] for detail in entry.get("error_detail", ())]
-                errors.append(f"{task}: {': '.join([entry['event'], *causes])}")
-    return list(dict.fromkeys(errors))
+    return [f"{run_id}: {state}: {'; '.join(services.errors_of(run_id)) or 'no task says why'}"]
 
 
 def _sample(bench: AckbenchCommand, nights: int) -> Sample:
@@ -215,24 +160,3 @@ def _sample(bench: AckbenchCommand, nights: int) -> Sample:
         disk_bytes / _MIB,
         tuple(memory.items()),
     )
-
-
-def _call(
-    port: int, path: str, body: dict[str, Any] | None = None, *, method: str | None = None
-) -> dict[str, Any]:
-    """Call Airflow's API and return its answer."""
-    request = Request(
-        f"http://127.0.0.1:{port}/api/v2/{path}",
-        None if body is None else json.dumps(body).encode(),
-        {"Content-Type": "application/json"},
-        method=method,
-    )
-    with urlopen(request, timeout=30) as response:  # noqa: S310 - the same
-        answer: dict[str, Any] = json.load(response)
-    return answer
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -1,4 +1,4 @@
-"""Signals to one process of a run, each at a random moment of a trial's load."""
+"""Signals to one process, each at a random moment of a trial's load or of another activity."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ from infra.process.waiting import sleep_until, wait_until
 
 TIMEOUT_S: Final = 900.0
 """No law is about time: long enough for a busy machine."""
-_LONGEST_STOP_S: Final = 4.0
+LONGEST_STOP_S: Final = 4.0
+"""Not longer than the processes of a trial wait for each other."""
 _SHORTEST_STOP_S: Final = 0.5
 
 
@@ -32,14 +33,14 @@ class Signal:
     """A signal, and when it is sent."""
 
     at_s: float
-    """Seconds after the begin of the load."""
+    """Seconds after the begin of what it disturbs: the load of a trial, a sweep, the tracking."""
     stopped_s: float | None = None
     """For how long the process is stopped (SIGSTOP, SIGCONT); `None`: it is killed (SIGKILL)."""
 
     def __str__(self) -> str:
         """Return the signal as the beginning of a line."""
         what = "killed" if self.stopped_s is None else f"stopped for {self.stopped_s:.1f} s"
-        return f"{what} {self.at_s:.1f} s into the load"
+        return f"{what} after {self.at_s:.1f} s"
 
 
 @dataclass(frozen=True)
@@ -50,20 +51,23 @@ class SentSignal:
     trial_id: str
 
 
-def signals(rounds: int, seed: int, load_s: float) -> tuple[Signal, ...]:
+def signals(
+    rounds: int, seed: int, longest_s: float, longest_stop_s: float = LONGEST_STOP_S
+) -> tuple[Signal, ...]:
     """Return half as many kills as rounds, and as many stops, in a random order.
 
     Args:
         rounds: how many signals.
         seed: determines them.
-        load_s: how long the load lasts, seconds.
+        longest_s: how long what they disturb lasts, seconds.
+        longest_stop_s: the longest time that a process is stopped, seconds.
     """
     random = Random(seed)  # noqa: S311 - no secret
     kinds = random.sample([number % 2 == 0 for number in range(rounds)], rounds)
     return tuple(
         Signal(
-            random.uniform(0, load_s),
-            None if kill else random.uniform(_SHORTEST_STOP_S, _LONGEST_STOP_S),
+            random.uniform(0, longest_s),
+            None if kill else random.uniform(_SHORTEST_STOP_S, longest_stop_s),
         )
         for kill in kinds
     )

@@ -151,24 +151,28 @@ def test_mlflows_page_alone_ends_with_its_server(
 ) -> None:
     """There is nothing else to go on with."""
     home = Home(tmp_path)
+    monkeypatch.setattr(services, "require_free_port", lambda *_: None)
     monkeypatch.setattr(store, "ensure_store", lambda *_: None)
     monkeypatch.setattr(services, "_mlflow", lambda *_: _service("mlflow", _ENDS, required=False))
     home.airflow.mkdir(parents=True)
     with pytest.raises(HarnessError, match=r"^mlflow exited with status 3"):
-        services.serve_mlflow(home, 40124, lambda: None, lambda _: None)
+        services.serve_mlflow(home, 1, lambda: None, lambda _: None)
 
 
 def test_a_home_that_is_moved_ends_the_services_and_is_not_made_again(tmp_path: Path) -> None:
     """Tasks would go on with half a sweep under the old name."""
     home, moved = Home(tmp_path / "home"), tmp_path / "moved"
-    moves: list[Path] = []
     home.airflow.mkdir(parents=True)
+
+    def move() -> None:
+        home.root.rename(moved)
+
     with pytest.raises(HomeMoved, match=rf"was moved to {moved} while it was in use: move it back"):
         services._serve(
             home,
             [_service("scheduler", _WAITS, required=True)],
             services._StopRequest(),
-            lambda: moves.append(home.root.rename(moved)),
+            move,
             lambda _: None,
         )
     assert not home.root.exists()
