@@ -26,9 +26,11 @@ from hostile import (
     disks,
     flips,
     fuzzing,
+    hogs,
     homes,
     inputs,
     kills,
+    large,
     moves,
     nights,
     parsers,
@@ -68,6 +70,8 @@ KINDS: Final[dict[str, Callable[[argparse.Namespace, Say], Figures]]] = {
     "trackers": lambda options, say: trackers.run(options.signals, options.seed, say),
     "ups": lambda options, say: ups.run(options.ups, say),
     "moves": lambda options, say: moves.run(options.moves, options.seed, say),
+    "hogs": lambda options, say: hogs.run(options.hogs, say),
+    "large": lambda options, say: large.run(options.trials, say),
     "clock": lambda options, say: clock.run(options.clocks, say),
     "nights": lambda options, say: nights.run(
         options.nights, (options.hours or _NIGHTS_HOURS) * 3600.0, say
@@ -98,6 +102,8 @@ def main() -> int:
     parser.add_argument("--stores", type=int, default=20, help="sweeps published to a full disk")
     parser.add_argument("--ups", type=int, default=2, help="services with others beside them")
     parser.add_argument("--moves", type=int, default=10, help="homes that are moved in a sweep")
+    parser.add_argument("--hogs", type=int, default=1, help="sweeps beside busy programs")
+    parser.add_argument("--trials", type=int, default=1_000, help="trials of the large sweep")
     parser.add_argument("--clocks", type=int, default=1, help="each step of the clock in a stage")
     parser.add_argument("--nights", type=int, default=300, help="sweeps, one after the other")
     parser.add_argument(
