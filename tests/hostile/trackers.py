@@ -1,7 +1,8 @@
 """MLflow's server killed or paused, and its database locked, while a sweep is tracked.
 
 Each round tracks a complete sweep, which is measured and published, in a store that has nothing of
-it, as the task `track` does. The runs that are missing then are written by resuming the sweep.
+it, as the task `track` does. The runs that are missing then are written by tracking it again, or
+by resuming it.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ def run(rounds: int, seed: int, say: Callable[[str], None] = lambda _: None) -> 
             say(f"{number} of {rounds}: {what}: {'; '.join(found) or 'held'}")
     return Figures(
         "trackers",
-        "tracked, or one line; the results stay, and all runs are written by resuming",
+        "tracked, or one line; the results stay, and all runs are written afterwards",
         rounds,
         tuple(failures),
         time.monotonic() - start_s,
@@ -120,9 +121,9 @@ class _Attack:
             wrong, said = self._end(tracking)
             what += said
             if one.stopped_s is not None:
-                return [*wrong, *self._caught_up(bench, database)], what
+                return [*wrong, *self._tracked_again(bench, database)], what
         with _server(database, port):
-            return [*wrong, *self._caught_up(bench, database)], what
+            return [*wrong, *self._tracked_again(bench, database)], what
 
     def lock(self, locked_s: float) -> tuple[list[str], str]:
         """Track while another process has locked the database; `0`: until the tracking ends."""
@@ -138,7 +139,9 @@ class _Attack:
             what += said
             if not locked_s and f"is locked by process {os.getpid()}" not in said:
                 wrong.append("the process that has locked the database is not named")
-        return [*wrong, *self._caught_up(self._bench, self._database)], what
+        resumed = self._bench.run("run", "--resume", self._sweep.sweep_id, timeout_s=RUN_TIMEOUT_S)
+        wrong += [f"not resumed: {resumed.stderr[-300:]}"] if resumed.returncode else []
+        return [*wrong, *self._missing(self._database)], what
 
     def _track(self, bench: AckbenchCommand) -> subprocess.Popen[str]:
         return subprocess.Popen(
@@ -164,13 +167,16 @@ class _Attack:
             wrong.append("other verdicts")
         return wrong, f", tracked {f'not ({last[0][:200]})' if tracking.returncode else 'at once'}"
 
-    def _caught_up(self, bench: AckbenchCommand, database: Path) -> list[str]:
-        """Resume the sweep; return what does not hold."""
-        resumed = bench.run("run", "--resume", self._sweep.sweep_id, timeout_s=RUN_TIMEOUT_S)
-        wrong = [f"not resumed: {resumed.stderr[-300:]}"] if resumed.returncode else []
-        if (found := _runs(database, self._sweep.sweep_id)) != self._expected:
-            wrong.append(f"other runs: {found}, expected {self._expected}")
-        return wrong
+    def _tracked_again(self, bench: AckbenchCommand, database: Path) -> list[str]:
+        """Track the sweep undisturbed; return what does not hold."""
+        tracking = self._track(bench)
+        _, errors = tracking.communicate(timeout=RUN_TIMEOUT_S)
+        wrong = [f"not tracked again: {errors[-300:]}"] if tracking.returncode else []
+        return [*wrong, *self._missing(database)]
+
+    def _missing(self, database: Path) -> list[str]:
+        found = _runs(database, self._sweep.sweep_id)
+        return [] if found == self._expected else [f"runs {found}, expected {self._expected}"]
 
 
 def _runs(database: Path, sweep_id: str) -> list[tuple[Any, ...]]:

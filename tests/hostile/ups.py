@@ -6,14 +6,14 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from importlib.metadata import version
+from importlib.metadata import distribution, version
 from pathlib import Path
 from typing import Final
 
 from e2e.command import AckbenchCommand, new_bench
 from hostile.figures import Figures
 from hostile.schedulers import EXPERIMENT, FILE, left_behind
-from hostile.services import STOP_TIMEOUT_S, Services, free_ports, start_services
+from hostile.services import STOP_TIMEOUT_S, Services, free_ports, running_services
 from support.machine_state import machine_state
 
 from infra.errors import WaitTimeout
@@ -41,16 +41,14 @@ def run(rounds: int, say: Callable[[str], None] = lambda _: None) -> Figures:
         before = machine_state(bench.home.root)
         for number in range(1, rounds + 1):
             _install(installed, version("ackbench"))
-            services = start_services(bench, file.parent, free_ports())
             try:
-                for name, problem in _cases(services, root, file, installed, number):
-                    tried += 1
-                    failures += [f"{name}: {problem}"] if problem else []
-                    say(f"{number} of {rounds}: {name}: {problem or 'held'}")
+                with running_services(bench, file.parent) as services:
+                    for name, problem in _cases(services, root, file, installed, number):
+                        tried += 1
+                        failures += [f"{name}: {problem}"] if problem else []
+                        say(f"{number} of {rounds}: {name}: {problem or 'held'}")
             except (WaitTimeout, OSError) as error:
                 failures.append(str(error))
-            finally:
-                services.stop()
             failures += left_behind(bench, before)
     return Figures(
         "ups",
@@ -66,6 +64,8 @@ def _install(folder: Path, number: str) -> None:
     metadata = folder / "ackbench-0.dist-info" / "METADATA"
     metadata.parent.mkdir(exist_ok=True)
     metadata.write_text(f"Metadata-Version: 2.1\nName: ackbench\nVersion: {number}\n")
+    entry_points = distribution("ackbench").read_text("entry_points.txt")  # MLflow finds its app
+    (metadata.parent / "entry_points.txt").write_text(entry_points or "")
 
 
 def _cases(
@@ -86,7 +86,7 @@ def _cases(
     set_up = bench.home.root / SET_UP_FILE
     found += [
         ("upgraded, a second up", _refused(bench, "already runs for", *as_root, *ports)),
-        ("upgraded, sweeps", _succeeds(bench, "sweeps")),
+        ("upgraded, sweeps", _refused(bench, "no sweep in", "sweeps")),
         ("upgraded, dry run", _succeeds(bench, "run", str(file), "--dry-run")),
         ("upgraded, a triggered sweep", _not_planned(services, f"upgraded-{number}")),
     ]
