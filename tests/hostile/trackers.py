@@ -33,7 +33,7 @@ from experiments.sweep.lookup import list_sweeps
 from experiments.tracking.store import database_of_store
 from infra.process.waiting import sleep_until, wait_until
 
-_LONGEST_S: Final = 12.0
+_LONGEST_S: Final = 8.0
 """About how long tracking takes from the start of its process."""
 _RETRIES: Final = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "3", "MLFLOW_HTTP_REQUEST_TIMEOUT": "15"}
 """MLflow's own client tries for four minutes."""
@@ -48,8 +48,8 @@ except AckbenchError as error:
 """
 _LOCKS: Final = 5
 """Every so manieth round locks the database of the embedded store instead."""
-_LOCKED_S: Final = (0.0, 90.0)
-"""How long the database is locked, in turn: shorter and longer than a client waits for it."""
+_LOCKED_S: Final = (0.0, 20.0)
+"""How long the database is locked, in turn: until the tracking ends, or shorter than it waits."""
 
 
 def run(rounds: int, seed: int, say: Callable[[str], None] = lambda _: None) -> Figures:
