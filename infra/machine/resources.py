@@ -32,6 +32,8 @@ _FULL_BYTES: Final = 32 * MIB
 _FULL_DISK: Final = re.compile(
     r"No space left on device|[Dd]isk quota exceeded|disk (?:of .+ )?is full"
 )
+_STORE: Final = re.compile(r"[a-z][a-z0-9+.-]*://\S+ cannot be written: .*")
+"""What is said of a store: another disk is full, and named."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,9 @@ def full_disk_is_named(text: str) -> bool:
 def full_disk(error: BaseException, folder: Path) -> str | None:
     """Return which disk is full and what to do, if an error is due to that; else `None`.
 
+    A store that cannot be written has a disk of its own: its error, and what caused that, count
+    for nothing here.
+
     Args:
         error: any; a full disk is an error number, or a text of Arrow, SQLite, Spark or Kafka.
         folder: its file system is the one that is written to.
@@ -83,13 +88,14 @@ def full_disk(error: BaseException, folder: Path) -> str | None:
     free_bytes = psutil.disk_usage(str(_existing(folder))).free
     causes: list[BaseException] = []
     cause: BaseException | None = error
-    while cause is not None and cause not in causes:
+    while cause is not None and cause not in causes and not _STORE.search(str(cause)):
         causes.append(cause)
         cause = cause.__cause__ or cause.__context__
+    texts = [str(each) for each in (*causes, *([cause] if cause else ()))]
     numbers = {each.errno for each in causes if isinstance(each, OSError)}
     if not (
         numbers & {errno.ENOSPC, errno.EDQUOT}
-        or any(full_disk_is_named(str(each)) for each in causes)
+        or any(full_disk_is_named(_STORE.sub("", text)) for text in texts)
         or free_bytes < _FULL_BYTES
     ):
         return None

@@ -427,6 +427,20 @@ def test_a_full_disk_is_named_beside_the_reason_of_another_trial(
     assert running.reason_of_failure(pending, log).count("is full") == 1
 
 
+def test_the_full_disk_of_a_store_is_not_that_of_the_home(
+    pending: SweepFolder, tmp_path: Path
+) -> None:
+    """The line names the store already, and has the remedy."""
+    log = tmp_path / "airflow.log"
+    line = (
+        "verify: not published: 2 of 2 trials, and the results; publish the rest with: ackbench "
+        "publish quick (file:///store/quick cannot be written: [Errno 28] Error writing bytes to "
+        "file. Detail: [errno 28] No space left on device)"
+    )
+    log.write_text(f"[warning] {line} [step_context.py]\n{line}\n")
+    assert running.reason_of_failure(pending, log) == line
+
+
 def test_without_a_full_disk_the_last_line_of_the_log_is_the_reason(
     pending: SweepFolder, tmp_path: Path
 ) -> None:
