@@ -5,10 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from typing import Any, Final
-
-from rich import box
-from rich.table import Table
+from typing import TYPE_CHECKING, Any, Final
 
 from experiments.errors import UnknownName
 from experiments.history.index import (
@@ -25,13 +22,26 @@ from experiments.history.wording import (
     versions_text,
     when_text,
 )
-from experiments.messages.console import console_for_results, print_text
-from experiments.messages.phrases import did_you_mean, format_bytes, format_count, shorten
-from experiments.messages.terminal import echo_json, echo_progress
+from experiments.messages.columns import column_lines
+from experiments.messages.phrases import (
+    did_you_mean,
+    format_bytes,
+    format_count,
+    shorten,
+)
+from experiments.messages.terminal import echo, echo_json, echo_progress
 from experiments.sweep.progress import format_duration
 from infra.machine.home import Home
 
+if TYPE_CHECKING:
+    from rich.table import Table
+
 LEGEND: Final = f"{VERDICT_LEGEND}; took: hours:minutes:seconds; the time in an id is UTC"
+_HEADS: Final = ("sweep", "Kafka", "verdicts", "took", "size", "state")
+_RIGHT: Final = frozenset({"took", "size"})
+_MOST_COLOURED: Final = 200
+"""A longer table is not looked at row by row, and is printed without colours in a tenth of the
+time."""
 
 
 def list_sweeps(home: Home, wanted: IndexFilter, *, limit: int | None, as_json: bool) -> int:
@@ -54,18 +64,17 @@ def list_sweeps(home: Home, wanted: IndexFilter, *, limit: int | None, as_json: 
         document = {"sweeps": [sweep_entry(one) for one in shown], "more": len(found) - len(shown)}
         echo_json(json.dumps(document, indent=2, ensure_ascii=False))
         return 0
-    terminal = sys.stdout.isatty()
-    console = console_for_results(terminal=terminal)
-    console.print(_table(shown))
     total = sum(one.summary.size_bytes for one in found if one.state is not SweepState.PRUNED)
     more = f", {len(shown):,} of them shown" if len(shown) < len(found) else ""
-    print_text(
-        console, f"{format_count(len(found), 'sweep')}{more}, {format_bytes(total)}", wrap=terminal
+    problems = (
+        f"{one.summary.sweep_id}: {one.summary.problem}"
+        for one in shown
+        if one.state is SweepState.UNREADABLE
     )
-    print_text(console, LEGEND, wrap=terminal)
-    for one in shown:
-        if one.state is SweepState.UNREADABLE:
-            print_text(console, f"{one.summary.sweep_id}: {one.summary.problem}", wrap=terminal)
+    _print(
+        shown,
+        (f"{format_count(len(found), 'sweep')}{more}, {format_bytes(total)}", LEGEND, *problems),
+    )
     return 0
 
 
@@ -137,24 +146,45 @@ def state_text(one: IndexedSweep) -> str:
     return ", ".join([*states, *(["pinned"] if one.pinned else [])])
 
 
-def _table(sweeps: Sequence[IndexedSweep]) -> Table:
+def _print(sweeps: Sequence[IndexedSweep], below: Sequence[str]) -> None:
+    heads = _HEADS if any(map(state_text, sweeps)) else _HEADS[:-1]
+    rows = [_row(one)[: len(heads)] for one in sweeps]
+    if sys.stdout.isatty() and len(sweeps) <= _MOST_COLOURED:
+        from experiments.messages.console import console_for_results, print_text
+
+        console = console_for_results(terminal=True)
+        console.print(_table(sweeps, heads, rows))
+        for line in below:
+            print_text(console, line, wrap=True)
+    else:
+        echo("\n".join((*column_lines(heads, rows, _RIGHT), *below)))
+
+
+def _row(one: IndexedSweep) -> tuple[str, ...]:
+    """Return the cells of a sweep, as `_HEADS` names them."""
+    summary = one.summary
+    return (
+        summary.sweep_id,
+        versions_text(summary.kafka_versions),
+        verdicts_text(summary),
+        format_duration(summary.took_s) if summary.took_s is not None else "",
+        format_bytes(summary.size_bytes),
+        state_text(one),
+    )
+
+
+def _table(
+    sweeps: Sequence[IndexedSweep], heads: Sequence[str], rows: Sequence[Sequence[str]]
+) -> Table:
+    from rich import box
+    from rich.table import Table
+
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("sweep", overflow="fold", min_width=24)
-    table.add_column("Kafka", overflow="fold")
-    table.add_column("verdicts", overflow="fold")
-    table.add_column("took", no_wrap=True, justify="right")
-    table.add_column("size", no_wrap=True, justify="right")
-    if any(map(state_text, sweeps)):
-        table.add_column("state", overflow="fold")
-    for one in sweeps:
-        summary = one.summary
-        table.add_row(
-            summary.sweep_id,
-            versions_text(summary.kafka_versions),
-            verdicts_text(summary),
-            format_duration(summary.took_s) if summary.took_s is not None else "",
-            format_bytes(summary.size_bytes),
-            *([state_text(one)] if len(table.columns) > 5 else []),  # noqa: PLR2004 - see above
-            style="bold red" if summary.violated else None,
-        )
+    for head in heads:
+        if head in _RIGHT:
+            table.add_column(head, no_wrap=True, justify="right")
+        else:
+            table.add_column(head, overflow="fold", min_width=24 if head == _HEADS[0] else None)
+    for one, row in zip(sweeps, rows, strict=True):
+        table.add_row(*row, style="bold red" if one.summary.violated else None)
     return table

@@ -105,6 +105,9 @@ class _ChosenCells:
         """Return a summary with only the wanted cells."""
         if summary.cells:
             self.measured += 1
+        if not self.words:
+            return summary
+        if summary.cells:
             self.labels = [cell.label for cell in summary.cells if not cell.added]
         cells = tuple(cell for cell in summary.cells if has_words(self.words, cell))
         return summary.model_copy(update={"cells": cells})

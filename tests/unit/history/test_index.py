@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -174,6 +176,24 @@ def test_the_table_fits_80_columns(home: Home, monkeypatch: pytest.MonkeyPatch) 
     lines = done.output.splitlines()
     assert max(map(len, lines)) <= 160
     assert any("planted-20260101T000000-abcd" in line for line in lines)
+
+
+def test_a_table_that_is_piped_has_aligned_columns_and_loads_no_rich(home: Home) -> None:
+    """Laying out 2,000 rows with rich took more than half of the command's time."""
+    keep_night(home, *history(1, seed=1))
+    program = (
+        "import sys\nfrom experiments.cli import cli\ntry:\n  cli(['sweeps'])\n"
+        "finally:\n  print('rich' in sys.modules, file=sys.stderr)"
+    )
+    environment = {**os.environ, "ACKBENCH_HOME": str(home.root)}
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment
+    )
+
+    head, rule, *rows = done.stdout.splitlines()[:4]
+    assert (head.index("Kafka"), set(rule)) == (rows[0].index("4.3.1"), {"─"})
+    assert rows[0].index("4.3.1") == rows[1].index("4.3.1")
+    assert done.stderr == "False\n"
 
 
 def test_json_has_what_the_table_has(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
