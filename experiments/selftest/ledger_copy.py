@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,13 @@ from experiments.sweep.documents import read_record
 
 Rows = npt.NDArray[np.int64]
 """Row numbers of one table."""
+_WITHOUT_OPTIONAL_TABLES: Final = {
+    "record_batches": False,
+    "record_serving_brokers": False,
+    "replays": (),
+    "output_end_offsets": None,
+}
+"""What a record says that has none of the tables of `optional_tables`."""
 
 
 @dataclass(frozen=True)
@@ -31,14 +38,16 @@ class LedgerCopy:
 
     @classmethod
     def read(cls, trial: Path) -> LedgerCopy:
-        """Read the ledger of a sealed trial.
+        """Read the ledger of a sealed trial, without the tables that not every ledger has.
+
+        Nothing is planted into these, and they would contradict what is planted into the others.
 
         Raises:
             pydantic.ValidationError, OSError, pyarrow.ArrowInvalid: it is incomplete, or of
                 another version.
         """
         return cls(
-            read_record(trial),
+            read_record(trial).model_copy(update=_WITHOUT_OPTIONAL_TABLES),
             {
                 name: pq.read_table(trial / f"{name}.parquet").cast(schema)
                 for name, schema in TABLES.items()

@@ -11,6 +11,7 @@ from random import Random
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.fs as pafs
 import pytest
 from support.bit_flips import damage_found_by_measure
 from support.builders.sweep_folders import TRIAL, plant_sweep, realistic_trial
@@ -18,10 +19,12 @@ from support.command_line import ackbench
 
 from experiments.errors import LedgerError
 from experiments.ledger.record import Status
+from experiments.ledger.validation import optional_tables, validate_trial
 from experiments.selftest.check import BREAKAGES, BrokenLedger, _compared
 from experiments.selftest.check import TRIAL as BROKEN
 from experiments.selftest.ledger_copy import LedgerCopy
 from experiments.selftest.plants import PLANTS, RECORDS, Plant, PlantContext, undisturbed_records
+from experiments.sweep.documents import read_record
 from experiments.sweep.folder import SweepFolder
 from infra.machine.home import Home
 from spark_jobs.io.ledgers import open_ledgers
@@ -120,6 +123,18 @@ def test_a_planted_ledger_is_valid(plant: Plant, ledger: LedgerCopy, tmp_path: P
         planted.tables["log"].num_rows,
         False,
     )
+
+
+def test_the_copy_of_a_ledger_with_the_brokers_batches_is_valid(home: Home, tmp_path: Path) -> None:
+    """It has the tables of each ledger and no others, and its record says so."""
+    trial = replace(realistic_trial(), batches=[])
+    sweep = plant_sweep(home, trial)
+    LedgerCopy.read(sweep.trial(TRIAL)).write(tmp_path, TRIAL)
+
+    record = read_record(tmp_path / "trials" / TRIAL)
+    assert optional_tables(read_record(sweep.trial(TRIAL))) == ("batches",)
+    assert optional_tables(record) == ()
+    validate_trial(pafs.LocalFileSystem(), str(tmp_path / "trials" / TRIAL))
 
 
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.name)
