@@ -80,7 +80,7 @@ def run(count: int, seed: int, say: Callable[[str], None]) -> Figures:
             tried += count
     return Figures(
         "inputs of parsers",
-        f"read, or one line, within {LIMIT_S:.0f} s",
+        f"read, or one line, within {LIMIT_S:.0f} s of CPU time",
         tried,
         tuple(failures),
         time.monotonic() - began_s,
@@ -99,7 +99,7 @@ def _failures(
             if len(str(error).splitlines()) > 1:
                 yield type(error), f"{name} {number}: several lines: {str(error)[:200]!r}"
         except TimeLimitExceeded as error:
-            yield type(error), f"{name} {number}: took longer than {LIMIT_S:.0f} s"
+            yield type(error), f"{name} {number}: took more than {LIMIT_S:.0f} s of CPU time"
         except Exception as error:  # noqa: BLE001 - any other exception is a finding
             place = traceback.extract_tb(error.__traceback__)[-1]
             where = f"{place.filename}:{place.lineno}"
