@@ -60,7 +60,9 @@ def run(trials: int, say: Callable[[str], None] = lambda _: None) -> Figures:
     start_s = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         source = plant_sweep(Home(Path(folder) / "source"), realistic_trial())
-        costs = [list(_costs(Path(folder), source, count)) for count in (trials // _PART, trials)]
+        costs = [
+            list(_costs(Path(folder), source, count, say)) for count in (trials // _PART, trials)
+        ]
     failures: list[str] = []
     for (name, part), (_, whole) in zip(*costs, strict=True):
         line = (
@@ -76,7 +78,9 @@ def run(trials: int, say: Callable[[str], None] = lambda _: None) -> Figures:
     return Figures("large", law, len(costs[1]), tuple(failures), time.monotonic() - start_s)
 
 
-def _costs(folder: Path, source: SweepFolder, count: int) -> Iterator[tuple[str, CommandCost]]:
+def _costs(
+    folder: Path, source: SweepFolder, count: int, say: Callable[[str], None]
+) -> Iterator[tuple[str, CommandCost]]:
     place = folder / f"{count}"
     place.mkdir()
     bench = new_bench(place)
@@ -90,8 +94,8 @@ def _costs(folder: Path, source: SweepFolder, count: int) -> Iterator[tuple[str,
     }.items():
         yield name, _cost(bench, *arguments)
     page = bench.home.sweeps / sweep / "report.html"
-    size_bytes = page.stat().st_size if page.is_file() else 0
-    yield "bytes of the page, as memory", CommandCost(0, 1.0, size_bytes)
+    if page.is_file():
+        say(f"the page of {count:,} trials has {page.stat().st_size:,} bytes")
 
 
 def _cost(bench: AckbenchCommand, *arguments: str) -> CommandCost:
