@@ -29,14 +29,9 @@ _STAMPED: Final = (PLAN, "results", "trials", MACHINE)
 """What changes whenever the summary does."""
 
 
-class CellSummary(Frozen):
+class CellFigures(Frozen):
     """The figures of one cell. Null: not measured."""
 
-    cell: Cell
-    label: str
-    role: Role = Role.CELL
-    added: bool = False
-    """Whether it is only a control, and not one of the experiment's cells."""
     planned_trials: int
     sealed_trials: int
     void_trials: int
@@ -54,8 +49,22 @@ class CellSummary(Frozen):
     throughput_records_per_s: Estimate | None = None
     verdicts: dict[str, str] = Field(default_factory=dict)
     """By guarantee: the verdict; `not guaranteed: observed` and `... not observed` otherwise."""
+
+
+class CellIdentity(Frozen):
+    """Which cell it is, and how it was run: mostly the same in all sweeps of an experiment."""
+
+    cell: Cell
+    label: str
+    role: Role = Role.CELL
+    added: bool = False
+    """Whether it is only a control, and not one of the experiment's cells."""
     settings: dict[str, str] = Field(default_factory=dict)
     """`scope name`: value, for settings that are not the same in all cells of the sweep."""
+
+
+class CellSummary(CellIdentity, CellFigures):
+    """One cell of a sweep."""
 
     @property
     def key(self) -> str:

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import gc
 import math
+import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import groupby, pairwise
-from operator import attrgetter
 from statistics import median
 from types import MappingProxyType
 from typing import Final
@@ -198,19 +198,24 @@ class _History:
     """One cell over its sweeps."""
 
     nights: list[_Night] = field(default_factory=list)
+    parts: tuple[Mapping[str, str], ...] = ()
+    """The settings of the last sweep and of its cell; the store keeps equal ones once."""
     points: dict[TrendMeasure, list[TrendPoint]] = field(
         default_factory=lambda: {measure: [] for measure in TrendMeasure}
     )
 
     def add(self, summary: SweepSummary, head: SweepSummary, cell: CellSummary) -> None:
         """Add the next sweep; of equal settings, those of the sweep before are kept."""
-        settings: Mapping[str, str] = summary.settings_of(cell)
+        parts = summary.settings, cell.settings
+        is_same = bool(self.nights) and all(map(operator.is_, parts, self.parts))
+        settings = self.nights[-1].settings if is_same else summary.settings_of(cell)
         segment = 0
         if self.nights:
             last = self.nights[-1]
             is_same = last.summary.machine == head.machine and last.settings == settings
             segment = last.segment + int(not is_same)
             settings = last.settings if is_same else settings
+        self.parts = parts
         self.nights.append(_Night(head, cell.label, settings, segment))
         for measure, points in self.points.items():
             point = _point(measure, head, cell, segment)
@@ -345,7 +350,8 @@ class _TestedSeries:
 def _tested(cell: TrendCell, nights: Sequence[_Night]) -> Iterator[_TestedSeries]:
     machines = {night.segment: night.summary.machine for night in nights}
     for series in cell.series:
-        segments = [list(points) for _, points in groupby(series.points, key=attrgetter("segment"))]
+        by_segment = groupby(series.points, key=operator.attrgetter("segment"))
+        segments = [list(points) for _, points in by_segment]
         yield _TestedSeries(
             label=cell.label,
             measure=series.measure,

@@ -116,13 +116,47 @@ def test_a_file_that_is_damaged_while_it_is_open_is_made_rebuilt(
         assert night.sweep_id in opened.heads()
 
 
-def test_damaged_details_are_read_again(home: Home, night: SweepSummary) -> None:
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE summaries SET figures = x'00'",
+        "UPDATE summaries SET constants = 'of another sweep'",
+        "UPDATE constants SET content = x'00'",
+        "DELETE FROM constants",
+    ],
+)
+def test_damaged_details_are_read_again(home: Home, night: SweepSummary, statement: str) -> None:
     """A trend does without no sweep in silence."""
     sweep = plan_of(home, night)
     summary = kept.summary_of(sweep, home)
     with closing(sqlite3.connect(home.index / STORE)) as database, database:
-        database.execute("UPDATE summaries SET details = x'00'")
+        database.execute(statement)
     assert kept.summary_of(sweep, home) == summary
+
+
+def test_equal_settings_and_cells_of_two_sweeps_are_kept_once(
+    home: Home, night: SweepSummary
+) -> None:
+    """They are half of what a summary takes, and mostly the same for years."""
+    other = night.model_copy(update={"sweep_id": "nightly-20260301T000000-0000"})
+    with SummaryStore(home) as kept_summaries:
+        kept_summaries.keep(night)
+        kept_summaries.keep(other)
+        one, two = (kept_summaries.complete(without_details(each)) for each in (night, other))
+    assert one == night
+    assert two == other
+    assert one.cells[0].settings is two.cells[0].settings
+    with closing(sqlite3.connect(home.index / STORE)) as database:
+        assert database.execute("SELECT count(*) FROM constants").fetchone() == (1,)
+
+
+def test_settings_that_no_sweep_has_any_more_are_forgotten(home: Home, night: SweepSummary) -> None:
+    """The file does not grow with each change of an experiment."""
+    with SummaryStore(home) as kept_summaries:
+        kept_summaries.keep(night)
+        kept_summaries.forget([night.sweep_id])
+    with closing(sqlite3.connect(home.index / STORE)) as database:
+        assert database.execute("SELECT count(*) FROM constants").fetchone() == (0,)
 
 
 def test_the_files_of_earlier_versions_are_removed(home: Home, night: SweepSummary) -> None:
