@@ -9,7 +9,7 @@ from infra.errors import InputError
 
 OLDEST_SUPPORTED: Final = (3, 9, 0)
 """Earlier brokers have other jars, other log lines and an incomplete KRaft."""
-_RELEASE: Final = re.compile(r"(\d{1,3})\.(\d{1,3})\.(\d{1,3})")
+_RELEASE: Final = re.compile(r"(\d{1,3})\.(\d{1,3})\.(\d{1,3})", re.ASCII)
 
 
 def parse_version(version: str) -> tuple[int, int, int]:

@@ -153,6 +153,7 @@ def test_a_dry_run_downloads_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyP
         ("fault", "leader-crsh", "unknown fault leader-crsh"),
         ("workload.duration_s", 0, "workload.duration_s is 0"),
         ("kafka.version", "4.x", "invalid kafka.version: '4.x'"),
+        ("kafka.version", "\N{ARABIC-INDIC DIGIT FOUR}.3.1", "invalid kafka.version: "),
     ],
 )
 def test_every_value_is_checked_before_anything_is_downloaded(
