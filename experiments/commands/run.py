@@ -290,7 +290,7 @@ def _require_complete(home: Home, sweep: SweepFolder, outcome: RunOutcome) -> No
     """
     if outcome.code or sweep.pending():
         log = log_of(home, sweep)
-        lines = [reason_of_failure(sweep, log), f"log: {log}"]
+        lines = [reason_of_failure(sweep, log, outcome.code), f"log: {log}"]
         if sweep.pending() or not sweep.unpublished.is_file():  # else the reason has the remedy
             lines.append(f"resume with: ackbench run --resume {sweep.sweep_id}")
         raise HarnessError("\n".join(lines))
@@ -405,13 +405,17 @@ def report_interrupt(home: Home, sweep: SweepFolder, outcome: RunOutcome) -> int
     return outcome.interrupted
 
 
-def reason_of_failure(sweep: SweepFolder, log: Path) -> str:
+def reason_of_failure(sweep: SweepFolder, log: Path, code: int = 1) -> str:
     """Return why a run failed: the reasons of its failed trials, or else the log's last line.
 
-    A full disk takes neither reasons nor the log's last lines, so it is looked for here as well.
+    Of a run that a signal ended, the last line is any line, so the signal is the reason. A full
+    disk takes neither reasons nor the log's last lines, so it is looked for here as well.
     """
     found = {trial_id: sweep.failure_reason(trial_id) for trial_id in sweep.pending()}
     reasons = [f"trial {trial_id} failed: {reason}" for trial_id, reason in found.items() if reason]
+    if code < 0:
+        ended_by = signal.Signals(-code).name
+        reasons.append(f"the process that runs the DAG was ended by {ended_by}")
     lines = last_lines(log, _LOG_LINES)
     full = full_disk(HarnessError("\n".join(lines)), sweep.root)
     if full and not any(full_disk_is_named(reason) for reason in reasons):

@@ -159,7 +159,7 @@ def _run_stop(home: Home, folder: TourFolder, stop: TourStop) -> tuple[TourStop,
         return visited, report_interrupt(home, sweep, outcome)
     log, failed = log_of(home, sweep), None
     if outcome.code or sweep.pending():
-        failed = reason_of_failure(sweep, log)
+        failed = reason_of_failure(sweep, log, outcome.code)
     _say(f"{failed}\nlog: {log}" if failed else _finding_text(sweep))
     seconds = (stop.seconds or 0.0) + time.monotonic() - start_s
     return visited.model_copy(update={"seconds": seconds, "failed": failed}), 0

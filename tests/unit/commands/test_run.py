@@ -21,6 +21,7 @@ from experiments.ledger.documents import without_version
 from experiments.sweep.folder import REASON, SweepFolder
 from experiments.sweep.lookup import list_sweeps
 from experiments.sweep.plan import Plan
+from infra.errors import HarnessError
 from infra.machine.home import Home
 from infra.process.processes import ProcessIdentity
 from infra.process.waiting import wait_until
@@ -357,6 +358,19 @@ def test_a_home_that_is_moved_ends_the_run_in_one_line_and_is_not_made_again(
     start("completes", "clean").wait()
     resumed = start("completes", "run", "--resume", sweep_id)
     assert (resumed.wait()[0], resumed.sweep.pending()) == (0, ()), resumed.errors
+
+
+def test_a_run_that_was_killed_is_named_with_the_signal_and_not_with_its_last_line(
+    home: Home,
+) -> None:
+    """Which is any line of Airflow's log."""
+    sweep = FakeInfrastructure(home).sweep(1)
+    log = running.log_of(home, sweep)
+    log.parent.mkdir(parents=True)
+    log.write_text("Task instance state updated [airflow.api_fastapi.execution_api.routes]\n")
+    killed = RunOutcome(code=-signal.SIGKILL, interrupted=0, killed=False)
+    with pytest.raises(HarnessError, match=r"^the process that runs the DAG was ended by SIGKILL"):
+        running._require_complete(home, sweep, killed)
 
 
 def test_an_interrupted_sweep_can_be_resumed(start: Start) -> None:
