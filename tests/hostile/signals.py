@@ -120,9 +120,11 @@ def send(one: Signal, pids: Sequence[int]) -> bool:
     except ProcessLookupError:
         return False
     if one.stopped_s is not None:
-        sleep_until(time.monotonic() + one.stopped_s)
-        with suppress(ProcessLookupError):  # the run has killed it meanwhile
-            os.kill(pids[0], signal.SIGCONT)
+        try:
+            sleep_until(time.monotonic() + one.stopped_s)
+        finally:
+            with suppress(ProcessLookupError):  # the run has killed it meanwhile
+                os.kill(pids[0], signal.SIGCONT)
     return True
 
 

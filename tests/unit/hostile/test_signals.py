@@ -5,8 +5,11 @@ from __future__ import annotations
 import signal
 import subprocess
 
+import psutil
 import pytest
 from hostile.signals import Signal, send, signals
+
+from infra.process.waiting import wait_until
 
 
 def test_half_of_the_signals_are_kills_and_they_follow_from_the_seed() -> None:
@@ -30,3 +33,25 @@ def test_a_stopped_process_goes_on_and_a_killed_one_is_dead(
     process.terminate()
 
     assert process.wait(10) == code
+
+
+def test_a_stopped_process_goes_on_if_the_attack_is_interrupted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It would stay stopped, and hold what it has, for ever."""
+    process = subprocess.Popen(["sleep", "600"])
+
+    def interrupt(_until_s: float) -> None:
+        wait_until(
+            lambda: psutil.Process(process.pid).status() == psutil.STATUS_STOPPED,
+            awaiting="the stop",
+            timeout_s=60,
+        )
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("hostile.signals.sleep_until", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        send(Signal(0.0, 60.0), [process.pid])
+    process.terminate()
+
+    assert process.wait(10) == -signal.SIGTERM
