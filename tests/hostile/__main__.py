@@ -22,6 +22,7 @@ from rich.console import Console
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from hostile import (
+    airflow_users,
     clock,
     disks,
     flips,
@@ -73,6 +74,7 @@ KINDS: Final[dict[str, Callable[[argparse.Namespace, Say], Figures]]] = {
     "hogs": lambda options, say: hogs.run(options.hogs, say),
     "large": lambda options, say: large.run(options.trials, say),
     "clock": lambda options, say: clock.run(options.clocks, say),
+    "airflow": lambda _, say: airflow_users.run(say),
     "nights": lambda options, say: nights.run(
         options.nights, (options.hours or _NIGHTS_HOURS) * 3600.0, say
     ),

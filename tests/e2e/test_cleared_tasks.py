@@ -1,0 +1,136 @@
+"""A person clears tasks on Airflow's page, with the scheduler and the API server of `ackbench up`.
+
+The tests follow each other with one DAG run: each clears what the one before has left.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+from e2e.command import AckbenchCommand, bench_in
+from e2e.services import DagRun, running_services
+
+from infra.process.waiting import wait_until
+
+pytestmark = [pytest.mark.cluster, pytest.mark.further, pytest.mark.timeout(900)]
+_TIMEOUT_S = 600.0
+EXPERIMENT = """\
+name: cleared
+title: Cleared
+question: Does the same sweep go on?
+axes: {acks: all, enable.idempotence: true, replication.factor: 3, partitions: 1, fault: none}
+workload: {rate_records_per_s: 500, record_size_bytes: 100, duration_s: 4, producers: 1}
+controls: false
+repeats: 2
+"""
+
+
+@dataclass(frozen=True)
+class KilledTrial:
+    """A DAG run whose first trial of two was killed during its load."""
+
+    bench: AckbenchCommand
+    run: DagRun
+    trial_id: str
+    map_index: int
+    """Of the task that ran it."""
+
+    def sealed(self) -> dict[str, int]:
+        """Return when each sealed trial was sealed, in ns."""
+        found = self.bench.home.sweeps.glob("*/trials/*/trial.json")
+        return {path.parent.name: path.stat().st_mtime_ns for path in found}
+
+    def sweep_ids(self) -> list[str]:
+        """Return the sweeps of the home."""
+        return [path.parent.name for path in self.bench.home.sweeps.glob("*/plan.json")]
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KilledTrial]:
+    """Start a sweep of two trials, and kill the process of the first trial's task."""
+    folder = tmp_path_factory.mktemp("cleared")
+    (folder / "offered").mkdir()
+    (folder / "offered" / "cleared.yaml").write_text(EXPERIMENT)
+    (folder / "offered" / "broken.yaml").write_text("name: [")
+    with (
+        bench_in(folder) as bench,
+        running_services(bench, "--experiments", str(folder / "offered")) as api,
+    ):
+        api.unpause()
+        run = api.trigger({"experiment": "cleared.yaml"})
+        wait_until(
+            lambda: "flowing" in bench.event_kinds(),
+            awaiting="the load of a trial",
+            timeout_s=_TIMEOUT_S,
+            seen=lambda: [(task["task_id"], task["state"]) for task in run.tasks()],
+        )
+        (partial,) = bench.home.sweeps.glob("*/trials/*.partial")
+        (running,) = (task for task in run.tasks("trial") if task["state"] == "running")
+        os.kill(running["pid"], signal.SIGKILL)
+        yield KilledTrial(
+            bench, run, partial.name.removesuffix(".partial"), int(running["map_index"])
+        )
+
+
+def test_a_trial_whose_process_is_killed_fails_and_so_does_the_run(killed: KilledTrial) -> None:
+    """Nobody repeats it but a person; the other trial is sealed."""
+    assert killed.run.wait() == "failed"
+    assert killed.run.states("trial")[killed.map_index] == "failed"
+    assert len(killed.sealed()) == 1
+
+
+def test_a_killed_trial_that_is_cleared_is_sealed_and_the_sweep_is_conclusive(
+    killed: KilledTrial,
+) -> None:
+    """The claim of the killed process is released."""
+    killed.run.clear(("trial", killed.map_index), downstream=True)
+
+    assert killed.run.wait() == "success"
+    assert killed.trial_id in killed.sealed()
+    (cell,) = killed.bench.show()["cells"]
+    loss = cell["judgements"][0]
+    assert (loss["guarantee"], loss["verdict"], loss["share"]["of"]) == (
+        "no-acked-loss",
+        "HELD",
+        2,
+    )
+
+
+def test_a_sealed_trial_that_is_cleared_is_skipped_and_runs_nothing(killed: KilledTrial) -> None:
+    """The page does not show it as a trial that was run."""
+    before = killed.sealed()
+    killed.run.clear(("trial", 1))
+
+    assert killed.run.wait() == "success"
+    assert killed.run.states("trial") == ["success", "skipped"]
+    assert killed.sealed() == before
+
+
+@pytest.mark.parametrize("tasks", [("plan",), ()], ids=["plan", "the run"])
+def test_clearing_the_plan_or_the_run_resumes_the_same_sweep(
+    killed: KilledTrial, tasks: tuple[str, ...]
+) -> None:
+    """Its sealed trials are kept, and no second sweep appears."""
+    before, sweep_id = killed.sealed(), killed.run.handed_on("plan")
+    killed.run.clear(*tasks, downstream=True)
+
+    assert killed.run.wait() == "success"
+    assert killed.run.handed_on("plan") == sweep_id
+    assert killed.sweep_ids() == [sweep_id]
+    assert killed.sealed() == before
+
+
+def test_a_file_that_does_not_parse_is_a_dag_that_says_so(killed: KilledTrial) -> None:
+    """The others run beside it."""
+    api, dag_id = killed.run.api, "ackbench_unreadable.broken"
+    api.unpause(dag_id)
+    run = api.trigger({}, dag_id)
+
+    assert run.wait() == "failed"
+    (line,) = run.logged(*run.tasks())
+    assert "broken.yaml" in line
+    assert api.ask("GET", "importErrors")["total_entries"] == 0
