@@ -22,8 +22,6 @@ from infra.errors import AckbenchError
 from infra.machine.home import Home
 from infra.process.log_tail import last_lines
 
-SCHEDULER_LOG: Final = "scheduler.log"
-"""The log of the scheduler of `ackbench up`, which runs the tasks."""
 _BEGINNING: Final = "Airflow ended this task"
 _LOG_LINES: Final = 400
 _NOT_RUN: Final = re.compile(r"(\S+)Z \[error +\] Workload execution failed\.")
@@ -64,7 +62,7 @@ def killed_line(home: Home, now: datetime) -> str:
         home: has the log of the scheduler, if `ackbench up` runs the tasks.
         now: when.
     """
-    log = home.service_logs / SCHEDULER_LOG
+    log = home.service_log("scheduler")
     error = _last_error(log, now)
     because = f" ({error})" if error else ""
     where = f", and {log}" if log.is_file() else ""

@@ -181,7 +181,7 @@ def _wait_for_end(
             pages.remove(name)
             say(
                 f"{name} exited with status {processes[name].returncode}, and the others go on; "
-                f"its log is {_log(home, name)}; to have it back, start the services again"
+                f"its log is {home.service_log(name)}; to have it back, start the services again"
             )
         return stops() or not required.isdisjoint(_exited(processes))
 
@@ -440,7 +440,7 @@ def _end_in_order(leaders: Sequence[ProcessIdentity]) -> None:
 
 
 def _start(home: Home, service: Service) -> subprocess.Popen[Any]:
-    log = _log(home, service.name)
+    log = home.service_log(service.name)
     log.parent.mkdir(parents=True, exist_ok=True)
     log.write_bytes(b"")
     with log.open("ab") as output:  # to append, so that pruning may cut it meanwhile (`cut_log`)
@@ -480,7 +480,7 @@ def _wait_until_healthy(
 
     def seen() -> str:
         names = ", ".join(service.name for service in waiting)
-        return f"no healthy answer from {names}; logs: {_log(home, '').parent}"
+        return f"no healthy answer from {names}; logs: {home.service_logs}"
 
     wait_until(
         all_healthy,
@@ -499,10 +499,10 @@ def _exited(processes: _Processes) -> set[str]:
 def _raise_if_exited(home: Home, needed: Sequence[Service], processes: _Processes) -> None:
     exited = _exited(processes)
     for name in (service.name for service in needed if service.name in exited):
-        last = "\n".join(last_lines(_log(home, name), _LAST_LINES))
+        last = "\n".join(last_lines(home.service_log(name), _LAST_LINES))
         raise HarnessError(
             f"{name} exited with status {processes[name].returncode}; "
-            f"its log is {_log(home, name)}, and ends:\n{last}"
+            f"its log is {home.service_log(name)}, and ends:\n{last}"
         )
 
 
@@ -527,7 +527,7 @@ def _print_addresses(
     say(f"live:    http://{LOOPBACK}:{airflow_port}/ackbench/live/ (the trial under way)")
     if metrics_port:
         say(f"metrics: http://{LOOPBACK}:{metrics_port}/metrics")
-    say(f"logs:    {_log(home, '').parent}\nCtrl-C stops the services")
+    say(f"logs:    {home.service_logs}\nCtrl-C stops the services")
 
 
 def _token(airflow: str, password: str | None) -> str | None:
@@ -569,7 +569,3 @@ def _lock_file(home: Home) -> Path:
 
 def _record(home: Home) -> Path:
     return home.root / "up.json"
-
-
-def _log(home: Home, name: str) -> Path:
-    return home.service_logs / f"{name}.log"

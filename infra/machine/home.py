@@ -127,6 +127,10 @@ class Home:
         """The output of Airflow, Spark, librdkafka and MLflow, one folder per run."""
         return self.root / "logs"
 
+    def service_log(self, service: str) -> Path:
+        """Return the log of a service of `ackbench up`: `scheduler`, `mlflow`, ..."""
+        return self.service_logs / f"{service}.log"
+
     @property
     def service_logs(self) -> Path:
         """The output of the services of `ackbench up`, one file each."""
