@@ -44,8 +44,9 @@ def plan_to_run(home: Home, sweep: SweepFolder, files: Iterable[Experiment] = ()
     """
     plan = sweep.plan()
     plan.require_sweep(sweep.sweep_id)
-    _require_known_faults(plan.trials)
-    if not is_own(home, sweep):
+    if is_own(home, sweep):
+        _require_known_faults(plan.trials)
+    else:
         check_plan(plan, sweep.argument, files)
     return plan
 

@@ -358,13 +358,9 @@ def finished_sweep(
     newest = find_sweep(home, named)
     if named not in {None, experiment_of_sweep(newest.sweep_id)}:
         return newest
+    asked = [one for one in list_sweeps(home) if named in {None, experiment_of_sweep(one.sweep_id)}]
     for state, is_so in (("finished", _has_finished), ("begun", _has_begun)):
-        found = (
-            one
-            for one in list_sweeps(home)
-            if named in {None, experiment_of_sweep(one.sweep_id)} and is_so(one)
-        )
-        if sweep := next(found, None):
+        if sweep := next(filter(is_so, asked), None):
             if notify and sweep.root != newest.root:
                 notify(
                     f"{newest.sweep_id} {_unfinished_state(newest)}: this is {sweep.sweep_id}, "
