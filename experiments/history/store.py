@@ -50,7 +50,7 @@ _FIGURES: Final = TypeAdapter(tuple[CellFigures, ...])
 
 
 class SummaryConstants(Frozen):
-    """What summaries have besides figures: kept once for all sweeps in which it is the same."""
+    """Settings and cells of summaries, without figures: kept once for all sweeps with the same."""
 
     settings: dict[str, str] = Field(default_factory=dict)
     cells: tuple[CellIdentity, ...] = ()
@@ -160,7 +160,10 @@ class SummaryStore:
 
     def forget(self, sweep_ids: Iterable[str]) -> None:
         """Forget the summaries and sizes of sweeps that are gone."""
-        for sweep_id in sweep_ids:
+        forgotten = tuple(sweep_ids)
+        if not forgotten:
+            return  # each list of sweeps calls this, and looking for unused constants takes time
+        for sweep_id in forgotten:
             self._change("DELETE FROM summaries WHERE sweep_id = ?", sweep_id)
             self._change("DELETE FROM sizes WHERE sweep_id = ?", sweep_id)
         self._change("DELETE FROM constants WHERE digest NOT IN (SELECT constants FROM summaries)")
