@@ -6,7 +6,7 @@ import os
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -176,12 +176,12 @@ def _write_page_without_data(home: Home, sweep: SweepFolder, failure: str, *, ov
     """
     from experiments.live import page
 
-    with suppress(OSError), ExitStack() as held:  # no failure here may have an effect on the run
+    with suppress(OSError):  # no failure here may have an effect on the run
         folder = live_folder(home)
         folder.mkdir(parents=True, exist_ok=True)
         lock = try_lock(folder / LOCK)
         if lock is None:  # another sweep of this home runs, and has the page
             return
-        held.enter_context(lock)
-        sections = page.sections_without_data(sweep, failure, over=over)
-        page.write_page(folder, page.PageState(sections, "No data.", time.time_ns(), over=True))
+        with lock:
+            sections = page.sections_without_data(sweep, failure, over=over)
+            page.write_page(folder, page.PageState(sections, "No data.", time.time_ns(), over=True))
