@@ -32,7 +32,7 @@ _STOP_TIMEOUT_S: Final = 60.0
 
 @dataclass(frozen=True)
 class Answer:
-    """What Airflow answered."""
+    """An answer of Airflow."""
 
     status: int
     body: Any
@@ -51,6 +51,8 @@ class AirflowApi:
     port: int
     token: str | None = None
     """Of the user who has logged in."""
+    timeout_s: float = 60.0
+    """Of a request."""
 
     def call(self, method: str, path: str, body: object = None) -> Answer:
         """Send a request, and return the answer, also if it is a refusal.
@@ -66,7 +68,7 @@ class AirflowApi:
             method=method,
         )
         try:
-            with urlopen(request, timeout=60) as response:  # noqa: S310 - the same
+            with urlopen(request, timeout=self.timeout_s) as response:  # noqa: S310 - the same
                 return Answer(response.status, _parsed(response.read()))
         except HTTPError as refusal:
             return Answer(refusal.code, _parsed(refusal.read()))
@@ -172,37 +174,77 @@ class DagRun:
         )
 
 
-@contextmanager
-def running_services(
-    bench: AckbenchCommand, *options: str, login: bool = True
-) -> Iterator[AirflowApi]:
-    """Yield the API of the services of a home, once they serve the DAGs; stop them afterwards.
+@dataclass(frozen=True)
+class Ports:
+    """The ports of the pages."""
+
+    airflow: int
+    mlflow: int
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Return the options of `ackbench up` for them."""
+        return ("--airflow-port", str(self.airflow), "--mlflow-port", str(self.mlflow))
+
+
+def free_ports() -> Ports:
+    """Return two free ports."""
+    with socket.socket() as first, socket.socket() as second:
+        first.bind(("127.0.0.1", 0))
+        second.bind(("127.0.0.1", 0))
+        return Ports(first.getsockname()[1], second.getsockname()[1])
+
+
+def start_services(
+    bench: AckbenchCommand,
+    ports: Ports,
+    *options: str,
+    login: bool = True,
+    timeout_s: float = _START_TIMEOUT_S,
+) -> tuple[subprocess.Popen[str], AirflowApi]:
+    """Start the services of a home; return their process and API once they serve the DAGs.
 
     Args:
         bench: the command and its home.
+        ports: of the pages.
         options: further options of `ackbench up`.
-        login: whether the API asks for the password; the API that is yielded has it.
+        login: whether the API asks for the password; the API that is returned has it.
+        timeout_s: how long they may take.
 
     Raises:
         WaitTimeout: the services did not become ready, or ended; the message has their output.
     """
-    airflow, mlflow = _free_port(), _free_port()
     services = bench.start(
-        *("up", "--as-root", *options, *([] if login else ["--no-login"])),
-        *("--airflow-port", str(airflow), "--mlflow-port", str(mlflow)),
+        *("up", "--as-root", *options, *([] if login else ["--no-login"])), *ports.options
     )
 
     def ready() -> AirflowApi | None:
         if services.poll() is not None:
             raise WaitTimeout(f"`ackbench up` ended: {services.communicate()}")
         try:
-            api = _logged_in(bench, airflow) if login else AirflowApi(airflow)
+            api = _logged_in(bench, ports.airflow) if login else AirflowApi(ports.airflow)
             return api if api.call("GET", f"/api/v2/dags/{SWEEP_DAG}").is_ok else None
         except (OSError, KeyError, TypeError, ValueError):
             return None  # no server yet, or no password
 
     try:
-        yield wait_until(ready, awaiting="the services", timeout_s=_START_TIMEOUT_S, every_s=1)
+        api = wait_until(ready, awaiting="the services", timeout_s=timeout_s, every_s=1)
+    except BaseException:
+        services.kill()  # the guard ends the services
+        raise
+    return services, api
+
+
+@contextmanager
+def running_services(bench: AckbenchCommand, *options: str) -> Iterator[AirflowApi]:
+    """Yield the API of the services of a home to the user who has logged in; stop them afterwards.
+
+    Raises:
+        WaitTimeout: as `start_services`.
+    """
+    services, api = start_services(bench, free_ports(), *options)
+    try:
+        yield api
     finally:
         if services.poll() is None:
             services.send_signal(signal.SIGINT)
@@ -225,9 +267,3 @@ def _parsed(content: bytes) -> Any:
         return json.loads(content)
     except ValueError:
         return content.decode(errors="replace")
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Final
 
 from e2e.command import AckbenchCommand, new_bench
+from e2e.services import free_ports
 from hostile.figures import Figures
-from hostile.services import RUN_TIMEOUT_S, Services, free_ports, start_services
+from hostile.services import RUN_TIMEOUT_S, Services, start_services
 from hostile.signals import Signal, send, signals
 from hostile.stages import digests, new_sweep, sweep_ids
 from support.machine_state import MachineState, machine_state
@@ -48,6 +49,8 @@ _LAW: Final = (
 )
 Verdicts = list[tuple[str, str, str]]
 """Cell, guarantee and verdict of each judgement of a sweep."""
+_Found = tuple[list[str], str]
+"""The laws that did not hold in a round, and what was done."""
 
 
 def run(rounds: int, seed: int, say: Callable[[str], None] = lambda _: None) -> Figures:
@@ -63,18 +66,23 @@ def run(rounds: int, seed: int, say: Callable[[str], None] = lambda _: None) -> 
         before = machine_state(bench.home.root)
         under_up = _UnderUp(bench, file.parent, verdicts)
         try:
-            for number, one in enumerate(_signals(rounds, seed), 1):
-                found, what = under_up.round(f"round-{number}", one)
-                failures += [f"{what}: {line}" for line in found]
-                say(f"{number} of {rounds}: {what}: {'; '.join(found) or 'held'}")
+            failures += _rounds(rounds, seed, under_up.round, say)
         finally:
             under_up.stop()
         failures += left_behind(bench, before)
     return Figures("schedulers", _LAW, rounds, tuple(failures), time.monotonic() - start_s)
 
 
-def _signals(rounds: int, seed: int) -> tuple[Signal, ...]:
-    return signals(rounds, seed, _LONGEST_S, _LONGEST_STOP_S)
+def _rounds(
+    rounds: int, seed: int, try_one: Callable[[int, Signal], _Found], say: Callable[[str], None]
+) -> list[str]:
+    """Try each signal; return what did not hold, each with what was done."""
+    failures = []
+    for number, one in enumerate(signals(rounds, seed, _LONGEST_S, _LONGEST_STOP_S), 1):
+        found, what = try_one(number, one)
+        failures += [f"{what}: {line}" for line in found]
+        say(f"{number} of {rounds}: {what}: {'; '.join(found) or 'held'}")
+    return failures
 
 
 def run_commands(rounds: int, seed: int, say: Callable[[str], None] = lambda _: None) -> Figures:
@@ -88,11 +96,12 @@ def run_commands(rounds: int, seed: int, say: Callable[[str], None] = lambda _: 
     start_s, failures = time.monotonic(), list[str]()
     with undisturbed(failures) as (bench, file, verdicts):
         before = machine_state(bench.home.root)
-        for number, one in enumerate(_signals(rounds, seed), 1):
+
+        def round_of_command(_: int, one: Signal) -> _Found:
             found, what = _round_of_command(bench, str(file), one, verdicts)
-            found += left_behind(bench, before)
-            failures += [f"{what}: {line}" for line in found]
-            say(f"{number} of {rounds}: {what}: {'; '.join(found) or 'held'}")
+            return [*found, *left_behind(bench, before)], what
+
+        failures += _rounds(rounds, seed, round_of_command, say)
     return Figures("runners", _LAW, rounds, tuple(failures), time.monotonic() - start_s)
 
 
@@ -174,9 +183,9 @@ class _UnderUp:
         self._ports = free_ports()
         self._services: Services | None = None
 
-    def round(self, run_id: str, one: Signal) -> tuple[list[str], str]:
+    def round(self, number: int, one: Signal) -> _Found:
         """Send the signals during a sweep; return what does not hold, and what was done."""
-        what, known = str(one), set(sweep_ids(self._bench))
+        what, known, run_id = str(one), set(sweep_ids(self._bench)), f"round-{number}"
         try:
             services = self._running()
             services.trigger(run_id, FILE)

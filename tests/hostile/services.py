@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import signal
-import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
-from urllib.request import Request, urlopen
+from typing import Final
 
 from e2e.command import AckbenchCommand
+from e2e.services import ENDED, SWEEP_DAG, AirflowApi, DagRun, Ports, free_ports
+from e2e.services import start_services as start
 
 from experiments.orchestration.services import services_of
 from infra.errors import WaitTimeout
@@ -24,24 +24,11 @@ START_TIMEOUT_S: Final = 240.0
 STOP_TIMEOUT_S: Final = 120.0
 RUN_TIMEOUT_S: Final = 600.0
 """No law is about time: long enough for a busy machine."""
-_DAG: Final = "ackbench_sweep"
+_REQUEST_TIMEOUT_S: Final = 30.0
 _TASK: Final = "task_id="
 """Begins the folder of a task's logs."""
 _EXIT: Final = "Task exited"
 """Follows the error that ended a task."""
-
-
-@dataclass(frozen=True)
-class Ports:
-    """The ports of the pages."""
-
-    airflow: int
-    mlflow: int
-
-    @property
-    def options(self) -> tuple[str, ...]:
-        """Return the options of `ackbench up` for them."""
-        return ("--airflow-port", str(self.airflow), "--mlflow-port", str(self.mlflow))
 
 
 @dataclass(frozen=True)
@@ -52,26 +39,22 @@ class Services:
     ports: Ports
     process: subprocess.Popen[str]
     """`ackbench up`."""
+    api: AirflowApi
 
     def trigger(self, run_id: str, experiment: str) -> None:
         """Request a sweep of a file in the folder that is offered."""
-        body = {"dag_run_id": run_id, "logical_date": None, "conf": {"experiment": experiment}}
-        self.call(f"dags/{_DAG}/dagRuns", body)
-
-    def state(self, run_id: str) -> str:
-        """Return the state of a DAG run."""
-        return str(self.call(f"dags/{_DAG}/dagRuns/{run_id}")["state"])
+        self.api.trigger({"experiment": experiment}, run_id=run_id)
 
     def wait_for_run(self, run_id: str) -> str:
         """Wait until a DAG run has ended; return its state."""
-        states: list[str] = []
+        run, states = DagRun(self.api, SWEEP_DAG, run_id), list[str]()
 
         def has_ended() -> bool:
             if self.process.poll() is not None:
                 raise WaitTimeout(f"`ackbench up` ended during {run_id}")
             with suppress(TimeoutError):  # the API server is paused, or busy
-                states[:] = [self.state(run_id)]
-            return bool(states) and states[0] in {"success", "failed"}
+                states[:] = [run.state]
+            return bool(states) and states[0] in ENDED
 
         wait_until(
             has_ended,
@@ -95,20 +78,6 @@ class Services:
                         causes = [detail["exc_value"] for detail in entry.get("error_detail", ())]
                         errors.append(f"{task}: {': '.join([entry['event'], *causes])}")
         return list(dict.fromkeys(errors))
-
-    def call(
-        self, path: str, body: dict[str, Any] | None = None, *, method: str | None = None
-    ) -> dict[str, Any]:
-        """Call Airflow's API and return its answer."""
-        request = Request(
-            f"http://127.0.0.1:{self.ports.airflow}/api/v2/{path}",
-            None if body is None else json.dumps(body).encode(),
-            {"Content-Type": "application/json"},
-            method=method,
-        )
-        with urlopen(request, timeout=30) as response:  # noqa: S310 - the same
-            answer: dict[str, Any] = json.load(response)
-        return answer
 
     def pid_of(self, name: str) -> int:
         """Return the process that leads the session of a service: `scheduler`, `mlflow`, ..."""
@@ -134,26 +103,15 @@ def start_services(bench: AckbenchCommand, experiments: Path, ports: Ports) -> S
     Raises:
         WaitTimeout: they did not answer, or ended.
     """
-    process = bench.start(
-        *("up", "--no-login", "--as-root", "--experiments", str(experiments)), *ports.options
+    process, api = start(
+        *(bench, ports, "--experiments", str(experiments)), login=False, timeout_s=START_TIMEOUT_S
     )
-    services = Services(bench, ports, process)
-
-    def answers() -> bool:
-        if process.poll() is not None:
-            raise WaitTimeout(f"`ackbench up` ended: {process.communicate()}")
-        try:
-            return "dag_id" in services.call(f"dags/{_DAG}")
-        except OSError:
-            return False
-
     try:
-        wait_until(answers, awaiting="the services", timeout_s=START_TIMEOUT_S, every_s=1)
-        services.call(f"dags/{_DAG}", {"is_paused": False}, method="PATCH")
+        api.unpause()
     except BaseException:
         process.kill()  # the guard ends the services
         raise
-    return services
+    return Services(bench, ports, process, replace(api, timeout_s=_REQUEST_TIMEOUT_S))
 
 
 @contextmanager
@@ -164,11 +122,3 @@ def running_services(bench: AckbenchCommand, experiments: Path) -> Iterator[Serv
         yield services
     finally:
         services.stop()
-
-
-def free_ports() -> Ports:
-    """Return two free ports."""
-    with socket.socket() as first, socket.socket() as second:
-        first.bind(("127.0.0.1", 0))
-        second.bind(("127.0.0.1", 0))
-        return Ports(first.getsockname()[1], second.getsockname()[1])

@@ -23,9 +23,10 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 from e2e.command import AckbenchCommand
+from e2e.services import free_ports
 from hostile.figures import Figures
 from hostile.schedulers import Verdicts, left_behind, undisturbed, verdicts_of
-from hostile.services import RUN_TIMEOUT_S, START_TIMEOUT_S, free_ports
+from hostile.services import RUN_TIMEOUT_S, START_TIMEOUT_S
 from hostile.signals import Signal, signals
 from support.machine_state import machine_state
 

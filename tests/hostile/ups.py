@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Final
 
 from e2e.command import AckbenchCommand, new_bench
+from e2e.services import free_ports
 from hostile.figures import Figures
 from hostile.schedulers import EXPERIMENT, FILE, left_behind
-from hostile.services import STOP_TIMEOUT_S, Services, free_ports, running_services
+from hostile.services import STOP_TIMEOUT_S, Services, running_services
 from support.machine_state import machine_state
 
 from infra.errors import WaitTimeout
