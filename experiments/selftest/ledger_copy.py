@@ -26,7 +26,7 @@ _WITHOUT_OPTIONAL_TABLES: Final = {
     "replays": (),
     "output_end_offsets": None,
 }
-"""What a record says that has none of the tables of `optional_tables`."""
+"""The fields of a record that has none of the tables of `optional_tables`."""
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ _FULL_DISK: Final = re.compile(
     r"No space left on device|[Dd]isk quota exceeded|disk (?:of .+ )?is full"
 )
 _STORE: Final = re.compile(r"[a-z][a-z0-9+.-]*://\S+ cannot be written: .*")
-"""What is said of a store: another disk is full, and named."""
+"""The error of a store, which has a disk of its own and is named."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What the user of `ackbench up` tries over Airflow's API, with a scheduler that runs the tasks.
+"""Attacks of the user of `ackbench up` over Airflow's API, with a scheduler that runs the tasks.
 
 The user hands other values than a sweep's id from task to task, and asks for what the table of
 `docs/security.md` denies. The services run, and no cluster is started.

@@ -26,7 +26,7 @@ from infra.machine.home import Home
 
 REPEATS: Final = 2
 MOST_BYTES: Final = 1 << 30
-"""What a command may take in memory."""
+"""The memory that a command may take."""
 _PART: Final = 4
 _MOST_TIMES: Final = 2 * _PART
 """How much more CPU time than its part the sweep may take; a quadratic command takes 16 times."""
@@ -42,7 +42,7 @@ _MEASURE: Final = (
 
 @dataclass(frozen=True)
 class CommandCost:
-    """What a command took."""
+    """The CPU time and memory of a command."""
 
     status: int
     cpu_s: float

@@ -1,6 +1,6 @@
 """A sweep of many trials: copies of the sealed trials of another one, in many cells.
 
-Each copy has a cell and an id of its own, and tables that are sealed anew; nothing is measured.
+Each copy has a cell and an id of its own, and is sealed again; nothing is measured.
 """
 
 from __future__ import annotations

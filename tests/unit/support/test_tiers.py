@@ -1,4 +1,4 @@
-"""What `make test` leaves out, and what its closing line says of missing programs."""
+"""The tests that `make test` leaves out, and its closing line about missing programs."""
 
 from __future__ import annotations
 
