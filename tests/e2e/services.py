@@ -141,6 +141,10 @@ class DagRun:
         """Mark the run, and all of its tasks, as successful or failed."""
         self.api.ask("PATCH", self.path, {"state": state})
 
+    def mark_task(self, task_id: str, state: str) -> None:
+        """Mark a task as successful, failed or skipped."""
+        self.api.ask("PATCH", f"{self.path}/taskInstances/{task_id}", {"new_state": state})
+
     def logged(self, task: Mapping[str, Any]) -> list[str]:
         """Return the errors in the log of the last try of a task instance, as its page has them."""
         tries, index = max(1, task["try_number"]), task["map_index"]
