@@ -204,8 +204,8 @@ class _UnderUp:
         if state == "failed" and one.stopped_s is not None:
             wrong.append(f"the run failed: {'; '.join(reasons)[:400]}")
         sweep = new_sweep(self._bench, known)
-        if sweep is None:
-            wrong.append("no sweep was planned")
+        if sweep is None and not (state == "failed" and reasons):
+            wrong.append(f"no sweep was planned, and the run does not say why: {state}")
         return [*wrong, *wrong_end(self._bench, sweep, self._verdicts)], what
 
     def stop(self) -> None:
