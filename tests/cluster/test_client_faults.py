@@ -149,6 +149,7 @@ def test_the_batch_of_a_paused_and_removed_member_is_processed_again(
     )
 
 
+@pytest.mark.further
 def test_two_groups_process_every_record_while_a_member_joins_and_another_leaves(run: Run) -> None:
     """With KIP-848's protocol and one partition; an idle member still belongs to the group.
 

@@ -99,6 +99,7 @@ def test_a_leader_that_is_killed_and_started_by_commands_is_seen_to_go(
     assert left_in(brokers) == set()
 
 
+@pytest.mark.further
 def test_a_broker_that_dies_of_something_else_makes_the_trial_void(
     home: Home, brokers: ExternalBrokers
 ) -> None:
@@ -205,6 +206,7 @@ def test_a_broker_that_goes_down_between_two_trials_keeps_the_next_from_striking
     assert left_in(brokers) == set()
 
 
+@pytest.mark.further
 def test_a_strike_that_does_nothing_makes_the_trial_void(
     home: Home, brokers: ExternalBrokers
 ) -> None:

@@ -161,7 +161,9 @@ def test_a_controller_that_died_makes_a_trial_without_a_fault_void(
     )
 
 
-@pytest.mark.further("consumer", "copier", "fork-server", "java-producer", "java-consumer")
+@pytest.mark.further(
+    "member", "consumer", "copier", "fork-server", "java-producer", "java-consumer"
+)
 @pytest.mark.parametrize(
     ("kill", "name", "changes"),
     [

@@ -132,6 +132,7 @@ def test_kill_9_during_a_fault_leaves_nothing_after_clean(
     assert bench.run("clean").stdout == "nothing to clean\n"
 
 
+@pytest.mark.further
 def test_two_sweeps_of_one_experiment_at_the_same_time_do_not_meet(
     brokers: ExternalBrokers, cache: Path, tmp_path: Path
 ) -> None:

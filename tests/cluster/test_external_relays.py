@@ -89,6 +89,7 @@ def test_dropped_responses_cause_duplicates_and_no_client_bypasses_the_relays(
     assert left_in(brokers) == set()
 
 
+@pytest.mark.further
 def test_a_held_commit_tears_the_next_transaction(home: Home, brokers: ExternalBrokers) -> None:
     """Librdkafka sends an EndTxn that every cluster takes for the current transaction."""
     sweep, record, connections = run_relayed(

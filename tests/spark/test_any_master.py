@@ -129,6 +129,7 @@ def installation(
         )
 
 
+@pytest.mark.further
 def test_a_cluster_and_a_local_master_give_the_same_bytes(installation: Installation) -> None:
     """Each result file, of a sweep with every kind of anomaly."""
     installation.remove_results()

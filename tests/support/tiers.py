@@ -6,12 +6,16 @@ of a page, another seed, a longer run of the same. What no other test would noti
     @pytest.mark.further                        the test
     @pytest.mark.further("java", "copies")      its cases with these ids
     @pytest.mark.further(width=[768, 1280])     its cases with these values of an argument
+
+Of generated cases the first tier tries some: `@settings(max_examples=examples(150))`.
 """
 
 from __future__ import annotations
 
 import pytest
 from support import tally
+
+_first_tier = False
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -21,8 +25,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def examples(count: int) -> int:
+    """Return how many of so many generated cases this run tries: in the first tier, a third."""
+    return -(-count // 3) if _first_tier else count
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    """Declare the marker."""
+    """Declare the marker, and note the tier before a module of tests is imported."""
+    global _first_tier  # noqa: PLW0603 - modules read it while they are imported
+    _first_tier = config.getoption("--first-tier")
     config.addinivalue_line(
         "markers", "further(*ids, **values): left out by `make test`, the test or these cases of it"
     )

@@ -18,12 +18,13 @@ from support.builders.histories import History, play
 from support.measured import measure_planted
 from support.reference.results import plain_result
 from support.reference.spark_results import to_plain_trials
+from support.tiers import examples
 
 from experiments.ledger.schema import TABLES
 from spark_jobs.planted import PlantedTrial
 
 HISTORIES = int(os.environ.get("ACKBENCH_HISTORIES", "1024"))
-HISTORIES_PER_TEST = 512
+HISTORIES_PER_TEST = examples(512)
 SEED = int(os.environ.get("ACKBENCH_HISTORIES_SEED", "20"))
 
 Tables = dict[str, pa.Table]

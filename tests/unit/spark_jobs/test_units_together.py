@@ -31,11 +31,12 @@ from support.measured import measure_in_units, measure_planted
 from support.reference.groups import copy_counts, group_rows
 from support.reference.results import plain_result
 from support.reference.spark_results import to_plain_trials
+from support.tiers import examples
 
 from experiments.ledger.schema import TABLES, Source
 from spark_jobs.planted import PlantedAttempt, PlantedEvent, PlantedLogRow, PlantedTrial
 
-HISTORIES = int(os.environ.get("ACKBENCH_UNIT_HISTORIES", "60"))
+HISTORIES = int(os.environ.get("ACKBENCH_UNIT_HISTORIES", examples(60)))
 SEED = int(os.environ.get("ACKBENCH_HISTORIES_SEED", "20"))
 Change = Callable[[PlantedTrial, Random], PlantedTrial]
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from support.measured import measure_planted
 from support.reference.consumed import compaction_counts
 from support.reference.transactions import as_read_committed
+from support.tiers import examples
 
 from spark_jobs.planted import (
     PlantedAttempt,
@@ -130,7 +131,7 @@ TRIALS = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(TRIALS)
 def test_any_log_is_judged_as_by_a_loop_over_every_record(trial: PlantedTrial) -> None:
     """The reference is plain Python."""

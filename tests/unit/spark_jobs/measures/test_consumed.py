@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from support.measured import measure_in_units, measure_planted
 from support.reference.consumed import consumed_anomalies, consumed_counts
 from support.reference.spark_results import to_plain_trials
+from support.tiers import examples
 
 from experiments.ledger.record import Phases
 from experiments.ledger.schema import Source
@@ -197,7 +198,7 @@ TRIALS = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(TRIALS)
 def test_any_reads_are_judged_as_by_a_loop_over_every_record(trial: PlantedTrial) -> None:
     """The reference is plain Python."""
@@ -209,7 +210,7 @@ def test_any_reads_are_judged_as_by_a_loop_over_every_record(trial: PlantedTrial
     )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(TRIALS)
 def test_units_judge_any_reads_as_the_entire_trial_does(trial: PlantedTrial) -> None:
     """Of two records that were received at one place, each can be another unit's."""
