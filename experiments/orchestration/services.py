@@ -49,6 +49,7 @@ USER: Final = "ackbench"
 ROLE: Final = "user"
 """The user's role: it runs DAGs, and may not touch Variables, Connections, pools or assets."""
 _PASSWORD_BYTES: Final = 18
+_SECRET_BYTES: Final = 32
 _LAST_LINES: Final = 8
 _BIN: Final = Path(sys.executable).parent
 
@@ -274,6 +275,9 @@ def services_of(
         "AIRFLOW__API__PORT": str(airflow_port),
         "AIRFLOW__API__BASE_URL": airflow,
         "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{airflow}/execution/",
+        # Without a configuration file each service would make a secret of its own, and the API
+        # server would refuse the tokens of the scheduler's tasks.
+        "AIRFLOW__API_AUTH__JWT_SECRET": secrets.token_urlsafe(_SECRET_BYTES),
         **scheduler_variables(),
     }
     program = str(_BIN / "airflow")

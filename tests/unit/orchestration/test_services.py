@@ -111,6 +111,22 @@ def _serve(home: Home, *served: services.Service) -> list[str]:
     return said
 
 
+def test_all_services_of_airflow_sign_with_one_secret_which_each_start_makes_anew(
+    tmp_path: Path,
+) -> None:
+    """Also in a home whose database was made, and whose configuration file was not."""
+    signing = [
+        {
+            service.environment["AIRFLOW__API_AUTH__JWT_SECRET"]
+            for service in services.services_of(Home(tmp_path), 1, 2, None)[:3]
+        }
+        for _ in range(2)
+    ]
+    (first,), (second,) = signing
+    assert first != second
+    assert len(first) >= 32
+
+
 def test_mlflow_and_the_live_reader_are_only_pages_and_the_others_go_on_without_them(
     tmp_path: Path,
 ) -> None:
