@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, settings
 signal.signal(signal.SIGINT, signal.default_int_handler)
 # The fakes, builders and references are in tests/support.
 sys.path.insert(0, str(Path(__file__).parent))
-pytest_plugins = ["support.tiers"]
+pytest_plugins = ["support.order", "support.tiers"]
 # Tests neither wait for the load of this machine, nor does it wait for them.
 os.environ["ACKBENCH_MACHINE_LOCK"] = f"ackbench-tests-{os.getpid()}"
 # A busy machine must not fail a test.
