@@ -382,7 +382,7 @@ def _table(results: SweepResults) -> str:
     from experiments.results.tables import print_cells, print_notes
 
     text = StringIO()
-    console = TerminalConsole(file=text, width=PIPED_WIDTH, color_system=None)
+    console = TerminalConsole(file=text, width=PIPED_WIDTH, color_system=None, force_terminal=False)
     print_cells(console, results.cells)
     print_notes(console, results)
     return "\n".join(line.rstrip() for line in text.getvalue().splitlines())

@@ -1,0 +1,76 @@
+"""The stored sweeps: small ones of each kind that ran with real brokers, with their ledgers.
+
+An archive has the folders of the sweeps as they were sealed, without their results: these are
+measured where the archive is unpacked, so that the outputs depend on all code after the trials.
+"""
+
+from __future__ import annotations
+
+import io
+import lzma
+import tarfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from infra.machine.home import Home
+from spark_jobs.io.ledgers import InvalidLedger, open_ledgers
+from spark_jobs.io.units import split
+from spark_jobs.io.writer import ResultsWriter
+from spark_jobs.pipeline import TrialTables, finished_trial, measured_unit, sweep_parts
+
+ARCHIVES: Final = Path(__file__).with_name("sweeps")
+KINDS: Final = tuple(sorted(path.name.partition(".")[0] for path in ARCHIVES.iterdir()))
+STORE: Final = "store"
+"""The folder, next to the home, of what several hosts have published."""
+_NOT_STORED: Final = frozenset(
+    {"results", "report.html", "index.html", "progress.json", "mlflow.json", "planned-here.txt"}
+)
+"""What is made again, or says only how far the sweep was."""
+
+
+def store(folders: Sequence[Path], archive: Path) -> None:
+    """Write folders as one archive; the same files make the same bytes."""
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w") as tar:
+        for folder in folders:
+            for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+                inner = path.relative_to(folder)
+                if not _NOT_STORED & set(inner.parts):
+                    entry = tarfile.TarInfo(str(Path(folder.parent.name, folder.name, inner)))
+                    entry.size, entry.mode = path.stat().st_size, 0o600
+                    tar.addfile(entry, io.BytesIO(path.read_bytes()))
+    archive.parent.mkdir(exist_ok=True)
+    archive.write_bytes(lzma.compress(content.getvalue(), preset=9 | lzma.PRESET_EXTREME))
+
+
+def unpack(kind: str, home: Home) -> list[Path]:
+    """Unpack an archive into a home and measure its sweeps; return their folders, the first first.
+
+    The folders of several hosts' sweeps are not in the home but next to it, in `STORE`.
+    """
+    with tarfile.open(ARCHIVES / f"{kind}.tar.xz") as tar:
+        names = tar.getnames()
+        tar.extractall(home.root, filter="data")
+    (home.root / STORE).mkdir(exist_ok=True)
+    found = dict.fromkeys(Path(*Path(name).parts[:2]) for name in names)
+    sweeps = [home.root / folder for folder in found if folder.parts[0] != "tours"]
+    for sweep in sweeps:
+        measure_here(sweep)
+    return sweeps
+
+
+def measure_here(sweep: Path) -> None:
+    """Write the results of a sweep as the Spark job does, in this process."""
+    ledgers = open_ledgers(str(sweep))
+    measured = dict[str, TrialTables]()
+    for unit in split(ledgers.trials):
+        assert unit.is_whole_trial, "a stored trial is small"
+        trial_id, measures = measured_unit(str(sweep), unit)
+        tables = finished_trial(measures)
+        assert not isinstance(tables, InvalidLedger), tables
+        measured[trial_id] = tables
+    with ResultsWriter(ledgers.files, ledgers.root) as results:
+        for part in sweep_parts(sorted(measured.items())):
+            results.add(part)
+        results.commit({one.record.trial_id: one.sha256 for one in ledgers.trials})
