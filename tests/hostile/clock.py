@@ -72,8 +72,16 @@ class SteppedClock:
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """Return the variables with which a process, and all that it starts, has this clock."""
-        return {"LD_PRELOAD": str(self.library), VARIABLE: str(self.step_file)}
+        """Return the variables with which a process, and all that it starts, has this clock.
+
+        A space separates libraries in `LD_PRELOAD`, so that it has the name alone (ld.so(8)).
+        """
+        others = os.environ.get("LD_LIBRARY_PATH")
+        return {
+            "LD_PRELOAD": self.library.name,
+            "LD_LIBRARY_PATH": ":".join(filter(None, (str(self.library.parent), others))),
+            VARIABLE: str(self.step_file),
+        }
 
     def step_to(self, ahead: Step) -> None:
         """Set how many seconds this wall clock is ahead of the machine's."""

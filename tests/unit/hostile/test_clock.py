@@ -52,8 +52,9 @@ for step_s in (1800, -1800):
 
 @pytest.fixture
 def clock(tmp_path: Path) -> SteppedClock:
-    """Return a clock that is not stepped."""
-    return stepped_clock(tmp_path)
+    """Return a clock that is not stepped, in a folder that separates libraries for the loader."""
+    (tmp_path / "a folder").mkdir()
+    return stepped_clock(tmp_path / "a folder")
 
 
 def test_a_step_of_the_wall_clock_changes_neither_waits_nor_the_clock_of_a_trial(
