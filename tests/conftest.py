@@ -13,14 +13,21 @@ from hypothesis import HealthCheck, settings
 signal.signal(signal.SIGINT, signal.default_int_handler)
 # The fakes, builders and references are in tests/support.
 sys.path.insert(0, str(Path(__file__).parent))
-pytest_plugins = ["support.order", "support.tiers"]
-# Tests neither wait for the load of this machine, nor does it wait for them.
-os.environ["ACKBENCH_MACHINE_LOCK"] = f"ackbench-tests-{os.getpid()}"
+from support.isolation import isolate  # noqa: E402
+
+TEMPORARY = isolate()
+pytest_plugins = ["support.leftovers", "support.order", "support.tiers"]
 # A busy machine must not fail a test.
 settings.register_profile(
     "no deadline", deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("no deadline")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip what needs root for other users."""
+    if os.geteuid() and item.get_closest_marker("root"):
+        pytest.skip("not root")
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -37,7 +37,7 @@ ONE_MACHINE: Final = "ACKBENCH_ONE_MACHINE"
 """A variable: set if all tasks run on this machine, one at a time, and share its home."""
 EMBEDDED: Final = "ACKBENCH_EMBEDDED"
 """A variable: set if one process runs the whole DAG; else each task has its own."""
-_AIRFLOW_PREFIXES: Final = ("AIRFLOW", "_AIRFLOW", "__AIRFLOW")
+AIRFLOW_PREFIXES: Final = ("AIRFLOW", "_AIRFLOW", "__AIRFLOW")
 """Prefixes of variables that may be set for another Airflow installation."""
 _REMOVED: Final = ("PYTHONDONTWRITEBYTECODE",)
 """Without cached bytecode every Airflow process compiles its 2,000 modules again.
@@ -56,7 +56,7 @@ def airflow_environment(home: Home, database: Path | None = None) -> dict[str, s
     inherited = {
         name: value
         for name, value in os.environ.items()
-        if not name.startswith(_AIRFLOW_PREFIXES) and name not in _REMOVED
+        if not name.startswith(AIRFLOW_PREFIXES) and name not in _REMOVED
     }
     return {
         **inherited,

@@ -48,7 +48,7 @@ JAVA_OPTIONS: Final = ("-XX:+UseSerialGC", "-XX:-UsePerfData", "-XX:TieredStopAt
 Performance data would be written to a file outside the home folder. The JVM only passes bytes
 between Python processes, so its second compiler (C2) does not pay off.
 """
-_CONFIGURATION: Final = ("SPARK_", "PYSPARK_", "HADOOP_", "YARN_")
+SPARK_PREFIXES: Final = ("SPARK_", "PYSPARK_", "HADOOP_", "YARN_")
 """How variables begin that name a user's Spark and its configuration.
 
 Spark's launcher puts folders that they name on the class path, and a JVM writes no start-up cache
@@ -215,7 +215,7 @@ def ensure_spark_ready(home: Home, say: Callable[[str], None]) -> None:
         return
     say("running the Spark job once, to train the start-up cache of its JVM")
     without_configuration = {
-        name: value for name, value in os.environ.items() if not name.startswith(_CONFIGURATION)
+        name: value for name, value in os.environ.items() if not name.startswith(SPARK_PREFIXES)
     }
     with hold_machine_lock_for_command(home, "set-up of Spark", say), cache.training() as options:
         _run(_job("spark_jobs.rehearse", [], home, "setup/spark", options, without_configuration))

@@ -21,7 +21,7 @@ from infra.machine.files import replace_file
 from infra.machine.paths import user_path
 
 JAVA_HOME_VARIABLE: Final = "ACKBENCH_JAVA_HOME"
-_REMOVED_VARIABLES: Final = frozenset(
+REMOVED_VARIABLES: Final = frozenset(
     {"CLASSPATH", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "JDK_AOT_VM_OPTIONS"}
 )
 """Variables that the launcher and the JVM read.
@@ -89,7 +89,7 @@ def java_environment(environment: Mapping[str, str] | None = None) -> dict[str, 
         environment: the environment to start from; `None`: this process's.
     """
     inherited = os.environ if environment is None else environment
-    kept = {name: value for name, value in inherited.items() if name not in _REMOVED_VARIABLES}
+    kept = {name: value for name, value in inherited.items() if name not in REMOVED_VARIABLES}
     return kept | {"LC_ALL": "C.UTF-8"}
 
 

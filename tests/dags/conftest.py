@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.fakes.infrastructure import FakeInfrastructure
+from support.leftovers import process_of_its_own
 
 from experiments.orchestration import step_context
 from experiments.orchestration.environment import (
@@ -20,38 +25,91 @@ from experiments.orchestration.environment import (
 from infra.machine.home import Home
 
 
+@dataclass(frozen=True)
+class InstalledAirflow:
+    """Airflow in a home of the session, with a test database."""
+
+    home: Home
+    variables: Mapping[str, str]
+    folders: Sequence[str]
+    """Of its plugins and its configuration, which it adds to Python's path."""
+    level: int
+    handlers: Sequence[logging.Handler]
+
+    @contextmanager
+    def environment(self, patch: pytest.MonkeyPatch) -> Iterator[None]:
+        """Set Airflow's variables, which it reads with each setting, and its logging.
+
+        A task leaves its run's name there, and claims of later tests would have it.
+        """
+        root, level = logging.getLogger(), logging.getLogger().level
+        with process_of_its_own():
+            for name, value in self.variables.items():
+                patch.setenv(name, value)
+            patch.setattr(sys, "path", [*sys.path, *self.folders])
+            root.setLevel(self.level)
+            for handler in self.handlers:
+                root.addHandler(handler)
+            yield
+        for handler in self.handlers:
+            root.removeHandler(handler)
+        root.setLevel(level)
+
+
 @pytest.fixture(scope="session")
-def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
-    """Set Airflow's environment before its first import: it reads its settings only then."""
+def installed_airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InstalledAirflow]:
+    """Create Airflow's database once, which takes seconds, and import it with its variables."""
     home = Home(tmp_path_factory.mktemp("air flow"))
-    with pytest.MonkeyPatch.context() as patch, embedded_database(home) as database:
-        patch.setenv("ACKBENCH_HOME", str(home.root))
-        for name, value in airflow_environment(home, database).items():
-            patch.setenv(name, value)
-        yield home
+    root, level = logging.getLogger(), logging.getLogger().level
+    path, handlers = list(sys.path), list(root.handlers)
+    with embedded_database(home) as database:
+        variables = {**airflow_environment(home, database), "ACKBENCH_HOME": str(home.root)}
+        changed = dict(variables.items() - os.environ.items())
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in changed.items():
+                patch.setenv(name, value)
+            import airflow.dag_processing.dagbag  # noqa: F401
 
-
-@pytest.fixture(scope="session")
-def dags(airflow: Home) -> Any:
-    """Return all DAGs, parsed as a scheduler does."""
-    del airflow
-    from airflow.dag_processing.dagbag import DagBag
-
-    return DagBag(dag_folder=str(DAGS_FOLDER))
+        added = [handler for handler in root.handlers if handler not in handlers]
+        folders = [folder for folder in sys.path if folder not in path]
+        installed = InstalledAirflow(home, changed, folders, root.level, added)
+        sys.path[:] = path
+        root.setLevel(level)
+        for handler in added:
+            root.removeHandler(handler)
+        yield installed
 
 
 @pytest.fixture
-def world(
-    airflow: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[FakeInfrastructure]:
-    """Yield fakes of brokers, Spark and MLflow, in a home of the test's own."""
+def airflow(installed_airflow: InstalledAirflow, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
+    """Set Airflow's environment for a test, also before the first import of Airflow."""
+    with installed_airflow.environment(monkeypatch):
+        yield installed_airflow.home
+
+
+@pytest.fixture(scope="session")
+def parsed_dags(installed_airflow: InstalledAirflow) -> Any:
+    """Parse all DAGs once, as a scheduler does."""
+    with pytest.MonkeyPatch.context() as patch, installed_airflow.environment(patch):
+        from airflow.dag_processing.dagbag import DagBag
+
+        return DagBag(dag_folder=str(DAGS_FOLDER))
+
+
+@pytest.fixture
+def dags(airflow: Home, parsed_dags: Any) -> Any:
+    """Return all DAGs, in Airflow's environment."""
+    del airflow
+    return parsed_dags
+
+
+@pytest.fixture
+def world(airflow: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeInfrastructure:
+    """Return fakes of brokers, Spark and MLflow, in a home of the test's own."""
     del airflow
     monkeypatch.setenv("ACKBENCH_HOME", str(tmp_path))
     monkeypatch.setenv(EMBEDDED, "1")
     monkeypatch.setattr(step_context, "RUN_STATE", step_context.RunState())
     world = FakeInfrastructure(Home(tmp_path))
     world.install(monkeypatch.setattr)
-    yield world
-    # A task leaves its run's name in the environment, and claims of later tests would have it.
-    for name in [name for name in os.environ if name.startswith("AIRFLOW_CTX_")]:
-        del os.environ[name]
+    return world

@@ -6,6 +6,8 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -18,17 +20,22 @@ from infra.process.waiting import wait_until
 FAKE_RUN = Path(__file__).parents[1] / "support" / "fakes" / "embedded_run.py"
 
 
-def start(home: Path, mode: str, umask: int = 0o022) -> subprocess.Popen[str]:
-    """Start a run of three trials."""
+@contextmanager
+def started(home: Path, mode: str, umask: int = 0o022) -> Iterator[subprocess.Popen[str]]:
+    """Start a run of three trials; it is killed at the end if it runs still."""
     environment = {**os.environ, "ACKBENCH_HOME": str(home)}
-    return subprocess.Popen(
+    with subprocess.Popen(
         [sys.executable, str(FAKE_RUN), mode],
         env=environment,
         umask=umask,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-    )
+    ) as run:
+        try:
+            yield run
+        finally:
+            run.kill()  # no effect on one that has ended
 
 
 @pytest.fixture
@@ -52,8 +59,8 @@ def test_a_successful_run_leaves_no_database_and_nothing_that_others_can_read(
 ) -> None:
     """Whatever the umask. What is there already becomes private."""
     home.chmod(0o755)
-    run = start(home, "completes", umask)
-    output, _ = run.communicate(timeout=120)
+    with started(home, "completes", umask) as run:
+        output, _ = run.communicate(timeout=120)
     assert run.returncode == 0, output
     assert not (home / "airflow" / "embedded").exists()
     assert accessible_to_others(home) == {}
@@ -72,8 +79,8 @@ def test_the_logs_of_a_schedulers_tasks_are_private(tmp_path: Path) -> None:
 
 def test_a_failed_run_exits_with_1_and_prints_the_first_failure_last(home: Path) -> None:
     """The later failures followed from it."""
-    run = start(home, "fails")
-    output, _ = run.communicate(timeout=120)
+    with started(home, "fails") as run:
+        output, _ = run.communicate(timeout=120)
     assert run.returncode == 1
     assert output.splitlines()[-1] == "trial: trial 001-abcdef (acks=1 number=1): node 3 died"
 
@@ -84,10 +91,10 @@ def test_a_signal_interrupts_the_trial_and_runs_only_the_teardown(
     home: Path, number: signal.Signals
 ) -> None:
     """Airflow swallows SIGTERM, and would start the next trial after SIGINT."""
-    run = start(home, "hangs")
-    wait_until((home / "under-way").exists, awaiting="the second trial", timeout_s=120)
-    run.send_signal(number)
-    output, _ = run.communicate(timeout=120)
+    with started(home, "hangs") as run:
+        wait_until((home / "under-way").exists, awaiting="the second trial", timeout_s=120)
+        run.send_signal(number)
+        output, _ = run.communicate(timeout=120)
     assert (run.returncode, output.splitlines()[-1]) == (1, "interrupted")
     assert [step for step in executed_steps(home) if step != "destroy"] == [
         "provision",

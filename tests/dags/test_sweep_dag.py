@@ -17,12 +17,11 @@ from infra.machine.home import Home
 
 
 @pytest.fixture(scope="module")
-def dags(airflow: Home) -> Any:
+def parsed_dags(installed_airflow: Any) -> Any:
     """Return the DAGs of a run of one process, which retries nothing."""
-    del airflow
-    from airflow.dag_processing.dagbag import DagBag
+    with pytest.MonkeyPatch.context() as patch, installed_airflow.environment(patch):
+        from airflow.dag_processing.dagbag import DagBag
 
-    with pytest.MonkeyPatch.context() as patch:
         patch.setenv(EMBEDDED, "1")
         return DagBag(dag_folder=str(DAGS_FOLDER))
 

@@ -5,7 +5,4 @@ from typing import Final
 from infra.machine.home import Home
 
 SET_UP: Final = Home.from_environment()
-"""As the environment names it while tests are collected.
-
-Later it may name another one: Airflow's tests set the variable, for all tests of their process.
-"""
+"""As the environment names it before the first test; tests have a home of their own."""

@@ -47,7 +47,7 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
     "a pipe": os.mkfifo,
     "a device": lambda path: path.symlink_to("/dev/zero"),
     "a folder": Path.mkdir,
-    "large": lambda path: os.truncate(os.open(path, os.O_CREAT | os.O_WRONLY), MOST_BYTES + 1),
+    "large": lambda path: path.write_bytes(b" " * (MOST_BYTES + 1)),
     "nested deeply": lambda path: path.write_text("[" * 100_000),
 }
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -43,7 +45,7 @@ LOAD_BEGIN = {"kind": "load_begin", "at_ns": BEGIN_NS}
 class Running:
     """A running trial with the reader that follows it."""
 
-    def __init__(self, root: Path, spec: TrialSpec = SPEC) -> None:
+    def __init__(self, root: Path, spec: TrialSpec) -> None:
         self.spec, self.sweep = spec, a_running_sweep(root, (spec,))
         self.clients = self.sweep.partial(spec.trial_id) / "clients"
         self.follower = TrialFollower(self.sweep, spec)
@@ -61,9 +63,22 @@ class Running:
 
 
 @pytest.fixture
-def running(tmp_path: Path) -> Running:
+def begun(tmp_path: Path) -> Iterator[Callable[[TrialSpec], Running]]:
+    """Return a function that begins a trial without any files of clients."""
+    with ExitStack() as stack:
+
+        def begin(spec: TrialSpec) -> Running:
+            made = Running(tmp_path, spec)
+            stack.callback(made.follower.close)
+            return made
+
+        yield begin
+
+
+@pytest.fixture
+def running(begun: Callable[[TrialSpec], Running]) -> Running:
     """Return a running trial without any files of clients."""
-    return Running(tmp_path)
+    return begun(SPEC)
 
 
 def slots(counts: object) -> list[int]:
@@ -156,10 +171,12 @@ def test_the_latency_counts_from_the_intended_time(running: Running) -> None:
     assert latency.buckets[5] == 2  # above 20 ms, up to 50 ms
 
 
-def test_members_of_groups_count_apart_and_as_they_appear(tmp_path: Path) -> None:
+def test_members_of_groups_count_apart_and_as_they_appear(
+    begun: Callable[[TrialSpec], Running],
+) -> None:
     """A restarted member has another file."""
     load = SPEC.workload.model_copy(update={"consumers": 1})
-    running = Running(tmp_path, SPEC.model_copy(update={"workload": load}))
+    running = begun(SPEC.model_copy(update={"workload": load}))
     running.begin()
     receive(running.clients / "member-1.0.reads", [10, 20])
     assert running.figures().processed.records == 2  # type: ignore[union-attr]
@@ -366,9 +383,11 @@ def report(name: str, number: int, at_ms: int) -> str:
     return f"{json.dumps(line)}\n"
 
 
-def test_a_java_producer_has_what_it_reports_and_nothing_else(tmp_path: Path) -> None:
+def test_a_java_producer_has_what_it_reports_and_nothing_else(
+    begun: Callable[[TrialSpec], Running],
+) -> None:
     """It reports no record as sent, and no latency: both are unknown, not 0."""
-    running = Running(tmp_path, JAVA)
+    running = begun(JAVA)
     note(running.sweep, JAVA, LOAD_BEGIN)
     first = round(JAVA.workload.rate_records_per_s / JAVA.workload.producers * 2)
     (running.clients / "producer-0.out").write_text(

@@ -10,21 +10,38 @@ API = "/ajax-api/2.0/mlflow"
 
 
 @pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
-    """Return a client of the server's application, with a database of its own."""
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[TestClient, dict[str, str]]]:
+    """Return a client of the server's application, and the variables that it needs."""
     folder = tmp_path_factory.mktemp("mlflow")
-    with pytest.MonkeyPatch.context() as patch:
-        database = f"sqlite:///{folder}/mlflow.db"
-        patch.setenv("_MLFLOW_SERVER_FILE_STORE", database)
+    database = f"sqlite:///{folder}/mlflow.db"
+    variables = {
+        "_MLFLOW_SERVER_FILE_STORE": database,
         # MLflow's server sets it for its process, which is that of all tests here.
-        patch.setenv("MLFLOW_TRACKING_URI", database)
-        patch.setenv("_MLFLOW_SERVER_ARTIFACT_ROOT", (folder / "artifacts").as_uri())
-        patch.setenv("MLFLOW_SERVER_ALLOWED_HOSTS", "127.0.0.1:5000")
+        "MLFLOW_TRACKING_URI": database,
+        "_MLFLOW_SERVER_ARTIFACT_ROOT": (folder / "artifacts").as_uri(),
+        "MLFLOW_SERVER_ALLOWED_HOSTS": "127.0.0.1:5000",
+    }
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr("mlflow.server.handlers._tracking_store", None)
         patch.setattr("mlflow.server.app.before_request_funcs", {})
-        from experiments.tracking.server import create_app
+        with patch.context() as environment:
+            for name, value in variables.items():
+                environment.setenv(name, value)
+            from experiments.tracking.server import create_app
 
-        yield TestClient(create_app(), base_url="http://127.0.0.1:5000")
+            application = create_app()
+        yield TestClient(application, base_url="http://127.0.0.1:5000"), variables
+
+
+@pytest.fixture
+def client(
+    server: tuple[TestClient, dict[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> TestClient:
+    """Return the client of a server with its variables and a database of its own."""
+    made, variables = server
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    return made
 
 
 @pytest.mark.parametrize("root", ["/api/2.0/mlflow", API])

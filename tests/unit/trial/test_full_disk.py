@@ -39,7 +39,7 @@ print(sorted(path.name for path in (disk / "sweep" / "trials").iterdir()))
 """
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk takes root")
+@pytest.mark.root
 def test_a_disk_that_fills_while_a_ledger_is_sealed_is_the_reason_of_the_failed_trial(
     tmp_path: Path,
 ) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,12 +16,21 @@ from experiments.planning.client_rules import librdkafka_rules
 from experiments.planning.experiment import parse_experiment
 from experiments.planning.planner import plan
 
+AskFirst = Callable[[SettingsCheck | None], None]
 READ = "import os, socket; asking = socket.socket(fileno=0); asking.recv(1);"
 
 
 def check(code: str, timeout_s: float = 20) -> SettingsCheck:
     """Return a check that asks a Python program instead of librdkafka."""
     return SettingsCheck([sys.executable, "-I", "-S", "-c", READ + code], timeout_s)
+
+
+@pytest.fixture
+def ask_first(monkeypatch: pytest.MonkeyPatch) -> Iterator[AskFirst]:
+    """Return a function that sets which process is asked; the last one is ended."""
+    yield partial(monkeypatch.setattr, settings_check, "_check")
+    if last := settings_check._check:
+        last.close()
 
 
 @pytest.mark.parametrize(
@@ -45,33 +56,31 @@ def test_settings_that_the_library_never_returns_from_are_refused_after_a_while(
 
 
 def test_librdkafka_itself_waits_forever_for_a_fifo_and_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ask_first: AskFirst
 ) -> None:
     """It opens a certificate's file as soon as a client with TLS is created."""
     os.mkfifo(tmp_path / "ca.pem")
     monkeypatch.setattr(settings_check, "ANSWER_TIMEOUT_S", 3)
-    monkeypatch.setattr(settings_check, "_check", None)
+    ask_first(None)
     settings = {"security.protocol": "ssl", "ssl.ca.location": str(tmp_path / "ca.pem")}
     assert refusal(settings) == "librdkafka did not answer within 3 s"
     monkeypatch.setattr(settings_check, "ANSWER_TIMEOUT_S", 30)
     assert refusal({"linger.ms": "5"}) is None
 
 
-def test_after_a_crash_another_process_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_after_a_crash_another_process_is_asked(ask_first: AskFirst) -> None:
     """One cell that crashes the library does not decide about the others."""
-    crashing = check("os.abort()")
-    monkeypatch.setattr(settings_check, "_check", crashing)
+    ask_first(check("os.abort()"))
     assert refusal({"linger.ms": "5"}) == "librdkafka crashed (SIGABRT)"
     assert refusal({"linger.ms": "5"}) is None
     assert refusal({"linger.ms": "-3"}) is not None
 
 
-def test_a_crash_makes_a_refused_cell(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_crash_makes_a_refused_cell(ask_first: AskFirst) -> None:
     """The reason is in the plan, as any other reason of the client."""
     rules = librdkafka_rules()
     data = {"name": "x", "title": "t", "question": "q", "axes": {"acks": [0, 1]}, "controls": False}
-    crashing = check("os.abort()")
-    monkeypatch.setattr(settings_check, "_check", crashing)
+    ask_first(check("os.abort()"))
     planned = plan(parse_experiment(data, "x"), "x-1", rules)
     assert [cell.reason for cell in planned.refused] == ["librdkafka crashed (SIGABRT)"]
     assert len(planned.trials) == 1
