@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import os
 import re
 import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -194,9 +196,12 @@ def browser() -> Iterator[Browser]:
     options.binary_location = str(shutil.which("chromium"))
     for flag in _FLAGS:
         options.add_argument(flag)
-    chrome = Chrome(options=options, service=Service(str(shutil.which("chromedriver"))))
-    chrome.set_script_timeout(_SCRIPT_TIMEOUT_S)
-    try:
-        yield Browser(chrome)
-    finally:
-        chrome.quit()
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home:
+        # It writes to the user's home, which may be read-only, and does not start if it cannot.
+        service = Service(str(shutil.which("chromedriver")), env={**os.environ, "HOME": home})
+        chrome = Chrome(options=options, service=service)
+        chrome.set_script_timeout(_SCRIPT_TIMEOUT_S)
+        try:
+            yield Browser(chrome)
+        finally:
+            chrome.quit()
