@@ -45,6 +45,9 @@ _REMOVED: Final = ("PYTHONDONTWRITEBYTECODE",)
 `airflow.sdk` alone then takes 3.4 s instead of 1.1 s.
 """
 
+_NO_PROXY: Final = ("no_proxy", "NO_PROXY")
+"""Programs read one or the other; the first decides for most of them."""
+
 
 def airflow_environment(home: Home, database: Path | None = None) -> dict[str, str]:
     """Return the complete environment of an Airflow process.
@@ -209,7 +212,15 @@ def _process_variables(home: Home, inherited: Mapping[str, str]) -> dict[str, st
             )
         ),
         "MLFLOW_DISABLE_TELEMETRY": "true",
+        # A proxy of the user's does not reach Airflow's API server, which tasks call.
+        **dict.fromkeys(_NO_PROXY, ",".join((*_without_proxy(inherited), LOOPBACK, "localhost"))),
     }
+
+
+def _without_proxy(inherited: Mapping[str, str]) -> list[str]:
+    """Return the addresses that the user reaches without a proxy."""
+    named = next((inherited[name] for name in _NO_PROXY if name in inherited), "")
+    return [each for each in named.split(",") if each and each not in {LOOPBACK, "localhost"}]
 
 
 def _airflow_settings(home: Home, database: Path) -> dict[str, str]:

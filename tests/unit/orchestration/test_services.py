@@ -12,8 +12,10 @@ from typing import Final
 
 import pytest
 from support.command_line import ackbench
+from support.servers import serving
 
 from experiments.orchestration import services
+from experiments.orchestration.environment import airflow_environment
 from experiments.tracking import store
 from infra.errors import HarnessError, MachineError
 from infra.machine.home import REPOSITORY, Home, HomeMoved
@@ -192,3 +194,15 @@ def test_a_home_that_is_moved_ends_the_services_and_is_not_made_again(tmp_path: 
             lambda _: None,
         )
     assert not home.root.exists()
+
+
+def test_a_proxy_of_the_shell_is_not_asked_for_addresses_of_this_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A company's proxy does not reach them: the services would never be healthy."""
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    monkeypatch.setenv("NO_PROXY", "company.example")
+    with serving(lambda asked: asked.sendall(b"HTTP/1.0 200 OK\r\n\r\n")) as port:
+        assert services._answers(f"http://127.0.0.1:{port}/health")
+    for name in ("no_proxy", "NO_PROXY"):
+        assert airflow_environment(Home(tmp_path))[name] == "company.example,127.0.0.1,localhost"
