@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from support.isolation import isolate  # noqa: E402
 
 TEMPORARY = isolate()
-pytest_plugins = ["support.leftovers", "support.order", "support.tiers"]
+pytest_plugins = ["support.leftovers", "support.order", "support.tiers", "support.golden_files"]
 # A busy machine must not fail a test.
 settings.register_profile(
     "no deadline", deadline=None, suppress_health_check=[HealthCheck.too_slow]

@@ -1,4 +1,4 @@
-"""The golden files and the homes with the stored sweeps."""
+"""The homes with the stored sweeps."""
 
 from __future__ import annotations
 
@@ -8,33 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from golden.comparing import GoldenFiles
 from golden.outputs import StoredSweep
 from golden.stored import KINDS, unpack
 
 from infra.machine.home import Home
-
-_FILES = pytest.StashKey[GoldenFiles]()
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option that updates the golden files."""
-    parser.addoption(
-        "--update-golden", action="store_true", help="write the golden files, print what changed"
-    )
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Make the golden files of this session."""
-    config.stash[_FILES] = GoldenFiles(config.getoption("--update-golden"))
-
-
-def pytest_terminal_summary(
-    terminalreporter: pytest.TerminalReporter, config: pytest.Config
-) -> None:
-    """Print what has changed in the files that were updated."""
-    for line in config.stash[_FILES].differences:
-        terminalreporter.write_line(line)
 
 
 @pytest.fixture(autouse=True)
@@ -46,12 +23,6 @@ def _other_surroundings(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
     monkeypatch.undo()
     time.tzset()
-
-
-@pytest.fixture
-def golden(pytestconfig: pytest.Config) -> GoldenFiles:
-    """Return the golden files."""
-    return pytestconfig.stash[_FILES]
 
 
 @pytest.fixture(scope="session")

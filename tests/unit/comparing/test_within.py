@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.builders.sweeps import Truth, a_cell, measured_sweep
+from support.golden_files import Says
 
 from experiments.comparing.comparison import ComparedSweep, Comparison, compare
 from experiments.comparing.differences import (
@@ -161,14 +162,12 @@ def test_void_trials_are_in_no_pair_within_a_sweep() -> None:
     assert difference_in(comparison, ComparedMeasure.LOSS).trials == MANY - 1
 
 
-def test_a_remark_states_that_loads_differ() -> None:
+def test_a_remark_states_that_loads_differ(says: Says) -> None:
     """An axis of the workload can be compared, but its pairs differ in schedule."""
     (comparison,) = compare_within(
         a_sweep(*(truth({**a_cell(1), "workload.keys": keys}) for keys in (1, 64))), "workload.keys"
     ).comparisons
-    assert comparison.remarks == (
-        "the loads differ: trials of a repeat share their seed, but not their schedule",
-    )
+    says(comparison.remarks)
 
 
 @pytest.mark.parametrize(
@@ -326,7 +325,7 @@ def test_a_note_states_that_pairs_are_too_few(trials: int, few: str) -> None:
     assert few in " ".join(notes)
 
 
-def test_pairs_without_known_values_are_left_out() -> None:
+def test_pairs_without_known_values_are_left_out(says: Says) -> None:
     """All trials of one side are void; a note counts the pair."""
     view = changes_view(
         measured_sweep(
@@ -335,9 +334,7 @@ def test_pairs_without_known_values_are_left_out() -> None:
         )
     )
     assert view.axes == ()
-    assert view.notes == (
-        "1 pair of cells without measured trials of the same repeat is not shown.",
-    )
+    says(view.notes)
 
 
 def test_the_page_of_a_sweep_shows_the_changes_by_setting(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from support.builders.nights import BEGIN_S, DAY_S
+from support.golden_files import Says
 
 from experiments.commands.history.prune import prune_by_request
 from experiments.errors import UnknownName
@@ -164,13 +165,13 @@ def test_a_pruned_sweep_is_deleted_with_its_logs(home: Home) -> None:
     assert "pruned sweep nightly-20260101T020000-0001" in lines
 
 
-def test_a_large_log_of_a_service_is_cut_though_no_sweep_is_pruned(home: Home) -> None:
+def test_a_large_log_of_a_service_is_cut_though_no_sweep_is_pruned(home: Home, says: Says) -> None:
     """Services that run for months write without end; a small log stays as it is."""
     home.service_logs.mkdir(parents=True)
     large, small = (home.service_logs / name for name in ("scheduler.log", "mlflow.log"))
     large.write_text("a line\n" * (SERVICE_LOG_BYTES // 7 + 1))
     small.write_text("a line\n")
-    assert "cut scheduler.log of the services to its end" in run(home, PruneLimits(keep=100))
+    says(run(home, PruneLimits(keep=100)))
     assert SERVICE_LOG_BYTES / 20 < large.stat().st_size < SERVICE_LOG_BYTES / 5
     assert small.read_text() == "a line\n"
 
@@ -227,13 +228,13 @@ def test_a_link_is_never_pruned(home: Home, tmp_path: Path) -> None:
     assert (elsewhere.sweeps / "nightly-20250101T020000-0009" / "plan.json").is_file()
 
 
-def test_an_interrupted_pruning_is_completed_by_the_next(home: Home) -> None:
+def test_an_interrupted_pruning_is_completed_by_the_next(home: Home, says: Says) -> None:
     """A sweep is renamed before it is deleted, so that no half of one is left as a sweep."""
     left = home.sweeps / ".nightly-20260101T020000-0001.pruned"
     (home.sweeps / "nightly-20260101T020000-0001").rename(left)
     lines = run(home, PruneLimits(keep=5))
     assert not left.exists()
-    assert lines == ["removed the rest of nightly-20260101T020000-0001"]
+    says(lines)
 
 
 def test_a_sweep_whose_plan_cannot_be_read_is_kept(home: Home) -> None:
@@ -334,12 +335,12 @@ def airflow_logs(tmp_path: Path) -> Home:
     return home
 
 
-def test_old_logs_of_airflow_are_removed(airflow_logs: Home) -> None:
+def test_old_logs_of_airflow_are_removed(airflow_logs: Home, says: Says) -> None:
     """Those of younger runs stay."""
     lines = list(delete_history(airflow_logs, time.time() - 90 * DAY_S))
     left = {path.name for path in (airflow_logs.logs / "airflow").glob("*/*")}
     assert left == {"run_id=new"}
-    assert lines == ["removed 1 folders of Airflow's logs"]
+    says(lines)
 
 
 def test_a_database_without_old_runs_is_left_alone(tmp_path: Path) -> None:

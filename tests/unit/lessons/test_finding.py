@@ -13,6 +13,7 @@ from support.builders.findings import (
     finding_input_of_trials,
     planted_truth,
 )
+from support.golden_files import Says
 
 from experiments.ledger.record import Cell
 from experiments.lessons.finding import (
@@ -105,7 +106,7 @@ def test_acks_levels_are_judged_by_their_losses_and_their_order(
     assert found.conclusion is conclusion
 
 
-def test_a_loss_after_an_unclean_election_is_named_with_its_request() -> None:
+def test_a_loss_after_an_unclean_election_is_named_with_its_request(says: Says) -> None:
     """Next to it stands what the same crash took without the election."""
     found = acks(requested=5)
     assert (
@@ -113,22 +114,19 @@ def test_a_loss_after_an_unclean_election_is_named_with_its_request() -> None:
         f"{describe_share(share(6, 6))} after an unclean election that was requested"
         in found.sentence
     )
-    assert "Without that election the records came back with the leader." in found.remark
+    says(found.remark)
 
 
-def test_an_order_of_levels_that_is_not_shown_is_not_claimed() -> None:
+def test_an_order_of_levels_that_is_not_shown_is_not_claimed(says: Says) -> None:
     """Three pairs are too few, whatever they show."""
     found = acks(repeats=3)
-    assert "later with acks=all than with acks=1 in 3 of 3 pairs" in found.sentence
-    assert (
-        "The figures do not show that acks=1 is slower than acks=0 and acks=all is slower than "
-        "acks=1" in found.remark
-    )
+    says(found.sentence)
+    says(found.remark)
 
 
-def test_an_inconclusive_finding_names_the_repeats_that_are_enough() -> None:
+def test_an_inconclusive_finding_names_the_repeats_that_are_enough(says: Says) -> None:
     """Other findings ask for none."""
-    assert "6 repeats would be enough (--repeats 6)" in acks(repeats=2).text
+    says(acks(repeats=2).text)
     assert acks().repeats_needed is None
 
 
@@ -147,7 +145,7 @@ def test_a_trial_that_cannot_tell_a_loss_is_in_no_share() -> None:
     assert describe_share(observed).startswith("1 to 2 of 3 trials (")
 
 
-def test_a_finding_of_several_cases_is_a_list_in_terminal_and_markdown() -> None:
+def test_a_finding_of_several_cases_is_a_list_in_terminal_and_markdown(says: Says) -> None:
     """The cases stand between the conclusion and the remark."""
     finding = Finding(
         lesson=1,
@@ -163,14 +161,11 @@ def test_a_finding_of_several_cases_is_a_list_in_terminal_and_markdown() -> None
         "- Another lost 4.",
         "Both lose.",
     ]
-    assert (
-        finding.markdown() == "**The claim is partly supported.**\n\nTwo crashed.\n\n"
-        "- One lost 3.\n- Another lost 4.\n\nBoth lose."
-    )
-    assert finding.text == "Two crashed. One lost 3. Another lost 4. Both lose."
+    says(finding.markdown())
+    says(finding.text)
 
 
-def test_a_finding_of_one_sentence_is_not_a_list() -> None:
+def test_a_finding_of_one_sentence_is_not_a_list(says: Says) -> None:
     """The remark and the missing repeats follow it."""
     finding = Finding(
         lesson=1,
@@ -180,14 +175,8 @@ def test_a_finding_of_one_sentence_is_not_a_list() -> None:
         repeats_needed=6,
     )
 
-    assert finding.lines() == [
-        "inconclusive: No trial was judged.",
-        "Too few. 6 repeats would be enough (--repeats 6).",
-    ]
-    assert (
-        finding.markdown() == "**The evidence is inconclusive.**\n\nNo trial was judged.\n\n"
-        "Too few. 6 repeats would be enough (--repeats 6)."
-    )
+    says(finding.lines())
+    says(finding.markdown())
 
 
 RATE = "workload.rate_records_per_s"
@@ -245,17 +234,11 @@ def test_idempotence_is_judged_by_duplicates_order_and_cost(
     assert found.conclusion is conclusion
 
 
-def test_the_cost_is_a_ratio_and_the_pairs_that_agree() -> None:
+def test_the_cost_is_a_ratio_and_the_pairs_that_agree(says: Says) -> None:
     """Six pairs of trials decide whether it is slower."""
     assert MIN_TRIALS_FOR_INTERVAL <= 6
-    assert (
-        "50 % (6 trials) were acknowledged in time without idempotence and 40 % (6 trials) with it"
-        in retries().sentence
-    )
-    assert (
-        "throughput with idempotence was 0.80 times (0.80 to 0.80 at 95 %) that without, and lower "
-        "in 6 of 6 pairs with the same seed" in retries().sentence
-    )
+    says(retries().sentence)
+    says(retries().sentence)
 
 
 def test_each_client_is_credited_with_what_it_showed() -> None:
@@ -285,14 +268,11 @@ def test_each_client_is_credited_with_what_it_showed() -> None:
     )
 
 
-def test_a_load_within_capacity_does_not_show_the_throughput() -> None:
+def test_a_load_within_capacity_does_not_show_the_throughput(says: Says) -> None:
     """The throughput is then that of the load, with and without idempotence."""
     found = retries(taken=1.0, slower=0.99)
-    assert (
-        "the load is within the cluster's capacity and does not show its throughput"
-        in found.sentence
-    )
-    assert "The figures do not decide whether it is slower" in found.remark
+    says(found.sentence)
+    says(found.remark)
 
 
 def nodes(one: bool, three: bool, repeats: int = 3) -> Finding:

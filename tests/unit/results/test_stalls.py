@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from support.golden_files import Says
 
 from experiments.ledger.record import Phases
 from experiments.ledger.stalls import Stall, StallCause
@@ -69,7 +70,7 @@ def test_only_stalls_of_the_load_until_the_cluster_is_healthy_are_named() -> Non
     assert [stall.began_ns // S for stall in stalls_under_load(PHASES, rows)] == [9, 24]
 
 
-def test_many_stalls_are_counted() -> None:
+def test_many_stalls_are_counted(says: Says) -> None:
     """Three are named."""
     assert shorten_stalls(["a", "b", "c"]) == "a; b; c"
-    assert shorten_stalls(["a", "b", "c", "d"]) == "a; b; c; and 1 more stall"
+    says(shorten_stalls(["a", "b", "c", "d"]))

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from support.builders.findings import a_trial, finding_input_of_trials
+from support.golden_files import Says
 
 from experiments.ledger.record import Cell
 from experiments.lessons.finding import Conclusion, Finding
@@ -64,40 +65,33 @@ ONE = {"librdkafka": 40, "java": 0}
 NONE = {"librdkafka": 0, "java": 0}
 
 
-def test_defaults_that_may_differ_by_chance_are_not_called_different() -> None:
+def test_defaults_that_may_differ_by_chance_are_not_called_different(says: Says) -> None:
     """Three trials of each client are too few."""
     finding = _found(same=ALIKE, own=ONE, lost=ALIKE)
     assert finding.conclusion is Conclusion.PARTLY_SUPPORTED
-    assert "the figures do not decide whether they differ" in finding.remark
+    says(finding.remark)
 
 
-def test_different_defaults_support_the_claim_in_part() -> None:
+def test_different_defaults_support_the_claim_in_part(says: Says) -> None:
     """The same settings have the same effect in both clients."""
     finding = _found(same=ALIKE, own=ONE, lost=ALIKE, repeats=5)
-    assert "With their own defaults they differ: records duplicated." in finding.remark
+    says(finding.remark)
     assert finding.conclusion is Conclusion.PARTLY_SUPPORTED
-    assert (
-        "With each client's own defaults, when the leader's responses were lost, acknowledged "
-        "records were duplicated by librdkafka in 5 of 5 trials" in finding.sentence
-    )
-    assert "Java's client in 0 of 5 trials" in finding.sentence
+    says(finding.sentence)
 
 
-def test_clients_that_behave_alike_support_the_claim() -> None:
+def test_clients_that_behave_alike_support_the_claim(says: Says) -> None:
     """This includes defaults with which neither duplicates."""
     finding = _found(same=ALIKE, own=NONE, lost=ALIKE)
     assert finding.conclusion is Conclusion.SUPPORTED
-    assert (
-        "responses were lost, acknowledged records were neither lost, duplicated nor out of order"
-        in finding.sentence
-    )
+    says(finding.sentence)
 
 
-def test_a_difference_under_the_same_settings_refutes_the_claim() -> None:
+def test_a_difference_under_the_same_settings_refutes_the_claim(says: Says) -> None:
     """One client duplicates and the other does not."""
     finding = _found(same=ONE, own=ONE, lost=ALIKE, repeats=5)
     assert finding.conclusion is Conclusion.REFUTED
-    assert finding.remark == "With the same settings the clients differ: records duplicated."
+    says(finding.remark)
 
 
 def test_a_difference_that_may_be_chance_is_inconclusive() -> None:
@@ -105,11 +99,11 @@ def test_a_difference_that_may_be_chance_is_inconclusive() -> None:
     assert _found(same=ONE, own=ONE, lost=ALIKE).conclusion is Conclusion.INCONCLUSIVE
 
 
-def test_order_is_part_of_the_same() -> None:
+def test_order_is_part_of_the_same(says: Says) -> None:
     """One client that reorders where the other does not is a difference."""
     finding = _found(same=ALIKE, own=NONE, lost=ALIKE, repeats=5, reordered=ONE)
     assert finding.conclusion is Conclusion.REFUTED
-    assert "out of order by librdkafka in 5 of 5 trials" in finding.sentence
+    says(finding.sentence)
     both = _found(same=ALIKE, own=NONE, lost=ALIKE, repeats=5, reordered=ALIKE)
     assert both.conclusion is Conclusion.SUPPORTED
     assert both.remark.endswith("records duplicated, out of order and lost.")
