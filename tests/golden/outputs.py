@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import io
 import re
-import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, replace
@@ -24,7 +23,6 @@ import click
 import pyarrow.parquet as pq
 import pytest
 from golden.outline import outline
-from support.set_up_home import SET_UP
 
 from experiments import api
 from experiments.cli import cli
@@ -181,8 +179,6 @@ def report(stored: StoredSweep) -> str:
 def mlflow(stored: StoredSweep) -> str:
     """Return what MLflow has after tracking: names and values, without ids and times."""
     home = stored.home
-    home.mlflow.mkdir()
-    shutil.copy(store.database_of_store(SET_UP), home.mlflow)
     store.track(stored.sweep, home)
     client = store.open_client(home)
     lines = list[str]()
