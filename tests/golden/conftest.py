@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from golden.outputs import StoredSweep
-from golden.stored import KINDS, unpack
+from golden.stored import KINDS, STORE, damage, unpack
 
 from infra.machine.home import Home
 
@@ -27,15 +27,19 @@ def _other_surroundings(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def stored(tmp_path_factory: pytest.TempPathFactory) -> dict[str, StoredSweep]:
-    """Return the stored sweeps by name, in one home; the further ones of a kind have a number."""
+    """Return the stored sweeps by name, in one home; the further ones of a kind have a number.
+
+    One is a damaged copy, in which guarantees are violated.
+    """
     home = Home(tmp_path_factory.mktemp("golden") / "home")
     home.root.mkdir()
-    return {
-        kind if number == 1 else f"{kind}-{number}": StoredSweep(home, name, folder)
+    found = {
+        kind if number == 1 else f"{kind}-{number}": folder
         for kind in KINDS
         for number, folder in enumerate(unpack(kind, home), 1)
-        for name in [kind if number == 1 else f"{kind}-{number}"]
     }
+    found["damaged"] = damage(found["quick-2"], home.root / STORE)
+    return {name: StoredSweep(home, name, folder) for name, folder in found.items()}
 
 
 @pytest.fixture

@@ -29,8 +29,6 @@ from infra.machine.home import Home
 
 FOLDER: Final = Path("/tmp/golden")  # noqa: S108 - every machine can have it
 EXPERIMENTS: Final = Path(__file__).with_name("experiments")
-LESSONS: Final = (1, 16)
-"""The lessons of the stored tour."""
 KINDS: Final = (
     *sorted(path.stem for path in EXPERIMENTS.glob("*.yaml")),
     *("external", "lessons"),
@@ -97,16 +95,27 @@ def _run_quick(home: Home) -> list[Path]:
 
 
 def _run_lessons(home: Home) -> list[Path]:
-    """Run experiments of the catalogue with less load, and make a tour of them."""
-    tour, folders = new_tour(frozenset(LESSONS), 1), []
+    """Run an experiment of the catalogue with less load; make a tour of it and of others.
+
+    These are the newest sweep of groups, and a lesson that failed.
+    """
+    sweeps = {16: _run(home, "one-node-or-three", *_LESS_LOAD)}
+    sweeps[15] = max(home.sweeps.glob("golden-groups-*"))
+    return [sweeps[16], tour_of(home, sweeps)]
+
+
+def tour_of(home: Home, sweeps: Mapping[int, Path]) -> Path:
+    """Write a tour of sweeps, and of lesson 1, which failed; return its folder."""
+    tour = new_tour(frozenset({1, *sweeps}), 1)
     for stop in tour.stops:
-        folder = _run(home, stop.experiment, *_LESS_LOAD)
-        folders.append(folder)
-        done = stop.model_copy(update={"sweep_id": folder.name, "seconds": 60.0})
-        tour = tour.with_stop(done)
-    tour_folder = TourFolder(home.tours / tour.tour_id)
-    tour_folder.write(tour)
-    return [*folders, tour_folder.root]
+        if stop.lesson in sweeps:
+            change = {"sweep_id": sweeps[stop.lesson].name, "seconds": 60.0}
+        else:
+            change = {"seconds": 30.0, "failed": "HarnessError: node 2 died"}
+        tour = tour.with_stop(stop.model_copy(update=change))
+    folder = TourFolder(home.tours / tour.tour_id)
+    folder.write(tour)
+    return folder.root
 
 
 def _run_on_two_hosts(home: Home) -> list[Path]:

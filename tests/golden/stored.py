@@ -8,11 +8,16 @@ from __future__ import annotations
 
 import io
 import lzma
+import shutil
 import tarfile
 from collections.abc import Sequence
+from itertools import cycle
 from pathlib import Path
+from random import Random
 from typing import Final
 
+from experiments.selftest.ledger_copy import LedgerCopy
+from experiments.selftest.plants import PLANTS, PlantContext, undisturbed_records
 from infra.machine.home import Home
 from spark_jobs.io.ledgers import InvalidLedger, open_ledgers
 from spark_jobs.io.units import split
@@ -23,6 +28,9 @@ ARCHIVES: Final = Path(__file__).with_name("sweeps")
 KINDS: Final = tuple(sorted(path.name.partition(".")[0] for path in ARCHIVES.iterdir()))
 STORE: Final = "store"
 """The folder, next to the home, of what several hosts have published."""
+_PLANTED: Final = frozenset(
+    {"lost", "duplicated", "reordered", "read-conflict", "missed", "corrupt"}
+)
 _NOT_STORED: Final = frozenset(
     {"results", "report.html", "index.html", "progress.json", "mlflow.json", "planned-here.txt"}
 )
@@ -74,3 +82,22 @@ def measure_here(sweep: Path) -> None:
         for part in sweep_parts(sorted(measured.items())):
             results.add(part)
         results.commit({one.record.trial_id: one.sha256 for one in ledgers.trials})
+
+
+def damage(sweep: Path, folder: Path) -> Path:
+    """Copy a sweep, damage each trial in another way, measure the copy, and return its folder.
+
+    Kafka's guarantees hold in the sweeps that ran; the copy violates them in known places.
+    """
+    copy = folder / sweep.name
+    shutil.copytree(sweep, copy)
+    trials = sorted(path.parent for path in copy.glob("trials/*/trial.json"))
+    plants = [plant for plant in PLANTS if plant.name in _PLANTED]
+    for trial, plant in zip(trials, cycle(plants), strict=False):
+        ledger = LedgerCopy.read(trial)
+        random = Random(plant.name)  # noqa: S311 - a sample, no secret
+        damaged = plant.make(PlantContext(ledger, undisturbed_records(ledger), random))
+        shutil.rmtree(trial)
+        damaged.write(copy, trial.name)
+    measure_here(copy)
+    return copy

@@ -7,13 +7,17 @@ A difference is a change of what users read. If it is intended, `pytest tests/go
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 from golden import outputs
-from golden.comparing import GoldenFiles
 from golden.outputs import OF_A_SWEEP, StoredSweep, without_places
+from support.golden_files import GoldenFiles
 
-SWEEPS = ("quick", "transactions", "groups", "copiers")
+SWEEPS = (
+    *("quick", "transactions", "groups", "copiers", "keys", "compaction", "external", "hosts"),
+    *("failed", "damaged", "lessons"),
+)
 """The sweeps whose outputs are compared one by one."""
 SLOW = ("mlflow.txt", "report.txt")
 """Outputs that take seconds: in the first tier of one sweep only."""
@@ -50,3 +54,41 @@ def test_what_mlflow_has_of_a_sweep(
 ) -> None:
     """Params, metrics and tags of its runs."""
     golden.compare(name, places({"mlflow.txt": outputs.mlflow(copied[name])}, copied))
+
+
+def test_two_sweeps_side_by_side(stored: dict[str, StoredSweep], golden: GoldenFiles) -> None:
+    """Tables, JSON, the page, and the gate's reasons."""
+    found = outputs.compared(stored["quick"], stored["quick-2"])
+    golden.compare("compare", places(found, stored))
+
+
+def test_the_cells_of_a_sweep_side_by_side(
+    stored: dict[str, StoredSweep], golden: GoldenFiles
+) -> None:
+    """The same, by an axis."""
+    found = outputs.compared_by(stored["quick"], "enable.idempotence")
+    golden.compare("compare-by", places(found, stored))
+
+
+def test_what_is_printed_of_all_sweeps(stored: dict[str, StoredSweep], golden: GoldenFiles) -> None:
+    """Their list, the trend of those of one experiment, and the matrix of faults."""
+    home = stored["quick"].home
+    faults = [stored[name].argument for name in ("quick", "transactions", "compaction")]
+    golden.compare("home", places(outputs.of_all_sweeps(home, "golden-quick", *faults), stored))
+
+
+@pytest.mark.further
+def test_the_pages_of_a_site(
+    copied: dict[str, StoredSweep], tmp_path: Path, golden: GoldenFiles
+) -> None:
+    """Without the reports, which are compared one by one."""
+    found = outputs.site(copied["quick"].home, tmp_path / "site")
+    golden.compare("home", places(found, copied))
+
+
+def test_the_page_and_the_chapters_of_a_tour(
+    copied: dict[str, StoredSweep], tmp_path: Path, golden: GoldenFiles
+) -> None:
+    """With the conclusions of its lessons."""
+    found = outputs.tour(copied["lessons"].home, tmp_path / "chapters")
+    golden.compare("tour", places(found, copied))
