@@ -1,6 +1,8 @@
 """One Spark context for all tests of this folder: starting a JVM costs more than any of them."""
 
 import os
+import signal
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -28,7 +30,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkContext]:
     """Yield a context in this machine's JVM, with its files in a temporary folder."""
     work = tmp_path_factory.mktemp("spark")
     cached = spark_startup_cache(SET_UP.cache, JAVA_OPTIONS).options
-    others = dict(os.environ)
+    others, path, interrupt = dict(os.environ), list(sys.path), signal.getsignal(signal.SIGINT)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("JAVA_HOME", str(spark_java_home(Home(work).cache)))
         patch.delenv("SPARK_HOME", raising=False)
@@ -36,9 +38,11 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkContext]:
         options = quote_java_options([*JAVA_OPTIONS, *cached])
         request = ContextRequest(work / "work", work / "spark.log", "local[2]", options)
         with spark_context(request) as context:
-            # The context sets variables of this process, which is that of other tests too.
+            # It expects a process of its own; this one is that of other tests too.
             own = dict(os.environ)
             set_variables(others)
+            sys.path[:] = path
+            signal.signal(signal.SIGINT, interrupt)
             yield context
             set_variables(own)
 

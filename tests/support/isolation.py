@@ -58,8 +58,9 @@ def remove_foreign_variables(environment: MutableMapping[str, str]) -> None:
 def isolate() -> tempfile.TemporaryDirectory[str]:
     """Isolate this process and its children; return the folder of their temporary files."""
     remove_foreign_variables(os.environ)
-    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())
-    folder = tempfile.TemporaryDirectory(prefix="ackbench-tests-", ignore_cleanup_errors=True)
+    # Not below that of a worker's main process: the address of a Unix socket has 108 bytes.
+    root = os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())
+    folder = tempfile.TemporaryDirectory(prefix="tests-", dir=root, ignore_cleanup_errors=True)
     Path(folder.name).chmod(0o701)  # some tests are another user
     os.environ["TMPDIR"] = tempfile.tempdir = folder.name
     from support.set_up_home import SET_UP  # as the environment names it now

@@ -31,6 +31,7 @@ from infra.machine.home import Home
 from infra.process import load_lock
 from infra.process.processes import ProcessIdentity
 
+pytestmark = pytest.mark.usefixtures("own_process")  # tasks expect one
 RUNNER = Path(__file__).parents[2] / "support" / "fakes" / "sweep_runner.py"
 KINDS = ("command", "task", "measure")
 ENDINGS = (signal.SIGINT, signal.SIGKILL)
