@@ -143,10 +143,14 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None]:
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None]:
     """Look after the last fixture of a file."""
-    yield
-    if nextitem is None or nextitem.path != item.path:
+    try:
+        yield
+    finally:
+        is_last = nextitem is None or nextitem.path != item.path
         before = item.session.stash[_SETTINGS]
-        del item.session.stash[_SETTINGS]
+        if is_last:
+            del item.session.stash[_SETTINGS]
+    if is_last:
         _fail_with("a fixture of the file", differences(before, settings_of_process()))
 
 
@@ -169,7 +173,9 @@ def leaves_process_as_found(
         gc.collect()  # objects in cycles close their files
         with suppress(WaitTimeout):
             wait_until(lambda: not added(), awaiting="the end of what is left", timeout_s=_END_S)
-    _fail_with("the test", differences(settings, settings_of_process()) + added())
+    if changed := differences(settings, settings_of_process()):
+        request.session.stash[_SETTINGS] = settings_of_process()  # its file is not to blame
+    _fail_with("the test", changed + added())
 
 
 @contextmanager
