@@ -2,6 +2,7 @@
 
 An archive has the folders of the sweeps as they were sealed, without their results: these are
 measured where the archive is unpacked, so that the outputs depend on all code after the trials.
+`failed` has the sweep of an overloaded machine, on which no trial could begin; it is not made again.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _PLANTED: Final = frozenset(
     {"lost", "duplicated", "reordered", "read-conflict", "missed", "corrupt"}
 )
 _NOT_STORED: Final = frozenset(
-    {"results", "report.html", "index.html", "progress.json", "mlflow.json", "planned-here.txt"}
+    {"results", "report.html", "index.html", "mlflow.json", "planned-here.txt"}
 )
 """What is made again, or says only how far the sweep was."""
 
