@@ -2,7 +2,7 @@
 
 An archive has the folders of the sweeps as they were sealed, without their results: these are
 measured where the archive is unpacked, so that the outputs depend on all code after the trials.
-`failed` has the sweep of an overloaded machine, on which no trial could begin; it is not made again.
+`failed` has a sweep whose trials failed, on an overloaded machine; it is not made again.
 """
 
 from __future__ import annotations
