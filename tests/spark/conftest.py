@@ -45,6 +45,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkContext]:
             signal.signal(signal.SIGINT, interrupt)
             yield context
             set_variables(own)
+        set_variables(others)
 
 
 @pytest.fixture

@@ -31,14 +31,16 @@ _SETTINGS: Final = pytest.StashKey[State]()
 _END_S: Final = 2.0
 """How long a thread or a child that is ending has for it."""
 _PYTESTS: Final = "PYTEST_CURRENT_TEST"
+_COLUMNS: Final = 300
 _KEPT: Final = (
     "settings_check_main",
     "fork_server_main",
     "InProcessExecutionAPI-loop",
     "mlflow.db",
+    " kafka.Kafka ",
 )
 """One per process for all later uses: ackbench's two helpers, a thread of Airflow, and the
-connections that MLflow pools.
+connections that MLflow pools. Brokers are a fixture's, also if a test has started them again.
 """
 
 
@@ -105,7 +107,7 @@ def _children() -> Iterator[tuple[str, str]]:
         with suppress(FileNotFoundError):
             for pid in (task / "children").read_text().split():
                 command = Path("/proc", pid, "cmdline").read_bytes().replace(b"\0", b" ")
-                yield pid, command.decode(errors="replace")[:200] or "ended, and not waited for"
+                yield pid, command.decode(errors="replace") or "ended, and not waited for"
 
 
 def _open_files(folder: Path) -> Iterator[tuple[str, str]]:
@@ -118,7 +120,7 @@ def _open_files(folder: Path) -> Iterator[tuple[str, str]]:
 def differences(before: State, after: State) -> list[str]:
     """Return one line for each thing that was added, removed or changed."""
     return [
-        f"{kind} {name}: {old.get(name, 'absent')!r} -> {new.get(name, 'absent')!r}"
+        f"{kind} {name}: {old.get(name, 'absent')!r} -> {new.get(name, 'absent')!r}"[:_COLUMNS]
         for kind, old in before.items()
         for new in [after[kind]]
         for name in {**old, **new}
