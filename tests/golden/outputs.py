@@ -3,8 +3,9 @@
 Not here, because it says nothing of a stored sweep: `setup`, `doctor`, `env`, `up`, `open`, `clean`
 and `publish` (this machine and its services), the live page and its metrics (a running process;
 `tests/unit/live`), `selftest` (it damages copies, and has its own expected figures), `prune`, `pin`
-and alerts (limits, and what failed; `tests/unit/history`, `tests/unit/orchestration`), `faults` (by
-what this machine permits), the pictures of the README (`tests/pictures`), and `docs/` itself.
+and alerts (limits, and what failed; `tests/unit/history`, `tests/unit/orchestration`), `faults` and
+`run --dry-run` (by what this machine permits), `run`, `tour` and `measure` (their results are those
+of `show`), the pictures of the README (`tests/pictures`), and `docs/` itself.
 """
 
 from __future__ import annotations
@@ -327,4 +328,27 @@ def tour(home: Home, folder: Path) -> Mapping[str, str]:
     return {
         "tour.html.txt": outline(page.read_text(encoding="utf-8")),
         **{path.name: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.md"))},
+    }
+
+
+def without_a_sweep(home: Home, folder: Path) -> Mapping[str, str]:
+    """Return the outputs of commands that need no sweep, by file name.
+
+    `check` also says what the sweeps of the home have shown of the settings.
+    """
+    producer, topic = folder / "producer.properties", folder / "topic.properties"
+    producer.write_text("acks=all\nenable.idempotence=false\nretries=5\n")
+    topic.write_text("min.insync.replicas=1\n")
+    files = ("--producer", str(producer), "--topic", str(topic), "--replication-factor", "3")
+    checked = {
+        "check.txt": printed(home, "check", *files),
+        "check.json": printed(home, "check", *files, "--json"),
+        "check.junit.xml": _written(home, "--junit", "check", *files),
+    }
+    names = ("", *sorted(cli.commands))
+    return {
+        "help.txt": "".join(printed(home, *filter(None, [name]), "--help") for name in names),
+        "list.txt": printed(home, "list"),
+        "explain.txt": printed(home, "explain", "delivery-semantics"),
+        **{name: text.replace(str(folder), "<folder>") for name, text in checked.items()},
     }

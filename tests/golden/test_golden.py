@@ -92,3 +92,11 @@ def test_the_page_and_the_chapters_of_a_tour(
     """With the conclusions of its lessons."""
     found = outputs.tour(copied["lessons"].home, tmp_path / "chapters")
     golden.compare("tour", places(found, copied))
+
+
+def test_what_commands_print_that_need_no_sweep(
+    stored: dict[str, StoredSweep], tmp_path: Path, golden: GoldenFiles
+) -> None:
+    """The help, the catalogue, and what settings guarantee."""
+    found = outputs.without_a_sweep(stored["quick"].home, tmp_path)
+    golden.compare("commands", places(found, stored))
