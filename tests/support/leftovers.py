@@ -28,7 +28,7 @@ from infra.process.waiting import wait_until
 
 State = Mapping[str, Mapping[object, object]]
 _SETTINGS: Final = pytest.StashKey[State]()
-_END_S: Final = 2.0
+_END_S: Final = 20.0
 """How long a thread or a child that is ending has for it."""
 _PYTESTS: Final = "PYTEST_CURRENT_TEST"
 _COLUMNS: Final = 300
