@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -29,14 +29,16 @@ from experiments.clients.settings.librdkafka import delivery_timeout_ms, transac
 from experiments.events.clock import monotonic_s, now_ns
 from experiments.events.journal import Event
 from experiments.ledger.record import ProducerSummary
-from experiments.ledger.schema import EPOCHS
+from experiments.ledger.schema import EPOCHS, LOG
 from experiments.sweep.plan import TrialSpec
 from experiments.sweep.retention import retention_of
 from experiments.trial.final_read import (
     READ_TIMEOUT_S,
+    Acknowledged,
     FinalRead,
     FinalReader,
     ReplayResult,
+    acknowledged_in,
     replay_log,
 )
 from experiments.trial.jobs import (
@@ -323,6 +325,8 @@ class TrialClients:
             final_read_settings(self.spec),
             text_value_format(self.spec, self.token),
         )
+        if topic == self.topic:
+            reader = replace(reader, acknowledged=self._acknowledged)
         if retention_of(self.spec).can_expire:
             reader = reader.without_retention()
         if not in_transactions:
@@ -335,6 +339,11 @@ class TrialClients:
         return reader.read_transactional(
             (transaction_timeout_ms(self.spec.producer) + cleanup_interval_ms) / 1000
         )
+
+    def _acknowledged(self) -> Acknowledged:
+        """Return what was acknowledged so far; the log is not needed for it."""
+        unread = LOG.empty_table()
+        return acknowledged_in(pa.concat_tables(one.attempts(unread) for one in self.producers))
 
     def _replay(self, final: FinalRead) -> ReplayResult | None:
         """Replay the log if the trial checks its records' fields.

@@ -5,13 +5,15 @@ The final read returns every record that the log holds, and whether consumers ca
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from experiments.clients.consumer.final_read import read_log
 from experiments.clients.consumer.replay import first_offsets_after, replay
@@ -20,6 +22,7 @@ from experiments.clients.librdkafka.admin import alter_configs
 from experiments.clients.record.layout import TextValueFormat
 from experiments.errors import CrcMismatch
 from experiments.ledger.record import Replay
+from experiments.ledger.schema import ACKED
 from experiments.sweep.retention import KEEP_ALL
 from experiments.trial.jobs import ISOLATION_LEVEL
 from infra.cluster.interface import Cluster
@@ -28,6 +31,11 @@ from infra.process.waiting import wait_until
 
 READ_TIMEOUT_S: Final = 120.0
 READABLE_TIMEOUT_S: Final = 30.0
+_LAG: Final = "replica.lag.time.max.ms"
+_DEFAULT_LAG_MS: Final = "30000"
+_LAG_CHECKS: Final = 1.5
+"""After so many times the lag a follower has caught up, or has left the ISR: a leader looks every
+half of it (`ReplicaManager`, `isr-expiration`, Kafka 2.8 to 4.3)."""
 TRANSACTION_END_MARGIN_S: Final = 10.0
 """Added to the transaction timeout and the coordinator's cleanup interval."""
 READ_COMMITTED: Final = "read_committed"
@@ -75,6 +83,29 @@ class FinalRead:
 
 
 @dataclass(frozen=True)
+class Acknowledged:
+    """The records of a topic that were acknowledged."""
+
+    ends: Mapping[int, int]
+    """By partition, the offset after the last one; with acks=0 no offset is known."""
+    records: int
+
+    def is_below(self, high_watermarks: Mapping[int, int]) -> bool:
+        """Return whether consumers can read all of them, if none is lost."""
+        return self.records <= sum(high_watermarks.values()) and all(
+            end <= high_watermarks.get(partition, 0) for partition, end in self.ends.items()
+        )
+
+
+def acknowledged_in(attempts: pa.Table) -> Acknowledged:
+    """Return what the attempts of a trial's producers (schema `ATTEMPTS`) had acknowledged."""
+    acked = attempts.filter(pc.equal(attempts["outcome"], ACKED))
+    last = acked.filter(pc.is_valid(acked["offset"])).group_by("partition")
+    rows = last.aggregate([("offset", "max")]).to_pylist()
+    return Acknowledged({row["partition"]: row["offset_max"] + 1 for row in rows}, acked.num_rows)
+
+
+@dataclass(frozen=True)
 class FinalReader:
     """Reads a topic of a trial to its end."""
 
@@ -90,6 +121,9 @@ class FinalReader:
     """Filled during the read; see `FinalRead`."""
     begin_offsets: dict[int, int] = field(default_factory=dict)
     """Where partitions begin whose first records have expired; the others begin at 0."""
+    acknowledged: Callable[[], Acknowledged] | None = None
+    """Returns what has to be readable where log ends are not known; `None`: nothing, as of records
+    with acks=all, which are below the high watermark when they are acknowledged."""
 
     def without_retention(self) -> FinalReader:
         """Stop the topic's retention; return a reader that begins where the log begins then.
@@ -209,23 +243,37 @@ class FinalReader:
 
         Consumers can read what the entire ISR has, and a follower may be a fetch behind and still
         be in the ISR. If the end offsets were fixed before, the last records acknowledged with
-        acks=1 would count as lost.
+        acks=1 would count as lost. Where log ends are not known, all that was acknowledged has to
+        be below the high watermarks, for as long as a follower may lag: beyond them then is what
+        was lost.
 
         Raises:
             WaitTimeout: a high watermark stays behind its log's end, as with fewer replicas than
                 `min.insync.replicas` (KIP-966).
         """
         high_watermarks: dict[int, int] = {}
+        cluster = self.cluster
 
-        def all_readable() -> bool:
-            high_watermarks.update(topics.end_offsets(self.cluster.admin_servers, self.topic))
-            return self.cluster.log_end_offsets(self.topic) == high_watermarks
+        def read_high_watermarks() -> dict[int, int]:
+            high_watermarks.update(topics.end_offsets(cluster.admin_servers, self.topic))
+            return high_watermarks
 
+        if not cluster.log_ends_are_known:
+            acknowledged = self.acknowledged() if self.acknowledged else Acknowledged({}, 0)
+            lag_s = int(cluster.broker_settings.get(_LAG, _DEFAULT_LAG_MS)) / 1000
+            with suppress(WaitTimeout):
+                wait_until(
+                    lambda: acknowledged.is_below(read_high_watermarks()),
+                    awaiting="the high watermarks to be behind what was acknowledged",
+                    timeout_s=_LAG_CHECKS * lag_s,
+                    every_s=_STABLE_POLL_INTERVAL_S,
+                )
+            return high_watermarks
         wait_until(
-            all_readable,
+            lambda: cluster.log_end_offsets(self.topic) == read_high_watermarks(),
             awaiting="the high watermarks to reach the leaders' log ends",
             timeout_s=READABLE_TIMEOUT_S,
-            seen=lambda: f"{high_watermarks} of {self.cluster.log_end_offsets(self.topic)}",
+            seen=lambda: f"{high_watermarks} of {cluster.log_end_offsets(self.topic)}",
         )
         return high_watermarks
 

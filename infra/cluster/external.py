@@ -493,6 +493,11 @@ class ExternalCluster:
         """Return a poller of the topic's metadata."""
         return ExternalMetadataPoller(self._client, topic, self._info.addresses)
 
+    @property
+    def log_ends_are_known(self) -> bool:
+        """No: brokers return log end offsets to followers only."""
+        return False
+
     def log_end_offsets(self, topic: str) -> dict[int, int]:
         """Return the high watermark of each partition: only its nodes know the log end offset.
 

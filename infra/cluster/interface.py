@@ -165,6 +165,10 @@ class NetworkControl(Protocol):
 class PartitionLogs(Protocol):
     """The logs of a topic's partitions, as their replicas hold them."""
 
+    @property
+    def log_ends_are_known(self) -> bool:
+        """Whether `log_end_offsets` returns log end offsets; otherwise, high watermarks."""
+
     def log_end_offsets(self, topic: str) -> dict[int, int]:
         """Return the leader's log end offset by partition, above the high watermark or not.
 

@@ -278,6 +278,11 @@ class LocalCluster(ClusterControl):
             seen=lambda: reason,
         )
 
+    @property
+    def log_ends_are_known(self) -> bool:
+        """Yes: its nodes answer as to a follower."""
+        return True
+
     def log_end_offsets(self, topic: str) -> dict[int, int]:
         """Return the leader's log end offset by partition, above the high watermark or not.
 

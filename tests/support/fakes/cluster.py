@@ -144,6 +144,11 @@ class MemoryCluster:
         """Return a poller of this cluster."""
         return MemoryMetadataPoller(self, topic)
 
+    @property
+    def log_ends_are_known(self) -> bool:
+        """Yes, as of a cluster of ackbench's."""
+        return True
+
     def log_end_offsets(self, topic: str) -> dict[int, int]:
         """Return 0 for each partition: logs in memory are empty."""
         del topic
