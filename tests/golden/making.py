@@ -150,12 +150,7 @@ def _run_on_two_hosts(home: Home) -> list[Path]:
 
 
 def _run_on_external_cluster(home: Home) -> list[Path]:
-    """Run a sweep on brokers that are addressed as external; commands crash their leader.
-
-    In the stored one the machine was overloaded, and the final read of trial 000 ended before the
-    followers had the last 55 records, which its consumer received: an external cluster does not
-    say where its leaders' logs end.
-    """
+    """Run a sweep on brokers that are addressed as external; commands crash their leader."""
     folder = FOLDER / "external"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
