@@ -154,7 +154,8 @@ def _delete_topics(spec: TrialSpec, clients: TrialClients) -> None:
     try:
         clients.delete_topics()
     except HarnessError as error:
-        _LOG.warning("trial %s is sealed, but its topic stays: %s", spec.trial_id, error)
+        # A log that keeps the error itself keeps its frames, and so the clients' mapped files.
+        _LOG.warning("trial %s is sealed, but its topic stays: %s", spec.trial_id, str(error))
 
 
 @contextmanager

@@ -1,11 +1,12 @@
 """How clusters end: by request, with their holders, with their supervisors, and by clean-up."""
 
+import os
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -62,8 +63,12 @@ def _data(folder: Path) -> list[Path]:
 def one_node(clusters: Path, cache: Path) -> Iterator[LocalCluster]:
     """A cluster of one node, not shared with other tests."""
     cluster = provision(clusters, cache, "one", ONE_NODE)
+    supervisor = read_handle(cluster.folder).supervisor
+    assert supervisor
     yield cluster
     clean(clusters, include_held=True)
+    with suppress(ChildProcessError):  # `destroy` has waited for it
+        os.waitpid(supervisor.pid, 0)
 
 
 def test_a_destroyed_cluster_leaves_only_its_logs(one_node: LocalCluster, clusters: Path) -> None:

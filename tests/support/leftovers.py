@@ -29,10 +29,8 @@ from infra.process.waiting import wait_until
 State = Mapping[str, Mapping[object, object]]
 _SETTINGS: Final = pytest.StashKey[State]()
 _END_S: Final = 20.0
-"""How long a thread or a child that is ending has for it."""
+"""Time for a thread or a child that is about to end."""
 _PYTESTS: Final = "PYTEST_CURRENT_TEST"
-_WITH_BROKERS: Final = "cluster"
-"""In this folder tests kill the supervisors that wait for processes: only settings are compared."""
 _COLUMNS: Final = 300
 _KEPT: Final = (
     "settings_check_main",
@@ -50,14 +48,14 @@ _HANDLED: Final = (
     *(signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT),
     *(signal.SIGSEGV, signal.SIGALRM),
 )
-"""What ackbench's commands and tasks handle, and what Airflow's parser does."""
+"""The signals that ackbench's commands and tasks handle, and those of Airflow's parser."""
 
 
 def settings_of_process() -> State:
     """Return what decides how later code of this process behaves."""
     root = logging.getLogger()
     return {
-        "environment": {name: value for name, value in os.environ.items() if name not in _PYTESTS},
+        "environment": {name: value for name, value in os.environ.items() if name != _PYTESTS},
         "working folder": {"": _working_folder()},
         "mask of new files": {"": _mask_of_new_files()},
         "handler of signal": {
@@ -170,8 +168,6 @@ def leaves_process_as_found(
     yield
 
     def added() -> list[str]:
-        if _WITH_BROKERS in request.node.path.parts:
-            return []
         lines = differences(resources, resources_of_process(own))
         return [line for line in lines if ": 'absent' -> " in line]
 
