@@ -33,9 +33,9 @@ READ_TIMEOUT_S: Final = 120.0
 READABLE_TIMEOUT_S: Final = 30.0
 _LAG: Final = "replica.lag.time.max.ms"
 _DEFAULT_LAG_MS: Final = "30000"
-_LAG_CHECKS: Final = 1.5
-"""After so many times the lag a follower has caught up, or has left the ISR: a leader looks every
-half of it (`ReplicaManager`, `isr-expiration`, Kafka 2.8 to 4.3)."""
+_LONGEST_LAGS: Final = 1.5
+"""Multiple of `replica.lag.time.max.ms` after which a follower has caught up or has left the ISR:
+the leader checks every half of that time (`ReplicaManager`, `isr-expiration`, Kafka 2.8 to 4.3)."""
 TRANSACTION_END_MARGIN_S: Final = 10.0
 """Added to the transaction timeout and the coordinator's cleanup interval."""
 READ_COMMITTED: Final = "read_committed"
@@ -91,7 +91,7 @@ class Acknowledged:
     records: int
 
     def is_below(self, high_watermarks: Mapping[int, int]) -> bool:
-        """Return whether consumers can read all of them, if none is lost."""
+        """Return `True` if consumers can read all of them, unless some are lost."""
         return self.records <= sum(high_watermarks.values()) and all(
             end <= high_watermarks.get(partition, 0) for partition, end in self.ends.items()
         )
@@ -239,43 +239,61 @@ class FinalReader:
             return
 
     def wait_until_readable(self) -> dict[int, int]:
-        """Wait until the high watermarks are at the leaders' log ends, and return them.
+        """Wait until consumers can read all that is stored; return the high watermarks then.
 
         Consumers can read what the entire ISR has, and a follower may be a fetch behind and still
         be in the ISR. If the end offsets were fixed before, the last records acknowledged with
-        acks=1 would count as lost. Where log ends are not known, all that was acknowledged has to
-        be below the high watermarks, for as long as a follower may lag: beyond them then is what
-        was lost.
+        acks=1 would count as lost.
 
         Raises:
             WaitTimeout: a high watermark stays behind its log's end, as with fewer replicas than
                 `min.insync.replicas` (KIP-966).
         """
+        if self.cluster.log_ends_are_known:
+            return self._wait_for_log_ends()
+        return self._wait_for_acknowledged()
+
+    def _wait_for_log_ends(self) -> dict[int, int]:
+        """Wait until the high watermarks are at the leaders' log ends."""
         high_watermarks: dict[int, int] = {}
-        cluster = self.cluster
 
-        def read_high_watermarks() -> dict[int, int]:
-            high_watermarks.update(topics.end_offsets(cluster.admin_servers, self.topic))
-            return high_watermarks
+        def all_readable() -> bool:
+            high_watermarks.update(self._high_watermarks())
+            return self.cluster.log_end_offsets(self.topic) == high_watermarks
 
-        if not cluster.log_ends_are_known:
-            acknowledged = self.acknowledged() if self.acknowledged else Acknowledged({}, 0)
-            lag_s = int(cluster.broker_settings.get(_LAG, _DEFAULT_LAG_MS)) / 1000
-            with suppress(WaitTimeout):
-                wait_until(
-                    lambda: acknowledged.is_below(read_high_watermarks()),
-                    awaiting="the high watermarks to be behind what was acknowledged",
-                    timeout_s=_LAG_CHECKS * lag_s,
-                    every_s=_STABLE_POLL_INTERVAL_S,
-                )
-            return high_watermarks
         wait_until(
-            lambda: cluster.log_end_offsets(self.topic) == read_high_watermarks(),
+            all_readable,
             awaiting="the high watermarks to reach the leaders' log ends",
             timeout_s=READABLE_TIMEOUT_S,
-            seen=lambda: f"{high_watermarks} of {cluster.log_end_offsets(self.topic)}",
+            seen=lambda: f"{high_watermarks} of {self.cluster.log_end_offsets(self.topic)}",
         )
         return high_watermarks
+
+    def _wait_for_acknowledged(self) -> dict[int, int]:
+        """Wait until all acknowledged records are below the high watermarks, or are lost.
+
+        They are lost if they are not there once no follower in the ISR can lag any more.
+        """
+        if self.acknowledged is None:
+            return self._high_watermarks()
+        acknowledged, high_watermarks = self.acknowledged(), dict[int, int]()
+
+        def all_readable() -> bool:
+            high_watermarks.update(self._high_watermarks())
+            return acknowledged.is_below(high_watermarks)
+
+        lag_s = int(self.cluster.broker_settings.get(_LAG, _DEFAULT_LAG_MS)) / 1000
+        with suppress(WaitTimeout):
+            wait_until(
+                all_readable,
+                awaiting="the acknowledged records to be below the high watermarks",
+                timeout_s=_LONGEST_LAGS * lag_s,
+                every_s=_STABLE_POLL_INTERVAL_S,
+            )
+        return high_watermarks
+
+    def _high_watermarks(self) -> dict[int, int]:
+        return topics.end_offsets(self.cluster.admin_servers, self.topic)
 
 
 def with_visibility(stored: pa.Table, visible: pa.Table) -> pa.Table:
