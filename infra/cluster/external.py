@@ -495,7 +495,7 @@ class ExternalCluster:
 
     @property
     def log_ends_are_known(self) -> bool:
-        """No: brokers return log end offsets to followers only."""
+        """`False`: brokers return log end offsets to followers only."""
         return False
 
     def log_end_offsets(self, topic: str) -> dict[int, int]:

@@ -167,7 +167,7 @@ class PartitionLogs(Protocol):
 
     @property
     def log_ends_are_known(self) -> bool:
-        """Whether `log_end_offsets` returns log end offsets; otherwise, high watermarks."""
+        """`True` if `log_end_offsets` returns log end offsets, `False` if high watermarks."""
 
     def log_end_offsets(self, topic: str) -> dict[int, int]:
         """Return the leader's log end offset by partition, above the high watermark or not.

@@ -280,7 +280,7 @@ class LocalCluster(ClusterControl):
 
     @property
     def log_ends_are_known(self) -> bool:
-        """Yes: its nodes answer as to a follower."""
+        """`True`: its nodes answer ackbench as they answer a follower."""
         return True
 
     def log_end_offsets(self, topic: str) -> dict[int, int]:

@@ -97,14 +97,14 @@ class StoredSweep:
 
     @property
     def argument(self) -> str:
-        """How commands name it: several hosts' sweep by its URI."""
+        """The argument of commands that names it; for several hosts' sweep, its URI."""
         if self.folder.is_relative_to(self.home.sweeps):
             return self.folder.name
         return self.folder.as_uri()
 
     @property
     def sweep(self) -> SweepFolder:
-        """What is read of it; of several hosts' sweep a copy of its small files."""
+        """The folder that is read; for several hosts' sweep, a copy of its small files."""
         return open_sweep(self.home, self.argument)
 
 

@@ -35,7 +35,7 @@ _PLANTED: Final = frozenset(
 _NOT_STORED: Final = frozenset(
     {"results", "report.html", "index.html", "mlflow.json", "planned-here.txt"}
 )
-"""What is made again, or says only how far the sweep was."""
+"""Files that are made again, or that say only how far the sweep was."""
 
 
 def store(folders: Sequence[Path], archive: Path) -> None:

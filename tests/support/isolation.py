@@ -1,4 +1,4 @@
-"""What decides results and is not the tests' own is removed from this process, before any test.
+"""Isolates the tests: variables that decide results are removed from this process before any test.
 
 The product lists what it removes for its own processes. Tests run without those variables, without
 what configures the programs of Kafka, Spark, Airflow and MLflow, stores and the terminal, and in a

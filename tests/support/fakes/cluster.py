@@ -146,7 +146,7 @@ class MemoryCluster:
 
     @property
     def log_ends_are_known(self) -> bool:
-        """Yes, as of a cluster of ackbench's."""
+        """`True`, as for a local cluster."""
         return True
 
     def log_end_offsets(self, topic: str) -> dict[int, int]:

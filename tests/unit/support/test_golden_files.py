@@ -33,7 +33,7 @@ def test_an_update_writes_the_text_and_prints_the_difference(tmp_path: Path) -> 
 
 
 def test_each_stored_message_is_one_of_a_test() -> None:
-    """What a removed test said is removed too."""
+    """The message of a removed test is removed too."""
     stale = [
         f"{path.name}: {key}"
         for path in MESSAGES.rglob("*.txt")

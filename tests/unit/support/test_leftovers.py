@@ -106,7 +106,7 @@ def test_what_is_left_is_named_with_the_test(output: str, name: str) -> None:
 
 
 def test_a_test_that_cleans_up_and_one_after_another_pass(output: str) -> None:
-    """What a module's fixture runs is the module's; what another left is not said again."""
+    """A process of a module's fixture may stay; what another test left is not reported again."""
     failed = set(re.findall(r"ERROR test_\w+.py::test_(\w+)", output))
     assert failed == set(LEFT)
     assert f"{len(LEFT) + 1} passed" in output

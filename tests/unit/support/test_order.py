@@ -34,7 +34,7 @@ def test_fourth(): ...
 
 
 class Ran(NamedTuple):
-    """What a run of pytest did."""
+    """The result of a run of pytest."""
 
     seed: str
     order: list[str]
