@@ -53,6 +53,8 @@ SPEC = ClusterSpec(nodes=1)
 SWEEP_ID = "external-20260101T000000-abcd"
 PREFIX = external_prefix(SWEEP_ID)
 TOPIC = f"{PREFIX}000-abcdef"
+LEFT = f"{PREFIX}001-abcdef"
+"""The topic that a sweep has left."""
 OTHERS = "trial-of-others"
 
 
@@ -112,12 +114,13 @@ def used(
         kafka_version="unknown", nodes=1, external=external.secure, security=security
     )
     external_use.note_use(home, SWEEP_ID, need)
-    for name in (f"{PREFIX}001-abcdef", OTHERS):
+    for name in (LEFT, OTHERS):
         create_topic(external.secure, name, partitions=1, replication_factor=1)
     (note,) = home.external.glob("*/use.json")
     yield home, ExternalUse.model_validate_json(without_version(note.read_bytes()))
-    external_use.end_noted_use(home, SWEEP_ID)
-    delete_topic(external.secure, OTHERS)
+    external_use.end_noted_use(home, SWEEP_ID)  # it may name a cluster that does not answer
+    for name in (LEFT, OTHERS):
+        delete_topic(external.secure, name)
 
 
 def _topics(servers: str) -> set[str]:
@@ -163,10 +166,10 @@ def test_the_groups_of_a_sweep_are_deleted_with_its_topics(
 ) -> None:
     """A group keeps its offsets for a week otherwise."""
     home, use = used
-    topic, group = f"{PREFIX}001-abcdef", f"{PREFIX}001-abcdef-group-1"
+    group = f"{LEFT}-group-1"
     settings = {**connection_settings(use.servers), "group.id": group}
     consumer = Consumer(settings)
-    offsets = [TopicPartition(topic, 0, 0)]
+    offsets = [TopicPartition(LEFT, 0, 0)]
 
     def commit() -> bool:
         # The group's coordinator is found once Kafka has created the topic of the offsets.

@@ -38,18 +38,15 @@ SYNCED, UNSYNCED, FLIPPED = "synced", "unsynced", "flipped"
 TOKEN = 77
 
 
+IMAGE = ClusterSpec(nodes=1, disk="image")
+
+
 @pytest.fixture(scope="module")
 def on_image(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     """One node with its data on a disk image."""
-    cluster = provision(
-        tmp_path_factory.mktemp("clusters"),
-        cache,
-        "on an image",
-        ClusterSpec(nodes=1, disk="image"),
-    )
+    cluster = provision(tmp_path_factory.mktemp("clusters"), cache, "on an image", IMAGE)
     yield cluster
-    if cluster.folder.exists():  # the last test removes it
-        cluster.destroy()
+    cluster.destroy()
 
 
 def write(cluster: LocalCluster, topic: str, values: Sequence[bytes]) -> None:
@@ -131,15 +128,14 @@ def test_a_broker_that_halts_on_its_full_disk_is_no_disturbance(
     assert [(row["node"], row["detail"]) for row in exits] == [(1, "node 1 exited with status 1")]
 
 
-def test_clean_removes_the_disks_of_a_killed_supervisor(on_image: LocalCluster) -> None:
+def test_clean_removes_the_disks_of_a_killed_supervisor(clusters: Path, cache: Path) -> None:
     """No mount and no loop device is left; a second clean finds nothing."""
-    supervisor = read_handle(on_image.folder).supervisor
+    folder = provision(clusters, cache, "killed", IMAGE).folder
+    supervisor = read_handle(folder).supervisor
     assert supervisor is not None
     os.kill(supervisor.pid, signal.SIGKILL)
-    assert list(mounts_below(on_image.folder))
-    clean(on_image.folder.parent, include_held=True)
-    assert (list(mounts_below(on_image.folder)), list(loop_devices_below(on_image.folder))) == (
-        [],
-        [],
-    )
-    assert clean(on_image.folder.parent, include_held=True).removed == ()
+    os.waitpid(supervisor.pid, 0)
+    assert list(mounts_below(folder))
+    clean(clusters, include_held=True)
+    assert (list(mounts_below(folder)), list(loop_devices_below(folder))) == ([], [])
+    assert clean(clusters, include_held=True).removed == ()
