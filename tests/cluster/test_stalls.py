@@ -27,7 +27,7 @@ from experiments.trial.run import run_trial
 from infra.cluster.local import provision
 from infra.kafka.spec import ClusterSpec, NetworkKind
 from infra.machine.home import Home
-from infra.process.waiting import sleep_until
+from infra.process.waiting import sleep_until, wait_until
 
 pytestmark = pytest.mark.cluster
 STOPPED_S = 1.2
@@ -72,8 +72,13 @@ class Ran:
         return StallSampling.model_validate_json(event["detail"])
 
 
-def stop(pid: int) -> None:
-    """Stop a process that the test started, and let it go on."""
+def stop(pid: int, clients: TrialClients) -> None:
+    """Stop a process that the test started once records are acknowledged, and let it go on.
+
+    A producer that is stopped before its first record has none that waits for an acknowledgement.
+    """
+    (producer,) = clients.producers
+    wait_until(lambda: producer.acked_records() > 0, awaiting="an acknowledgement", timeout_s=30)
     os.kill(pid, signal.SIGSTOP)
     sleep_until(time.monotonic() + STOPPED_S)
     os.kill(pid, signal.SIGCONT)
@@ -84,7 +89,7 @@ class ProducerStopped(TrialClients):
 
     def wait_until_sent(self, load_begin_ns: int) -> None:
         """Stop the producer, then wait as usual."""
-        stop(self.producers[0].pid)
+        stop(self.producers[0].pid, self)
         super().wait_until_sent(load_begin_ns)
 
 
@@ -93,7 +98,7 @@ class ConsumerStopped(TrialClients):
 
     def wait_until_sent(self, load_begin_ns: int) -> None:
         """Stop the consumer, then wait as usual."""
-        stop(self.consumer.pid)
+        stop(self.consumer.pid, self)
         super().wait_until_sent(load_begin_ns)
 
 
@@ -183,7 +188,7 @@ class RelayStopped(TrialClients):
             for child in psutil.Process().children()
             if "infra.cluster.supervisor" in child.cmdline()
         ]
-        stop(supervisor.pid)
+        stop(supervisor.pid, self)
         super().wait_until_sent(load_begin_ns)
 
 
