@@ -12,8 +12,8 @@ from typing import Any
 
 from airflow.sdk import dag, task
 
-from experiments.orchestration.dag import failing_in_one_line
-from experiments.orchestration.environment import MACHINE_POOL
+from ackbench.experiments.orchestration.dag import failing_in_one_line
+from ackbench.experiments.orchestration.environment import MACHINE_POOL
 
 
 @dag(
@@ -35,8 +35,8 @@ def maintenance() -> None:
     @failing_in_one_line
     def prune(**context: Any) -> None:
         """Delete what the machine's limits allow; pinned and running sweeps stay."""
-        from experiments.commands.history.prune import prune_by_request
-        from infra.machine.home import Home
+        from ackbench.experiments.commands.history.prune import prune_by_request
+        from ackbench.infra.machine.home import Home
 
         prune_by_request(Home.from_environment(), context["params"])
 

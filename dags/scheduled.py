@@ -3,6 +3,6 @@
 Experiments of the catalogue and of the operator's folder (`ackbench up --experiments FOLDER`).
 """
 
-from experiments.orchestration.scheduled import scheduled_dags
+from ackbench.experiments.orchestration.scheduled import scheduled_dags
 
 scheduled_dags()

@@ -13,12 +13,12 @@ from typing import Any, Final
 
 import click
 
-from experiments.messages.phrases import fit_line, shorten
-from experiments.messages.terminal import echo, echo_error
-from infra.errors import AckbenchError, HarnessError, MachineError
-from infra.machine.home import INSTALL, Home, keep_files_private
-from infra.machine.paths import machine_error_of, require_writable_file, user_path
-from infra.start import RUN_PACKAGES
+from ackbench.experiments.messages.phrases import fit_line, shorten
+from ackbench.experiments.messages.terminal import echo, echo_error
+from ackbench.infra.errors import AckbenchError, HarnessError, MachineError
+from ackbench.infra.machine.home import INSTALL, Home, keep_files_private
+from ackbench.infra.machine.paths import machine_error_of, require_writable_file, user_path
+from ackbench.infra.start import RUN_PACKAGES
 
 INTERRUPTED: Final = 130
 """128 + SIGINT, as shells report it."""
@@ -96,7 +96,7 @@ class OneLineErrors(click.Group):
             )
             sys.exit(_print_error(text, MachineError.exit_code))
         except OSError as error:
-            from infra.machine.resources import full_disk
+            from ackbench.infra.machine.resources import full_disk
 
             root = Home.from_environment().root
             full, machine_error = full_disk(error, root), machine_error_of(error, root)
@@ -270,12 +270,12 @@ def run(
     Exit code 0: every trial ended, whether or not Kafka lost records. 1: the harness failed, or
     not everything is published to --store. 2: invalid request. 3: --fail-on.
     """
-    from experiments.commands import run as command
-    from experiments.commands.show import Reporting, ResultFiles
-    from experiments.comparing.gate import Gate
-    from experiments.live.process import LiveOptions
-    from experiments.planning.overrides import Overrides
-    from experiments.results.spark_job import configure_spark
+    from ackbench.experiments.commands import run as command
+    from ackbench.experiments.commands.show import Reporting, ResultFiles
+    from ackbench.experiments.comparing.gate import Gate
+    from ackbench.experiments.live.process import LiveOptions
+    from ackbench.experiments.planning.overrides import Overrides
+    from ackbench.experiments.results.spark_job import configure_spark
 
     configure_spark(master, settings)
     home = Home.from_environment()
@@ -350,7 +350,7 @@ def tour(
     Exit code 0: every claim that this machine can test has an answer. 1: the harness failed.
     2: invalid request.
     """
-    from experiments.commands import tour as command
+    from ackbench.experiments.commands import tour as command
 
     home = Home.from_environment()
     if resume and repeats and not lessons:
@@ -369,7 +369,7 @@ def tour(
 @cli.command("list", short_help="List the experiments.")
 def list_() -> int:
     """List the experiments of the catalogue."""
-    from experiments.commands import catalog as command
+    from ackbench.experiments.commands import catalog as command
 
     return command.list_experiments()
 
@@ -378,7 +378,7 @@ def list_() -> int:
 @click.argument("experiment")
 def explain(experiment: str) -> int:
     """Explain EXPERIMENT: its question, claim, mechanism, method and what would refute it."""
-    from experiments.commands import catalog as command
+    from ackbench.experiments.commands import catalog as command
 
     return command.explain(experiment)
 
@@ -395,7 +395,7 @@ Examples:
 @click.argument("fault", required=False)
 def faults(fault: str | None) -> int:
     """List the faults, or the parameters of one FAULT, and which are unavailable here."""
-    from experiments.commands import faults as command
+    from ackbench.experiments.commands import faults as command
 
     return command.list_faults() if fault is None else command.explain_fault(fault)
 
@@ -470,8 +470,8 @@ def check(
     The files have the names of Kafka's Java clients or of librdkafka; what they do not set has its
     default. No cluster is started; one is contacted only with --bootstrap.
     """
-    from experiments.checkup.configuration import DEFAULT_NODES, configuration_of
-    from experiments.commands import check as command
+    from ackbench.experiments.checkup.configuration import DEFAULT_NODES, configuration_of
+    from ackbench.experiments.commands import check as command
 
     given = {scope: path for scope, path in files.items() if path is not None}
     cluster = command.cluster_of(
@@ -517,7 +517,7 @@ def show(sweep: str | None, as_json: bool, junit: Path | None, markdown: Path | 
 
     An experiment, or no SWEEP at all, is the newest sweep that has finished.
     """
-    from experiments.commands import show as command
+    from ackbench.experiments.commands import show as command
 
     files = command.ResultFiles(junit=junit, markdown=markdown)
     return command.show(Home.from_environment(), sweep, as_json=as_json, files=files)
@@ -537,8 +537,8 @@ def measure(sweep: str, skip_unfit: bool, master: str | None, settings: tuple[st
 
     SWEEP is as in `ackbench show`. At a URI the results are written there.
     """
-    from experiments.commands import show as command
-    from experiments.results.spark_job import configure_spark
+    from ackbench.experiments.commands import show as command
+    from ackbench.experiments.results.spark_job import configure_spark
 
     configure_spark(master, settings)
     return command.measure_again(Home.from_environment(), sweep, skip_unfit=skip_unfit)
@@ -562,7 +562,7 @@ def report(sweep: str | None, fail_on: tuple[str, ...]) -> int:
 
     Exit code 3: the sweep does not pass --fail-on; one line per reason.
     """
-    from experiments.commands import show as command
+    from ackbench.experiments.commands import show as command
 
     return command.report(Home.from_environment(), sweep, fail_on)
 
@@ -580,7 +580,7 @@ def open_() -> None:
 @click.argument("sweep", required=False)
 def open_report(sweep: str | None) -> int:
     """Open the report of SWEEP (the newest), named as in `ackbench show`."""
-    from experiments.commands import open_page as command
+    from ackbench.experiments.commands import open_page as command
 
     return command.open_report(Home.from_environment(), sweep)
 
@@ -588,7 +588,7 @@ def open_report(sweep: str | None) -> int:
 @open_.command("live", short_help="Open the page of the sweep that runs now.")
 def open_live() -> int:
     """Open the live page: the trial under way, or how the last sweep ended."""
-    from experiments.commands import open_page as command
+    from ackbench.experiments.commands import open_page as command
 
     return command.open_live(Home.from_environment())
 
@@ -603,7 +603,7 @@ def open_live() -> int:
 )
 def open_mlflow(sweep: str | None, port: int | None) -> int:
     """Open the charts of SWEEP (the newest) in MLflow, and start its page unless it is served."""
-    from experiments.commands import open_page as command
+    from ackbench.experiments.commands import open_page as command
 
     return command.open_mlflow(Home.from_environment(), sweep, port)
 
@@ -670,9 +670,9 @@ def compare(
     Exit code 2: they cannot be compared, or no cell has enough trials for a worse:MEASURE. 3: they
     do not pass --fail-on or --min-cells; one line per reason.
     """
-    from experiments.commands import compare as command
-    from experiments.commands.show import ResultFiles
-    from experiments.comparing.gate import Gate
+    from ackbench.experiments.commands import compare as command
+    from ackbench.experiments.commands.show import ResultFiles
+    from ackbench.experiments.comparing.gate import Gate
 
     home = Home.from_environment()
     gate = Gate.parse(fail_on, two_sweeps=True, min_cells=min_cells or 0)
@@ -704,7 +704,7 @@ Examples:
 @click.option("--markdown", is_flag=True, help="As a table for a document.")
 def matrix(sweeps: tuple[str, ...], markdown: bool) -> int:
     """Show faults against client settings over all SWEEPs (the newest), named as in `show`."""
-    from experiments.commands import compare as command
+    from ackbench.experiments.commands import compare as command
 
     return command.print_matrix(Home.from_environment(), sweeps, markdown=markdown)
 
@@ -739,8 +739,8 @@ def sweeps(
 
     With EXPERIMENT: only its sweeps.
     """
-    from experiments.commands.history import sweeps as command
-    from experiments.history.index import index_filter
+    from ackbench.experiments.commands.history import sweeps as command
+    from ackbench.experiments.history.index import index_filter
 
     wanted = index_filter(experiment, version=kafka, cell=cell, state=state)
     return command.list_sweeps(Home.from_environment(), wanted, limit=limit, as_json=as_json)
@@ -767,8 +767,8 @@ def trend(
 
     Sweeps that were pruned are part of it.
     """
-    from experiments.commands.history import trend as command
-    from experiments.history.index import index_filter
+    from ackbench.experiments.commands.history import trend as command
+    from ackbench.experiments.history.index import index_filter
 
     wanted = index_filter(experiment, version=kafka, cell=cell)
     return command.trend(Home.from_environment(), wanted, as_json=as_json, html=html)
@@ -789,7 +789,7 @@ def site(folder: Path) -> int:
     FOLDER is new, empty, or an earlier site, of which only what has changed is written. It needs
     no server, and opens from the disk.
     """
-    from experiments.commands.history import site as command
+    from ackbench.experiments.commands.history import site as command
 
     return command.site(Home.from_environment(), folder)
 
@@ -810,7 +810,7 @@ def publish(sweep: str, store: str | None) -> int:
 
     It can be repeated: published trials are not uploaded again.
     """
-    from experiments.commands import publish as command
+    from ackbench.experiments.commands import publish as command
 
     return command.publish(Home.from_environment(), sweep, store)
 
@@ -853,7 +853,7 @@ def up(
 
     Airflow asks for the user ackbench and a password, which is generated and shown the first time.
     """
-    from experiments.commands import up as command
+    from ackbench.experiments.commands import up as command
 
     return command.up(
         Home.from_environment(),
@@ -880,7 +880,7 @@ def clean(sweeps: tuple[str, ...], force: bool) -> int:
 
     Also copies of published sweeps, and the live page. Sealed trials are kept.
     """
-    from experiments.commands import clean as command
+    from ackbench.experiments.commands import clean as command
 
     return command.clean(Home.from_environment(), sweeps, force=force)
 
@@ -914,8 +914,8 @@ def prune(keep: int | None, older_than: str | None, max_bytes: str | None, apply
     experiment, whatever the other limits say. The figures of a pruned sweep stay in `ackbench
     sweeps` and `ackbench trend`.
     """
-    from experiments.commands.history import prune as command
-    from experiments.history.pruning import limits_of
+    from ackbench.experiments.commands.history import prune as command
+    from ackbench.experiments.history.pruning import limits_of
 
     limits = limits_of(keep, older_than, max_bytes)
     return command.prune(Home.from_environment(), limits, apply=apply)
@@ -927,7 +927,7 @@ def prune(keep: int | None, older_than: str | None, max_bytes: str | None, apply
 @click.option("--remove", is_flag=True, help="Remove the pin.")
 def pin(sweep: str, reason: str, remove: bool) -> int:
     """Keep SWEEP, named as in `ackbench show`, whatever `ackbench prune` is limited to."""
-    from experiments.commands.history import prune as command
+    from ackbench.experiments.commands.history import prune as command
 
     return command.pin(Home.from_environment(), sweep, reason=reason, remove=remove)
 
@@ -956,7 +956,7 @@ def selftest(sweep: str | None, seed: int) -> int:
     The sweep itself is not changed. Exit code 0: all damage was found exactly. 1: some was not.
     2: the sweep has no suitable trial.
     """
-    from experiments.commands import selftest as command
+    from ackbench.experiments.commands import selftest as command
 
     return command.selftest(Home.from_environment(), sweep, seed)
 
@@ -967,7 +967,7 @@ def setup() -> int:
 
     It is repeated after an upgrade. `ackbench run` calls it where it was forgotten.
     """
-    from experiments.commands import setup as command
+    from ackbench.experiments.commands import setup as command
 
     return command.setup(Home.from_environment())
 
@@ -975,7 +975,7 @@ def setup() -> int:
 @cli.command(short_help="Report what this machine can do.")
 def doctor() -> int:
     """Report what is installed, what this machine can do, and how to fix the rest."""
-    from experiments.commands import doctor as command
+    from ackbench.experiments.commands import doctor as command
 
     return command.doctor(Home.from_environment())
 
@@ -983,7 +983,7 @@ def doctor() -> int:
 @cli.command(short_help="Print the environment of Airflow's commands.")
 def env() -> int:
     """Print the environment that Airflow's own commands need: eval "$(ackbench env)"."""
-    from experiments.commands import up as command
+    from ackbench.experiments.commands import up as command
 
     return command.env(Home.from_environment())
 
@@ -992,7 +992,3 @@ def main() -> None:
     """Run the command with this process's arguments."""
     keep_files_private()
     cli(prog_name=Path(sys.argv[0]).name)
-
-
-if __name__ == "__main__":
-    main()

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from infra.errors import HarnessError, InputError
+from ackbench.infra.errors import HarnessError, InputError
 
 
 class ExperimentError(InputError):

@@ -19,10 +19,10 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 from pyspark import RDD, SparkContext, StorageLevel
 
-from spark_jobs.io.ledgers import InvalidLedger, Ledgers
-from spark_jobs.io.transport import Packed, Piece, from_pieces, pack, to_pieces, unpack
-from spark_jobs.io.units import UNIT_RECORDS, Unit, split
-from spark_jobs.pipeline import (
+from ackbench.spark_jobs.io.ledgers import InvalidLedger, Ledgers
+from ackbench.spark_jobs.io.transport import Packed, Piece, from_pieces, pack, to_pieces, unpack
+from ackbench.spark_jobs.io.units import UNIT_RECORDS, Unit, split
+from ackbench.spark_jobs.pipeline import (
     TrialTables,
     UnitMeasures,
     finished_trial,

@@ -18,14 +18,19 @@ from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untype
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
-from spark_jobs.configuration import GUIDE, SparkJobError, SparkSetupError, is_local
-from spark_jobs.driver import why_ended
+from ackbench.spark_jobs.configuration import GUIDE, SparkJobError, SparkSetupError, is_local
+from ackbench.spark_jobs.driver import why_ended
 
 EXECUTOR_TIMEOUT_S: Final = 180.0
 """How long to wait for the first executor. A standalone master starts one in a few seconds."""
-ROOT: Final = Path(__file__).resolve().parents[1]
-"""The folder that the packages are in."""
-_SENT: Final = ("experiments/__init__.py", "experiments/ledger/**/*.py", "spark_jobs/**/*.py")
+PACKAGE: Final = Path(__file__).parents[1]
+"""The folder `ackbench` that is imported."""
+_SENT: Final = (
+    "__init__.py",
+    "experiments/__init__.py",
+    "experiments/ledger/**/*.py",
+    "spark_jobs/**/*.py",
+)
 _MISSING_MODULE: Final = re.compile(r"ModuleNotFoundError: No module named '([^']+)'")
 _OTHER_VERSION: Final = re.compile(
     r"Python in worker has different version: (\S+) than that in driver: (\S+),"
@@ -51,8 +56,8 @@ def send_package(context: SparkContext, work: Path) -> None:
     target = work / "ackbench.zip"
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as package:
         for pattern in _SENT:
-            for file in sorted(ROOT.glob(pattern)):
-                package.write(file, file.relative_to(ROOT))
+            for file in sorted(PACKAGE.glob(pattern)):
+                package.write(file, file.relative_to(PACKAGE.parent))
     context.addPyFile(str(target))
 
 

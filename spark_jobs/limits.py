@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from spark_jobs.configuration import SparkSetupError
+from ackbench.spark_jobs.configuration import SparkSetupError
 
 LIMIT_SETTING: Final = "spark.ackbench.stepLimitSeconds"
 """Spark's setting for the time limit of each step."""

@@ -1,6 +1,6 @@
 """The measuring job: from the ledgers of a sweep to its results, in one Spark application.
 
-    python -m spark_jobs.measure <sweep folder> [--master ...] [--conf key=value ...]
+    python -m ackbench.spark_jobs.measure <sweep folder> [--master ...] [--conf key=value ...]
     spark-submit [--master ...] [--conf key=value ...] spark_jobs/measure.py <sweep folder>
 
 It reads nothing but the folder, so every figure can be computed again from the ledgers, with the
@@ -20,23 +20,23 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from experiments.ledger.result_tables import RESULTS
-from spark_jobs.configuration import (
+from ackbench.experiments.ledger.result_tables import RESULTS
+from ackbench.spark_jobs.configuration import (
     ContextRequest,
     SparkJobError,
     SparkSetupError,
     default_settings,
     parse_settings,
 )
-from spark_jobs.io.ledgers import InvalidLedger, Ledgers, open_ledgers
-from spark_jobs.io.writer import ResultsWriter, write_results
-from spark_jobs.limits import LIMIT_SETTING, StepLimit, limited
-from spark_jobs.python_daemon import forgo_pandas
+from ackbench.spark_jobs.io.ledgers import InvalidLedger, Ledgers, open_ledgers
+from ackbench.spark_jobs.io.writer import ResultsWriter, write_results
+from ackbench.spark_jobs.limits import LIMIT_SETTING, StepLimit, limited
+from ackbench.spark_jobs.python_daemon import forgo_pandas
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
-    from spark_jobs.distribution import MeasuredTrials
+    from ackbench.spark_jobs.distribution import MeasuredTrials
 
 BAD_INPUT: Final = 2
 UNIT_RECORDS_SETTING: Final = "spark.ackbench.unitRecords"
@@ -83,7 +83,7 @@ def measure(sweep: str, request: ContextRequest, *, skip_unfit: bool = False) ->
         with limited("writing results", StepLimit.of(limit)):
             write_results(ledgers.files, ledgers.root, _no_results(), left_out=ledgers.left_out)
         return
-    from spark_jobs.session import spark_context
+    from ackbench.spark_jobs.session import spark_context
 
     with ResultsWriter(ledgers.files, ledgers.root) as results:
         with spark_context(request) as context:
@@ -93,7 +93,7 @@ def measure(sweep: str, request: ContextRequest, *, skip_unfit: bool = False) ->
 
 def measure_in(context: SparkContext, sweep: str, *, skip_unfit: bool = False) -> None:
     """Measure a sweep in an application that is already running; otherwise as `measure`."""
-    from spark_jobs.executors import executor_failures
+    from ackbench.spark_jobs.executors import executor_failures
 
     with executor_failures(context):
         limit = context.getConf().get(LIMIT_SETTING)
@@ -112,10 +112,10 @@ def _measure(
     skip_unfit: bool,
 ) -> MeasuredTrials:
     """Measure the trials and write their tables under partial names."""
-    from spark_jobs.distribution import measure_trials
-    from spark_jobs.driver import end_jobs
-    from spark_jobs.executors import executor_failures
-    from spark_jobs.pipeline import TrialTables, sweep_parts
+    from ackbench.spark_jobs.distribution import measure_trials
+    from ackbench.spark_jobs.driver import end_jobs
+    from ackbench.spark_jobs.executors import executor_failures
+    from ackbench.spark_jobs.pipeline import TrialTables, sweep_parts
 
     def fetched(measured: MeasuredTrials) -> Iterator[tuple[str, TrialTables]]:
         with executor_failures(context):
@@ -155,7 +155,7 @@ def unit_records(context: SparkContext) -> int:
     Raises:
         SparkSetupError: the setting is not a whole number above 0.
     """
-    from spark_jobs.io.units import UNIT_RECORDS
+    from ackbench.spark_jobs.io.units import UNIT_RECORDS
 
     value = context.getConf().get(UNIT_RECORDS_SETTING, str(UNIT_RECORDS)) or ""
     if not value.isdecimal() or not int(value):
@@ -195,7 +195,8 @@ def context_request(
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="spark_jobs.measure", description="Measure a sweep's ledgers and write its results."
+        prog="ackbench.spark_jobs.measure",
+        description="Measure a sweep's ledgers and write its results.",
     )
     parser.add_argument("sweep", help="the sweep's folder: a path, or a URI that pyarrow.fs opens")
     parser.add_argument(

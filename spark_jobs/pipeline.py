@@ -35,11 +35,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from experiments.ledger.digests import InvalidLedger
-from experiments.ledger.location import open_location
-from experiments.ledger.result_tables import RESULTS, Anomaly, Side
-from experiments.ledger.validation import verify_files
-from spark_jobs.causes.anomalous_records import (
+from ackbench.experiments.ledger.digests import InvalidLedger
+from ackbench.experiments.ledger.location import open_location
+from ackbench.experiments.ledger.result_tables import RESULTS, Anomaly, Side
+from ackbench.experiments.ledger.validation import verify_files
+from ackbench.spark_jobs.causes.anomalous_records import (
     APPENDED_RANGES,
     SuspectRecords,
     anomalous_reads,
@@ -48,13 +48,13 @@ from spark_jobs.causes.anomalous_records import (
     merge_ranges,
     ranges_of_rows,
 )
-from spark_jobs.causes.evidence import trial_evidence
-from spark_jobs.causes.explanations import ExplainedAnomalies, explain_anomalies
-from spark_jobs.causes.outages import outage_rows
-from spark_jobs.io.arrays import Reads, UnitArrays, to_arrays
-from spark_jobs.io.ledgers import Ledger
-from spark_jobs.io.units import Unit, UnitRows, read_unit
-from spark_jobs.measures import (
+from ackbench.spark_jobs.causes.evidence import trial_evidence
+from ackbench.spark_jobs.causes.explanations import ExplainedAnomalies, explain_anomalies
+from ackbench.spark_jobs.causes.outages import outage_rows
+from ackbench.spark_jobs.io.arrays import Reads, UnitArrays, to_arrays
+from ackbench.spark_jobs.io.ledgers import Ledger
+from ackbench.spark_jobs.io.units import Unit, UnitRows, read_unit
+from ackbench.spark_jobs.measures import (
     availability,
     compaction,
     consumed,
@@ -68,9 +68,18 @@ from spark_jobs.measures import (
     transactions,
     trials,
 )
-from spark_jobs.measures.cells import cell_table
-from spark_jobs.measures.reads import ConsumerEnding, consumer_ending
-from spark_jobs.workloads import assignments, copies, fields, groups, keys, loads, orders, serving
+from ackbench.spark_jobs.measures.cells import cell_table
+from ackbench.spark_jobs.measures.reads import ConsumerEnding, consumer_ending
+from ackbench.spark_jobs.workloads import (
+    assignments,
+    copies,
+    fields,
+    groups,
+    keys,
+    loads,
+    orders,
+    serving,
+)
 
 Rows = Iterable[Mapping[str, Any]]
 TrialTables = Mapping[str, pa.Table]

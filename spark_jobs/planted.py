@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from experiments.ledger.planned import EQUAL, JAVA, UNKNOWN_VERSION, read_planned
-from experiments.ledger.record import (
+from ackbench.experiments.ledger.planned import EQUAL, JAVA, UNKNOWN_VERSION, read_planned
+from ackbench.experiments.ledger.record import (
     Cell,
     FaultEvidence,
     KeyOptions,
@@ -25,10 +25,17 @@ from experiments.ledger.record import (
     Status,
     TrialRecord,
 )
-from experiments.ledger.schema import ACKED, COMMITTED, OPTIONAL_TABLES, OUTPUT, TABLES, Source
-from experiments.ledger.seal import seal
-from spark_jobs.io.ledgers import Ledger
-from spark_jobs.io.units import UnitRows
+from ackbench.experiments.ledger.schema import (
+    ACKED,
+    COMMITTED,
+    OPTIONAL_TABLES,
+    OUTPUT,
+    TABLES,
+    Source,
+)
+from ackbench.experiments.ledger.seal import seal
+from ackbench.spark_jobs.io.ledgers import Ledger
+from ackbench.spark_jobs.io.units import UnitRows
 
 QUIET = Phases(load_begin_ns=0, load_end_ns=10**10, settled_ns=10**10, healthy_ns=10**10)
 """Ten seconds of load without a fault."""

@@ -1,6 +1,6 @@
 """A run of the job over a small planted sweep, to train the JVM's start-up cache (JEP 514).
 
-python -m spark_jobs.rehearse --java-options=-XX:AOTCacheOutput=<file>
+python -m ackbench.spark_jobs.rehearse --java-options=-XX:AOTCacheOutput=<file>
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from experiments.ledger.record import FaultEvidence, Phases
-from experiments.ledger.schema import ACKED, REJECTED, UNKNOWN, Source
-from spark_jobs.configuration import ContextRequest, SparkSetupError
-from spark_jobs.measure import BAD_INPUT, error_line, measure
-from spark_jobs.planted import (
+from ackbench.experiments.ledger.record import FaultEvidence, Phases
+from ackbench.experiments.ledger.schema import ACKED, REJECTED, UNKNOWN, Source
+from ackbench.spark_jobs.configuration import ContextRequest, SparkSetupError
+from ackbench.spark_jobs.measure import BAD_INPUT, error_line, measure
+from ackbench.spark_jobs.planted import (
     PlantedAttempt,
     PlantedEpoch,
     PlantedEvent,
@@ -24,7 +24,7 @@ from spark_jobs.planted import (
     PlantedRead,
     PlantedTrial,
 )
-from spark_jobs.python_daemon import forgo_pandas
+from ackbench.spark_jobs.python_daemon import forgo_pandas
 
 _RECORDS: Final = 20_000
 _SPACING_NS: Final = 100_000
@@ -66,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     on standard error, `spark: ...`, if Spark cannot run here.
     """
     parser = argparse.ArgumentParser(
-        prog="spark_jobs.rehearse",
+        prog="ackbench.spark_jobs.rehearse",
         description="Run the measuring job once over a small planted sweep.",
     )
     parser.add_argument(

@@ -1,6 +1,6 @@
 """A measuring service: one Spark application that measures several sweeps, one after the other.
 
-    python -m spark_jobs.service --socket DESCRIPTOR [--master ...] [--conf key=value ...]
+    python -m ackbench.spark_jobs.service --socket DESCRIPTOR [--master ...] [--conf key=value ...]
 
 The start of Spark takes longer than the measurement of most sweeps, and a tour has a sweep every
 few minutes. The socket is inherited from the process that starts the service, so requests wait
@@ -23,11 +23,11 @@ from typing import Final
 
 from pyspark import SparkContext
 
-from spark_jobs.configuration import SparkSetupError, parse_settings
-from spark_jobs.driver import has_ended
-from spark_jobs.measure import add_spark_options, context_request, error_line, measure_in
-from spark_jobs.python_daemon import forgo_pandas
-from spark_jobs.session import spark_context
+from ackbench.spark_jobs.configuration import SparkSetupError, parse_settings
+from ackbench.spark_jobs.driver import has_ended
+from ackbench.spark_jobs.measure import add_spark_options, context_request, error_line, measure_in
+from ackbench.spark_jobs.python_daemon import forgo_pandas
+from ackbench.spark_jobs.session import spark_context
 
 OK: Final = "ok"
 SKIP_UNFIT: Final = "skip-unfit "
@@ -37,7 +37,8 @@ SKIP_UNFIT: Final = "skip-unfit "
 def main(arguments: Sequence[str] | None = None) -> int:
     """Answer requests until the process is interrupted; return the exit code."""
     parser = argparse.ArgumentParser(
-        prog="spark_jobs.service", description="Measure sweeps on request, in one application."
+        prog="ackbench.spark_jobs.service",
+        description="Measure sweeps on request, in one application.",
     )
     parser.add_argument(
         "--socket", type=int, required=True, help="the descriptor of a socket that listens"

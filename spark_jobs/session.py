@@ -22,7 +22,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 
-from spark_jobs.configuration import (
+from ackbench.spark_jobs.configuration import (
     MASTER,
     PYTHON,
     ContextRequest,
@@ -32,9 +32,9 @@ from spark_jobs.configuration import (
     is_local,
     spark_home,
 )
-from spark_jobs.driver import EXIT_OPTION, DriverJvm, kill_all, note_jvm
-from spark_jobs.executors import ROOT, explain_failure, send_package
-from spark_jobs.limits import LIMIT_SETTING, StepLimit, limited
+from ackbench.spark_jobs.driver import EXIT_OPTION, DriverJvm, kill_all, note_jvm
+from ackbench.spark_jobs.executors import PACKAGE, explain_failure, send_package
+from ackbench.spark_jobs.limits import LIMIT_SETTING, StepLimit, limited
 
 LOOPBACK: Final = "127.0.0.1"
 DEFAULT_MASTER: Final = "local[*]"
@@ -62,8 +62,8 @@ _SETTINGS: Final = {
 _LOCAL_SETTINGS: Final = {
     "spark.driver.bindAddress": LOOPBACK,
     "spark.driver.host": LOOPBACK,
-    "spark.python.daemon.module": "spark_jobs.python_daemon",
-    "spark.executorEnv.PYTHONPATH": str(ROOT),
+    "spark.python.daemon.module": "ackbench.spark_jobs.python_daemon",
+    "spark.executorEnv.PYTHONPATH": str(PACKAGE.parent),
     "spark.executorEnv.PYTHONSAFEPATH": "1",  # nothing from the working folder
 }
 _ERROR: Final = re.compile("rror|xception|nvalid")

@@ -1,4 +1,4 @@
-"""The columns of the DataFrames of `experiments.api`: name, type, meaning, and where it is from.
+"""The columns of the DataFrames of `import ackbench`: name, type, meaning, and where it is from.
 
 A value that was not measured is `pandas.NA`, never 0. Columns are added in minor versions of
 ackbench; they are renamed or removed, or change their meaning, only in major ones.
@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Final, Generic, Literal, TypeVar
 
-from experiments.comparing.comparison import ComparedCell
-from experiments.comparing.differences import Difference
-from experiments.results.models import CellResult, TrialResult
-from experiments.verdicts.contract import ContractClause
-from experiments.verdicts.judge import Judgement
+from ackbench.experiments.comparing.comparison import ComparedCell
+from ackbench.experiments.comparing.differences import Difference
+from ackbench.experiments.results.models import CellResult, TrialResult
+from ackbench.experiments.verdicts.contract import ContractClause
+from ackbench.experiments.verdicts.judge import Judgement
 
 Row = TypeVar("Row")
 Dtype = Literal["string", "Int64", "Float64", "boolean"]

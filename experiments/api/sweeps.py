@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from experiments.api.columns import (
+from ackbench.experiments.api.columns import (
     CELL_COLUMNS,
     DIFFERENCE_COLUMNS,
     TRIAL_COLUMNS,
@@ -16,21 +16,21 @@ from experiments.api.columns import (
     Column,
     JudgedClause,
 )
-from experiments.comparing import comparison
-from experiments.comparing.comparison import ComparedSweep
-from experiments.errors import UnknownName
-from experiments.ledger.record import Cell, Scalar
-from experiments.ledger.result_tables import RESULTS
-from experiments.messages.phrases import did_you_mean, format_list
-from experiments.results.models import SweepResults
-from experiments.results.plain_answer import plain_answer
-from experiments.results.read import read_results
-from experiments.results.rows import read_table
-from experiments.sweep.folder import SweepFolder
-from experiments.sweep.lookup import list_sweeps
-from experiments.sweep.published import open_sweep
-from infra.errors import HarnessError
-from infra.machine.home import Home
+from ackbench.experiments.comparing import comparison
+from ackbench.experiments.comparing.comparison import ComparedSweep
+from ackbench.experiments.errors import UnknownName
+from ackbench.experiments.ledger.record import Cell, Scalar
+from ackbench.experiments.ledger.result_tables import RESULTS
+from ackbench.experiments.messages.phrases import did_you_mean, format_list
+from ackbench.experiments.results.models import SweepResults
+from ackbench.experiments.results.plain_answer import plain_answer
+from ackbench.experiments.results.read import read_results
+from ackbench.experiments.results.rows import read_table
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.lookup import list_sweeps
+from ackbench.experiments.sweep.published import open_sweep
+from ackbench.infra.errors import HarnessError
+from ackbench.infra.machine.home import Home
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -156,8 +156,8 @@ def run(
         InputError: invalid request; nothing was started.
         HarnessError: a trial, or a step after the trials, failed, or the run was interrupted.
     """
-    from experiments.commands.run import run_sweep
-    from experiments.planning.overrides import Overrides
+    from ackbench.experiments.commands.run import run_sweep
+    from ackbench.experiments.planning.overrides import Overrides
 
     values = {name: _values(value) for name, value in (axes or {}).items()}
     home = Home.from_environment()

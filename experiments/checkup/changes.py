@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Final, Literal
 
-from experiments.checkup.configuration import Configuration
-from experiments.checkup.diagnosis import Diagnosis, diagnose
-from experiments.verdicts.contract import Guarantee
+from ackbench.experiments.checkup.configuration import Configuration
+from ackbench.experiments.checkup.diagnosis import Diagnosis, diagnose
+from ackbench.experiments.verdicts.contract import Guarantee
 
 MOST_CHANGES: Final = 3
 """Changes that are proposed one after the other at most."""

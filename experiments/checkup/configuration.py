@@ -17,30 +17,30 @@ import javaproperties
 import yaml
 from pydantic import Field
 
-from experiments.clients.settings import java, librdkafka
-from experiments.clients.settings.kinds import ACKS, ClientChoice
-from experiments.ledger.record import Frozen
-from experiments.messages.phrases import did_you_mean, format_list
-from experiments.planning.axes import SET_BY_ACKBENCH, Scope
-from experiments.planning.client_rules import (
+from ackbench.experiments.clients.settings import java, librdkafka
+from ackbench.experiments.clients.settings.kinds import ACKS, ClientChoice
+from ackbench.experiments.ledger.record import Frozen
+from ackbench.experiments.messages.phrases import did_you_mean, format_list
+from ackbench.experiments.planning.axes import SET_BY_ACKBENCH, Scope
+from ackbench.experiments.planning.client_rules import (
     ClientRules,
     acks_problem,
     java_rules,
     librdkafka_rules,
 )
-from experiments.planning.properties import (
+from ackbench.experiments.planning.properties import (
     KafkaProperties,
     kafka_properties,
     known_versions,
     nearest_properties,
     resolve_version,
 )
-from experiments.planning.properties.protected import loads_code
-from experiments.results.changed_settings import defaults_of
-from experiments.sweep.plan import ClientKind
-from infra.errors import InputError
-from infra.kafka.secrets import is_security_property
-from infra.kafka.versions import parse_version, supports_zookeeper
+from ackbench.experiments.planning.properties.protected import loads_code
+from ackbench.experiments.results.changed_settings import defaults_of
+from ackbench.experiments.sweep.plan import ClientKind
+from ackbench.infra.errors import InputError
+from ackbench.infra.kafka.secrets import is_security_property
+from ackbench.infra.kafka.versions import parse_version, supports_zookeeper
 
 LATEST: Final = known_versions()[-1]
 MAX_FILE_BYTES: Final = 1_000_000

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cached_property
 
-from experiments.checkup.configuration import Configuration
-from experiments.faults import FAULTS, FaultKind
-from experiments.faults.core.effects import Topology
-from experiments.ledger.record import Frozen, Scalar
-from experiments.planning.experiment import WorkloadSection
-from experiments.sweep.plan import (
+from ackbench.experiments.checkup.configuration import Configuration
+from ackbench.experiments.faults import FAULTS, FaultKind
+from ackbench.experiments.faults.core.effects import Topology
+from ackbench.experiments.ledger.record import Frozen, Scalar
+from ackbench.experiments.planning.experiment import WorkloadSection
+from ackbench.experiments.sweep.plan import (
     NO_FAULT,
     ClusterNeed,
     FaultRequest,
@@ -18,8 +18,13 @@ from experiments.sweep.plan import (
     TrialSpec,
     Workload,
 )
-from experiments.verdicts.contract import ContractClause, Guarantee, circumstances_of, clauses_of
-from experiments.verdicts.contract.circumstances import Circumstances, topology_of
+from ackbench.experiments.verdicts.contract import (
+    ContractClause,
+    Guarantee,
+    circumstances_of,
+    clauses_of,
+)
+from ackbench.experiments.verdicts.contract.circumstances import Circumstances, topology_of
 
 _TRANSACTION_RECORDS = 100
 """Records per transaction, where the producer has a `transactional.id`."""

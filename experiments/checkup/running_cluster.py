@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from experiments.checkup.configuration import OF_BROKER, ReportedCluster, read_properties
-from experiments.clients.settings.librdkafka import canonical_names
-from experiments.planning.external_cluster import UNKNOWN_VERSION, release_of
-from experiments.planning.properties import kafka_properties, known_versions
-from experiments.results.changed_settings import defaults_of
-from infra.cluster.external import describe_topic, probe_cluster
-from infra.errors import InputError
-from infra.kafka.secrets import is_security_property, resolve_references
-from infra.machine.paths import user_path
+from ackbench.experiments.checkup.configuration import OF_BROKER, ReportedCluster, read_properties
+from ackbench.experiments.clients.settings.librdkafka import canonical_names
+from ackbench.experiments.planning.external_cluster import UNKNOWN_VERSION, release_of
+from ackbench.experiments.planning.properties import kafka_properties, known_versions
+from ackbench.experiments.results.changed_settings import defaults_of
+from ackbench.infra.cluster.external import describe_topic, probe_cluster
+from ackbench.infra.errors import InputError
+from ackbench.infra.kafka.secrets import is_security_property, resolve_references
+from ackbench.infra.machine.paths import user_path
 
 _FEATURES: Final = ("eligible.leader.replicas.version", "transaction.version")
 """Those that the contract asks for; a feature that is not finalized has level 0."""

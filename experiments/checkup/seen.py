@@ -13,14 +13,14 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from experiments.checkup.configuration import Configuration
-from experiments.errors import LedgerError
-from experiments.ledger.record import Frozen, Status
-from experiments.results.rows import read_table
-from experiments.sweep.lookup import list_sweeps
-from experiments.sweep.plan import TrialSpec
-from experiments.verdicts.contract import Guarantee
-from infra.machine.home import Home
+from ackbench.experiments.checkup.configuration import Configuration
+from ackbench.experiments.errors import LedgerError
+from ackbench.experiments.ledger.record import Frozen, Status
+from ackbench.experiments.results.rows import read_table
+from ackbench.experiments.sweep.lookup import list_sweeps
+from ackbench.experiments.sweep.plan import TrialSpec
+from ackbench.experiments.verdicts.contract import Guarantee
+from ackbench.infra.machine.home import Home
 
 MOST_SWEEPS: Final = 100
 """The newest ones that are read."""

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Final
 
-from experiments.checkup.configuration import Configuration
-from experiments.faults import FAULTS
-from experiments.planning.catalog import catalog_names, load_experiment
-from experiments.verdicts.contract import Guarantee
+from ackbench.experiments.checkup.configuration import Configuration
+from ackbench.experiments.faults import FAULTS
+from ackbench.experiments.planning.catalog import catalog_names, load_experiment
+from ackbench.experiments.verdicts.contract import Guarantee
 
 _FAMILIES: Final = "faults-"
 """How the experiments begin that run one family of faults each."""

@@ -8,15 +8,15 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Final
 
-from experiments.checkup.changes import Change, ChangeSearch, Improvement
-from experiments.checkup.configuration import OF_BROKER, Configuration
-from experiments.checkup.diagnosis import Diagnosis
-from experiments.checkup.seen import SeenTrials
-from experiments.checkup.shown_by import command_that_shows
-from experiments.messages.phrases import format_count, format_list
-from experiments.results.wording import GUARANTEE_NAMES
-from experiments.verdicts.contract import ContractClause, Guarantee
-from experiments.verdicts.contract.rules import source_name
+from ackbench.experiments.checkup.changes import Change, ChangeSearch, Improvement
+from ackbench.experiments.checkup.configuration import OF_BROKER, Configuration
+from ackbench.experiments.checkup.diagnosis import Diagnosis
+from ackbench.experiments.checkup.seen import SeenTrials
+from ackbench.experiments.checkup.shown_by import command_that_shows
+from ackbench.experiments.messages.phrases import format_count, format_list
+from ackbench.experiments.results.wording import GUARANTEE_NAMES
+from ackbench.experiments.verdicts.contract import ContractClause, Guarantee
+from ackbench.experiments.verdicts.contract.rules import source_name
 
 _PRODUCER: Final = (
     "acks",

@@ -15,16 +15,20 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from experiments.clients.consumer.process import ConsumerJob, ConsumerProcess, ConsumerResult
-from experiments.clients.group.groups import ConsumerGroup, ConsumerGroups
-from experiments.clients.group.member import MemberProcess
-from experiments.clients.java.consumer import JavaConsumer
-from experiments.clients.java.producer import JavaProducer
-from experiments.clients.java.transactional import JavaTransactionalProducer
-from experiments.clients.producer.job import ProducerJob
-from experiments.clients.producer.process import ProducerProcess
-from experiments.events.journal import Event
-from experiments.ledger.record import ProducerSummary
+from ackbench.experiments.clients.consumer.process import (
+    ConsumerJob,
+    ConsumerProcess,
+    ConsumerResult,
+)
+from ackbench.experiments.clients.group.groups import ConsumerGroup, ConsumerGroups
+from ackbench.experiments.clients.group.member import MemberProcess
+from ackbench.experiments.clients.java.consumer import JavaConsumer
+from ackbench.experiments.clients.java.producer import JavaProducer
+from ackbench.experiments.clients.java.transactional import JavaTransactionalProducer
+from ackbench.experiments.clients.producer.job import ProducerJob
+from ackbench.experiments.clients.producer.process import ProducerProcess
+from ackbench.experiments.events.journal import Event
+from ackbench.experiments.ledger.record import ProducerSummary
 
 
 class TrialClient(Protocol):

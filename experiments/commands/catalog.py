@@ -11,19 +11,19 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 
-from experiments.lessons.shortened import describe_shortened
-from experiments.messages.console import console_for_results, print_text
-from experiments.messages.phrases import format_count
-from experiments.planning.capacity import resource_needs
-from experiments.planning.catalog import catalog_experiments, load_experiment
-from experiments.planning.experiment import Experiment
-from experiments.planning.new_sweep import PlannedSweep, plan_experiment, refuse_empty
-from experiments.results.cells import cell_sort_key
-from experiments.results.tables import lines_of_refusals
-from experiments.results.wording import ROLE_NAMES
-from experiments.sweep.plan import Plan
-from experiments.sweep.progress import expected_minutes
-from infra.machine.resources import format_gib
+from ackbench.experiments.lessons.shortened import describe_shortened
+from ackbench.experiments.messages.console import console_for_results, print_text
+from ackbench.experiments.messages.phrases import format_count
+from ackbench.experiments.planning.capacity import resource_needs
+from ackbench.experiments.planning.catalog import catalog_experiments, load_experiment
+from ackbench.experiments.planning.experiment import Experiment
+from ackbench.experiments.planning.new_sweep import PlannedSweep, plan_experiment, refuse_empty
+from ackbench.experiments.results.cells import cell_sort_key
+from ackbench.experiments.results.tables import lines_of_refusals
+from ackbench.experiments.results.wording import ROLE_NAMES
+from ackbench.experiments.sweep.plan import Plan
+from ackbench.experiments.sweep.progress import expected_minutes
+from ackbench.infra.machine.resources import format_gib
 
 _SWEEP_ID: Final = "explain"
 """The sweep id of a plan that is only shown."""

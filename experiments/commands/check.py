@@ -8,20 +8,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from experiments.checkup.changes import ChangeSearch
-from experiments.checkup.configuration import Configuration, ReportedCluster
-from experiments.checkup.diagnosis import Diagnosis, diagnose
-from experiments.checkup.seen import seen_trials, stored_trials
-from experiments.checkup.text import as_document, report_lines, wrapped
-from experiments.comparing.gate import EXIT_CODE
-from experiments.faults import FAULTS
-from experiments.messages.phrases import did_you_mean
-from experiments.messages.terminal import echo, echo_error, echo_json
-from experiments.results.junit import Outcome, TestCase, junit_xml
-from experiments.verdicts.contract import Guarantee
-from infra.errors import InputError
-from infra.machine.files import replace_file
-from infra.machine.home import Home
+from ackbench.experiments.checkup.changes import ChangeSearch
+from ackbench.experiments.checkup.configuration import Configuration, ReportedCluster
+from ackbench.experiments.checkup.diagnosis import Diagnosis, diagnose
+from ackbench.experiments.checkup.seen import seen_trials, stored_trials
+from ackbench.experiments.checkup.text import as_document, report_lines, wrapped
+from ackbench.experiments.comparing.gate import EXIT_CODE
+from ackbench.experiments.faults import FAULTS
+from ackbench.experiments.messages.phrases import did_you_mean
+from ackbench.experiments.messages.terminal import echo, echo_error, echo_json
+from ackbench.experiments.results.junit import Outcome, TestCase, junit_xml
+from ackbench.experiments.verdicts.contract import Guarantee
+from ackbench.infra.errors import InputError
+from ackbench.infra.machine.files import replace_file
+from ackbench.infra.machine.home import Home
 
 _PIPED_COLUMNS: Final = 100
 
@@ -51,7 +51,7 @@ def cluster_of(
     for option, given in excluded.items():
         if given:
             raise InputError(f"{option} and --bootstrap: give one, the cluster reports the same")
-    from experiments.checkup.running_cluster import reported_cluster
+    from ackbench.experiments.checkup.running_cluster import reported_cluster
 
     return reported_cluster(servers, topic, command_config)
 

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from experiments.history.kept import forget_summary
-from experiments.live.files import LOCK, live_folder
-from experiments.messages.terminal import echo
-from experiments.sweep.claim import (
+from ackbench.experiments.history.kept import forget_summary
+from ackbench.experiments.live.files import LOCK, live_folder
+from ackbench.experiments.messages.terminal import echo
+from ackbench.experiments.sweep.claim import (
     RunRecord,
     SweepClaim,
     SweepInUse,
@@ -25,14 +25,14 @@ from experiments.sweep.claim import (
     record_path,
     runs,
 )
-from experiments.sweep.folder import PARTIAL, SweepFolder
-from experiments.sweep.lookup import list_sweeps, sweep_to_delete
-from infra.errors import HarnessError, InputError, WaitTimeout
-from infra.machine.files import is_locked
-from infra.machine.home import Home
-from infra.machine.scratch import PREFIXES, remove_abandoned
-from infra.process.processes import kill_and_wait
-from infra.process.waiting import wait_until
+from ackbench.experiments.sweep.folder import PARTIAL, SweepFolder
+from ackbench.experiments.sweep.lookup import list_sweeps, sweep_to_delete
+from ackbench.infra.errors import HarnessError, InputError, WaitTimeout
+from ackbench.infra.machine.files import is_locked
+from ackbench.infra.machine.home import Home
+from ackbench.infra.machine.scratch import PREFIXES, remove_abandoned
+from ackbench.infra.process.processes import kill_and_wait
+from ackbench.infra.process.waiting import wait_until
 
 _END_S: Final = 10.0
 """How long a command may take to end after the process of its run was killed."""
@@ -103,7 +103,7 @@ class _Cleaning:
 
     def remove_clusters(self) -> Iterator[str]:
         """Remove the clusters that no run uses."""
-        from infra.cluster import cleaning
+        from ackbench.infra.cluster import cleaning
 
         report = cleaning.clean(
             self.home.clusters, running=self.running, ended=self.ended, include_held=self.force
@@ -116,7 +116,7 @@ class _Cleaning:
 
     def end_external_uses(self) -> Iterator[str]:
         """Delete what sweeps that nobody runs left in external clusters."""
-        from experiments.orchestration import external_use
+        from ackbench.experiments.orchestration import external_use
 
         for sweep_id in external_use.noted_uses(self.home):
             if sweep_id not in self.running:
@@ -172,7 +172,7 @@ def _remove_sweeps(home: Home, doomed: Sequence[SweepFolder]) -> Iterator[str]:
 
 def _remove_scratch_folders(home: Home) -> Iterator[str]:
     """Remove the folders in the cache whose owners were killed, with the clusters in them."""
-    from infra.cluster import cleaning
+    from ackbench.infra.cluster import cleaning
 
     for prefix in PREFIXES:
         for name in remove_abandoned(home.cache, prefix, cleaning.clean):

@@ -13,10 +13,10 @@ from typing import Final
 from rich import box
 from rich.table import Table
 
-from experiments.commands.show import ResultFiles, gate_exit_code
-from experiments.comparing.comparison import ComparedSweep, Comparison, compare
-from experiments.comparing.gate import Gate
-from experiments.comparing.matrix import (
+from ackbench.experiments.commands.show import ResultFiles, gate_exit_code
+from ackbench.experiments.comparing.comparison import ComparedSweep, Comparison, compare
+from ackbench.experiments.comparing.gate import Gate
+from ackbench.experiments.comparing.matrix import (
     Matrix,
     as_markdown,
     column_heads,
@@ -25,25 +25,25 @@ from experiments.comparing.matrix import (
     matrix_notes,
     matrix_of,
 )
-from experiments.comparing.sentences import comparison_sentences
-from experiments.comparing.within import AxisComparison, compare_within
-from experiments.messages.console import console_for_results, print_text
-from experiments.messages.terminal import echo, echo_error, echo_json
-from experiments.report.comparison_files import comparison_cases, comparison_lines
-from experiments.report.comparison_page import (
+from ackbench.experiments.comparing.sentences import comparison_sentences
+from ackbench.experiments.comparing.within import AxisComparison, compare_within
+from ackbench.experiments.messages.console import console_for_results, print_text
+from ackbench.experiments.messages.terminal import echo, echo_error, echo_json
+from ackbench.experiments.report.comparison_files import comparison_cases, comparison_lines
+from ackbench.experiments.report.comparison_page import (
     ComparedCellView,
     compared_cell_view,
     render_axis_comparison,
     render_comparison,
 )
-from experiments.report.drawing import set_matplotlib_cache
-from experiments.results.junit import junit_xml
-from experiments.results.models import SweepResults
-from experiments.results.read import read_results
-from experiments.sweep.published import open_sweep
-from infra.errors import InputError
-from infra.machine.files import replace_file
-from infra.machine.home import Home
+from ackbench.experiments.report.drawing import set_matplotlib_cache
+from ackbench.experiments.results.junit import junit_xml
+from ackbench.experiments.results.models import SweepResults
+from ackbench.experiments.results.read import read_results
+from ackbench.experiments.sweep.published import open_sweep
+from ackbench.infra.errors import InputError
+from ackbench.infra.machine.files import replace_file
+from ackbench.infra.machine.home import Home
 
 NO_FILES: Final = ResultFiles()
 

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Final
 
-from experiments.errors import ClientLibraryError
-from experiments.messages.phrases import one_line
-from experiments.messages.terminal import echo
-from infra.errors import AckbenchError, MachineError
-from infra.machine.home import INSTALL, Home
-from infra.machine.resources import format_gib, this_machine
-from infra.start import NEWEST, OLDEST
+from ackbench.experiments.errors import ClientLibraryError
+from ackbench.experiments.messages.phrases import one_line
+from ackbench.experiments.messages.terminal import echo
+from ackbench.infra.errors import AckbenchError, MachineError
+from ackbench.infra.machine.home import INSTALL, Home
+from ackbench.infra.machine.resources import format_gib, this_machine
+from ackbench.infra.start import NEWEST, OLDEST
 
 if TYPE_CHECKING:
-    from infra.jvm.startup_cache import StartupCache
+    from ackbench.infra.jvm.startup_cache import StartupCache
 
 PACKAGES: Final = (
     "apache-airflow",
@@ -114,7 +114,7 @@ def _package(name: str) -> DoctorCheck:
 
 
 def _librdkafka() -> str:
-    from experiments.clients.librdkafka import library
+    from ackbench.experiments.clients.librdkafka import library
 
     found = library.version()
     library.require_verified(found)
@@ -124,7 +124,7 @@ def _librdkafka() -> str:
 
 
 def _jvm() -> str:
-    from infra.jvm import runtime
+    from ackbench.infra.jvm import runtime
 
     home = runtime.java_home()
     caches = ""
@@ -134,15 +134,15 @@ def _jvm() -> str:
 
 
 def _kafka_versions() -> tuple[str, ...]:
-    from infra.kafka import jars
+    from ackbench.infra.kafka import jars
 
     return jars.shipped_versions()
 
 
 def _kafka(home: Home, kafka: str) -> Iterator[DoctorCheck]:
     """Check a version's jars, and with jars the broker's start-up cache; only one is required."""
-    from infra.kafka import commands, jars
-    from infra.kafka.spec import ClusterSpec
+    from ackbench.infra.kafka import commands, jars
+    from ackbench.infra.kafka.spec import ClusterSpec
 
     cached = jars.has_cached_jars(home.cache, kafka)
     required = kafka == ClusterSpec.kafka_version
@@ -159,8 +159,8 @@ def _kafka(home: Home, kafka: str) -> Iterator[DoctorCheck]:
 
 
 def _spark_cache(home: Home) -> DoctorCheck:
-    from experiments.results.spark_job import JAVA_OPTIONS
-    from infra.jvm.startup_cache import spark_startup_cache
+    from ackbench.experiments.results.spark_job import JAVA_OPTIONS
+    from ackbench.infra.jvm.startup_cache import spark_startup_cache
 
     return _cache(spark_startup_cache(home.cache, JAVA_OPTIONS))
 
@@ -191,9 +191,9 @@ def _cores(home: Home) -> DoctorCheck:
 
 
 def _room(home: Home) -> str:
-    from experiments.planning.capacity import resource_needs
-    from experiments.planning.catalog import load_experiment
-    from experiments.planning.planner import plan
+    from ackbench.experiments.planning.capacity import resource_needs
+    from ackbench.experiments.planning.catalog import load_experiment
+    from ackbench.experiments.planning.planner import plan
 
     needs, machine = (
         resource_needs(plan(load_experiment(USUAL_SWEEP), "doctor")),
@@ -220,8 +220,8 @@ def _root(home: Home) -> DoctorCheck:
 
 def _faults() -> Iterator[DoctorCheck]:
     """Count the available faults, and yield each other one with the reason and the remedy."""
-    from experiments.commands.faults import missing_capabilities_of
-    from experiments.faults import FAULTS
+    from ackbench.experiments.commands.faults import missing_capabilities_of
+    from ackbench.experiments.faults import FAULTS
 
     unavailable = {
         name: missing for name, kind in FAULTS.items() if (missing := missing_capabilities_of(kind))

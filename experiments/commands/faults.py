@@ -6,11 +6,11 @@ import itertools
 from collections.abc import Iterator
 from typing import Final
 
-from experiments.errors import UnknownName
-from experiments.faults import FAULTS, FaultKind
-from experiments.messages.phrases import did_you_mean
-from experiments.messages.terminal import echo
-from infra.cluster.capabilities import MissingCapability, missing_capability
+from ackbench.experiments.errors import UnknownName
+from ackbench.experiments.faults import FAULTS, FaultKind
+from ackbench.experiments.messages.phrases import did_you_mean
+from ackbench.experiments.messages.terminal import echo
+from ackbench.infra.cluster.capabilities import MissingCapability, missing_capability
 
 UNAVAILABLE: Final = "not available on this machine"
 

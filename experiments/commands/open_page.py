@@ -6,21 +6,21 @@ import os
 
 import click
 
-from experiments.errors import UnknownName
-from experiments.live.files import page_path
-from experiments.messages.terminal import echo, echo_error
-from experiments.orchestration import services
-from experiments.report.page import write_report
-from experiments.sweep.published import open_sweep
-from experiments.tracking.store import (
+from ackbench.experiments.errors import UnknownName
+from ackbench.experiments.live.files import page_path
+from ackbench.experiments.messages.terminal import echo, echo_error
+from ackbench.experiments.orchestration import services
+from ackbench.experiments.report.page import write_report
+from ackbench.experiments.sweep.published import open_sweep
+from ackbench.experiments.tracking.store import (
     MLFLOW_PORT,
     charts_link,
     embedded_uri,
     page_address,
     tracked_sweep,
 )
-from infra.machine.home import Home
-from infra.machine.loopback import LOOPBACK
+from ackbench.infra.machine.home import Home
+from ackbench.infra.machine.loopback import LOOPBACK
 
 
 def open_report(home: Home, named: str | None) -> int:

@@ -14,8 +14,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from experiments.messages.console import TerminalConsole
-from experiments.sweep.progress import Progress, format_duration
+from ackbench.experiments.messages.console import TerminalConsole
+from ackbench.experiments.sweep.progress import Progress, format_duration
 
 
 class ProgressDisplay(Protocol):

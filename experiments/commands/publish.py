@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from experiments.messages.terminal import echo
-from experiments.sweep.lookup import find_sweep
-from experiments.sweep.published import (
+from ackbench.experiments.messages.terminal import echo
+from ackbench.experiments.sweep.lookup import find_sweep
+from ackbench.experiments.sweep.published import (
     keep_store,
     open_store,
     publish_sweep,
     published_location,
 )
-from infra.errors import InputError
-from infra.machine.home import Home
+from ackbench.infra.errors import InputError
+from ackbench.infra.machine.home import Home
 
 
 def publish(home: Home, named: str, store: str | None) -> int:

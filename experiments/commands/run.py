@@ -10,48 +10,48 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from experiments.commands.catalog import print_plan
-from experiments.commands.progress_display import progress_display
-from experiments.commands.run_process import (
+from ackbench.experiments.commands.catalog import print_plan
+from ackbench.experiments.commands.progress_display import progress_display
+from ackbench.experiments.commands.run_process import (
     Interrupts,
     RunOutcome,
     RunProcess,
     embedded_command,
     time_limit_s,
 )
-from experiments.commands.run_until import RepeatLimits, RepeatUntil
-from experiments.commands.setup import ensure_set_up
-from experiments.commands.show import (
+from ackbench.experiments.commands.run_until import RepeatLimits, RepeatUntil
+from ackbench.experiments.commands.setup import ensure_set_up
+from ackbench.experiments.commands.show import (
     NO_REPORTING,
     Reporting,
     print_results,
     sweep_gate_exit_code,
     write_result_files,
 )
-from experiments.errors import StorageError
-from experiments.ledger.location import Location, is_uri
-from experiments.ledger.record import Scalar
-from experiments.live.process import WITHOUT_METRICS, LiveOptions, live_page
-from experiments.messages.phrases import format_count
-from experiments.messages.terminal import echo_error
-from experiments.orchestration.permission import check_plan, plan_to_run
-from experiments.planning.catalog import load_experiment
-from experiments.planning.experiment import Experiment
-from experiments.planning.new_sweep import (
+from ackbench.experiments.errors import StorageError
+from ackbench.experiments.ledger.location import Location, is_uri
+from ackbench.experiments.ledger.record import Scalar
+from ackbench.experiments.live.process import WITHOUT_METRICS, LiveOptions, live_page
+from ackbench.experiments.messages.phrases import format_count
+from ackbench.experiments.messages.terminal import echo_error
+from ackbench.experiments.orchestration.permission import check_plan, plan_to_run
+from ackbench.experiments.planning.catalog import load_experiment
+from ackbench.experiments.planning.experiment import Experiment
+from ackbench.experiments.planning.new_sweep import (
     check_machine,
     new_sweep,
     plan_new_sweep,
     prepare_kafka,
 )
-from experiments.planning.overrides import Overrides, parse_override
-from experiments.results.read import read_results
-from experiments.sweep.claim import SweepClaim
-from experiments.sweep.folder import SweepFolder
-from experiments.sweep.lookup import find_sweep
-from experiments.sweep.own_plans import mark_as_own
-from experiments.sweep.plan import Plan
-from experiments.sweep.progress import ProgressReader
-from experiments.sweep.published import (
+from ackbench.experiments.planning.overrides import Overrides, parse_override
+from ackbench.experiments.results.read import read_results
+from ackbench.experiments.sweep.claim import SweepClaim
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.lookup import find_sweep
+from ackbench.experiments.sweep.own_plans import mark_as_own
+from ackbench.experiments.sweep.plan import Plan
+from ackbench.experiments.sweep.progress import ProgressReader
+from ackbench.experiments.sweep.published import (
     keep_store,
     open_store,
     publish_plan,
@@ -59,13 +59,13 @@ from experiments.sweep.published import (
     runs_on_several_hosts,
     store_of_environment,
 )
-from experiments.sweep.several_hosts import check_out
-from experiments.sweep.several_hosts import resume as resume_trials
-from experiments.tracking.server_access import check_server
-from infra.errors import AckbenchError, HarnessError, InputError, MachineError
-from infra.machine.home import HeldHome, Home, HomeMoved
-from infra.machine.resources import full_disk, full_disk_is_named
-from infra.process.log_tail import last_lines
+from ackbench.experiments.sweep.several_hosts import check_out
+from ackbench.experiments.sweep.several_hosts import resume as resume_trials
+from ackbench.experiments.tracking.server_access import check_server
+from ackbench.infra.errors import AckbenchError, HarnessError, InputError, MachineError
+from ackbench.infra.machine.home import HeldHome, Home, HomeMoved
+from ackbench.infra.machine.resources import full_disk, full_disk_is_named
+from ackbench.infra.process.log_tail import last_lines
 
 _LOG_LINES: Final = 40
 """How many of the log's last lines may show that the disk is full."""
@@ -328,7 +328,7 @@ def run_dag(
     Raises:
         MachineError: the home was moved meanwhile; the run was killed.
     """
-    from experiments.orchestration.environment import airflow_environment
+    from ackbench.experiments.orchestration.environment import airflow_environment
 
     plan, log = sweep.plan(), log_of(home, sweep)
     progress = ProgressReader(sweep, plan)
@@ -374,8 +374,8 @@ def _held_home(home: Home, sweep: SweepFolder) -> Iterator[HeldHome]:
 
 def _kill_clusters(home: Home, sweep: SweepFolder) -> None:
     """Kill what is left of the sweep's clusters; their logs stay."""
-    from experiments.orchestration.clusters import cluster_folders
-    from infra.cluster import cleaning
+    from ackbench.experiments.orchestration.clusters import cluster_folders
+    from ackbench.infra.cluster import cleaning
 
     for cluster in cluster_folders(home, sweep.sweep_id):
         cleaning.remove_processes(cluster)

@@ -18,11 +18,11 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Final, Self
 
-from experiments.sweep.plan import Plan
-from infra.machine.home import REPOSITORY
-from infra.process.processes import ProcessIdentity, spawn_dying_with_parent
-from infra.process.waiting import wait_until
-from infra.start import module_command
+from ackbench.experiments.sweep.plan import Plan
+from ackbench.infra.machine.home import REPOSITORY
+from ackbench.infra.process.processes import ProcessIdentity, spawn_dying_with_parent
+from ackbench.infra.process.waiting import wait_until
+from ackbench.infra.start import module_command
 
 INTERRUPTS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 POLL_INTERVAL_S: Final = 0.2
@@ -175,7 +175,7 @@ class RunProcess:
 
 def embedded_command(sweep_id: str) -> tuple[str, ...]:
     """Return the command that runs the DAG for a sweep in one process."""
-    return tuple(module_command("experiments.orchestration.embedded", sweep_id))
+    return tuple(module_command("ackbench.experiments.orchestration.embedded", sweep_id))
 
 
 def time_limit_s(plan: Plan) -> float:

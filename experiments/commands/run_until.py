@@ -11,19 +11,19 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
-from experiments.errors import ExperimentError
-from experiments.ledger.record import Frozen
-from experiments.messages.phrases import format_count
-from experiments.planning.cells import cell_key
-from experiments.planning.new_sweep import check_machine
-from experiments.planning.planner import MAX_TRIALS, extend_plan
-from experiments.results.models import CellResult
-from experiments.results.read import read_results
-from experiments.sweep.folder import SweepFolder
-from experiments.sweep.own_plans import mark_as_own
-from experiments.verdicts.statistics import Share, is_precise_enough, trials_for_width
-from infra.errors import MachineError
-from infra.machine.home import Home
+from ackbench.experiments.errors import ExperimentError
+from ackbench.experiments.ledger.record import Frozen
+from ackbench.experiments.messages.phrases import format_count
+from ackbench.experiments.planning.cells import cell_key
+from ackbench.experiments.planning.new_sweep import check_machine
+from ackbench.experiments.planning.planner import MAX_TRIALS, extend_plan
+from ackbench.experiments.results.models import CellResult
+from ackbench.experiments.results.read import read_results
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.own_plans import mark_as_own
+from ackbench.experiments.verdicts.statistics import Share, is_precise_enough, trials_for_width
+from ackbench.infra.errors import MachineError
+from ackbench.infra.machine.home import Home
 
 MOST_REPEATS: Final = 100
 """Repeats of a cell, without `--max-repeats`."""

@@ -12,21 +12,21 @@ from typing import Final
 
 import pyarrow.fs as pafs
 
-from experiments.errors import LedgerError
-from experiments.ledger.digests import InvalidLedger
-from experiments.ledger.record import Status, TrialRecord
-from experiments.ledger.validation import validate_trial
-from experiments.messages.console import console_for_results
-from experiments.messages.terminal import echo, echo_error
-from experiments.selftest.check import CheckResult, check
-from experiments.selftest.ledger_copy import LedgerCopy
-from experiments.selftest.plants import RECORDS, UndisturbedRecords, undisturbed_records
-from experiments.sweep.folder import SweepFolder
-from experiments.sweep.published import finished_sweep
-from infra.errors import HarnessError, InputError
-from infra.machine.home import Home
-from infra.machine.scratch import SELFTEST, scratch_folder
-from infra.process.load_lock import hold_machine_lock_for_command
+from ackbench.experiments.errors import LedgerError
+from ackbench.experiments.ledger.digests import InvalidLedger
+from ackbench.experiments.ledger.record import Status, TrialRecord
+from ackbench.experiments.ledger.validation import validate_trial
+from ackbench.experiments.messages.console import console_for_results
+from ackbench.experiments.messages.terminal import echo, echo_error
+from ackbench.experiments.selftest.check import CheckResult, check
+from ackbench.experiments.selftest.ledger_copy import LedgerCopy
+from ackbench.experiments.selftest.plants import RECORDS, UndisturbedRecords, undisturbed_records
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.published import finished_sweep
+from ackbench.infra.errors import HarnessError, InputError
+from ackbench.infra.machine.home import Home
+from ackbench.infra.machine.scratch import SELFTEST, scratch_folder
+from ackbench.infra.process.load_lock import hold_machine_lock_for_command
 
 MIN_UNDISTURBED_RECORDS: Final = 100 * RECORDS
 """What a trial needs for every plant to find records to damage."""

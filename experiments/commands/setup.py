@@ -18,25 +18,25 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from experiments.clients.librdkafka.code_cache import cache_folder
-from experiments.ledger.record import Frozen
-from experiments.messages.phrases import format_bytes
-from experiments.messages.terminal import echo, echo_error
-from experiments.orchestration.environment import database_of, ensure_database, is_migrated
-from experiments.orchestration.services import is_up
-from experiments.results.spark_job import ensure_spark_ready
-from experiments.tracking.store import database_of_store, ensure_store
-from infra.cluster.setup import ensure_kafka_ready
-from infra.errors import MachineError
-from infra.kafka.spec import ClusterSpec
-from infra.machine.files import folder_bytes, replace_file
-from infra.machine.home import INSTALL, SET_UP_FILE, Home
-from infra.process.load_lock import hold_machine_lock_for_command
-from infra.start import RUN_PACKAGES
+from ackbench.experiments.clients.librdkafka.code_cache import cache_folder
+from ackbench.experiments.ledger.record import Frozen
+from ackbench.experiments.messages.phrases import format_bytes
+from ackbench.experiments.messages.terminal import echo, echo_error
+from ackbench.experiments.orchestration.environment import database_of, ensure_database, is_migrated
+from ackbench.experiments.orchestration.services import is_up
+from ackbench.experiments.results.spark_job import ensure_spark_ready
+from ackbench.experiments.tracking.store import database_of_store, ensure_store
+from ackbench.infra.cluster.setup import ensure_kafka_ready
+from ackbench.infra.errors import MachineError
+from ackbench.infra.kafka.spec import ClusterSpec
+from ackbench.infra.machine.files import folder_bytes, replace_file
+from ackbench.infra.machine.home import INSTALL, SET_UP_FILE, Home
+from ackbench.infra.process.load_lock import hold_machine_lock_for_command
+from ackbench.infra.start import RUN_PACKAGES
 
 COMPILED_MODULES: Final = (
-    "experiments.clients.consumer.loop",
-    "experiments.clients.producer.loop",
+    "ackbench.experiments.clients.consumer.loop",
+    "ackbench.experiments.clients.producer.loop",
 )
 """Importing them compiles what the clients run, into Numba's cache."""
 _COMPILED: Final = "compiled"

@@ -10,29 +10,29 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from experiments.comparing.gate import EXIT_CODE, NO_GATE, Gate
-from experiments.lessons.finding import finding_of
-from experiments.messages.console import console_for_results, print_text
-from experiments.messages.phrases import fit_line, format_count, one_line
-from experiments.messages.terminal import echo, echo_error, echo_json
-from experiments.report.page import write_report
-from experiments.results.junit import junit_xml, sweep_cases
-from experiments.results.markdown import markdown_lines
-from experiments.results.models import SweepResults
-from experiments.results.plain_answer import plain_answer
-from experiments.results.read import read_results
-from experiments.results.run_description import describe_run
-from experiments.results.set_aside import describe_set_aside, set_aside_trials
-from experiments.results.tables import print_cells, print_notes
-from experiments.sweep.claim import SweepClaim, is_run_by_another
-from experiments.sweep.documents import read_note
-from experiments.sweep.folder import SweepFolder
-from experiments.sweep.progress import FAILED
-from experiments.sweep.published import open_sweep, published_uri
-from experiments.tracking.store import TRACKED_FILE
-from infra.machine.files import replace_file
-from infra.machine.home import Home
-from infra.process.load_lock import hold_machine_lock_for_command
+from ackbench.experiments.comparing.gate import EXIT_CODE, NO_GATE, Gate
+from ackbench.experiments.lessons.finding import finding_of
+from ackbench.experiments.messages.console import console_for_results, print_text
+from ackbench.experiments.messages.phrases import fit_line, format_count, one_line
+from ackbench.experiments.messages.terminal import echo, echo_error, echo_json
+from ackbench.experiments.report.page import write_report
+from ackbench.experiments.results.junit import junit_xml, sweep_cases
+from ackbench.experiments.results.markdown import markdown_lines
+from ackbench.experiments.results.models import SweepResults
+from ackbench.experiments.results.plain_answer import plain_answer
+from ackbench.experiments.results.read import read_results
+from ackbench.experiments.results.run_description import describe_run
+from ackbench.experiments.results.set_aside import describe_set_aside, set_aside_trials
+from ackbench.experiments.results.tables import print_cells, print_notes
+from ackbench.experiments.sweep.claim import SweepClaim, is_run_by_another
+from ackbench.experiments.sweep.documents import read_note
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.progress import FAILED
+from ackbench.experiments.sweep.published import open_sweep, published_uri
+from ackbench.experiments.tracking.store import TRACKED_FILE
+from ackbench.infra.machine.files import replace_file
+from ackbench.infra.machine.home import Home
+from ackbench.infra.process.load_lock import hold_machine_lock_for_command
 
 
 def show(home: Home, named: str | None, *, as_json: bool, files: ResultFiles) -> int:
@@ -119,7 +119,7 @@ def measure_again(home: Home, named: str, *, skip_unfit: bool = False) -> int:
         SweepInUse: another process runs the sweep, and measures it itself.
         HarnessError: the measuring job failed, or another load runs on this machine for too long.
     """
-    from experiments.results.spark_job import measure, measure_location
+    from ackbench.experiments.results.spark_job import measure, measure_location
 
     sweep = open_sweep(home, named, echo_error)
     with ExitStack() as claims:

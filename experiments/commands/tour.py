@@ -10,10 +10,10 @@ from pathlib import Path
 
 from rich.table import Table
 
-from experiments.commands.run import log_of, reason_of_failure, report_interrupt, run_dag
-from experiments.commands.setup import ensure_set_up
-from experiments.lessons.finding import finding_of
-from experiments.lessons.tour import (
+from ackbench.experiments.commands.run import log_of, reason_of_failure, report_interrupt, run_dag
+from ackbench.experiments.commands.setup import ensure_set_up
+from ackbench.experiments.lessons.finding import finding_of
+from ackbench.experiments.lessons.tour import (
     QUICK_NOTE,
     Tour,
     TourFolder,
@@ -23,23 +23,23 @@ from experiments.lessons.tour import (
     new_tour,
     parse_lessons,
 )
-from experiments.messages.console import console_for_results
-from experiments.messages.phrases import format_count
-from experiments.messages.terminal import echo, echo_error
-from experiments.planning.new_sweep import new_sweep, plan_experiment, prepare_kafka
-from experiments.planning.overrides import apply_overrides
-from experiments.report.chapters import write_chapters
-from experiments.report.drawing import set_matplotlib_cache
-from experiments.report.tour_page import write_tour_page
-from experiments.results.spark_job import measuring_service
-from experiments.sweep.claim import SweepClaim
-from experiments.sweep.folder import SweepFolder
-from experiments.sweep.lookup import find_sweep
-from experiments.sweep.plan import Plan
-from experiments.sweep.progress import expected_duration_s, format_duration
-from infra.errors import HarnessError, InputError
-from infra.machine.home import Home
-from infra.machine.paths import create_folder, user_path
+from ackbench.experiments.messages.console import console_for_results
+from ackbench.experiments.messages.phrases import format_count
+from ackbench.experiments.messages.terminal import echo, echo_error
+from ackbench.experiments.planning.new_sweep import new_sweep, plan_experiment, prepare_kafka
+from ackbench.experiments.planning.overrides import apply_overrides
+from ackbench.experiments.report.chapters import write_chapters
+from ackbench.experiments.report.drawing import set_matplotlib_cache
+from ackbench.experiments.report.tour_page import write_tour_page
+from ackbench.experiments.results.spark_job import measuring_service
+from ackbench.experiments.sweep.claim import SweepClaim
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.lookup import find_sweep
+from ackbench.experiments.sweep.plan import Plan
+from ackbench.experiments.sweep.progress import expected_duration_s, format_duration
+from ackbench.infra.errors import HarnessError, InputError
+from ackbench.infra.machine.home import Home
+from ackbench.infra.machine.paths import create_folder, user_path
 
 
 def tour(

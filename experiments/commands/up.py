@@ -7,14 +7,14 @@ import shlex
 from pathlib import Path
 from typing import Final
 
-from experiments.messages.terminal import echo, echo_error
-from infra.errors import MachineError
-from infra.machine.home import Home
+from ackbench.experiments.messages.terminal import echo, echo_error
+from ackbench.infra.errors import MachineError
+from ackbench.infra.machine.home import Home
 
 
 def env(home: Home) -> int:
     """Print, as shell commands, the environment variables that Airflow's own commands need."""
-    from experiments.orchestration.environment import airflow_environment
+    from ackbench.experiments.orchestration.environment import airflow_environment
 
     for name, value in sorted(airflow_environment(home).items()):
         if os.environ.get(name) != value:
@@ -56,10 +56,10 @@ def up(
             this user is root.
         HarnessError: a service did not become healthy.
     """
-    from experiments.commands.setup import set_up_of
-    from experiments.orchestration import services
-    from experiments.orchestration.request import EXPERIMENTS_VARIABLE
-    from experiments.tracking.store import MLFLOW_PORT
+    from ackbench.experiments.commands.setup import set_up_of
+    from ackbench.experiments.orchestration import services
+    from ackbench.experiments.orchestration.request import EXPERIMENTS_VARIABLE
+    from ackbench.experiments.tracking.store import MLFLOW_PORT
 
     if os.geteuid() == 0 and not as_root:
         raise MachineError(

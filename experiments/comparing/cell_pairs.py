@@ -6,11 +6,11 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
-from experiments.errors import NotComparable
-from experiments.ledger.record import Cell
-from experiments.results.models import CellResult
-from experiments.results.trials import NOT_SET, settings_of_trial
-from experiments.sweep.plan import Plan, TrialSpec
+from ackbench.experiments.errors import NotComparable
+from ackbench.experiments.ledger.record import Cell
+from ackbench.experiments.results.models import CellResult
+from ackbench.experiments.results.trials import NOT_SET, settings_of_trial
+from ackbench.experiments.sweep.plan import Plan, TrialSpec
 
 _LOAD_UNITS: Final = {
     "rate_records_per_s": "records/s",

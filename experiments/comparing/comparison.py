@@ -10,29 +10,29 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from experiments.comparing.cell_pairs import (
+from ackbench.experiments.comparing.cell_pairs import (
     Pair,
     check_load,
     differing_settings,
     pair_cells,
     trials_by_repeat,
 )
-from experiments.comparing.differences import (
+from ackbench.experiments.comparing.differences import (
     ComparedMeasure,
     Difference,
     number_difference,
     share_difference,
 )
-from experiments.comparing.setting_change import SettingChange
-from experiments.errors import NotComparable
-from experiments.ledger.record import Frozen, Role
-from experiments.messages.phrases import format_count
-from experiments.results.cells import judged_trials
-from experiments.results.models import CellResult, SweepResults, TrialResult
-from experiments.results.wording import POWER_NOT_SHOWN, is_unproven
-from experiments.sweep.plan import Plan
-from experiments.verdicts.contract import Guarantee
-from experiments.verdicts.judge import Judgement, Verdict, shows_loss
+from ackbench.experiments.comparing.setting_change import SettingChange
+from ackbench.experiments.errors import NotComparable
+from ackbench.experiments.ledger.record import Frozen, Role
+from ackbench.experiments.messages.phrases import format_count
+from ackbench.experiments.results.cells import judged_trials
+from ackbench.experiments.results.models import CellResult, SweepResults, TrialResult
+from ackbench.experiments.results.wording import POWER_NOT_SHOWN, is_unproven
+from ackbench.experiments.sweep.plan import Plan
+from ackbench.experiments.verdicts.contract import Guarantee
+from ackbench.experiments.verdicts.judge import Judgement, Verdict, shows_loss
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from enum import StrEnum
 from statistics import median
 from typing import Final
 
-from experiments.comparing.pairing import (
+from ackbench.experiments.comparing.pairing import (
     MIN_PAIRS_FOR_TEST,
     PairedNumbers,
     PairedShares,
@@ -19,8 +19,8 @@ from experiments.comparing.pairing import (
     paired_shares,
     share_difference_interval,
 )
-from experiments.ledger.record import Frozen
-from experiments.verdicts.statistics import (
+from ackbench.experiments.ledger.record import Frozen
+from ackbench.experiments.verdicts.statistics import (
     MIN_TRIALS_FOR_DIFFERENCE,
     Estimate,
     Interval,

@@ -9,18 +9,18 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Final
 
-from experiments.comparing.comparison import ComparedCell, Comparison
-from experiments.comparing.differences import ComparedMeasure, Difference, exceeds_with
-from experiments.errors import NotComparable
-from experiments.ledger.record import Role, Status
-from experiments.messages.phrases import format_count
-from experiments.results.cells import judged_trials
-from experiments.results.models import CellResult, SweepResults
-from experiments.results.wording import unknown_reason
-from experiments.verdicts.contract import Guarantee
-from experiments.verdicts.judge import Judgement, Verdict
-from experiments.verdicts.statistics import describe_share
-from infra.errors import InputError
+from ackbench.experiments.comparing.comparison import ComparedCell, Comparison
+from ackbench.experiments.comparing.differences import ComparedMeasure, Difference, exceeds_with
+from ackbench.experiments.errors import NotComparable
+from ackbench.experiments.ledger.record import Role, Status
+from ackbench.experiments.messages.phrases import format_count
+from ackbench.experiments.results.cells import judged_trials
+from ackbench.experiments.results.models import CellResult, SweepResults
+from ackbench.experiments.results.wording import unknown_reason
+from ackbench.experiments.verdicts.contract import Guarantee
+from ackbench.experiments.verdicts.judge import Judgement, Verdict
+from ackbench.experiments.verdicts.statistics import describe_share
+from ackbench.infra.errors import InputError
 
 EXIT_CODE: Final = 3
 """The results do not pass the gate; 1 is an error of the harness, 2 an invalid request."""

@@ -7,16 +7,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from experiments.ledger.record import SET_ASIDE, Cell, Scalar
-from experiments.messages.markdown import code_span, escaped
-from experiments.messages.phrases import format_count
-from experiments.results import wording
-from experiments.results.changed_settings import changed_setting_lines
-from experiments.results.models import CellResult, SweepResults
-from experiments.sweep.cell_names import FAULT_AXIS, setting_text, value_text
-from experiments.verdicts.contract import Guarantee
-from experiments.verdicts.judge import Judgement, Verdict
-from experiments.verdicts.statistics import Share
+from ackbench.experiments.ledger.record import SET_ASIDE, Cell, Scalar
+from ackbench.experiments.messages.markdown import code_span, escaped
+from ackbench.experiments.messages.phrases import format_count
+from ackbench.experiments.results import wording
+from ackbench.experiments.results.changed_settings import changed_setting_lines
+from ackbench.experiments.results.models import CellResult, SweepResults
+from ackbench.experiments.sweep.cell_names import FAULT_AXIS, setting_text, value_text
+from ackbench.experiments.verdicts.contract import Guarantee
+from ackbench.experiments.verdicts.judge import Judgement, Verdict
+from ackbench.experiments.verdicts.statistics import Share
 
 COLUMN_AXES: Final = ("acks", "enable.idempotence")
 """The axes of the columns; all other axes distinguish rows."""

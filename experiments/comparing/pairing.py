@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from experiments.ledger.record import Frozen
-from experiments.verdicts.statistics import (
+from ackbench.experiments.ledger.record import Frozen
+from ackbench.experiments.verdicts.statistics import (
     CONFIDENCE,
     MIN_TRIALS_FOR_INTERVAL,
     Estimate,

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from statistics import median
 
-from experiments.comparing.comparison import ComparedCell, Comparison
-from experiments.comparing.differences import (
+from ackbench.experiments.comparing.comparison import ComparedCell, Comparison
+from ackbench.experiments.comparing.differences import (
     MEASURE_NAMES,
     ComparedMeasure,
     Difference,
     classify_difference,
 )
-from experiments.messages.phrases import format_count
+from ackbench.experiments.messages.phrases import format_count
 
 
 def comparison_sentences(comparison: Comparison) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from experiments.ledger.record import Frozen
+from ackbench.experiments.ledger.record import Frozen
 
 
 class SettingChange(Frozen):

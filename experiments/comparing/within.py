@@ -8,19 +8,19 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from experiments.comparing.cell_pairs import experiment_cells, pair_cells_except
-from experiments.comparing.comparison import (
+from ackbench.experiments.comparing.cell_pairs import experiment_cells, pair_cells_except
+from ackbench.experiments.comparing.comparison import (
     ComparedSweep,
     Comparison,
     check_measured,
     compare_pairs,
 )
-from experiments.errors import NotComparable, UnknownName
-from experiments.ledger.record import Frozen, Scalar
-from experiments.messages.phrases import did_you_mean
-from experiments.planning.axes import Scope
-from experiments.results.models import CellResult
-from experiments.sweep import cell_names
+from ackbench.experiments.errors import NotComparable, UnknownName
+from ackbench.experiments.ledger.record import Frozen, Scalar
+from ackbench.experiments.messages.phrases import did_you_mean
+from ackbench.experiments.planning.axes import Scope
+from ackbench.experiments.results.models import CellResult
+from ackbench.experiments.sweep import cell_names
 
 
 class AxisComparison(Frozen):

@@ -11,8 +11,8 @@ from typing import Final
 
 import pyarrow as pa
 
-from experiments.events.clock import now_ns
-from experiments.ledger.schema import EVENTS, Source
+from ackbench.experiments.events.clock import now_ns
+from ackbench.experiments.ledger.schema import EVENTS, Source
 
 JOURNAL_FILE: Final = "diary.jsonl"
 """The journal's file while the trial runs, in its folder; it stays in that of a failed trial."""

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from experiments.faults import (
+from ackbench.experiments.faults import (
     clients,
     disk,
     network,
@@ -22,13 +22,13 @@ from experiments.faults import (
     replication,
     transactions,
 )
-from experiments.faults.core import FaultContext, FaultKind, FaultParameters
-from experiments.faults.core.effects import FaultEffects, Topology
-from experiments.faults.operations.commands import command_kind
-from experiments.faults.process import zookeeper
-from experiments.ledger.record import FaultEvidence
-from infra.cluster.capabilities import missing_capability
-from infra.errors import MachineError
+from ackbench.experiments.faults.core import FaultContext, FaultKind, FaultParameters
+from ackbench.experiments.faults.core.effects import FaultEffects, Topology
+from ackbench.experiments.faults.operations.commands import command_kind
+from ackbench.experiments.faults.process import zookeeper
+from ackbench.experiments.ledger.record import FaultEvidence
+from ackbench.infra.cluster.capabilities import missing_capability
+from ackbench.infra.errors import MachineError
 
 
 def _no_fault(_context: FaultContext, _parameters: FaultParameters) -> FaultEvidence:

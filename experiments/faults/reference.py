@@ -8,8 +8,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-from experiments.faults import FAULTS
-from experiments.faults.core.kind import FaultKind
+from ackbench.experiments.faults import FAULTS
+from ackbench.experiments.faults.core.kind import FaultKind
 
 
 def as_markdown() -> str:

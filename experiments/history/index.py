@@ -7,23 +7,23 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from experiments.errors import UnknownName
-from experiments.history.kept import (
+from ackbench.experiments.errors import UnknownName
+from ackbench.experiments.history.kept import (
     completed,
     is_current,
     pruned_stamp,
     pruned_summary,
     rebuilt_summary,
 )
-from experiments.history.pins import pinned_sweeps
-from experiments.history.store import SummaryStore, without_details
-from experiments.history.summary import CellSummary, SweepSummary
-from experiments.ledger.record import Frozen
-from experiments.messages.phrases import format_value
-from experiments.sweep.claim import RunRecord, is_in_progress, runs
-from experiments.sweep.folder import SweepFolder
-from experiments.sweep.lookup import experiment_of_sweep, pruned_folder, sweep_folders
-from infra.machine.home import Home
+from ackbench.experiments.history.pins import pinned_sweeps
+from ackbench.experiments.history.store import SummaryStore, without_details
+from ackbench.experiments.history.summary import CellSummary, SweepSummary
+from ackbench.experiments.ledger.record import Frozen
+from ackbench.experiments.messages.phrases import format_value
+from ackbench.experiments.sweep.claim import RunRecord, is_in_progress, runs
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.lookup import experiment_of_sweep, pruned_folder, sweep_folders
+from ackbench.infra.machine.home import Home
 
 
 class SweepState(StrEnum):

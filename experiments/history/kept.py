@@ -8,19 +8,19 @@ from typing import TypeGuard
 
 from pydantic import ValidationError
 
-from experiments.errors import LedgerError
-from experiments.history.store import SummaryStore
-from experiments.history.summary import (
+from ackbench.experiments.errors import LedgerError
+from ackbench.experiments.history.store import SummaryStore
+from ackbench.experiments.history.summary import (
     SUMMARY_FORMAT,
     SweepSummary,
     folder_stamp,
     summary_stamp,
 )
-from experiments.sweep.documents import read_document
-from experiments.sweep.folder import SweepFolder
-from experiments.sweep.lookup import pruned_folder
-from infra.machine.files import replace_file
-from infra.machine.home import Home
+from ackbench.experiments.sweep.documents import read_document
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.lookup import pruned_folder
+from ackbench.infra.machine.files import replace_file
+from ackbench.infra.machine.home import Home
 
 
 def summary_of(sweep: SweepFolder, home: Home) -> SweepSummary:
@@ -71,7 +71,7 @@ def current_stamp(summary: SweepSummary, sweep: SweepFolder) -> str:
 
 def rebuilt_summary(store: SummaryStore, sweep: SweepFolder) -> SweepSummary:
     """Make the summary of a sweep, keep it, and return it."""
-    from experiments.history.summarize import summarize  # loads all that reads results
+    from ackbench.experiments.history.summarize import summarize  # loads all that reads results
 
     stamp, stamp_of_folder = summary_stamp(sweep), folder_stamp(sweep)
     summary = summarize(sweep, stamp)

@@ -9,10 +9,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from experiments.messages.phrases import one_line
-from experiments.sweep.folder import SweepFolder
-from infra.machine.files import replace_file
-from infra.machine.home import Home
+from ackbench.experiments.messages.phrases import one_line
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.infra.machine.files import replace_file
+from ackbench.infra.machine.home import Home
 
 PIN: Final = ".pinned"
 """Its content is the reason; names with a dot are not published."""

@@ -14,16 +14,16 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from experiments.history.kept import forget_summary, keep_pruned, summary_of
-from experiments.history.pins import pinned_sweeps
-from experiments.history.sizes import home_sizes
-from experiments.history.summary import planned_s
-from experiments.sweep.claim import SweepClaim, is_in_progress, runs
-from experiments.sweep.folder import SweepFolder
-from experiments.sweep.lookup import experiment_of_sweep, sweep_folders, sweep_to_delete
-from infra.errors import AckbenchError, InputError
-from infra.machine.home import Home
-from infra.process.log_tail import cut_log
+from ackbench.experiments.history.kept import forget_summary, keep_pruned, summary_of
+from ackbench.experiments.history.pins import pinned_sweeps
+from ackbench.experiments.history.sizes import home_sizes
+from ackbench.experiments.history.summary import planned_s
+from ackbench.experiments.sweep.claim import SweepClaim, is_in_progress, runs
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.lookup import experiment_of_sweep, sweep_folders, sweep_to_delete
+from ackbench.infra.errors import AckbenchError, InputError
+from ackbench.infra.machine.home import Home
+from ackbench.infra.process.log_tail import cut_log
 
 DAY_S: Final = 86_400.0
 _AGE: Final = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>[hdw])")
@@ -314,7 +314,7 @@ def _cut_service_logs(home: Home, say: Callable[[str], None]) -> None:
 def _remove_clusters(home: Home, pruned: Collection[str], say: Callable[[str], None]) -> None:
     if not pruned or not home.clusters.is_dir():
         return
-    from infra.cluster import cleaning
+    from ackbench.infra.cluster import cleaning
 
     report = cleaning.clean(home.clusters, owners=pruned)
     if report.removed:

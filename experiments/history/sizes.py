@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Final
 
-from experiments.history.store import SummaryStore
-from experiments.history.summary import folder_stamp
-from experiments.sweep.folder import SweepFolder
-from infra.machine.files import folder_bytes
-from infra.machine.home import Home
+from ackbench.experiments.history.store import SummaryStore
+from ackbench.experiments.history.summary import folder_stamp
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.infra.machine.files import folder_bytes
+from ackbench.infra.machine.home import Home
 
 _NOT_COUNTED: Final = ("cache", "published")
 """Folders of the home that are made or fetched again."""

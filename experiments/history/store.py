@@ -18,14 +18,14 @@ from urllib.parse import quote
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from experiments.history.summary import (
+from ackbench.experiments.history.summary import (
     CellFigures,
     CellIdentity,
     CellSummary,
     SweepSummary,
 )
-from experiments.ledger.record import Frozen
-from infra.machine.home import Home
+from ackbench.experiments.ledger.record import Frozen
+from ackbench.infra.machine.home import Home
 
 STORE: Final = "summaries.db"
 _VERSION: Final = 2

@@ -8,21 +8,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from experiments.history.summary import CellSummary, SweepSummary, planned_s
-from experiments.ledger.record import SET_ASIDE, Status, TrialRecord
-from experiments.lessons.finding import finding_of
-from experiments.messages.phrases import fit_line, shorten
-from experiments.results.cells import judged_trials
-from experiments.results.models import CellResult, SweepResults, TrialResult
-from experiments.results.read import read_results
-from experiments.results.trials import settings_of_trial
-from experiments.sweep.folder import SweepFolder
-from experiments.sweep.lookup import experiment_of_sweep
-from experiments.sweep.plan import Plan
-from experiments.verdicts.judge import Verdict
-from experiments.verdicts.statistics import Estimate, estimate
-from infra.errors import AckbenchError
-from infra.machine.files import folder_bytes
+from ackbench.experiments.history.summary import CellSummary, SweepSummary, planned_s
+from ackbench.experiments.ledger.record import SET_ASIDE, Status, TrialRecord
+from ackbench.experiments.lessons.finding import finding_of
+from ackbench.experiments.messages.phrases import fit_line, shorten
+from ackbench.experiments.results.cells import judged_trials
+from ackbench.experiments.results.models import CellResult, SweepResults, TrialResult
+from ackbench.experiments.results.read import read_results
+from ackbench.experiments.results.trials import settings_of_trial
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.lookup import experiment_of_sweep
+from ackbench.experiments.sweep.plan import Plan
+from ackbench.experiments.verdicts.judge import Verdict
+from ackbench.experiments.verdicts.statistics import Estimate, estimate
+from ackbench.infra.errors import AckbenchError
+from ackbench.infra.machine.files import folder_bytes
 
 _IDENTITY: Final = ("system", "cores")
 """The fields of `machine.json` that stay the same on one machine; free memory does not."""

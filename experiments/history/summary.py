@@ -16,11 +16,11 @@ from typing import Final
 
 from pydantic import Field
 
-from experiments.ledger.planned import PLAN
-from experiments.ledger.record import Cell, Frozen, Role
-from experiments.sweep.folder import MACHINE, SweepFolder
-from experiments.sweep.lookup import time_of_sweep
-from experiments.verdicts.statistics import Estimate, Share
+from ackbench.experiments.ledger.planned import PLAN
+from ackbench.experiments.ledger.record import Cell, Frozen, Role
+from ackbench.experiments.sweep.folder import MACHINE, SweepFolder
+from ackbench.experiments.sweep.lookup import time_of_sweep
+from ackbench.experiments.verdicts.statistics import Estimate, Share
 
 SUMMARY_FORMAT: Final = 2
 """A kept summary of another format is made again; that of a pruned sweep cannot be."""

@@ -21,12 +21,12 @@ from statistics import median
 from types import MappingProxyType
 from typing import Final
 
-from experiments.comparing.setting_change import SettingChange
-from experiments.history.change_points import MIN_PART, difference_p, find_shifts
-from experiments.history.store import without_details
-from experiments.history.summary import CellSummary, SweepSummary
-from experiments.ledger.record import Frozen
-from experiments.verdicts.statistics import Estimate, Interval, Share
+from ackbench.experiments.comparing.setting_change import SettingChange
+from ackbench.experiments.history.change_points import MIN_PART, difference_p, find_shifts
+from ackbench.experiments.history.store import without_details
+from ackbench.experiments.history.summary import CellSummary, SweepSummary
+from ackbench.experiments.ledger.record import Frozen
+from ackbench.experiments.verdicts.statistics import Estimate, Interval, Share
 
 FALSE_ALARMS: Final = 0.01
 """In at most this share of histories without a change, any change is reported."""

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-from experiments.comparing.setting_change import SettingChange
-from experiments.history.change_points import MIN_PART
-from experiments.history.summary import SweepSummary
-from experiments.history.trend import (
+from ackbench.experiments.comparing.setting_change import SettingChange
+from ackbench.experiments.history.change_points import MIN_PART
+from ackbench.experiments.history.summary import SweepSummary
+from ackbench.experiments.history.trend import (
     MEASURE_TITLES,
     Trend,
     TrendBoundary,
@@ -18,7 +18,7 @@ from experiments.history.trend import (
     TrendPoint,
     UnusualValue,
 )
-from experiments.messages.phrases import (
+from ackbench.experiments.messages.phrases import (
     HELD_SIGN,
     UNKNOWN_SIGN,
     VIOLATED_SIGN,

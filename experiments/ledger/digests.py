@@ -15,7 +15,7 @@ from typing import Final
 import pyarrow.fs as pafs
 from pydantic import BaseModel, ConfigDict
 
-from experiments.ledger.documents import with_version, without_version
+from ackbench.experiments.ledger.documents import with_version, without_version
 
 _BLOCK_BYTES: Final = 1 << 20
 _MOST_READ_BYTES: Final = 64 << 20

@@ -20,7 +20,7 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from experiments.ledger.digests import InvalidLedger, read_bounded, require_regular_file
+from ackbench.experiments.ledger.digests import InvalidLedger, read_bounded, require_regular_file
 
 _URI: Final = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):")
 _SCHEMES: Final = ("file", "s3", "gs", "gcs", "abfs", "abfss")

@@ -11,8 +11,13 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from experiments.ledger.digests import FileDigest, InvalidLedger, with_digest, without_digest
-from experiments.ledger.documents import why_unreadable
+from ackbench.experiments.ledger.digests import (
+    FileDigest,
+    InvalidLedger,
+    with_digest,
+    without_digest,
+)
+from ackbench.experiments.ledger.documents import why_unreadable
 
 MANIFEST: Final = "manifest.json"
 

@@ -13,9 +13,9 @@ from typing import Final, Literal
 import pyarrow.fs as pafs
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from experiments.ledger.digests import InvalidLedger, read_bounded, without_digest
-from experiments.ledger.documents import why_unreadable
-from experiments.ledger.record import RECORD, Cell, Frozen, Role, Scalar, TrialRecord
+from ackbench.experiments.ledger.digests import InvalidLedger, read_bounded, without_digest
+from ackbench.experiments.ledger.documents import why_unreadable
+from ackbench.experiments.ledger.record import RECORD, Cell, Frozen, Role, Scalar, TrialRecord
 
 PLAN: Final = "plan.json"
 

@@ -8,9 +8,9 @@ from typing import Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from pydantic_core import from_json
 
-from experiments.ledger.digests import FileDigest, InvalidLedger, without_digest
-from experiments.ledger.documents import why_unreadable
-from experiments.ledger.schema import LEDGER_VERSION, READABLE_VERSIONS, other_version
+from ackbench.experiments.ledger.digests import FileDigest, InvalidLedger, without_digest
+from ackbench.experiments.ledger.documents import why_unreadable
+from ackbench.experiments.ledger.schema import LEDGER_VERSION, READABLE_VERSIONS, other_version
 
 RECORD: Final = "trial.json"
 

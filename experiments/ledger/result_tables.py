@@ -12,8 +12,8 @@ from typing import Final
 
 import pyarrow as pa
 
-from experiments.ledger.schema import count, nullable, required, text
-from experiments.ledger.workload_tables import (
+from ackbench.experiments.ledger.schema import count, nullable, required, text
+from ackbench.experiments.ledger.workload_tables import (
     ASSIGNMENTS,
     BROKERS,
     COPIES,

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from experiments.ledger.digests import digest_file, with_digest
-from experiments.ledger.record import RECORD, TrialRecord
-from experiments.ledger.schema import LEDGER_VERSION, OPTIONAL_TABLES, TABLES
+from ackbench.experiments.ledger.digests import digest_file, with_digest
+from ackbench.experiments.ledger.record import RECORD, TrialRecord
+from ackbench.experiments.ledger.schema import LEDGER_VERSION, OPTIONAL_TABLES, TABLES
 
 ROW_GROUP_ROWS: Final = 262_144
 """A reader of a part of a large trial skips the row groups of the others: by their statistics.

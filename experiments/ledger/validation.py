@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from experiments.ledger.digests import InvalidLedger, digest_file, require_regular_file
-from experiments.ledger.record import RECORD, TrialRecord, parse_record
-from experiments.ledger.schema import OPTIONAL_TABLES, OUTPUT, TABLES
+from ackbench.experiments.ledger.digests import InvalidLedger, digest_file, require_regular_file
+from ackbench.experiments.ledger.record import RECORD, TrialRecord, parse_record
+from ackbench.experiments.ledger.schema import OPTIONAL_TABLES, OUTPUT, TABLES
 
 MOST_RECORD_BYTES: Final = 64 << 20
 """A `trial.json` takes some ten kB."""

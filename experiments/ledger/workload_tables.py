@@ -11,7 +11,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from experiments.ledger.schema import count, nullable, required, text
+from ackbench.experiments.ledger.schema import count, nullable, required, text
 
 # Consumer groups.
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from experiments.comparing.pairing import MIN_PAIRS_FOR_TEST
-from experiments.lessons.finding import Conclusion
-from experiments.messages.phrases import format_count
-from experiments.results.models import TrialResult
-from experiments.verdicts.statistics import CONFIDENCE
+from ackbench.experiments.comparing.pairing import MIN_PAIRS_FOR_TEST
+from ackbench.experiments.lessons.finding import Conclusion
+from ackbench.experiments.messages.phrases import format_count
+from ackbench.experiments.results.models import TrialResult
+from ackbench.experiments.verdicts.statistics import CONFIDENCE
 
 Figure = Callable[[TrialResult], float | None]
 """A figure of one trial; None: unknown."""

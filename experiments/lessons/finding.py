@@ -22,19 +22,19 @@ from typing import Final, cast
 
 from pydantic import Field
 
-from experiments.ledger.record import Frozen, Scalar
-from experiments.lessons.plots import Plot
-from experiments.messages.markdown import escaped
-from experiments.messages.phrases import format_count
-from experiments.planning.catalog import check_finding
-from experiments.results.cells import judged_trials
-from experiments.results.models import CellResult, SweepResults, TrialResult
-from experiments.results.read import read_results
-from experiments.results.rows import Row, rows_by_trial
-from experiments.sweep.folder import SweepFolder
-from experiments.sweep.plan import Plan
-from experiments.verdicts.judge import shows_loss
-from experiments.verdicts.statistics import Share, share_of
+from ackbench.experiments.ledger.record import Frozen, Scalar
+from ackbench.experiments.lessons.plots import Plot
+from ackbench.experiments.messages.markdown import escaped
+from ackbench.experiments.messages.phrases import format_count
+from ackbench.experiments.planning.catalog import check_finding
+from ackbench.experiments.results.cells import judged_trials
+from ackbench.experiments.results.models import CellResult, SweepResults, TrialResult
+from ackbench.experiments.results.read import read_results
+from ackbench.experiments.results.rows import Row, rows_by_trial
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.plan import Plan
+from ackbench.experiments.verdicts.judge import shows_loss
+from ackbench.experiments.verdicts.statistics import Share, share_of
 
 MIN_TRIALS: Final = 3
 """Judged trials that each case needs; with fewer the finding is inconclusive.
@@ -206,7 +206,7 @@ def load_finding(name: str) -> Callable[[FindingInput], Finding]:
         ExperimentError: there is no such module.
     """
     check_finding(name)
-    module = import_module(f"experiments.lessons.findings.{name}")
+    module = import_module(f"ackbench.experiments.lessons.findings.{name}")
     return cast("Callable[[FindingInput], Finding]", module.find)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from experiments.ledger.record import Frozen
-from experiments.verdicts.statistics import Share
+from ackbench.experiments.ledger.record import Frozen
+from ackbench.experiments.verdicts.statistics import Share
 
 
 class ShareDot(Frozen):

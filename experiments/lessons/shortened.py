@@ -13,10 +13,14 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Final
 
-from experiments.messages.phrases import format_list
-from experiments.planning.properties import kafka_properties, known_versions
-from experiments.results.changed_settings import defaults_of, kafka_defaults, producer_defaults
-from experiments.sweep.plan import Plan, TrialSpec
+from ackbench.experiments.messages.phrases import format_list
+from ackbench.experiments.planning.properties import kafka_properties, known_versions
+from ackbench.experiments.results.changed_settings import (
+    defaults_of,
+    kafka_defaults,
+    producer_defaults,
+)
+from ackbench.experiments.sweep.plan import Plan, TrialSpec
 
 BROKER_TIMEOUTS: Final = (
     "broker.session.timeout.ms",

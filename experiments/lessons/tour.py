@@ -15,18 +15,18 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from experiments.errors import LedgerError, UnknownName
-from experiments.ledger.documents import why_unreadable, with_version, without_version
-from experiments.ledger.record import Frozen
-from experiments.lessons.finding import MIN_TRIALS
-from experiments.messages.phrases import did_you_mean
-from experiments.planning.catalog import catalog_experiments, load_experiment
-from experiments.planning.experiment import Experiment
-from experiments.planning.overrides import Overrides
-from experiments.sweep.documents import read_document
-from infra.errors import InputError
-from infra.machine.files import replace_file
-from infra.machine.home import Home
+from ackbench.experiments.errors import LedgerError, UnknownName
+from ackbench.experiments.ledger.documents import why_unreadable, with_version, without_version
+from ackbench.experiments.ledger.record import Frozen
+from ackbench.experiments.lessons.finding import MIN_TRIALS
+from ackbench.experiments.messages.phrases import did_you_mean
+from ackbench.experiments.planning.catalog import catalog_experiments, load_experiment
+from ackbench.experiments.planning.experiment import Experiment
+from ackbench.experiments.planning.overrides import Overrides
+from ackbench.experiments.sweep.documents import read_document
+from ackbench.infra.errors import InputError
+from ackbench.infra.machine.files import replace_file
+from ackbench.infra.machine.home import Home
 
 QUICK_REPEATS: Final = MIN_TRIALS
 """Repeats of a quick tour: the fewest with which a claim can be supported or refuted."""

@@ -15,10 +15,10 @@ from typing import Final
 
 import numpy as np
 
-from experiments.ledger.result_tables import TIMELINE_SLOT_NS
-from experiments.live.events import PartitionHistory
-from experiments.live.slots import SlotCounts
-from experiments.live.trial import LiveTrial, TrialFigures
+from ackbench.experiments.ledger.result_tables import TIMELINE_SLOT_NS
+from ackbench.experiments.live.events import PartitionHistory
+from ackbench.experiments.live.slots import SlotCounts
+from ackbench.experiments.live.trial import LiveTrial, TrialFigures
 
 WIDTH: Final = 1000
 HEIGHT: Final = 100

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from pydantic_core import from_json
 
-from experiments.sweep.cell_names import NO_FAULT
-from experiments.sweep.plan import FaultRequest
-from infra.process.log_tail import LineFollower
+from ackbench.experiments.sweep.cell_names import NO_FAULT
+from ackbench.experiments.sweep.plan import FaultRequest
+from ackbench.infra.process.log_tail import LineFollower
 
 _LABEL: Final = re.compile(r"\d+\.[a-z-]+")
 _PHASES: Final = ("load_begin", "settled", "healthy")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from infra.machine.home import Home
+from ackbench.infra.machine.home import Home
 
 PAGE: Final = "index.html"
 DATA: Final = "data.js"

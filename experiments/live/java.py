@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from experiments.clients.java.program import OutputTail
-from experiments.clients.process.mapped_file import Column
-from experiments.live.slots import SlotCounter
+from ackbench.experiments.clients.java.program import OutputTail
+from ackbench.experiments.clients.process.mapped_file import Column
+from ackbench.experiments.live.slots import SlotCounter
 
 _ACKED = "producer_send_success"
 _FAILED = "producer_send_error"

@@ -16,9 +16,9 @@ from typing import Final
 
 import numpy as np
 
-from experiments.clients.consumer.reads import HEADER_BYTES, ReadRow
-from experiments.clients.process.mapped_file import Column
-from experiments.clients.producer.attempts import (
+from ackbench.experiments.clients.consumer.reads import HEADER_BYTES, ReadRow
+from ackbench.experiments.clients.process.mapped_file import Column
+from ackbench.experiments.clients.producer.attempts import (
     DUE,
     NOT_DUE,
     REFUSED,
@@ -26,8 +26,8 @@ from experiments.clients.producer.attempts import (
     SETTLED,
     AttemptsFile,
 )
-from experiments.live.slots import LatencyCounter, SlotCounter
-from infra.errors import HarnessError
+from ackbench.experiments.live.slots import LatencyCounter, SlotCounter
+from ackbench.infra.errors import HarnessError
 
 MOST_ROWS: Final = 1 << 20
 """Rows of a file in one call; the next one reads the others."""

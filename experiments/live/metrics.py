@@ -26,13 +26,13 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector, CollectorRegistry
 
-from experiments.live.events import FaultState
-from experiments.live.slots import LATENCY_BOUNDS_S, SlotCounts
-from experiments.live.sweep import LiveSweep
-from experiments.live.trial import LiveTrial, TrialFigures
-from experiments.messages.visible import visible
-from experiments.sweep.progress import STAGES
-from infra.machine.loopback import LOOPBACK, SERVED_HOSTS
+from ackbench.experiments.live.events import FaultState
+from ackbench.experiments.live.slots import LATENCY_BOUNDS_S, SlotCounts
+from ackbench.experiments.live.sweep import LiveSweep
+from ackbench.experiments.live.trial import LiveTrial, TrialFigures
+from ackbench.experiments.messages.visible import visible
+from ackbench.experiments.sweep.progress import STAGES
+from ackbench.infra.machine.loopback import LOOPBACK, SERVED_HOSTS
 
 PATH: Final = "/metrics"
 SWEEP: Final = ("sweep", "experiment")

@@ -15,22 +15,22 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from experiments.live.drawing import (
+from ackbench.experiments.live.drawing import (
     MOST_PARTITIONS,
     LoadChart,
     PartitionStrip,
     load_chart,
     partition_strips,
 )
-from experiments.live.events import FaultSpan, FaultState
-from experiments.live.files import DATA, PAGE
-from experiments.live.sweep import LiveSweep
-from experiments.live.trial import LiveTrial, TrialFigures
-from experiments.messages.visible import visible
-from experiments.report.environment import template_environment
-from experiments.sweep.folder import SweepFolder
-from experiments.sweep.progress import format_duration
-from infra.machine.files import replace_file
+from ackbench.experiments.live.events import FaultSpan, FaultState
+from ackbench.experiments.live.files import DATA, PAGE
+from ackbench.experiments.live.sweep import LiveSweep
+from ackbench.experiments.live.trial import LiveTrial, TrialFigures
+from ackbench.experiments.messages.visible import visible
+from ackbench.experiments.report.environment import template_environment
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.progress import format_duration
+from ackbench.infra.machine.files import replace_file
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -10,15 +10,15 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
-from experiments.live.files import LOCK, live_folder, page_path
-from experiments.sweep.folder import SweepFolder
-from infra.machine.files import try_lock
-from infra.machine.home import REPOSITORY, Home
-from infra.machine.loopback import LOOPBACK, require_free_port
-from infra.process.exits import describe_exit, is_kill
-from infra.process.log_tail import last_lines
-from infra.process.processes import spawn_dying_with_parent
-from infra.start import module_command
+from ackbench.experiments.live.files import LOCK, live_folder, page_path
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.infra.machine.files import try_lock
+from ackbench.infra.machine.home import REPOSITORY, Home
+from ackbench.infra.machine.loopback import LOOPBACK, require_free_port
+from ackbench.infra.process.exits import describe_exit, is_kill
+from ackbench.infra.process.log_tail import last_lines
+from ackbench.infra.process.processes import spawn_dying_with_parent
+from ackbench.infra.start import module_command
 
 _STOP_TIMEOUT_S: Final = 3.0
 """How long it may take to write the page a last time."""
@@ -59,7 +59,7 @@ def reader_command(sweep_id: str | None, metrics_port: int | None) -> list[str]:
     """
     options = {"--sweep": sweep_id, "--metrics-port": metrics_port}
     given = [str(word) for option in options.items() if option[1] is not None for word in option]
-    return module_command("experiments.live.reader", *given)
+    return module_command("ackbench.experiments.live.reader", *given)
 
 
 def reader_environment(home: Home) -> Mapping[str, str]:
@@ -174,7 +174,7 @@ def _write_page_without_data(home: Home, sweep: SweepFolder, failure: str, *, ov
         failure: why there are no figures.
         over: whether the run has ended.
     """
-    from experiments.live import page
+    from ackbench.experiments.live import page
 
     with suppress(OSError):  # no failure here may have an effect on the run
         folder = live_folder(home)

@@ -1,6 +1,6 @@
 """The process that reads a sweep once a second, writes the live page and serves the metrics.
 
-    python -m experiments.live.reader [--sweep SWEEP] [--metrics-port PORT]
+    python -m ackbench.experiments.live.reader [--sweep SWEEP] [--metrics-port PORT]
 
 Without a sweep it shows whichever sweep of the home runs. It has a process of its own, which the
 kernel schedules only on idle CPUs (SCHED_IDLE, sched(7)): as a thread of the command it could not,
@@ -22,13 +22,13 @@ import time
 from contextlib import ExitStack, suppress
 from typing import IO, TYPE_CHECKING, Final
 
-from experiments.live.files import LOCK, live_folder
-from experiments.messages.log_records import keep_log_records_visible
-from infra.machine.files import try_lock
-from infra.machine.home import Home, keep_files_private
+from ackbench.experiments.live.files import LOCK, live_folder
+from ackbench.experiments.messages.log_records import keep_log_records_visible
+from ackbench.infra.machine.files import try_lock
+from ackbench.infra.machine.home import Home, keep_files_private
 
 if TYPE_CHECKING:
-    from experiments.live.sweep import LiveSweep, SweepFollower
+    from ackbench.experiments.live.sweep import LiveSweep, SweepFollower
 
 EVERY_S: Final = 1.0
 PAGE_EVERY_S: Final = 10.0
@@ -38,7 +38,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 def main(arguments: list[str]) -> int:
     """Read until SIGTERM or SIGINT; return the exit code."""
-    parser = argparse.ArgumentParser(prog="experiments.live.reader")
+    parser = argparse.ArgumentParser(prog="ackbench.experiments.live.reader")
     parser.add_argument("--sweep")
     parser.add_argument("--metrics-port", type=int)
     options = parser.parse_args(arguments)
@@ -53,7 +53,7 @@ def main(arguments: list[str]) -> int:
     with ExitStack() as serving:
         serving.callback(reader.close)
         if options.metrics_port:
-            from experiments.live.metrics import exporter
+            from ackbench.experiments.live.metrics import exporter
 
             serving.enter_context(exporter(options.metrics_port, lambda: reader.latest))
         while not stop.wait(EVERY_S):
@@ -111,8 +111,8 @@ class LiveReader:
             self._lock.close()
 
     def _read(self, *, over: bool) -> None:
-        from experiments.live.sweep import open_follower, sweep_under_way
-        from experiments.sweep.folder import SweepFolder
+        from ackbench.experiments.live.sweep import open_follower, sweep_under_way
+        from ackbench.experiments.sweep.folder import SweepFolder
 
         sweep: SweepFolder | None
         if self._sweep_id:
@@ -129,7 +129,7 @@ class LiveReader:
             self.latest = self._follower.read(over=over)
 
     def _write(self) -> None:
-        from experiments.live import page
+        from ackbench.experiments.live import page
 
         folder = live_folder(self._home)
         folder.mkdir(exist_ok=True)  # without its parents: a home that was moved is not made again

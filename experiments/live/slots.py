@@ -7,8 +7,8 @@ from typing import Final
 
 import numpy as np
 
-from experiments.clients.process.mapped_file import Column
-from experiments.ledger.result_tables import TIMELINE_SLOT_NS
+from ackbench.experiments.clients.process.mapped_file import Column
+from ackbench.experiments.ledger.result_tables import TIMELINE_SLOT_NS
 
 _GROW_SLOTS: Final = 1024
 MOST_SLOTS: Final = 1_000_000

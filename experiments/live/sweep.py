@@ -12,17 +12,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from experiments.errors import LedgerError, UnknownName
-from experiments.ledger.digests import InvalidLedger
-from experiments.ledger.planned import PlannedTrials
-from experiments.ledger.record import Status, TrialRecord
-from experiments.live.trial import LiveTrial, TrialFollower
-from experiments.sweep.claim import is_in_progress, runs
-from experiments.sweep.documents import read_record
-from experiments.sweep.folder import SweepFolder
-from experiments.sweep.plan import Plan
-from experiments.sweep.progress import DAMAGED, Progress, ProgressReader, activity_text
-from infra.machine.home import Home
+from ackbench.experiments.errors import LedgerError, UnknownName
+from ackbench.experiments.ledger.digests import InvalidLedger
+from ackbench.experiments.ledger.planned import PlannedTrials
+from ackbench.experiments.ledger.record import Status, TrialRecord
+from ackbench.experiments.live.trial import LiveTrial, TrialFollower
+from ackbench.experiments.sweep.claim import is_in_progress, runs
+from ackbench.experiments.sweep.documents import read_record
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.plan import Plan
+from ackbench.experiments.sweep.progress import DAMAGED, Progress, ProgressReader, activity_text
+from ackbench.infra.machine.home import Home
 
 OVER: Final = frozenset({"done", "failed"})
 """Stages of a sweep after which nothing follows."""

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
-from experiments.clients.record.layout import warm_up_records
-from experiments.events.journal import JOURNAL_FILE
-from experiments.live.events import FaultState, JournalFollower, TrialEvents, fault_state
-from experiments.live.java import JavaConsumerFollower, JavaProducerFollower
-from experiments.live.mapped import AttemptsFollower, ReadsFollower
-from experiments.live.slots import LatencyCounter, LatencyCounts, SlotCounter, SlotCounts
-from experiments.sweep.folder import SweepFolder
-from experiments.sweep.plan import TrialSpec
+from ackbench.experiments.clients.record.layout import warm_up_records
+from ackbench.experiments.events.journal import JOURNAL_FILE
+from ackbench.experiments.live.events import FaultState, JournalFollower, TrialEvents, fault_state
+from ackbench.experiments.live.java import JavaConsumerFollower, JavaProducerFollower
+from ackbench.experiments.live.mapped import AttemptsFollower, ReadsFollower
+from ackbench.experiments.live.slots import LatencyCounter, LatencyCounts, SlotCounter, SlotCounts
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.plan import TrialSpec
 
 _CLIENTS: Final = "clients"
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from experiments.messages.phrases import one_line
-from experiments.messages.visible import visible
+from ackbench.experiments.messages.phrases import one_line
+from ackbench.experiments.messages.visible import visible
 
 
 def column_lines(

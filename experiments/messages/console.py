@@ -9,7 +9,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
-from experiments.messages.visible import visible
+from ackbench.experiments.messages.visible import visible
 
 PIPED_WIDTH: Final = 160
 """The width of the output if it is not a terminal."""

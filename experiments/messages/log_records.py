@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from typing import Any, Final
 
-from experiments.messages.visible import visible
+from ackbench.experiments.messages.visible import visible
 
-_PACKAGES: Final = frozenset({"dags", "experiments", "infra"})
+_PACKAGE: Final = "ackbench"
 _make_record: Final = logging.getLogRecordFactory()
 
 
@@ -18,6 +18,6 @@ def keep_log_records_visible() -> None:
 
 def _visible_record(*args: Any, **options: Any) -> logging.LogRecord:
     record: logging.LogRecord = _make_record(*args, **options)
-    if str(record.name).partition(".")[0] in _PACKAGES:  # `logging.makeLogRecord` has no name
+    if str(record.name).partition(".")[0] == _PACKAGE:  # `logging.makeLogRecord` has no name
         record.msg, record.args = visible(record.getMessage()), ()
     return record

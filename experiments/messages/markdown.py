@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from experiments.messages.phrases import one_line
-from experiments.messages.visible import visible
+from ackbench.experiments.messages.phrases import one_line
+from ackbench.experiments.messages.visible import visible
 
 _SPECIAL: Final = re.compile(
     r"[\\|*_`<>\[\]~#$]"

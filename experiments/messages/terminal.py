@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import click
 
-from experiments.messages.visible import visible, visible_json
+from ackbench.experiments.messages.visible import visible, visible_json
 
 
 def echo(text: object = "", *, err: bool = False, bold: bool = False) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from experiments.messages.phrases import did_you_mean, format_value, one_line
-from infra.kafka.secrets import HIDDEN, is_secret
+from ackbench.experiments.messages.phrases import did_you_mean, format_value, one_line
+from ackbench.infra.kafka.secrets import HIDDEN, is_secret
 
 if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError

@@ -17,24 +17,24 @@ from importlib import import_module
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from experiments.history.index import IndexFilter, index
-from experiments.history.kept import complete_summaries, summary_of
-from experiments.history.summary import SweepSummary
-from experiments.history.trend import trend_of
-from experiments.history.wording import change_line, unusual_line
-from experiments.ledger.record import Frozen
-from experiments.messages.phrases import format_count, one_line
-from experiments.messages.visible import visible
-from experiments.orchestration.request import SweepRequest
-from experiments.orchestration.step_context import sweep_named
-from experiments.orchestration.sweep_links import site_page, stored_page
-from experiments.planning.catalog import load_experiment
-from experiments.planning.field_types import void_limit
-from experiments.planning.yaml_reader import read_yaml
-from experiments.sweep.folder import SweepFolder
-from infra.errors import AckbenchError
-from infra.machine.files import replace_file
-from infra.machine.home import Home
+from ackbench.experiments.history.index import IndexFilter, index
+from ackbench.experiments.history.kept import complete_summaries, summary_of
+from ackbench.experiments.history.summary import SweepSummary
+from ackbench.experiments.history.trend import trend_of
+from ackbench.experiments.history.wording import change_line, unusual_line
+from ackbench.experiments.ledger.record import Frozen
+from ackbench.experiments.messages.phrases import format_count, one_line
+from ackbench.experiments.messages.visible import visible
+from ackbench.experiments.orchestration.request import SweepRequest
+from ackbench.experiments.orchestration.step_context import sweep_named
+from ackbench.experiments.orchestration.sweep_links import site_page, stored_page
+from ackbench.experiments.planning.catalog import load_experiment
+from ackbench.experiments.planning.field_types import void_limit
+from ackbench.experiments.planning.yaml_reader import read_yaml
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.infra.errors import AckbenchError
+from ackbench.infra.machine.files import replace_file
+from ackbench.infra.machine.home import Home
 
 WEBHOOK_VARIABLE: Final = "ACKBENCH_WEBHOOK"
 """An address that gets each alert as JSON by POST; it is a secret, and is never printed."""

@@ -15,15 +15,19 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from experiments.errors import HealFailed, NotPublished, StorageError, TrialFailed
-from experiments.ledger.location import Location
-from experiments.ledger.record import Frozen
-from experiments.messages.phrases import format_count, format_value, one_line
-from experiments.messages.validation import describe_validation_error
-from experiments.orchestration import clusters, trials
-from experiments.orchestration.permission import check_plan, plan_to_run, provide_references
-from experiments.orchestration.plan_needs import references_of
-from experiments.orchestration.step_context import (
+from ackbench.experiments.errors import HealFailed, NotPublished, StorageError, TrialFailed
+from ackbench.experiments.ledger.location import Location
+from ackbench.experiments.ledger.record import Frozen
+from ackbench.experiments.messages.phrases import format_count, format_value, one_line
+from ackbench.experiments.messages.validation import describe_validation_error
+from ackbench.experiments.orchestration import clusters, trials
+from ackbench.experiments.orchestration.permission import (
+    check_plan,
+    plan_to_run,
+    provide_references,
+)
+from ackbench.experiments.orchestration.plan_needs import references_of
+from ackbench.experiments.orchestration.step_context import (
     Interrupted,
     admitted,
     machine_lock,
@@ -32,12 +36,12 @@ from experiments.orchestration.step_context import (
     sweep_named,
     uri_of_several,
 )
-from experiments.sweep import batch_choice, published, several_hosts
-from experiments.sweep.claim import read_run_record, record_path
-from experiments.sweep.folder import SweepFolder
-from experiments.sweep.plan import Plan, TrialSpec
-from infra.errors import HarnessError, InputError
-from infra.machine.home import Home
+from ackbench.experiments.sweep import batch_choice, published, several_hosts
+from ackbench.experiments.sweep.claim import read_run_record, record_path
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.plan import Plan, TrialSpec
+from ackbench.infra.errors import HarnessError, InputError
+from ackbench.infra.machine.home import Home
 
 BATCH_VARIABLE: Final = "ACKBENCH_BATCH_TRIALS"
 """The largest number of trials in a batch."""
@@ -223,8 +227,8 @@ def _require_own_home(home: Home, sweep: SweepFolder) -> None:
 
 def _prepare(home: Home, sweep: SweepFolder, plan: Plan) -> None:
     """Check that this host can run the sweep, and make what its versions of Kafka need."""
-    from experiments.clients.process.fork_server import open_fork_server
-    from experiments.planning.new_sweep import check_machine, prepare_kafka
+    from ackbench.experiments.clients.process.fork_server import open_fork_server
+    from ackbench.experiments.planning.new_sweep import check_machine, prepare_kafka
 
     check_machine(plan, home)
     prepare_kafka(plan, home, _LOG.info)

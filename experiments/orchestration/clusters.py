@@ -12,21 +12,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from experiments.faults.operations.commands import COMMAND, may_not_strike
-from experiments.ledger.record import ClusterAssignment
-from experiments.orchestration.external_use import end_noted_use, finish_heals, note_use
-from experiments.orchestration.permission import require_permission
-from experiments.sweep.plan import ClusterNeed, TrialSpec, external_prefix
-from infra.cluster import local
-from infra.cluster.handle import HANDLE_FILE, read_handle
-from infra.cluster.interface import Cluster
-from infra.errors import HarnessError, InputError, WaitTimeout
-from infra.machine.home import Home
-from infra.process.waiting import wait_until
+from ackbench.experiments.faults.operations.commands import COMMAND, may_not_strike
+from ackbench.experiments.ledger.record import ClusterAssignment
+from ackbench.experiments.orchestration.external_use import end_noted_use, finish_heals, note_use
+from ackbench.experiments.orchestration.permission import require_permission
+from ackbench.experiments.sweep.plan import ClusterNeed, TrialSpec, external_prefix
+from ackbench.infra.cluster import local
+from ackbench.infra.cluster.handle import HANDLE_FILE, read_handle
+from ackbench.infra.cluster.interface import Cluster
+from ackbench.infra.errors import HarnessError, InputError, WaitTimeout
+from ackbench.infra.machine.home import Home
+from ackbench.infra.process.waiting import wait_until
 
 if TYPE_CHECKING:
-    from infra.cluster.external import ExternalClusterInfo
-    from infra.network.external_relays import ExternalRelays
+    from ackbench.infra.cluster.external import ExternalClusterInfo
+    from ackbench.infra.network.external_relays import ExternalRelays
 
 HEALTHY_TIMEOUT_S: Final = 30.0
 """A cluster that is not healthy within this time after a trial is replaced."""
@@ -141,9 +141,12 @@ def _external_cluster(
     Raises:
         InputError: it cannot be reached, is another one, or may not be struck: a broker is down.
     """
-    from experiments.clients.settings.security import connection_settings, register_security
-    from experiments.clients.settings.tokens import confluent_settings
-    from infra.cluster.external import ExternalCluster, probe_cluster
+    from ackbench.experiments.clients.settings.security import (
+        connection_settings,
+        register_security,
+    )
+    from ackbench.experiments.clients.settings.tokens import confluent_settings
+    from ackbench.infra.cluster.external import ExternalCluster, probe_cluster
 
     servers = str(need.external)
     register_security(servers, need.security)
@@ -173,7 +176,7 @@ def _require_complete(connection: Mapping[str, Any], strikes: Sequence[str]) -> 
     Raises:
         InputError: one is. What the cluster does then is not what the fault alone would cause.
     """
-    from infra.cluster.external import unavailable_parts
+    from ackbench.infra.cluster.external import unavailable_parts
 
     down: list[str] = []
 
@@ -199,9 +202,12 @@ def _start_relays(
     Raises:
         InputError: a file of the security properties cannot be used.
     """
-    from experiments.clients.settings.security import register_security, security_behind_relay
-    from infra.network.external_relays import ExternalRelays
-    from infra.network.tls import tls_context
+    from ackbench.experiments.clients.settings.security import (
+        register_security,
+        security_behind_relay,
+    )
+    from ackbench.infra.network.external_relays import ExternalRelays
+    from ackbench.infra.network.tls import tls_context
 
     try:
         relays = ExternalRelays(reported.addresses, tls_context(connection))
@@ -213,7 +219,7 @@ def _start_relays(
 
 def _assign(cluster: Cluster, trial: TrialSpec, why_new: str = "") -> AssignedCluster:
     """Mark the cluster as used, and warm it up if other trials follow on it."""
-    from experiments.clients.librdkafka import warm_up
+    from ackbench.experiments.clients.librdkafka import warm_up
 
     unused = (cluster.folder / UNUSED_MARKER).is_file()
     if unused and not trial.needs_own_cluster:

@@ -16,12 +16,12 @@ from airflow.sdk import Asset, BaseOperatorLink, dag, get_current_context, task
 from airflow.sdk.definitions.dag import DAG
 from airflow.sdk.exceptions import AirflowSkipException
 
-from experiments.faults import FAULTS
-from experiments.messages.log_records import keep_log_records_visible
-from experiments.orchestration.environment import EMBEDDED, MACHINE_POOL
-from experiments.orchestration.request import offered_files, trigger_form
-from experiments.planning.catalog import catalog_names
-from infra.errors import AckbenchError
+from ackbench.experiments.faults import FAULTS
+from ackbench.experiments.messages.log_records import keep_log_records_visible
+from ackbench.experiments.orchestration.environment import EMBEDDED, MACHINE_POOL
+from ackbench.experiments.orchestration.request import offered_files, trigger_form
+from ackbench.experiments.planning.catalog import catalog_names
+from ackbench.infra.errors import AckbenchError
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -62,7 +62,7 @@ class ReportLink(BaseOperatorLink):
 
     def get_link(self, operator: Any, *, ti_key: object) -> str:  # noqa: ARG002 - Airflow's names
         """Return the address for the task of an operator."""
-        from experiments.orchestration import sweep_links
+        from ackbench.experiments.orchestration import sweep_links
 
         return sweep_links.link_of(operator.op_args[0], sweep_links.report_address)
 
@@ -74,7 +74,7 @@ class MlflowLink(BaseOperatorLink):
 
     def get_link(self, operator: Any, *, ti_key: object) -> str:  # noqa: ARG002 - Airflow's names
         """Return the address for the task of an operator."""
-        from experiments.orchestration import sweep_links
+        from ackbench.experiments.orchestration import sweep_links
 
         return sweep_links.link_of(operator.op_args[0], sweep_links.mlflow_address)
 
@@ -190,7 +190,7 @@ def plan(scheduled: str | None, **context: Any) -> str:
         scheduled: the experiment that the DAG's schedule runs.
         context: of the task.
     """
-    from experiments.orchestration import steps
+    from ackbench.experiments.orchestration import steps
 
     try:
         return steps.plan_sweep(context["params"], scheduled)
@@ -203,7 +203,7 @@ def plan(scheduled: str | None, **context: Any) -> str:
 @failing_in_one_line
 def list_trials(sweep_id: str) -> list[dict[str, Any]]:
     """List the trials or batches to run: Airflow maps only over the return value of a task."""
-    from experiments.orchestration import batches
+    from ackbench.experiments.orchestration import batches
 
     return batches.list_batches(sweep_id)
 
@@ -212,7 +212,7 @@ def list_trials(sweep_id: str) -> list[dict[str, Any]]:
 @failing_in_one_line
 def provision(sweep_id: str) -> str:
     """Start the Kafka cluster; on several hosts each batch starts its own."""
-    from experiments.orchestration import steps
+    from ackbench.experiments.orchestration import steps
 
     return steps.provision(sweep_id)
 
@@ -227,8 +227,8 @@ def provision(sweep_id: str) -> str:
 @failing_in_one_line
 def trial(sweep_id: str, planned: dict[str, Any]) -> str:
     """Run the next trial of the plan, or a batch of trials on a cluster of its own."""
-    from experiments.orchestration import batches
-    from experiments.sweep.trial_claim import TASK_INDEX
+    from ackbench.experiments.orchestration import batches
+    from ackbench.experiments.sweep.trial_claim import TASK_INDEX
 
     os.environ[TASK_INDEX] = str(get_current_context()["ti"].map_index)
     ran = batches.run_planned(sweep_id, planned, set_task_label)
@@ -246,7 +246,7 @@ def trial(sweep_id: str, planned: dict[str, Any]) -> str:
 @failing_in_one_line
 def measure(sweep_id: str | None) -> None:
     """Compute the results from the ledgers with Spark, also if a trial failed."""
-    from experiments.orchestration import steps
+    from ackbench.experiments.orchestration import steps
 
     if sweep_id is None:
         raise AirflowSkipException("nothing to measure: the request was refused")
@@ -257,7 +257,7 @@ def measure(sweep_id: str | None) -> None:
 @failing_in_one_line
 def report(sweep_id: str) -> None:
     """Render the sweep's report."""
-    from experiments.orchestration import steps
+    from ackbench.experiments.orchestration import steps
 
     steps.report(sweep_id)
 
@@ -266,7 +266,7 @@ def report(sweep_id: str) -> None:
 @failing_in_one_line
 def track(sweep_id: str) -> None:
     """Write the results to MLflow."""
-    from experiments.orchestration import steps
+    from ackbench.experiments.orchestration import steps
 
     steps.track(sweep_id)
 
@@ -275,7 +275,7 @@ def track(sweep_id: str) -> None:
 @failing_in_one_line
 def verify(sweep_id: str | None) -> None:
     """Publish the sweep, if it has a store; fail if a planned trial is missing, and name it."""
-    from experiments.orchestration import steps
+    from ackbench.experiments.orchestration import steps
 
     if sweep_id is None:
         raise AirflowSkipException("nothing to verify: the request was refused")
@@ -286,7 +286,7 @@ def verify(sweep_id: str | None) -> None:
 @failing_in_one_line
 def finish(sweep_id: str) -> None:
     """Record that the sweep is complete; this is an event of the task's asset."""
-    from experiments.orchestration import steps, sweep_links
+    from ackbench.experiments.orchestration import steps, sweep_links
 
     steps.finish(sweep_id)
     context = get_current_context()
@@ -298,7 +298,7 @@ def finish(sweep_id: str) -> None:
 @failing_in_one_line
 def alert(sweep_id: str | None) -> None:
     """Report the sweep if a condition of the experiment's `alert_on` holds."""
-    from experiments.orchestration import alerts
+    from ackbench.experiments.orchestration import alerts
 
     context = get_current_context()
     if sweep_id is None:
@@ -312,7 +312,7 @@ def alert(sweep_id: str | None) -> None:
 @failing_in_one_line
 def destroy(sweep_id: str) -> None:
     """Destroy the Kafka cluster."""
-    from experiments.orchestration import steps
+    from ackbench.experiments.orchestration import steps
 
     steps.destroy(sweep_id)
 
@@ -326,7 +326,7 @@ def leave_interrupted_run(_context: Context) -> None:
     Raises:
         KeyboardInterrupt: the run is embedded and was interrupted.
     """
-    from experiments.orchestration import step_context
+    from ackbench.experiments.orchestration import step_context
 
     if step_context.RUN_STATE.stopping and os.environ.get(EMBEDDED):
         raise KeyboardInterrupt
@@ -334,7 +334,7 @@ def leave_interrupted_run(_context: Context) -> None:
 
 def report_killed_task(context: Context) -> None:
     """Say why Airflow has ended a task whose process was killed or never started."""
-    from experiments.orchestration import killed_tasks
+    from ackbench.experiments.orchestration import killed_tasks
 
     killed_tasks.report_killed_task(context)
 

@@ -1,9 +1,9 @@
 """Run the DAG for a planned sweep in this process, without a scheduler.
 
-`python -m experiments.orchestration.embedded <sweep_id>`. Airflow's `dag.test()` runs the tasks
-here, one after the other. The exit code is 0 if the run succeeded, else 1. The last line of the
-output is the first failure. SIGINT, SIGTERM and SIGHUP interrupt the current trial; no other task
-starts except the teardown.
+`python -m ackbench.experiments.orchestration.embedded <sweep_id>`. Airflow's `dag.test()` runs the
+tasks here, one after the other. The exit code is 0 if the run succeeded, else 1. The last line of
+the output is the first failure. SIGINT, SIGTERM and SIGHUP interrupt the current trial; no other
+task starts except the teardown.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from functools import partial
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
-from experiments.messages.terminal import echo_error
-from experiments.orchestration import step_context, steps
-from experiments.orchestration.environment import (
+from ackbench.experiments.messages.terminal import echo_error
+from ackbench.experiments.orchestration import step_context, steps
+from ackbench.experiments.orchestration.environment import (
     DAGS_FOLDER,
     EMBEDDED,
     airflow_environment,
     embedded_database,
 )
-from experiments.sweep.folder import SweepFolder
-from experiments.sweep.progress import report_queued
-from infra.errors import AckbenchError
-from infra.machine.home import Home, keep_files_private
-from infra.process.load_lock import COMMAND_MAX_WAIT_S, hold_machine_lock
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.progress import report_queued
+from ackbench.infra.errors import AckbenchError
+from ackbench.infra.machine.home import Home, keep_files_private
+from ackbench.infra.process.load_lock import COMMAND_MAX_WAIT_S, hold_machine_lock
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.dag import DAG
@@ -45,7 +45,7 @@ FORWARDED_SIGNALS: Final = (signal.SIGTERM, signal.SIGHUP)
 def main(arguments: list[str]) -> int:
     """Run the sweep whose id is the only argument; return the exit code."""
     if len(arguments) != 1:
-        sys.exit("usage: python -m experiments.orchestration.embedded <sweep_id>")
+        sys.exit("usage: python -m ackbench.experiments.orchestration.embedded <sweep_id>")
     keep_files_private()
     home = Home.from_environment()
     sweep = SweepFolder(home.sweeps / arguments[0])

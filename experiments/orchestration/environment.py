@@ -1,7 +1,7 @@
 """The environment and the databases of Airflow's processes.
 
 Airflow writes only below the home, and settings of another Airflow installation have no effect.
-`python -m experiments.orchestration.environment` creates the database, once; set-up calls it.
+Set-up calls `python -m ackbench.experiments.orchestration.environment`, which creates the database.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
-from infra.errors import HarnessError
-from infra.machine.databases import copy_database, create_database, is_complete, move_aside
-from infra.machine.files import exclusive_lock, replace_file, sqlite_url
-from infra.machine.home import REPOSITORY, Home, keep_files_private
-from infra.machine.loopback import LOOPBACK
+from ackbench.infra.errors import HarnessError
+from ackbench.infra.machine.databases import copy_database, create_database, is_complete, move_aside
+from ackbench.infra.machine.files import exclusive_lock, replace_file, sqlite_url
+from ackbench.infra.machine.home import REPOSITORY, Home, keep_files_private
+from ackbench.infra.machine.loopback import LOOPBACK
 
 DAGS_FOLDER: Final = REPOSITORY / "dags"
 PARALLEL_TASKS: Final = 4

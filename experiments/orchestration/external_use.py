@@ -14,16 +14,16 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from experiments.errors import LedgerError
-from experiments.faults.operations.noted_heals import noted_heals, run_noted_heal
-from experiments.ledger.documents import why_unreadable, with_version, without_version
-from experiments.ledger.record import Frozen
-from experiments.messages.phrases import format_count, format_list
-from experiments.sweep.documents import read_document
-from experiments.sweep.plan import ClusterNeed, external_prefix
-from infra.errors import AckbenchError, HarnessError
-from infra.machine.files import replace_file
-from infra.machine.home import Home
+from ackbench.experiments.errors import LedgerError
+from ackbench.experiments.faults.operations.noted_heals import noted_heals, run_noted_heal
+from ackbench.experiments.ledger.documents import why_unreadable, with_version, without_version
+from ackbench.experiments.ledger.record import Frozen
+from ackbench.experiments.messages.phrases import format_count, format_list
+from ackbench.experiments.sweep.documents import read_document
+from ackbench.experiments.sweep.plan import ClusterNeed, external_prefix
+from ackbench.infra.errors import AckbenchError, HarnessError
+from ackbench.infra.machine.files import replace_file
+from ackbench.infra.machine.home import Home
 
 _NOTE: Final = "use.json"
 _LOG: Final = logging.getLogger(__name__)
@@ -101,8 +101,8 @@ def _read(note: Path) -> ExternalUse:
 
 
 def _delete_everything_of(use: ExternalUse) -> Sequence[str]:
-    from experiments.clients.librdkafka.leftovers import delete_leftovers
-    from experiments.clients.settings.security import register_security
+    from ackbench.experiments.clients.librdkafka.leftovers import delete_leftovers
+    from ackbench.experiments.clients.settings.security import register_security
 
     register_security(use.servers, use.security)
     prefix = external_prefix(use.sweep_id)

@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from experiments.orchestration.environment import database_of, run_airflow
-from infra.errors import HarnessError
-from infra.machine.databases import shrink_database
-from infra.machine.home import Home
+from ackbench.experiments.orchestration.environment import database_of, run_airflow
+from ackbench.infra.errors import HarnessError
+from ackbench.infra.machine.databases import shrink_database
+from ackbench.infra.machine.home import Home
 
 _LOGS: Final = ("dag_id=*/run_id=*", "dag_processor/*", "scheduler/*")
 """Folders of logs that belong to one run, or to one day."""

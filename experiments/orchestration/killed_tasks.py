@@ -13,14 +13,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from experiments.messages.phrases import fit_line
-from experiments.messages.visible import visible
-from experiments.orchestration.step_context import on_one_machine, sweep_named
-from experiments.sweep import several_hosts
-from experiments.sweep.progress import FAILED
-from infra.errors import AckbenchError
-from infra.machine.home import Home
-from infra.process.log_tail import last_lines
+from ackbench.experiments.messages.phrases import fit_line
+from ackbench.experiments.messages.visible import visible
+from ackbench.experiments.orchestration.step_context import on_one_machine, sweep_named
+from ackbench.experiments.sweep import several_hosts
+from ackbench.experiments.sweep.progress import FAILED
+from ackbench.infra.errors import AckbenchError
+from ackbench.infra.machine.home import Home
+from ackbench.infra.process.log_tail import last_lines
 
 _BEGINNING: Final = "Airflow ended this task"
 _LOG_LINES: Final = 400

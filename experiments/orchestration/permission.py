@@ -9,24 +9,24 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
-from experiments.errors import ExperimentError
-from experiments.faults.composition.composite import require_known_fault
-from experiments.orchestration.environment import EMBEDDED
-from experiments.orchestration.plan_needs import (
+from ackbench.experiments.errors import ExperimentError
+from ackbench.experiments.faults.composition.composite import require_known_fault
+from ackbench.experiments.orchestration.environment import EMBEDDED
+from ackbench.experiments.orchestration.plan_needs import (
     needs_of,
     references_in,
     references_of,
     refuse_without_permission,
 )
-from experiments.orchestration.request import EXPERIMENTS_VARIABLE, offered_files
-from experiments.planning.catalog import read_experiment
-from experiments.planning.experiment import Experiment
-from experiments.sweep.folder import SweepFolder
-from experiments.sweep.own_plans import is_own
-from experiments.sweep.plan import Plan, TrialSpec
-from experiments.sweep.trial_claim import own_dag_run
-from infra.errors import AckbenchError
-from infra.machine.home import Home
+from ackbench.experiments.orchestration.request import EXPERIMENTS_VARIABLE, offered_files
+from ackbench.experiments.planning.catalog import read_experiment
+from ackbench.experiments.planning.experiment import Experiment
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.own_plans import is_own
+from ackbench.experiments.sweep.plan import Plan, TrialSpec
+from ackbench.experiments.sweep.trial_claim import own_dag_run
+from ackbench.infra.errors import AckbenchError
+from ackbench.infra.machine.home import Home
 
 
 def plan_to_run(home: Home, sweep: SweepFolder, files: Iterable[Experiment] = ()) -> Plan:
@@ -116,7 +116,7 @@ def provide_references(names: Sequence[str]) -> None:
         names: those that an experiment's file of this machine, or a permitted plan, refers to.
     """
     if names and own_dag_run() and not os.environ.get(EMBEDDED):
-        from experiments.orchestration.airflow_values import provide_values
+        from ackbench.experiments.orchestration.airflow_values import provide_values
 
         provide_values(names)
 

@@ -16,24 +16,24 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from experiments.clients.settings.security import security_behind_relay
-from experiments.clients.settings.tokens import TOKEN_COMMAND
-from experiments.errors import ExperimentError
-from experiments.faults.operations.commands import COMMAND, CommandParameters
-from experiments.ledger.record import Scalar
-from experiments.messages.validation import describe_validation_error
-from experiments.planning.axes import PROPERTY_SCOPES, SET_BY_ACKBENCH, Scope, known_names
-from experiments.planning.cells import axis_places
-from experiments.planning.client_rules import librdkafka_rules
-from experiments.planning.experiment import Experiment
-from experiments.planning.external_cluster import security_properties
-from experiments.planning.faults import fault_parameters
-from experiments.planning.planner import property_values
-from experiments.planning.properties.protected import code_problem
-from experiments.planning.settings import property_text
-from experiments.sweep.plan import PassedSettings, TrialSpec
-from infra.errors import InputError
-from infra.kafka.secrets import (
+from ackbench.experiments.clients.settings.security import security_behind_relay
+from ackbench.experiments.clients.settings.tokens import TOKEN_COMMAND
+from ackbench.experiments.errors import ExperimentError
+from ackbench.experiments.faults.operations.commands import COMMAND, CommandParameters
+from ackbench.experiments.ledger.record import Scalar
+from ackbench.experiments.messages.validation import describe_validation_error
+from ackbench.experiments.planning.axes import PROPERTY_SCOPES, SET_BY_ACKBENCH, Scope, known_names
+from ackbench.experiments.planning.cells import axis_places
+from ackbench.experiments.planning.client_rules import librdkafka_rules
+from ackbench.experiments.planning.experiment import Experiment
+from ackbench.experiments.planning.external_cluster import security_properties
+from ackbench.experiments.planning.faults import fault_parameters
+from ackbench.experiments.planning.planner import property_values
+from ackbench.experiments.planning.properties.protected import code_problem
+from ackbench.experiments.planning.settings import property_text
+from ackbench.experiments.sweep.plan import PassedSettings, TrialSpec
+from ackbench.infra.errors import InputError
+from ackbench.infra.kafka.secrets import (
     is_literal_secret,
     is_reference,
     is_security_property,

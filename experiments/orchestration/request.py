@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from experiments.errors import ExperimentError, UnknownName
-from experiments.ledger.record import Scalar
-from experiments.messages.phrases import did_you_mean, format_value
-from experiments.messages.validation import describe_validation_error
-from experiments.planning.catalog import catalog_names
-from experiments.planning.overrides import Overrides, parse_override
-from experiments.planning.yaml_reader import parse_values
-from experiments.sweep.plan import ClientKind
-from infra.errors import InputError
-from infra.kafka.secrets import SENSITIVE_NAME
-from infra.machine.paths import is_file, user_path
+from ackbench.experiments.errors import ExperimentError, UnknownName
+from ackbench.experiments.ledger.record import Scalar
+from ackbench.experiments.messages.phrases import did_you_mean, format_value
+from ackbench.experiments.messages.validation import describe_validation_error
+from ackbench.experiments.planning.catalog import catalog_names
+from ackbench.experiments.planning.overrides import Overrides, parse_override
+from ackbench.experiments.planning.yaml_reader import parse_values
+from ackbench.experiments.sweep.plan import ClientKind
+from ackbench.infra.errors import InputError
+from ackbench.infra.kafka.secrets import SENSITIVE_NAME
+from ackbench.infra.machine.paths import is_file, user_path
 
 if TYPE_CHECKING:
     from airflow.sdk import Param

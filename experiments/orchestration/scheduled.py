@@ -15,13 +15,13 @@ from typing import Final
 from airflow.sdk import dag, task
 from airflow.sdk.definitions.dag import DAG
 
-from experiments.errors import ExperimentError
-from experiments.messages.phrases import format_value, one_line
-from experiments.messages.visible import visible
-from experiments.orchestration.dag import failing_in_one_line, sweep_dag
-from experiments.orchestration.request import offered_files
-from experiments.planning.catalog import CATALOG, catalog_names, read_experiment
-from experiments.planning.experiment import Experiment
+from ackbench.experiments.errors import ExperimentError
+from ackbench.experiments.messages.phrases import format_value, one_line
+from ackbench.experiments.messages.visible import visible
+from ackbench.experiments.orchestration.dag import failing_in_one_line, sweep_dag
+from ackbench.experiments.orchestration.request import offered_files
+from ackbench.experiments.planning.catalog import CATALOG, catalog_names, read_experiment
+from ackbench.experiments.planning.experiment import Experiment
 
 PREFIX: Final = "ackbench_"
 UNREADABLE_PREFIX: Final = f"{PREFIX}unreadable."

@@ -22,21 +22,21 @@ from typing import Any, Final
 from urllib.error import URLError
 from urllib.request import ProxyHandler, Request, build_opener
 
-from experiments.live.process import reader_command, reader_environment
-from experiments.orchestration.environment import airflow_environment, ensure_database
-from experiments.sweep.claim import is_in_progress, record_path, runs, scheduler_variables
-from experiments.sweep.folder import SweepFolder
-from experiments.tracking import store as tracking
-from infra.cluster import cleaning
-from infra.errors import HarnessError, MachineError
-from infra.machine.files import is_locked, try_lock
-from infra.machine.home import REPOSITORY, HeldHome, Home, HomeMoved
-from infra.machine.loopback import LOOPBACK, SERVED_HOSTS, require_free_port
-from infra.process.log_tail import last_lines
-from infra.process.processes import ProcessIdentity, spawn_dying_with_parent
-from infra.process.sessions import end_sessions, read_session_record, write_session_record
-from infra.process.waiting import wait_until
-from infra.start import module_command
+from ackbench.experiments.live.process import reader_command, reader_environment
+from ackbench.experiments.orchestration.environment import airflow_environment, ensure_database
+from ackbench.experiments.sweep.claim import is_in_progress, record_path, runs, scheduler_variables
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.tracking import store as tracking
+from ackbench.infra.cluster import cleaning
+from ackbench.infra.errors import HarnessError, MachineError
+from ackbench.infra.machine.files import is_locked, try_lock
+from ackbench.infra.machine.home import REPOSITORY, HeldHome, Home, HomeMoved
+from ackbench.infra.machine.loopback import LOOPBACK, SERVED_HOSTS, require_free_port
+from ackbench.infra.process.log_tail import last_lines
+from ackbench.infra.process.processes import ProcessIdentity, spawn_dying_with_parent
+from ackbench.infra.process.sessions import end_sessions, read_session_record, write_session_record
+from ackbench.infra.process.waiting import wait_until
+from ackbench.infra.start import module_command
 
 AIRFLOW_PORT: Final = 8080
 HEALTHY_TIMEOUT_S: Final = 180.0
@@ -465,7 +465,7 @@ def _guard(home: Home) -> subprocess.Popen[Any]:
     """Start the process that ends the sessions if this one is killed; it outlives this one."""
     own = ProcessIdentity.own()
     command = module_command(
-        "infra.process.sessions", str(own.pid), str(own.start_ticks), str(_record(home))
+        "ackbench.infra.process.sessions", str(own.pid), str(own.start_ticks), str(_record(home))
     )
     return subprocess.Popen(
         command, cwd=REPOSITORY, stdin=subprocess.DEVNULL, start_new_session=True

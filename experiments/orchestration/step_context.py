@@ -18,23 +18,23 @@ from types import FrameType
 from typing import Final
 from urllib.parse import urlsplit
 
-from experiments.errors import StorageError, TrialFailed, UnknownName
-from experiments.ledger.location import Location
-from experiments.messages.phrases import format_value, one_line
-from experiments.orchestration.environment import EMBEDDED, ONE_MACHINE
-from experiments.sweep import published, several_hosts
-from experiments.sweep.claim import TaskClaim
-from experiments.sweep.folder import REASON, SweepFolder
-from experiments.sweep.lookup import is_sweep_id
-from experiments.sweep.plan import TrialSpec
-from experiments.sweep.progress import FAILED, report_queued
-from experiments.sweep.trial_claim import own_dag_run
-from infra.errors import AckbenchError, HarnessError, MachineError
-from infra.machine.files import replace_file
-from infra.machine.home import Home, keep_files_private
-from infra.machine.resources import failure_reason, full_disk
-from infra.process.load_lock import COMMAND_MAX_WAIT_S, MAX_WAIT_S, hold_machine_lock
-from infra.process.processes import end_with_forking_parent
+from ackbench.experiments.errors import StorageError, TrialFailed, UnknownName
+from ackbench.experiments.ledger.location import Location
+from ackbench.experiments.messages.phrases import format_value, one_line
+from ackbench.experiments.orchestration.environment import EMBEDDED, ONE_MACHINE
+from ackbench.experiments.sweep import published, several_hosts
+from ackbench.experiments.sweep.claim import TaskClaim
+from ackbench.experiments.sweep.folder import REASON, SweepFolder
+from ackbench.experiments.sweep.lookup import is_sweep_id
+from ackbench.experiments.sweep.plan import TrialSpec
+from ackbench.experiments.sweep.progress import FAILED, report_queued
+from ackbench.experiments.sweep.trial_claim import own_dag_run
+from ackbench.infra.errors import AckbenchError, HarnessError, MachineError
+from ackbench.infra.machine.files import replace_file
+from ackbench.infra.machine.home import Home, keep_files_private
+from ackbench.infra.machine.resources import failure_reason, full_disk
+from ackbench.infra.process.load_lock import COMMAND_MAX_WAIT_S, MAX_WAIT_S, hold_machine_lock
+from ackbench.infra.process.processes import end_with_forking_parent
 
 TASK_START_GRACE_S: Final = 120.0
 """How long cluster and claim outlive the task that used them last, so that the next can start."""

@@ -14,17 +14,17 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-from experiments.errors import LedgerError, NotPublished, TrialFailed
-from experiments.ledger.location import Location
-from experiments.messages.phrases import one_line
-from experiments.orchestration import task_log
-from experiments.orchestration.environment import EMBEDDED
-from experiments.orchestration.permission import (
+from ackbench.experiments.errors import LedgerError, NotPublished, TrialFailed
+from ackbench.experiments.ledger.location import Location
+from ackbench.experiments.messages.phrases import one_line
+from ackbench.experiments.orchestration import task_log
+from ackbench.experiments.orchestration.environment import EMBEDDED
+from ackbench.experiments.orchestration.permission import (
     check_plan,
     provide_references,
     provide_references_of,
 )
-from experiments.orchestration.step_context import (
+from ackbench.experiments.orchestration.step_context import (
     cluster_grace_s,
     failure_recorded,
     machine_lock,
@@ -35,14 +35,14 @@ from experiments.orchestration.step_context import (
     task_claim,
     uri_of_several,
 )
-from experiments.sweep import published, several_hosts
-from experiments.sweep.claim import require_version_of_scheduler
-from experiments.sweep.documents import read_note
-from experiments.sweep.folder import DAG_RUN, SweepFolder
-from experiments.sweep.lookup import list_sweeps, sweep_of_id
-from experiments.sweep.trial_claim import is_cleared_task, own_dag_run, read_claims
-from infra.machine.files import replace_file
-from infra.machine.home import Home
+from ackbench.experiments.sweep import published, several_hosts
+from ackbench.experiments.sweep.claim import require_version_of_scheduler
+from ackbench.experiments.sweep.documents import read_note
+from ackbench.experiments.sweep.folder import DAG_RUN, SweepFolder
+from ackbench.experiments.sweep.lookup import list_sweeps, sweep_of_id
+from ackbench.experiments.sweep.trial_claim import is_cleared_task, own_dag_run, read_claims
+from ackbench.infra.machine.files import replace_file
+from ackbench.infra.machine.home import Home
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -62,11 +62,11 @@ def plan_sweep(form: Mapping[str, Any], scheduled: str | None = None) -> str:
         InputError: the request is invalid, the process of a claimed trial lives, or another version
             was installed since the scheduler was started; one line, and nothing was started.
     """
-    from experiments.orchestration.plan_needs import references_in
-    from experiments.orchestration.request import SweepRequest
-    from experiments.planning.catalog import load_experiment
-    from experiments.planning.new_sweep import new_sweep
-    from experiments.tracking.server_access import check_server
+    from ackbench.experiments.orchestration.plan_needs import references_in
+    from ackbench.experiments.orchestration.request import SweepRequest
+    from ackbench.experiments.planning.catalog import load_experiment
+    from ackbench.experiments.planning.new_sweep import new_sweep
+    from ackbench.experiments.tracking.server_access import check_server
 
     with step("plan"):
         require_version_of_scheduler()
@@ -145,9 +145,9 @@ def provision(sweep_id: str) -> str:
     Raises:
         InputError, HarnessError: the cluster did not start; only its logs are left.
     """
-    from experiments.clients.process.fork_server import open_fork_server
-    from experiments.orchestration import clusters
-    from experiments.orchestration.trials import next_trial
+    from ackbench.experiments.clients.process.fork_server import open_fork_server
+    from ackbench.experiments.orchestration import clusters
+    from ackbench.experiments.orchestration.trials import next_trial
 
     if not on_one_machine():
         _LOG.info("each batch of trials starts and destroys its own cluster")
@@ -178,7 +178,7 @@ def measure(sweep_id: str) -> None:
     Raises:
         InputError, HarnessError: Spark failed.
     """
-    from experiments.results import spark_job
+    from ackbench.experiments.results import spark_job
 
     sweep, home = sweep_named(sweep_id), Home.from_environment()
     with step("measure", sweep, "measuring the ledgers with Spark"):
@@ -200,7 +200,7 @@ def measure(sweep_id: str) -> None:
 
 def _measure_in_store(sweep: SweepFolder, store: Location, home: Home) -> None:
     """Compute the results of a published sweep in its store, if it has trials."""
-    from experiments.results import spark_job
+    from ackbench.experiments.results import spark_job
 
     if sweep.complete_ids():
         with machine_lock(sweep):
@@ -214,7 +214,7 @@ def report(sweep_id: str) -> None:
         InputError: a trial's record or a table of the results cannot be read.
         NotPublished, StorageError: the store did not accept the page.
     """
-    from experiments.report import page
+    from ackbench.experiments.report import page
 
     sweep = sweep_named(sweep_id)
     with step("report", sweep, "rendering the report"):
@@ -236,7 +236,7 @@ def track(sweep_id: str) -> None:
     Raises:
         HarnessError: MLflow refused, or is unreachable.
     """
-    from experiments.tracking import store
+    from ackbench.experiments.tracking import store
 
     sweep = sweep_named(sweep_id)
     with step("track", sweep, "writing to MLflow", is_last=True):
@@ -251,7 +251,7 @@ def destroy(sweep_id: str) -> None:
     Raises:
         SweepInUse: another command or DAG run uses them now.
     """
-    from experiments.orchestration import clusters
+    from ackbench.experiments.orchestration import clusters
 
     if uri_of_several(sweep_id):
         _LOG.info("each batch of trials has destroyed its own cluster")
@@ -273,7 +273,7 @@ def verify(sweep_id: str) -> None:
         TrialFailed: trials are missing; the message names each with the reason.
         NotPublished: the store did not accept everything; the message has the remedy.
     """
-    from experiments.results.rows import read_manifest
+    from ackbench.experiments.results.rows import read_manifest
 
     sweep = sweep_named(sweep_id)
     activity = "publishing the sweep" if sweep.store.is_file() else "checking for missing trials"

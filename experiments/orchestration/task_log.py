@@ -5,16 +5,16 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
-from experiments.ledger.record import ClusterAssignment
-from experiments.messages.phrases import format_count, one_line
-from experiments.sweep.documents import read_record
-from experiments.sweep.folder import SweepFolder
-from experiments.sweep.plan import TrialSpec
-from experiments.sweep.progress import expected_minutes
-from infra.machine.home import Home
+from ackbench.experiments.ledger.record import ClusterAssignment
+from ackbench.experiments.messages.phrases import format_count, one_line
+from ackbench.experiments.sweep.documents import read_record
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.plan import TrialSpec
+from ackbench.experiments.sweep.progress import expected_minutes
+from ackbench.infra.machine.home import Home
 
 if TYPE_CHECKING:
-    from experiments.results.models import SweepResults
+    from ackbench.experiments.results.models import SweepResults
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -64,7 +64,7 @@ def log_trial_end(sweep: SweepFolder, spec: TrialSpec) -> None:
 
 def log_answer(sweep: SweepFolder, results: SweepResults) -> None:
     """Log the answer of a sweep, and where its report is."""
-    from experiments.results.plain_answer import plain_answer
+    from ackbench.experiments.results.plain_answer import plain_answer
 
     for sentence in plain_answer(results):
         _LOG.info("%s", sentence)
@@ -73,7 +73,7 @@ def log_answer(sweep: SweepFolder, results: SweepResults) -> None:
 
 def log_mlflow(sweep: SweepFolder, home: Home) -> None:
     """Log the address of a sweep's trials in MLflow."""
-    from experiments.tracking import store
+    from ackbench.experiments.tracking import store
 
     tracked = store.tracked_sweep(sweep)
     address = tracked and store.page_address(tracked, home)

@@ -10,12 +10,12 @@ import shutil
 from collections.abc import Callable
 from typing import Final
 
-from experiments.errors import HealFailed, StorageError
-from experiments.ledger.location import Location
-from experiments.messages.phrases import one_line
-from experiments.orchestration import clusters, task_log
-from experiments.orchestration.permission import provide_references_of
-from experiments.orchestration.step_context import (
+from ackbench.experiments.errors import HealFailed, StorageError
+from ackbench.experiments.ledger.location import Location
+from ackbench.experiments.messages.phrases import one_line
+from ackbench.experiments.orchestration import clusters, task_log
+from ackbench.experiments.orchestration.permission import provide_references_of
+from ackbench.experiments.orchestration.step_context import (
     Interrupted,
     admitted,
     cluster_grace_s,
@@ -25,10 +25,10 @@ from experiments.orchestration.step_context import (
     recorded,
     sweep_named,
 )
-from experiments.sweep import batch_choice, published, several_hosts
-from experiments.sweep.folder import SweepFolder
-from experiments.sweep.plan import TrialSpec
-from experiments.sweep.trial_claim import (
+from ackbench.experiments.sweep import batch_choice, published, several_hosts
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.plan import TrialSpec
+from ackbench.experiments.sweep.trial_claim import (
     ClaimLost,
     TrialClaim,
     is_cleared_task,
@@ -37,7 +37,7 @@ from experiments.sweep.trial_claim import (
     require_claim,
     take_claim,
 )
-from infra.machine.home import Home
+from ackbench.infra.machine.home import Home
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -158,7 +158,7 @@ def run_claimed_trial(sweep: SweepFolder, spec: TrialSpec, claim: TrialClaim) ->
         ClaimLost: the claim was released meanwhile; the trial counts as failed here.
         HarnessError: the trial could not be completed; this is no result about Kafka.
     """
-    from experiments.trial import run as trial_run
+    from ackbench.experiments.trial import run as trial_run
 
     trial_id = spec.trial_id
     with (

@@ -8,19 +8,19 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from experiments.clients.settings.librdkafka import CANONICAL_NAMES
-from experiments.errors import ExperimentError
-from experiments.faults import FAULTS
-from experiments.faults.composition.notation import parse_fault
-from experiments.faults.operations.commands import SWEPT_PARAMETERS
-from experiments.messages.phrases import did_you_mean
-from experiments.planning.client_rules import ClientRules
-from experiments.planning.clients import CLIENT_AXES, rules_of_all_clients
-from experiments.planning.cluster import CLUSTER_AXES
-from experiments.planning.experiment import Experiment, WorkloadSection
-from experiments.planning.properties import KafkaProperties, merge_versions
-from experiments.sweep.plan import FaultRequest
-from infra.errors import InputError
+from ackbench.experiments.clients.settings.librdkafka import CANONICAL_NAMES
+from ackbench.experiments.errors import ExperimentError
+from ackbench.experiments.faults import FAULTS
+from ackbench.experiments.faults.composition.notation import parse_fault
+from ackbench.experiments.faults.operations.commands import SWEPT_PARAMETERS
+from ackbench.experiments.messages.phrases import did_you_mean
+from ackbench.experiments.planning.client_rules import ClientRules
+from ackbench.experiments.planning.clients import CLIENT_AXES, rules_of_all_clients
+from ackbench.experiments.planning.cluster import CLUSTER_AXES
+from ackbench.experiments.planning.experiment import Experiment, WorkloadSection
+from ackbench.experiments.planning.properties import KafkaProperties, merge_versions
+from ackbench.experiments.sweep.plan import FaultRequest
+from ackbench.infra.errors import InputError
 
 
 class Scope(StrEnum):

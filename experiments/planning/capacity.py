@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from experiments.sweep.plan import Plan, TrialSpec
-from infra.machine.resources import SPARK_OPEN_FILES
+from ackbench.experiments.sweep.plan import Plan, TrialSpec
+from ackbench.infra.machine.resources import SPARK_OPEN_FILES
 
 MIB: Final = 2**20
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from experiments.errors import ExperimentError, UnknownName
-from experiments.messages.phrases import did_you_mean
-from experiments.planning.experiment import Experiment, parse_experiment
-from experiments.planning.yaml_reader import read_yaml
-from infra.machine.paths import user_path
+from ackbench.experiments.errors import ExperimentError, UnknownName
+from ackbench.experiments.messages.phrases import did_you_mean
+from ackbench.experiments.planning.experiment import Experiment, parse_experiment
+from ackbench.experiments.planning.yaml_reader import read_yaml
+from ackbench.infra.machine.paths import user_path
 
 CATALOG: Final = Path(__file__).parents[1] / "catalog"
 FINDINGS: Final = Path(__file__).parents[1] / "lessons" / "findings"
@@ -78,6 +78,6 @@ def check_finding(name: str) -> None:
     names = finding_names()
     if name not in names:
         raise ExperimentError(
-            f"claim.finding is {name}, which is no module of experiments.lessons.findings"
+            f"claim.finding is {name}, which is no module of ackbench.experiments.lessons.findings"
             f"{did_you_mean(name, names)}"
         )

@@ -8,10 +8,10 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from experiments.errors import ExperimentError
-from experiments.faults.composition.notation import format_fault
-from experiments.ledger.record import Cell, Scalar
-from experiments.planning.axes import (
+from ackbench.experiments.errors import ExperimentError
+from ackbench.experiments.faults.composition.notation import format_fault
+from ackbench.experiments.ledger.record import Cell, Scalar
+from ackbench.experiments.planning.axes import (
     FAULT_PLACE,
     PROPERTY_SCOPES,
     KnownNames,
@@ -20,12 +20,12 @@ from experiments.planning.axes import (
     canonical_name,
     resolve_axis,
 )
-from experiments.planning.clients import client_values, default_idempotence
-from experiments.planning.cluster import MAX_NODES, check_whole_number, cluster_values
-from experiments.planning.experiment import Experiment
-from experiments.planning.faults import scalar_parameter
-from experiments.planning.settings import property_text
-from experiments.sweep.cell_names import CORE_AXES
+from ackbench.experiments.planning.clients import client_values, default_idempotence
+from ackbench.experiments.planning.cluster import MAX_NODES, check_whole_number, cluster_values
+from ackbench.experiments.planning.experiment import Experiment
+from ackbench.experiments.planning.faults import scalar_parameter
+from ackbench.experiments.planning.settings import property_text
+from ackbench.experiments.sweep.cell_names import CORE_AXES
 
 CrossProduct: TypeAlias = Mapping[str, tuple[Scalar, ...]]
 CORE_DEFAULTS: Final[Mapping[str, Scalar]] = {

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, get_args
 
-from experiments.clients.settings.kinds import ClientChoice
-from experiments.errors import ExperimentError
-from experiments.ledger.record import Cell, Scalar
-from experiments.messages.phrases import format_value
-from experiments.planning.client_rules import ClientRules, java_rules
-from experiments.planning.experiment import Experiment
-from experiments.sweep.plan import ClientKind
+from ackbench.experiments.clients.settings.kinds import ClientChoice
+from ackbench.experiments.errors import ExperimentError
+from ackbench.experiments.ledger.record import Cell, Scalar
+from ackbench.experiments.messages.phrases import format_value
+from ackbench.experiments.planning.client_rules import ClientRules, java_rules
+from ackbench.experiments.planning.experiment import Experiment
+from ackbench.experiments.sweep.plan import ClientKind
 
 KIND: Final = "client"
 DEFAULTS: Final = "client.defaults"

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, get_args
 
-from experiments.errors import ExperimentError
-from experiments.ledger.record import Scalar
-from experiments.messages.phrases import format_value
-from experiments.planning.experiment import Experiment
-from experiments.planning.properties import (
+from ackbench.experiments.errors import ExperimentError
+from ackbench.experiments.ledger.record import Scalar
+from ackbench.experiments.messages.phrases import format_value
+from ackbench.experiments.planning.experiment import Experiment
+from ackbench.experiments.planning.properties import (
     FEATURES,
     KafkaProperties,
     nearest_properties,
 )
-from experiments.sweep.plan import ClusterNeed
-from infra.errors import InputError
-from infra.kafka.spec import Coordination
-from infra.kafka.versions import supports_zookeeper
+from ackbench.experiments.sweep.plan import ClusterNeed
+from ackbench.infra.errors import InputError
+from ackbench.infra.kafka.spec import Coordination
+from ackbench.infra.kafka.versions import supports_zookeeper
 
 MAX_NODES: Final = 9
 ENSEMBLE_SIZES: Final = (1, 3)

@@ -12,23 +12,23 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from experiments.errors import ExperimentError
-from experiments.faults.composition.composite import needs_load_s
-from experiments.faults.core.effects import Topology
-from experiments.ledger.record import Cell, Role, Scalar
-from experiments.messages.phrases import one_line
-from experiments.planning.axes import FAULT_PLACE, KnownNames, Scope, SettingPlace
-from experiments.planning.cells import ACKS, IDEMPOTENCE
-from experiments.planning.experiment import Experiment
-from experiments.planning.faults import fault_request, scalar_parameter
-from experiments.planning.settings import (
+from ackbench.experiments.errors import ExperimentError
+from ackbench.experiments.faults.composition.composite import needs_load_s
+from ackbench.experiments.faults.core.effects import Topology
+from ackbench.experiments.ledger.record import Cell, Role, Scalar
+from ackbench.experiments.messages.phrases import one_line
+from ackbench.experiments.planning.axes import FAULT_PLACE, KnownNames, Scope, SettingPlace
+from ackbench.experiments.planning.cells import ACKS, IDEMPOTENCE
+from ackbench.experiments.planning.experiment import Experiment
+from ackbench.experiments.planning.faults import fault_request, scalar_parameter
+from ackbench.experiments.planning.settings import (
     CellSettings,
     property_text,
     resolve_settings,
     with_fault,
 )
-from experiments.planning.workload import remove_transactions
-from experiments.sweep.plan import FaultRequest, Workload
+from ackbench.experiments.planning.workload import remove_transactions
+from ackbench.experiments.sweep.plan import FaultRequest, Workload
 
 LOAD_AFTER_HEAL_S: Final = 2.0
 """Least time that the load of a positive control continues after the heal."""

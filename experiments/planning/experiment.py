@@ -11,11 +11,11 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, Strict, ValidationError, field_validator
 
-from experiments.clients.record.layout import HEADER_BYTES
-from experiments.errors import ExperimentError
-from experiments.faults.operations.commands import COMMAND
-from experiments.messages.validation import describe_validation_error
-from experiments.planning.field_types import (
+from ackbench.experiments.clients.record.layout import HEADER_BYTES
+from ackbench.experiments.errors import ExperimentError
+from ackbench.experiments.faults.operations.commands import COMMAND
+from ackbench.experiments.messages.validation import describe_validation_error
+from ackbench.experiments.planning.field_types import (
     AlertCondition,
     AxesUnion,
     Boolean,
@@ -28,9 +28,9 @@ from experiments.planning.field_types import (
     Text,
     WholeNumber,
 )
-from experiments.planning.properties import newest_patch
-from experiments.planning.yaml_reader import dump_yaml
-from experiments.sweep.plan import AutoOffsetReset, Claim, Delivery
+from ackbench.experiments.planning.properties import newest_patch
+from ackbench.experiments.planning.yaml_reader import dump_yaml
+from ackbench.experiments.sweep.plan import AutoOffsetReset, Claim, Delivery
 
 _KAFKA_VERSION: Final = "kafka.version"
 

@@ -10,29 +10,29 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from experiments.clients.settings.java_security import refuse_unsupported
-from experiments.clients.settings.librdkafka import CANONICAL_NAMES, canonical_names
-from experiments.clients.settings.tokens import OAUTHBEARER, TOKEN_COMMAND, encode_command
-from experiments.errors import ExperimentError
-from experiments.faults import FAULTS
-from experiments.faults.operations.commands import (
+from ackbench.experiments.clients.settings.java_security import refuse_unsupported
+from ackbench.experiments.clients.settings.librdkafka import CANONICAL_NAMES, canonical_names
+from ackbench.experiments.clients.settings.tokens import OAUTHBEARER, TOKEN_COMMAND, encode_command
+from ackbench.experiments.errors import ExperimentError
+from ackbench.experiments.faults import FAULTS
+from ackbench.experiments.faults.operations.commands import (
     COMMAND,
     CommandParameters,
     may_not_strike,
     refused_value,
 )
-from experiments.messages.phrases import did_you_mean, format_value
-from experiments.planning.axes import Scope, SettingPlace
-from experiments.planning.cluster import CLUSTER_AXES, refuse_unknown_properties
-from experiments.planning.experiment import Experiment
-from experiments.planning.properties import nearest_properties
-from experiments.planning.properties.protected import refuse_protected
-from experiments.sweep.plan import ClusterNeed, FaultRequest, Plan
-from infra.kafka.api_versions import METADATA_VERSION, BrokerFeatures
-from infra.kafka.secrets import SECURITY_PREFIXES, resolve_reference
+from ackbench.experiments.messages.phrases import did_you_mean, format_value
+from ackbench.experiments.planning.axes import Scope, SettingPlace
+from ackbench.experiments.planning.cluster import CLUSTER_AXES, refuse_unknown_properties
+from ackbench.experiments.planning.experiment import Experiment
+from ackbench.experiments.planning.properties import nearest_properties
+from ackbench.experiments.planning.properties.protected import refuse_protected
+from ackbench.experiments.sweep.plan import ClusterNeed, FaultRequest, Plan
+from ackbench.infra.kafka.api_versions import METADATA_VERSION, BrokerFeatures
+from ackbench.infra.kafka.secrets import SECURITY_PREFIXES, resolve_reference
 
 if TYPE_CHECKING:
-    from infra.cluster.external import ExternalClusterInfo
+    from ackbench.infra.cluster.external import ExternalClusterInfo
 
 UNKNOWN_VERSION: Final = "unknown"
 """The Kafka version of an external cluster whose brokers do not tell what they support."""

@@ -7,22 +7,22 @@ from collections.abc import Mapping
 
 from pydantic import ValidationError
 
-from experiments.errors import ExperimentError
-from experiments.faults import FAULTS
-from experiments.faults.composition.composite import (
+from ackbench.experiments.errors import ExperimentError
+from ackbench.experiments.faults import FAULTS
+from ackbench.experiments.faults.composition.composite import (
     impossible_reason,
     needs_load_s,
     parameters_of,
     unnoticed_reason,
 )
-from experiments.faults.composition.notation import parse_fault
-from experiments.faults.core.effects import Topology
-from experiments.faults.operations.commands import COMMAND
-from experiments.ledger.record import Scalar
-from experiments.messages.phrases import did_you_mean
-from experiments.messages.validation import describe_validation_error
-from experiments.planning.experiment import Experiment
-from experiments.sweep.plan import FaultRequest
+from ackbench.experiments.faults.composition.notation import parse_fault
+from ackbench.experiments.faults.core.effects import Topology
+from ackbench.experiments.faults.operations.commands import COMMAND
+from ackbench.experiments.ledger.record import Scalar
+from ackbench.experiments.messages.phrases import did_you_mean
+from ackbench.experiments.messages.validation import describe_validation_error
+from ackbench.experiments.planning.experiment import Experiment
+from ackbench.experiments.sweep.plan import FaultRequest
 
 
 def fault_request(experiment: Experiment, text: str, axes: Mapping[str, Scalar]) -> FaultRequest:

@@ -12,7 +12,7 @@ from typing import Annotated, Final
 
 from pydantic import BeforeValidator, Field, PlainValidator, Strict
 
-from experiments.planning.properties import newest_patch
+from ackbench.experiments.planning.properties import newest_patch
 
 
 def _check_scalar(value: object) -> str | int | float | bool:

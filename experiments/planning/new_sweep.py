@@ -9,32 +9,32 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
-from experiments.clients.settings.security import connection_settings, register_security
-from experiments.clients.settings.tokens import confluent_settings
-from experiments.errors import ExperimentError
-from experiments.faults.composition.composite import require_fault_capabilities
-from experiments.messages.phrases import format_count, one_line
-from experiments.planning.capacity import resource_needs
-from experiments.planning.catalog import load_experiment
-from experiments.planning.experiment import Experiment
-from experiments.planning.external_cluster import check_commands, what_is_known_of
-from experiments.planning.overrides import Overrides, apply_overrides
-from experiments.planning.planner import MAX_BROKERS, plan
-from experiments.planning.properties import known_versions, nearest_version
-from experiments.planning.properties.extraction import ensure_version_known
-from experiments.sweep.folder import SweepFolder
-from experiments.sweep.lookup import new_sweep_id
-from experiments.sweep.own_plans import mark_as_own
-from experiments.sweep.plan import Plan
-from experiments.verdicts.power import power_remarks
-from infra.cluster.setup import ensure_kafka_ready
-from infra.errors import InputError
-from infra.kafka.jars import kafka_jars, unverified_checksums
-from infra.kafka.spec import ClusterSpec
-from infra.machine.files import replace_file
-from infra.machine.home import Home
-from infra.machine.resources import require_resources, this_machine
-from infra.process.load_lock import hold_machine_lock_for_command
+from ackbench.experiments.clients.settings.security import connection_settings, register_security
+from ackbench.experiments.clients.settings.tokens import confluent_settings
+from ackbench.experiments.errors import ExperimentError
+from ackbench.experiments.faults.composition.composite import require_fault_capabilities
+from ackbench.experiments.messages.phrases import format_count, one_line
+from ackbench.experiments.planning.capacity import resource_needs
+from ackbench.experiments.planning.catalog import load_experiment
+from ackbench.experiments.planning.experiment import Experiment
+from ackbench.experiments.planning.external_cluster import check_commands, what_is_known_of
+from ackbench.experiments.planning.overrides import Overrides, apply_overrides
+from ackbench.experiments.planning.planner import MAX_BROKERS, plan
+from ackbench.experiments.planning.properties import known_versions, nearest_version
+from ackbench.experiments.planning.properties.extraction import ensure_version_known
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.lookup import new_sweep_id
+from ackbench.experiments.sweep.own_plans import mark_as_own
+from ackbench.experiments.sweep.plan import Plan
+from ackbench.experiments.verdicts.power import power_remarks
+from ackbench.infra.cluster.setup import ensure_kafka_ready
+from ackbench.infra.errors import InputError
+from ackbench.infra.kafka.jars import kafka_jars, unverified_checksums
+from ackbench.infra.kafka.spec import ClusterSpec
+from ackbench.infra.machine.files import replace_file
+from ackbench.infra.machine.home import Home
+from ackbench.infra.machine.resources import require_resources, this_machine
+from ackbench.infra.process.load_lock import hold_machine_lock_for_command
 
 Notify = Callable[[str], None]
 """Shows the user one line: about something that takes long, or that the sweep cannot show."""
@@ -233,7 +233,7 @@ def _plan_on_external_cluster(experiment: Experiment, planned: Plan, source: str
         InputError: the cluster cannot be reached or refuses the client; with librdkafka's reason.
         ExperimentError: the experiment does not fit the cluster's brokers.
     """
-    from infra.cluster.external import probe_cluster, unavailable_parts
+    from ackbench.infra.cluster.external import probe_cluster, unavailable_parts
 
     with _errors_with_source(source):
         need = planned.trials[0].cluster

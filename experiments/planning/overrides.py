@@ -8,11 +8,11 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from experiments.errors import ExperimentError
-from experiments.ledger.record import Scalar
-from experiments.messages.phrases import shorten
-from experiments.messages.validation import describe_validation_error
-from experiments.planning.axes import (
+from ackbench.experiments.errors import ExperimentError
+from ackbench.experiments.ledger.record import Scalar
+from ackbench.experiments.messages.phrases import shorten
+from ackbench.experiments.messages.validation import describe_validation_error
+from ackbench.experiments.planning.axes import (
     FAULT_PLACE,
     PROPERTY_SCOPES,
     KnownNames,
@@ -22,15 +22,15 @@ from experiments.planning.axes import (
     known_names,
     resolve_axis,
 )
-from experiments.planning.cells import replace_axis
-from experiments.planning.client_rules import ClientRules, librdkafka_rules
-from experiments.planning.clients import rules_of_all_clients
-from experiments.planning.experiment import Experiment
-from experiments.planning.properties.protected import refuse_in_form, refuse_literal_secret
-from experiments.planning.settings import check_property_value, property_text
-from experiments.planning.yaml_reader import parse_values
-from experiments.sweep.cell_names import CORE_AXES
-from infra.kafka.secrets import is_secret
+from ackbench.experiments.planning.cells import replace_axis
+from ackbench.experiments.planning.client_rules import ClientRules, librdkafka_rules
+from ackbench.experiments.planning.clients import rules_of_all_clients
+from ackbench.experiments.planning.experiment import Experiment
+from ackbench.experiments.planning.properties.protected import refuse_in_form, refuse_literal_secret
+from ackbench.experiments.planning.settings import check_property_value, property_text
+from ackbench.experiments.planning.yaml_reader import parse_values
+from ackbench.experiments.sweep.cell_names import CORE_AXES
+from ackbench.infra.kafka.secrets import is_secret
 
 _TUNING: Final = frozenset(
     {Scope.BROKER, Scope.PRODUCER, Scope.CONSUMER, Scope.WORKLOAD, Scope.FAULT}

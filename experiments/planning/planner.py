@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import ceil
 from typing import Final
 
-from experiments.errors import ExperimentError
-from experiments.ledger.record import Cell, Role, Scalar
-from experiments.planning.axes import (
+from ackbench.experiments.errors import ExperimentError
+from ackbench.experiments.ledger.record import Cell, Role, Scalar
+from ackbench.experiments.planning.axes import (
     PROPERTY_SCOPES,
     KnownNames,
     Scope,
@@ -22,18 +22,22 @@ from experiments.planning.axes import (
     known_names,
     resolve_name,
 )
-from experiments.planning.catalog import check_finding
-from experiments.planning.cells import axis_places, cell_key, expand_cells
-from experiments.planning.client_rules import ClientRules, librdkafka_rules
-from experiments.planning.client_settings import client_settings
-from experiments.planning.clients import rules_of_all_clients
-from experiments.planning.controls import ResolvedCell, add_controls
-from experiments.planning.experiment import Experiment
-from experiments.planning.external_cluster import check_cluster_access
-from experiments.planning.faults import fault_parameters
-from experiments.planning.settings import CellSettings, check_property_value, resolve_settings
-from experiments.sweep.cell_names import cell_label
-from experiments.sweep.plan import ClusterNeed, Plan, RefusedCell, TrialSpec, check_claim
+from ackbench.experiments.planning.catalog import check_finding
+from ackbench.experiments.planning.cells import axis_places, cell_key, expand_cells
+from ackbench.experiments.planning.client_rules import ClientRules, librdkafka_rules
+from ackbench.experiments.planning.client_settings import client_settings
+from ackbench.experiments.planning.clients import rules_of_all_clients
+from ackbench.experiments.planning.controls import ResolvedCell, add_controls
+from ackbench.experiments.planning.experiment import Experiment
+from ackbench.experiments.planning.external_cluster import check_cluster_access
+from ackbench.experiments.planning.faults import fault_parameters
+from ackbench.experiments.planning.settings import (
+    CellSettings,
+    check_property_value,
+    resolve_settings,
+)
+from ackbench.experiments.sweep.cell_names import cell_label
+from ackbench.experiments.sweep.plan import ClusterNeed, Plan, RefusedCell, TrialSpec, check_claim
 
 MAX_TRIALS: Final = 1024
 """Largest number of trials in a sweep: one Airflow task maps to 1024 (`core.max_map_length`)."""

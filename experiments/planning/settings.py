@@ -7,35 +7,45 @@ from dataclasses import dataclass, replace
 
 from pydantic import ValidationError
 
-from experiments.clients.settings.kinds import ClientChoice
-from experiments.clients.settings.librdkafka import canonical_names
-from experiments.clients.settings.security import refuse_unrelayable, security_behind_relay
-from experiments.errors import ExperimentError
-from experiments.faults.composition.composite import cluster_for_fault, needs_own_cluster
-from experiments.faults.core.effects import Topology
-from experiments.ledger.record import Cell, Scalar
-from experiments.messages.phrases import format_value
-from experiments.messages.validation import describe_validation_error
-from experiments.planning.axes import KnownNames, Scope, SettingPlace
-from experiments.planning.client_rules import ClientRules, acks_problem
-from experiments.planning.clients import client_values, resolve_client
-from experiments.planning.cluster import check_whole_number, cluster_values, resolve_cluster
-from experiments.planning.experiment import Experiment, WorkloadSection
-from experiments.planning.external_cluster import (
+from ackbench.experiments.clients.settings.kinds import ClientChoice
+from ackbench.experiments.clients.settings.librdkafka import canonical_names
+from ackbench.experiments.clients.settings.security import refuse_unrelayable, security_behind_relay
+from ackbench.experiments.errors import ExperimentError
+from ackbench.experiments.faults.composition.composite import cluster_for_fault, needs_own_cluster
+from ackbench.experiments.faults.core.effects import Topology
+from ackbench.experiments.ledger.record import Cell, Scalar
+from ackbench.experiments.messages.phrases import format_value
+from ackbench.experiments.messages.validation import describe_validation_error
+from ackbench.experiments.planning.axes import KnownNames, Scope, SettingPlace
+from ackbench.experiments.planning.client_rules import ClientRules, acks_problem
+from ackbench.experiments.planning.clients import client_values, resolve_client
+from ackbench.experiments.planning.cluster import (
+    check_whole_number,
+    cluster_values,
+    resolve_cluster,
+)
+from ackbench.experiments.planning.experiment import Experiment, WorkloadSection
+from ackbench.experiments.planning.external_cluster import (
     external_cluster,
     refuse_command_on_local_cluster,
     refuse_fault_on_external_cluster,
     security_properties,
 )
-from experiments.planning.faults import fault_request, refuse_invalid_fault
-from experiments.planning.properties import Property
-from experiments.planning.properties.protected import refuse_protected
-from experiments.planning.workload import (
+from ackbench.experiments.planning.faults import fault_request, refuse_invalid_fault
+from ackbench.experiments.planning.properties import Property
+from ackbench.experiments.planning.properties.protected import refuse_protected
+from ackbench.experiments.planning.workload import (
     add_transactional_id,
     refuse_invalid_workload,
     workload_of_client,
 )
-from experiments.sweep.plan import NO_FAULT, ClientKind, ClusterNeed, FaultRequest, Workload
+from ackbench.experiments.sweep.plan import (
+    NO_FAULT,
+    ClientKind,
+    ClusterNeed,
+    FaultRequest,
+    Workload,
+)
 
 MAJORITY = "majority"
 """A value of `min.insync.replicas`: the smallest majority of the cell's replication factor."""

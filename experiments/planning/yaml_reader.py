@@ -16,10 +16,10 @@ from typing import Any, Final
 
 import yaml
 
-from experiments.errors import ExperimentError
-from experiments.messages.phrases import one_line, shorten
-from infra.errors import InputError
-from infra.machine.paths import read_small_file
+from ackbench.experiments.errors import ExperimentError
+from ackbench.experiments.messages.phrases import one_line, shorten
+from ackbench.infra.errors import InputError
+from ackbench.infra.machine.paths import read_small_file
 
 MAX_BYTES: Final = 1_000_000
 """An experiment is a page of text; a larger file is another file by mistake."""

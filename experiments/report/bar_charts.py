@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from experiments.ledger.result_tables import OutageStep
-from experiments.lessons.finding import format_percent
-from experiments.report.drawing import (
+from ackbench.experiments.ledger.result_tables import OutageStep
+from ackbench.experiments.lessons.finding import format_percent
+from ackbench.experiments.report.drawing import (
     BLUE,
     FAINT,
     GREEN,
@@ -23,8 +23,8 @@ from experiments.report.drawing import (
     to_svg,
     write_label,
 )
-from experiments.results.outages import Outage
-from experiments.verdicts.statistics import Share
+from ackbench.experiments.results.outages import Outage
+from ackbench.experiments.verdicts.statistics import Share
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from experiments.ledger.result_tables import ANOMALY_ROWS
-from experiments.messages.phrases import format_list, plural
-from experiments.report.charts import group_by_fault
-from experiments.report.data import ReportData
-from experiments.results.cells import judged_trials
-from experiments.results.models import CellResult, CopyCounts, TransactionCounts
-from experiments.results.tables import cell_status
-from experiments.results.wording import (
+from ackbench.experiments.ledger.result_tables import ANOMALY_ROWS
+from ackbench.experiments.messages.phrases import format_list, plural
+from ackbench.experiments.report.charts import group_by_fault
+from ackbench.experiments.report.data import ReportData
+from ackbench.experiments.results.cells import judged_trials
+from ackbench.experiments.results.models import CellResult, CopyCounts, TransactionCounts
+from ackbench.experiments.results.tables import cell_status
+from ackbench.experiments.results.wording import (
     GUARANTEE_NAMES,
     ROLE_NAMES,
     UNKNOWN_SIGN,
@@ -26,9 +26,9 @@ from experiments.results.wording import (
     verdict_sign,
     verdict_text,
 )
-from experiments.sweep.cell_names import cell_name, differing_axes, fault_name
-from experiments.verdicts.contract import CONDITIONAL_GUARANTEES, Guarantee
-from experiments.verdicts.judge import Judgement
+from ackbench.experiments.sweep.cell_names import cell_name, differing_axes, fault_name
+from ackbench.experiments.verdicts.contract import CONDITIONAL_GUARANTEES, Guarantee
+from ackbench.experiments.verdicts.judge import Judgement
 
 
 @dataclass(frozen=True)

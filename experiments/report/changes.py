@@ -10,23 +10,28 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Final
 
-from experiments.comparing.cell_pairs import experiment_cells, pair_cells_except
-from experiments.comparing.comparison import ComparedCell, ComparedSweep, compare_pair
-from experiments.comparing.differences import (
+from ackbench.experiments.comparing.cell_pairs import experiment_cells, pair_cells_except
+from ackbench.experiments.comparing.comparison import ComparedCell, ComparedSweep, compare_pair
+from ackbench.experiments.comparing.differences import (
     MEASURE_NAMES,
     ComparedMeasure,
     Difference,
     classify_difference,
     interval_and_null,
 )
-from experiments.comparing.pairing import MIN_PAIRS_FOR_TEST
-from experiments.comparing.within import axis_values, cells_with_value, value_text, varied_axes
-from experiments.ledger.record import Scalar
-from experiments.messages.phrases import format_count
-from experiments.report.data import ReportData
-from experiments.results.models import CellResult
-from experiments.results.wording import UNKNOWN_SIGN, UNKNOWN_TEXT, share_counts_text
-from experiments.sweep.cell_names import axis_name, cell_name, differing_axes
+from ackbench.experiments.comparing.pairing import MIN_PAIRS_FOR_TEST
+from ackbench.experiments.comparing.within import (
+    axis_values,
+    cells_with_value,
+    value_text,
+    varied_axes,
+)
+from ackbench.experiments.ledger.record import Scalar
+from ackbench.experiments.messages.phrases import format_count
+from ackbench.experiments.report.data import ReportData
+from ackbench.experiments.results.models import CellResult
+from ackbench.experiments.results.wording import UNKNOWN_SIGN, UNKNOWN_TEXT, share_counts_text
+from ackbench.experiments.sweep.cell_names import axis_name, cell_name, differing_axes
 
 CHANGE_SIGNS: Final = {
     "worse": "\N{BLACK UP-POINTING TRIANGLE}",

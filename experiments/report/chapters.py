@@ -11,15 +11,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from experiments.lessons.finding import Finding
-from experiments.lessons.tour import TourFolder
-from experiments.messages.phrases import one_line
-from experiments.report.drawing import standalone_svg
-from experiments.report.tour_page import ClaimResult, read_claim_results
-from experiments.sweep.lookup import find_sweep
-from experiments.sweep.plan import Plan
-from infra.machine.files import replace_file
-from infra.machine.home import Home
+from ackbench.experiments.lessons.finding import Finding
+from ackbench.experiments.lessons.tour import TourFolder
+from ackbench.experiments.messages.phrases import one_line
+from ackbench.experiments.report.drawing import standalone_svg
+from ackbench.experiments.report.tour_page import ClaimResult, read_claim_results
+from ackbench.experiments.sweep.lookup import find_sweep
+from ackbench.experiments.sweep.plan import Plan
+from ackbench.infra.machine.files import replace_file
+from ackbench.infra.machine.home import Home
 
 INDEX: Final = "README.md"
 _LINE_CHARACTERS: Final = 100

@@ -12,9 +12,9 @@ from typing import Final, TypeVar
 
 import pyarrow as pa
 
-from experiments.ledger.result_tables import Measure, Phase, Side
-from experiments.messages.phrases import format_count
-from experiments.report.bar_charts import (
+from ackbench.experiments.ledger.result_tables import Measure, Phase, Side
+from ackbench.experiments.messages.phrases import format_count
+from ackbench.experiments.report.bar_charts import (
     STEP_LABELS,
     CountBar,
     ShareBar,
@@ -22,18 +22,18 @@ from experiments.report.bar_charts import (
     outages_chart,
     shares_chart,
 )
-from experiments.report.data import ReportData
-from experiments.report.percentiles import (
+from ackbench.experiments.report.data import ReportData
+from ackbench.experiments.report.percentiles import (
     PercentileCurve,
     curve_limits,
     percentile_chart,
     percentile_curve,
 )
-from experiments.results.cells import judged_trials
-from experiments.results.models import CellResult, TrialResult
-from experiments.results.outages import Outage, outages_of
-from experiments.results.wording import bounds_text, milliseconds_text, share_text
-from experiments.sweep.cell_names import NO_FAULT, cell_name, differing_axes, fault_name
+from ackbench.experiments.results.cells import judged_trials
+from ackbench.experiments.results.models import CellResult, TrialResult
+from ackbench.experiments.results.outages import Outage, outages_of
+from ackbench.experiments.results.wording import bounds_text, milliseconds_text, share_text
+from ackbench.experiments.sweep.cell_names import NO_FAULT, cell_name, differing_axes, fault_name
 
 T = TypeVar("T")
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from experiments.comparing.comparison import Comparison
-from experiments.comparing.differences import Difference
-from experiments.comparing.gate import Gate
-from experiments.comparing.sentences import comparison_sentences
-from experiments.messages.markdown import escaped
-from experiments.report.comparison_page import compared_cell_view
-from experiments.results.junit import Outcome, TestCase
+from ackbench.experiments.comparing.comparison import Comparison
+from ackbench.experiments.comparing.differences import Difference
+from ackbench.experiments.comparing.gate import Gate
+from ackbench.experiments.comparing.sentences import comparison_sentences
+from ackbench.experiments.messages.markdown import escaped
+from ackbench.experiments.report.comparison_page import compared_cell_view
+from ackbench.experiments.results.junit import Outcome, TestCase
 
 _UNPAIRED: Final = "cells without a counterpart"
 

@@ -10,20 +10,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from experiments.comparing.comparison import ComparedCell, Comparison
-from experiments.comparing.differences import (
+from ackbench.experiments.comparing.comparison import ComparedCell, Comparison
+from ackbench.experiments.comparing.differences import (
     MEASURE_NAMES,
     ComparedMeasure,
     Difference,
     classify_difference,
     interval_and_null,
 )
-from experiments.comparing.sentences import comparison_sentences
-from experiments.comparing.within import AxisComparison
-from experiments.messages.phrases import format_count
-from experiments.report.changes import CHANGE_SIGNS
-from experiments.report.charts import MAX_ROWS, Chart, split_evenly
-from experiments.report.drawing import (
+from ackbench.experiments.comparing.sentences import comparison_sentences
+from ackbench.experiments.comparing.within import AxisComparison
+from ackbench.experiments.messages.phrases import format_count
+from ackbench.experiments.report.changes import CHANGE_SIGNS
+from ackbench.experiments.report.charts import MAX_ROWS, Chart, split_evenly
+from ackbench.experiments.report.drawing import (
     BLUE,
     FAINT,
     VERMILLION,
@@ -33,15 +33,15 @@ from experiments.report.drawing import (
     to_svg,
     write_label,
 )
-from experiments.report.page import load_template
-from experiments.results.wording import (
+from ackbench.experiments.report.page import load_template
+from ackbench.experiments.results.wording import (
     ROLE_NAMES,
     UNKNOWN_TEXT,
     estimate_text,
     milliseconds_text,
     share_text,
 )
-from experiments.verdicts.statistics import Interval
+from ackbench.experiments.verdicts.statistics import Interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -16,17 +16,17 @@ import pyarrow.compute as pc
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from experiments.errors import LedgerError
-from experiments.ledger.digests import require_regular_file
-from experiments.ledger.record import TrialRecord
-from experiments.ledger.result_tables import HISTOGRAM
-from experiments.ledger.schema import Source
-from experiments.lessons.finding import Finding, finding_of
-from experiments.results.models import SweepResults
-from experiments.results.read import read_results
-from experiments.results.rows import Row, TrialRows, large_table_by_trial, rows_by_trial
-from experiments.sweep.folder import SweepFolder
-from experiments.sweep.plan import Plan
+from ackbench.experiments.errors import LedgerError
+from ackbench.experiments.ledger.digests import require_regular_file
+from ackbench.experiments.ledger.record import TrialRecord
+from ackbench.experiments.ledger.result_tables import HISTOGRAM
+from ackbench.experiments.ledger.schema import Source
+from ackbench.experiments.lessons.finding import Finding, finding_of
+from ackbench.experiments.results.models import SweepResults
+from ackbench.experiments.results.read import read_results
+from ackbench.experiments.results.rows import Row, TrialRows, large_table_by_trial, rows_by_trial
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.plan import Plan
 
 _TABLES = ("timeline", "outages", "attribution")
 _NS_PER_S = 1e9

@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from io import StringIO
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from experiments.messages.visible import visible
-from infra.machine.home import Home
+from ackbench.experiments.messages.visible import visible
+from ackbench.infra.machine.home import Home
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from experiments.messages.visible import visible
+from ackbench.experiments.messages.visible import visible
 
 if TYPE_CHECKING:
     from jinja2 import Environment

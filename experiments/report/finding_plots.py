@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from experiments.lessons.plots import BarsPlot, DotRow, DotsPlot, LinesPlot, Plot, SharesPlot
-from experiments.report.bar_charts import (
+from ackbench.experiments.lessons.plots import (
+    BarsPlot,
+    DotRow,
+    DotsPlot,
+    LinesPlot,
+    Plot,
+    SharesPlot,
+)
+from ackbench.experiments.report.bar_charts import (
     LINEAR_TO,
     SPREAD,
     ShareBar,
@@ -14,8 +21,8 @@ from experiments.report.bar_charts import (
     write_legend,
     write_row_title,
 )
-from experiments.report.charts import Chart
-from experiments.report.drawing import (
+from ackbench.experiments.report.charts import Chart
+from ackbench.experiments.report.drawing import (
     BLUE,
     FAINT,
     INK,

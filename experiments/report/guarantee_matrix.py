@@ -10,15 +10,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from experiments.ledger.record import TrialRecord
-from experiments.ledger.result_tables import TIMELINE_SLOT_NS
-from experiments.messages.phrases import format_count
-from experiments.report.charts import group_by_fault
-from experiments.report.data import ReportData
-from experiments.results.cells import judged_trials
-from experiments.results.models import CellResult
-from experiments.results.rows import Row
-from experiments.results.wording import (
+from ackbench.experiments.ledger.record import TrialRecord
+from ackbench.experiments.ledger.result_tables import TIMELINE_SLOT_NS
+from ackbench.experiments.messages.phrases import format_count
+from ackbench.experiments.report.charts import group_by_fault
+from ackbench.experiments.report.data import ReportData
+from ackbench.experiments.results.cells import judged_trials
+from ackbench.experiments.results.models import CellResult
+from ackbench.experiments.results.rows import Row
+from ackbench.experiments.results.wording import (
     AVAILABILITIES,
     GUARANTEE_NAMES,
     OBSERVATION_HEADS,
@@ -29,14 +29,14 @@ from experiments.results.wording import (
     verdict_class,
     verdict_sign,
 )
-from experiments.sweep.cell_names import (
+from ackbench.experiments.sweep.cell_names import (
     FAULT_AXIS,
     axis_name,
     differing_axes,
     value_text,
 )
-from experiments.verdicts.contract import Guarantee
-from experiments.verdicts.judge import Judgement, Verdict
+from ackbench.experiments.verdicts.contract import Guarantee
+from ackbench.experiments.verdicts.judge import Judgement, Verdict
 
 _ALWAYS: Final = (Guarantee.NO_ACKED_LOSS, Guarantee.NO_DUPLICATES, Guarantee.AVAILABILITY)
 """The guarantees that always have a column; others if a cell shows or violates one."""

@@ -7,35 +7,35 @@ import shlex
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from experiments.lessons.shortened import describe_shortened
-from experiments.messages.phrases import format_count
-from experiments.report.cell_tables import (
+from ackbench.experiments.lessons.shortened import describe_shortened
+from ackbench.experiments.messages.phrases import format_count
+from ackbench.experiments.report.cell_tables import (
     cell_views,
     figure_table,
     partitions_note,
     shown_guarantees,
 )
-from experiments.report.changes import changes_view
-from experiments.report.charts import draw_charts
-from experiments.report.data import ReportData, read_report_data
-from experiments.report.drawing import set_matplotlib_cache, share_styles
-from experiments.report.environment import template_environment
-from experiments.report.finding_plots import plot_chart
-from experiments.report.guarantee_matrix import guarantee_matrix
-from experiments.report.settings import differing_settings, effective_settings
-from experiments.report.trials import trials_by_cell
-from experiments.report.verdict_lines import verdict_lines
-from experiments.results.changed_settings import changed_setting_lines
-from experiments.results.client_versions import version_sentences
-from experiments.results.hosts import host_sentences
-from experiments.results.models import SweepResults
-from experiments.results.plain_answer import plain_answer
-from experiments.results.run_description import describe_run
-from experiments.results.set_aside import describe_set_aside, set_aside_trials
-from experiments.results.stalls import shorten_stalls
-from experiments.results.tables import refusal_lines
-from experiments.results.trials import LATE_MS
-from experiments.results.wording import (
+from ackbench.experiments.report.changes import changes_view
+from ackbench.experiments.report.charts import draw_charts
+from ackbench.experiments.report.data import ReportData, read_report_data
+from ackbench.experiments.report.drawing import set_matplotlib_cache, share_styles
+from ackbench.experiments.report.environment import template_environment
+from ackbench.experiments.report.finding_plots import plot_chart
+from ackbench.experiments.report.guarantee_matrix import guarantee_matrix
+from ackbench.experiments.report.settings import differing_settings, effective_settings
+from ackbench.experiments.report.trials import trials_by_cell
+from ackbench.experiments.report.verdict_lines import verdict_lines
+from ackbench.experiments.results.changed_settings import changed_setting_lines
+from ackbench.experiments.results.client_versions import version_sentences
+from ackbench.experiments.results.hosts import host_sentences
+from ackbench.experiments.results.models import SweepResults
+from ackbench.experiments.results.plain_answer import plain_answer
+from ackbench.experiments.results.run_description import describe_run
+from ackbench.experiments.results.set_aside import describe_set_aside, set_aside_trials
+from ackbench.experiments.results.stalls import shorten_stalls
+from ackbench.experiments.results.tables import refusal_lines
+from ackbench.experiments.results.trials import LATE_MS
+from ackbench.experiments.results.wording import (
     GUARANTEE_NAMES,
     HELD_SIGN,
     LEGEND_OF_OVERLOAD,
@@ -48,10 +48,10 @@ from experiments.results.wording import (
     VIOLATED_SIGN,
     relay_sentences,
 )
-from experiments.sweep.folder import SweepFolder
-from experiments.verdicts.statistics import INTERVAL_LEGEND
-from infra.machine.files import replace_file
-from infra.machine.home import Home
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.verdicts.statistics import INTERVAL_LEGEND
+from ackbench.infra.machine.files import replace_file
+from ackbench.infra.machine.home import Home
 
 if TYPE_CHECKING:
     from jinja2 import Template

@@ -14,7 +14,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from experiments.report.drawing import SERIES, STYLES, escape_label, new_figure, to_svg, wrap_label
+from ackbench.experiments.report.drawing import (
+    SERIES,
+    STYLES,
+    escape_label,
+    new_figure,
+    to_svg,
+    wrap_label,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from experiments.ledger.record import Cell
-from experiments.report.data import ReportData
-from experiments.results.cells import cell_key
-from experiments.results.trials import NOT_SET, SCOPES, settings_of_trial
-from experiments.sweep.cell_names import cell_group_names, differing_axes
-from experiments.sweep.plan import TrialSpec
+from ackbench.experiments.ledger.record import Cell
+from ackbench.experiments.report.data import ReportData
+from ackbench.experiments.results.cells import cell_key
+from ackbench.experiments.results.trials import NOT_SET, SCOPES, settings_of_trial
+from ackbench.experiments.sweep.cell_names import cell_group_names, differing_axes
+from ackbench.experiments.sweep.plan import TrialSpec
 
 VARIES: Final = "differs by trial"
 

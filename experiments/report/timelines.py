@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from experiments.ledger.record import TrialRecord
-from experiments.ledger.result_tables import TIMELINE_SLOT_NS
-from experiments.report.data import LeaderChange
-from experiments.report.drawing import (
+from ackbench.experiments.ledger.record import TrialRecord
+from ackbench.experiments.ledger.result_tables import TIMELINE_SLOT_NS
+from ackbench.experiments.report.data import LeaderChange
+from ackbench.experiments.report.drawing import (
     BLUE,
     FAINT,
     GREEN,
@@ -19,7 +19,7 @@ from experiments.report.drawing import (
     style_time_axis,
     to_svg,
 )
-from experiments.results.rows import Row
+from ackbench.experiments.results.rows import Row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

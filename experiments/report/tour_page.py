@@ -7,21 +7,21 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from experiments.lessons.finding import Conclusion, Finding, finding_of
-from experiments.lessons.shortened import describe_shortened
-from experiments.lessons.tour import QUICK_NOTE, TourFolder, TourStop
-from experiments.planning.catalog import load_experiment
-from experiments.report.charts import Chart
-from experiments.report.drawing import set_matplotlib_cache
-from experiments.report.finding_plots import plot_chart
-from experiments.report.page import load_template
-from experiments.results.read import read_results
-from experiments.sweep.lookup import find_sweep
-from experiments.sweep.plan import Claim
-from experiments.sweep.progress import format_duration_with_units
-from infra.errors import AckbenchError
-from infra.machine.files import replace_file
-from infra.machine.home import Home
+from ackbench.experiments.lessons.finding import Conclusion, Finding, finding_of
+from ackbench.experiments.lessons.shortened import describe_shortened
+from ackbench.experiments.lessons.tour import QUICK_NOTE, TourFolder, TourStop
+from ackbench.experiments.planning.catalog import load_experiment
+from ackbench.experiments.report.charts import Chart
+from ackbench.experiments.report.drawing import set_matplotlib_cache
+from ackbench.experiments.report.finding_plots import plot_chart
+from ackbench.experiments.report.page import load_template
+from ackbench.experiments.results.read import read_results
+from ackbench.experiments.sweep.lookup import find_sweep
+from ackbench.experiments.sweep.plan import Claim
+from ackbench.experiments.sweep.progress import format_duration_with_units
+from ackbench.infra.errors import AckbenchError
+from ackbench.infra.machine.files import replace_file
+from ackbench.infra.machine.home import Home
 
 
 @dataclass(frozen=True)

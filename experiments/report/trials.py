@@ -6,22 +6,22 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from experiments.ledger.record import SET_ASIDE, TrialRecord
-from experiments.messages.phrases import format_count, one_line
-from experiments.report.charts import group_by_fault
-from experiments.report.data import ReportData
-from experiments.report.timelines import timeline_chart
-from experiments.results.attribution import attribution_sentences, cause_summaries
-from experiments.results.cells import cell_key, judged_trials
-from experiments.results.models import CellResult, TrialResult
-from experiments.results.wording import (
+from ackbench.experiments.ledger.record import SET_ASIDE, TrialRecord
+from ackbench.experiments.messages.phrases import format_count, one_line
+from ackbench.experiments.report.charts import group_by_fault
+from ackbench.experiments.report.data import ReportData
+from ackbench.experiments.report.timelines import timeline_chart
+from ackbench.experiments.results.attribution import attribution_sentences, cause_summaries
+from ackbench.experiments.results.cells import cell_key, judged_trials
+from ackbench.experiments.results.models import CellResult, TrialResult
+from ackbench.experiments.results.wording import (
     ROLE_NAMES,
     UNKNOWN_TEXT,
     bounds_text,
     count_text,
     milliseconds_text,
 )
-from experiments.sweep.cell_names import cell_name, differing_axes
+from ackbench.experiments.sweep.cell_names import cell_name, differing_axes
 
 
 @dataclass(frozen=True)

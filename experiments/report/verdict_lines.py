@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from experiments.messages.phrases import format_count
-from experiments.results.models import CellResult, SweepResults
-from experiments.results.wording import (
+from ackbench.experiments.messages.phrases import format_count
+from ackbench.experiments.results.models import CellResult, SweepResults
+from ackbench.experiments.results.wording import (
     GUARANTEE_NAMES,
     OBSERVED_SIGN,
     OBSERVED_TEXTS,
@@ -23,9 +23,9 @@ from experiments.results.wording import (
     share_text,
     verdict_sign,
 )
-from experiments.sweep.cell_names import cell_group_names, differing_axes
-from experiments.verdicts.contract import Guarantee
-from experiments.verdicts.judge import Judgement, Verdict
+from ackbench.experiments.sweep.cell_names import cell_group_names, differing_axes
+from ackbench.experiments.verdicts.contract import Guarantee
+from ackbench.experiments.verdicts.judge import Judgement, Verdict
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from experiments.ledger.result_tables import Anomaly, Cause, Phase
-from experiments.messages.phrases import format_count, format_list
-from experiments.results.rows import Row
+from ackbench.experiments.ledger.result_tables import Anomaly, Cause, Phase
+from ackbench.experiments.messages.phrases import format_count, format_list
+from ackbench.experiments.results.rows import Row
 
 
 @dataclass(frozen=True)

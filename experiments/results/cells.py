@@ -10,9 +10,9 @@ from functools import lru_cache, reduce
 from operator import add
 from typing import Any, Final
 
-from experiments.ledger.record import SET_ASIDE, Cell, Scalar, Status
-from experiments.ledger.result_tables import QUANTILES, Measure
-from experiments.results.models import (
+from ackbench.experiments.ledger.record import SET_ASIDE, Cell, Scalar, Status
+from ackbench.experiments.ledger.result_tables import QUANTILES, Measure
+from ackbench.experiments.results.models import (
     CellResult,
     CopyCounts,
     LatencySpreads,
@@ -21,12 +21,12 @@ from experiments.results.models import (
     SweepResults,
     TrialResult,
 )
-from experiments.results.rows import ResultRows, Row
-from experiments.results.trials import NS_PER_MS, US_PER_MS, record_counts
-from experiments.sweep.cell_names import CORE_AXES, FAULT_AXIS
-from experiments.sweep.plan import Plan, RefusedCell, TrialSpec
-from experiments.verdicts.judge import shows_loss
-from experiments.verdicts.statistics import Estimate, Share, estimate, share_of
+from ackbench.experiments.results.rows import ResultRows, Row
+from ackbench.experiments.results.trials import NS_PER_MS, US_PER_MS, record_counts
+from ackbench.experiments.sweep.cell_names import CORE_AXES, FAULT_AXIS
+from ackbench.experiments.sweep.plan import Plan, RefusedCell, TrialSpec
+from ackbench.experiments.verdicts.judge import shows_loss
+from ackbench.experiments.verdicts.statistics import Estimate, Share, estimate, share_of
 
 _COUNTED_STATUSES: Final = (Status.SEALED, *SET_ASIDE)
 

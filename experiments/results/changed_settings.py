@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from experiments.clients.settings.kinds import ClientChoice
-from experiments.ledger.record import Cell
-from experiments.planning.properties import KafkaProperties, kafka_properties
-from experiments.planning.properties.definitions import Property
-from experiments.results.models import ChangedSetting
-from experiments.sweep.plan import TrialSpec
+from ackbench.experiments.clients.settings.kinds import ClientChoice
+from ackbench.experiments.ledger.record import Cell
+from ackbench.experiments.planning.properties import KafkaProperties, kafka_properties
+from ackbench.experiments.planning.properties.definitions import Property
+from ackbench.experiments.results.models import ChangedSetting
+from ackbench.experiments.sweep.plan import TrialSpec
 
 COMBINED: Final = "broker,controller"
 """`process.roles` of a broker that is also a controller, which Kafka's documentation does not

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
-from experiments.ledger.planned import is_java
-from experiments.messages.phrases import format_count, format_list
-from experiments.results.cells import cell_key
-from experiments.results.models import ClientVersions, TrialResult
+from ackbench.experiments.ledger.planned import is_java
+from ackbench.experiments.messages.phrases import format_count, format_list
+from ackbench.experiments.results.cells import cell_key
+from ackbench.experiments.results.models import ClientVersions, TrialResult
 
 
 def mixed_client_versions(trials: Sequence[TrialResult]) -> ClientVersions | None:

@@ -16,9 +16,9 @@ from math import factorial, prod
 from statistics import median
 from typing import Final
 
-from experiments.messages.phrases import format_count, format_list
-from experiments.results.cells import cell_key
-from experiments.results.models import HostComparison, HostDifference, TrialResult
+from ackbench.experiments.messages.phrases import format_count, format_list
+from ackbench.experiments.results.cells import cell_key
+from ackbench.experiments.results.models import HostComparison, HostDifference, TrialResult
 
 SIGNIFICANCE: Final = 0.05
 """Of all measures together."""

@@ -9,15 +9,15 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from experiments.ledger.record import Role
-from experiments.ledger.result_tables import Anomaly
-from experiments.messages.phrases import format_count
-from experiments.results.cells import cell_key
-from experiments.results.models import CellResult, TrialResult
-from experiments.sweep.plan import Plan, TrialSpec
-from experiments.verdicts.contract import Guarantee, circumstances_of, clauses_of
-from experiments.verdicts.contract.late_requests import must_tear_transactions
-from experiments.verdicts.judge import (
+from ackbench.experiments.ledger.record import Role
+from ackbench.experiments.ledger.result_tables import Anomaly
+from ackbench.experiments.messages.phrases import format_count
+from ackbench.experiments.results.cells import cell_key
+from ackbench.experiments.results.models import CellResult, TrialResult
+from ackbench.experiments.sweep.plan import Plan, TrialSpec
+from ackbench.experiments.verdicts.contract import Guarantee, circumstances_of, clauses_of
+from ackbench.experiments.verdicts.contract.late_requests import must_tear_transactions
+from ackbench.experiments.verdicts.judge import (
     MAX_NAMED_RECORDS,
     HarnessCheck,
     NamedRecord,
@@ -25,7 +25,7 @@ from experiments.verdicts.judge import (
     count_detections,
     judge,
 )
-from experiments.verdicts.statistics import describe_share, share
+from ackbench.experiments.verdicts.statistics import describe_share, share
 
 ANOMALY_BY_GUARANTEE: Final[Mapping[Guarantee, Anomaly]] = {
     Guarantee.NO_ACKED_LOSS: Anomaly.LOST,

@@ -13,12 +13,12 @@ from itertools import groupby
 from typing import Final, Literal
 from xml.etree import ElementTree as ET
 
-from experiments.ledger.record import Status
-from experiments.messages.visible import visible
-from experiments.results.models import SweepResults
-from experiments.results.set_aside import describe_set_aside
-from experiments.results.wording import verdict_text
-from experiments.verdicts.judge import Judgement, Verdict
+from ackbench.experiments.ledger.record import Status
+from ackbench.experiments.messages.visible import visible
+from ackbench.experiments.results.models import SweepResults
+from ackbench.experiments.results.set_aside import describe_set_aside
+from ackbench.experiments.results.wording import verdict_text
+from ackbench.experiments.verdicts.judge import Judgement, Verdict
 
 Outcome = Literal["passed", "failure", "skipped", "error"]
 _OUTCOMES: Final[dict[Verdict, Outcome]] = {

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from experiments.messages.markdown import code_span, escaped
-from experiments.results.models import CellResult, SweepResults
-from experiments.results.plain_answer import plain_answer
-from experiments.results.wording import GUARANTEE_NAMES, verdict_sign, verdict_text
-from experiments.verdicts.contract import Guarantee
-from experiments.verdicts.judge import Verdict
+from ackbench.experiments.messages.markdown import code_span, escaped
+from ackbench.experiments.results.models import CellResult, SweepResults
+from ackbench.experiments.results.plain_answer import plain_answer
+from ackbench.experiments.results.wording import GUARANTEE_NAMES, verdict_sign, verdict_text
+from ackbench.experiments.verdicts.contract import Guarantee
+from ackbench.experiments.verdicts.judge import Verdict
 
 
 def markdown_lines(results: SweepResults, run: str, remarks: Iterable[str]) -> Iterator[str]:

@@ -11,11 +11,11 @@ from collections.abc import Mapping
 
 from pydantic import Field
 
-from experiments.ledger.manifest import ResultsManifest
-from experiments.ledger.record import Cell, Frozen, Role, Scalar, Status, TrialRecord
-from experiments.verdicts.contract import ContractClause
-from experiments.verdicts.judge import HarnessCheck, Judgement
-from experiments.verdicts.statistics import Estimate, Share
+from ackbench.experiments.ledger.manifest import ResultsManifest
+from ackbench.experiments.ledger.record import Cell, Frozen, Role, Scalar, Status, TrialRecord
+from ackbench.experiments.verdicts.contract import ContractClause
+from ackbench.experiments.verdicts.judge import HarnessCheck, Judgement
+from ackbench.experiments.verdicts.statistics import Estimate, Share
 
 
 class Quantiles(Frozen):

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from experiments.ledger.record import TrialRecord
-from experiments.ledger.result_tables import OutageStep, Side
-from experiments.results.rows import Row
+from ackbench.experiments.ledger.record import TrialRecord
+from ackbench.experiments.ledger.result_tables import OutageStep, Side
+from ackbench.experiments.results.rows import Row
 
 _NS_PER_MS: Final = 1e6
 

@@ -12,22 +12,22 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Final
 
-from experiments.ledger.record import Cell, Scalar
-from experiments.messages.phrases import format_count, format_list
-from experiments.results.cells import cell_sort_key, judged_trials
-from experiments.results.models import CellResult, SweepResults, TrialResult
-from experiments.results.set_aside import seen_in, set_aside_trials
-from experiments.results.wording import GUARANTEE_NAMES
-from experiments.sweep.cell_names import (
+from ackbench.experiments.ledger.record import Cell, Scalar
+from ackbench.experiments.messages.phrases import format_count, format_list
+from ackbench.experiments.results.cells import cell_sort_key, judged_trials
+from ackbench.experiments.results.models import CellResult, SweepResults, TrialResult
+from ackbench.experiments.results.set_aside import seen_in, set_aside_trials
+from ackbench.experiments.results.wording import GUARANTEE_NAMES
+from ackbench.experiments.sweep.cell_names import (
     FAULT_AXIS,
     NO_FAULT,
     cell_group_names,
     fault_name,
     varying_axes,
 )
-from experiments.verdicts.contract import Guarantee
-from experiments.verdicts.judge import Verdict, shows_loss
-from experiments.verdicts.statistics import share
+from ackbench.experiments.verdicts.contract import Guarantee
+from ackbench.experiments.verdicts.judge import Verdict, shows_loss
+from ackbench.experiments.verdicts.statistics import share
 
 _MOST_NAMES: Final = 3
 """More names of cells than this are counted, not listed."""

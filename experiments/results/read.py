@@ -8,36 +8,41 @@ from typing import Final
 
 import pyarrow.fs as pafs
 
-from experiments.errors import LedgerError
-from experiments.ledger.digests import FileDigest, InvalidLedger, digest_file, digest_of
-from experiments.ledger.location import LocationError
-from experiments.ledger.manifest import ResultsManifest
-from experiments.ledger.planned import PlannedTrials
-from experiments.ledger.record import RECORD, TrialRecord, parse_record
-from experiments.ledger.validation import (
+from ackbench.experiments.errors import LedgerError
+from ackbench.experiments.ledger.digests import FileDigest, InvalidLedger, digest_file, digest_of
+from ackbench.experiments.ledger.location import LocationError
+from ackbench.experiments.ledger.manifest import ResultsManifest
+from ackbench.experiments.ledger.planned import PlannedTrials
+from ackbench.experiments.ledger.record import RECORD, TrialRecord, parse_record
+from ackbench.experiments.ledger.validation import (
     require_sizes,
     sealed_files,
     sealed_folders,
     validate_trial,
     verify_files,
 )
-from experiments.results.cells import cell_results
-from experiments.results.changed_settings import changed_settings
-from experiments.results.client_versions import mixed_client_versions
-from experiments.results.hosts import compare_hosts
-from experiments.results.judgements import (
+from ackbench.experiments.results.cells import cell_results
+from ackbench.experiments.results.changed_settings import changed_settings
+from ackbench.experiments.results.client_versions import mixed_client_versions
+from ackbench.experiments.results.hosts import compare_hosts
+from ackbench.experiments.results.judgements import (
     NAMED_COLUMNS,
     harness_check,
     named_records,
     trials_that_must_tear,
     with_judgements,
 )
-from experiments.results.models import SweepResults
-from experiments.results.rows import ResultRows, read_manifest, read_table, require_table
-from experiments.results.trials import complete_trial, failed_trial, refused_trial, unfit_trial
-from experiments.sweep.documents import read_record_file
-from experiments.sweep.folder import SweepFolder
-from experiments.sweep.plan import Plan
+from ackbench.experiments.results.models import SweepResults
+from ackbench.experiments.results.rows import ResultRows, read_manifest, read_table, require_table
+from ackbench.experiments.results.trials import (
+    complete_trial,
+    failed_trial,
+    refused_trial,
+    unfit_trial,
+)
+from ackbench.experiments.sweep.documents import read_record_file
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.plan import Plan
 
 __all__ = ["SweepResults", "read_results"]
 

@@ -13,12 +13,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from experiments.errors import LedgerError
-from experiments.ledger.digests import InvalidLedger, digest_of
-from experiments.ledger.manifest import MANIFEST, ResultsManifest, parse_manifest
-from experiments.ledger.result_tables import RESULTS
-from experiments.sweep.documents import read_document
-from experiments.sweep.folder import SweepFolder
+from ackbench.experiments.errors import LedgerError
+from ackbench.experiments.ledger.digests import InvalidLedger, digest_of
+from ackbench.experiments.ledger.manifest import MANIFEST, ResultsManifest, parse_manifest
+from ackbench.experiments.ledger.result_tables import RESULTS
+from ackbench.experiments.sweep.documents import read_document
+from ackbench.experiments.sweep.folder import SweepFolder
 
 _MOST_TABLE_BYTES: Final = 1 << 30
 Row = Mapping[str, Any]

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-from experiments.ledger.record import TrialRecord
-from experiments.messages.phrases import format_count, format_list
-from experiments.sweep.plan import ClusterNeed, Plan
-from experiments.sweep.progress import format_duration_with_units
+from ackbench.experiments.ledger.record import TrialRecord
+from ackbench.experiments.messages.phrases import format_count, format_list
+from ackbench.experiments.sweep.plan import ClusterNeed, Plan
+from ackbench.experiments.sweep.progress import format_duration_with_units
 
 _NS_PER_S: Final = 1e9
 _MOST_VALUES: Final = 3

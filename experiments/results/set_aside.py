@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from experiments.ledger.record import SET_ASIDE
-from experiments.messages.phrases import format_list, one_line
-from experiments.results.judgements import trial_facts
-from experiments.results.models import SweepResults, TrialResult
-from experiments.verdicts.contract import Guarantee
-from experiments.verdicts.judge import violations_of
+from ackbench.experiments.ledger.record import SET_ASIDE
+from ackbench.experiments.messages.phrases import format_list, one_line
+from ackbench.experiments.results.judgements import trial_facts
+from ackbench.experiments.results.models import SweepResults, TrialResult
+from ackbench.experiments.verdicts.contract import Guarantee
+from ackbench.experiments.verdicts.judge import violations_of
 
 _NOUNS: Final[Mapping[Guarantee, tuple[str, str]]] = {
     Guarantee.NO_ACKED_LOSS: ("lost record", "lost records"),

@@ -16,23 +16,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from experiments.errors import LedgerError, SparkError
-from experiments.sweep.folder import SweepFolder
-from infra.errors import HarnessError, InputError, MachineError
-from infra.jvm.runtime import java_environment, spark_java_home
-from infra.jvm.startup_cache import StartupCache, quote_java_options, spark_startup_cache
-from infra.machine.home import REPOSITORY, Home
-from infra.machine.resources import (
+from ackbench.experiments.errors import LedgerError, SparkError
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.infra.errors import HarnessError, InputError, MachineError
+from ackbench.infra.jvm.runtime import java_environment, spark_java_home
+from ackbench.infra.jvm.startup_cache import StartupCache, quote_java_options, spark_startup_cache
+from ackbench.infra.machine.home import REPOSITORY, Home
+from ackbench.infra.machine.resources import (
     SPARK_OPEN_FILES,
     full_disk,
     require_resources,
     this_machine,
 )
-from infra.machine.scratch import SPARK, remove_abandoned, scratch_folder
-from infra.process.load_lock import hold_machine_lock_for_command
-from infra.process.log_tail import last_lines, read_from
-from infra.process.processes import spawn_dying_with_parent
-from infra.start import module_command
+from ackbench.infra.machine.scratch import SPARK, remove_abandoned, scratch_folder
+from ackbench.infra.process.load_lock import hold_machine_lock_for_command
+from ackbench.infra.process.log_tail import last_lines, read_from
+from ackbench.infra.process.processes import spawn_dying_with_parent
+from ackbench.infra.start import module_command
 
 MASTER_VARIABLE: Final = "ACKBENCH_SPARK_MASTER"
 SETTINGS_VARIABLE: Final = "ACKBENCH_SPARK_CONF"
@@ -128,7 +128,7 @@ def measure_location(location: str, home: Home, name: str, *, skip_unfit: bool =
         raise _error_of(answer) or HarnessError(f"the measuring service failed: {answer}")
     _run(
         _job(
-            "spark_jobs.measure",
+            "ackbench.spark_jobs.measure",
             [location, *(["--skip-unfit"] if skip_unfit else []), *_spark_arguments()],
             home,
             f"{name}/spark",
@@ -149,7 +149,7 @@ def measuring_service(home: Home) -> Iterator[None]:
         listener = _listening(folder)
         stack.enter_context(
             _job(
-                "spark_jobs.service",
+                "ackbench.spark_jobs.service",
                 [f"--socket={listener.fileno()}", *_spark_arguments()],
                 home,
                 "service/spark",
@@ -218,7 +218,16 @@ def ensure_spark_ready(home: Home, say: Callable[[str], None]) -> None:
         name: value for name, value in os.environ.items() if not name.startswith(SPARK_PREFIXES)
     }
     with hold_machine_lock_for_command(home, "set-up of Spark", say), cache.training() as options:
-        _run(_job("spark_jobs.rehearse", [], home, "setup/spark", options, without_configuration))
+        _run(
+            _job(
+                "ackbench.spark_jobs.rehearse",
+                [],
+                home,
+                "setup/spark",
+                options,
+                without_configuration,
+            )
+        )
 
 
 def _spark_arguments() -> list[str]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from experiments.ledger.record import Phases
-from experiments.ledger.stalls import HARNESS, Stall, StallCause
-from experiments.messages.phrases import plural
-from experiments.results.rows import Row
+from ackbench.experiments.ledger.record import Phases
+from ackbench.experiments.ledger.stalls import HARNESS, Stall, StallCause
+from ackbench.experiments.messages.phrases import plural
+from ackbench.experiments.results.rows import Row
 
 _TEXTS: Final = {
     StallCause.STOPPED: "{process} was stopped",

@@ -16,13 +16,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from experiments.ledger.record import SET_ASIDE, Cell
-from experiments.messages.console import print_text
-from experiments.messages.phrases import plural
-from experiments.results import wording
-from experiments.results.changed_settings import changed_setting_lines
-from experiments.results.models import CellResult, MedianAndMax, SweepResults
-from experiments.sweep.cell_names import (
+from ackbench.experiments.ledger.record import SET_ASIDE, Cell
+from ackbench.experiments.messages.console import print_text
+from ackbench.experiments.messages.phrases import plural
+from ackbench.experiments.results import wording
+from ackbench.experiments.results.changed_settings import changed_setting_lines
+from ackbench.experiments.results.models import CellResult, MedianAndMax, SweepResults
+from ackbench.experiments.sweep.cell_names import (
     CORE_AXES,
     FAULT_AXIS,
     axes_by_fault,
@@ -31,7 +31,7 @@ from experiments.sweep.cell_names import (
     value_text,
     varying_axes,
 )
-from experiments.verdicts.contract import Guarantee
+from ackbench.experiments.verdicts.contract import Guarantee
 
 NOT_MEASURED: Final = "-"
 _MAX_HEAD_WIDTH: Final = 12

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from experiments.ledger.record import Cell, Phases, Scalar, Status, TrialRecord
-from experiments.ledger.result_tables import (
+from ackbench.experiments.ledger.record import Cell, Phases, Scalar, Status, TrialRecord
+from ackbench.experiments.ledger.result_tables import (
     MIN_OUTAGE_NS,
     QUANTILES,
     TIMELINE_SLOT_NS,
@@ -14,7 +14,7 @@ from experiments.ledger.result_tables import (
     Phase,
     Side,
 )
-from experiments.results.models import (
+from ackbench.experiments.results.models import (
     CopyCounts,
     Fates,
     FaultResult,
@@ -25,10 +25,10 @@ from experiments.results.models import (
     TransactionCounts,
     TrialResult,
 )
-from experiments.results.rows import ResultRows, Row
-from experiments.results.stalls import stall_sentence, stalls_under_load
-from experiments.sweep.folder import REASON, SweepFolder
-from experiments.sweep.plan import RefusedCell, TrialSpec
+from ackbench.experiments.results.rows import ResultRows, Row
+from ackbench.experiments.results.stalls import stall_sentence, stalls_under_load
+from ackbench.experiments.sweep.folder import REASON, SweepFolder
+from ackbench.experiments.sweep.plan import RefusedCell, TrialSpec
 
 MAX_BACKLOG_NS: Final = MIN_OUTAGE_NS // 2
 """A load whose acknowledgements are later than this was more than the cluster could do."""

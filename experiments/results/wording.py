@@ -11,17 +11,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from experiments.ledger.record import Role
-from experiments.messages import phrases
-from experiments.messages.phrases import plural
-from experiments.results.client_versions import version_sentences
-from experiments.results.hosts import host_sentences
-from experiments.results.models import CellResult, SweepResults
-from experiments.results.stalls import shorten_stalls
-from experiments.results.trials import LATE_MS
-from experiments.verdicts.contract import CONDITIONAL_GUARANTEES, Guarantee
-from experiments.verdicts.judge import Judgement, Verdict
-from experiments.verdicts.statistics import (
+from ackbench.experiments.ledger.record import Role
+from ackbench.experiments.messages import phrases
+from ackbench.experiments.messages.phrases import plural
+from ackbench.experiments.results.client_versions import version_sentences
+from ackbench.experiments.results.hosts import host_sentences
+from ackbench.experiments.results.models import CellResult, SweepResults
+from ackbench.experiments.results.stalls import shorten_stalls
+from ackbench.experiments.results.trials import LATE_MS
+from ackbench.experiments.verdicts.contract import CONDITIONAL_GUARANTEES, Guarantee
+from ackbench.experiments.verdicts.judge import Judgement, Verdict
+from ackbench.experiments.verdicts.statistics import (
     INTERVAL_LEGEND,
     Estimate,
     Share,

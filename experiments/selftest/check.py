@@ -15,13 +15,13 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from experiments.errors import LedgerError
-from experiments.ledger.result_tables import QUANTILES, Fate, Phase
-from experiments.ledger.schema import LEDGER_VERSION
-from experiments.results.rows import read_table
-from experiments.results.spark_job import measure
-from experiments.selftest.ledger_copy import LedgerCopy
-from experiments.selftest.plants import (
+from ackbench.experiments.errors import LedgerError
+from ackbench.experiments.ledger.result_tables import QUANTILES, Fate, Phase
+from ackbench.experiments.ledger.schema import LEDGER_VERSION
+from ackbench.experiments.results.rows import read_table
+from ackbench.experiments.results.spark_job import measure
+from ackbench.experiments.selftest.ledger_copy import LedgerCopy
+from ackbench.experiments.selftest.plants import (
     COUNTS,
     PLANTS,
     READ_CONFLICT,
@@ -31,8 +31,8 @@ from experiments.selftest.plants import (
     PlantContext,
     UndisturbedRecords,
 )
-from experiments.sweep.folder import SweepFolder
-from infra.machine.home import Home
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.infra.machine.home import Home
 
 TRIAL: Final = "000-broken"
 """The trial with the invalid ledger."""

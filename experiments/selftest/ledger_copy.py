@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from experiments.ledger.record import TrialRecord
-from experiments.ledger.schema import TABLES
-from experiments.ledger.seal import seal
-from experiments.sweep.documents import read_record
+from ackbench.experiments.ledger.record import TrialRecord
+from ackbench.experiments.ledger.schema import TABLES
+from ackbench.experiments.ledger.seal import seal
+from ackbench.experiments.sweep.documents import read_record
 
 Rows = npt.NDArray[np.int64]
 """Row numbers of one table."""

@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from experiments.ledger.result_tables import QUANTILES, Fate, Measure
-from experiments.ledger.schema import ACKED, COMMITTED, REJECTED, UNKNOWN
-from experiments.selftest.ledger_copy import LedgerCopy, Rows
+from ackbench.experiments.ledger.result_tables import QUANTILES, Fate, Measure
+from ackbench.experiments.ledger.schema import ACKED, COMMITTED, REJECTED, UNKNOWN
+from ackbench.experiments.selftest.ledger_copy import LedgerCopy, Rows
 
 Flags = npt.NDArray[np.bool_]
 _IDS_PER_PRODUCER = 1 << 40

@@ -13,19 +13,19 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from experiments.history.index import IndexedSweep, SweepState, index
-from experiments.history.kept import complete_summaries, completed
-from experiments.history.store import SummaryStore
-from experiments.history.summary import SweepSummary
-from experiments.history.trend import trend_of
-from experiments.report.page import write_report
-from experiments.site.pages import breaks_page, index_page, lessons_page
-from experiments.site.trend_page import render_trend
-from experiments.sweep.documents import read_document
-from experiments.sweep.folder import SweepFolder
-from infra.errors import AckbenchError, InputError
-from infra.machine.files import replace_file
-from infra.machine.home import Home
+from ackbench.experiments.history.index import IndexedSweep, SweepState, index
+from ackbench.experiments.history.kept import complete_summaries, completed
+from ackbench.experiments.history.store import SummaryStore
+from ackbench.experiments.history.summary import SweepSummary
+from ackbench.experiments.history.trend import trend_of
+from ackbench.experiments.report.page import write_report
+from ackbench.experiments.site.pages import breaks_page, index_page, lessons_page
+from ackbench.experiments.site.trend_page import render_trend
+from ackbench.experiments.sweep.documents import read_document
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.infra.errors import AckbenchError, InputError
+from ackbench.infra.machine.files import replace_file
+from ackbench.infra.machine.home import Home
 
 MARKER: Final = ".ackbench-site"
 """The file by which a folder is known to be such a site."""

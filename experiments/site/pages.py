@@ -6,17 +6,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from experiments.history.index import IndexedSweep, SweepState
-from experiments.history.summary import CellSummary, SweepSummary
-from experiments.history.wording import verdicts_text, when_text
-from experiments.ledger.record import Scalar
-from experiments.messages.phrases import format_bytes
-from experiments.planning.catalog import catalog_experiments
-from experiments.report.page import load_template
-from experiments.results.wording import GUARANTEE_NAMES, share_text
-from experiments.sweep.cell_names import CORE_AXES, FAULT_AXIS, fault_name, setting_text
-from experiments.sweep.progress import format_duration
-from experiments.verdicts.contract import Guarantee
+from ackbench.experiments.history.index import IndexedSweep, SweepState
+from ackbench.experiments.history.summary import CellSummary, SweepSummary
+from ackbench.experiments.history.wording import verdicts_text, when_text
+from ackbench.experiments.ledger.record import Scalar
+from ackbench.experiments.messages.phrases import format_bytes
+from ackbench.experiments.planning.catalog import catalog_experiments
+from ackbench.experiments.report.page import load_template
+from ackbench.experiments.results.wording import GUARANTEE_NAMES, share_text
+from ackbench.experiments.sweep.cell_names import CORE_AXES, FAULT_AXIS, fault_name, setting_text
+from ackbench.experiments.sweep.progress import format_duration
+from ackbench.experiments.verdicts.contract import Guarantee
 
 _SHOWN_AXES: Final = tuple(axis for axis in CORE_AXES if axis != FAULT_AXIS)
 _BROKEN: Final = ("VIOLATED", "observed")

@@ -8,7 +8,7 @@ from html import escape
 from types import MappingProxyType
 from typing import Final
 
-from experiments.history.trend import (
+from ackbench.experiments.history.trend import (
     MEASURE_TITLES,
     Trend,
     TrendCell,
@@ -17,7 +17,7 @@ from experiments.history.trend import (
     TrendPoint,
     TrendSeries,
 )
-from experiments.history.wording import (
+from ackbench.experiments.history.wording import (
     boundary_line,
     cause_text,
     date_text,
@@ -26,8 +26,8 @@ from experiments.history.wording import (
     unusual_line,
     value_text,
 )
-from experiments.messages.phrases import format_count
-from experiments.report.page import load_template
+from ackbench.experiments.messages.phrases import format_count
+from ackbench.experiments.report.page import load_template
 
 _WIDTH, _HEIGHT = 320, 96
 _LEFT, _TOP, _BOTTOM = 62, 8, 14

@@ -19,18 +19,18 @@ from typing import Annotated, Final
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from experiments.errors import StorageError
-from experiments.ledger.location import Location
-from experiments.sweep.plan import Plan
-from experiments.sweep.published import storage_errors
-from experiments.sweep.trial_claim import (
+from ackbench.experiments.errors import StorageError
+from ackbench.experiments.ledger.location import Location
+from ackbench.experiments.sweep.plan import Plan
+from ackbench.experiments.sweep.published import storage_errors
+from ackbench.experiments.sweep.trial_claim import (
     TrialClaim,
     claims_of,
     read_claims,
     release_ended,
     take_claim,
 )
-from infra.machine.identity import MachineIdentity
+from ackbench.infra.machine.identity import MachineIdentity
 
 BATCHES: Final = "batches"
 _LIST: Final = "list.json"

@@ -18,15 +18,15 @@ from typing import IO, Final, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from experiments.errors import LedgerError
-from experiments.sweep.documents import read_document
-from experiments.sweep.folder import SweepFolder
-from infra.errors import InputError, MachineError, WaitTimeout
-from infra.machine.files import is_locked, replace_file, try_lock
-from infra.machine.home import Home
-from infra.machine.identity import MachineIdentity
-from infra.process.processes import ProcessIdentity
-from infra.process.waiting import wait_until
+from ackbench.experiments.errors import LedgerError
+from ackbench.experiments.sweep.documents import read_document
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.infra.errors import InputError, MachineError, WaitTimeout
+from ackbench.infra.machine.files import is_locked, replace_file, try_lock
+from ackbench.infra.machine.home import Home
+from ackbench.infra.machine.identity import MachineIdentity
+from ackbench.infra.process.processes import ProcessIdentity
+from ackbench.infra.process.waiting import wait_until
 
 LOCK_FILE: Final = ".claim"
 """In the sweep's folder; it is deleted only with the sweep."""

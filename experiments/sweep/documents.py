@@ -10,11 +10,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from experiments.errors import LedgerError
-from experiments.ledger.digests import InvalidLedger
-from experiments.ledger.record import RECORD, TrialRecord, parse_record
-from infra.errors import InputError
-from infra.machine.paths import read_small_file
+from ackbench.experiments.errors import LedgerError
+from ackbench.experiments.ledger.digests import InvalidLedger
+from ackbench.experiments.ledger.record import RECORD, TrialRecord, parse_record
+from ackbench.infra.errors import InputError
+from ackbench.infra.machine.paths import read_small_file
 
 MOST_BYTES: Final = 64 << 20
 """The plan of the largest sweep, of 1,024 trials, takes a tenth of that."""

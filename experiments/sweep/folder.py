@@ -17,18 +17,18 @@ import pyarrow.fs as pafs
 from pydantic import ValidationError
 from pydantic_core import from_json
 
-from experiments.errors import LedgerError, UnknownName
-from experiments.ledger.digests import InvalidLedger, with_digest, without_digest
-from experiments.ledger.documents import why_unreadable, with_version
-from experiments.ledger.planned import PLAN, PlannedTrials, parse_planned, read_planned
-from experiments.ledger.record import RECORD, Frozen, TrialRecord
-from experiments.ledger.schema import LEDGER_VERSION, READABLE_VERSIONS, other_version
-from experiments.sweep.documents import read_document, read_note, read_record
-from experiments.sweep.plan import Plan, TrialSpec
-from infra.machine.files import replace_file
+from ackbench.experiments.errors import LedgerError, UnknownName
+from ackbench.experiments.ledger.digests import InvalidLedger, with_digest, without_digest
+from ackbench.experiments.ledger.documents import why_unreadable, with_version
+from ackbench.experiments.ledger.planned import PLAN, PlannedTrials, parse_planned, read_planned
+from ackbench.experiments.ledger.record import RECORD, Frozen, TrialRecord
+from ackbench.experiments.ledger.schema import LEDGER_VERSION, READABLE_VERSIONS, other_version
+from ackbench.experiments.sweep.documents import read_document, read_note, read_record
+from ackbench.experiments.sweep.plan import Plan, TrialSpec
+from ackbench.infra.machine.files import replace_file
 
 if TYPE_CHECKING:
-    from experiments.ledger.location import Location
+    from ackbench.experiments.ledger.location import Location
 
 EXPERIMENT, MACHINE = "experiment.yaml", "machine.json"
 PARTIAL, FAILED = ".partial", ".failed"
@@ -70,7 +70,7 @@ class SweepFolder:
     @property
     def ledgers(self) -> Location:
         """Where the folders of the trials are, with all of their files."""
-        from experiments.ledger.location import open_location
+        from ackbench.experiments.ledger.location import open_location
 
         return self.origin or open_location(str(self.root))
 

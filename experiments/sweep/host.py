@@ -8,9 +8,9 @@ import re
 from pathlib import Path
 from typing import Final
 
-from experiments.ledger.record import Host
-from infra.machine.identity import MachineIdentity
-from infra.machine.resources import GIB
+from ackbench.experiments.ledger.record import Host
+from ackbench.infra.machine.identity import MachineIdentity
+from ackbench.infra.machine.resources import GIB
 
 _CPUS: Final = Path("/proc/cpuinfo")
 _MOUNTS: Final = Path("/proc/self/mountinfo")

@@ -10,12 +10,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from experiments.errors import LedgerError, UnknownName
-from experiments.ledger.planned import PLAN
-from experiments.messages.phrases import did_you_mean, format_value
-from experiments.sweep.folder import SweepFolder
-from infra.machine.home import Home
-from infra.machine.paths import is_file
+from ackbench.experiments.errors import LedgerError, UnknownName
+from ackbench.experiments.ledger.planned import PLAN
+from ackbench.experiments.messages.phrases import did_you_mean, format_value
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.infra.machine.home import Home
+from ackbench.infra.machine.paths import is_file
 
 _SWEEP_ID: Final = re.compile(
     r"(?P<experiment>[a-z0-9]+(?:-[a-z0-9]+)*)-(?P<time>[0-9]{8}T[0-9]{6})-[0-9a-f]{4}"

@@ -11,12 +11,12 @@ import secrets
 from pathlib import Path
 from typing import Final
 
-from experiments.errors import LedgerError
-from experiments.ledger.planned import PLAN
-from experiments.sweep.documents import read_document, read_note
-from experiments.sweep.folder import SweepFolder
-from infra.machine.files import exclusive_lock, replace_file
-from infra.machine.home import PLAN_KEY, Home
+from ackbench.experiments.errors import LedgerError
+from ackbench.experiments.ledger.planned import PLAN
+from ackbench.experiments.sweep.documents import read_document, read_note
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.infra.machine.files import exclusive_lock, replace_file
+from ackbench.infra.machine.home import PLAN_KEY, Home
 
 MARK: Final = "planned-here.txt"
 """The file in a sweep's folder; it is not published."""

@@ -11,13 +11,13 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, StringConstraints
 
-from experiments.errors import ExperimentError, LedgerError
-from experiments.ledger.planned import Composition, FaultRequest
-from experiments.ledger.record import Cell, Frozen, KeyOptions, Role, Scalar
-from experiments.ledger.schema import LEDGER_VERSION
-from experiments.messages.phrases import format_count, format_list, format_value
-from infra.kafka.broker_settings import shared_properties
-from infra.kafka.spec import ClusterSpec, Coordination, DiskKind, NetworkKind
+from ackbench.experiments.errors import ExperimentError, LedgerError
+from ackbench.experiments.ledger.planned import Composition, FaultRequest
+from ackbench.experiments.ledger.record import Cell, Frozen, KeyOptions, Role, Scalar
+from ackbench.experiments.ledger.schema import LEDGER_VERSION
+from ackbench.experiments.messages.phrases import format_count, format_list, format_value
+from ackbench.infra.kafka.broker_settings import shared_properties
+from ackbench.infra.kafka.spec import ClusterSpec, Coordination, DiskKind, NetworkKind
 
 __all__ = [
     "COMMIT_BY_DELIVERY",

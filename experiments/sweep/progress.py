@@ -14,11 +14,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from experiments.ledger.digests import InvalidLedger
-from experiments.ledger.record import Status
-from experiments.sweep.documents import read_record
-from experiments.sweep.folder import SweepActivity, SweepFolder
-from experiments.sweep.plan import Plan, TrialSpec
+from ackbench.experiments.ledger.digests import InvalidLedger
+from ackbench.experiments.ledger.record import Status
+from ackbench.experiments.sweep.documents import read_record
+from ackbench.experiments.sweep.folder import SweepActivity, SweepFolder
+from ackbench.experiments.sweep.plan import Plan, TrialSpec
 
 # Rounded medians of stages on two cores (`docs/performance.md`); a busy machine takes longer.
 AIRFLOW_START_S: Final = 13.0

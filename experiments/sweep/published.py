@@ -16,23 +16,23 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from experiments.errors import LedgerError, StorageError, UnknownName
-from experiments.ledger.digests import InvalidLedger
-from experiments.ledger.documents import why_unreadable, without_version
-from experiments.ledger.location import Location, LocationError, is_uri, open_location
-from experiments.ledger.manifest import MANIFEST
-from experiments.ledger.planned import PLAN
-from experiments.ledger.record import RECORD, Frozen, parse_record
-from experiments.ledger.result_tables import RESULTS
-from experiments.sweep.claim import is_run_by_another
-from experiments.sweep.documents import read_document
-from experiments.sweep.folder import DAG_RUN, FAILED, PARTIAL, REASON, SweepFolder
-from experiments.sweep.lookup import experiment_of_sweep, find_sweep, list_sweeps
-from experiments.sweep.own_plans import MARK
-from experiments.sweep.progress import QUEUED, activity_text
-from infra.machine.files import move_into_place, replace_file
-from infra.machine.home import Home
-from infra.machine.paths import user_path
+from ackbench.experiments.errors import LedgerError, StorageError, UnknownName
+from ackbench.experiments.ledger.digests import InvalidLedger
+from ackbench.experiments.ledger.documents import why_unreadable, without_version
+from ackbench.experiments.ledger.location import Location, LocationError, is_uri, open_location
+from ackbench.experiments.ledger.manifest import MANIFEST
+from ackbench.experiments.ledger.planned import PLAN
+from ackbench.experiments.ledger.record import RECORD, Frozen, parse_record
+from ackbench.experiments.ledger.result_tables import RESULTS
+from ackbench.experiments.sweep.claim import is_run_by_another
+from ackbench.experiments.sweep.documents import read_document
+from ackbench.experiments.sweep.folder import DAG_RUN, FAILED, PARTIAL, REASON, SweepFolder
+from ackbench.experiments.sweep.lookup import experiment_of_sweep, find_sweep, list_sweeps
+from ackbench.experiments.sweep.own_plans import MARK
+from ackbench.experiments.sweep.progress import QUEUED, activity_text
+from ackbench.infra.machine.files import move_into_place, replace_file
+from ackbench.infra.machine.home import Home
+from ackbench.infra.machine.paths import user_path
 
 STORE_VARIABLE: Final = "ACKBENCH_STORE"
 SEVERAL_HOSTS: Final = "several-hosts.json"

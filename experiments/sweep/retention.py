@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from experiments.sweep.plan import TrialSpec
+from ackbench.experiments.sweep.plan import TrialSpec
 
 UNLIMITED: Final = -1
 KEEP_ALL: Final[Mapping[str, str]] = {"retention.ms": "-1", "retention.bytes": "-1"}

@@ -15,14 +15,14 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter
 
-from experiments.errors import StorageError, UnknownName
-from experiments.ledger.digests import with_digest, without_digest
-from experiments.ledger.location import Location, open_location
-from experiments.ledger.planned import PLAN
-from experiments.ledger.record import RECORD
-from experiments.messages.phrases import format_list
-from experiments.sweep.documents import read_document, read_note
-from experiments.sweep.folder import (
+from ackbench.experiments.errors import StorageError, UnknownName
+from ackbench.experiments.ledger.digests import with_digest, without_digest
+from ackbench.experiments.ledger.location import Location, open_location
+from ackbench.experiments.ledger.planned import PLAN
+from ackbench.experiments.ledger.record import RECORD
+from ackbench.experiments.messages.phrases import format_list
+from ackbench.experiments.sweep.documents import read_document, read_note
+from ackbench.experiments.sweep.folder import (
     EXPERIMENT,
     FAILED,
     MACHINE,
@@ -30,9 +30,9 @@ from experiments.sweep.folder import (
     SweepFolder,
     parse_plan,
 )
-from experiments.sweep.host import this_host
-from experiments.sweep.plan import Plan
-from experiments.sweep.published import (
+from ackbench.experiments.sweep.host import this_host
+from ackbench.experiments.sweep.plan import Plan
+from ackbench.experiments.sweep.published import (
     SEVERAL_HOSTS,
     claims_location,
     is_planned,
@@ -43,11 +43,11 @@ from experiments.sweep.published import (
     runs_on_several_hosts,
     storage_errors,
 )
-from experiments.sweep.trial_claim import release_abandoned
-from infra.errors import InputError
-from infra.machine.files import replace_file
-from infra.machine.home import Home
-from infra.machine.resources import GIB, this_machine
+from ackbench.experiments.sweep.trial_claim import release_abandoned
+from ackbench.infra.errors import InputError
+from ackbench.infra.machine.files import replace_file
+from ackbench.infra.machine.home import Home
+from ackbench.infra.machine.resources import GIB, this_machine
 
 _HOSTS: Final = "hosts"
 _DAG_RUNS: Final = "dag-runs"

@@ -16,15 +16,15 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from experiments.errors import StorageError, TrialFailed
-from experiments.ledger.documents import why_unreadable, with_version, without_version
-from experiments.ledger.location import Location
-from experiments.ledger.record import Frozen
-from experiments.sweep.published import storage_errors
-from infra.errors import InputError, WaitTimeout
-from infra.machine.identity import MachineIdentity
-from infra.process.processes import ProcessIdentity
-from infra.process.waiting import wait_until
+from ackbench.experiments.errors import StorageError, TrialFailed
+from ackbench.experiments.ledger.documents import why_unreadable, with_version, without_version
+from ackbench.experiments.ledger.location import Location
+from ackbench.experiments.ledger.record import Frozen
+from ackbench.experiments.sweep.published import storage_errors
+from ackbench.infra.errors import InputError, WaitTimeout
+from ackbench.infra.machine.identity import MachineIdentity
+from ackbench.infra.process.processes import ProcessIdentity
+from ackbench.infra.process.waiting import wait_until
 
 CLAIMS: Final = "claims"
 """The folder of the claims, below the sweep."""

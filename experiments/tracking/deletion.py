@@ -11,9 +11,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final
 
-from experiments.messages.phrases import one_line
-from experiments.sweep.lookup import pruned_folder
-from experiments.tracking.store import (
+from ackbench.experiments.messages.phrases import one_line
+from ackbench.experiments.sweep.lookup import pruned_folder
+from ackbench.experiments.tracking.store import (
     QUIET,
     database_of_store,
     embedded_uri,
@@ -21,9 +21,9 @@ from experiments.tracking.store import (
     open_client,
     tracking_uri,
 )
-from infra.errors import HarnessError
-from infra.machine.databases import shrink_database
-from infra.machine.home import Home
+from ackbench.infra.errors import HarnessError
+from ackbench.infra.machine.databases import shrink_database
+from ackbench.infra.machine.home import Home
 
 _RUNS_PER_CALL: Final = 500
 """Ids on one command line."""

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
-from experiments.tracking.runs import NOTE, REMOVABLE_TAGS, SUPERSEDED, RunContent
+from ackbench.experiments.tracking.runs import NOTE, REMOVABLE_TAGS, SUPERSEDED, RunContent
 
 if TYPE_CHECKING:
     from mlflow.entities import Run

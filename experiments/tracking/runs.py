@@ -14,15 +14,15 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Final
 
-from experiments.ledger.record import Scalar, Status, TrialRecord
-from experiments.lessons.finding import Finding
-from experiments.messages.visible import visible
-from experiments.results.models import CellResult, Latencies, SweepResults, TrialResult
-from experiments.results.trials import lateness_p99_ms
-from experiments.results.wording import is_unproven
-from experiments.sweep.plan import ClusterNeed, TrialSpec
-from experiments.verdicts.contract import Guarantee
-from experiments.verdicts.judge import Judgement, Verdict
+from ackbench.experiments.ledger.record import Scalar, Status, TrialRecord
+from ackbench.experiments.lessons.finding import Finding
+from ackbench.experiments.messages.visible import visible
+from ackbench.experiments.results.models import CellResult, Latencies, SweepResults, TrialResult
+from ackbench.experiments.results.trials import lateness_p99_ms
+from ackbench.experiments.results.wording import is_unproven
+from ackbench.experiments.sweep.plan import ClusterNeed, TrialSpec
+from ackbench.experiments.verdicts.contract import Guarantee
+from ackbench.experiments.verdicts.judge import Judgement, Verdict
 
 MAX_CELL_NAME_LENGTH: Final = 220
 """MLflow allows 250 characters for a metric; the name of its group needs up to 26 of them."""

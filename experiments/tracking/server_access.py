@@ -6,9 +6,9 @@ from collections.abc import Callable
 from http import HTTPStatus
 from typing import Final
 
-from experiments.tracking.store import server_error, tracking_uri, without_credentials
-from infra.errors import InputError
-from infra.machine.home import Home
+from ackbench.experiments.tracking.store import server_error, tracking_uri, without_credentials
+from ackbench.infra.errors import InputError
+from ackbench.infra.machine.home import Home
 
 _QUESTION: Final = "/api/2.0/mlflow/experiments/search"
 _TIMEOUT_S: Final = 10

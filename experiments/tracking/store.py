@@ -20,33 +20,33 @@ from typing import TYPE_CHECKING, Final
 
 from pydantic import ValidationError
 
-from experiments.errors import LedgerError
-from experiments.ledger.documents import why_unreadable, without_version
-from experiments.ledger.record import Frozen, Status
-from experiments.lessons.finding import Finding, finding_of
-from experiments.messages.markdown import code_block, escaped
-from experiments.messages.phrases import one_line
-from experiments.results.read import SweepResults, read_results
-from experiments.sweep.cell_names import varying_axes
-from experiments.sweep.documents import read_document
-from experiments.sweep.folder import SweepFolder
-from experiments.sweep.lookup import list_sweeps
-from experiments.sweep.plan import Plan
-from experiments.tracking.run_writer import note_tags, write_runs
-from experiments.tracking.runs import SUMMARY, RunContent, summary_run, trial_run
-from experiments.tracking.views import outdated_views, sweep_view, table_view
-from infra.errors import AckbenchError, HarnessError, MachineError
-from infra.machine.databases import (
+from ackbench.experiments.errors import LedgerError
+from ackbench.experiments.ledger.documents import why_unreadable, without_version
+from ackbench.experiments.ledger.record import Frozen, Status
+from ackbench.experiments.lessons.finding import Finding, finding_of
+from ackbench.experiments.messages.markdown import code_block, escaped
+from ackbench.experiments.messages.phrases import one_line
+from ackbench.experiments.results.read import SweepResults, read_results
+from ackbench.experiments.sweep.cell_names import varying_axes
+from ackbench.experiments.sweep.documents import read_document
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.lookup import list_sweeps
+from ackbench.experiments.sweep.plan import Plan
+from ackbench.experiments.tracking.run_writer import note_tags, write_runs
+from ackbench.experiments.tracking.runs import SUMMARY, RunContent, summary_run, trial_run
+from ackbench.experiments.tracking.views import outdated_views, sweep_view, table_view
+from ackbench.infra.errors import AckbenchError, HarnessError, MachineError
+from ackbench.infra.machine.databases import (
     create_database,
     is_complete,
     lock_holder,
     move_aside,
 )
-from infra.machine.files import exclusive_lock, sqlite_url
-from infra.machine.home import REPOSITORY, Home
-from infra.machine.resources import full_disk
-from infra.process.processes import spawn_dying_with_parent
-from infra.start import module_command
+from ackbench.infra.machine.files import exclusive_lock, sqlite_url
+from ackbench.infra.machine.home import REPOSITORY, Home
+from ackbench.infra.machine.resources import full_disk
+from ackbench.infra.process.processes import spawn_dying_with_parent
+from ackbench.infra.start import module_command
 
 if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
@@ -188,7 +188,7 @@ def ensure_store(home: Home, say: Callable[[str], None]) -> None:
 def _create_store(database: Path) -> None:
     """Have MLflow create a database; the process closes it at its end."""
     process = spawn_dying_with_parent(
-        module_command("experiments.tracking.store", _store_uri(database)),
+        module_command("ackbench.experiments.tracking.store", _store_uri(database)),
         env={**os.environ, **QUIET},
         cwd=REPOSITORY,
         stdin=subprocess.DEVNULL,
@@ -378,8 +378,8 @@ def _description(results: SweepResults, finding: Finding | None) -> str:
 
 def _table(results: SweepResults) -> str:
     """Return the table of the cells as the command prints it, with refused cells below it."""
-    from experiments.messages.console import PIPED_WIDTH, TerminalConsole
-    from experiments.results.tables import print_cells, print_notes
+    from ackbench.experiments.messages.console import PIPED_WIDTH, TerminalConsole
+    from ackbench.experiments.results.tables import print_cells, print_notes
 
     text = StringIO()
     console = TerminalConsole(file=text, width=PIPED_WIDTH, color_system=None, force_terminal=False)

@@ -12,8 +12,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from experiments.sweep.lookup import time_of_sweep
-from experiments.tracking.runs import TRIAL
+from ackbench.experiments.sweep.lookup import time_of_sweep
+from ackbench.experiments.tracking.runs import TRIAL
 
 TAG_PREFIX: Final = "mlflow.sharedViewState."
 TABLE_KEY: Final = "ackbench"

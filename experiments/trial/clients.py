@@ -13,9 +13,9 @@ from typing import Final
 
 import pyarrow as pa
 
-from experiments.clients.consumer.process import ConsumerResult
-from experiments.clients.group.groups import ConsumerGroups, GroupResult
-from experiments.clients.interface import (
+from ackbench.experiments.clients.consumer.process import ConsumerResult
+from ackbench.experiments.clients.group.groups import ConsumerGroups, GroupResult
+from ackbench.experiments.clients.interface import (
     ClientFactory,
     ClientIdentity,
     ClientProcesses,
@@ -23,16 +23,19 @@ from experiments.clients.interface import (
     Producer,
     TrialClient,
 )
-from experiments.clients.librdkafka import topics
-from experiments.clients.librdkafka.log import LEADER_LEARNED
-from experiments.clients.settings.librdkafka import delivery_timeout_ms, transaction_timeout_ms
-from experiments.events.clock import monotonic_s, now_ns
-from experiments.events.journal import Event
-from experiments.ledger.record import ProducerSummary
-from experiments.ledger.schema import EPOCHS, LOG
-from experiments.sweep.plan import TrialSpec
-from experiments.sweep.retention import retention_of
-from experiments.trial.final_read import (
+from ackbench.experiments.clients.librdkafka import topics
+from ackbench.experiments.clients.librdkafka.log import LEADER_LEARNED
+from ackbench.experiments.clients.settings.librdkafka import (
+    delivery_timeout_ms,
+    transaction_timeout_ms,
+)
+from ackbench.experiments.events.clock import monotonic_s, now_ns
+from ackbench.experiments.events.journal import Event
+from ackbench.experiments.ledger.record import ProducerSummary
+from ackbench.experiments.ledger.schema import EPOCHS, LOG
+from ackbench.experiments.sweep.plan import TrialSpec
+from ackbench.experiments.sweep.retention import retention_of
+from ackbench.experiments.trial.final_read import (
     READ_TIMEOUT_S,
     Acknowledged,
     FinalRead,
@@ -41,7 +44,7 @@ from experiments.trial.final_read import (
     acknowledged_in,
     replay_log,
 )
-from experiments.trial.jobs import (
+from ackbench.experiments.trial.jobs import (
     consumer_job,
     final_read_settings,
     group_jobs,
@@ -52,9 +55,9 @@ from experiments.trial.jobs import (
     transactional_ids,
     warm_up_topic,
 )
-from experiments.trial.stall_sampler import WatchedProcess
-from infra.cluster.interface import Cluster
-from infra.process.waiting import sleep_until, wait_until
+from ackbench.experiments.trial.stall_sampler import WatchedProcess
+from ackbench.infra.cluster.interface import Cluster
+from ackbench.infra.process.waiting import sleep_until, wait_until
 
 LEAD_NS: Final = 200_000_000
 """From the request to begin to the first intended time, so that every producer gets it in time."""

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from experiments.events.clock import epoch_ns
-from experiments.events.journal import (
+from ackbench.experiments.events.clock import epoch_ns
+from ackbench.experiments.events.journal import (
     BROKER_LEFT,
     CLIENT_EXITED,
     EXITED,
@@ -21,10 +21,10 @@ from experiments.events.journal import (
     Event,
     Journal,
 )
-from experiments.faults.core.exits import ExpectedExits
-from infra.cluster.interface import Cluster
-from infra.errors import HarnessError
-from infra.process.exits import ProcessExit, is_kill
+from ackbench.experiments.faults.core.exits import ExpectedExits
+from ackbench.infra.cluster.interface import Cluster
+from ackbench.infra.errors import HarnessError
+from ackbench.infra.process.exits import ProcessExit, is_kill
 
 
 @dataclass

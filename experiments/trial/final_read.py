@@ -15,19 +15,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from experiments.clients.consumer.final_read import read_log
-from experiments.clients.consumer.replay import first_offsets_after, replay
-from experiments.clients.librdkafka import topics
-from experiments.clients.librdkafka.admin import alter_configs
-from experiments.clients.record.layout import TextValueFormat
-from experiments.errors import CrcMismatch
-from experiments.ledger.record import Replay
-from experiments.ledger.schema import ACKED
-from experiments.sweep.retention import KEEP_ALL
-from experiments.trial.jobs import ISOLATION_LEVEL
-from infra.cluster.interface import Cluster
-from infra.errors import WaitTimeout
-from infra.process.waiting import wait_until
+from ackbench.experiments.clients.consumer.final_read import read_log
+from ackbench.experiments.clients.consumer.replay import first_offsets_after, replay
+from ackbench.experiments.clients.librdkafka import topics
+from ackbench.experiments.clients.librdkafka.admin import alter_configs
+from ackbench.experiments.clients.record.layout import TextValueFormat
+from ackbench.experiments.errors import CrcMismatch
+from ackbench.experiments.ledger.record import Replay
+from ackbench.experiments.ledger.schema import ACKED
+from ackbench.experiments.sweep.retention import KEEP_ALL
+from ackbench.experiments.trial.jobs import ISOLATION_LEVEL
+from ackbench.infra.cluster.interface import Cluster
+from ackbench.infra.errors import WaitTimeout
+from ackbench.infra.process.waiting import wait_until
 
 READ_TIMEOUT_S: Final = 120.0
 READABLE_TIMEOUT_S: Final = 30.0

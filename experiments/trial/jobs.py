@@ -6,20 +6,20 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from experiments.clients.consumer.process import ConsumerJob
-from experiments.clients.group.groups import GroupJob
-from experiments.clients.group.member import CopyTarget
-from experiments.clients.producer.job import ProducerJob
-from experiments.clients.record.layout import TextValueFormat, trial_tag, warm_up_records
-from experiments.clients.settings.group_members import without_group_settings
-from experiments.clients.settings.librdkafka import (
+from ackbench.experiments.clients.consumer.process import ConsumerJob
+from ackbench.experiments.clients.group.groups import GroupJob
+from ackbench.experiments.clients.group.member import CopyTarget
+from ackbench.experiments.clients.producer.job import ProducerJob
+from ackbench.experiments.clients.record.layout import TextValueFormat, trial_tag, warm_up_records
+from ackbench.experiments.clients.settings.group_members import without_group_settings
+from ackbench.experiments.clients.settings.librdkafka import (
     IDEMPOTENT_LOGGING,
     REQUIRED_PRODUCER_SETTINGS,
     copier_settings,
     is_idempotent,
 )
-from experiments.ledger.record import KeyOptions
-from experiments.sweep.plan import TrialSpec, external_prefix
+from ackbench.experiments.ledger.record import KeyOptions
+from ackbench.experiments.sweep.plan import TrialSpec, external_prefix
 
 CLIENT_ID: Final = "client.id"
 COPIER_TRANSACTIONAL_ID: Final = "ackbench-copier"

@@ -9,15 +9,15 @@ from typing import Final, Self
 
 import pyarrow as pa
 
-from experiments.clients.settings.librdkafka import is_idempotent
-from experiments.events.clock import ahead_of_wall_ns
-from experiments.events.journal import Event
-from experiments.ledger.record import Frozen
-from experiments.ledger.schema import BATCHES, Source
-from experiments.sweep.plan import TrialSpec
-from infra.cluster.interface import Cluster
-from infra.kafka.logs import RESOLUTION_NS, BrokerLogEvent
-from infra.kafka.replica_files import RecordBatch
+from ackbench.experiments.clients.settings.librdkafka import is_idempotent
+from ackbench.experiments.events.clock import ahead_of_wall_ns
+from ackbench.experiments.events.journal import Event
+from ackbench.experiments.ledger.record import Frozen
+from ackbench.experiments.ledger.schema import BATCHES, Source
+from ackbench.experiments.sweep.plan import TrialSpec
+from ackbench.infra.cluster.interface import Cluster
+from ackbench.infra.kafka.logs import RESOLUTION_NS, BrokerLogEvent
+from ackbench.infra.kafka.replica_files import RecordBatch
 
 STORED: Final = "stored"
 """Kind of the event with a partition's `StoredBatches`."""

@@ -13,12 +13,12 @@ import time
 from types import TracebackType
 from typing import Final, Self
 
-from experiments.events.clock import epoch_ns, now_ns
-from experiments.events.journal import BROKER_LEFT, EXITED, Event, Journal
-from experiments.ledger.schema import Source
-from infra.cluster.interface import Cluster
-from infra.errors import HarnessError
-from infra.kafka.spec import ControllerView, PartitionState
+from ackbench.experiments.events.clock import epoch_ns, now_ns
+from ackbench.experiments.events.journal import BROKER_LEFT, EXITED, Event, Journal
+from ackbench.experiments.ledger.schema import Source
+from ackbench.infra.cluster.interface import Cluster
+from ackbench.infra.errors import HarnessError
+from ackbench.infra.kafka.spec import ControllerView, PartitionState
 
 POLL_INTERVAL_S: Final = 0.008
 """Polling aims at every 10 ms; an answer takes the rest."""

@@ -11,39 +11,39 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
-from experiments.clients.interface import client_factory
-from experiments.clients.settings.kinds import request_timeout_ms
-from experiments.clients.settings.permissions import missing_permission
-from experiments.errors import HealFailed, TrialFailed
-from experiments.events.journal import BROKER_COUNTERS, CRC_FAILED, JOURNAL_FILE, Journal
-from experiments.faults import FaultContext
-from experiments.faults.composition.execution import InjectedFault, evidence_of, inject
-from experiments.faults.core.context import HeldNodes
-from experiments.faults.core.narrative import narrative_of
-from experiments.ledger.record import (
+from ackbench.experiments.clients.interface import client_factory
+from ackbench.experiments.clients.settings.kinds import request_timeout_ms
+from ackbench.experiments.clients.settings.permissions import missing_permission
+from ackbench.experiments.errors import HealFailed, TrialFailed
+from ackbench.experiments.events.journal import BROKER_COUNTERS, CRC_FAILED, JOURNAL_FILE, Journal
+from ackbench.experiments.faults import FaultContext
+from ackbench.experiments.faults.composition.execution import InjectedFault, evidence_of, inject
+from ackbench.experiments.faults.core.context import HeldNodes
+from ackbench.experiments.faults.core.narrative import narrative_of
+from ackbench.experiments.ledger.record import (
     ClusterAssignment,
     FaultEvidence,
     Phases,
     Status,
     TrialRecord,
 )
-from experiments.ledger.seal import seal
-from experiments.sweep.folder import REASON, SweepFolder
-from experiments.sweep.host import this_host
-from experiments.sweep.plan import TrialSpec
-from experiments.sweep.progress import StageTimer
-from experiments.trial.clients import ClientResults, TrialClients
-from experiments.trial.disturbances import Disturbances
-from experiments.trial.jobs import topic_name
-from experiments.trial.log_capture import STORED, LogCapture, batch_table, stored_batches
-from experiments.trial.metadata_poller import MetadataPoller
-from experiments.trial.stall_sampler import StallSampler
-from infra.cluster.interface import Cluster
-from infra.errors import HarnessError, NodeFailed
-from infra.kafka.metrics import topic_metrics
-from infra.machine.files import replace_file
-from infra.machine.home import Home
-from infra.machine.resources import full_disk
+from ackbench.experiments.ledger.seal import seal
+from ackbench.experiments.sweep.folder import REASON, SweepFolder
+from ackbench.experiments.sweep.host import this_host
+from ackbench.experiments.sweep.plan import TrialSpec
+from ackbench.experiments.sweep.progress import StageTimer
+from ackbench.experiments.trial.clients import ClientResults, TrialClients
+from ackbench.experiments.trial.disturbances import Disturbances
+from ackbench.experiments.trial.jobs import topic_name
+from ackbench.experiments.trial.log_capture import STORED, LogCapture, batch_table, stored_batches
+from ackbench.experiments.trial.metadata_poller import MetadataPoller
+from ackbench.experiments.trial.stall_sampler import StallSampler
+from ackbench.infra.cluster.interface import Cluster
+from ackbench.infra.errors import HarnessError, NodeFailed
+from ackbench.infra.kafka.metrics import topic_metrics
+from ackbench.infra.machine.files import replace_file
+from ackbench.infra.machine.home import Home
+from ackbench.infra.machine.resources import full_disk
 
 HEALTHY_TIMEOUT_S: Final = 60.0
 _LOG: Final = logging.getLogger(__name__)

@@ -16,11 +16,11 @@ from itertools import count
 from types import TracebackType
 from typing import Final, Self
 
-from experiments.events.clock import epoch_ns, now_ns
-from experiments.events.journal import Event, Journal
-from experiments.faults.core.context import HeldNodes
-from experiments.ledger.schema import Source
-from experiments.ledger.stalls import (
+from ackbench.experiments.events.clock import epoch_ns, now_ns
+from ackbench.experiments.events.journal import Event, Journal
+from ackbench.experiments.faults.core.context import HeldNodes
+from ackbench.experiments.ledger.schema import Source
+from ackbench.experiments.ledger.stalls import (
     HARNESS,
     RELAY,
     STALLED,
@@ -28,10 +28,10 @@ from experiments.ledger.stalls import (
     Stall,
     StallSampling,
 )
-from experiments.trial.stalls import MachineStalls, ProcessStalls, WakeUp, any_ran
-from infra.cluster.interface import Cluster
-from infra.errors import HarnessError
-from infra.process.samples import (
+from ackbench.experiments.trial.stalls import MachineStalls, ProcessStalls, WakeUp, any_ran
+from ackbench.infra.cluster.interface import Cluster
+from ackbench.infra.errors import HarnessError
+from ackbench.infra.process.samples import (
     MachineSample,
     MachineSampler,
     ProcessSampler,

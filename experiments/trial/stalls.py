@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from experiments.ledger.stalls import HARNESS, MACHINE, Stall, StallCause
-from infra.process.samples import MachineSample, ProcessSample
+from ackbench.experiments.ledger.stalls import HARNESS, MACHINE, Stall, StallCause
+from ackbench.infra.process.samples import MachineSample, ProcessSample
 
 MIN_STALL_NS: Final = 100_000_000
 """A tenth of an outage. A process of a busy machine waits for less many times in each second."""

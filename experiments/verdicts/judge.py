@@ -16,10 +16,10 @@ from typing import Final
 
 from pydantic import Field
 
-from experiments.ledger.record import Frozen, Status
-from experiments.messages.phrases import plural
-from experiments.verdicts.contract import ContractClause, Guarantee
-from experiments.verdicts.statistics import Share, describe_share, share_of
+from ackbench.experiments.ledger.record import Frozen, Status
+from ackbench.experiments.messages.phrases import plural
+from ackbench.experiments.verdicts.contract import ContractClause, Guarantee
+from ackbench.experiments.verdicts.statistics import Share, describe_share, share_of
 
 
 class Verdict(StrEnum):

@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from experiments.ledger.record import Role
-from experiments.messages.phrases import format_count, format_list
-from experiments.sweep.plan import Plan, TrialSpec
-from experiments.verdicts.contract import Guarantee, circumstances_of, clauses_of
-from experiments.verdicts.statistics import trials_needed
+from ackbench.experiments.ledger.record import Role
+from ackbench.experiments.messages.phrases import format_count, format_list
+from ackbench.experiments.sweep.plan import Plan, TrialSpec
+from ackbench.experiments.verdicts.contract import Guarantee, circumstances_of, clauses_of
+from ackbench.experiments.verdicts.statistics import trials_needed
 
 LIKELY_PROBABILITY: Final = 0.5
 """Trials that may show a violation are enough if they show one of this probability."""

@@ -9,10 +9,10 @@ import logging
 from collections.abc import Mapping
 from typing import Final
 
-from infra.errors import HarnessError
-from infra.kafka.api_versions import BrokerFeatures, api_versions_request, read_features
-from infra.network.timed_connection import TimedConnection
-from infra.network.tls import tls_context
+from ackbench.infra.errors import HarnessError
+from ackbench.infra.kafka.api_versions import BrokerFeatures, api_versions_request, read_features
+from ackbench.infra.network.timed_connection import TimedConnection
+from ackbench.infra.network.tls import tls_context
 
 _TIMEOUT_S: Final = 5.0
 _MOST_BYTES: Final = 1 << 20

@@ -13,8 +13,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from infra.errors import HarnessError
-from infra.network.namespaces import DELAY_PROBE, DROP_PROBE, RATE_PROBE, kernel_refusal
+from ackbench.infra.errors import HarnessError
+from ackbench.infra.network.namespaces import DELAY_PROBE, DROP_PROBE, RATE_PROBE, kernel_refusal
 
 _PROBE_IMAGE_BYTES: Final = 256 << 20
 
@@ -110,7 +110,7 @@ def _probe_image() -> MissingCapability | None:
 
     A container may have root and the programs, and no right to mount.
     """
-    from infra.disk.image import ImageDisk
+    from ackbench.infra.disk.image import ImageDisk
 
     with tempfile.TemporaryDirectory(prefix="ackbench-") as folder:
         disk, node = ImageDisk(_PROBE_IMAGE_BYTES), Path(folder, "node")
@@ -129,7 +129,7 @@ def _probe_image() -> MissingCapability | None:
 
 
 def _slow_devices() -> MissingCapability | None:
-    from infra.disk.write_throttle import find_write_throttle
+    from ackbench.infra.disk.write_throttle import find_write_throttle
 
     if _root() or find_write_throttle():
         return _root()

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from infra.cluster.handle import HANDLE_FILE, LOCK_FILE, ClusterHandle, read_handle
-from infra.disk.image import IMAGE
-from infra.disk.mounts import release_below
-from infra.errors import SupervisorError
-from infra.kafka.kraft import LOG_DIR
-from infra.machine.files import is_locked
-from infra.network.bridge import interface_name, remove_interface
-from infra.process.processes import ProcessIdentity, kill_and_wait
+from ackbench.infra.cluster.handle import HANDLE_FILE, LOCK_FILE, ClusterHandle, read_handle
+from ackbench.infra.disk.image import IMAGE
+from ackbench.infra.disk.mounts import release_below
+from ackbench.infra.errors import SupervisorError
+from ackbench.infra.kafka.kraft import LOG_DIR
+from ackbench.infra.machine.files import is_locked
+from ackbench.infra.network.bridge import interface_name, remove_interface
+from ackbench.infra.process.processes import ProcessIdentity, kill_and_wait
 
 IN_USE: Final = "it is in use"
 

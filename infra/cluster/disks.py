@@ -10,11 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from infra.cluster.supervisor_protocol import DiskAction, SupervisorReply, SupervisorRequest
-from infra.disk import damage
-from infra.disk.damage import FlippedBit, fill_disk, flip_bit, free_disk
-from infra.kafka.kraft import LOG_DIR
-from infra.kafka.replica_files import (
+from ackbench.infra.cluster.supervisor_protocol import (
+    DiskAction,
+    SupervisorReply,
+    SupervisorRequest,
+)
+from ackbench.infra.disk import damage
+from ackbench.infra.disk.damage import FlippedBit, fill_disk, flip_bit, free_disk
+from ackbench.infra.kafka.kraft import LOG_DIR
+from ackbench.infra.kafka.replica_files import (
     RecordBatch,
     ReplicaLog,
     read_batches_of_file,
@@ -22,7 +26,7 @@ from infra.kafka.replica_files import (
     segment_files,
     truncate_to_recovery_points,
 )
-from infra.kafka.storage import META_PROPERTIES
+from ackbench.infra.kafka.storage import META_PROPERTIES
 
 SYNCED_BYTES: Final = 16_384
 _PROBE: Final = "probe"

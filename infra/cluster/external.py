@@ -17,14 +17,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from infra.cluster.broker_features import fetch_features
-from infra.cluster.interface import MetadataSnapshot
-from infra.errors import HarnessError, InputError, SupervisorError
-from infra.kafka.addresses import Address
-from infra.kafka.api_versions import BrokerFeatures
-from infra.kafka.logs import BrokerLogEvent
-from infra.kafka.secrets import is_secret, redact
-from infra.kafka.spec import (
+from ackbench.infra.cluster.broker_features import fetch_features
+from ackbench.infra.cluster.interface import MetadataSnapshot
+from ackbench.infra.errors import HarnessError, InputError, SupervisorError
+from ackbench.infra.kafka.addresses import Address
+from ackbench.infra.kafka.api_versions import BrokerFeatures
+from ackbench.infra.kafka.logs import BrokerLogEvent
+from ackbench.infra.kafka.secrets import is_secret, redact
+from ackbench.infra.kafka.spec import (
     ClusterSpec,
     ClusterState,
     ControllerView,
@@ -32,17 +32,17 @@ from infra.kafka.spec import (
     NodeStatus,
     PartitionState,
 )
-from infra.network.impairment import Impairment, ImpairmentCounts
-from infra.network.timed_connection import TimedConnection
-from infra.network.tls import certificate_problem
-from infra.process.exits import ProcessExit
-from infra.process.waiting import wait_until
+from ackbench.infra.network.impairment import Impairment, ImpairmentCounts
+from ackbench.infra.network.timed_connection import TimedConnection
+from ackbench.infra.network.tls import certificate_problem
+from ackbench.infra.process.exits import ProcessExit
+from ackbench.infra.process.waiting import wait_until
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient
 
-    from infra.cluster.disks import Disks
-    from infra.network.external_relays import ExternalRelays
+    from ackbench.infra.cluster.disks import Disks
+    from ackbench.infra.network.external_relays import ExternalRelays
 
 CONNECT_TIMEOUT_S: Final = 10.0
 METADATA_TIMEOUT_S: Final = 0.5

@@ -12,11 +12,11 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from infra.errors import SupervisorError
-from infra.kafka.spec import ClusterSpec, LaunchSpec, NodeStatus
-from infra.machine.files import replace_file
-from infra.machine.identity import MachineIdentity
-from infra.process.processes import ProcessIdentity
+from ackbench.infra.errors import SupervisorError
+from ackbench.infra.kafka.spec import ClusterSpec, LaunchSpec, NodeStatus
+from ackbench.infra.machine.files import replace_file
+from ackbench.infra.machine.identity import MachineIdentity
+from ackbench.infra.process.processes import ProcessIdentity
 
 HANDLE_FILE = "cluster.json"
 LOCK_FILE: Final = "supervisor.lock"

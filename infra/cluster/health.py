@@ -18,11 +18,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from infra.cluster.supervisor_protocol import NodeReport
-from infra.kafka import wire
-from infra.kafka.spec import ClusterState, ControllerView, NodeStatus, PartitionState
-from infra.kafka.wire import BrokerView
-from infra.network.timed_connection import TimedConnection
+from ackbench.infra.cluster.supervisor_protocol import NodeReport
+from ackbench.infra.kafka import wire
+from ackbench.infra.kafka.spec import ClusterState, ControllerView, NodeStatus, PartitionState
+from ackbench.infra.kafka.wire import BrokerView
+from ackbench.infra.network.timed_connection import TimedConnection
 
 _MODE_BYTES: Final = 1 << 16
 """More than a ZooKeeper server says about itself."""

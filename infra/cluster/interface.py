@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from infra.cluster.disks import Disks
-from infra.kafka.logs import BrokerLogEvent
-from infra.kafka.spec import (
+from ackbench.infra.cluster.disks import Disks
+from ackbench.infra.kafka.logs import BrokerLogEvent
+from ackbench.infra.kafka.spec import (
     ClusterSpec,
     ClusterState,
     ControllerView,
@@ -22,8 +22,8 @@ from infra.kafka.spec import (
     NodeStatus,
     PartitionState,
 )
-from infra.network.impairment import Impairment, ImpairmentCounts
-from infra.process.exits import ProcessExit
+from ackbench.infra.network.impairment import Impairment, ImpairmentCounts
+from ackbench.infra.process.exits import ProcessExit
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ import asyncio
 import os
 from collections.abc import Callable
 
-from infra.cluster.handle import LeaseHolder
-from infra.process.processes import open_pidfd
+from ackbench.infra.cluster.handle import LeaseHolder
+from ackbench.infra.process.processes import open_pidfd
 
 
 class Lease:

@@ -14,27 +14,27 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Final
 
-from infra.cluster import health
-from infra.cluster.cleaning import remove_processes, require_own_machine
-from infra.cluster.disks import Disks
-from infra.cluster.handle import LOCK_FILE, ClusterHandle, LeaseHolder, read_handle
-from infra.cluster.metadata_poller import LocalMetadataPoller
-from infra.cluster.node import NODE_LOG, node_folder
-from infra.cluster.supervisor_protocol import (
+from ackbench.infra.cluster import health
+from ackbench.infra.cluster.cleaning import remove_processes, require_own_machine
+from ackbench.infra.cluster.disks import Disks
+from ackbench.infra.cluster.handle import LOCK_FILE, ClusterHandle, LeaseHolder, read_handle
+from ackbench.infra.cluster.metadata_poller import LocalMetadataPoller
+from ackbench.infra.cluster.node import NODE_LOG, node_folder
+from ackbench.infra.cluster.supervisor_protocol import (
     NodeAction,
     NodeReport,
     SupervisorReply,
     SupervisorRequest,
     send_request,
 )
-from infra.errors import HarnessError, InputError, NodeFailed, SupervisorError, WaitTimeout
-from infra.kafka.broker_settings import broker_heartbeat_interval_ms, shared_properties
-from infra.kafka.commands import launch_spec
-from infra.kafka.kraft import LOG_DIR
-from infra.kafka.logs import BrokerLogEvent, read_broker_log
-from infra.kafka.replica_files import read_leader_epochs
-from infra.kafka.secrets import resolve_references
-from infra.kafka.spec import (
+from ackbench.infra.errors import HarnessError, InputError, NodeFailed, SupervisorError, WaitTimeout
+from ackbench.infra.kafka.broker_settings import broker_heartbeat_interval_ms, shared_properties
+from ackbench.infra.kafka.commands import launch_spec
+from ackbench.infra.kafka.kraft import LOG_DIR
+from ackbench.infra.kafka.logs import BrokerLogEvent, read_broker_log
+from ackbench.infra.kafka.replica_files import read_leader_epochs
+from ackbench.infra.kafka.secrets import resolve_references
+from ackbench.infra.kafka.spec import (
     ClusterSpec,
     ClusterState,
     LaunchSpec,
@@ -42,13 +42,13 @@ from infra.kafka.spec import (
     NodeStatus,
     node_name,
 )
-from infra.kafka.storage import random_uuid
-from infra.network.impairment import Impairment, ImpairmentCounts
-from infra.process.exits import ProcessExit, describe_exit
-from infra.process.log_tail import failure_excerpt, read_from
-from infra.process.processes import ProcessIdentity
-from infra.process.waiting import wait_until
-from infra.start import module_command
+from ackbench.infra.kafka.storage import random_uuid
+from ackbench.infra.network.impairment import Impairment, ImpairmentCounts
+from ackbench.infra.process.exits import ProcessExit, describe_exit
+from ackbench.infra.process.log_tail import failure_excerpt, read_from
+from ackbench.infra.process.processes import ProcessIdentity
+from ackbench.infra.process.waiting import wait_until
+from ackbench.infra.start import module_command
 
 _SUPERVISOR_LOG: Final = "supervisor.log"
 _SUPERVISOR_START_TIMEOUT_S: Final = 30.0
@@ -489,7 +489,7 @@ def _start_supervisor(folder: Path, lock: IO[str]) -> subprocess.Popen[bytes]:
     """
     with (folder / _SUPERVISOR_LOG).open("wb") as log:
         return subprocess.Popen(
-            module_command("infra.cluster.supervisor", str(folder)),
+            module_command("ackbench.infra.cluster.supervisor", str(folder)),
             cwd=folder,
             stdin=subprocess.DEVNULL,
             stdout=log,

@@ -19,12 +19,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from infra.cluster.health import newest_controller, zookeeper_controller
-from infra.cluster.interface import MetadataSnapshot
-from infra.errors import HarnessError
-from infra.kafka import wire
-from infra.kafka.spec import ControllerView, NodeStatus
-from infra.network.timed_connection import MOST_RESPONSE_BYTES
+from ackbench.infra.cluster.health import newest_controller, zookeeper_controller
+from ackbench.infra.cluster.interface import MetadataSnapshot
+from ackbench.infra.errors import HarnessError
+from ackbench.infra.kafka import wire
+from ackbench.infra.kafka.spec import ControllerView, NodeStatus
+from ackbench.infra.network.timed_connection import MOST_RESPONSE_BYTES
 
 CONNECT_TIMEOUT_S: Final = 0.02
 RECONNECT_AFTER_S: Final = 0.1

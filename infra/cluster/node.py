@@ -11,13 +11,13 @@ import time
 from pathlib import Path
 from typing import Final
 
-from infra.cluster.supervisor_protocol import NodeReport
-from infra.errors import SupervisorError, WaitTimeout
-from infra.kafka.kraft import NodeAddress
-from infra.kafka.spec import NodeState, NodeStatus, node_name
-from infra.process.exits import ProcessExit, describe_exit, is_explained
-from infra.process.processes import ProcessIdentity, is_stopped, spawn_dying_with_parent
-from infra.process.waiting import wait_until
+from ackbench.infra.cluster.supervisor_protocol import NodeReport
+from ackbench.infra.errors import SupervisorError, WaitTimeout
+from ackbench.infra.kafka.kraft import NodeAddress
+from ackbench.infra.kafka.spec import NodeState, NodeStatus, node_name
+from ackbench.infra.process.exits import ProcessExit, describe_exit, is_explained
+from ackbench.infra.process.processes import ProcessIdentity, is_stopped, spawn_dying_with_parent
+from ackbench.infra.process.waiting import wait_until
 
 NODE_LOG: Final = "node.log"
 _SIGNAL_TIMEOUT_S: Final = 10.0

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from infra.cluster.health import send_kafka_request
-from infra.errors import HarnessError
-from infra.kafka import wire
-from infra.kafka.spec import NodeStatus
-from infra.kafka.wire import NOT_CONTROLLER, LeaderCandidates
-from infra.process.waiting import wait_until
+from ackbench.infra.cluster.health import send_kafka_request
+from ackbench.infra.errors import HarnessError
+from ackbench.infra.kafka import wire
+from ackbench.infra.kafka.spec import NodeStatus
+from ackbench.infra.kafka.wire import NOT_CONTROLLER, LeaderCandidates
+from ackbench.infra.process.waiting import wait_until
 
 _RESPONSE_TIMEOUT_S: Final = 5.0
 _ACCEPTED: Final = "accepted"

@@ -8,12 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from infra.cluster.local import provision_with
-from infra.jvm.startup_cache import StartupCache
-from infra.kafka.commands import broker_startup_cache, launch_spec, zookeeper_startup_cache
-from infra.kafka.jars import has_cached_jars, kafka_jars
-from infra.kafka.spec import ClusterSpec, LaunchSpec
-from infra.machine.scratch import TRAINING, scratch_folder
+from ackbench.infra.cluster.local import provision_with
+from ackbench.infra.jvm.startup_cache import StartupCache
+from ackbench.infra.kafka.commands import broker_startup_cache, launch_spec, zookeeper_startup_cache
+from ackbench.infra.kafka.jars import has_cached_jars, kafka_jars
+from ackbench.infra.kafka.spec import ClusterSpec, LaunchSpec
+from ackbench.infra.machine.scratch import TRAINING, scratch_folder
 
 _STOP_TIMEOUT_S: Final = 60.0
 

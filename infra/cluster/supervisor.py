@@ -1,7 +1,7 @@
 """The supervisor: the process that owns a cluster, one per cluster, detached from the run.
 
-Run as `python -m infra.cluster.supervisor <cluster folder>`. It is the parent of every node, so the
-kernel kills the nodes when it ends (PR_SET_PDEATHSIG). It serves the requests of
+Run as `python -m ackbench.infra.cluster.supervisor <cluster folder>`. It is the parent of every
+node, so the kernel kills the nodes when it ends (PR_SET_PDEATHSIG). It serves the requests of
 `infra.cluster.supervisor_protocol` on its socket, and keeps the cluster's handle on disk. It ends,
 with all nodes, when no process holds the cluster any more, or on SIGTERM.
 """
@@ -18,11 +18,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from infra.cluster.capabilities import Capability, missing_capability
-from infra.cluster.handle import ClusterHandle, LeaseHolder, read_handle
-from infra.cluster.lease import Lease
-from infra.cluster.node import Node, node_folder
-from infra.cluster.supervisor_protocol import (
+from ackbench.infra.cluster.capabilities import Capability, missing_capability
+from ackbench.infra.cluster.handle import ClusterHandle, LeaseHolder, read_handle
+from ackbench.infra.cluster.lease import Lease
+from ackbench.infra.cluster.node import Node, node_folder
+from ackbench.infra.cluster.supervisor_protocol import (
     SOCKET,
     NodeReport,
     SupervisorReply,
@@ -31,21 +31,21 @@ from infra.cluster.supervisor_protocol import (
     encode,
     socket_address,
 )
-from infra.disk.folder import Disk, FolderDisk
-from infra.disk.image import ImageDisk
-from infra.errors import AckbenchError, MachineError, SupervisorError
-from infra.jvm.runtime import java_environment
-from infra.kafka.broker_settings import server_properties
-from infra.kafka.kraft import NodeAddress, properties_text
-from infra.kafka.secrets import provide_references
-from infra.kafka.spec import DiskKind, NodeStatus
-from infra.kafka.storage import copy_formatted
-from infra.kafka.zookeeper import MYID_FILE, PROPERTIES_FILE, zookeeper_properties
-from infra.machine.home import keep_files_private
-from infra.network import network_for
-from infra.network.failures import LoopFailures
-from infra.network.impairment import ImpairmentCounts
-from infra.process.processes import ProcessIdentity
+from ackbench.infra.disk.folder import Disk, FolderDisk
+from ackbench.infra.disk.image import ImageDisk
+from ackbench.infra.errors import AckbenchError, MachineError, SupervisorError
+from ackbench.infra.jvm.runtime import java_environment
+from ackbench.infra.kafka.broker_settings import server_properties
+from ackbench.infra.kafka.kraft import NodeAddress, properties_text
+from ackbench.infra.kafka.secrets import provide_references
+from ackbench.infra.kafka.spec import DiskKind, NodeStatus
+from ackbench.infra.kafka.storage import copy_formatted
+from ackbench.infra.kafka.zookeeper import MYID_FILE, PROPERTIES_FILE, zookeeper_properties
+from ackbench.infra.machine.home import keep_files_private
+from ackbench.infra.network import network_for
+from ackbench.infra.network.failures import LoopFailures
+from ackbench.infra.network.impairment import ImpairmentCounts
+from ackbench.infra.process.processes import ProcessIdentity
 
 _LISTENERS_PER_NODE: Final = 3
 """Client, replication, controller."""

@@ -15,10 +15,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from infra.errors import HarnessError, ImpairmentConflict, NodeFailed, SupervisorError, WaitTimeout
-from infra.kafka.spec import NodeStatus
-from infra.network.impairment import Impairment, ImpairmentCounts, decode_impairment
-from infra.process.exits import ProcessExit
+from ackbench.infra.errors import (
+    HarnessError,
+    ImpairmentConflict,
+    NodeFailed,
+    SupervisorError,
+    WaitTimeout,
+)
+from ackbench.infra.kafka.spec import NodeStatus
+from ackbench.infra.network.impairment import Impairment, ImpairmentCounts, decode_impairment
+from ackbench.infra.process.exits import ProcessExit
 
 SOCKET: Final = "supervisor.sock"
 _ERRORS: Final[dict[str, type[HarnessError]]] = {

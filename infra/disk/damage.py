@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from infra.kafka.replica_files import (
+from ackbench.infra.kafka.replica_files import (
     HEADER_BYTES,
     RecordBatch,
     has_valid_crc,

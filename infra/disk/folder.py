@@ -10,8 +10,8 @@ import shutil
 from pathlib import Path
 from typing import Protocol
 
-from infra.errors import SupervisorError
-from infra.kafka.kraft import LOG_DIR
+from ackbench.infra.errors import SupervisorError
+from ackbench.infra.kafka.kraft import LOG_DIR
 
 
 class Disk(Protocol):

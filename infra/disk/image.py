@@ -11,7 +11,7 @@ import shutil
 from pathlib import Path
 from typing import Final
 
-from infra.disk.mounts import (
+from ackbench.infra.disk.mounts import (
     loop_devices_below,
     mounts_below,
     release_below,
@@ -19,9 +19,9 @@ from infra.disk.mounts import (
     shut_down_file_system,
     unmount,
 )
-from infra.disk.write_throttle import require_write_throttle
-from infra.errors import SupervisorError
-from infra.kafka.kraft import LOG_DIR
+from ackbench.infra.disk.write_throttle import require_write_throttle
+from ackbench.infra.errors import SupervisorError
+from ackbench.infra.kafka.kraft import LOG_DIR
 
 IMAGE: Final = "disk.img"
 DISK_BYTES: Final = 16 << 30

@@ -15,9 +15,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from infra.disk.write_throttle import BLOCK_DEVICES, remove_write_limits
-from infra.errors import HarnessError, WaitTimeout
-from infra.process.waiting import wait_until
+from ackbench.infra.disk.write_throttle import BLOCK_DEVICES, remove_write_limits
+from ackbench.infra.errors import HarnessError, WaitTimeout
+from ackbench.infra.process.waiting import wait_until
 
 _MOUNTS: Final = Path("/proc/self/mountinfo")
 _BUSY_TIMEOUT_S: Final = 5.0

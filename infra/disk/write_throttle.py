@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from infra.errors import SupervisorError
+from ackbench.infra.errors import SupervisorError
 
 BLOCK_DEVICES: Final = Path("/sys/block")
 _V1: Final = Path("/sys/fs/cgroup/blkio/blkio.throttle.write_bps_device")

@@ -16,9 +16,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from infra.errors import MachineError
-from infra.machine.files import replace_file
-from infra.machine.paths import user_path
+from ackbench.infra.errors import MachineError
+from ackbench.infra.machine.files import replace_file
+from ackbench.infra.machine.paths import user_path
 
 JAVA_HOME_VARIABLE: Final = "ACKBENCH_JAVA_HOME"
 REMOVED_VARIABLES: Final = frozenset(

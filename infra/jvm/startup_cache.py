@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from infra.errors import WaitTimeout
-from infra.jvm.runtime import java_home, supports_startup_caches
-from infra.machine.files import exclusive_lock, move_into_place
-from infra.process.waiting import wait_until
+from ackbench.infra.errors import WaitTimeout
+from ackbench.infra.jvm.runtime import java_home, supports_startup_caches
+from ackbench.infra.machine.files import exclusive_lock, move_into_place
+from ackbench.infra.process.waiting import wait_until
 
 _WRITE_TIMEOUT_S: Final = 180.0
 

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from infra.errors import HarnessError
-from infra.kafka.frames import SIZE_BYTES
-from infra.kafka.wire import ResponseReader, compact_string, varint
+from ackbench.infra.errors import HarnessError
+from ackbench.infra.kafka.frames import SIZE_BYTES
+from ackbench.infra.kafka.wire import ResponseReader, compact_string, varint
 
 Address = tuple[str, int]
 """Host and port."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from infra.kafka.wire import NO_TAGS, ResponseReader, compact_string, encode_request
+from ackbench.infra.kafka.wire import NO_TAGS, ResponseReader, compact_string, encode_request
 
 METADATA_VERSION: Final = "metadata.version"
 _API_VERSIONS: Final = (18, 3)

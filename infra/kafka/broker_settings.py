@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from infra.errors import InputError
-from infra.kafka import kraft, zookeeper
-from infra.kafka.kraft import NodeAddress
-from infra.kafka.spec import ClusterSpec
-from infra.kafka.versions import supports_zookeeper
+from ackbench.infra.errors import InputError
+from ackbench.infra.kafka import kraft, zookeeper
+from ackbench.infra.kafka.kraft import NodeAddress
+from ackbench.infra.kafka.spec import ClusterSpec
+from ackbench.infra.kafka.versions import supports_zookeeper
 
 _FAILOVER: Final = {
     "controlled.shutdown.enable": "true",

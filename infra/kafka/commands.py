@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, Literal
 
-from infra.errors import HarnessError, InputError, MachineError
-from infra.jvm.runtime import java_binary
-from infra.jvm.startup_cache import StartupCache, startup_cache
-from infra.kafka.jars import kafka_jars
-from infra.kafka.spec import ClusterSpec, LaunchSpec
-from infra.kafka.storage import formatted_folder
-from infra.kafka.versions import parse_version, supports_zookeeper, uses_log4j2
-from infra.kafka.zookeeper import MAIN_CLASS, PROPERTIES_FILE
-from infra.machine.home import INSTALL
+from ackbench.infra.errors import HarnessError, InputError, MachineError
+from ackbench.infra.jvm.runtime import java_binary
+from ackbench.infra.jvm.startup_cache import StartupCache, startup_cache
+from ackbench.infra.kafka.jars import kafka_jars
+from ackbench.infra.kafka.spec import ClusterSpec, LaunchSpec
+from ackbench.infra.kafka.storage import formatted_folder
+from ackbench.infra.kafka.versions import parse_version, supports_zookeeper, uses_log4j2
+from ackbench.infra.kafka.zookeeper import MAIN_CLASS, PROPERTIES_FILE
+from ackbench.infra.machine.home import INSTALL
 
 _HERE: Final = Path(__file__).parent
 

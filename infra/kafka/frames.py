@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from infra.errors import HarnessError
-from infra.kafka.wire import ResponseReader
+from ackbench.infra.errors import HarnessError
+from ackbench.infra.kafka.wire import ResponseReader
 
 TransactionalApi = Literal["EndTxn", "AddPartitionsToTxn", "Produce"]
 """The requests of a transactional producer that a relay can hold."""

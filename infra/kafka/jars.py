@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from infra.errors import HarnessError, MachineError
-from infra.jvm import runtime
-from infra.jvm.runtime import java_binary, java_environment
-from infra.kafka.versions import parse_version, uses_log4j2
-from infra.machine.files import exclusive_lock, move_into_place, replace_file
-from infra.machine.home import INSTALL
-from infra.machine.scratch import JARS, scratch_folder
+from ackbench.infra.errors import HarnessError, MachineError
+from ackbench.infra.jvm import runtime
+from ackbench.infra.jvm.runtime import java_binary, java_environment
+from ackbench.infra.kafka.versions import parse_version, uses_log4j2
+from ackbench.infra.machine.files import exclusive_lock, move_into_place, replace_file
+from ackbench.infra.machine.home import INSTALL
+from ackbench.infra.machine.scratch import JARS, scratch_folder
 
 _IVY: Final = Path(__file__).with_name("ivy")
 _RESOLVE_TIMEOUT_S: Final = 900.0

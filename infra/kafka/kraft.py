@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from infra.kafka.spec import MemberRole
+from ackbench.infra.kafka.spec import MemberRole
 
 LOOPBACK: Final = "127.0.0.1"
 LOG_DIR: Final = "data"

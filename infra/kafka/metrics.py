@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from infra.errors import HarnessError
-from infra.jvm.runtime import java_environment, java_home
-from infra.kafka.commands import tool_command
+from ackbench.infra.errors import HarnessError
+from ackbench.infra.jvm.runtime import java_environment, java_home
+from ackbench.infra.kafka.commands import tool_command
 
 METRICS: Final = ("BytesInPerSec", "BytesOutPerSec", "MessagesInPerSec")
 """Bytes from producers, bytes to consumers (followers have their own metric), and records from

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from infra.errors import HarnessError
-from infra.kafka.spec import LeaderEpoch
+from ackbench.infra.errors import HarnessError
+from ackbench.infra.kafka.spec import LeaderEpoch
 
 LEADER_EPOCH_CHECKPOINT: Final = "leader-epoch-checkpoint"
 RECOVERY_POINT_CHECKPOINT: Final = "recovery-point-offset-checkpoint"

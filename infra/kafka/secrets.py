@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from infra.errors import InputError
+from ackbench.infra.errors import InputError
 
 SECURITY_PREFIXES: Final = ("security.", "ssl.", "sasl.", "enable.ssl.", "enable.sasl.", "https.")
 """Prefixes of the security properties of clients and brokers; their values may be references."""

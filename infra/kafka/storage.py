@@ -19,11 +19,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from infra.errors import HarnessError
-from infra.jvm.runtime import java_environment
-from infra.kafka.kraft import NodeAddress, node_properties, properties_text
-from infra.machine.files import exclusive_lock, move_into_place, sync
-from infra.machine.scratch import FORMATTING, scratch_folder
+from ackbench.infra.errors import HarnessError
+from ackbench.infra.jvm.runtime import java_environment
+from ackbench.infra.kafka.kraft import NodeAddress, node_properties, properties_text
+from ackbench.infra.machine.files import exclusive_lock, move_into_place, sync
+from ackbench.infra.machine.scratch import FORMATTING, scratch_folder
 
 META_PROPERTIES: Final = "meta.properties"
 """Holds the ids of the cluster, the node and the log folder."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from infra.errors import InputError
+from ackbench.infra.errors import InputError
 
 OLDEST_SUPPORTED: Final = (3, 9, 0)
 """Earlier brokers have other jars, other log lines and an incomplete KRaft."""

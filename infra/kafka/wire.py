@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from infra.errors import HarnessError
-from infra.kafka.spec import ControllerView, PartitionState
+from ackbench.infra.errors import HarnessError
+from ackbench.infra.kafka.spec import ControllerView, PartitionState
 
 Item = TypeVar("Item")
 

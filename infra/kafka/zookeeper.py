@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from infra.kafka.kraft import LOG_DIR, NodeAddress, listener_properties
+from ackbench.infra.kafka.kraft import LOG_DIR, NodeAddress, listener_properties
 
 MAIN_CLASS: Final = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 PROPERTIES_FILE: Final = "zookeeper.properties"

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
-from infra.machine.files import move_into_place
+from ackbench.infra.machine.files import move_into_place
 
 _SIDE_FILES: Final = ("", "-journal", "-wal", "-shm")
 """Suffixes of the files of a database: https://www.sqlite.org/tempfiles.html."""

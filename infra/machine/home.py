@@ -17,11 +17,11 @@ from functools import cache
 from pathlib import Path
 from typing import Final, Self
 
-from infra.errors import MachineError
-from infra.machine.paths import user_path
+from ackbench.infra.errors import MachineError
+from ackbench.infra.machine.paths import user_path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-"""The folder that this code's packages are in: a clone of the project, or site-packages."""
+"""The folder that holds `dags` and `infra`: a clone, or the package `ackbench` of site-packages."""
 CLONE: Final = REPOSITORY if (REPOSITORY / "requirements" / "lock.txt").is_file() else None
 """The clone of the project that this code runs from; `None`: it is installed from a wheel."""
 INSTALL: Final = "make setup" if CLONE else "pip install 'ackbench[run]'"

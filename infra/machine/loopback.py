@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from typing import Final
 
-from infra.errors import MachineError
+from ackbench.infra.errors import MachineError
 
 LOOPBACK: Final = "127.0.0.1"
 SERVED_HOSTS: Final = (LOOPBACK, "localhost")

@@ -12,7 +12,7 @@ import stat
 from pathlib import Path
 from typing import Final
 
-from infra.errors import InputError, MachineError
+from ackbench.infra.errors import InputError, MachineError
 
 _KINDS: Final = (
     (stat.S_ISDIR, "a folder"),

@@ -13,7 +13,7 @@ from typing import Final
 
 import psutil
 
-from infra.errors import MachineError
+from ackbench.infra.errors import MachineError
 
 MIB: Final = 2**20
 GIB: Final = 2**30

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from infra.machine.files import exclusive_lock, is_locked, try_lock
+from ackbench.infra.machine.files import exclusive_lock, is_locked, try_lock
 
 FORMATTING: Final = ".formatting-"
 JARS: Final = ".jars-"

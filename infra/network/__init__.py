@@ -5,8 +5,8 @@ Faults choose the impairments (`experiments.faults.network`); this package carri
 
 from __future__ import annotations
 
-from infra.kafka.spec import NetworkKind
-from infra.network.loopback import Network
+from ackbench.infra.kafka.spec import NetworkKind
+from ackbench.infra.network.loopback import Network
 
 
 def network_for(kind: NetworkKind, nodes: int, listeners: int, cluster_id: str) -> Network:
@@ -23,14 +23,14 @@ def network_for(kind: NetworkKind, nodes: int, listeners: int, cluster_id: str) 
     """
     match kind:
         case "namespaces":
-            from infra.network.namespaces import NamespacedNetwork
+            from ackbench.infra.network.namespaces import NamespacedNetwork
 
             return NamespacedNetwork(nodes, listeners, cluster_id)
         case "relays":
-            from infra.network.relayed import RelayedNetwork
+            from ackbench.infra.network.relayed import RelayedNetwork
 
             return RelayedNetwork(nodes, listeners)
         case "loopback":
-            from infra.network.loopback import LoopbackNetwork
+            from ackbench.infra.network.loopback import LoopbackNetwork
 
             return LoopbackNetwork(nodes, listeners)

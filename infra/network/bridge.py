@@ -20,9 +20,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from infra.errors import MachineError, SupervisorError
-from infra.network.reservations import reserve_subnet
-from infra.process.waiting import wait_until
+from ackbench.infra.errors import MachineError, SupervisorError
+from ackbench.infra.network.reservations import reserve_subnet
+from ackbench.infra.process.waiting import wait_until
 
 INTERFACE: Final = "eth0"
 """The name of a node's interface in its namespace."""

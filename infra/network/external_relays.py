@@ -18,15 +18,15 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Final, TypeVar
 
-from infra.errors import HarnessError, SupervisorError
-from infra.kafka.addresses import Address, AddressTranslator
-from infra.kafka.kraft import LOOPBACK
-from infra.network.failures import LoopFailures
-from infra.network.impairment import ImpairableNetwork, Impairment, ImpairmentCounts
-from infra.network.relay import Relay, RelayTarget
-from infra.network.relayed import relay_mechanism
-from infra.network.tcp_connections import is_of_this_user
-from infra.process.exits import ProcessExit
+from ackbench.infra.errors import HarnessError, SupervisorError
+from ackbench.infra.kafka.addresses import Address, AddressTranslator
+from ackbench.infra.kafka.kraft import LOOPBACK
+from ackbench.infra.network.failures import LoopFailures
+from ackbench.infra.network.impairment import ImpairableNetwork, Impairment, ImpairmentCounts
+from ackbench.infra.network.relay import Relay, RelayTarget
+from ackbench.infra.network.relayed import relay_mechanism
+from ackbench.infra.network.tcp_connections import is_of_this_user
+from ackbench.infra.process.exits import ProcessExit
 
 MOST_RELAYS: Final = 500
 """A response may name as many nodes as it likes; each takes a socket of the trial."""

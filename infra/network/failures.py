@@ -10,7 +10,7 @@ import asyncio
 import time
 from typing import Any
 
-from infra.process.exits import ProcessExit
+from ackbench.infra.process.exits import ProcessExit
 
 
 class LoopFailures:

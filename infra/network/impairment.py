@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, Self
 
-from infra.errors import SupervisorError
-from infra.kafka.frames import TransactionalApi
+from ackbench.infra.errors import SupervisorError
+from ackbench.infra.kafka.frames import TransactionalApi
 
 Direction = Literal["responses", "requests"]
 """Of a client connection: what the node sends, or what it receives."""

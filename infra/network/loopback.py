@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from infra.errors import SupervisorError
-from infra.kafka.kraft import LOOPBACK, ListenAddress
-from infra.network.impairment import Impairment, ImpairmentCounts
-from infra.network.reservations import reserve_ports
+from ackbench.infra.errors import SupervisorError
+from ackbench.infra.kafka.kraft import LOOPBACK, ListenAddress
+from ackbench.infra.network.impairment import Impairment, ImpairmentCounts
+from ackbench.infra.network.reservations import reserve_ports
 
 
 class Network(Protocol):

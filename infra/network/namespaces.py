@@ -11,17 +11,17 @@ import subprocess
 from collections.abc import Sequence
 from typing import Final
 
-from infra.errors import SupervisorError
-from infra.kafka.kraft import ListenAddress
-from infra.network.bridge import ClusterBridge
-from infra.network.impairment import (
+from ackbench.infra.errors import SupervisorError
+from ackbench.infra.kafka.kraft import ListenAddress
+from ackbench.infra.network.bridge import ClusterBridge
+from ackbench.infra.network.impairment import (
     ImpairableNetwork,
     Impairment,
     ImpairmentMechanism,
     PacketDrop,
     TrafficShaping,
 )
-from infra.network.packet_rules import HtbShaping, NftablesDrop, RulePlacement
+from ackbench.infra.network.packet_rules import HtbShaping, NftablesDrop, RulePlacement
 
 _FIRST_PORT: Final = 9092
 """Every node has its own address, so all use the same ports: Kafka's default and those after it."""

@@ -14,9 +14,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from infra.errors import SupervisorError
-from infra.network.bridge import INTERFACE, Namespace
-from infra.network.impairment import ImpairmentCounts, PacketDrop, TrafficShaping
+from ackbench.infra.errors import SupervisorError
+from ackbench.infra.network.bridge import INTERFACE, Namespace
+from ackbench.infra.network.impairment import ImpairmentCounts, PacketDrop, TrafficShaping
 
 _SHARE_RESOLUTION: Final = 10_000
 """A share of packets is rounded to 1/10000."""

@@ -17,10 +17,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from infra.errors import HarnessError, ImpairmentConflict
-from infra.kafka.addresses import AddressTranslator
-from infra.kafka.frames import FrameSplitter
-from infra.network.impairment import (
+from ackbench.infra.errors import HarnessError, ImpairmentConflict
+from ackbench.infra.kafka.addresses import AddressTranslator
+from ackbench.infra.kafka.frames import FrameSplitter
+from ackbench.infra.network.impairment import (
     Direction,
     ImpairmentCounts,
     RelayAction,

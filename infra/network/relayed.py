@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from infra.errors import SupervisorError
-from infra.kafka.kraft import ListenAddress
-from infra.network.impairment import (
+from ackbench.infra.errors import SupervisorError
+from ackbench.infra.kafka.kraft import ListenAddress
+from ackbench.infra.network.impairment import (
     ImpairableNetwork,
     Impairment,
     ImpairmentMechanism,
     RelayAction,
     RequestHold,
 )
-from infra.network.loopback import LoopbackNetwork
-from infra.network.relay import Relay, RelayMechanism, RelayTarget
-from infra.network.request_hold import RequestHoldMechanism
+from ackbench.infra.network.loopback import LoopbackNetwork
+from ackbench.infra.network.relay import Relay, RelayMechanism, RelayTarget
+from ackbench.infra.network.request_hold import RequestHoldMechanism
 
 
 class RelayedNetwork(ImpairableNetwork):

@@ -12,14 +12,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from infra.kafka.frames import (
+from ackbench.infra.kafka.frames import (
     TransactionalRequest,
     read_correlation_id,
     read_error,
     read_transactional_request,
 )
-from infra.network.impairment import HeldRequest, ImpairmentCounts, RequestHold
-from infra.network.relay import Connection, Relay
+from ackbench.infra.network.impairment import HeldRequest, ImpairmentCounts, RequestHold
+from ackbench.infra.network.relay import Connection, Relay
 
 NO_ERROR: Final = 0
 

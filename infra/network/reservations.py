@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from infra.errors import MachineError
-from infra.kafka.kraft import LOOPBACK
+from ackbench.infra.errors import MachineError
+from ackbench.infra.kafka.kraft import LOOPBACK
 
 _LOWEST_PORT, _HIGHEST_PORT = 10240, 65535
 _PORT_RANGE_SIZE: Final = 12000

@@ -11,7 +11,7 @@ import time
 from types import TracebackType
 from typing import Any, Final, Self
 
-from infra.errors import HarnessError
+from ackbench.infra.errors import HarnessError
 
 _SIZE_BYTES: Final = 4
 """Of the size that precedes each response of Kafka's protocol."""

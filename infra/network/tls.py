@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from infra.network.timed_connection import TimedConnection
+from ackbench.infra.network.timed_connection import TimedConnection
 
 _TIMEOUT_S: Final = 5.0
 UNDERSTOOD: Final = frozenset(

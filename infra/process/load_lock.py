@@ -24,10 +24,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Final, TypeVar
 
-from infra.machine.files import try_lock
-from infra.machine.home import Home
-from infra.machine.identity import MachineIdentity
-from infra.process.waiting import wait_until
+from ackbench.infra.machine.files import try_lock
+from ackbench.infra.machine.home import Home
+from ackbench.infra.machine.identity import MachineIdentity
+from ackbench.infra.process.waiting import wait_until
 
 LOCK_FILE: Final = "machine.lock"
 NAME_VARIABLE: Final = "ACKBENCH_MACHINE_LOCK"

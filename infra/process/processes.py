@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from infra.errors import HarnessError
-from infra.process.waiting import wait_until
+from ackbench.infra.errors import HarnessError
+from ackbench.infra.process.waiting import wait_until
 
 _PARENT_DEATH_SCRIPT: Final = Path(__file__).with_name("parent_death.py")
 _PR_SET_PDEATHSIG: Final = 1  # linux/prctl.h

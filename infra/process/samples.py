@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Self
 
-from infra.process.processes import parse_stat
+from ackbench.infra.process.processes import parse_stat
 
 _PROC: Final = Path("/proc")
 _JVM: Final = "java"

@@ -20,11 +20,11 @@ from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
-from infra.errors import HarnessError
-from infra.machine.files import replace_file
-from infra.machine.identity import MachineIdentity
-from infra.process.processes import ProcessIdentity, open_pidfd, read_stat, send_signal
-from infra.process.waiting import wait_until
+from ackbench.infra.errors import HarnessError
+from ackbench.infra.machine.files import replace_file
+from ackbench.infra.machine.identity import MachineIdentity
+from ackbench.infra.process.processes import ProcessIdentity, open_pidfd, read_stat, send_signal
+from ackbench.infra.process.waiting import wait_until
 
 
 def session_members(leader: ProcessIdentity) -> tuple[ProcessIdentity, ...]:

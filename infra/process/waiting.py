@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from infra.errors import WaitTimeout
+from ackbench.infra.errors import WaitTimeout
 
 Result = TypeVar("Result")
 

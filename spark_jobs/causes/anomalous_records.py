@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from experiments.ledger.result_tables import Anomaly
-from spark_jobs.io.arrays import LogRows, UnitArrays
-from spark_jobs.io.columns import (
+from ackbench.experiments.ledger.result_tables import Anomaly
+from ackbench.spark_jobs.io.arrays import LogRows, UnitArrays
+from ackbench.spark_jobs.io.columns import (
     ABORTED_CODE,
     ACKED_CODE,
     NO_NUMBER,
@@ -25,7 +25,7 @@ from spark_jobs.io.columns import (
     BoolColumn,
     IntColumn,
 )
-from spark_jobs.measures.fates import NOT_ATTEMPTED, RecordFates
+from ackbench.spark_jobs.measures.fates import NOT_ATTEMPTED, RecordFates
 
 ANOMALOUS_RECORDS: Final = pa.schema(
     [

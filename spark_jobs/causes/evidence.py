@@ -14,7 +14,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from experiments.ledger.record import TrialRecord
+from ackbench.experiments.ledger.record import TrialRecord
 
 BECAME_LEADER: Final = "became_leader"
 LEADER: Final = "leader"

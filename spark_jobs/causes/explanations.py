@@ -21,8 +21,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from experiments.ledger.record import Phases
-from experiments.ledger.result_tables import (
+from ackbench.experiments.ledger.record import Phases
+from ackbench.experiments.ledger.result_tables import (
     ANOMALIES,
     ANOMALY_ROWS,
     ATTRIBUTION,
@@ -30,8 +30,8 @@ from experiments.ledger.result_tables import (
     Cause,
     Phase,
 )
-from spark_jobs.causes.evidence import ISR, TrialEvidence
-from spark_jobs.causes.rules import (
+from ackbench.spark_jobs.causes.evidence import ISR, TrialEvidence
+from ackbench.spark_jobs.causes.rules import (
     NULL,
     AnomalyColumns,
     AppendedRange,

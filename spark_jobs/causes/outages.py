@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from experiments.ledger.result_tables import MIN_OUTAGE_NS, OutageStep, Side
-from spark_jobs.causes.evidence import (
+from ackbench.experiments.ledger.result_tables import MIN_OUTAGE_NS, OutageStep, Side
+from ackbench.spark_jobs.causes.evidence import (
     BECAME_LEADER,
     LEADER,
     LEADER_LEARNED,

@@ -16,8 +16,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.ledger.result_tables import Anomaly, Cause
-from spark_jobs.causes.evidence import (
+from ackbench.experiments.ledger.result_tables import Anomaly, Cause
+from ackbench.spark_jobs.causes.evidence import (
     TOPIC_DELETED,
     TOPIC_RECREATED,
     TRUNCATED,

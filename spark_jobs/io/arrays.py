@@ -13,8 +13,8 @@ from typing import Final
 
 import numpy as np
 
-from experiments.ledger.schema import OUTPUT
-from spark_jobs.io.columns import (
+from ackbench.experiments.ledger.schema import OUTPUT
+from ackbench.spark_jobs.io.columns import (
     NO_NUMBER,
     NULL,
     BoolColumn,
@@ -23,7 +23,7 @@ from spark_jobs.io.columns import (
     in_order,
     where,
 )
-from spark_jobs.io.units import UnitRows
+from ackbench.spark_jobs.io.units import UnitRows
 
 _SPARE: Final = 1024
 """Sequence numbers count as dense if no more than half of them, plus so many, are missing."""

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 
 import pyarrow.fs as pafs
 
-from experiments.ledger.digests import InvalidLedger, digest_file
-from experiments.ledger.location import LocationError, is_uri, open_location
-from experiments.ledger.planned import PlannedTrials, read_planned
-from experiments.ledger.record import RECORD, TrialRecord
-from experiments.ledger.validation import sealed_files, sealed_folders, validate_trial
-from spark_jobs.limits import DEFAULT_LIMIT, StepLimit, limited
+from ackbench.experiments.ledger.digests import InvalidLedger, digest_file
+from ackbench.experiments.ledger.location import LocationError, is_uri, open_location
+from ackbench.experiments.ledger.planned import PlannedTrials, read_planned
+from ackbench.experiments.ledger.record import RECORD, TrialRecord
+from ackbench.experiments.ledger.validation import sealed_files, sealed_folders, validate_trial
+from ackbench.spark_jobs.limits import DEFAULT_LIMIT, StepLimit, limited
 
 __all__ = ["InvalidLedger", "Ledger", "Ledgers", "open_ledgers"]
 

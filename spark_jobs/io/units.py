@@ -25,8 +25,8 @@ import pyarrow.compute as pc
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from experiments.ledger.digests import InvalidLedger
-from experiments.ledger.schema import (
+from ackbench.experiments.ledger.digests import InvalidLedger
+from ackbench.experiments.ledger.schema import (
     ABANDONED,
     ABORTED,
     COMMITTED,
@@ -36,9 +36,15 @@ from experiments.ledger.schema import (
     TABLES,
     UNKNOWN,
 )
-from experiments.ledger.validation import optional_tables
-from spark_jobs.io.columns import Columns, IntColumn, UnknownOutcome, check_outcomes, to_columns
-from spark_jobs.io.ledgers import Ledger
+from ackbench.experiments.ledger.validation import optional_tables
+from ackbench.spark_jobs.io.columns import (
+    Columns,
+    IntColumn,
+    UnknownOutcome,
+    check_outcomes,
+    to_columns,
+)
+from ackbench.spark_jobs.io.ledgers import Ledger
 
 UNIT_RECORDS: Final = 4_000_000
 """The most records of a unit, by default; `docs/performance.md` has the memory that one takes."""

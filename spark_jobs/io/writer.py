@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from experiments.ledger.digests import digest_file
-from experiments.ledger.manifest import MANIFEST, ResultsManifest
-from experiments.ledger.result_tables import RESULTS
-from experiments.ledger.seal import sync
+from ackbench.experiments.ledger.digests import digest_file
+from ackbench.experiments.ledger.manifest import MANIFEST, ResultsManifest
+from ackbench.experiments.ledger.result_tables import RESULTS
+from ackbench.experiments.ledger.seal import sync
 
 ROW_GROUP_ROWS: Final = 1 << 18
 """From so many rows on, those of a table that were added are written."""

@@ -22,12 +22,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from experiments.ledger.record import Phases, TrialRecord
-from experiments.ledger.result_tables import MIN_OUTAGE_NS, Side
-from spark_jobs.io.arrays import Attempts, Reads, UnitArrays
-from spark_jobs.io.columns import ACKED_CODE, NO_NUMBER, NULL, BoolColumn, IntColumn
-from spark_jobs.measures.reads import is_first_read
-from spark_jobs.measures.stalls import NO_STALLS, Spans, TrialStalls
+from ackbench.experiments.ledger.record import Phases, TrialRecord
+from ackbench.experiments.ledger.result_tables import MIN_OUTAGE_NS, Side
+from ackbench.spark_jobs.io.arrays import Attempts, Reads, UnitArrays
+from ackbench.spark_jobs.io.columns import ACKED_CODE, NO_NUMBER, NULL, BoolColumn, IntColumn
+from ackbench.spark_jobs.measures.reads import is_first_read
+from ackbench.spark_jobs.measures.stalls import NO_STALLS, Spans, TrialStalls
 
 SLOT_NS: Final = 1_000_000
 _LATEST: Final = int(np.iinfo(np.int64).max)

@@ -11,8 +11,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from experiments.ledger.record import Status
-from experiments.ledger.result_tables import (
+from ackbench.experiments.ledger.record import Status
+from ackbench.experiments.ledger.result_tables import (
     CELLS,
     QUANTILES,
     SUMMARIZED_COLUMNS,

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spark_jobs.io.arrays import Attempts, LogRows
-from spark_jobs.io.columns import ACKED_CODE, NO_NUMBER, NULL, IntColumn
-from spark_jobs.measures.fates import RecordFates
-from spark_jobs.measures.order import stream_numbers
+from ackbench.spark_jobs.io.arrays import Attempts, LogRows
+from ackbench.spark_jobs.io.columns import ACKED_CODE, NO_NUMBER, NULL, IntColumn
+from ackbench.spark_jobs.measures.fates import RecordFates
+from ackbench.spark_jobs.measures.order import stream_numbers
 
 
 @dataclass(frozen=True)

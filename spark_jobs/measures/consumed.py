@@ -25,10 +25,10 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from spark_jobs.io.arrays import HiddenRows, LogRows, OutputRows, Reads, UnitArrays
-from spark_jobs.io.columns import NO_NUMBER, NULL, BoolColumn, IntColumn
-from spark_jobs.measures.fates import count_rows
-from spark_jobs.measures.order import stream_numbers
+from ackbench.spark_jobs.io.arrays import HiddenRows, LogRows, OutputRows, Reads, UnitArrays
+from ackbench.spark_jobs.io.columns import NO_NUMBER, NULL, BoolColumn, IntColumn
+from ackbench.spark_jobs.measures.fates import count_rows
+from ackbench.spark_jobs.measures.order import stream_numbers
 
 UNCONFIRMED: Final = pa.schema(
     {

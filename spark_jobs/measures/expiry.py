@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_jobs.io.arrays import Attempts, LogRows
-from spark_jobs.io.columns import ACKED_CODE, UNKNOWN_CODE, BoolColumn, IntColumn
+from ackbench.spark_jobs.io.arrays import Attempts, LogRows
+from ackbench.spark_jobs.io.columns import ACKED_CODE, UNKNOWN_CODE, BoolColumn, IntColumn
 
 
 def outcomes_after_expiry(

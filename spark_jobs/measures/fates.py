@@ -18,10 +18,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from experiments.ledger.result_tables import Fate
-from experiments.ledger.schema import ABORTED, ACKED, REJECTED, UNKNOWN
-from spark_jobs.io.arrays import Attempts, LogRows, RecordIds
-from spark_jobs.io.columns import NO_NUMBER, OUTCOMES, IntColumn
+from ackbench.experiments.ledger.result_tables import Fate
+from ackbench.experiments.ledger.schema import ABORTED, ACKED, REJECTED, UNKNOWN
+from ackbench.spark_jobs.io.arrays import Attempts, LogRows, RecordIds
+from ackbench.spark_jobs.io.columns import NO_NUMBER, OUTCOMES, IntColumn
 
 NOT_ATTEMPTED: Final = len(OUTCOMES)
 """The code of a record that is in the log or in the reads and was never attempted."""

@@ -20,12 +20,12 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from experiments.ledger.record import Phases
-from experiments.ledger.result_tables import HISTOGRAM, QUANTILES, Measure, Phase
-from spark_jobs.io.arrays import Attempts, Reads
-from spark_jobs.io.columns import ACKED_CODE, NULL, IntColumn
-from spark_jobs.measures.reads import is_first_read
-from spark_jobs.measures.value_counts import ValueCounts, add_equal
+from ackbench.experiments.ledger.record import Phases
+from ackbench.experiments.ledger.result_tables import HISTOGRAM, QUANTILES, Measure, Phase
+from ackbench.spark_jobs.io.arrays import Attempts, Reads
+from ackbench.spark_jobs.io.columns import ACKED_CODE, NULL, IntColumn
+from ackbench.spark_jobs.measures.reads import is_first_read
+from ackbench.spark_jobs.measures.value_counts import ValueCounts, add_equal
 
 _EXACT_BITS: Final = 8
 _WIDER_FROM: Final = np.left_shift(np.int64(1), np.arange(_EXACT_BITS, 63))

@@ -15,8 +15,8 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from spark_jobs.io.arrays import LogRows
-from spark_jobs.io.columns import IntColumn
+from ackbench.spark_jobs.io.arrays import LogRows
+from ackbench.spark_jobs.io.columns import IntColumn
 
 _LIMIT: Final = 1 << 62
 

@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_jobs.io.arrays import Reads
-from spark_jobs.io.columns import NO_NUMBER, BoolColumn, IntColumn
-from spark_jobs.measures.fates import RecordFates
+from ackbench.spark_jobs.io.arrays import Reads
+from ackbench.spark_jobs.io.columns import NO_NUMBER, BoolColumn, IntColumn
+from ackbench.spark_jobs.measures.fates import RecordFates
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from experiments.ledger.record import TrialRecord
-from experiments.ledger.stalls import (
+from ackbench.experiments.ledger.record import TrialRecord
+from ackbench.experiments.ledger.stalls import (
     CONSUMER,
     OF_EACH_CLIENT,
     STALLED,
@@ -28,7 +28,7 @@ from experiments.ledger.stalls import (
     Stall,
     producer_name,
 )
-from spark_jobs.io.columns import IntColumn
+from ackbench.spark_jobs.io.columns import IntColumn
 
 Span = tuple[int, int]
 """Begin and end, nanoseconds since the epoch."""

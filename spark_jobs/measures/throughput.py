@@ -16,11 +16,11 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from experiments.ledger.record import Phases
-from experiments.ledger.result_tables import TIMELINE_SLOT_NS
-from spark_jobs.io.arrays import Attempts, Reads
-from spark_jobs.io.columns import ACKED_CODE, NULL, IntColumn
-from spark_jobs.measures.value_counts import ValueCounts
+from ackbench.experiments.ledger.record import Phases
+from ackbench.experiments.ledger.result_tables import TIMELINE_SLOT_NS
+from ackbench.spark_jobs.io.arrays import Attempts, Reads
+from ackbench.spark_jobs.io.columns import ACKED_CODE, NULL, IntColumn
+from ackbench.spark_jobs.measures.value_counts import ValueCounts
 
 
 @dataclass(frozen=True)

@@ -21,11 +21,17 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from experiments.ledger.schema import ABANDONED, ABORTED, COMMITTED, FENCED, UNKNOWN
-from spark_jobs.io.arrays import Attempts
-from spark_jobs.io.columns import ABORTED_CODE, NULL, REJECTED_CODE, UNKNOWN_CODE, IntColumn
-from spark_jobs.measures.fates import RecordFates
-from spark_jobs.measures.order import stream_numbers
+from ackbench.experiments.ledger.schema import ABANDONED, ABORTED, COMMITTED, FENCED, UNKNOWN
+from ackbench.spark_jobs.io.arrays import Attempts
+from ackbench.spark_jobs.io.columns import (
+    ABORTED_CODE,
+    NULL,
+    REJECTED_CODE,
+    UNKNOWN_CODE,
+    IntColumn,
+)
+from ackbench.spark_jobs.measures.fates import RecordFates
+from ackbench.spark_jobs.measures.order import stream_numbers
 
 NOT_COMMITTED: Final = (ABORTED, FENCED, ABANDONED)
 """The outcomes of a transaction whose commit was never requested, or was refused."""

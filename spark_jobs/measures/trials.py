@@ -6,15 +6,15 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from experiments.ledger.digests import InvalidLedger
-from experiments.ledger.record import TrialRecord
-from experiments.ledger.result_tables import Anomaly, Fate, Measure, Phase
-from experiments.ledger.schema import ACKED
-from spark_jobs.io.columns import OUTCOMES
-from spark_jobs.io.ledgers import Ledger
-from spark_jobs.measures.fates import FateCount, FateCounts
-from spark_jobs.measures.latency import Latencies
-from spark_jobs.measures.throughput import Timeline
+from ackbench.experiments.ledger.digests import InvalidLedger
+from ackbench.experiments.ledger.record import TrialRecord
+from ackbench.experiments.ledger.result_tables import Anomaly, Fate, Measure, Phase
+from ackbench.experiments.ledger.schema import ACKED
+from ackbench.spark_jobs.io.columns import OUTCOMES
+from ackbench.spark_jobs.io.ledgers import Ledger
+from ackbench.spark_jobs.measures.fates import FateCount, FateCounts
+from ackbench.spark_jobs.measures.latency import Latencies
+from ackbench.spark_jobs.measures.throughput import Timeline
 
 _COUNTED_BY: Final = {
     Anomaly.LOST: "lost_low_records",

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from spark_jobs.io.columns import IntColumn
+from ackbench.spark_jobs.io.columns import IntColumn
 
 _MAX_EMPTY: Final = 2
 """Values are counted by index, without sorting, in a range of up to so many times their number."""

@@ -17,8 +17,8 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from experiments.ledger.record import Phases
-from spark_jobs.workloads.groups import GroupCounts, GroupOffsets
+from ackbench.experiments.ledger.record import Phases
+from ackbench.spark_jobs.workloads.groups import GroupCounts, GroupOffsets
 
 IDLE_NS: Final = 1_000_000_000
 """A member without a partition for this long is idle; during a rebalance each may have none."""

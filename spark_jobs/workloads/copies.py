@@ -17,10 +17,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spark_jobs.io.arrays import LogRows, OutputRows, Reads
-from spark_jobs.io.columns import NO_NUMBER
-from spark_jobs.measures.fates import count_rows
-from spark_jobs.workloads.groups import GroupOffsets
+from ackbench.spark_jobs.io.arrays import LogRows, OutputRows, Reads
+from ackbench.spark_jobs.io.columns import NO_NUMBER
+from ackbench.spark_jobs.measures.fates import count_rows
+from ackbench.spark_jobs.workloads.groups import GroupOffsets
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from experiments.ledger.record import Replay
-from experiments.ledger.workload_tables import Field
-from spark_jobs.io.arrays import FIELD_COLUMNS, Attempts, ReplayedRows, SentFields
-from spark_jobs.io.columns import ACKED_CODE, NO_NUMBER, NULL, BoolColumn, IntColumn
-from spark_jobs.measures.order import stream_numbers
+from ackbench.experiments.ledger.record import Replay
+from ackbench.experiments.ledger.workload_tables import Field
+from ackbench.spark_jobs.io.arrays import FIELD_COLUMNS, Attempts, ReplayedRows, SentFields
+from ackbench.spark_jobs.io.columns import ACKED_CODE, NO_NUMBER, NULL, BoolColumn, IntColumn
+from ackbench.spark_jobs.measures.order import stream_numbers
 
 _FIELDS: Final = {
     "key_digest": Field.KEY,

@@ -20,12 +20,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from experiments.ledger.record import Phases
-from spark_jobs.io.arrays import LogRows, Reads
-from spark_jobs.io.columns import NO_NUMBER, BoolColumn, IntColumn
-from spark_jobs.measures.availability import Answers, rows_by_number
-from spark_jobs.measures.fates import count_rows
-from spark_jobs.measures.reads import redelivered_rows
+from ackbench.experiments.ledger.record import Phases
+from ackbench.spark_jobs.io.arrays import LogRows, Reads
+from ackbench.spark_jobs.io.columns import NO_NUMBER, BoolColumn, IntColumn
+from ackbench.spark_jobs.measures.availability import Answers, rows_by_number
+from ackbench.spark_jobs.measures.fates import count_rows
+from ackbench.spark_jobs.measures.reads import redelivered_rows
 
 _ONLY_GROUP = 1
 """The number of a trial's group if the trial had one and its event has no number."""

@@ -23,10 +23,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.ledger.record import TrialRecord
-from experiments.ledger.workload_tables import ERAS
-from spark_jobs.io.arrays import Attempts
-from spark_jobs.io.columns import ACKED_CODE, NO_NUMBER, NULL, BoolColumn, IntColumn
+from ackbench.experiments.ledger.record import TrialRecord
+from ackbench.experiments.ledger.workload_tables import ERAS
+from ackbench.spark_jobs.io.arrays import Attempts
+from ackbench.spark_jobs.io.columns import ACKED_CODE, NO_NUMBER, NULL, BoolColumn, IntColumn
 
 _M: Final = 0x5BD1_E995
 _SEED: Final = 0x9747_B28C

@@ -12,12 +12,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from experiments.ledger.record import TrialRecord
-from experiments.ledger.workload_tables import LoadQuantity
-from spark_jobs.io.arrays import LogRows
-from spark_jobs.io.columns import NO_NUMBER
-from spark_jobs.measures.availability import rows_by_number
-from spark_jobs.measures.value_counts import ValueCounts
+from ackbench.experiments.ledger.record import TrialRecord
+from ackbench.experiments.ledger.workload_tables import LoadQuantity
+from ackbench.spark_jobs.io.arrays import LogRows
+from ackbench.spark_jobs.io.columns import NO_NUMBER
+from ackbench.spark_jobs.measures.availability import rows_by_number
+from ackbench.spark_jobs.measures.value_counts import ValueCounts
 
 _NS_PER_S: Final = 1_000_000_000
 _NS_PER_MS: Final = 1_000_000

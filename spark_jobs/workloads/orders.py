@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from experiments.ledger.record import KeyOptions
-from experiments.ledger.workload_tables import OrderObserver, OrderScope
-from spark_jobs.io.arrays import LogRows, Reads, UnitArrays
-from spark_jobs.io.columns import NO_NUMBER, NULL, BoolColumn, IntColumn
-from spark_jobs.measures.availability import rows_by_number
-from spark_jobs.measures.order import stream_numbers
+from ackbench.experiments.ledger.record import KeyOptions
+from ackbench.experiments.ledger.workload_tables import OrderObserver, OrderScope
+from ackbench.spark_jobs.io.arrays import LogRows, Reads, UnitArrays
+from ackbench.spark_jobs.io.columns import NO_NUMBER, NULL, BoolColumn, IntColumn
+from ackbench.spark_jobs.measures.availability import rows_by_number
+from ackbench.spark_jobs.measures.order import stream_numbers
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ from confluent_kafka.cimpl import NewTopic
 from support.external_brokers import PASSWORD, VARIABLE
 from support.set_up_home import SET_UP
 
-from infra.cluster.local import LocalCluster, provision
-from infra.cluster.setup import ensure_kafka_ready
-from infra.kafka.spec import ClusterSpec
-from infra.machine.home import Home
+from ackbench.infra.cluster.local import LocalCluster, provision
+from ackbench.infra.cluster.setup import ensure_kafka_ready
+from ackbench.infra.kafka.spec import ClusterSpec
+from ackbench.infra.machine.home import Home
 
 AWKWARD = (
     "clusters in a folder, with a näme that alone is längér than the 108 bytes that the address "

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from support.command_line import ackbench
 
-from experiments.clients.librdkafka.topics import admin_client, create_topic
-from infra.cluster.local import LocalCluster, provision
-from infra.kafka.spec import ClusterSpec
+from ackbench.experiments.clients.librdkafka.topics import admin_client, create_topic
+from ackbench.infra.cluster.local import LocalCluster, provision
+from ackbench.infra.kafka.spec import ClusterSpec
 
 BROKER = {"default.replication.factor": "2", "unclean.leader.election.enable": "true"}
 

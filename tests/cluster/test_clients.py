@@ -11,21 +11,26 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from support.reference.values import ValueFields, decode, encode
 
-from experiments.clients.consumer.final_read import read_log
-from experiments.clients.consumer.process import ConsumerJob, ConsumerProcess, reads_table
-from experiments.clients.interface import JavaClientFactory
-from experiments.clients.librdkafka import topics
-from experiments.clients.producer.job import ProducerJob
-from experiments.clients.producer.process import ProducerProcess, attempts_table
-from experiments.clients.record.layout import Origin, TextValueFormat, trial_tag, warm_up_records
-from experiments.clients.settings.kinds import ClientChoice
-from experiments.clients.settings.librdkafka import consumer_settings, producer_settings
-from experiments.events.clock import now_ns
-from experiments.ledger.schema import ACKED
-from infra.cluster.local import LocalCluster
-from infra.errors import HarnessError
-from infra.kafka.spec import ClusterSpec
-from infra.process.waiting import wait_until
+from ackbench.experiments.clients.consumer.final_read import read_log
+from ackbench.experiments.clients.consumer.process import ConsumerJob, ConsumerProcess, reads_table
+from ackbench.experiments.clients.interface import JavaClientFactory
+from ackbench.experiments.clients.librdkafka import topics
+from ackbench.experiments.clients.producer.job import ProducerJob
+from ackbench.experiments.clients.producer.process import ProducerProcess, attempts_table
+from ackbench.experiments.clients.record.layout import (
+    Origin,
+    TextValueFormat,
+    trial_tag,
+    warm_up_records,
+)
+from ackbench.experiments.clients.settings.kinds import ClientChoice
+from ackbench.experiments.clients.settings.librdkafka import consumer_settings, producer_settings
+from ackbench.experiments.events.clock import now_ns
+from ackbench.experiments.ledger.schema import ACKED
+from ackbench.infra.cluster.local import LocalCluster
+from ackbench.infra.errors import HarnessError
+from ackbench.infra.kafka.spec import ClusterSpec
+from ackbench.infra.process.waiting import wait_until
 
 pytestmark = pytest.mark.cluster
 TOKEN = 4711

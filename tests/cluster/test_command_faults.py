@@ -14,17 +14,17 @@ from support.dying import during, has_happened
 from support.external_brokers import PASSWORD, VARIABLE, ExternalBrokers, external_brokers
 from support.external_sweeps import acls, left_in, run_all
 
-from experiments.errors import ExperimentError, TrialFailed
-from experiments.events.journal import BROKER_LEFT
-from experiments.ledger.record import Status, TrialRecord
-from experiments.orchestration import clusters
-from experiments.planning.new_sweep import new_sweep
-from experiments.planning.yaml_reader import dump_yaml
-from experiments.sweep.documents import read_record
-from infra.cluster.external import probe_cluster
-from infra.errors import InputError
-from infra.machine.home import Home
-from infra.process.waiting import wait_until
+from ackbench.experiments.errors import ExperimentError, TrialFailed
+from ackbench.experiments.events.journal import BROKER_LEFT
+from ackbench.experiments.ledger.record import Status, TrialRecord
+from ackbench.experiments.orchestration import clusters
+from ackbench.experiments.planning.new_sweep import new_sweep
+from ackbench.experiments.planning.yaml_reader import dump_yaml
+from ackbench.experiments.sweep.documents import read_record
+from ackbench.infra.cluster.external import probe_cluster
+from ackbench.infra.errors import InputError
+from ackbench.infra.machine.home import Home
+from ackbench.infra.process.waiting import wait_until
 
 pytestmark = pytest.mark.cluster
 BARRED = (

@@ -12,16 +12,16 @@ import pyarrow.parquet as pq
 import pytest
 from support.builders.records import a_spec
 
-from experiments.clients.settings.librdkafka import consumer_settings, producer_settings
-from experiments.faults.composition.notation import parse_fault
-from experiments.ledger.record import Status
-from experiments.planning.faults import fault_parameters
-from experiments.sweep.folder import SweepFolder
-from experiments.sweep.plan import Workload
-from experiments.trial.run import run_trial
-from infra.cluster.local import provision
-from infra.kafka.spec import ClusterSpec
-from infra.machine.home import Home
+from ackbench.experiments.clients.settings.librdkafka import consumer_settings, producer_settings
+from ackbench.experiments.faults.composition.notation import parse_fault
+from ackbench.experiments.ledger.record import Status
+from ackbench.experiments.planning.faults import fault_parameters
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.plan import Workload
+from ackbench.experiments.trial.run import run_trial
+from ackbench.infra.cluster.local import provision
+from ackbench.infra.kafka.spec import ClusterSpec
+from ackbench.infra.machine.home import Home
 
 pytestmark = pytest.mark.cluster
 RECORDS = 10_000

@@ -15,13 +15,13 @@ import pytest
 from support.builders.records import a_spec
 from support.set_up_home import SET_UP
 
-from experiments.clients.settings.kinds import ClientChoice
-from experiments.ledger.record import FaultEvidence, Status
-from experiments.sweep.folder import SweepFolder
-from experiments.sweep.plan import ClientKind, FaultRequest, Workload
-from experiments.trial.run import run_trial
-from infra.cluster.local import LocalCluster, provision
-from infra.kafka.spec import ClusterSpec
+from ackbench.experiments.clients.settings.kinds import ClientChoice
+from ackbench.experiments.ledger.record import FaultEvidence, Status
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.plan import ClientKind, FaultRequest, Workload
+from ackbench.experiments.trial.run import run_trial
+from ackbench.infra.cluster.local import LocalCluster, provision
+from ackbench.infra.kafka.spec import ClusterSpec
 
 pytestmark = pytest.mark.cluster
 TRANSACTION_RECORDS = 1500

@@ -16,18 +16,18 @@ import pytest
 from support.builders.records import a_spec
 from support.dying import during, kill_child, kill_fork, kill_node
 
-from experiments.clients.settings.kinds import ClientChoice
-from experiments.errors import TrialFailed
-from experiments.faults.composition.notation import parse_fault
-from experiments.ledger.record import Status, TrialRecord
-from experiments.planning.faults import fault_parameters
-from experiments.sweep.documents import read_record
-from experiments.sweep.folder import SweepFolder
-from experiments.sweep.plan import ClientKind, TrialSpec, Workload
-from experiments.trial.run import run_trial
-from infra.cluster.local import LocalCluster, provision
-from infra.kafka.spec import ClusterSpec
-from infra.machine.home import Home
+from ackbench.experiments.clients.settings.kinds import ClientChoice
+from ackbench.experiments.errors import TrialFailed
+from ackbench.experiments.faults.composition.notation import parse_fault
+from ackbench.experiments.ledger.record import Status, TrialRecord
+from ackbench.experiments.planning.faults import fault_parameters
+from ackbench.experiments.sweep.documents import read_record
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.plan import ClientKind, TrialSpec, Workload
+from ackbench.experiments.trial.run import run_trial
+from ackbench.infra.cluster.local import LocalCluster, provision
+from ackbench.infra.kafka.spec import ClusterSpec
+from ackbench.infra.machine.home import Home
 
 pytestmark = pytest.mark.cluster
 CONTROLLER = 4

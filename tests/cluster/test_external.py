@@ -18,36 +18,36 @@ from support.external_brokers import (
     write_certificate,
 )
 
-from experiments.clients.librdkafka import leftovers
-from experiments.clients.librdkafka.client import Client
-from experiments.clients.librdkafka.library import PRODUCER
-from experiments.clients.librdkafka.topics import (
+from ackbench.experiments.clients.librdkafka import leftovers
+from ackbench.experiments.clients.librdkafka.client import Client
+from ackbench.experiments.clients.librdkafka.library import PRODUCER
+from ackbench.experiments.clients.librdkafka.topics import (
     BROKER_DEFAULT,
     admin_client,
     create_topic,
     delete_topic,
     ensure_topic,
 )
-from experiments.clients.settings.librdkafka import producer_settings
-from experiments.clients.settings.security import connection_settings, register_security
-from experiments.commands.clean import clean
-from experiments.ledger.documents import without_version
-from experiments.orchestration import external_use
-from experiments.orchestration.external_use import ExternalUse
-from experiments.sweep.plan import ClusterNeed, external_prefix
-from infra.cluster.external import (
+from ackbench.experiments.clients.settings.librdkafka import producer_settings
+from ackbench.experiments.clients.settings.security import connection_settings, register_security
+from ackbench.experiments.commands.clean import clean
+from ackbench.experiments.ledger.documents import without_version
+from ackbench.experiments.orchestration import external_use
+from ackbench.experiments.orchestration.external_use import ExternalUse
+from ackbench.experiments.sweep.plan import ClusterNeed, external_prefix
+from ackbench.infra.cluster.external import (
     ExternalCluster,
     ExternalMetadataPoller,
     describe_topic,
     probe_cluster,
 )
-from infra.cluster.external import admin_client as external_admin_client
-from infra.cluster.local import provision
-from infra.errors import InputError, SupervisorError
-from infra.kafka.spec import ClusterSpec
-from infra.machine.home import Home
-from infra.network.reservations import reserve_ports
-from infra.process.waiting import wait_until
+from ackbench.infra.cluster.external import admin_client as external_admin_client
+from ackbench.infra.cluster.local import provision
+from ackbench.infra.errors import InputError, SupervisorError
+from ackbench.infra.kafka.spec import ClusterSpec
+from ackbench.infra.machine.home import Home
+from ackbench.infra.network.reservations import reserve_ports
+from ackbench.infra.process.waiting import wait_until
 
 SPEC = ClusterSpec(nodes=1)
 SWEEP_ID = "external-20260101T000000-abcd"

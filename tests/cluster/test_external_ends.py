@@ -19,10 +19,10 @@ from soak.killing import kill_during_the_fault
 from support.external_brokers import PASSWORD, VARIABLE, ExternalBrokers, external_brokers
 from support.external_sweeps import acls, left_in, topics_left_in
 
-from experiments.clients.librdkafka.topics import admin_client
-from experiments.planning.yaml_reader import dump_yaml
-from infra.cluster.external import probe_cluster
-from infra.process.waiting import wait_until
+from ackbench.experiments.clients.librdkafka.topics import admin_client
+from ackbench.experiments.planning.yaml_reader import dump_yaml
+from ackbench.infra.cluster.external import probe_cluster
+from ackbench.infra.process.waiting import wait_until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 SUPPORT = Path(__file__).parents[1] / "support"

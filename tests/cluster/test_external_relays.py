@@ -16,10 +16,10 @@ from support.client_connections import ClientConnections, counted_connections
 from support.external_brokers import ExternalBrokers, external_brokers
 from support.external_sweeps import acls, left_in, run_all
 
-from experiments.ledger.record import TrialRecord
-from experiments.sweep.documents import read_record
-from experiments.sweep.folder import SweepFolder
-from infra.machine.home import Home
+from ackbench.experiments.ledger.record import TrialRecord
+from ackbench.experiments.sweep.documents import read_record
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.infra.machine.home import Home
 
 pytestmark = pytest.mark.cluster
 TRANSACTION_RECORDS = 1500

@@ -7,14 +7,14 @@ from typing import Final
 
 import pytest
 
-from experiments.events.clock import now_ns
-from experiments.events.journal import Journal
-from experiments.faults import FaultContext
-from experiments.faults.composition.execution import inject
-from experiments.planning.experiment import parse_experiment
-from experiments.planning.faults import fault_request
-from experiments.trial.metadata_poller import MetadataPoller
-from infra.cluster.local import LocalCluster
+from ackbench.experiments.events.clock import now_ns
+from ackbench.experiments.events.journal import Journal
+from ackbench.experiments.faults import FaultContext
+from ackbench.experiments.faults.composition.execution import inject
+from ackbench.experiments.planning.experiment import parse_experiment
+from ackbench.experiments.planning.faults import fault_request
+from ackbench.experiments.trial.metadata_poller import MetadataPoller
+from ackbench.infra.cluster.local import LocalCluster
 
 pytestmark = pytest.mark.cluster
 

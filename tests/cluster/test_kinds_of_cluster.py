@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from experiments.clients.librdkafka.topics import create_topic
-from infra.cluster.local import LocalCluster, provision
-from infra.errors import HarnessError
-from infra.kafka.spec import ClusterSpec
-from infra.process.waiting import wait_until
+from ackbench.experiments.clients.librdkafka.topics import create_topic
+from ackbench.infra.cluster.local import LocalCluster, provision
+from ackbench.infra.errors import HarnessError
+from ackbench.infra.kafka.spec import ClusterSpec
+from ackbench.infra.process.waiting import wait_until
 
 
 def _successor(cluster: LocalCluster, controller: int) -> int | None:

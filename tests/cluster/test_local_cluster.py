@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from infra.cluster.handle import read_handle
-from infra.cluster.local import LocalCluster
-from infra.errors import NodeFailed, SupervisorError, WaitTimeout
-from infra.kafka.spec import ClusterState
-from infra.process.processes import ProcessIdentity, is_stopped, send_signal
-from infra.process.waiting import wait_until
+from ackbench.infra.cluster.handle import read_handle
+from ackbench.infra.cluster.local import LocalCluster
+from ackbench.infra.errors import NodeFailed, SupervisorError, WaitTimeout
+from ackbench.infra.kafka.spec import ClusterState
+from ackbench.infra.process.processes import ProcessIdentity, is_stopped, send_signal
+from ackbench.infra.process.waiting import wait_until
 
 pytestmark = pytest.mark.cluster
 MakeTopic = Callable[[int, int], str]
@@ -200,8 +200,9 @@ def test_an_unexpected_exit_is_an_error(cluster: LocalCluster) -> None:
 def test_another_process_uses_the_cluster(cluster: LocalCluster) -> None:
     """A process that knows only the folder sees the same nodes, and is a holder while it runs."""
     script = (
-        "import json, os, sys; from pathlib import Path; from infra.cluster.local import attach\n"
-        "from infra.cluster.handle import read_handle\n"
+        "import json, os, sys; from pathlib import Path\n"
+        "from ackbench.infra.cluster.local import attach\n"
+        "from ackbench.infra.cluster.handle import read_handle\n"
         "cluster = attach(Path(sys.argv[1]))\n"
         "holders = [h.process.pid for h in read_handle(cluster.folder).holders]\n"
         "brokers = cluster.describe().brokers\n"

@@ -11,20 +11,21 @@ from pathlib import Path
 
 import pytest
 
-from infra.cluster.cleaning import IN_USE, CleanReport, clean
-from infra.cluster.handle import ClusterHandle, read_handle
-from infra.cluster.local import LocalCluster, attach, destroy, provision
-from infra.cluster.supervisor_protocol import SOCKET
-from infra.errors import InputError, NodeFailed, SupervisorError
-from infra.kafka.spec import ClusterSpec
-from infra.process.processes import kill_and_wait, send_signal
-from infra.process.waiting import wait_until
+from ackbench.infra.cluster.cleaning import IN_USE, CleanReport, clean
+from ackbench.infra.cluster.handle import ClusterHandle, read_handle
+from ackbench.infra.cluster.local import LocalCluster, attach, destroy, provision
+from ackbench.infra.cluster.supervisor_protocol import SOCKET
+from ackbench.infra.errors import InputError, NodeFailed, SupervisorError
+from ackbench.infra.kafka.spec import ClusterSpec
+from ackbench.infra.process.processes import kill_and_wait, send_signal
+from ackbench.infra.process.waiting import wait_until
 
 pytestmark = pytest.mark.cluster
 ONE_NODE = ClusterSpec(nodes=1)
 HOLD = (
-    "import sys, time; from pathlib import Path; from infra.kafka.spec import ClusterSpec\n"
-    "from infra.cluster.local import provision\n"
+    "import sys, time; from pathlib import Path\n"
+    "from ackbench.infra.kafka.spec import ClusterSpec\n"
+    "from ackbench.infra.cluster.local import provision\n"
     "clusters, cache, grace_s = Path(sys.argv[1]), Path(sys.argv[2]), float(sys.argv[3])\n"
     "provision(clusters, cache, 'held', ClusterSpec(nodes=1), grace_s)\n"
     "print('healthy', flush=True); sys.stdin.read()"

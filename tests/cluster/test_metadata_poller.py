@@ -7,10 +7,10 @@ from contextlib import closing
 
 import pytest
 
-from infra.cluster.interface import MetadataSnapshot
-from infra.cluster.local import LocalCluster
-from infra.cluster.metadata_poller import LocalMetadataPoller
-from infra.process.waiting import wait_until
+from ackbench.infra.cluster.interface import MetadataSnapshot
+from ackbench.infra.cluster.local import LocalCluster
+from ackbench.infra.cluster.metadata_poller import LocalMetadataPoller
+from ackbench.infra.process.waiting import wait_until
 
 pytestmark = pytest.mark.cluster
 MakeTopic = Callable[[int, int], str]

@@ -9,17 +9,22 @@ from pathlib import Path
 
 import pytest
 
-from experiments.clients.librdkafka import topics
-from infra.cluster.capabilities import Capability, missing_capability
-from infra.cluster.cleaning import CleanReport, clean
-from infra.cluster.handle import read_handle
-from infra.cluster.local import LocalCluster, provision
-from infra.errors import SupervisorError, WaitTimeout
-from infra.kafka.spec import ClusterSpec, NodeStatus
-from infra.network.bridge import interface_name
-from infra.network.impairment import ImpairmentCounts, PacketDrop, RelayAction, TrafficShaping
-from infra.process.processes import kill_and_wait
-from infra.process.waiting import wait_until
+from ackbench.experiments.clients.librdkafka import topics
+from ackbench.infra.cluster.capabilities import Capability, missing_capability
+from ackbench.infra.cluster.cleaning import CleanReport, clean
+from ackbench.infra.cluster.handle import read_handle
+from ackbench.infra.cluster.local import LocalCluster, provision
+from ackbench.infra.errors import SupervisorError, WaitTimeout
+from ackbench.infra.kafka.spec import ClusterSpec, NodeStatus
+from ackbench.infra.network.bridge import interface_name
+from ackbench.infra.network.impairment import (
+    ImpairmentCounts,
+    PacketDrop,
+    RelayAction,
+    TrafficShaping,
+)
+from ackbench.infra.process.processes import kill_and_wait
+from ackbench.infra.process.waiting import wait_until
 
 MISSING = missing_capability(Capability.NAMESPACES)
 pytestmark = [

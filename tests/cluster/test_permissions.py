@@ -10,11 +10,11 @@ import pytest
 from support.external_brokers import VARIABLE, ExternalBrokers, external_brokers
 from support.external_sweeps import LOAD, acls, left_in, run_all
 
-from experiments.clients.librdkafka.topics import delete_topic
-from experiments.verdicts.contract.circumstances import circumstances_of
-from experiments.verdicts.contract.rules import clauses_of
-from infra.errors import HarnessError, InputError
-from infra.machine.home import Home
+from ackbench.experiments.clients.librdkafka.topics import delete_topic
+from ackbench.experiments.verdicts.contract.circumstances import circumstances_of
+from ackbench.experiments.verdicts.contract.rules import clauses_of
+from ackbench.infra.errors import HarnessError, InputError
+from ackbench.infra.machine.home import Home
 
 pytestmark = pytest.mark.cluster
 IDEMPOTENT = {"enable.idempotence": True}

@@ -14,19 +14,19 @@ from support import tally
 from support.builders.records import a_spec
 from support.reference.values import ValueFields, encode
 
-from experiments.clients.librdkafka import topics
-from experiments.clients.settings.librdkafka import consumer_settings, producer_settings
-from experiments.sweep.folder import SweepFolder
-from experiments.sweep.plan import FaultRequest, Workload
-from experiments.trial.final_read import FinalReader
-from experiments.trial.run import run_trial
-from infra.cluster.capabilities import Capability, missing_capability
-from infra.cluster.cleaning import clean
-from infra.cluster.handle import read_handle
-from infra.cluster.local import LocalCluster, provision
-from infra.disk.mounts import loop_devices_below, mounts_below
-from infra.kafka.spec import ClusterSpec
-from infra.machine.home import Home
+from ackbench.experiments.clients.librdkafka import topics
+from ackbench.experiments.clients.settings.librdkafka import consumer_settings, producer_settings
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.plan import FaultRequest, Workload
+from ackbench.experiments.trial.final_read import FinalReader
+from ackbench.experiments.trial.run import run_trial
+from ackbench.infra.cluster.capabilities import Capability, missing_capability
+from ackbench.infra.cluster.cleaning import clean
+from ackbench.infra.cluster.handle import read_handle
+from ackbench.infra.cluster.local import LocalCluster, provision
+from ackbench.infra.disk.mounts import loop_devices_below, mounts_below
+from ackbench.infra.kafka.spec import ClusterSpec
+from ackbench.infra.machine.home import Home
 
 _MISSING = missing_capability(Capability.DISK_IMAGES)
 pytestmark = pytest.mark.skipif(

@@ -13,20 +13,20 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from experiments.clients.consumer.final_read import read_log
-from experiments.clients.interface import JavaClientFactory
-from experiments.clients.librdkafka import topics
-from experiments.clients.producer.job import ProducerJob
-from experiments.clients.producer.process import ProducerProcess, attempts_table
-from experiments.clients.record.layout import TextValueFormat, trial_tag, warm_up_records
-from experiments.clients.settings.kinds import ClientChoice
-from experiments.clients.settings.librdkafka import producer_settings
-from experiments.events.clock import now_ns
-from experiments.ledger.schema import ACKED, REJECTED
-from experiments.planning.experiment import parse_experiment
-from experiments.planning.planner import plan
-from infra.cluster.local import LocalCluster, provision
-from infra.kafka.spec import ClusterSpec
+from ackbench.experiments.clients.consumer.final_read import read_log
+from ackbench.experiments.clients.interface import JavaClientFactory
+from ackbench.experiments.clients.librdkafka import topics
+from ackbench.experiments.clients.producer.job import ProducerJob
+from ackbench.experiments.clients.producer.process import ProducerProcess, attempts_table
+from ackbench.experiments.clients.record.layout import TextValueFormat, trial_tag, warm_up_records
+from ackbench.experiments.clients.settings.kinds import ClientChoice
+from ackbench.experiments.clients.settings.librdkafka import producer_settings
+from ackbench.experiments.events.clock import now_ns
+from ackbench.experiments.ledger.schema import ACKED, REJECTED
+from ackbench.experiments.planning.experiment import parse_experiment
+from ackbench.experiments.planning.planner import plan
+from ackbench.infra.cluster.local import LocalCluster, provision
+from ackbench.infra.kafka.spec import ClusterSpec
 
 pytestmark = pytest.mark.cluster
 LONGEST_PREFIX = 2**25 - 2

@@ -11,18 +11,18 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Message, Producer
 
-from experiments.clients.librdkafka import topics
-from infra.cluster.local import LocalCluster, provision
-from infra.errors import SupervisorError, WaitTimeout
-from infra.kafka.spec import ClusterSpec
-from infra.network.impairment import (
+from ackbench.experiments.clients.librdkafka import topics
+from ackbench.infra.cluster.local import LocalCluster, provision
+from ackbench.infra.errors import SupervisorError, WaitTimeout
+from ackbench.infra.kafka.spec import ClusterSpec
+from ackbench.infra.network.impairment import (
     Direction,
     ImpairmentCounts,
     PacketDrop,
     RelayAction,
     RelayTreatment,
 )
-from infra.process.waiting import wait_until
+from ackbench.infra.process.waiting import wait_until
 
 pytestmark = pytest.mark.cluster
 TOPIC = "relayed"

@@ -5,9 +5,9 @@ from statistics import median
 
 import pytest
 
-from experiments.clients.librdkafka import warm_up
-from infra.cluster.local import provision
-from infra.kafka.spec import ClusterSpec
+from ackbench.experiments.clients.librdkafka import warm_up
+from ackbench.infra.cluster.local import provision
+from ackbench.infra.kafka.spec import ClusterSpec
 
 pytestmark = pytest.mark.cluster
 

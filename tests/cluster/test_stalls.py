@@ -15,19 +15,25 @@ import pytest
 from support.builders.records import a_spec
 from support.measured import measure_ledger
 
-from experiments.clients.settings.librdkafka import consumer_settings, producer_settings
-from experiments.ledger.record import TrialRecord
-from experiments.ledger.result_tables import MIN_OUTAGE_NS, Side
-from experiments.ledger.stalls import STALLED, STALLS_SAMPLED, Stall, StallCause, StallSampling
-from experiments.results.stalls import stall_sentence, stalls_under_load
-from experiments.sweep.folder import SweepFolder
-from experiments.sweep.plan import FaultRequest, Workload
-from experiments.trial.clients import TrialClients
-from experiments.trial.run import run_trial
-from infra.cluster.local import provision
-from infra.kafka.spec import ClusterSpec, NetworkKind
-from infra.machine.home import Home
-from infra.process.waiting import sleep_until, wait_until
+from ackbench.experiments.clients.settings.librdkafka import consumer_settings, producer_settings
+from ackbench.experiments.ledger.record import TrialRecord
+from ackbench.experiments.ledger.result_tables import MIN_OUTAGE_NS, Side
+from ackbench.experiments.ledger.stalls import (
+    STALLED,
+    STALLS_SAMPLED,
+    Stall,
+    StallCause,
+    StallSampling,
+)
+from ackbench.experiments.results.stalls import stall_sentence, stalls_under_load
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.plan import FaultRequest, Workload
+from ackbench.experiments.trial.clients import TrialClients
+from ackbench.experiments.trial.run import run_trial
+from ackbench.infra.cluster.local import provision
+from ackbench.infra.kafka.spec import ClusterSpec, NetworkKind
+from ackbench.infra.machine.home import Home
+from ackbench.infra.process.waiting import sleep_until, wait_until
 
 pytestmark = pytest.mark.cluster
 STOPPED_S = 1.2
@@ -130,7 +136,7 @@ def run(
         )
         sweep = SweepFolder(folder / trial_id / spec.sweep_id)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("experiments.trial.run.TrialClients", clients)
+            patch.setattr("ackbench.experiments.trial.run.TrialClients", clients)
             record = run_trial(sweep, spec, cluster, Home(folder / "home"))
         return Ran(record, sweep.trial(trial_id))
 
@@ -186,7 +192,7 @@ class RelayStopped(TrialClients):
         (supervisor,) = [
             child
             for child in psutil.Process().children()
-            if "infra.cluster.supervisor" in child.cmdline()
+            if "ackbench.infra.cluster.supervisor" in child.cmdline()
         ]
         stop(supervisor.pid, self)
         super().wait_until_sent(load_begin_ns)

@@ -10,9 +10,9 @@ import pytest
 from support.external_brokers import ExternalBrokers, external_brokers
 from support.external_sweeps import acls, left_in, run_all
 
-from experiments.orchestration.external_use import end_use, noted_uses
-from infra.errors import InputError
-from infra.machine.home import Home
+from ackbench.experiments.orchestration.external_use import end_use, noted_uses
+from ackbench.infra.errors import InputError
+from ackbench.infra.machine.home import Home
 
 pytestmark = pytest.mark.cluster
 TOKEN_BEGIN = "eyJhbGci"  # noqa: S105 - of every token

@@ -14,14 +14,14 @@ import pyarrow.parquet as pq
 import pytest
 from support.builders.records import a_spec
 
-from experiments.clients.settings.librdkafka import consumer_settings, producer_settings
-from experiments.ledger.record import Status
-from experiments.sweep.folder import SweepFolder
-from experiments.sweep.plan import FaultRequest, Workload
-from experiments.trial.run import run_trial
-from infra.cluster.local import provision
-from infra.kafka.spec import ClusterSpec
-from infra.machine.home import Home
+from ackbench.experiments.clients.settings.librdkafka import consumer_settings, producer_settings
+from ackbench.experiments.ledger.record import Status
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.plan import FaultRequest, Workload
+from ackbench.experiments.trial.run import run_trial
+from ackbench.infra.cluster.local import provision
+from ackbench.infra.kafka.spec import ClusterSpec
+from ackbench.infra.machine.home import Home
 
 pytestmark = pytest.mark.cluster
 TIMEOUT_MS = 4000

@@ -16,18 +16,18 @@ import pyarrow.parquet as pq
 import pytest
 from support.builders.records import a_spec
 
-from experiments.clients.settings.librdkafka import consumer_settings, producer_settings
-from experiments.ledger.record import TrialRecord
-from experiments.ledger.schema import ACKED
-from experiments.sweep.folder import SweepFolder
-from experiments.sweep.plan import FaultRequest, TrialSpec, Workload
-from experiments.trial.run import run_trial
-from infra.cluster.handle import read_handle
-from infra.cluster.local import LocalCluster, provision
-from infra.jvm.runtime import java_environment
-from infra.kafka.commands import tool_command
-from infra.kafka.spec import ClusterSpec, LeaderEpoch, NodeStatus
-from infra.machine.home import Home
+from ackbench.experiments.clients.settings.librdkafka import consumer_settings, producer_settings
+from ackbench.experiments.ledger.record import TrialRecord
+from ackbench.experiments.ledger.schema import ACKED
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.plan import FaultRequest, TrialSpec, Workload
+from ackbench.experiments.trial.run import run_trial
+from ackbench.infra.cluster.handle import read_handle
+from ackbench.infra.cluster.local import LocalCluster, provision
+from ackbench.infra.jvm.runtime import java_environment
+from ackbench.infra.kafka.commands import tool_command
+from ackbench.infra.kafka.spec import ClusterSpec, LeaderEpoch, NodeStatus
+from ackbench.infra.machine.home import Home
 
 pytestmark = pytest.mark.cluster
 SPEC = ClusterSpec(

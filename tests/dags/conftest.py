@@ -15,14 +15,14 @@ import pytest
 from support.fakes.infrastructure import FakeInfrastructure
 from support.leftovers import process_of_its_own
 
-from experiments.orchestration import step_context
-from experiments.orchestration.environment import (
+from ackbench.experiments.orchestration import step_context
+from ackbench.experiments.orchestration.environment import (
     DAGS_FOLDER,
     EMBEDDED,
     airflow_environment,
     embedded_database,
 )
-from infra.machine.home import Home
+from ackbench.infra.machine.home import Home
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from experiments.faults import FAULTS
-from experiments.orchestration.environment import DAGS_FOLDER, EMBEDDED, MACHINE_POOL
-from experiments.orchestration.request import SweepRequest
-from experiments.planning.catalog import catalog_experiments, catalog_names
-from infra.machine.home import Home
+from ackbench.experiments.faults import FAULTS
+from ackbench.experiments.orchestration.environment import DAGS_FOLDER, EMBEDDED, MACHINE_POOL
+from ackbench.experiments.orchestration.request import SweepRequest
+from ackbench.experiments.planning.catalog import catalog_experiments, catalog_names
+from ackbench.infra.machine.home import Home
 
 HEAVY = ("mlflow", "pyspark", "pandas", "numba", "confluent_kafka", "scipy", "matplotlib")
 SCHEDULED = [experiment.name for experiment in catalog_experiments() if experiment.schedule]
@@ -85,7 +85,9 @@ def test_every_dag_has_the_same_tasks(dags: Any, dag_id: str) -> None:
 def test_only_steps_that_may_be_repeated_are_retried(dags: Any, dag_id: str) -> None:
     """Repeating a trial until it passes is survivorship bias; an alert would be sent twice."""
     retries = {task.task_id: task.retries for task in dags.get_dag(dag_id).tasks}
-    from experiments.orchestration.dag import RETRIES  # imports Airflow, which is configured now
+    from ackbench.experiments.orchestration.dag import (
+        RETRIES,
+    )  # imports Airflow, which is configured now
 
     repeated = {"list_trials", "destroy", "measure", "report", "track"}
     assert retries == {name: RETRIES if name in repeated else 0 for name in retries}
@@ -178,7 +180,7 @@ def test_dag_files_import_nothing_heavy_and_cost_less_than_airflow_itself(airflo
 def test_airflows_pages_are_served_for_this_machine_only(airflow: Home) -> None:
     """The plugin of the API server adds Starlette's check of the Host header."""
     del airflow
-    from experiments.orchestration.airflow_plugins.allowed_hosts import AllowedHosts
+    from ackbench.experiments.orchestration.airflow_plugins.allowed_hosts import AllowedHosts
 
     (middleware,) = AllowedHosts.fastapi_root_middlewares
     assert middleware["kwargs"] == {"allowed_hosts": ["127.0.0.1", "localhost"]}
@@ -230,7 +232,7 @@ def test_the_live_page_is_served_to_users_who_are_logged_in(dags: Any, tmp_path:
     from airflow.api_fastapi.core_api.security import get_user
     from fastapi.testclient import TestClient
 
-    from experiments.orchestration.airflow_plugins.live_page import LivePage, live_app
+    from ackbench.experiments.orchestration.airflow_plugins.live_page import LivePage, live_app
 
     home = Home(tmp_path)
     trial = home.sweeps / "quick-1" / "trials" / "000-abcdef"

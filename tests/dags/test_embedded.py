@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from support.modes import accessible_to_others
 
-from experiments.orchestration.environment import airflow_environment, embedded_database
-from infra.machine.home import Home
-from infra.process.waiting import wait_until
+from ackbench.experiments.orchestration.environment import airflow_environment, embedded_database
+from ackbench.infra.machine.home import Home
+from ackbench.infra.process.waiting import wait_until
 
 FAKE_RUN = Path(__file__).parents[1] / "support" / "fakes" / "embedded_run.py"
 LIMIT_S = 280

@@ -8,9 +8,9 @@ from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
-from experiments.orchestration.environment import database_of, ensure_database
-from experiments.orchestration.history import delete_history
-from infra.machine.home import Home
+from ackbench.experiments.orchestration.environment import database_of, ensure_database
+from ackbench.experiments.orchestration.history import delete_history
+from ackbench.infra.machine.home import Home
 
 
 def test_only_runs_before_the_limit_are_deleted(airflow: Home, tmp_path: Path) -> None:

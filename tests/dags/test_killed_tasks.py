@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from support.fakes.infrastructure import FakeInfrastructure
 
-from experiments.commands.show import remarks
-from experiments.errors import TrialFailed
-from experiments.orchestration import steps
-from experiments.orchestration.killed_tasks import killed_line
-from experiments.results.read import read_results
-from experiments.sweep.folder import SweepFolder
-from infra.machine.home import Home
+from ackbench.experiments.commands.show import remarks
+from ackbench.experiments.errors import TrialFailed
+from ackbench.experiments.orchestration import steps
+from ackbench.experiments.orchestration.killed_tasks import killed_line
+from ackbench.experiments.results.read import read_results
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.infra.machine.home import Home
 
 SAID = "Airflow ended this task: its process was killed, or did not start"
 

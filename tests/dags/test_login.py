@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 import pytest
 
-from experiments.orchestration import services
-from infra.machine.home import Home
+from ackbench.experiments.orchestration import services
+from ackbench.infra.machine.home import Home
 
 METHODS: tuple[Literal["GET", "POST", "PUT", "DELETE"], ...] = ("GET", "POST", "PUT", "DELETE")
 

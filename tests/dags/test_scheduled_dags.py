@@ -11,13 +11,13 @@ import pytest
 from support.fakes.infrastructure import FakeInfrastructure
 from support.set_up_home import SET_UP
 
-from experiments.errors import ExperimentError
-from experiments.orchestration import steps
-from experiments.orchestration.environment import DAGS_FOLDER
-from experiments.planning.yaml_reader import dump_yaml
-from experiments.sweep.folder import SweepFolder
-from infra.errors import InputError
-from infra.machine.home import Home
+from ackbench.experiments.errors import ExperimentError
+from ackbench.experiments.orchestration import steps
+from ackbench.experiments.orchestration.environment import DAGS_FOLDER
+from ackbench.experiments.planning.yaml_reader import dump_yaml
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.infra.errors import InputError
+from ackbench.infra.machine.home import Home
 
 TEXT = """\
 name: {name}
@@ -126,7 +126,8 @@ def programs(
     (world.home.root / "cache").symlink_to(SET_UP.cache)
     # An external cluster is contacted when it is planned for, and nobody answers here.
     monkeypatch.setattr(
-        "experiments.planning.new_sweep._plan_on_external_cluster", lambda _, plan, **__: plan
+        "ackbench.experiments.planning.new_sweep._plan_on_external_cluster",
+        lambda _, plan, **__: plan,
     )
     return str(request.param)
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from support.fakes.infrastructure import FakeInfrastructure
 
-from experiments.orchestration import alerts, batches, step_context, steps
-from experiments.orchestration.environment import DAGS_FOLDER, EMBEDDED
-from experiments.sweep.folder import SweepFolder
-from infra.errors import HarnessError
-from infra.machine.home import Home
+from ackbench.experiments.orchestration import alerts, batches, step_context, steps
+from ackbench.experiments.orchestration.environment import DAGS_FOLDER, EMBEDDED
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.infra.errors import HarnessError
+from ackbench.infra.machine.home import Home
 
 
 @pytest.fixture(scope="module")

@@ -15,9 +15,9 @@ from typing import Any
 from support.machine_state import processes_of
 from support.set_up_home import SET_UP
 
-from experiments.commands.setup import make_ready
-from experiments.events.journal import JOURNAL_FILE
-from infra.machine.home import Home
+from ackbench.experiments.commands.setup import make_ready
+from ackbench.experiments.events.journal import JOURNAL_FILE
+from ackbench.infra.machine.home import Home
 
 COMMAND = Path(sys.executable).with_name("ackbench")
 

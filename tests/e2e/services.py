@@ -15,9 +15,9 @@ from urllib.request import Request, urlopen
 
 from e2e.command import AckbenchCommand
 
-from experiments.orchestration.services import USER, password_file
-from infra.errors import WaitTimeout
-from infra.process.waiting import wait_until
+from ackbench.experiments.orchestration.services import USER, password_file
+from ackbench.infra.errors import WaitTimeout
+from ackbench.infra.process.waiting import wait_until
 
 SWEEP_DAG: Final = "ackbench_sweep"
 _ERRORS: Final = frozenset({"error", "critical"})

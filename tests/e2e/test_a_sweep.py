@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from e2e.command import AckbenchCommand, bench_in, write_experiment
 
-from infra.process.waiting import wait_until
+from ackbench.infra.process.waiting import wait_until
 
 pytestmark = pytest.mark.cluster
 SECRET = "a-password-that-no-file-may-have"  # noqa: S105 - it protects nothing

@@ -14,7 +14,7 @@ import pytest
 from e2e.command import AckbenchCommand, bench_in
 from e2e.services import DagRun, running_services
 
-from infra.process.waiting import wait_until
+from ackbench.infra.process.waiting import wait_until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.further, pytest.mark.timeout(900)]
 _TIMEOUT_S = 600.0

@@ -9,8 +9,8 @@ from e2e.command import AckbenchCommand
 from soak.killing import kill_during_the_fault
 from support.machine_state import machine_state
 
-from experiments.commands.faults import missing_capabilities_of
-from experiments.faults import FAULTS
+from ackbench.experiments.commands.faults import missing_capabilities_of
+from ackbench.experiments.faults import FAULTS
 
 pytestmark = pytest.mark.cluster
 

@@ -10,7 +10,7 @@ import pytest
 from e2e.command import AckbenchCommand
 from support.object_store import object_store
 
-from infra.process.waiting import wait_until
+from ackbench.infra.process.waiting import wait_until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.further]
 

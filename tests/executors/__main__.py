@@ -51,11 +51,11 @@ from support.further_packages import environment_with
 from support.machine_state import processes_of
 from support.object_store import ObjectStore, object_store
 
-from experiments.commands.setup import make_ready
-from experiments.orchestration.environment import ONE_MACHINE
-from experiments.planning.yaml_reader import dump_yaml
-from infra.machine.home import REPOSITORY, Home
-from infra.process.waiting import wait_until
+from ackbench.experiments.commands.setup import make_ready
+from ackbench.experiments.orchestration.environment import ONE_MACHINE
+from ackbench.experiments.planning.yaml_reader import dump_yaml
+from ackbench.infra.machine.home import REPOSITORY, Home
+from ackbench.infra.process.waiting import wait_until
 
 SERVERS, *WORKERS = NAMES = ("airflow", "kafka-1", "kafka-2")
 SCENARIOS: Final = ("celery", "resume", "trigger", "stop", "refusals", "local")

@@ -24,9 +24,9 @@ from typing import IO, Any, Final
 
 import psutil
 
-from infra.network.bridge import run_command
-from infra.process.processes import spawn_dying_with_parent
-from infra.process.waiting import wait_until
+from ackbench.infra.network.bridge import run_command
+from ackbench.infra.process.processes import spawn_dying_with_parent
+from ackbench.infra.process.waiting import wait_until
 
 OWN_ADDRESS: Final = "10.77.0.1"
 """The address of this process on the bridge."""

@@ -21,9 +21,9 @@ from urllib.request import Request, urlopen
 
 from executors.hosts import Host, kill_group
 
-from experiments.orchestration.environment import DAGS_FOLDER, MACHINE_POOL
-from infra.machine.home import Home
-from infra.process.waiting import wait_until
+from ackbench.experiments.orchestration.environment import DAGS_FOLDER, MACHINE_POOL
+from ackbench.infra.machine.home import Home
+from ackbench.infra.process.waiting import wait_until
 
 PACKAGES: Final = (
     "apache-airflow-providers-celery",

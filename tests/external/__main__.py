@@ -22,12 +22,12 @@ from support.agreement import disagreements
 from support.external_brokers import ExternalBrokers, external_brokers
 from support.external_sweeps import acls
 
-from experiments.planning.yaml_reader import dump_yaml
-from infra.cluster.external import probe_cluster
-from infra.cluster.setup import ensure_kafka_ready
-from infra.kafka.broker_settings import shared_properties
-from infra.kafka.spec import ClusterSpec
-from infra.machine.home import Home
+from ackbench.experiments.planning.yaml_reader import dump_yaml
+from ackbench.infra.cluster.external import probe_cluster
+from ackbench.infra.cluster.setup import ensure_kafka_ready
+from ackbench.infra.kafka.broker_settings import shared_properties
+from ackbench.infra.kafka.spec import ClusterSpec
+from ackbench.infra.machine.home import Home
 
 CRASH = {"at_s": 2.0, "patience_s": 10.0}
 PAUSE = {"at_s": 2.0}

@@ -11,7 +11,7 @@ import pytest
 from golden.outputs import StoredSweep
 from golden.stored import KINDS, STORE, damage, unpack
 
-from infra.machine.home import Home
+from ackbench.infra.machine.home import Home
 
 
 @pytest.fixture(autouse=True)

@@ -20,12 +20,12 @@ from support import broker_keeper
 from support.external_brokers import external_brokers
 from support.set_up_home import SET_UP
 
-from experiments.lessons.tour import TourFolder, new_tour
-from experiments.planning.yaml_reader import dump_yaml
-from infra.cluster.external import probe_cluster
-from infra.kafka.broker_settings import shared_properties
-from infra.kafka.spec import ClusterSpec
-from infra.machine.home import Home
+from ackbench.experiments.lessons.tour import TourFolder, new_tour
+from ackbench.experiments.planning.yaml_reader import dump_yaml
+from ackbench.infra.cluster.external import probe_cluster
+from ackbench.infra.kafka.broker_settings import shared_properties
+from ackbench.infra.kafka.spec import ClusterSpec
+from ackbench.infra.machine.home import Home
 
 FOLDER: Final = Path("/tmp/golden")  # noqa: S108 - every machine can have it
 EXPERIMENTS: Final = Path(__file__).with_name("experiments")
@@ -40,7 +40,7 @@ _LESS_LOAD: Final = (
 )
 _STEP: Final = """\
 import sys
-from experiments.orchestration import batches, steps
+from ackbench.experiments.orchestration import batches, steps
 step, named = sys.argv[1:]
 if step == "plan":
     uri = steps.plan_sweep({"experiment": named})

@@ -25,20 +25,20 @@ import pyarrow.parquet as pq
 import pytest
 from golden.outline import outline
 
-from experiments import api
-from experiments.cli import cli
-from experiments.comparing.gate import OBSERVED, UNKNOWN, VIOLATED, Gate
-from experiments.lessons.tour import TourFolder
-from experiments.report.chapters import write_chapters
-from experiments.report.data import read_report_data
-from experiments.report.drawing import set_matplotlib_cache
-from experiments.report.page import render_page
-from experiments.report.tour_page import write_tour_page
-from experiments.results.read import read_results
-from experiments.sweep.folder import SweepFolder
-from experiments.sweep.published import open_sweep
-from experiments.tracking import store
-from infra.machine.home import Home
+import ackbench
+from ackbench.experiments.cli import cli
+from ackbench.experiments.comparing.gate import OBSERVED, UNKNOWN, VIOLATED, Gate
+from ackbench.experiments.lessons.tour import TourFolder
+from ackbench.experiments.report.chapters import write_chapters
+from ackbench.experiments.report.data import read_report_data
+from ackbench.experiments.report.drawing import set_matplotlib_cache
+from ackbench.experiments.report.page import render_page
+from ackbench.experiments.report.tour_page import write_tour_page
+from ackbench.experiments.results.read import read_results
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.published import open_sweep
+from ackbench.experiments.tracking import store
+from ackbench.infra.machine.home import Home
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -152,7 +152,7 @@ def frames(stored: StoredSweep) -> str:
     """Return the DataFrames of the Python API, one value per line, with their types."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ACKBENCH_HOME", str(stored.home.root))
-        loaded = api.load(stored.argument)
+        loaded = ackbench.load(stored.argument)
     parts = [("trials", loaded.trials), ("cells", loaded.cells), ("verdicts", loaded.verdicts)]
     return f"{loaded.answer}\n" + "".join(_frame(name, frame) for name, frame in parts)
 

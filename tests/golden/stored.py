@@ -17,13 +17,13 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-from experiments.selftest.ledger_copy import LedgerCopy
-from experiments.selftest.plants import PLANTS, PlantContext, undisturbed_records
-from infra.machine.home import Home
-from spark_jobs.io.ledgers import InvalidLedger, open_ledgers
-from spark_jobs.io.units import split
-from spark_jobs.io.writer import ResultsWriter
-from spark_jobs.pipeline import TrialTables, finished_trial, measured_unit, sweep_parts
+from ackbench.experiments.selftest.ledger_copy import LedgerCopy
+from ackbench.experiments.selftest.plants import PLANTS, PlantContext, undisturbed_records
+from ackbench.infra.machine.home import Home
+from ackbench.spark_jobs.io.ledgers import InvalidLedger, open_ledgers
+from ackbench.spark_jobs.io.units import split
+from ackbench.spark_jobs.io.writer import ResultsWriter
+from ackbench.spark_jobs.pipeline import TrialTables, finished_trial, measured_unit, sweep_parts
 
 ARCHIVES: Final = Path(__file__).with_name("sweeps")
 KINDS: Final = tuple(sorted(path.name.partition(".")[0] for path in ARCHIVES.iterdir()))

@@ -19,9 +19,9 @@ from e2e.services import SWEEP_DAG, AirflowApi, DagRun, running_services
 from hostile.figures import Figures
 from support.fakes.infrastructure import FakeInfrastructure
 
-from infra.errors import WaitTimeout
-from infra.machine.home import Home
-from infra.process.waiting import wait_until
+from ackbench.infra.errors import WaitTimeout
+from ackbench.infra.machine.home import Home
+from ackbench.infra.process.waiting import wait_until
 
 PRUNE_DAG: Final = "ackbench_prune"
 ASKED: Final[tuple[tuple[str, str, object, bool], ...]] = (

@@ -29,8 +29,8 @@ from hostile.stages import EXPERIMENT, new_sweep, sweep_ids, wait_for_stage
 from support.machine_state import machine_state
 from support.needed_programs import missing
 
-from infra.errors import WaitTimeout
-from infra.process.waiting import wait_until
+from ackbench.infra.errors import WaitTimeout
+from ackbench.infra.process.waiting import wait_until
 
 _STEP_S: Final = 1800
 """Half an hour: a broker refuses records that are an hour ahead of its clock

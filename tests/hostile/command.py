@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-from experiments.cli import cli
+from ackbench.experiments.cli import cli
 
 STARTED: Final = 99
 """The exit code of a command that would have started something."""
@@ -75,7 +75,7 @@ def import_commands() -> None:
     import importlib.readers  # noqa: F401 - the user `nobody` may not be able to read them
     import socketserver  # noqa: F401 - the same
 
-    from experiments.commands import (  # noqa: F401 - for their side effect
+    from ackbench.experiments.commands import (  # noqa: F401 - for their side effect
         catalog,
         clean,
         compare,
@@ -88,7 +88,7 @@ def import_commands() -> None:
         tour,
         up,
     )
-    from experiments.orchestration import services  # noqa: F401 - the same
+    from ackbench.experiments.orchestration import services  # noqa: F401 - the same
 
 
 def run_command(arguments: Sequence[str], conditions: Conditions, folder: Path) -> Outcome:
@@ -155,9 +155,9 @@ def _run_in_child(
 
 def _start_nothing() -> None:
     """Replace what starts clusters, services and Spark jobs by the end of the process."""
-    from experiments.commands import run, tour, up
-    from experiments.orchestration import environment, services
-    from experiments.results import spark_job
+    from ackbench.experiments.commands import run, tour, up
+    from ackbench.experiments.orchestration import environment, services
+    from ackbench.experiments.results import spark_job
 
     replaced: tuple[tuple[Any, str], ...] = (
         (run, "run_dag"),

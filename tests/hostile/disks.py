@@ -21,8 +21,8 @@ from hostile.figures import Figures
 from hostile.stages import EXPERIMENT, digests, new_sweep, sweep_ids, wait_for_stage
 from support.machine_state import machine_state
 
-from infra.errors import WaitTimeout
-from infra.machine.resources import full_disk_is_named
+from ackbench.infra.errors import WaitTimeout
+from ackbench.infra.machine.resources import full_disk_is_named
 
 STAGES: Final = (
     "provision",

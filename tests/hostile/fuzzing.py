@@ -16,13 +16,13 @@ from typing import Final
 
 from hostile.figures import Figures
 
-from experiments.planning.capacity import resource_needs
-from experiments.planning.catalog import CATALOG
-from experiments.planning.experiment import parse_experiment
-from experiments.planning.planner import plan
-from experiments.planning.yaml_reader import parse_yaml
-from experiments.sweep.progress import expected_minutes
-from infra.errors import InputError
+from ackbench.experiments.planning.capacity import resource_needs
+from ackbench.experiments.planning.catalog import CATALOG
+from ackbench.experiments.planning.experiment import parse_experiment
+from ackbench.experiments.planning.planner import plan
+from ackbench.experiments.planning.yaml_reader import parse_yaml
+from ackbench.experiments.sweep.progress import expected_minutes
+from ackbench.infra.errors import InputError
 
 LIMIT_S: Final = 20.0
 """Of CPU time, far above that of the largest plan: what takes longer does not end."""

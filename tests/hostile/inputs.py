@@ -23,11 +23,11 @@ from hostile.command import Conditions, Outcome, import_commands, run_command
 from hostile.figures import Figures
 from support.builders.records import no_rows, record_of
 
-from experiments.ledger.seal import seal
-from experiments.planning.new_sweep import new_sweep
-from experiments.planning.overrides import Overrides
-from experiments.sweep.folder import SweepFolder
-from infra.machine.home import Home
+from ackbench.experiments.ledger.seal import seal
+from ackbench.experiments.planning.new_sweep import new_sweep
+from ackbench.experiments.planning.overrides import Overrides
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.infra.machine.home import Home
 
 TABLE: Final = Path(__file__).with_name("inputs.yaml")
 LAW: Final = "exit code 2, one line, nothing written"
@@ -144,7 +144,7 @@ def _process_problem(case: BadInput, at: Places) -> str | None:
     _write(case, at)
     before = _content(at.home.root)
     ran = subprocess.run(
-        [sys.executable, "-m", "experiments.cli", *at.arguments(case)],
+        [sys.executable, "-m", "ackbench", *at.arguments(case)],
         capture_output=True,
         text=True,
         errors="replace",

@@ -31,17 +31,17 @@ from hostile.stages import (
 )
 from support.machine_state import MachineState, machine_state
 
-from experiments.sweep.folder import SweepFolder
-from infra.errors import WaitTimeout
-from infra.process.waiting import wait_until
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.infra.errors import WaitTimeout
+from ackbench.infra.process.waiting import wait_until
 
 PROCESSES: Final[Mapping[str, str]] = {
-    "command": "experiments.cli",
-    "run": "experiments.orchestration.embedded",
-    "supervisor": "infra.cluster.supervisor",
-    "clients": "experiments.clients.process.fork_server_main",
+    "command": "ackbench",
+    "run": "ackbench.experiments.orchestration.embedded",
+    "supervisor": "ackbench.infra.cluster.supervisor",
+    "clients": "ackbench.experiments.clients.process.fork_server_main",
     "broker": "kafka.Kafka",
-    "live": "experiments.live.reader",
+    "live": "ackbench.experiments.live.reader",
     "spark": "spark_jobs",
 }
 """The kinds of processes, by a part of their command lines; `command` also starts `ackbench`."""

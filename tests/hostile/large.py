@@ -21,8 +21,8 @@ from hostile.figures import Figures
 from support.builders.many_trials import sweep_of_many_trials
 from support.builders.sweep_folders import plant_sweep, realistic_trial
 
-from experiments.sweep.folder import SweepFolder
-from infra.machine.home import Home
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.infra.machine.home import Home
 
 REPEATS: Final = 2
 MOST_BYTES: Final = 1 << 30

@@ -15,7 +15,7 @@ from hostile.services import RUN_TIMEOUT_S
 from hostile.stages import new_sweep, sweep_ids
 from support.machine_state import machine_state
 
-from infra.process.waiting import wait_until
+from ackbench.infra.process.waiting import wait_until
 
 _LONGEST_S: Final = 45.0
 """About how long a sweep takes after it was planned."""

@@ -20,21 +20,26 @@ from hostile.fuzzing import LIMIT_S, TimeLimitExceeded, time_limit
 from support.builders.records import a_spec
 from support.builders.sweep_folders import measured_sweep_folder
 
-from experiments.clients.java.log import read_java_log
-from experiments.clients.librdkafka.log import read_client_log
-from experiments.errors import LedgerError
-from experiments.ledger.digests import InvalidLedger, digest_of, with_digest, without_digest
-from experiments.ledger.manifest import ResultsManifest, parse_manifest
-from experiments.ledger.planned import PLAN, parse_planned
-from experiments.ledger.record import RECORD, parse_record
-from experiments.ledger.validation import validate_trial
-from experiments.results.rows import read_table
-from infra.errors import AckbenchError
-from infra.kafka import addresses, wire
-from infra.kafka.api_versions import read_features
-from infra.kafka.frames import FrameSplitter, read_transactional_request
-from infra.kafka.logs import read_broker_log
-from infra.machine.home import Home
+from ackbench.experiments.clients.java.log import read_java_log
+from ackbench.experiments.clients.librdkafka.log import read_client_log
+from ackbench.experiments.errors import LedgerError
+from ackbench.experiments.ledger.digests import (
+    InvalidLedger,
+    digest_of,
+    with_digest,
+    without_digest,
+)
+from ackbench.experiments.ledger.manifest import ResultsManifest, parse_manifest
+from ackbench.experiments.ledger.planned import PLAN, parse_planned
+from ackbench.experiments.ledger.record import RECORD, parse_record
+from ackbench.experiments.ledger.validation import validate_trial
+from ackbench.experiments.results.rows import read_table
+from ackbench.infra.errors import AckbenchError
+from ackbench.infra.kafka import addresses, wire
+from ackbench.infra.kafka.api_versions import read_features
+from ackbench.infra.kafka.frames import FrameSplitter, read_transactional_request
+from ackbench.infra.kafka.logs import read_broker_log
+from ackbench.infra.machine.home import Home
 
 Parse = Callable[[bytes], object]
 _REFUSALS: Final = (AckbenchError, InvalidLedger, LedgerError)

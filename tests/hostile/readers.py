@@ -21,8 +21,8 @@ from hostile.kills import pids_of
 from hostile.signals import TIMEOUT_S, Signal, send_in_trials, signals
 from hostile.stages import new_sweep, sweep_ids
 
-from experiments.live.files import DATA, PAGE, live_folder
-from infra.errors import WaitTimeout
+from ackbench.experiments.live.files import DATA, PAGE, live_folder
+from ackbench.infra.errors import WaitTimeout
 
 TRIALS: Final = 2
 """Per sweep: a stopped reader goes on, a killed one does not come back."""

@@ -22,9 +22,9 @@ from hostile.kills import pids_of
 from hostile.signals import TIMEOUT_S, SentSignal, Signal, send_in_trials, signals
 from hostile.stages import new_sweep, sweep_ids
 
-from experiments.sweep.documents import read_record
-from experiments.sweep.folder import SweepFolder
-from infra.errors import WaitTimeout
+from ackbench.experiments.sweep.documents import read_record
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.infra.errors import WaitTimeout
 
 TRIALS: Final = 5
 """Per sweep."""

@@ -23,10 +23,10 @@ from hostile.signals import Signal, send, signals
 from hostile.stages import digests, new_sweep, sweep_ids
 from support.machine_state import MachineState, machine_state
 
-from experiments.sweep.folder import SweepFolder
-from infra.errors import WaitTimeout
-from infra.process.processes import ProcessIdentity
-from infra.process.waiting import sleep_until, wait_until
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.infra.errors import WaitTimeout
+from ackbench.infra.process.processes import ProcessIdentity
+from ackbench.infra.process.waiting import sleep_until, wait_until
 
 EXPERIMENT: Final = """\
 name: small
@@ -39,7 +39,7 @@ controls: false
 repeats: 2
 """
 FILE: Final = "small.yaml"
-RUNNER: Final = "experiments.orchestration.embedded"
+RUNNER: Final = "ackbench.experiments.orchestration.embedded"
 _LONGEST_S: Final = 40.0
 """About how long a sweep takes; the moment of a signal is within it."""
 _LONGEST_STOP_S: Final = 20.0

@@ -15,10 +15,10 @@ from e2e.command import AckbenchCommand
 from e2e.services import ENDED, SWEEP_DAG, AirflowApi, DagRun, Ports, free_ports
 from e2e.services import start_services as start
 
-from experiments.orchestration.services import services_of
-from infra.errors import WaitTimeout
-from infra.process.sessions import read_session_record
-from infra.process.waiting import wait_until
+from ackbench.experiments.orchestration.services import services_of
+from ackbench.infra.errors import WaitTimeout
+from ackbench.infra.process.sessions import read_session_record
+from ackbench.infra.process.waiting import wait_until
 
 START_TIMEOUT_S: Final = 240.0
 STOP_TIMEOUT_S: Final = 120.0

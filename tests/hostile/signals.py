@@ -18,8 +18,8 @@ from typing import Final
 from e2e.command import AckbenchCommand
 from hostile.stages import new_sweep
 
-from experiments.events.journal import JOURNAL_FILE
-from infra.process.waiting import sleep_until, wait_until
+from ackbench.experiments.events.journal import JOURNAL_FILE
+from ackbench.infra.process.waiting import sleep_until, wait_until
 
 TIMEOUT_S: Final = 900.0
 """No law is about time: long enough for a busy machine."""

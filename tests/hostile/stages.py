@@ -11,9 +11,9 @@ from typing import Final
 
 from e2e.command import AckbenchCommand
 
-from experiments.events.journal import JOURNAL_FILE
-from experiments.sweep.folder import FAILED, PARTIAL, SweepActivity, SweepFolder
-from infra.process.waiting import wait_until
+from ackbench.experiments.events.journal import JOURNAL_FILE
+from ackbench.experiments.sweep.folder import FAILED, PARTIAL, SweepActivity, SweepFolder
+from ackbench.infra.process.waiting import wait_until
 
 EXPERIMENT: Final = """\
 name: killed

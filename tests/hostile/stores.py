@@ -23,9 +23,9 @@ from hostile.stages import EXPERIMENT, digests, sweep_ids
 from support.builders.records import a_spec
 from support.builders.sweep_folders import measured_sweep_folder
 
-from experiments.ledger.digests import digest_of
-from experiments.ledger.manifest import MANIFEST, ResultsManifest
-from experiments.sweep.folder import SweepFolder
+from ackbench.experiments.ledger.digests import digest_of
+from ackbench.experiments.ledger.manifest import MANIFEST, ResultsManifest
+from ackbench.experiments.sweep.folder import SweepFolder
 
 TRIALS: Final = 6
 _ROOM_BYTES: Final = 64 << 20

@@ -30,9 +30,9 @@ from hostile.services import RUN_TIMEOUT_S, START_TIMEOUT_S
 from hostile.signals import Signal, signals
 from support.machine_state import machine_state
 
-from experiments.sweep.lookup import list_sweeps
-from experiments.tracking.store import database_of_store
-from infra.process.waiting import sleep_until, wait_until
+from ackbench.experiments.sweep.lookup import list_sweeps
+from ackbench.experiments.tracking.store import database_of_store
+from ackbench.infra.process.waiting import sleep_until, wait_until
 
 _LONGEST_S: Final = 8.0
 """About how long tracking takes from the start of its process."""
@@ -40,8 +40,8 @@ _RETRIES: Final = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "3", "MLFLOW_HTTP_REQUEST_
 """MLflow's own client tries for four minutes."""
 _TRACK: Final = """
 import sys
-from experiments.orchestration import steps
-from infra.errors import AckbenchError
+from ackbench.experiments.orchestration import steps
+from ackbench.infra.errors import AckbenchError
 try:
     steps.track(sys.argv[1])
 except AckbenchError as error:

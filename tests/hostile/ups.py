@@ -17,8 +17,8 @@ from hostile.schedulers import EXPERIMENT, FILE, left_behind
 from hostile.services import STOP_TIMEOUT_S, Services, running_services
 from support.machine_state import machine_state
 
-from infra.errors import WaitTimeout
-from infra.machine.home import SET_UP_FILE, Home
+from ackbench.infra.errors import WaitTimeout
+from ackbench.infra.machine.home import SET_UP_FILE, Home
 
 _LATER: Final = "99.0.0"
 

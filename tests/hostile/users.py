@@ -22,8 +22,8 @@ from hostile.stages import EXPERIMENT, digests, new_sweep, sweep_ids, wait_for_s
 from support.machine_state import machine_state
 from support.needed_programs import missing
 
-from infra.errors import WaitTimeout
-from infra.machine.home import Home
+from ackbench.infra.errors import WaitTimeout
+from ackbench.infra.machine.home import Home
 
 NOBODY: Final = 65534
 AS_NOBODY: Final = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--")
@@ -73,7 +73,7 @@ def only_one_user() -> str | None:
         return "not root"
     if reason := missing(["setpriv"]):
         return reason
-    command = (*AS_NOBODY, sys.executable, "-c", "import experiments.cli")
+    command = (*AS_NOBODY, sys.executable, "-c", "import ackbench.experiments.cli")
     tried = subprocess.run(command, capture_output=True, text=True, check=False, cwd="/")
     return tried.stderr.strip().splitlines()[-1] if tried.returncode else None
 

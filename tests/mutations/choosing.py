@@ -52,7 +52,9 @@ def mutants_in(modules: Sequence[str]) -> list[Mutant]:
     return [
         mutant
         for name in modules
-        for mutant in mutants_of(f"spark_jobs.{name}", JOB_FOLDER / f"{name.replace('.', '/')}.py")
+        for mutant in mutants_of(
+            f"ackbench.spark_jobs.{name}", JOB_FOLDER / f"{name.replace('.', '/')}.py"
+        )
     ]
 
 

@@ -75,7 +75,7 @@ class Mutant:
     @property
     def name(self) -> str:
         """A name that changes only with the code."""
-        return f"{self.module.removeprefix('spark_jobs.')}.{self.where}: {self.mistake}"
+        return f"{self.module.removeprefix('ackbench.spark_jobs.')}.{self.where}: {self.mistake}"
 
 
 def mutants_of(module: str, path: Path) -> Iterator[Mutant]:

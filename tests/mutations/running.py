@@ -18,9 +18,9 @@ from support.measured import shrink_row_groups
 from support.reference.results import PlainTrial, plain_result
 from support.reference.spark_results import to_plain_trials
 
-from spark_jobs.planted import PlantedTrial
+from ackbench.spark_jobs.planted import PlantedTrial
 
-NOT_RELOADED: Final = frozenset({"spark_jobs.planted"})
+NOT_RELOADED: Final = frozenset({"ackbench.spark_jobs.planted"})
 """Modules of which the test itself holds objects."""
 UNIT_RECORDS: Final = 3
 """Small units, so that almost every planted trial is divided into several."""
@@ -69,7 +69,7 @@ def _results(planted: Planted) -> Iterator[Mapping[str, PlainTrial]]:
 
 def measure_in_memory(*trials: PlantedTrial) -> dict[str, pa.Table]:
     """Return the results of trials in memory, with the modules that are now in place."""
-    pipeline = importlib.import_module("spark_jobs.pipeline")
+    pipeline = importlib.import_module("ackbench.spark_jobs.pipeline")
     measured = {
         trial.trial_id: pipeline.trial_tables(pipeline.measure_unit(trial.rows()))
         for trial in trials
@@ -80,9 +80,9 @@ def measure_in_memory(*trials: PlantedTrial) -> dict[str, pa.Table]:
 
 def measure_in_units(sweep: Path) -> dict[str, pa.Table]:
     """Return the results of sealed trials, each divided into small units."""
-    ledgers = importlib.import_module("spark_jobs.io.ledgers").open_ledgers(str(sweep))
-    units = importlib.import_module("spark_jobs.io.units")
-    pipeline = importlib.import_module("spark_jobs.pipeline")
+    ledgers = importlib.import_module("ackbench.spark_jobs.io.ledgers").open_ledgers(str(sweep))
+    units = importlib.import_module("ackbench.spark_jobs.io.units")
+    pipeline = importlib.import_module("ackbench.spark_jobs.pipeline")
     measured: dict[str, object] = {}
     for unit in units.split(ledgers.trials, UNIT_RECORDS):
         trial_id, measures = pipeline.measured_unit(ledgers.location, unit)
@@ -121,7 +121,7 @@ def _loaded_modules() -> dict[str, ModuleType]:
     return {
         name: module
         for name, module in sys.modules.items()
-        if name.startswith(("spark_jobs.", "support.")) and not hasattr(module, "__path__")
+        if name.startswith(("ackbench.spark_jobs.", "support.")) and not hasattr(module, "__path__")
     }
 
 

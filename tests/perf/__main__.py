@@ -30,13 +30,13 @@ from perf.relays import RelayCosts, relay_costs
 from perf.spark_job import MILLION, Side, job_costs
 from perf.sweeps import sweeps_costs, sweeps_table
 
-from experiments.ledger.record import ProducerSummary
-from experiments.results.spark_job import ensure_spark_ready
-from infra.cluster.interface import Cluster
-from infra.cluster.local import provision
-from infra.cluster.setup import ensure_kafka_ready
-from infra.kafka.spec import ClusterSpec
-from infra.machine.home import Home
+from ackbench.experiments.ledger.record import ProducerSummary
+from ackbench.experiments.results.spark_job import ensure_spark_ready
+from ackbench.infra.cluster.interface import Cluster
+from ackbench.infra.cluster.local import provision
+from ackbench.infra.cluster.setup import ensure_kafka_ready
+from ackbench.infra.kafka.spec import ClusterSpec
+from ackbench.infra.machine.home import Home
 
 
 def rates_table(rates: tuple[Rates, ...]) -> Table:

@@ -10,10 +10,10 @@ import uuid
 from dataclasses import dataclass, replace
 from statistics import median
 
-from infra.cluster.local import provision_with
-from infra.kafka.commands import launch_spec
-from infra.kafka.spec import ClusterSpec, LaunchSpec
-from infra.machine.home import Home
+from ackbench.infra.cluster.local import provision_with
+from ackbench.infra.kafka.commands import launch_spec
+from ackbench.infra.kafka.spec import ClusterSpec, LaunchSpec
+from ackbench.infra.machine.home import Home
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from typing import Final
 
 import pyarrow as pa
 
-from experiments.ledger.record import Phases
-from experiments.ledger.schema import EPOCHS, EVENTS, Source
-from spark_jobs.planted import PlantedEpoch, PlantedEvent
+from ackbench.experiments.ledger.record import Phases
+from ackbench.experiments.ledger.schema import EPOCHS, EVENTS, Source
+from ackbench.spark_jobs.planted import PlantedEpoch, PlantedEvent
 
 BEGIN_NS: Final = 1_800_000_000_000_000_000
 """The begin of every generated load."""

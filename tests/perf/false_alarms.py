@@ -19,9 +19,9 @@ from rich.console import Console
 from support.builders.hosts import SCATTER, hosted_sweep
 from support.builders.nights import CELLS, history, shifted
 
-from experiments.history.trend import FALSE_ALARMS, TrendMeasure, trend_of
-from experiments.results.hosts import SIGNIFICANCE, compare_hosts
-from experiments.sweep.cell_names import cell_label
+from ackbench.experiments.history.trend import FALSE_ALARMS, TrendMeasure, trend_of
+from ackbench.experiments.results.hosts import SIGNIFICANCE, compare_hosts
+from ackbench.experiments.sweep.cell_names import cell_label
 
 HISTORIES: Final = 200
 SHIFTED: Final = 100

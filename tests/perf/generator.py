@@ -23,17 +23,17 @@ from typing import Final
 
 import pyarrow.compute as pc
 
-from experiments.clients.consumer.final_read import read_log
-from experiments.clients.librdkafka import topics
-from experiments.clients.producer.job import ProducerJob
-from experiments.clients.producer.process import ProducerProcess, attempts_table
-from experiments.clients.settings.librdkafka import consumer_settings, producer_settings
-from experiments.events.clock import now_ns
-from experiments.ledger.record import ProducerSummary
-from infra.cluster.interface import Cluster
-from infra.jvm.runtime import java_binary, java_environment
-from infra.kafka.jars import kafka_jars
-from infra.machine.home import Home
+from ackbench.experiments.clients.consumer.final_read import read_log
+from ackbench.experiments.clients.librdkafka import topics
+from ackbench.experiments.clients.producer.job import ProducerJob
+from ackbench.experiments.clients.producer.process import ProducerProcess, attempts_table
+from ackbench.experiments.clients.settings.librdkafka import consumer_settings, producer_settings
+from ackbench.experiments.events.clock import now_ns
+from ackbench.experiments.ledger.record import ProducerSummary
+from ackbench.infra.cluster.interface import Cluster
+from ackbench.infra.jvm.runtime import java_binary, java_environment
+from ackbench.infra.kafka.jars import kafka_jars
+from ackbench.infra.machine.home import Home
 
 PARTITIONS: Final = 6
 REPLICAS: Final = 3

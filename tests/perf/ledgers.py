@@ -20,11 +20,11 @@ import pyarrow as pa
 from perf.crash_evidence import BEGIN_NS, CRASHED_LEADERS, Crash, fault_tables
 from support.builders.records import a_record, no_rows, planned_as
 
-from experiments.ledger.record import FaultEvidence, Phases, ProducerSummary, TrialRecord
-from experiments.ledger.schema import ACKED, LOG, READS, REJECTED, TABLES, UNKNOWN
-from experiments.ledger.seal import seal_files, write_table
-from experiments.sweep.folder import SweepFolder
-from experiments.sweep.plan import Plan
+from ackbench.experiments.ledger.record import FaultEvidence, Phases, ProducerSummary, TrialRecord
+from ackbench.experiments.ledger.schema import ACKED, LOG, READS, REJECTED, TABLES, UNKNOWN
+from ackbench.experiments.ledger.seal import seal_files, write_table
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.plan import Plan
 
 Integers = npt.NDArray[np.int64]
 

@@ -22,17 +22,17 @@ import numpy as np
 import psutil
 import pyarrow.parquet as pq
 
-from experiments.events.clock import now_ns
-from experiments.ledger.record import Scalar
-from experiments.live.files import page_path
-from experiments.live.process import ReaderProcess
-from experiments.planning.new_sweep import plan_new_sweep
-from experiments.planning.overrides import Overrides
-from experiments.sweep.folder import SweepFolder
-from experiments.trial.run import run_trial
-from infra.cluster.interface import Cluster
-from infra.machine.home import Home
-from infra.process.waiting import wait_until
+from ackbench.experiments.events.clock import now_ns
+from ackbench.experiments.ledger.record import Scalar
+from ackbench.experiments.live.files import page_path
+from ackbench.experiments.live.process import ReaderProcess
+from ackbench.experiments.planning.new_sweep import plan_new_sweep
+from ackbench.experiments.planning.overrides import Overrides
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.trial.run import run_trial
+from ackbench.infra.cluster.interface import Cluster
+from ackbench.infra.machine.home import Home
+from ackbench.infra.process.waiting import wait_until
 
 PORT: Final = 9464
 SIDES: Final = ("without", "without again", "with")

@@ -28,13 +28,17 @@ from rich.console import Console
 from support.builders.many_nights import Night, NightCopier
 from support.builders.nights import DAY_S
 
-from experiments.commands.history.prune import apply_plan
-from experiments.history.pins import pin
-from experiments.history.pruning import PruneLimits, counted_bytes, planned_pruning
-from experiments.orchestration.environment import airflow_environment, database_of, ensure_database
-from experiments.tracking.store import database_of_store
-from infra.machine.files import folder_bytes
-from infra.machine.home import Home
+from ackbench.experiments.commands.history.prune import apply_plan
+from ackbench.experiments.history.pins import pin
+from ackbench.experiments.history.pruning import PruneLimits, counted_bytes, planned_pruning
+from ackbench.experiments.orchestration.environment import (
+    airflow_environment,
+    database_of,
+    ensure_database,
+)
+from ackbench.experiments.tracking.store import database_of_store
+from ackbench.infra.machine.files import folder_bytes
+from ackbench.infra.machine.home import Home
 
 NIGHTS: Final = 1_000
 EVERY: Final = 50

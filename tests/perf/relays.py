@@ -22,20 +22,20 @@ import pyarrow.compute as pc
 from support.external_brokers import ExternalBrokers, external_brokers
 from support.external_sweeps import acls
 
-from experiments.clients.librdkafka import topics
-from experiments.clients.producer.job import ProducerJob
-from experiments.clients.producer.process import ProducerProcess, attempts_table
-from experiments.clients.settings.librdkafka import producer_settings
-from experiments.clients.settings.security import (
+from ackbench.experiments.clients.librdkafka import topics
+from ackbench.experiments.clients.producer.job import ProducerJob
+from ackbench.experiments.clients.producer.process import ProducerProcess, attempts_table
+from ackbench.experiments.clients.settings.librdkafka import producer_settings
+from ackbench.experiments.clients.settings.security import (
     connection_settings,
     register_security,
     security_behind_relay,
 )
-from experiments.events.clock import now_ns
-from infra.cluster.external import probe_cluster
-from infra.machine.home import Home
-from infra.network.external_relays import ExternalRelays
-from infra.network.tls import tls_context
+from ackbench.experiments.events.clock import now_ns
+from ackbench.infra.cluster.external import probe_cluster
+from ackbench.infra.machine.home import Home
+from ackbench.infra.network.external_relays import ExternalRelays
+from ackbench.infra.network.tls import tls_context
 
 PARTITIONS: Final = 6
 RECORD_BYTES: Final = 200

@@ -22,11 +22,11 @@ from perf import duckdb_reference, spark_session
 from perf.ledgers import Damage, LedgerShape, plant_sweep
 from perf.process_tree import RunCost, run_sampled
 
-from experiments.results.spark_job import JAVA_OPTIONS
-from experiments.sweep.folder import SweepFolder
-from infra.jvm.runtime import java_environment, spark_java_home
-from infra.jvm.startup_cache import quote_java_options, spark_startup_cache
-from infra.machine.home import REPOSITORY, Home
+from ackbench.experiments.results.spark_job import JAVA_OPTIONS
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.infra.jvm.runtime import java_environment, spark_java_home
+from ackbench.infra.jvm.startup_cache import quote_java_options, spark_startup_cache
+from ackbench.infra.machine.home import REPOSITORY, Home
 
 MILLION: Final = 1_000_000
 LARGE: Final = (
@@ -133,7 +133,7 @@ def _job(sweep: SweepFolder, home: Home) -> RunCost:
             [
                 sys.executable,
                 "-m",
-                "spark_jobs.measure",
+                "ackbench.spark_jobs.measure",
                 str(sweep.root),
                 f"--work={work}",
                 f"--java-options={java_options}",

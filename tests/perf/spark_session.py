@@ -13,8 +13,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spark_jobs.configuration import ContextRequest
-from spark_jobs.session import spark_context
+from ackbench.spark_jobs.configuration import ContextRequest
+from ackbench.spark_jobs.session import spark_context
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 def measure_repeatedly(context: SparkContext, sweep: str, times: int) -> list[float]:
     """Return the seconds of each measurement of a sweep."""
-    from spark_jobs.distribution import measure_ledgers
-    from spark_jobs.io.ledgers import open_ledgers
-    from spark_jobs.io.writer import write_results
+    from ackbench.spark_jobs.distribution import measure_ledgers
+    from ackbench.spark_jobs.io.ledgers import open_ledgers
+    from ackbench.spark_jobs.io.writer import write_results
 
     seconds = []
     for _ in range(times):

@@ -27,10 +27,10 @@ from support.builders.many_sweeps import add_sweeps
 from support.builders.records import a_spec
 from support.builders.sweep_folders import measured_sweep_folder
 
-from experiments.ledger.digests import digest_of
-from experiments.ledger.manifest import MANIFEST, ResultsManifest
-from experiments.sweep.folder import SweepFolder
-from infra.machine.home import Home
+from ackbench.experiments.ledger.digests import digest_of
+from ackbench.experiments.ledger.manifest import MANIFEST, ResultsManifest
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.infra.machine.home import Home
 
 COUNT: Final = 2_000
 _TRIALS: Final = 20

@@ -26,11 +26,11 @@ from support.stored_sweep import (
     stored_sweep,
 )
 
-from experiments.report.data import read_report_data
-from experiments.report.drawing import set_matplotlib_cache
-from experiments.report.page import render_page
-from experiments.sweep.lookup import find_sweep
-from infra.machine.home import Home
+from ackbench.experiments.report.data import read_report_data
+from ackbench.experiments.report.drawing import set_matplotlib_cache
+from ackbench.experiments.report.page import render_page
+from ackbench.experiments.sweep.lookup import find_sweep
+from ackbench.infra.machine.home import Home
 
 ROOT: Final = Path(__file__).parents[2]
 README: Final = ROOT / "README.md"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from experiments.results.models import SweepResults
+from ackbench.experiments.results.models import SweepResults
 
 HEAD: Final = (
     "| fault | acks | idempotence | RF | lost | duplicates | ack p99 | longest gap | available |",

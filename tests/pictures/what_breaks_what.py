@@ -22,9 +22,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from e2e.command import COMMAND
 from rich.console import Console
 
-from experiments.errors import UnknownName
-from experiments.sweep.lookup import find_sweep
-from infra.machine.home import Home
+from ackbench.experiments.errors import UnknownName
+from ackbench.experiments.sweep.lookup import find_sweep
+from ackbench.infra.machine.home import Home
 
 DOCUMENT: Final = Path(__file__).parents[2] / "docs" / "what-breaks-what.md"
 _TABLE: Final = re.compile(

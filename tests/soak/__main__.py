@@ -24,9 +24,9 @@ from soak.killing import kill_in_each
 from soak.schedules import soak_experiment
 from support.machine_state import machine_state
 
-from experiments.faults import FAULTS
-from infra.cluster.capabilities import Capability, missing_capability
-from infra.machine.home import Home
+from ackbench.experiments.faults import FAULTS
+from ackbench.infra.cluster.capabilities import Capability, missing_capability
+from ackbench.infra.machine.home import Home
 
 _OTHERS = ("none", "command")  # a command needs an external cluster
 FAMILIES = tuple(dict.fromkeys(kind.family for kind in FAULTS.values() if kind.kind not in _OTHERS))

@@ -13,19 +13,19 @@ from e2e.command import AckbenchCommand
 from rich.console import Console
 from support.machine_state import machine_state
 
-from experiments.commands.faults import missing_capabilities_of
-from experiments.faults import FAULTS, FaultKind
-from experiments.planning.experiment import parse_experiment
-from experiments.planning.new_sweep import plan_experiment
-from experiments.planning.yaml_reader import parse_yaml
-from infra.errors import HarnessError, InputError
-from infra.machine.home import Home
-from infra.process.waiting import wait_until
+from ackbench.experiments.commands.faults import missing_capabilities_of
+from ackbench.experiments.faults import FAULTS, FaultKind
+from ackbench.experiments.planning.experiment import parse_experiment
+from ackbench.experiments.planning.new_sweep import plan_experiment
+from ackbench.experiments.planning.yaml_reader import parse_yaml
+from ackbench.infra.errors import HarnessError, InputError
+from ackbench.infra.machine.home import Home
+from ackbench.infra.process.waiting import wait_until
 
 _FAULT_BEGIN_TIMEOUT_S = 600.0
 """Long enough for a busy machine."""
 Axes = Mapping[str, str | int | bool]
-_KILLED_PROCESSES = ("infra.cluster.supervisor", "orchestration.embedded")
+_KILLED_PROCESSES = ("ackbench.infra.cluster.supervisor", "orchestration.embedded")
 """In addition to the command itself: the processes that would clean up."""
 _AXES: Axes = {"acks": 1, "enable.idempotence": False, "replication.factor": 3, "partitions": 1}
 _ADDITIONAL_AXES: tuple[Axes, ...] = (

@@ -12,17 +12,17 @@ from typing import Any, Final
 
 import yaml
 
-from experiments.commands.faults import missing_capabilities_of
-from experiments.faults import FAULTS, FaultKind
-from experiments.faults.composition.composite import (
+from ackbench.experiments.commands.faults import missing_capabilities_of
+from ackbench.experiments.faults import FAULTS, FaultKind
+from ackbench.experiments.faults.composition.composite import (
     impossible_reason,
     needs_load_s,
     unnoticed_reason,
 )
-from experiments.faults.composition.notation import format_fault, parse_fault
-from experiments.faults.core.effects import Topology
-from experiments.ledger.record import Scalar
-from experiments.sweep.plan import FaultRequest
+from ackbench.experiments.faults.composition.notation import format_fault, parse_fault
+from ackbench.experiments.faults.core.effects import Topology
+from ackbench.experiments.ledger.record import Scalar
+from ackbench.experiments.sweep.plan import FaultRequest
 
 CLIENT_TIMEOUT_S: Final = 1.0
 """The clients' `socket.timeout.ms`; every pause of a schedule is longer."""

@@ -12,15 +12,15 @@ from pyspark import SparkContext
 from support.leftovers import set_variables
 from support.set_up_home import SET_UP
 
-from experiments.results.spark_job import JAVA_OPTIONS
-from infra.jvm.runtime import spark_java_home
-from infra.jvm.startup_cache import quote_java_options, spark_startup_cache
-from infra.machine.home import Home
-from spark_jobs.configuration import ContextRequest
-from spark_jobs.distribution import measure_ledgers
-from spark_jobs.io.ledgers import open_ledgers
-from spark_jobs.planted import PlantedTrial
-from spark_jobs.session import spark_context
+from ackbench.experiments.results.spark_job import JAVA_OPTIONS
+from ackbench.infra.jvm.runtime import spark_java_home
+from ackbench.infra.jvm.startup_cache import quote_java_options, spark_startup_cache
+from ackbench.infra.machine.home import Home
+from ackbench.spark_jobs.configuration import ContextRequest
+from ackbench.spark_jobs.distribution import measure_ledgers
+from ackbench.spark_jobs.io.ledgers import open_ledgers
+from ackbench.spark_jobs.planted import PlantedTrial
+from ackbench.spark_jobs.session import spark_context
 
 Measured = dict[str, pa.Table]
 

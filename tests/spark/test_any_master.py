@@ -21,14 +21,14 @@ from support.object_store import ObjectStore, object_store
 from support.set_up_home import SET_UP
 from support.spark_cluster import SparkCluster, spark_cluster
 
-from experiments.ledger.manifest import MANIFEST
-from experiments.ledger.result_tables import RESULTS
-from experiments.results.spark_job import JAVA_OPTIONS
-from infra.jvm.runtime import spark_java_home
-from infra.jvm.startup_cache import quote_java_options, spark_startup_cache
-from infra.machine.home import REPOSITORY
-from spark_jobs.measure import measure_in
-from spark_jobs.rehearse import rehearsal_trials
+from ackbench.experiments.ledger.manifest import MANIFEST
+from ackbench.experiments.ledger.result_tables import RESULTS
+from ackbench.experiments.results.spark_job import JAVA_OPTIONS
+from ackbench.infra.jvm.runtime import spark_java_home
+from ackbench.infra.jvm.startup_cache import quote_java_options, spark_startup_cache
+from ackbench.infra.machine.home import REPOSITORY
+from ackbench.spark_jobs.measure import measure_in
+from ackbench.spark_jobs.rehearse import rehearsal_trials
 
 RECORDS = 2_000
 
@@ -64,7 +64,7 @@ class Installation:
             settings: further ones of Spark.
         """
         job = (
-            *(sys.executable, "-m", "spark_jobs.measure", self.sweep),
+            *(sys.executable, "-m", "ackbench.spark_jobs.measure", self.sweep),
             *(f"--log={self.log}", f"--master={self.cluster.master}"),
             *(f"--conf={setting}" for setting in (*self.cluster.driver_settings, *settings)),
             f"--java-options={self.java_options}",

@@ -6,18 +6,18 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark import SparkContext
 
-from experiments.errors import LedgerError
-from experiments.ledger.manifest import MANIFEST
-from experiments.ledger.result_tables import RESULTS
-from experiments.results.spark_job import JAVA_OPTIONS, ensure_spark_ready, measure
-from experiments.sweep.folder import SweepFolder
-from infra.jvm.startup_cache import spark_startup_cache
-from infra.machine.home import Home
-from spark_jobs.distribution import measure_ledgers
-from spark_jobs.io.ledgers import open_ledgers
-from spark_jobs.io.writer import write_results
-from spark_jobs.planted import PlantedAttempt, PlantedLogRow, PlantedRead, PlantedTrial
-from spark_jobs.rehearse import rehearsal_trials
+from ackbench.experiments.errors import LedgerError
+from ackbench.experiments.ledger.manifest import MANIFEST
+from ackbench.experiments.ledger.result_tables import RESULTS
+from ackbench.experiments.results.spark_job import JAVA_OPTIONS, ensure_spark_ready, measure
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.infra.jvm.startup_cache import spark_startup_cache
+from ackbench.infra.machine.home import Home
+from ackbench.spark_jobs.distribution import measure_ledgers
+from ackbench.spark_jobs.io.ledgers import open_ledgers
+from ackbench.spark_jobs.io.writer import write_results
+from ackbench.spark_jobs.planted import PlantedAttempt, PlantedLogRow, PlantedRead, PlantedTrial
+from ackbench.spark_jobs.rehearse import rehearsal_trials
 
 AWKWARD = "a sweep [0]{1} *? 100% #=1"
 """Blanks, characters of Hadoop's glob patterns, and what a URI would decode or truncate."""

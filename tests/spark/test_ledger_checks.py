@@ -7,9 +7,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from experiments.ledger.result_tables import RESULTS
-from spark_jobs.measure import main
-from spark_jobs.planted import PlantedAttempt, PlantedLogRow, PlantedTrial
+from ackbench.experiments.ledger.result_tables import RESULTS
+from ackbench.spark_jobs.measure import main
+from ackbench.spark_jobs.planted import PlantedAttempt, PlantedLogRow, PlantedTrial
 
 TRIAL = "000-planted"
 

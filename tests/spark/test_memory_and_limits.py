@@ -24,20 +24,20 @@ from support.builders.sweep_folders import measured_sweep_folder
 from support.command_line import ackbench
 from support.measured import measure_planted
 
-from experiments.errors import SparkError
-from experiments.ledger.result_tables import ANOMALY_ROWS
-from experiments.ledger.schema import ATTEMPTS
-from experiments.ledger.seal import seal
-from experiments.results import spark_job
-from experiments.results.rows import read_table
-from experiments.results.spark_job import measure
-from experiments.sweep.folder import SweepFolder
-from infra.machine.home import Home
-from infra.process.waiting import wait_until
-from spark_jobs import distribution
-from spark_jobs.distribution import measure_ledgers
-from spark_jobs.io.ledgers import open_ledgers
-from spark_jobs.planted import PlantedAttempt, PlantedTrial
+from ackbench.experiments.errors import SparkError
+from ackbench.experiments.ledger.result_tables import ANOMALY_ROWS
+from ackbench.experiments.ledger.schema import ATTEMPTS
+from ackbench.experiments.ledger.seal import seal
+from ackbench.experiments.results import spark_job
+from ackbench.experiments.results.rows import read_table
+from ackbench.experiments.results.spark_job import measure
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.infra.machine.home import Home
+from ackbench.infra.process.waiting import wait_until
+from ackbench.spark_jobs import distribution
+from ackbench.spark_jobs.distribution import measure_ledgers
+from ackbench.spark_jobs.io.ledgers import open_ledgers
+from ackbench.spark_jobs.planted import PlantedAttempt, PlantedTrial
 
 LOST = 3_500_000
 """A trial that is one unit; the rows of all its anomalies do not fit into the driver's heap."""

@@ -6,14 +6,14 @@ import psutil
 import pyarrow.parquet as pq
 import pytest
 
-from experiments.errors import LedgerError
-from experiments.results import spark_job
-from experiments.results.rows import read_manifest
-from experiments.results.spark_job import measure, measuring_service
-from experiments.sweep.folder import SweepFolder
-from infra.machine.home import Home
-from infra.process.waiting import wait_until
-from spark_jobs.planted import PlantedAttempt, PlantedTrial
+from ackbench.experiments.errors import LedgerError
+from ackbench.experiments.results import spark_job
+from ackbench.experiments.results.rows import read_manifest
+from ackbench.experiments.results.spark_job import measure, measuring_service
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.infra.machine.home import Home
+from ackbench.infra.process.waiting import wait_until
+from ackbench.spark_jobs.planted import PlantedAttempt, PlantedTrial
 
 
 def test_a_service_measures_one_sweep_after_the_other(
@@ -58,7 +58,7 @@ def test_a_sweep_is_measured_when_the_service_was_killed(tmp_path: Path, whose: 
         (service,) = (
             child
             for child in psutil.Process().children()
-            if "spark_jobs.service" in child.cmdline()
+            if "ackbench.spark_jobs.service" in child.cmdline()
         )  # the tests' own JVM is a child, too
         measure(sweeps[0], home)
         (jvm,) = (child for child in service.children() if child.name() == "java")

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any, Final
 from xml.etree import ElementTree as ET
 
-from infra.kafka.jars import LockedJar, locked_jars, shipped_versions
-from infra.machine.home import REPOSITORY, Home
+from ackbench.infra.kafka.jars import LockedJar, locked_jars, shipped_versions
+from ackbench.infra.machine.home import REPOSITORY, Home
 
 GENERATOR: Final = "cyclonedx-bom==7.5.0"
 SBOM: Final = REPOSITORY / "requirements" / "sbom.json"

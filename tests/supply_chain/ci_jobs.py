@@ -15,7 +15,7 @@ import venv
 from pathlib import Path
 from typing import Final
 
-from infra.machine.home import REPOSITORY
+from ackbench.infra.machine.home import REPOSITORY
 
 PACKAGES: Final = ("check-jsonschema", "junitparser")
 JOBS: Final = REPOSITORY / "docs" / "ci"
@@ -53,7 +53,7 @@ def _junit_is_read(python: Path, folder: Path) -> bool:
     """Return whether junitparser counts in a JUnit file what the file's own totals say."""
     properties, path = folder / "producer.properties", folder / "check.xml"
     properties.write_text("acks=1\n")
-    program = [sys.executable, "-m", "experiments.cli"]
+    program = [sys.executable, "-m", "ackbench"]
     command = [*program, "check", "--replication-factor", "3"]
     subprocess.run(
         [*command, "--producer", properties, "--junit", path],

@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from support.further_packages import environment_with
 
-from infra.machine.home import REPOSITORY
+from ackbench.infra.machine.home import REPOSITORY
 
 PACKAGES: Final = ("kubernetes-validate", "apache-airflow-providers-cncf-kubernetes")
 TEMPLATE: Final = REPOSITORY / "docs" / "kubernetes" / "pod-template.yaml"

@@ -8,15 +8,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from experiments.errors import LedgerError
-from experiments.ledger.digests import InvalidLedger
-from experiments.ledger.result_tables import RESULTS
-from experiments.results.read import read_results
-from experiments.results.rows import read_table
-from experiments.sweep.folder import SweepFolder
-from spark_jobs.io.ledgers import open_ledgers
-from spark_jobs.io.units import split
-from spark_jobs.pipeline import measured_unit
+from ackbench.experiments.errors import LedgerError
+from ackbench.experiments.ledger.digests import InvalidLedger
+from ackbench.experiments.ledger.result_tables import RESULTS
+from ackbench.experiments.results.read import read_results
+from ackbench.experiments.results.rows import read_table
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.spark_jobs.io.ledgers import open_ledgers
+from ackbench.spark_jobs.io.units import split
+from ackbench.spark_jobs.pipeline import measured_unit
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from infra.process.processes import spawn_dying_with_parent
+from ackbench.infra.process.processes import spawn_dying_with_parent
 
 CONTROL = Path(__file__).with_name("broker_control.py")
 ACTIONS = ("kill", "pause", "resume", "start")

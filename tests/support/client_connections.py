@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 
-from infra.network.tcp_connections import tcp_connections
+from ackbench.infra.network.tcp_connections import tcp_connections
 
 _EVERY_S = 0.02
 

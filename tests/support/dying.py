@@ -11,9 +11,9 @@ from pathlib import Path
 
 import psutil
 
-from experiments.events.journal import JOURNAL_FILE
-from infra.cluster.local import LocalCluster
-from infra.process.waiting import wait_until
+from ackbench.experiments.events.journal import JOURNAL_FILE
+from ackbench.infra.cluster.local import LocalCluster
+from ackbench.infra.process.waiting import wait_until
 
 _TIMEOUT_S = 60
 

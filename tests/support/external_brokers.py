@@ -38,15 +38,15 @@ from cryptography.x509.oid import NameOID
 from support.broker_keeper import BrokerKeeper, control_command
 from support.token_program import write_keys
 
-from infra.cluster.external import probe_cluster
-from infra.kafka.commands import launch_spec
-from infra.kafka.kraft import NodeAddress, node_properties, properties_text
-from infra.kafka.secrets import provide_references
-from infra.kafka.spec import ClusterSpec, LaunchSpec
-from infra.kafka.storage import copy_formatted, random_uuid
-from infra.network.reservations import reserve_ports
-from infra.process.log_tail import failure_excerpt
-from infra.process.waiting import wait_until
+from ackbench.infra.cluster.external import probe_cluster
+from ackbench.infra.kafka.commands import launch_spec
+from ackbench.infra.kafka.kraft import NodeAddress, node_properties, properties_text
+from ackbench.infra.kafka.secrets import provide_references
+from ackbench.infra.kafka.spec import ClusterSpec, LaunchSpec
+from ackbench.infra.kafka.storage import copy_formatted, random_uuid
+from ackbench.infra.network.reservations import reserve_ports
+from ackbench.infra.process.log_tail import failure_excerpt
+from ackbench.infra.process.waiting import wait_until
 
 PASSWORD = "a pass phrase"  # noqa: S105 - of a key and a user that live as long as one test
 VARIABLE = "ACKBENCH_TEST_PASSWORD"

@@ -12,14 +12,18 @@ from confluent_kafka.admin._group import ListConsumerGroupsResult
 from confluent_kafka.admin._resource import ResourceType
 from support.external_brokers import ExternalBrokers, acl
 
-from experiments.clients.librdkafka.topics import admin_client
-from experiments.orchestration.clusters import assign_cluster, destroy_after_use, destroy_all
-from experiments.planning.new_sweep import new_sweep
-from experiments.planning.yaml_reader import dump_yaml
-from experiments.sweep.folder import SweepFolder
-from experiments.trial.run import run_trial
-from infra.machine.home import Home
-from infra.process.waiting import wait_until
+from ackbench.experiments.clients.librdkafka.topics import admin_client
+from ackbench.experiments.orchestration.clusters import (
+    assign_cluster,
+    destroy_after_use,
+    destroy_all,
+)
+from ackbench.experiments.planning.new_sweep import new_sweep
+from ackbench.experiments.planning.yaml_reader import dump_yaml
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.trial.run import run_trial
+from ackbench.infra.machine.home import Home
+from ackbench.infra.process.waiting import wait_until
 
 DOCUMENTED = Path(__file__).parents[2] / "docs" / "external-clusters.md"
 RESOURCES = {

@@ -14,12 +14,12 @@ from collections.abc import MutableMapping
 from pathlib import Path
 from typing import Final
 
-from experiments.clients.librdkafka.code_cache import CACHE_VARIABLE, cache_folder
-from experiments.orchestration.environment import AIRFLOW_PREFIXES
-from experiments.results.spark_job import SPARK_PREFIXES
-from experiments.tracking.store import QUIET
-from infra.jvm.runtime import JAVA_HOME_VARIABLE, REMOVED_VARIABLES
-from infra.machine.home import SET_UP_FILE
+from ackbench.experiments.clients.librdkafka.code_cache import CACHE_VARIABLE, cache_folder
+from ackbench.experiments.orchestration.environment import AIRFLOW_PREFIXES
+from ackbench.experiments.results.spark_job import SPARK_PREFIXES
+from ackbench.experiments.tracking.store import QUIET
+from ackbench.infra.jvm.runtime import JAVA_HOME_VARIABLE, REMOVED_VARIABLES
+from ackbench.infra.machine.home import SET_UP_FILE
 
 _PREFIXES: Final = (
     "ACKBENCH_",

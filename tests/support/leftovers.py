@@ -23,8 +23,8 @@ from typing import Any, Final
 
 import pytest
 
-from infra.errors import WaitTimeout
-from infra.process.waiting import wait_until
+from ackbench.infra.errors import WaitTimeout
+from ackbench.infra.process.waiting import wait_until
 
 State = Mapping[str, Mapping[object, object]]
 _SETTINGS: Final = pytest.StashKey[State]()

@@ -10,20 +10,20 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from experiments.ledger.digests import digest_of, with_digest
-from experiments.ledger.record import RECORD
-from experiments.sweep.documents import read_record
-from spark_jobs.io.arrays import UnitArrays, to_arrays
-from spark_jobs.io.ledgers import InvalidLedger, Ledger, open_ledgers
-from spark_jobs.io.units import LARGE_TABLES, read_unit, split
-from spark_jobs.pipeline import (
+from ackbench.experiments.ledger.digests import digest_of, with_digest
+from ackbench.experiments.ledger.record import RECORD
+from ackbench.experiments.sweep.documents import read_record
+from ackbench.spark_jobs.io.arrays import UnitArrays, to_arrays
+from ackbench.spark_jobs.io.ledgers import InvalidLedger, Ledger, open_ledgers
+from ackbench.spark_jobs.io.units import LARGE_TABLES, read_unit, split
+from ackbench.spark_jobs.pipeline import (
     UnitMeasures,
     measure_unit,
     merge_units,
     sweep_tables,
     trial_tables,
 )
-from spark_jobs.planted import PlantedAttempt, PlantedLogRow, PlantedRead, PlantedTrial
+from ackbench.spark_jobs.planted import PlantedAttempt, PlantedLogRow, PlantedRead, PlantedTrial
 
 FEW_ROWS = 3
 """In a unit and in a row group, of a trial with few rows."""

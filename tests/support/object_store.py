@@ -19,10 +19,10 @@ from typing import Final
 
 from pyarrow import fs
 
-from infra.kafka.kraft import LOOPBACK
-from infra.network.reservations import reserve_ports
-from infra.process.processes import spawn_dying_with_parent
-from infra.process.waiting import wait_until
+from ackbench.infra.kafka.kraft import LOOPBACK
+from ackbench.infra.network.reservations import reserve_ports
+from ackbench.infra.process.processes import spawn_dying_with_parent
+from ackbench.infra.process.waiting import wait_until
 
 BUCKET: Final = "ackbench"
 ACCESS_KEY: Final = "ackbench"

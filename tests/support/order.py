@@ -17,7 +17,7 @@ import pytest
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Give Hypothesis the seed of the run, unless it has one of its own."""
     if session.config.getoption("--hypothesis-seed") is None:
-        hypothesis.core.global_force_seed = session.config.getoption("randomly_seed")
+        hypothesis.core.global_force_seed = session.config.getoption("randomly_seed", None)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -28,5 +28,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Print the seed at the end too: with `-q`, pytest prints no header."""
-    seed = terminalreporter.config.getoption("randomly_seed")
-    terminalreporter.write_line(f"this order and these random values again: --randomly-seed={seed}")
+    seed = terminalreporter.config.getoption("randomly_seed", None)
+    if seed is not None:  # with `-p no:randomly`
+        terminalreporter.write_line(
+            f"this order and these random values again: --randomly-seed={seed}"
+        )

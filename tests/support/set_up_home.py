@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from infra.machine.home import Home
+from ackbench.infra.machine.home import Home
 
 SET_UP: Final = Home.from_environment()
 """As the environment names it before the first test; tests have a home of their own."""

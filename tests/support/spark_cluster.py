@@ -20,11 +20,11 @@ from typing import Any, Final
 import psutil
 import pyspark
 
-from infra.jvm.runtime import java_environment, spark_java_home
-from infra.kafka.kraft import LOOPBACK
-from infra.network.reservations import reserve_ports
-from infra.process.processes import spawn_dying_with_parent
-from infra.process.waiting import wait_until
+from ackbench.infra.jvm.runtime import java_environment, spark_java_home
+from ackbench.infra.kafka.kraft import LOOPBACK
+from ackbench.infra.network.reservations import reserve_ports
+from ackbench.infra.process.processes import spawn_dying_with_parent
+from ackbench.infra.process.waiting import wait_until
 
 WORKERS: Final = 2
 START_TIMEOUT_S: Final = 120.0

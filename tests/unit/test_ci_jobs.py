@@ -12,8 +12,8 @@ import click
 import pytest
 import yaml
 
-from experiments.cli import cli
-from infra.machine.home import REPOSITORY
+from ackbench.experiments.cli import cli
+from ackbench.infra.machine.home import REPOSITORY
 
 JOBS: Final = sorted((REPOSITORY / "docs" / "ci").glob("*.yml"))
 

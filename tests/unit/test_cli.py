@@ -20,18 +20,18 @@ import pytest
 from support.builders.records import no_rows, record_of
 from support.command_line import ackbench
 
-from experiments.cli import OneLineErrors
-from experiments.ledger.record import Scalar
-from experiments.ledger.seal import seal
-from experiments.planning.new_sweep import new_sweep
-from experiments.planning.overrides import Overrides
-from experiments.sweep.claim import LOCK_FILE, SweepClaim
-from experiments.sweep.folder import SweepFolder
-from experiments.sweep.progress import report_queued
-from infra.machine.files import try_lock
-from infra.machine.home import Home
-from infra.machine.scratch import SELFTEST, scratch_folder
-from infra.process.processes import ProcessIdentity
+from ackbench.experiments.cli import OneLineErrors
+from ackbench.experiments.ledger.record import Scalar
+from ackbench.experiments.ledger.seal import seal
+from ackbench.experiments.planning.new_sweep import new_sweep
+from ackbench.experiments.planning.overrides import Overrides
+from ackbench.experiments.sweep.claim import LOCK_FILE, SweepClaim
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.progress import report_queued
+from ackbench.infra.machine.files import try_lock
+from ackbench.infra.machine.home import Home
+from ackbench.infra.machine.scratch import SELFTEST, scratch_folder
+from ackbench.infra.process.processes import ProcessIdentity
 
 Axes = dict[str, tuple[Scalar, ...]]
 HEAVY = (
@@ -261,7 +261,7 @@ def test_no_large_library_is_imported_for_help_and_the_list(
 ) -> None:
     """Both appear at once. The list plans each experiment, because it shows the minutes."""
     program = (
-        f"import sys\nfrom experiments.cli import cli\ntry:\n  cli({arguments})\n"
+        f"import sys\nfrom ackbench.experiments.cli import cli\ntry:\n  cli({arguments})\n"
         "finally:\n  print('imported', *sys.modules, file=sys.stderr)"
     )
     ran = subprocess.run(
@@ -383,7 +383,7 @@ def test_a_sweep_that_runs_is_not_to_be_resumed(home: Home) -> None:
     with SweepClaim(home, sweep):
         own = ackbench("show").stdout
         another = subprocess.run(
-            [sys.executable, "-m", "experiments.cli", "show"],
+            [sys.executable, "-m", "ackbench", "show"],
             capture_output=True,
             text=True,
             check=False,

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).parents[2]
-PACKAGES: Final = ("dags", "experiments", "infra", "spark_jobs")
+PACKAGES: Final = ("dags", "experiments", "infra", "spark_jobs", "src")
 MOST_MODULES: Final = 20
 """In one folder: more than a reader keeps in mind."""
 COLUMNS: Final = 100
@@ -111,7 +111,8 @@ def package_imports() -> dict[str, set[str]]:
         package = ".".join(path.relative_to(ROOT).with_suffix("").parts[:2])
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ImportFrom) and node.module:
-                for name in {node.module, *(f"{node.module}.{each.name}" for each in node.names)}:
+                whole = {node.module, *(f"{node.module}.{each.name}" for each in node.names)}
+                for name in {each.removeprefix("ackbench.") for each in whole}:
                     imported = ".".join(name.split(".")[:2])
                     if name in names and "." in imported and imported != package:
                         imports[package].add(imported)

@@ -19,10 +19,10 @@ from support.builders.records import a_spec
 from support.builders.result_tables import loss_counts
 from support.builders.sweep_folders import measured_sweep_folder
 
-from experiments.clients.librdkafka.properties import COPY, table_rows
-from experiments.commands.setup import SetUp
-from infra.machine.home import REPOSITORY, SET_UP_FILE, Home
-from infra.start import RUN_PACKAGES
+from ackbench.experiments.clients.librdkafka.properties import COPY, table_rows
+from ackbench.experiments.commands.setup import SetUp
+from ackbench.infra.machine.home import REPOSITORY, SET_UP_FILE, Home
+from ackbench.infra.start import RUN_PACKAGES
 
 PROGRAM: Final = f"""
 import sys
@@ -39,7 +39,7 @@ found = importlib.util.find_spec
 importlib.util.find_spec = lambda name, package=None: (
     None if name.partition(".")[0] in {RUN_PACKAGES!r} else found(name, package)
 )
-from experiments.cli import main
+from ackbench.experiments.cli import main
 main()
 """
 
@@ -138,7 +138,7 @@ def test_files_with_librdkafkas_names_are_checked_without_it(home: Home, tmp_pat
 
 
 def test_the_copy_of_librdkafkas_properties_is_that_of_the_library() -> None:
-    """Written again by `python -m experiments.clients.librdkafka.properties` after an upgrade."""
+    """After an upgrade: `python -m ackbench.experiments.clients.librdkafka.properties`."""
     assert json.loads(COPY.read_text()) == table_rows()
 
 

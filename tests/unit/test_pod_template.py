@@ -11,10 +11,10 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from experiments.orchestration.step_context import TASK_START_GRACE_S
-from experiments.sweep.published import STORE_VARIABLE
-from infra.machine.home import REPOSITORY
-from infra.machine.identity import HOST_VARIABLE
+from ackbench.experiments.orchestration.step_context import TASK_START_GRACE_S
+from ackbench.experiments.sweep.published import STORE_VARIABLE
+from ackbench.infra.machine.home import REPOSITORY
+from ackbench.infra.machine.identity import HOST_VARIABLE
 
 TEMPLATE: Final = REPOSITORY / "docs" / "kubernetes" / "pod-template.yaml"
 SECRETS: Final = ("SECRET", "PASSWORD", "TOKEN", "ACCESS_KEY", "USERNAME")

@@ -4,8 +4,8 @@ import json
 import re
 from typing import Any
 
-from infra.kafka.jars import locked_jars, shipped_versions
-from infra.machine.home import REPOSITORY
+from ackbench.infra.kafka.jars import locked_jars, shipped_versions
+from ackbench.infra.machine.home import REPOSITORY
 
 REMEDY = "run `make sbom`"
 

@@ -10,9 +10,19 @@ from typing import Final
 
 import pytest
 
-from infra.machine.home import REPOSITORY
+from ackbench.infra.machine.home import REPOSITORY
 
 PACKAGES: Final = ("dags", "experiments", "infra", "spark_jobs")
+PROGRAM: Final = """
+import sys
+sys.path[:0] = sys.argv[1:]
+sys.argv = ['ackbench', 'list']
+from ackbench.__main__ import main
+try:
+    main()
+finally:
+    print(sys.modules['ackbench'].__file__)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -28,40 +38,30 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return next(folder.glob("*.whl"))
 
 
-def test_the_wheel_has_every_file_of_the_packages(wheel: Path) -> None:
-    """DAGs, catalogue, templates, lists of jars, Java sources; the start script is at its top."""
+def test_the_wheel_has_every_file_of_the_packages_and_one_name(wheel: Path) -> None:
+    """DAGs, catalogue, templates, lists of jars, Java sources: below `ackbench`, and once."""
     listed = subprocess.run(
         ["git", "ls-files", *PACKAGES], cwd=REPOSITORY, check=True, capture_output=True, text=True
     ).stdout.split()
-    names = set(zipfile.ZipFile(wheel).namelist())
-    expected = {
-        "ackbench_start.py" if file == "infra/ackbench_start.py" else file for file in listed
-    }
+    found = zipfile.ZipFile(wheel).namelist()
 
-    assert len(expected) > 300
-    assert expected - names == set()
-    assert {name.partition("/")[0] for name in names} - set(PACKAGES) == {
-        "ackbench_start.py",
-        "ackbench-0.1.0.dist-info",
-    }
+    assert len(listed) > 300
+    assert {f"ackbench/{file}" for file in listed} - set(found) == set()
+    assert len(found) == len(set(found))
+    assert {name.partition("/")[0] for name in found} == {"ackbench", "ackbench-0.1.0.dist-info"}
 
 
 def test_the_command_starts_from_an_unpacked_wheel_and_no_clone(
     wheel: Path, tmp_path: Path
 ) -> None:
-    """With the packages of this environment, from a folder with modules of the same names."""
+    """With the libraries of this environment, in a project whose packages have the same names."""
     site, project = tmp_path / "site", tmp_path / "project"
     zipfile.ZipFile(wheel).extractall(site)
-    for name in ("experiments", "infra", "dags"):
+    for name in PACKAGES:
         (project / name).mkdir(parents=True)
         (project / name / "__init__.py").write_text("raise RuntimeError('shadowed')\n")
-    program = (
-        "import sys, runpy; "
-        f"sys.path[:0] = [{str(site)!r}]; sys.argv = ['ackbench', 'list']; "
-        f"runpy.run_path({str(site / 'ackbench_start.py')!r})['main']()"
-    )
     ran = subprocess.run(
-        [sys.executable, "-P", "-c", program],
+        [sys.executable, "-P", "-c", PROGRAM, str(project), str(site)],
         cwd=project,
         capture_output=True,
         text=True,
@@ -71,3 +71,4 @@ def test_the_command_starts_from_an_unpacked_wheel_and_no_clone(
 
     assert ran.returncode == 0, ran.stderr
     assert "acks-levels" in ran.stdout
+    assert ran.stdout.splitlines()[-1] == str(site / "ackbench" / "__init__.py")

@@ -8,19 +8,19 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.clients.consumer.compiled import CompiledConsumer
-from experiments.clients.consumer.loop import (
+from ackbench.experiments.clients.consumer.compiled import CompiledConsumer
+from ackbench.experiments.clients.consumer.loop import (
     BATCH_RECORDS,
     NO_END,
     PartitionProgress,
     all_read,
     read_records,
 )
-from experiments.clients.librdkafka.client import ConfigRejected, Interceptor
-from experiments.clients.librdkafka.library import NO_ERROR, error_text, library
-from experiments.clients.process.mapped_file import Records
-from experiments.clients.record.layout import TextValueFormat
-from infra.errors import HarnessError
+from ackbench.experiments.clients.librdkafka.client import ConfigRejected, Interceptor
+from ackbench.experiments.clients.librdkafka.library import NO_ERROR, error_text, library
+from ackbench.experiments.clients.process.mapped_file import Records
+from ackbench.experiments.clients.record.layout import TextValueFormat
+from ackbench.infra.errors import HarnessError
 
 
 class AssignedConsumer(CompiledConsumer):

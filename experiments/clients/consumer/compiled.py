@@ -13,10 +13,10 @@ from typing import Final, Self
 
 import numpy as np
 
-from experiments.clients.consumer.loop import ReaderState
-from experiments.clients.librdkafka.client import Client, Interceptor
-from experiments.clients.librdkafka.library import CONSUMER, library
-from experiments.clients.process.mapped_file import Records
+from ackbench.experiments.clients.consumer.loop import ReaderState
+from ackbench.experiments.clients.librdkafka.client import Client, Interceptor
+from ackbench.experiments.clients.librdkafka.library import CONSUMER, library
+from ackbench.experiments.clients.process.mapped_file import Records
 
 _SCRATCH_BYTES: Final = 1 << 20
 """Values up to this size are copied into one buffer; a larger one gets a buffer of its own."""

@@ -14,23 +14,23 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
-from experiments.clients.consumer.reads import ReadRow, to_log_table
-from experiments.clients.librdkafka.library import (
+from ackbench.experiments.clients.consumer.reads import ReadRow, to_log_table
+from ackbench.experiments.clients.librdkafka.library import (
     AUTHORIZATION_ERRORS,
     AUTO_OFFSET_RESET,
     LOG_TRUNCATION,
 )
-from experiments.clients.process.mapped_file import Records
-from experiments.clients.record.layout import TextValueFormat
-from experiments.clients.settings.librdkafka import consumer_settings
-from experiments.clients.settings.security import connection_settings
-from experiments.errors import CrcMismatch
-from experiments.events.clock import anchor_ns
-from experiments.ledger.schema import LOG
-from infra.errors import HarnessError
+from ackbench.experiments.clients.process.mapped_file import Records
+from ackbench.experiments.clients.record.layout import TextValueFormat
+from ackbench.experiments.clients.settings.librdkafka import consumer_settings
+from ackbench.experiments.clients.settings.security import connection_settings
+from ackbench.experiments.errors import CrcMismatch
+from ackbench.experiments.events.clock import anchor_ns
+from ackbench.experiments.ledger.schema import LOG
+from ackbench.infra.errors import HarnessError
 
 if TYPE_CHECKING:
-    from experiments.clients.consumer.assigned import AssignedConsumer
+    from ackbench.experiments.clients.consumer.assigned import AssignedConsumer
 
 CHUNK_RECORDS: Final = 1 << 18
 _SLICE_S: Final = 0.2
@@ -84,7 +84,7 @@ def read_log(
         HarnessError: a partition was not read to its end in time, does not contain its begin
             offset, or changed during the read; or the cluster does not permit to read it.
     """
-    from experiments.clients.consumer.assigned import AssignedConsumer
+    from ackbench.experiments.clients.consumer.assigned import AssignedConsumer
 
     begins = {number: (begin_offsets or {}).get(number, 0) for number in end_offsets}
     begins = {number: begin for number, begin in begins.items() if begin < end_offsets[number]}

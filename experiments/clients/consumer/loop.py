@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from experiments.clients.consumer.reads import ReadRow
-from experiments.clients.librdkafka.compiled import (
+from ackbench.experiments.clients.consumer.reads import ReadRow
+from ackbench.experiments.clients.librdkafka.compiled import (
     carray,
     compiled,
     consume_batch,
@@ -25,9 +25,14 @@ from experiments.clients.librdkafka.compiled import (
     records_of,
     types,
 )
-from experiments.clients.librdkafka.library import BAD_MSG, MESSAGE, NO_ERROR, PARTITION_EOF
-from experiments.clients.record.layout import INTENDED_WORD, MAGIC_WORD, SEQ_WORD
-from experiments.clients.record.value import (
+from ackbench.experiments.clients.librdkafka.library import (
+    BAD_MSG,
+    MESSAGE,
+    NO_ERROR,
+    PARTITION_EOF,
+)
+from ackbench.experiments.clients.record.layout import INTENDED_WORD, MAGIC_WORD, SEQ_WORD
+from ackbench.experiments.clients.record.value import (
     TRIAL,
     WARM_UP,
     decode_text_value,

@@ -15,15 +15,21 @@ from typing import Final
 
 import numpy as np
 
-from experiments.clients.consumer.assigned import AssignedConsumer
-from experiments.clients.consumer.loop import BATCH_RECORDS
-from experiments.clients.consumer.process import ConsumerJob, ConsumerResult, FinishRequest
-from experiments.clients.consumer.reads import ReadsFile
-from experiments.clients.librdkafka.client import Interceptor
-from experiments.clients.librdkafka.interceptor_tables import ServedCell, ServingOpaque
-from experiments.clients.librdkafka.interceptors import on_consume_count
-from experiments.clients.process.client_process import DONE, FINISH, READY, expect_line, write_line
-from experiments.clients.process.mapped_file import attach
+from ackbench.experiments.clients.consumer.assigned import AssignedConsumer
+from ackbench.experiments.clients.consumer.loop import BATCH_RECORDS
+from ackbench.experiments.clients.consumer.process import ConsumerJob, ConsumerResult, FinishRequest
+from ackbench.experiments.clients.consumer.reads import ReadsFile
+from ackbench.experiments.clients.librdkafka.client import Interceptor
+from ackbench.experiments.clients.librdkafka.interceptor_tables import ServedCell, ServingOpaque
+from ackbench.experiments.clients.librdkafka.interceptors import on_consume_count
+from ackbench.experiments.clients.process.client_process import (
+    DONE,
+    FINISH,
+    READY,
+    expect_line,
+    write_line,
+)
+from ackbench.experiments.clients.process.mapped_file import attach
 
 FROM_START: Final = -2
 """RD_KAFKA_OFFSET_BEGINNING."""

@@ -13,16 +13,24 @@ from typing import Annotated, Final
 import pyarrow as pa
 from pydantic import Field
 
-from experiments.clients.consumer.reads import load_expired_records, load_reads, to_reads_table
-from experiments.clients.librdkafka.interceptor_tables import CELLS, ServedCell, served_table
-from experiments.clients.librdkafka.log import read_client_log
-from experiments.clients.process.client_process import DONE, FINISH, ClientProcess
-from experiments.clients.process.fork_server import SpawnRequest
-from experiments.clients.process.mapped_file import reserve
-from experiments.events.clock import anchor_ns
-from experiments.events.journal import Event
-from experiments.ledger.record import Frozen
-from experiments.ledger.schema import SERVED
+from ackbench.experiments.clients.consumer.reads import (
+    load_expired_records,
+    load_reads,
+    to_reads_table,
+)
+from ackbench.experiments.clients.librdkafka.interceptor_tables import (
+    CELLS,
+    ServedCell,
+    served_table,
+)
+from ackbench.experiments.clients.librdkafka.log import read_client_log
+from ackbench.experiments.clients.process.client_process import DONE, FINISH, ClientProcess
+from ackbench.experiments.clients.process.fork_server import SpawnRequest
+from ackbench.experiments.clients.process.mapped_file import reserve
+from ackbench.experiments.events.clock import anchor_ns
+from ackbench.experiments.events.journal import Event
+from ackbench.experiments.ledger.record import Frozen
+from ackbench.experiments.ledger.schema import SERVED
 
 _MARGIN_S: Final = 10.0
 """How long a process may take to report its result after its own time limit."""

@@ -15,10 +15,10 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from experiments.clients.process.mapped_file import Records
-from experiments.clients.record.layout import Origin
-from experiments.ledger.schema import LOG, READS
-from infra.errors import HarnessError
+from ackbench.experiments.clients.process.mapped_file import Records
+from ackbench.experiments.clients.record.layout import Origin
+from ackbench.experiments.ledger.schema import LOG, READS
+from ackbench.infra.errors import HarnessError
 
 HEADER_BYTES: Final = 4096
 GROW_RECORDS: Final = 1 << 18

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from experiments.clients.record.layout import MAGIC
-from experiments.clients.settings.librdkafka import consumer_settings
-from experiments.clients.settings.security import connection_settings
-from experiments.clients.settings.tokens import confluent_settings
-from experiments.ledger.schema import REPLAYS
-from infra.errors import HarnessError
+from ackbench.experiments.clients.record.layout import MAGIC
+from ackbench.experiments.clients.settings.librdkafka import consumer_settings
+from ackbench.experiments.clients.settings.security import connection_settings
+from ackbench.experiments.clients.settings.tokens import confluent_settings
+from ackbench.experiments.ledger.schema import REPLAYS
+from ackbench.infra.errors import HarnessError
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Message
@@ -133,7 +133,7 @@ def _messages(consumer: Consumer, left: dict[int, int]) -> Iterator[Message]:
 
 
 def _row(number: int, message: Message, token: int) -> dict[str, Any]:
-    from experiments.clients.librdkafka.interceptors import digest_bytes
+    from ackbench.experiments.clients.librdkafka.interceptors import digest_bytes
 
     # The stubs allow for a mapping, which only produce() takes.
     pairs: Sequence[tuple[str, bytes | None]] = message.headers() or ()  # type: ignore[assignment]

@@ -14,11 +14,11 @@ from typing import Final
 
 import numpy as np
 
-from experiments.clients.consumer.compiled import CompiledConsumer
-from experiments.clients.consumer.loop import NO_END, PartitionProgress, read_records
-from experiments.clients.consumer.reads import ReadRow
-from experiments.clients.librdkafka.client import ConfigRejected
-from experiments.clients.librdkafka.library import (
+from ackbench.experiments.clients.consumer.compiled import CompiledConsumer
+from ackbench.experiments.clients.consumer.loop import NO_END, PartitionProgress, read_records
+from ackbench.experiments.clients.consumer.reads import ReadRow
+from ackbench.experiments.clients.librdkafka.client import ConfigRejected
+from ackbench.experiments.clients.librdkafka.library import (
     ASSIGN_PARTITIONS,
     AUTHORIZATION_ERRORS,
     AUTO_OFFSET_RESET,
@@ -27,9 +27,9 @@ from experiments.clients.librdkafka.library import (
     error_text,
     library,
 )
-from experiments.clients.process.mapped_file import Records
-from experiments.clients.producer.transactions import TransactionApi, TransactionError
-from infra.errors import HarnessError
+from ackbench.experiments.clients.process.mapped_file import Records
+from ackbench.experiments.clients.producer.transactions import TransactionApi, TransactionError
+from ackbench.infra.errors import HarnessError
 
 BATCH_RECORDS: Final = 64
 """How many records are taken from librdkafka at once, at most; so many more can be pending."""

@@ -15,10 +15,10 @@ from typing import Any, Final, Self
 
 import numpy as np
 
-from experiments.clients.group.consumer import GroupConsumer
-from experiments.clients.group.member import CopyTarget, MemberJob
-from experiments.clients.librdkafka.client import Client
-from experiments.clients.librdkafka.library import (
+from ackbench.experiments.clients.group.consumer import GroupConsumer
+from ackbench.experiments.clients.group.member import CopyTarget, MemberJob
+from ackbench.experiments.clients.librdkafka.client import Client
+from ackbench.experiments.clients.librdkafka.library import (
     COPY_PAYLOAD,
     NO_ERROR,
     PRODUCER,
@@ -27,13 +27,16 @@ from experiments.clients.librdkafka.library import (
     error_text,
     library,
 )
-from experiments.clients.process.mapped_file import Records
-from experiments.clients.producer.loop import KEY_BYTES
-from experiments.clients.producer.transactions import TransactionApi, TransactionError
-from experiments.clients.record.keys import record_keys
-from experiments.clients.record.layout import Origin
-from experiments.clients.record.value import Words, begin_value, encode
-from experiments.clients.settings.librdkafka import delivery_timeout_ms, transaction_timeout_ms
+from ackbench.experiments.clients.process.mapped_file import Records
+from ackbench.experiments.clients.producer.loop import KEY_BYTES
+from ackbench.experiments.clients.producer.transactions import TransactionApi, TransactionError
+from ackbench.experiments.clients.record.keys import record_keys
+from ackbench.experiments.clients.record.layout import Origin
+from ackbench.experiments.clients.record.value import Words, begin_value, encode
+from ackbench.experiments.clients.settings.librdkafka import (
+    delivery_timeout_ms,
+    transaction_timeout_ms,
+)
 
 INIT_TIMEOUT_S: Final = 60.0
 MARGIN_S: Final = 5.0

@@ -14,7 +14,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from experiments.clients.group.member import (
+from ackbench.experiments.clients.group.member import (
     ASSIGNED,
     OUT_OF_RANGE,
     REVOKED,
@@ -22,16 +22,16 @@ from experiments.clients.group.member import (
     MemberJob,
     MemberProcess,
 )
-from experiments.clients.settings.group_members import member_settings
-from experiments.clients.settings.librdkafka import admin_settings
-from experiments.clients.settings.security import connection_settings
-from experiments.clients.settings.tokens import confluent_settings
-from experiments.events.journal import Event
-from experiments.ledger.record import Frozen
-from experiments.ledger.schema import READS
-from experiments.sweep.plan import AutoOffsetReset, Commit
-from infra.errors import HarnessError, WaitTimeout
-from infra.process.waiting import wait_until
+from ackbench.experiments.clients.settings.group_members import member_settings
+from ackbench.experiments.clients.settings.librdkafka import admin_settings
+from ackbench.experiments.clients.settings.security import connection_settings
+from ackbench.experiments.clients.settings.tokens import confluent_settings
+from ackbench.experiments.events.journal import Event
+from ackbench.experiments.ledger.record import Frozen
+from ackbench.experiments.ledger.schema import READS
+from ackbench.experiments.sweep.plan import AutoOffsetReset, Commit
+from ackbench.infra.errors import HarnessError, WaitTimeout
+from ackbench.infra.process.waiting import wait_until
 
 JOIN_TIMEOUT_S: Final = 60.0
 TRANSACTIONAL_ID: Final = "transactional.id"

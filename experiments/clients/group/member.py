@@ -19,18 +19,18 @@ from typing import Annotated, Final
 import pyarrow as pa
 from pydantic import Field
 
-from experiments.clients.consumer.reads import load_reads, to_reads_table
-from experiments.clients.librdkafka.log import read_client_log
-from experiments.clients.process.client_process import DONE, FINISH, ClientProcess
-from experiments.clients.process.fork_server import SpawnRequest
-from experiments.events.clock import anchor_ns, now_ns
-from experiments.events.journal import Event
-from experiments.ledger.record import Frozen, KeyOptions
-from experiments.ledger.schema import Source
-from experiments.sweep.plan import Commit
-from infra.errors import HarnessError, WaitTimeout
-from infra.process.processes import is_stopped
-from infra.process.waiting import wait_until
+from ackbench.experiments.clients.consumer.reads import load_reads, to_reads_table
+from ackbench.experiments.clients.librdkafka.log import read_client_log
+from ackbench.experiments.clients.process.client_process import DONE, FINISH, ClientProcess
+from ackbench.experiments.clients.process.fork_server import SpawnRequest
+from ackbench.experiments.events.clock import anchor_ns, now_ns
+from ackbench.experiments.events.journal import Event
+from ackbench.experiments.ledger.record import Frozen, KeyOptions
+from ackbench.experiments.ledger.schema import Source
+from ackbench.experiments.sweep.plan import Commit
+from ackbench.infra.errors import HarnessError, WaitTimeout
+from ackbench.infra.process.processes import is_stopped
+from ackbench.infra.process.waiting import wait_until
 
 # Kinds of the events that a member writes.
 ASSIGNED: Final = "assigned"

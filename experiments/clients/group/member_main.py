@@ -18,10 +18,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from experiments.clients.consumer.reads import ReadsFile
-from experiments.clients.group.consumer import GroupConsumer
-from experiments.clients.group.copier import CopyProducer, TransactionalCopyProducer
-from experiments.clients.group.member import (
+from ackbench.experiments.clients.consumer.reads import ReadsFile
+from ackbench.experiments.clients.group.consumer import GroupConsumer
+from ackbench.experiments.clients.group.copier import CopyProducer, TransactionalCopyProducer
+from ackbench.experiments.clients.group.member import (
     ASSIGNED,
     COMMIT_REFUSED,
     COPY_FAILED,
@@ -40,8 +40,8 @@ from experiments.clients.group.member import (
     MemberJob,
     PendingBatch,
 )
-from experiments.clients.librdkafka.library import NO_ERROR, error_text
-from experiments.clients.process.client_process import (
+from ackbench.experiments.clients.librdkafka.library import NO_ERROR, error_text
+from ackbench.experiments.clients.process.client_process import (
     DONE,
     FINISH,
     READY,
@@ -49,7 +49,7 @@ from experiments.clients.process.client_process import (
     read_line,
     write_line,
 )
-from infra.errors import HarnessError
+from ackbench.infra.errors import HarnessError
 
 SLICE_S: Final = 0.1
 """Pending records are processed and committed at least this often, however few they are."""

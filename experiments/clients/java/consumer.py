@@ -8,18 +8,18 @@ from typing import Final, Self
 
 import pyarrow as pa
 
-from experiments.clients.consumer.process import ConsumerJob, ConsumerResult
-from experiments.clients.java.log import effective_settings, read_java_log
-from experiments.clients.java.program import JavaProgram, OutputTail, parse_lines
-from experiments.clients.java.tables import java_reads
-from experiments.clients.record.layout import TextValueFormat, trial_tag
-from experiments.clients.settings.security import java_connection_settings
-from experiments.events.clock import ahead_of_wall_ns
-from experiments.events.journal import Event
-from experiments.ledger.schema import LOG
-from infra.errors import WaitTimeout
-from infra.kafka.commands import client_command, config_option
-from infra.process.waiting import wait_until
+from ackbench.experiments.clients.consumer.process import ConsumerJob, ConsumerResult
+from ackbench.experiments.clients.java.log import effective_settings, read_java_log
+from ackbench.experiments.clients.java.program import JavaProgram, OutputTail, parse_lines
+from ackbench.experiments.clients.java.tables import java_reads
+from ackbench.experiments.clients.record.layout import TextValueFormat, trial_tag
+from ackbench.experiments.clients.settings.security import java_connection_settings
+from ackbench.experiments.events.clock import ahead_of_wall_ns
+from ackbench.experiments.events.journal import Event
+from ackbench.experiments.ledger.schema import LOG
+from ackbench.infra.errors import WaitTimeout
+from ackbench.infra.kafka.commands import client_command, config_option
+from ackbench.infra.process.waiting import wait_until
 
 ASSIGN_TIMEOUT_S: Final = 60.0
 _POLL_INTERVAL_S: Final = 0.02

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
-from experiments.events.journal import Event
-from experiments.ledger.schema import Source
-from infra.kafka.logs import INT32, LONGEST_LINE, TIMESTAMP, end_of_millisecond
-from infra.kafka.secrets import is_reference
+from ackbench.experiments.events.journal import Event
+from ackbench.experiments.ledger.schema import Source
+from ackbench.infra.kafka.logs import INT32, LONGEST_LINE, TIMESTAMP, end_of_millisecond
+from ackbench.infra.kafka.secrets import is_reference
 
 RESOLUTION_NS: Final = 1_000_000
 """A line's timestamp is the millisecond in which it was written, rounded down."""

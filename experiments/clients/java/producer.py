@@ -18,24 +18,29 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from experiments.clients.java.log import effective_settings, read_java_log, version_in
-from experiments.clients.java.program import JavaProgram, OutputTail, parse_lines, trial_clock_ns
-from experiments.clients.java.tables import JavaSchedule, java_attempts, trim_to_last_known
-from experiments.clients.producer.job import ProducerJob
-from experiments.clients.record.layout import (
+from ackbench.experiments.clients.java.log import effective_settings, read_java_log, version_in
+from ackbench.experiments.clients.java.program import (
+    JavaProgram,
+    OutputTail,
+    parse_lines,
+    trial_clock_ns,
+)
+from ackbench.experiments.clients.java.tables import JavaSchedule, java_attempts, trim_to_last_known
+from ackbench.experiments.clients.producer.job import ProducerJob
+from ackbench.experiments.clients.record.layout import (
     TextValueFormat,
     trial_tag,
     value_prefix,
     warm_up_records,
 )
-from experiments.clients.settings.security import java_connection_settings
-from experiments.events.clock import ahead_of_wall_ns
-from experiments.events.journal import Event
-from experiments.ledger.record import ProducerSummary
-from experiments.ledger.schema import TRANSACTIONS
-from infra.errors import HarnessError
-from infra.kafka.commands import client_command, config_option
-from infra.process.waiting import wait_until
+from ackbench.experiments.clients.settings.security import java_connection_settings
+from ackbench.experiments.events.clock import ahead_of_wall_ns
+from ackbench.experiments.events.journal import Event
+from ackbench.experiments.ledger.record import ProducerSummary
+from ackbench.experiments.ledger.schema import TRANSACTIONS
+from ackbench.infra.errors import HarnessError
+from ackbench.infra.kafka.commands import client_command, config_option
+from ackbench.infra.process.waiting import wait_until
 
 BEGIN_TIMEOUT_S: Final = 30.0
 _POLL_INTERVAL_S: Final = 0.005

@@ -25,16 +25,16 @@ from typing import Any, Final, Self
 import pyarrow as pa
 from pyarrow import json as pa_json
 
-from experiments.clients.java.token_endpoint import TokenEndpoint
-from experiments.clients.settings.tokens import TOKEN_COMMAND
-from infra.errors import HarnessError
-from infra.jvm.runtime import java_environment
-from infra.kafka.kraft import properties_text
-from infra.kafka.secrets import resolve_references
-from infra.process.exits import describe_exit
-from infra.process.log_tail import LineFollower, last_error_lines
-from infra.process.processes import spawn_dying_with_parent
-from infra.process.waiting import wait_until
+from ackbench.experiments.clients.java.token_endpoint import TokenEndpoint
+from ackbench.experiments.clients.settings.tokens import TOKEN_COMMAND
+from ackbench.infra.errors import HarnessError
+from ackbench.infra.jvm.runtime import java_environment
+from ackbench.infra.kafka.kraft import properties_text
+from ackbench.infra.kafka.secrets import resolve_references
+from ackbench.infra.process.exits import describe_exit
+from ackbench.infra.process.log_tail import LineFollower, last_error_lines
+from ackbench.infra.process.processes import spawn_dying_with_parent
+from ackbench.infra.process.waiting import wait_until
 
 START_TIMEOUT_S: Final = 60.0
 _POLL_INTERVAL_S: Final = 0.005

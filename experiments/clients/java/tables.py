@@ -23,8 +23,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from experiments.clients.record.layout import MAX_JAVA_PRODUCERS, TextValueFormat
-from experiments.ledger.schema import ACKED, ATTEMPTS, READS, REJECTED, UNKNOWN
+from ackbench.experiments.clients.record.layout import MAX_JAVA_PRODUCERS, TextValueFormat
+from ackbench.experiments.ledger.schema import ACKED, ATTEMPTS, READS, REJECTED, UNKNOWN
 
 NO_CODE: Final = -1
 """`UNKNOWN_SERVER_ERROR`; also for exceptions without an error number."""

@@ -21,7 +21,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from typing import Final
 
-from experiments.clients.settings.tokens import Token, TokenRefused, fetch_token
+from ackbench.experiments.clients.settings.tokens import Token, TokenRefused, fetch_token
 
 _CLIENT: Final = "ackbench"
 _REQUEST_TIMEOUT_S: Final = 10.0

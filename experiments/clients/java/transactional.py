@@ -14,12 +14,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from experiments.clients.java.producer import JavaProducer, arguments
-from experiments.clients.java.program import parse_lines, trial_clock_ns
-from experiments.clients.java.tables import classify_exception
-from experiments.clients.process.mapped_file import Records
-from experiments.clients.producer.job import ProducerJob
-from experiments.clients.producer.transactions_file import (
+from ackbench.experiments.clients.java.producer import JavaProducer, arguments
+from ackbench.experiments.clients.java.program import parse_lines, trial_clock_ns
+from ackbench.experiments.clients.java.tables import classify_exception
+from ackbench.experiments.clients.process.mapped_file import Records
+from ackbench.experiments.clients.producer.job import ProducerJob
+from ackbench.experiments.clients.producer.transactions_file import (
     NOT_REPORTED,
     REPORTED_ABORTED,
     REPORTED_COMMITTED,
@@ -29,10 +29,10 @@ from experiments.clients.producer.transactions_file import (
     transaction_numbers,
     transactions_table,
 )
-from experiments.clients.record.layout import warm_up_records
-from experiments.ledger.record import ProducerSummary
-from experiments.ledger.schema import REJECTED
-from infra.kafka.commands import source_command
+from ackbench.experiments.clients.record.layout import warm_up_records
+from ackbench.experiments.ledger.record import ProducerSummary
+from ackbench.experiments.ledger.schema import REJECTED
+from ackbench.infra.kafka.commands import source_command
 
 _SOURCE: Final = Path(__file__).with_name("TransactionalProducer.java")
 _BEGUN: Final = "transaction_begun"

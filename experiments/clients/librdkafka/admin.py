@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from infra.errors import HarnessError
+from ackbench.infra.errors import HarnessError
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaException
@@ -40,7 +40,7 @@ def alter_configs(
     from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
     from confluent_kafka.admin._resource import ResourceType
 
-    from experiments.clients.librdkafka.topics import admin_client, wait_for_result
+    from ackbench.experiments.clients.librdkafka.topics import admin_client, wait_for_result
 
     changes = [
         ConfigEntry(
@@ -69,7 +69,7 @@ def topic_overrides(
     from confluent_kafka.admin._config import ConfigResource, ConfigSource
     from confluent_kafka.admin._resource import ResourceType
 
-    from experiments.clients.librdkafka.topics import admin_client, wait_for_result
+    from ackbench.experiments.clients.librdkafka.topics import admin_client, wait_for_result
 
     client = admin_client(bootstrap_servers)
     (described,) = client.describe_configs(
@@ -109,7 +109,7 @@ def elect_leader(
     """
     from confluent_kafka import ElectionType, KafkaError, TopicPartition
 
-    from experiments.clients.librdkafka.topics import admin_client, wait_for_result
+    from ackbench.experiments.clients.librdkafka.topics import admin_client, wait_for_result
 
     client, action = admin_client(bootstrap_servers), f"elect a leader of {topic}-{partition}"
     kind = ElectionType.UNCLEAN if unclean else ElectionType.PREFERRED
@@ -145,7 +145,7 @@ def add_partitions(
     from confluent_kafka import KafkaError
     from confluent_kafka.cimpl import NewPartitions
 
-    from experiments.clients.librdkafka.topics import (
+    from ackbench.experiments.clients.librdkafka.topics import (
         KafkaRequestFailed,
         admin_client,
         wait_for_result,

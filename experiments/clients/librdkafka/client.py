@@ -11,26 +11,26 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
 
-from experiments.clients.librdkafka.library import (
+from ackbench.experiments.clients.librdkafka.library import (
     NO_ERROR,
     Metadata,
     error_buffer,
     error_text,
     library,
 )
-from experiments.clients.librdkafka.token_refresh import TokenRefresh
-from experiments.clients.settings.librdkafka import CANONICAL_NAMES
-from experiments.clients.settings.tokens import TOKEN_COMMAND
-from experiments.events.clock import anchor_ns
-from infra.errors import HarnessError
-from infra.kafka.secrets import (
+from ackbench.experiments.clients.librdkafka.token_refresh import TokenRefresh
+from ackbench.experiments.clients.settings.librdkafka import CANONICAL_NAMES
+from ackbench.experiments.clients.settings.tokens import TOKEN_COMMAND
+from ackbench.experiments.events.clock import anchor_ns
+from ackbench.infra.errors import HarnessError
+from ackbench.infra.kafka.secrets import (
     hide_secrets,
     is_reference,
     is_secret,
     redact,
     resolve_references,
 )
-from infra.process.waiting import wait_until
+from ackbench.infra.process.waiting import wait_until
 
 _LOG_CALLBACK: Final = ctypes.CFUNCTYPE(
     None, ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p

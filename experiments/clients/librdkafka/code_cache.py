@@ -12,8 +12,8 @@ import os
 from pathlib import Path
 from typing import Final
 
-from experiments.clients.librdkafka.library import version
-from infra.machine.home import Home
+from ackbench.experiments.clients.librdkafka.library import version
+from ackbench.infra.machine.home import Home
 
 CACHE_VARIABLE: Final = "NUMBA_CACHE_DIR"
 

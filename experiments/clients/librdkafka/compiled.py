@@ -17,8 +17,8 @@ from numba import types as types  # noqa: PLC0414 - re-exported
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from experiments.clients.librdkafka.code_cache import CACHE_VARIABLE, cache_folder
-from experiments.clients.librdkafka.library import library, library_path
+from ackbench.experiments.clients.librdkafka.code_cache import CACHE_VARIABLE, cache_folder
+from ackbench.experiments.clients.librdkafka.library import library, library_path
 
 os.environ[CACHE_VARIABLE] = str(cache_folder())
 

@@ -21,8 +21,8 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from experiments.clients.process.mapped_file import attach
-from experiments.ledger.schema import SENT, SERVED
+from ackbench.experiments.clients.process.mapped_file import attach
+from ackbench.experiments.ledger.schema import SENT, SERVED
 
 MAX_HEADERS: Final = 9
 """Headers per record at most: a header's name ends with its number, one digit."""

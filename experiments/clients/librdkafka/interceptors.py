@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from experiments.clients.librdkafka.compiled import (
+from ackbench.experiments.clients.librdkafka.compiled import (
     carray,
     compiled,
     compiled_callback,
@@ -21,7 +21,7 @@ from experiments.clients.librdkafka.compiled import (
     pointer,
     types,
 )
-from experiments.clients.librdkafka.interceptor_tables import (
+from ackbench.experiments.clients.librdkafka.interceptor_tables import (
     ABSENT,
     CELLS,
     FNV_BASIS,
@@ -32,7 +32,7 @@ from experiments.clients.librdkafka.interceptor_tables import (
     ServedCell,
     ServingOpaque,
 )
-from experiments.clients.librdkafka.library import MESSAGE, NO_ERROR
+from ackbench.experiments.clients.librdkafka.library import MESSAGE, NO_ERROR
 
 HEADER_NAME_PREFIX: Final = b"ackbench-"
 """A header's name is this and the header's number, one digit."""

@@ -13,13 +13,13 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._group import ListConsumerGroupsResult
 
-from experiments.clients.librdkafka.topics import (
+from ackbench.experiments.clients.librdkafka.topics import (
     KafkaRequestFailed,
     admin_client,
     wait_for_result,
 )
-from infra.errors import WaitTimeout
-from infra.process.waiting import wait_until
+from ackbench.infra.errors import WaitTimeout
+from ackbench.infra.process.waiting import wait_until
 
 _LOG: Final = logging.getLogger(__name__)
 _TIMEOUT_S: Final = 15.0

@@ -17,8 +17,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from experiments.errors import ClientLibraryError
-from infra.machine.home import INSTALL
+from ackbench.experiments.errors import ClientLibraryError
+from ackbench.infra.machine.home import INSTALL
 
 VERIFIED_SERIES: Final = "2.16"
 """The versions whose `rd_kafka_message_t` (rdkafka.h) is the one below."""

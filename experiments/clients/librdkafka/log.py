@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from experiments.events.journal import Event
-from experiments.ledger.schema import Source
-from infra.kafka.logs import INT32, INT64, LONGEST_LINE
+from ackbench.experiments.events.journal import Event
+from ackbench.experiments.ledger.schema import Source
+from ackbench.infra.kafka.logs import INT32, INT64, LONGEST_LINE
 
 LEADER_LEARNED: Final = "leader_learned"
 EPOCH_BUMPED: Final = "epoch_bumped"

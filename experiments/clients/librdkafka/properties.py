@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final, Literal
 
-from experiments.clients.librdkafka.library import is_installed, library
+from ackbench.experiments.clients.librdkafka.library import is_installed, library
 
 COPY: Final = Path(__file__).with_name("properties.json")
 _ROW: Final = re.compile(

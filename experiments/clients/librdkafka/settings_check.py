@@ -19,11 +19,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from experiments.clients.librdkafka.library import library_path
-from experiments.clients.settings.security import WITHOUT_TLS
-from experiments.clients.settings.tokens import TOKEN_COMMAND
-from infra.kafka.secrets import is_reference
-from infra.process.processes import spawn_dying_with_parent
+from ackbench.experiments.clients.librdkafka.library import library_path
+from ackbench.experiments.clients.settings.security import WITHOUT_TLS
+from ackbench.experiments.clients.settings.tokens import TOKEN_COMMAND
+from ackbench.infra.kafka.secrets import is_reference
+from ackbench.infra.process.processes import spawn_dying_with_parent
 
 ANSWER_TIMEOUT_S: Final = 30.0
 _PLACEHOLDER: Final = "ackbench"

@@ -6,8 +6,8 @@ import threading
 import time
 from typing import Final
 
-from experiments.clients.librdkafka.library import NO_ERROR, error_buffer, library
-from experiments.clients.settings.tokens import Token, TokenRefused, fetch_token
+from ackbench.experiments.clients.librdkafka.library import NO_ERROR, error_buffer, library
+from ackbench.experiments.clients.settings.tokens import Token, TokenRefused, fetch_token
 
 _REFRESH_AFTER: Final = 0.8
 """Of a token's lifetime, as librdkafka and the Java clients do."""

@@ -16,11 +16,11 @@ from confluent_kafka.admin._listoffsets import ListOffsetsResultInfo, OffsetSpec
 from confluent_kafka.admin._metadata import TopicMetadata
 from confluent_kafka.cimpl import NewTopic
 
-from experiments.clients.settings.librdkafka import admin_settings
-from experiments.clients.settings.security import connection_settings
-from experiments.clients.settings.tokens import confluent_settings
-from infra.errors import HarnessError
-from infra.process.waiting import wait_until
+from ackbench.experiments.clients.settings.librdkafka import admin_settings
+from ackbench.experiments.clients.settings.security import connection_settings
+from ackbench.experiments.clients.settings.tokens import confluent_settings
+from ackbench.infra.errors import HarnessError
+from ackbench.infra.process.waiting import wait_until
 
 TIMEOUT_S: Final = 30.0
 BROKER_DEFAULT: Final = -1

@@ -13,11 +13,11 @@ import logging
 import time
 from typing import TYPE_CHECKING, Final
 
-from experiments.clients.librdkafka.topics import create_topic, delete_topic
-from experiments.clients.settings.security import connection_settings
-from experiments.clients.settings.tokens import confluent_settings
-from infra.cluster.interface import Cluster
-from infra.errors import HarnessError
+from ackbench.experiments.clients.librdkafka.topics import create_topic, delete_topic
+from ackbench.experiments.clients.settings.security import connection_settings
+from ackbench.experiments.clients.settings.tokens import confluent_settings
+from ackbench.infra.cluster.interface import Cluster
+from ackbench.infra.errors import HarnessError
 
 if TYPE_CHECKING:
     from confluent_kafka import Producer

@@ -17,10 +17,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from experiments.clients.process.fork_server import SpawnRequest, spawn
-from infra.errors import HarnessError
-from infra.process.log_tail import last_lines
-from infra.process.waiting import wait_until
+from ackbench.experiments.clients.process.fork_server import SpawnRequest, spawn
+from ackbench.infra.errors import HarnessError
+from ackbench.infra.process.log_tail import last_lines
+from ackbench.infra.process.waiting import wait_until
 
 READY: Final = "ready"
 BEGIN: Final = "begin"

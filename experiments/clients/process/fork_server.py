@@ -22,11 +22,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from experiments.ledger.record import Frozen
-from infra.errors import HarnessError
-from infra.process.exits import describe_exit
-from infra.process.processes import spawn_dying_with_parent
-from infra.start import module_command
+from ackbench.experiments.ledger.record import Frozen
+from ackbench.infra.errors import HarnessError
+from ackbench.infra.process.exits import describe_exit
+from ackbench.infra.process.processes import spawn_dying_with_parent
+from ackbench.infra.start import module_command
 
 MESSAGE_BYTES: Final = 1 << 16
 """The longest message on the socket between the run and the server."""
@@ -87,7 +87,7 @@ class ForkServer:
         self._socket, server_socket = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with server_socket:
             self._process = spawn_dying_with_parent(
-                module_command("experiments.clients.process.fork_server_main"),
+                module_command("ackbench.experiments.clients.process.fork_server_main"),
                 stdin=server_socket,
                 stdout=subprocess.DEVNULL,
                 env={**self._environment, **_SINGLE_THREADED},

@@ -19,11 +19,15 @@ from typing import Final, NoReturn
 
 from pydantic import TypeAdapter
 
-from experiments.clients.consumer import main as consumer_main
-from experiments.clients.group import member_main
-from experiments.clients.process.fork_server import MESSAGE_BYTES, SpawnRequest, StatusRequest
-from experiments.clients.producer import main as producer_main
-from infra.errors import AckbenchError
+from ackbench.experiments.clients.consumer import main as consumer_main
+from ackbench.experiments.clients.group import member_main
+from ackbench.experiments.clients.process.fork_server import (
+    MESSAGE_BYTES,
+    SpawnRequest,
+    StatusRequest,
+)
+from ackbench.experiments.clients.producer import main as producer_main
+from ackbench.infra.errors import AckbenchError
 
 _PR_SET_PDEATHSIG: Final = 1
 """linux/prctl.h."""

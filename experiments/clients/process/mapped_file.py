@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from infra.errors import HarnessError
+from ackbench.infra.errors import HarnessError
 
 Column = np.ndarray[tuple[int], np.dtype[np.int64]]
 Records = np.ndarray[tuple[int], np.dtype[np.void]]

@@ -31,11 +31,11 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from experiments.clients.process.mapped_file import Column, Records
-from experiments.clients.record.keys import record_keys
-from experiments.ledger.record import KeyOptions
-from experiments.ledger.schema import ACKED, ATTEMPTS, REJECTED, UNKNOWN
-from infra.errors import HarnessError
+from ackbench.experiments.clients.process.mapped_file import Column, Records
+from ackbench.experiments.clients.record.keys import record_keys
+from ackbench.experiments.ledger.record import KeyOptions
+from ackbench.experiments.ledger.schema import ACKED, ATTEMPTS, REJECTED, UNKNOWN
+from ackbench.infra.errors import HarnessError
 
 COUNTERS_BYTES: Final = 4096
 

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from experiments.clients.librdkafka.compiled import (
+from ackbench.experiments.clients.librdkafka.compiled import (
     carray,
     compiled,
     compiled_callback,
@@ -33,15 +33,15 @@ from experiments.clients.librdkafka.compiled import (
     records_of,
     types,
 )
-from experiments.clients.librdkafka.library import (
+from ackbench.experiments.clients.librdkafka.library import (
     ANY_PARTITION,
     COPY_PAYLOAD,
     FATAL,
     MESSAGE,
     QUEUE_FULL,
 )
-from experiments.clients.process.mapped_file import Column
-from experiments.clients.producer.attempts import (
+from ackbench.experiments.clients.process.mapped_file import Column
+from ackbench.experiments.clients.producer.attempts import (
     COUNTERS_BYTES,
     DUE,
     NOT_DUE,
@@ -52,7 +52,7 @@ from experiments.clients.producer.attempts import (
     AttemptsFile,
     Counters,
 )
-from experiments.clients.record.value import encode
+from ackbench.experiments.clients.record.value import encode
 
 WARM_UP_OPAQUE: Final = 0
 """A record's opaque is its seq + 1; that of a warm-up record is 0."""

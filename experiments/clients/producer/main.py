@@ -11,19 +11,29 @@ from typing import Final
 
 import numpy as np
 
-from experiments.clients.librdkafka import library as librdkafka
-from experiments.clients.librdkafka.client import Callbacks, Client, Interceptor
-from experiments.clients.librdkafka.interceptor_tables import SentRecord, ServedCell, ServingOpaque
-from experiments.clients.librdkafka.interceptors import (
+from ackbench.experiments.clients.librdkafka import library as librdkafka
+from ackbench.experiments.clients.librdkafka.client import Callbacks, Client, Interceptor
+from ackbench.experiments.clients.librdkafka.interceptor_tables import (
+    SentRecord,
+    ServedCell,
+    ServingOpaque,
+)
+from ackbench.experiments.clients.librdkafka.interceptors import (
     SendOpaque,
     on_acknowledgement_count,
     on_send_digest,
 )
-from experiments.clients.process.client_process import BEGIN, DONE, READY, expect_line, write_line
-from experiments.clients.process.mapped_file import Records, attach
-from experiments.clients.producer.attempts import AttemptsFile
-from experiments.clients.producer.job import ProducerJob
-from experiments.clients.producer.loop import (
+from ackbench.experiments.clients.process.client_process import (
+    BEGIN,
+    DONE,
+    READY,
+    expect_line,
+    write_line,
+)
+from ackbench.experiments.clients.process.mapped_file import Records, attach
+from ackbench.experiments.clients.producer.attempts import AttemptsFile
+from ackbench.experiments.clients.producer.job import ProducerJob
+from ackbench.experiments.clients.producer.loop import (
     KEY_BYTES,
     WARM_UP_OPAQUE,
     Schedule,
@@ -35,12 +45,12 @@ from experiments.clients.producer.loop import (
     resend_records,
     unsettled_seqs,
 )
-from experiments.clients.producer.process import summarize
-from experiments.clients.producer.transactions import TransactionalSchedule, TransactionApi
-from experiments.clients.record.value import begin_value
-from experiments.clients.settings.librdkafka import delivery_timeout_ms
-from infra.errors import HarnessError
-from infra.process.waiting import wait_until
+from ackbench.experiments.clients.producer.process import summarize
+from ackbench.experiments.clients.producer.transactions import TransactionalSchedule, TransactionApi
+from ackbench.experiments.clients.record.value import begin_value
+from ackbench.experiments.clients.settings.librdkafka import delivery_timeout_ms
+from ackbench.infra.errors import HarnessError
+from ackbench.infra.process.waiting import wait_until
 
 TIMEOUT_SCAN_S: Final = 2.0
 """librdkafka scans for records past their timeout once a second; this is twice the interval."""

@@ -13,30 +13,30 @@ from typing import Self
 import numpy as np
 import pyarrow as pa
 
-from experiments.clients.librdkafka import library
-from experiments.clients.librdkafka.interceptor_tables import (
+from ackbench.experiments.clients.librdkafka import library
+from ackbench.experiments.clients.librdkafka.interceptor_tables import (
     CELLS,
     SentRecord,
     ServedCell,
     sent_table,
     served_table,
 )
-from experiments.clients.librdkafka.log import read_client_log
-from experiments.clients.process.client_process import BEGIN, DONE, ClientProcess
-from experiments.clients.process.fork_server import SpawnRequest
-from experiments.clients.process.mapped_file import Column, reserve
-from experiments.clients.producer.attempts import SETTLED, AttemptsFile
-from experiments.clients.producer.job import ProducerJob
-from experiments.clients.producer.transactions_file import (
+from ackbench.experiments.clients.librdkafka.log import read_client_log
+from ackbench.experiments.clients.process.client_process import BEGIN, DONE, ClientProcess
+from ackbench.experiments.clients.process.fork_server import SpawnRequest
+from ackbench.experiments.clients.process.mapped_file import Column, reserve
+from ackbench.experiments.clients.producer.attempts import SETTLED, AttemptsFile
+from ackbench.experiments.clients.producer.job import ProducerJob
+from ackbench.experiments.clients.producer.transactions_file import (
     attach_transactions,
     count_begun,
     create_transactions,
     transaction_numbers,
     transactions_table,
 )
-from experiments.events.journal import Event
-from experiments.ledger.record import ProducerSummary
-from experiments.ledger.schema import SENT, SERVED, TRANSACTIONS
+from ackbench.experiments.events.journal import Event
+from ackbench.experiments.ledger.record import ProducerSummary
+from ackbench.experiments.ledger.schema import SENT, SERVED, TRANSACTIONS
 
 
 def summarize(job: ProducerJob, ledger: AttemptsFile, begin: int) -> ProducerSummary:
@@ -170,7 +170,7 @@ class ProducerProcess(ClientProcess):
 
     def unsettled_records(self) -> int:
         """Return how many records were sent, or about to be sent, and have no delivery report."""
-        from experiments.clients.producer.loop import unsettled_seqs
+        from ackbench.experiments.clients.producer.loop import unsettled_seqs
 
         return unsettled_seqs(self._ledger).size
 
@@ -276,7 +276,7 @@ def attempts_table(job: ProducerJob) -> pa.Table:
     Raises:
         HarnessError: its file of attempts is missing or truncated.
     """
-    from experiments.clients.producer.attempts import attempts_from_rows
+    from ackbench.experiments.clients.producer.attempts import attempts_from_rows
 
     ledger = AttemptsFile.open(job.ledger)
     table = attempts_from_rows(ledger.rows, ledger.latency_us, job.producer, job.keying)

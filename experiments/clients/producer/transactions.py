@@ -14,21 +14,24 @@ from typing import Any, Final, Self
 
 import numpy as np
 
-from experiments.clients.librdkafka.client import Client
-from experiments.clients.librdkafka.library import error_text, library
-from experiments.clients.process.mapped_file import Records
-from experiments.clients.producer.attempts import SETTLED, AttemptsFile
-from experiments.clients.producer.job import ProducerJob
-from experiments.clients.producer.loop import follow_schedule, refuse_remaining
-from experiments.clients.producer.transactions_file import (
+from ackbench.experiments.clients.librdkafka.client import Client
+from ackbench.experiments.clients.librdkafka.library import error_text, library
+from ackbench.experiments.clients.process.mapped_file import Records
+from ackbench.experiments.clients.producer.attempts import SETTLED, AttemptsFile
+from ackbench.experiments.clients.producer.job import ProducerJob
+from ackbench.experiments.clients.producer.loop import follow_schedule, refuse_remaining
+from ackbench.experiments.clients.producer.transactions_file import (
     NOT_REPORTED,
     REPORTED_ABORTED,
     REPORTED_COMMITTED,
     REPORTED_FENCED,
     attach_transactions,
 )
-from experiments.clients.settings.librdkafka import delivery_timeout_ms, transaction_timeout_ms
-from infra.errors import HarnessError
+from ackbench.experiments.clients.settings.librdkafka import (
+    delivery_timeout_ms,
+    transaction_timeout_ms,
+)
+from ackbench.infra.errors import HarnessError
 
 FENCED: Final = -144
 INVALID_PRODUCER_EPOCH: Final = 47

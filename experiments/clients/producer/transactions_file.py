@@ -16,9 +16,16 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from experiments.clients.process.mapped_file import Column, Records
-from experiments.ledger.schema import ABANDONED, ABORTED, COMMITTED, FENCED, TRANSACTIONS, UNKNOWN
-from infra.errors import HarnessError
+from ackbench.experiments.clients.process.mapped_file import Column, Records
+from ackbench.experiments.ledger.schema import (
+    ABANDONED,
+    ABORTED,
+    COMMITTED,
+    FENCED,
+    TRANSACTIONS,
+    UNKNOWN,
+)
+from ackbench.infra.errors import HarnessError
 
 Transaction = np.dtype(
     [

@@ -10,8 +10,8 @@ from typing import Final
 
 import numpy as np
 
-from experiments.clients.process.mapped_file import Column
-from experiments.ledger.record import KeyOptions
+from ackbench.experiments.clients.process.mapped_file import Column
+from ackbench.experiments.ledger.record import KeyOptions
 
 HOT_KEY: Final = 0
 

@@ -10,10 +10,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from experiments.clients.librdkafka.compiled import compiled, types
-from experiments.clients.record import layout
-from experiments.clients.record.layout import MAX_JAVA_PRODUCERS
-from experiments.errors import ClientLibraryError
+from ackbench.experiments.clients.librdkafka.compiled import compiled, types
+from ackbench.experiments.clients.record import layout
+from ackbench.experiments.clients.record.layout import MAX_JAVA_PRODUCERS
+from ackbench.experiments.errors import ClientLibraryError
 
 if sys.byteorder != "little":
     raise ClientLibraryError(

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from experiments.clients.settings import librdkafka
-from infra.errors import InputError
+from ackbench.experiments.clients.settings import librdkafka
+from ackbench.infra.errors import InputError
 
 JAVA_NAMES: Final[dict[str, str]] = {
     # How long a request may go unanswered. librdkafka's own `request.timeout.ms` is a different

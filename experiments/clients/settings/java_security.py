@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from experiments.clients.settings.tokens import OAUTHBEARER, TOKEN_COMMAND
-from infra.errors import InputError
+from ackbench.experiments.clients.settings.tokens import OAUTHBEARER, TOKEN_COMMAND
+from ackbench.infra.errors import InputError
 
 _LOGIN_MODULES: Final = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",

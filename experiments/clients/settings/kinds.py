@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, Protocol
 
-from experiments.clients.settings import java, librdkafka
-from experiments.clients.settings.librdkafka import is_true
-from experiments.ledger.record import Frozen
-from experiments.sweep.plan import ClientKind, PassedSettings, TrialSpec
+from ackbench.experiments.clients.settings import java, librdkafka
+from ackbench.experiments.clients.settings.librdkafka import is_true
+from ackbench.experiments.ledger.record import Frozen
+from ackbench.experiments.sweep.plan import ClientKind, PassedSettings, TrialSpec
 
 ACKS: Final = "acks"
 IDEMPOTENCE: Final = "enable.idempotence"

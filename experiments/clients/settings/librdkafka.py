@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from infra.errors import InputError
+from ackbench.infra.errors import InputError
 
 CANONICAL_NAMES: Final[dict[str, str]] = {
     "compression.codec": "compression.type",

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from experiments.clients.record.layout import HEADER_BYTES
-from experiments.sweep.plan import ClientKind, Workload
+from ackbench.experiments.clients.record.layout import HEADER_BYTES
+from ackbench.experiments.sweep.plan import ClientKind, Workload
 
 LIBRDKAFKA_OVERHEAD_BYTES: Final = 36
 """`RD_KAFKAP_MESSAGE_V2_MAX_OVERHEAD`; headers are added after the check, by an interceptor."""

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from experiments.clients.settings.java_security import java_security
-from infra.errors import InputError
-from infra.kafka.secrets import resolve_references
-from infra.network import tls
+from ackbench.experiments.clients.settings.java_security import java_security
+from ackbench.infra.errors import InputError
+from ackbench.infra.kafka.secrets import resolve_references
+from ackbench.infra.network import tls
 
 WITHOUT_TLS: Final = {"ssl": "plaintext", "sasl_ssl": "sasl_plaintext"}
 """The protocol that is left of another one without TLS."""

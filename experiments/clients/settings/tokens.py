@@ -17,8 +17,8 @@ from typing import Any, Final
 
 from pydantic_core import from_json
 
-from experiments.messages.phrases import one_line, shorten
-from infra.errors import InputError
+from ackbench.experiments.messages.phrases import one_line, shorten
+from ackbench.infra.errors import InputError
 
 TOKEN_COMMAND: Final = "ackbench.token.command"  # noqa: S105 - the name of a property
 """ackbench's own property beside librdkafka's: the words of the command, as JSON."""

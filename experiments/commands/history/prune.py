@@ -8,10 +8,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from experiments.commands.setup import require_run_packages
-from experiments.history.pins import pin as pin_sweep
-from experiments.history.pins import unpin as unpin_sweep
-from experiments.history.pruning import (
+from ackbench.experiments.commands.setup import require_run_packages
+from ackbench.experiments.history.pins import pin as pin_sweep
+from ackbench.experiments.history.pins import unpin as unpin_sweep
+from ackbench.experiments.history.pruning import (
     LIMITS_VARIABLE,
     PruneLimits,
     PrunePlan,
@@ -19,15 +19,15 @@ from experiments.history.pruning import (
     machine_limits,
     planned_pruning,
 )
-from experiments.history.pruning import prune as prune_sweeps
-from experiments.history.wording import when_text
-from experiments.messages.phrases import format_bytes, format_count, format_value
-from experiments.messages.terminal import echo
-from experiments.orchestration.history import delete_history
-from experiments.sweep.lookup import find_sweep
-from experiments.tracking.deletion import delete_runs
-from infra.errors import AckbenchError, InputError
-from infra.machine.home import Home
+from ackbench.experiments.history.pruning import prune as prune_sweeps
+from ackbench.experiments.history.wording import when_text
+from ackbench.experiments.messages.phrases import format_bytes, format_count, format_value
+from ackbench.experiments.messages.terminal import echo
+from ackbench.experiments.orchestration.history import delete_history
+from ackbench.experiments.sweep.lookup import find_sweep
+from ackbench.experiments.tracking.deletion import delete_runs
+from ackbench.infra.errors import AckbenchError, InputError
+from ackbench.infra.machine.home import Home
 
 _LOG: Final = logging.getLogger(__name__)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from experiments.messages.phrases import format_bytes
-from experiments.messages.terminal import echo, echo_error
-from experiments.site.build import build_site
-from infra.machine.home import Home
-from infra.machine.paths import user_path
+from ackbench.experiments.messages.phrases import format_bytes
+from ackbench.experiments.messages.terminal import echo, echo_error
+from ackbench.experiments.site.build import build_site
+from ackbench.infra.machine.home import Home
+from ackbench.infra.machine.paths import user_path
 
 
 def site(home: Home, folder: Path) -> int:

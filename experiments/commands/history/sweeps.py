@@ -7,8 +7,8 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from experiments.errors import UnknownName
-from experiments.history.index import (
+from ackbench.experiments.errors import UnknownName
+from ackbench.experiments.history.index import (
     IndexedSweep,
     IndexFilter,
     OnNew,
@@ -16,22 +16,22 @@ from experiments.history.index import (
     experiment_names,
     index,
 )
-from experiments.history.wording import (
+from ackbench.experiments.history.wording import (
     VERDICT_LEGEND,
     verdicts_text,
     versions_text,
     when_text,
 )
-from experiments.messages.columns import column_lines
-from experiments.messages.phrases import (
+from ackbench.experiments.messages.columns import column_lines
+from ackbench.experiments.messages.phrases import (
     did_you_mean,
     format_bytes,
     format_count,
     shorten,
 )
-from experiments.messages.terminal import echo, echo_json, echo_progress
-from experiments.sweep.progress import format_duration
-from infra.machine.home import Home
+from ackbench.experiments.messages.terminal import echo, echo_json, echo_progress
+from ackbench.experiments.sweep.progress import format_duration
+from ackbench.infra.machine.home import Home
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -150,7 +150,7 @@ def _print(sweeps: Sequence[IndexedSweep], below: Sequence[str]) -> None:
     heads = _HEADS if any(map(state_text, sweeps)) else _HEADS[:-1]
     rows = [_row(one)[: len(heads)] for one in sweeps]
     if sys.stdout.isatty() and len(sweeps) <= _MOST_COLOURED:
-        from experiments.messages.console import console_for_results, print_text
+        from ackbench.experiments.messages.console import console_for_results, print_text
 
         console = console_for_results(terminal=True)
         console.print(_table(sweeps, heads, rows))

@@ -11,13 +11,13 @@ from typing import Final
 from rich import box
 from rich.table import Table
 
-from experiments.commands.history.sweeps import announce_summaries
-from experiments.errors import NotComparable, UnknownName
-from experiments.history.index import IndexFilter, experiment_names, has_words, index
-from experiments.history.kept import complete_summaries
-from experiments.history.summary import SweepSummary
-from experiments.history.trend import MEASURE_TITLES, Trend, TrendCell, trend_of
-from experiments.history.wording import (
+from ackbench.experiments.commands.history.sweeps import announce_summaries
+from ackbench.experiments.errors import NotComparable, UnknownName
+from ackbench.experiments.history.index import IndexFilter, experiment_names, has_words, index
+from ackbench.experiments.history.kept import complete_summaries
+from ackbench.experiments.history.summary import SweepSummary
+from ackbench.experiments.history.trend import MEASURE_TITLES, Trend, TrendCell, trend_of
+from ackbench.experiments.history.wording import (
     boundary_line,
     change_line,
     interval_text,
@@ -26,11 +26,11 @@ from experiments.history.wording import (
     unusual_line,
     value_text,
 )
-from experiments.messages.console import console_for_results, print_text
-from experiments.messages.phrases import did_you_mean, shorten
-from experiments.messages.terminal import echo_json
-from infra.machine.files import replace_file
-from infra.machine.home import Home
+from ackbench.experiments.messages.console import console_for_results, print_text
+from ackbench.experiments.messages.phrases import did_you_mean, shorten
+from ackbench.experiments.messages.terminal import echo_json
+from ackbench.infra.machine.files import replace_file
+from ackbench.infra.machine.home import Home
 
 _BARS_NARROW, _BARS_WIDE = 9, 40
 """How many of the newest sweeps the small chart of a row has, by the width of the terminal."""
@@ -52,7 +52,7 @@ def trend(home: Home, wanted: IndexFilter, *, as_json: bool, html: Path | None) 
     """
     found = read_trend(home, wanted)
     if html:
-        from experiments.site.trend_page import render_trend
+        from ackbench.experiments.site.trend_page import render_trend
 
         replace_file(html, render_trend(found))
     if as_json:

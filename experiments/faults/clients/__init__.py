@@ -7,6 +7,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from experiments.faults.clients import members, membership, producers
+from ackbench.experiments.faults.clients import members, membership, producers
 
 KINDS: Final = (*producers.KINDS, *members.KINDS, *membership.KINDS)

@@ -13,9 +13,9 @@ from typing import Final
 
 from pydantic import Field
 
-from experiments.clients.group.member import Breakpoint, MemberProcess, PendingBatch
-from experiments.faults.clients.producers import FAMILY
-from experiments.faults.core import (
+from ackbench.experiments.clients.group.member import Breakpoint, MemberProcess, PendingBatch
+from ackbench.experiments.faults.clients.producers import FAMILY
+from ackbench.experiments.faults.core import (
     EFFECTIVE,
     OBSERVED_PARTITION,
     FaultContext,
@@ -23,10 +23,10 @@ from experiments.faults.core import (
     FaultMissed,
     FaultParameters,
 )
-from experiments.faults.core.effects import FaultEffects, Topology
-from experiments.faults.core.kind import TrialObservations, extend_evidence
-from experiments.ledger.record import FaultEvidence
-from infra.errors import WaitTimeout
+from ackbench.experiments.faults.core.effects import FaultEffects, Topology
+from ackbench.experiments.faults.core.kind import TrialObservations, extend_evidence
+from ackbench.experiments.ledger.record import FaultEvidence
+from ackbench.infra.errors import WaitTimeout
 
 BreakpointChoice = Callable[[MemberProcess], Breakpoint]
 """Returns the breakpoint at which the fault is injected into a member."""

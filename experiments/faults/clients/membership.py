@@ -6,18 +6,18 @@ from typing import Final
 
 from pydantic import Field
 
-from experiments.clients.group.member import ASSIGNED
-from experiments.faults.clients.members import (
+from ackbench.experiments.clients.group.member import ASSIGNED
+from ackbench.experiments.faults.clients.members import (
     MemberParameters,
     add_reassignment,
     member_effects,
     owner_of_observed_partition,
 )
-from experiments.faults.clients.producers import FAMILY
-from experiments.faults.core import EFFECTIVE, FaultContext, FaultKind, FaultMissed
-from experiments.faults.core.kind import TrialObservations, extend_evidence
-from experiments.ledger.record import FaultEvidence
-from infra.errors import WaitTimeout
+from ackbench.experiments.faults.clients.producers import FAMILY
+from ackbench.experiments.faults.core import EFFECTIVE, FaultContext, FaultKind, FaultMissed
+from ackbench.experiments.faults.core.kind import TrialObservations, extend_evidence
+from ackbench.experiments.ledger.record import FaultEvidence
+from ackbench.infra.errors import WaitTimeout
 
 _JOIN_TIMEOUT_S: Final = 30.0
 """Time for a member to join: a rebalance waits for all members."""

@@ -9,9 +9,15 @@ from typing import Final
 
 from pydantic import Field
 
-from experiments.faults.core import EFFECTIVE, FaultContext, FaultKind, FaultMissed, FaultParameters
-from experiments.faults.core.effects import FaultEffects, Topology
-from experiments.ledger.record import FaultEvidence
+from ackbench.experiments.faults.core import (
+    EFFECTIVE,
+    FaultContext,
+    FaultKind,
+    FaultMissed,
+    FaultParameters,
+)
+from ackbench.experiments.faults.core.effects import FaultEffects, Topology
+from ackbench.experiments.ledger.record import FaultEvidence
 
 FAMILY: Final = "clients"
 

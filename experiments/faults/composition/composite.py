@@ -12,13 +12,13 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from experiments.errors import ExperimentError
-from experiments.faults import FAULTS, require_capabilities
-from experiments.faults.core import FaultParameters
-from experiments.faults.core.effects import FaultEffects, Topology
-from experiments.messages.phrases import did_you_mean, format_value
-from experiments.messages.validation import describe_validation_error
-from experiments.sweep.plan import ClusterNeed, FaultRequest
+from ackbench.experiments.errors import ExperimentError
+from ackbench.experiments.faults import FAULTS, require_capabilities
+from ackbench.experiments.faults.core import FaultParameters
+from ackbench.experiments.faults.core.effects import FaultEffects, Topology
+from ackbench.experiments.messages.phrases import did_you_mean, format_value
+from ackbench.experiments.messages.validation import describe_validation_error
+from ackbench.experiments.sweep.plan import ClusterNeed, FaultRequest
 
 
 def parameters_of(fault: FaultRequest) -> FaultParameters:

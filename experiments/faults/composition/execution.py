@@ -9,14 +9,14 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
-from experiments.errors import HealFailed
-from experiments.events.journal import Event
-from experiments.faults import FAULTS
-from experiments.faults.core import EFFECTIVE, FaultAbandoned, FaultContext, FaultMissed
-from experiments.faults.core.context import IN_THE_LOAD
-from experiments.faults.core.kind import TrialObservations, extend_evidence
-from experiments.ledger.record import FaultEvidence
-from experiments.sweep.plan import FaultRequest
+from ackbench.experiments.errors import HealFailed
+from ackbench.experiments.events.journal import Event
+from ackbench.experiments.faults import FAULTS
+from ackbench.experiments.faults.core import EFFECTIVE, FaultAbandoned, FaultContext, FaultMissed
+from ackbench.experiments.faults.core.context import IN_THE_LOAD
+from ackbench.experiments.faults.core.kind import TrialObservations, extend_evidence
+from ackbench.experiments.ledger.record import FaultEvidence
+from ackbench.experiments.sweep.plan import FaultRequest
 
 
 @dataclass(frozen=True)

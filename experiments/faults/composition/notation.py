@@ -16,12 +16,12 @@ from typing import Final, NoReturn
 
 from pydantic_core import from_json
 
-from experiments.errors import ExperimentError
-from experiments.faults import FAULTS
-from experiments.faults.operations.commands import COMMAND
-from experiments.ledger.record import Scalar
-from experiments.messages.phrases import did_you_mean
-from experiments.sweep.plan import Composition, FaultRequest
+from ackbench.experiments.errors import ExperimentError
+from ackbench.experiments.faults import FAULTS
+from ackbench.experiments.faults.operations.commands import COMMAND
+from ackbench.experiments.ledger.record import Scalar
+from ackbench.experiments.messages.phrases import did_you_mean
+from ackbench.experiments.sweep.plan import Composition, FaultRequest
 
 MAX_CHARACTERS: Final = 1000
 MAX_PARENTHESES: Final = 50

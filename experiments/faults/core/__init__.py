@@ -8,8 +8,13 @@ Faults themselves belong in the family packages.
 
 from __future__ import annotations
 
-from experiments.faults.core.context import EFFECTIVE, OBSERVED_PARTITION, FaultContext
-from experiments.faults.core.kind import FaultAbandoned, FaultKind, FaultMissed, FaultParameters
+from ackbench.experiments.faults.core.context import EFFECTIVE, OBSERVED_PARTITION, FaultContext
+from ackbench.experiments.faults.core.kind import (
+    FaultAbandoned,
+    FaultKind,
+    FaultMissed,
+    FaultParameters,
+)
 
 __all__ = [
     "EFFECTIVE",

@@ -14,19 +14,19 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal, Self, TypeVar, get_args
 
-from experiments.errors import HealFailed
-from experiments.events.clock import monotonic_s, now_ns
-from experiments.events.journal import Event, Journal
-from experiments.faults.core.exits import ExpectedExits, MayExit
-from experiments.faults.core.kind import FaultAbandoned, FaultMissed
-from experiments.messages.phrases import format_list, plural
-from infra.cluster.interface import Cluster
-from infra.errors import HarnessError, SupervisorError, WaitTimeout
-from infra.kafka.spec import ClusterState, NodeState, PartitionState
-from infra.process.waiting import sleep_until, wait_until
+from ackbench.experiments.errors import HealFailed
+from ackbench.experiments.events.clock import monotonic_s, now_ns
+from ackbench.experiments.events.journal import Event, Journal
+from ackbench.experiments.faults.core.exits import ExpectedExits, MayExit
+from ackbench.experiments.faults.core.kind import FaultAbandoned, FaultMissed
+from ackbench.experiments.messages.phrases import format_list, plural
+from ackbench.infra.cluster.interface import Cluster
+from ackbench.infra.errors import HarnessError, SupervisorError, WaitTimeout
+from ackbench.infra.kafka.spec import ClusterState, NodeState, PartitionState
+from ackbench.infra.process.waiting import sleep_until, wait_until
 
 if TYPE_CHECKING:
-    from experiments.clients.interface import ClientProcesses
+    from ackbench.experiments.clients.interface import ClientProcesses
 
 EFFECTIVE: Final = "fault_effective"
 """Kind of the event that something was done: a process has ended, a packet was dropped."""

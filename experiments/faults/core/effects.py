@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from experiments.clients.settings.group_members import member_expiry_ms
-from experiments.ledger.record import Frozen
-from experiments.sweep.plan import ClientKind, ClusterNeed, Workload
-from infra.kafka.broker_settings import broker_session_timeout_ms
+from ackbench.experiments.clients.settings.group_members import member_expiry_ms
+from ackbench.experiments.ledger.record import Frozen
+from ackbench.experiments.sweep.plan import ClientKind, ClusterNeed, Workload
+from ackbench.infra.kafka.broker_settings import broker_session_timeout_ms
 
 
 class Topology(Frozen):

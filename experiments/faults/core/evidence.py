@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from experiments.events.journal import Event
-from experiments.faults.core.context import OBSERVED_PARTITION, FaultContext
-from experiments.faults.core.kind import FaultMissed
-from infra.errors import HarnessError, WaitTimeout
-from infra.kafka.spec import ClusterState
+from ackbench.experiments.events.journal import Event
+from ackbench.experiments.faults.core.context import OBSERVED_PARTITION, FaultContext
+from ackbench.experiments.faults.core.kind import FaultMissed
+from ackbench.infra.errors import HarnessError, WaitTimeout
+from ackbench.infra.kafka.spec import ClusterState
 
 _DESCRIBE_TIMEOUT_S: Final = 1.0
 """How long a broker may take to answer before the cluster counts as not answering."""

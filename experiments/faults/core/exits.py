@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
-from experiments.events.clock import now_ns
+from ackbench.experiments.events.clock import now_ns
 
 MayExit = Literal["none", "targets", "brokers"]
 """Which nodes a fault lets exit by themselves: its targets, while it lasts; or any broker, from its

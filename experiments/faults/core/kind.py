@@ -8,13 +8,13 @@ from typing import Any
 
 from pydantic import Field
 
-from experiments.clients.librdkafka.log import timed_out_requests
-from experiments.events.journal import Event
-from experiments.faults.core.effects import FaultEffects, Topology
-from experiments.faults.core.exits import MayExit
-from experiments.ledger.record import FaultEvidence, Frozen, Scalar
-from infra.cluster.capabilities import Capability
-from infra.kafka.spec import DiskKind, NetworkKind
+from ackbench.experiments.clients.librdkafka.log import timed_out_requests
+from ackbench.experiments.events.journal import Event
+from ackbench.experiments.faults.core.effects import FaultEffects, Topology
+from ackbench.experiments.faults.core.exits import MayExit
+from ackbench.experiments.ledger.record import FaultEvidence, Frozen, Scalar
+from ackbench.infra.cluster.capabilities import Capability
+from ackbench.infra.kafka.spec import DiskKind, NetworkKind
 
 
 class FaultMissed(Exception):

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from experiments.clients.librdkafka.log import timed_out_requests
-from experiments.events.journal import Event
-from experiments.faults.core.context import OBSERVED_PARTITION
+from ackbench.experiments.clients.librdkafka.log import timed_out_requests
+from ackbench.experiments.events.journal import Event
+from ackbench.experiments.faults.core.context import OBSERVED_PARTITION
 
 _TimedSentence = tuple[int, str]
 """When, in ns of the trial's clock, and what; the sentence lacks its time."""

@@ -7,6 +7,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from experiments.faults.disk import failing, power_loss
+from ackbench.experiments.faults.disk import failing, power_loss
 
 KINDS: Final = (*power_loss.KINDS, *failing.KINDS)

@@ -9,17 +9,17 @@ from __future__ import annotations
 import time
 from typing import Final
 
-from experiments.events.journal import CRC_FAILED
-from experiments.faults.core import (
+from ackbench.experiments.events.journal import CRC_FAILED
+from ackbench.experiments.faults.core import (
     EFFECTIVE,
     OBSERVED_PARTITION,
     FaultContext,
     FaultKind,
     FaultMissed,
 )
-from experiments.faults.core.evidence import kept_leader, leader_changed
-from experiments.faults.core.kind import TrialObservations, extend_evidence
-from experiments.faults.disk.parameters import (
+from ackbench.experiments.faults.core.evidence import kept_leader, leader_changed
+from ackbench.experiments.faults.core.kind import TrialObservations, extend_evidence
+from ackbench.experiments.faults.disk.parameters import (
     FAMILY,
     BitFlipParameters,
     DiskParameters,
@@ -29,10 +29,10 @@ from experiments.faults.disk.parameters import (
     power_loss_effects,
     slow_disk_effects,
 )
-from experiments.faults.disk.power_loss import NodeLogTail
-from experiments.ledger.record import FaultEvidence
-from infra.cluster.capabilities import Capability
-from infra.cluster.disks import SYNCED_BYTES
+from ackbench.experiments.faults.disk.power_loss import NodeLogTail
+from ackbench.experiments.ledger.record import FaultEvidence
+from ackbench.infra.cluster.capabilities import Capability
+from ackbench.infra.cluster.disks import SYNCED_BYTES
 
 _REQUIRED: Final = frozenset({Capability.DISK_IMAGES})
 

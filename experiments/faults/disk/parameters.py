@@ -6,9 +6,9 @@ from typing import Final, Literal
 
 from pydantic import Field
 
-from experiments.faults.core import FaultParameters
-from experiments.faults.core.effects import FaultEffects, Topology
-from experiments.faults.process.parameters import CrashParameters
+from ackbench.experiments.faults.core import FaultParameters
+from ackbench.experiments.faults.core.effects import FaultEffects, Topology
+from ackbench.experiments.faults.process.parameters import CrashParameters
 
 FAMILY: Final = "disk"
 

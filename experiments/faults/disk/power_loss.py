@@ -15,16 +15,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from typing import Final
 
-from experiments.faults.core import (
+from ackbench.experiments.faults.core import (
     EFFECTIVE,
     OBSERVED_PARTITION,
     FaultContext,
     FaultKind,
     FaultMissed,
 )
-from experiments.faults.core.context import format_nodes
-from experiments.faults.core.evidence import kept_leader, leader_changed
-from experiments.faults.disk.parameters import (
+from ackbench.experiments.faults.core.context import format_nodes
+from ackbench.experiments.faults.core.evidence import kept_leader, leader_changed
+from ackbench.experiments.faults.disk.parameters import (
     FAMILY,
     PowerLossParameters,
     power_loss_effects,
@@ -32,12 +32,12 @@ from experiments.faults.disk.parameters import (
     truncation_effects,
     truncation_everywhere_effects,
 )
-from experiments.faults.process.parameters import CrashParameters
-from experiments.ledger.record import FaultEvidence
-from infra.cluster.capabilities import Capability
-from infra.cluster.node import NODE_LOG, node_folder
-from infra.kafka.replica_files import ReplicaLog
-from infra.process.log_tail import read_from
+from ackbench.experiments.faults.process.parameters import CrashParameters
+from ackbench.experiments.ledger.record import FaultEvidence
+from ackbench.infra.cluster.capabilities import Capability
+from ackbench.infra.cluster.node import NODE_LOG, node_folder
+from ackbench.infra.kafka.replica_files import ReplicaLog
+from ackbench.infra.process.log_tail import read_from
 
 TakeDown = Callable[[FaultContext, Sequence[int]], bool]
 """Takes nodes down with the loss of data; returns whether each of them lost data."""

@@ -8,6 +8,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from experiments.faults.network import isolation, quality, relay
+from ackbench.experiments.faults.network import isolation, quality, relay
 
 KINDS: Final = (*isolation.KINDS, *quality.KINDS, *relay.KINDS)

@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 
 from pydantic import Field
 
-from experiments.faults.core import EFFECTIVE, FaultContext, FaultMissed, FaultParameters
-from experiments.faults.core.effects import Topology
-from experiments.ledger.record import FaultEvidence
-from infra.errors import ImpairmentConflict, WaitTimeout
-from infra.network.impairment import ImpairmentCounts, NodeImpairment
+from ackbench.experiments.faults.core import EFFECTIVE, FaultContext, FaultMissed, FaultParameters
+from ackbench.experiments.faults.core.effects import Topology
+from ackbench.experiments.ledger.record import FaultEvidence
+from ackbench.infra.errors import ImpairmentConflict, WaitTimeout
+from ackbench.infra.network.impairment import ImpairmentCounts, NodeImpairment
 
 
 class ImpairmentParameters(FaultParameters):

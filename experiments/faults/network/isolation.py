@@ -12,10 +12,10 @@ from typing import Final, Literal
 
 from pydantic import Field
 
-from experiments.faults.core import FaultContext, FaultKind, FaultMissed
-from experiments.faults.core.context import format_nodes
-from experiments.faults.core.effects import FaultEffects, Topology
-from experiments.faults.core.evidence import (
+from ackbench.experiments.faults.core import FaultContext, FaultKind, FaultMissed
+from ackbench.experiments.faults.core.context import format_nodes
+from ackbench.experiments.faults.core.effects import FaultEffects, Topology
+from ackbench.experiments.faults.core.evidence import (
     controller_changed,
     kept_controller,
     kept_leader,
@@ -23,12 +23,16 @@ from experiments.faults.core.evidence import (
     left_isr,
     stayed_in_isr,
 )
-from experiments.faults.core.kind import require_timed_out_requests
-from experiments.faults.network.impairment import ImpairmentParameters, PartitionParameters, impair
-from experiments.ledger.record import FaultEvidence
-from infra.cluster.capabilities import Capability
-from infra.kafka.spec import NetworkKind
-from infra.network.impairment import PacketDrop
+from ackbench.experiments.faults.core.kind import require_timed_out_requests
+from ackbench.experiments.faults.network.impairment import (
+    ImpairmentParameters,
+    PartitionParameters,
+    impair,
+)
+from ackbench.experiments.ledger.record import FaultEvidence
+from ackbench.infra.cluster.capabilities import Capability
+from ackbench.infra.kafka.spec import NetworkKind
+from ackbench.infra.network.impairment import PacketDrop
 
 FAMILY: Final = "network"
 NETWORK: Final[NetworkKind] = "namespaces"

@@ -9,13 +9,13 @@ from typing import Final
 
 from pydantic import Field
 
-from experiments.faults.core import FaultContext, FaultKind
-from experiments.faults.core.effects import FaultEffects, Topology
-from experiments.faults.network.impairment import ImpairmentParameters, impair
-from experiments.faults.network.isolation import FAMILY, NETWORK, REQUIRED, other_nodes
-from experiments.ledger.record import FaultEvidence
-from infra.cluster.capabilities import Capability
-from infra.network.impairment import PacketDrop, TrafficShaping
+from ackbench.experiments.faults.core import FaultContext, FaultKind
+from ackbench.experiments.faults.core.effects import FaultEffects, Topology
+from ackbench.experiments.faults.network.impairment import ImpairmentParameters, impair
+from ackbench.experiments.faults.network.isolation import FAMILY, NETWORK, REQUIRED, other_nodes
+from ackbench.experiments.ledger.record import FaultEvidence
+from ackbench.infra.cluster.capabilities import Capability
+from ackbench.infra.network.impairment import PacketDrop, TrafficShaping
 
 
 class BandwidthParameters(ImpairmentParameters):

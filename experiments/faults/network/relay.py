@@ -10,18 +10,18 @@ from typing import Final
 
 from pydantic import Field
 
-from experiments.faults.core import FaultContext, FaultKind
-from experiments.faults.core.effects import FaultEffects, Topology
-from experiments.faults.core.kind import (
+from ackbench.experiments.faults.core import FaultContext, FaultKind
+from ackbench.experiments.faults.core.effects import FaultEffects, Topology
+from ackbench.experiments.faults.core.kind import (
     TrialObservations,
     extend_evidence,
     require_timed_out_requests,
 )
-from experiments.faults.network.impairment import ImpairmentParameters, impair
-from experiments.faults.network.isolation import SilenceParameters
-from experiments.ledger.record import FaultEvidence
-from infra.kafka.spec import NetworkKind
-from infra.network.impairment import Direction, RelayAction, RelayTreatment
+from ackbench.experiments.faults.network.impairment import ImpairmentParameters, impair
+from ackbench.experiments.faults.network.isolation import SilenceParameters
+from ackbench.experiments.ledger.record import FaultEvidence
+from ackbench.infra.kafka.spec import NetworkKind
+from ackbench.infra.network.impairment import Direction, RelayAction, RelayTreatment
 
 FAMILY: Final = "relay"
 NETWORK: Final[NetworkKind] = "relays"

@@ -8,6 +8,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from experiments.faults.operations import moves, topology
+from ackbench.experiments.faults.operations import moves, topology
 
 KINDS: Final = (*moves.KINDS, *topology.KINDS)

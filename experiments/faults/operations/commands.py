@@ -23,20 +23,20 @@ from typing import Annotated, Any, Final
 from pydantic import BeforeValidator, Field, PlainSerializer
 from pydantic_core import from_json
 
-from experiments.faults.core import FaultContext, FaultKind, FaultParameters
-from experiments.faults.core.effects import FaultEffects, Topology
-from experiments.faults.core.kind import TrialObservations, extend_evidence
-from experiments.faults.operations.noted_heals import (
+from ackbench.experiments.faults.core import FaultContext, FaultKind, FaultParameters
+from ackbench.experiments.faults.core.effects import FaultEffects, Topology
+from ackbench.experiments.faults.core.kind import TrialObservations, extend_evidence
+from ackbench.experiments.faults.operations.noted_heals import (
     CommandFailed,
     NotedHeal,
     note_heal,
     run_command,
     run_noted_heal,
 )
-from experiments.ledger.record import FaultEvidence
-from experiments.messages.phrases import format_list, format_value, shorten
-from infra.errors import WaitTimeout
-from infra.kafka.spec import ClusterState, PartitionState
+from ackbench.experiments.ledger.record import FaultEvidence
+from ackbench.experiments.messages.phrases import format_list, format_value, shorten
+from ackbench.infra.errors import WaitTimeout
+from ackbench.infra.kafka.spec import ClusterState, PartitionState
 
 EffectsOfKind = Callable[[str, Topology], FaultEffects]
 """From the name of a fault to its effects."""

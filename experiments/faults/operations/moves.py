@@ -10,21 +10,21 @@ from typing import Final
 
 from pydantic import Field
 
-from experiments.clients.librdkafka.admin import elect_leader
-from experiments.faults.core import (
+from ackbench.experiments.clients.librdkafka.admin import elect_leader
+from ackbench.experiments.faults.core import (
     EFFECTIVE,
     OBSERVED_PARTITION,
     FaultContext,
     FaultKind,
     FaultParameters,
 )
-from experiments.faults.core.effects import FaultEffects, Topology
-from experiments.faults.core.evidence import leader_changed
-from experiments.ledger.record import FaultEvidence
-from infra.cluster.replicas import reassign
-from infra.errors import HarnessError
-from infra.kafka.spec import PartitionState
-from infra.process.waiting import wait_until
+from ackbench.experiments.faults.core.effects import FaultEffects, Topology
+from ackbench.experiments.faults.core.evidence import leader_changed
+from ackbench.experiments.ledger.record import FaultEvidence
+from ackbench.infra.cluster.replicas import reassign
+from ackbench.infra.errors import HarnessError
+from ackbench.infra.kafka.spec import PartitionState
+from ackbench.infra.process.waiting import wait_until
 
 FAMILY: Final = "replication"
 _MOVE_BACK_TIMEOUT_S: Final = 60.0

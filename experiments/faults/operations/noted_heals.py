@@ -16,13 +16,13 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from experiments.errors import LedgerError
-from experiments.ledger.documents import why_unreadable, with_version, without_version
-from experiments.ledger.record import Frozen
-from experiments.messages.phrases import one_line, shorten
-from experiments.sweep.documents import read_document
-from infra.errors import HarnessError
-from infra.machine.files import replace_file
+from ackbench.experiments.errors import LedgerError
+from ackbench.experiments.ledger.documents import why_unreadable, with_version, without_version
+from ackbench.experiments.ledger.record import Frozen
+from ackbench.experiments.messages.phrases import one_line, shorten
+from ackbench.experiments.sweep.documents import read_document
+from ackbench.infra.errors import HarnessError
+from ackbench.infra.machine.files import replace_file
 
 HEALS: Final = "heals"
 """The folder of noted heals, in the folder of ackbench for the cluster."""

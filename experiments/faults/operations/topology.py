@@ -6,21 +6,29 @@ from typing import Final
 
 from pydantic import Field
 
-from experiments.clients.librdkafka.admin import add_partitions, elect_leader, topic_overrides
-from experiments.faults.core import (
+from ackbench.experiments.clients.librdkafka.admin import (
+    add_partitions,
+    elect_leader,
+    topic_overrides,
+)
+from ackbench.experiments.faults.core import (
     EFFECTIVE,
     OBSERVED_PARTITION,
     FaultContext,
     FaultKind,
     FaultParameters,
 )
-from experiments.faults.core.effects import FaultEffects, Topology
-from experiments.faults.core.evidence import kept_leader, leader_changed, refusals_as_missed
-from experiments.faults.core.kind import TrialObservations, extend_evidence
-from experiments.ledger.record import FaultEvidence
-from infra.errors import HarnessError
-from infra.kafka.spec import PartitionState
-from infra.process.waiting import wait_until
+from ackbench.experiments.faults.core.effects import FaultEffects, Topology
+from ackbench.experiments.faults.core.evidence import (
+    kept_leader,
+    leader_changed,
+    refusals_as_missed,
+)
+from ackbench.experiments.faults.core.kind import TrialObservations, extend_evidence
+from ackbench.experiments.ledger.record import FaultEvidence
+from ackbench.infra.errors import HarnessError
+from ackbench.infra.kafka.spec import PartitionState
+from ackbench.infra.process.waiting import wait_until
 
 FAMILY: Final = "topology"
 DELETED: Final = "topic_deleted"
@@ -139,7 +147,7 @@ def recreate_topic(context: FaultContext, parameters: RecreatedParameters) -> Fa
 
     It took effect if the topic of that name has another id afterwards.
     """
-    from experiments.clients.librdkafka.topics import delete_topic
+    from ackbench.experiments.clients.librdkafka.topics import delete_topic
 
     context.sleep_until(parameters.at_s)
     with refusals_as_missed():
@@ -180,7 +188,7 @@ def _recreate(
     Raises:
         WaitTimeout: it could not be created in time; with Kafka's last error.
     """
-    from experiments.clients.librdkafka.topics import create_topic
+    from ackbench.experiments.clients.librdkafka.topics import create_topic
 
     replication_factor = len(before[0].replicas)
     last_error = ["no request was sent"]

@@ -11,6 +11,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from experiments.faults.process import actions, restarts
+from ackbench.experiments.faults.process import actions, restarts
 
 KINDS: Final = (*actions.KINDS, *restarts.KINDS)

@@ -11,17 +11,17 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
-from experiments.faults.core import FaultContext, FaultKind, FaultMissed, FaultParameters
-from experiments.faults.core.context import format_nodes
-from experiments.faults.core.effects import FaultEffects, Topology
-from experiments.faults.core.evidence import no_controller
-from experiments.faults.core.kind import (
+from ackbench.experiments.faults.core import FaultContext, FaultKind, FaultMissed, FaultParameters
+from ackbench.experiments.faults.core.context import format_nodes
+from ackbench.experiments.faults.core.effects import FaultEffects, Topology
+from ackbench.experiments.faults.core.evidence import no_controller
+from ackbench.experiments.faults.core.kind import (
     TrialObservations,
     accept_evidence,
     extend_evidence,
     require_timed_out_requests,
 )
-from experiments.faults.process.parameters import (
+from ackbench.experiments.faults.process.parameters import (
     FAMILY,
     BehindParameters,
     CrashParameters,
@@ -36,7 +36,7 @@ from experiments.faults.process.parameters import (
     PauseParameters,
     StopParameters,
 )
-from experiments.faults.process.targets import (
+from ackbench.experiments.faults.process.targets import (
     ALL,
     ALL_TARGETS,
     LEADER,
@@ -45,7 +45,7 @@ from experiments.faults.process.targets import (
     Targets,
     TargetSelector,
 )
-from experiments.ledger.record import FaultEvidence
+from ackbench.experiments.ledger.record import FaultEvidence
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -6,8 +6,8 @@ from typing import Final
 
 from pydantic import Field
 
-from experiments.faults.core import FaultParameters
-from experiments.faults.core.effects import Topology
+from ackbench.experiments.faults.core import FaultParameters
+from ackbench.experiments.faults.core.effects import Topology
 
 FAMILY: Final = "process"
 RESTART_S: Final = 5.0

@@ -7,16 +7,21 @@ from typing import Final
 
 from pydantic import Field
 
-from experiments.events.clock import now_ns
-from experiments.faults.core import OBSERVED_PARTITION, FaultContext, FaultKind, FaultParameters
-from experiments.faults.core.context import IN_THE_LOAD
-from experiments.faults.core.effects import FaultEffects, Topology
-from experiments.faults.process.actions import crash_effects, require_clean_shutdown
-from experiments.faults.process.parameters import FAMILY, RESTART_S, CrashParameters
-from experiments.faults.process.targets import LEADER, NODE, Targets
-from experiments.ledger.record import FaultEvidence
-from infra.errors import WaitTimeout
-from infra.kafka.logs import BrokerLogEvent
+from ackbench.experiments.events.clock import now_ns
+from ackbench.experiments.faults.core import (
+    OBSERVED_PARTITION,
+    FaultContext,
+    FaultKind,
+    FaultParameters,
+)
+from ackbench.experiments.faults.core.context import IN_THE_LOAD
+from ackbench.experiments.faults.core.effects import FaultEffects, Topology
+from ackbench.experiments.faults.process.actions import crash_effects, require_clean_shutdown
+from ackbench.experiments.faults.process.parameters import FAMILY, RESTART_S, CrashParameters
+from ackbench.experiments.faults.process.targets import LEADER, NODE, Targets
+from ackbench.experiments.ledger.record import FaultEvidence
+from ackbench.infra.errors import WaitTimeout
+from ackbench.infra.kafka.logs import BrokerLogEvent
 
 _RECOVERY_POLL_S: Final = 0.005
 """The recovery of a small log takes about 20 ms."""

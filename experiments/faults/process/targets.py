@@ -9,9 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from experiments.faults.core import OBSERVED_PARTITION, FaultContext, FaultMissed
-from experiments.faults.core.effects import Topology
-from experiments.faults.core.evidence import (
+from ackbench.experiments.faults.core import OBSERVED_PARTITION, FaultContext, FaultMissed
+from ackbench.experiments.faults.core.effects import Topology
+from ackbench.experiments.faults.core.evidence import (
     controller_changed,
     kept_controller,
     kept_leader,
@@ -21,9 +21,9 @@ from experiments.faults.core.evidence import (
     no_controller,
     stayed_in_isr,
 )
-from infra.errors import WaitTimeout
-from infra.kafka.spec import ClusterState, PartitionState
-from infra.process.waiting import wait_until
+from ackbench.infra.errors import WaitTimeout
+from ackbench.infra.kafka.spec import ClusterState, PartitionState
+from ackbench.infra.process.waiting import wait_until
 
 _TARGET_TIMEOUT_S: Final = 2.0
 """Covers a controller that is being elected or does not answer for a moment."""

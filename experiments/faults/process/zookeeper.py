@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from experiments.faults.core import FaultContext, FaultKind, FaultMissed
-from experiments.faults.core.effects import FaultEffects, Topology
-from experiments.faults.process.parameters import CrashParameters
-from experiments.ledger.record import FaultEvidence
-from infra.cluster.health import zookeeper_leader
+from ackbench.experiments.faults.core import FaultContext, FaultKind, FaultMissed
+from ackbench.experiments.faults.core.effects import FaultEffects, Topology
+from ackbench.experiments.faults.process.parameters import CrashParameters
+from ackbench.experiments.ledger.record import FaultEvidence
+from ackbench.infra.cluster.health import zookeeper_leader
 
 FAMILY: Final = "ensemble"
 _ANSWER_TIMEOUT_S: Final = 1.0

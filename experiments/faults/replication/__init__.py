@@ -7,6 +7,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from experiments.faults.replication import isr
+from ackbench.experiments.faults.replication import isr
 
 KINDS: Final = isr.KINDS

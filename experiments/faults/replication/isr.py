@@ -20,16 +20,25 @@ from typing import Final
 
 from pydantic import Field
 
-from experiments.clients.librdkafka.admin import alter_configs, elect_leader
-from experiments.faults.core import OBSERVED_PARTITION, FaultContext, FaultKind, FaultParameters
-from experiments.faults.core.effects import FaultEffects, Topology
-from experiments.faults.core.evidence import kept_leader, leader_changed, refusals_as_missed
-from experiments.ledger.record import FaultEvidence
-from experiments.messages.phrases import format_list
-from infra.cluster.replicas import leader_candidates
-from infra.errors import HarnessError, WaitTimeout
-from infra.kafka.spec import PartitionState
-from infra.process.waiting import wait_until
+from ackbench.experiments.clients.librdkafka.admin import alter_configs, elect_leader
+from ackbench.experiments.faults.core import (
+    OBSERVED_PARTITION,
+    FaultContext,
+    FaultKind,
+    FaultParameters,
+)
+from ackbench.experiments.faults.core.effects import FaultEffects, Topology
+from ackbench.experiments.faults.core.evidence import (
+    kept_leader,
+    leader_changed,
+    refusals_as_missed,
+)
+from ackbench.experiments.ledger.record import FaultEvidence
+from ackbench.experiments.messages.phrases import format_list
+from ackbench.infra.cluster.replicas import leader_candidates
+from ackbench.infra.errors import HarnessError, WaitTimeout
+from ackbench.infra.kafka.spec import PartitionState
+from ackbench.infra.process.waiting import wait_until
 
 FAMILY: Final = "replication"
 _NO_FOLLOWER: Final = "replication.factor 1 has no follower"

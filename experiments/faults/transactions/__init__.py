@@ -7,6 +7,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from experiments.faults.transactions import coordinator, delayed, producers
+from ackbench.experiments.faults.transactions import coordinator, delayed, producers
 
 KINDS: Final = (*producers.KINDS, *coordinator.KINDS, *delayed.KINDS)

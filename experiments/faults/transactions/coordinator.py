@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from typing import Final
 
-from experiments.faults.core import FaultContext, FaultKind, FaultMissed
-from experiments.faults.core.effects import Topology
-from experiments.faults.process.actions import crash_effects
-from experiments.faults.process.parameters import CrashParameters
-from experiments.faults.transactions.producers import (
+from ackbench.experiments.faults.core import FaultContext, FaultKind, FaultMissed
+from ackbench.experiments.faults.core.effects import Topology
+from ackbench.experiments.faults.process.actions import crash_effects
+from ackbench.experiments.faults.process.parameters import CrashParameters
+from ackbench.experiments.faults.transactions.producers import (
     FAMILY,
     first_producer,
     no_own_producer_reason,
     transactional_id_of,
 )
-from experiments.ledger.record import FaultEvidence
-from infra.errors import WaitTimeout
-from infra.kafka.spec import PartitionState
+from ackbench.experiments.ledger.record import FaultEvidence
+from ackbench.infra.errors import WaitTimeout
+from ackbench.infra.kafka.spec import PartitionState
 
 STATE_TOPIC: Final = "__transaction_state"
 

@@ -13,14 +13,20 @@ from typing import Final
 
 from pydantic import Field
 
-from experiments.faults.core import EFFECTIVE, FaultContext, FaultKind, FaultMissed, FaultParameters
-from experiments.faults.core.effects import FaultEffects, Topology
-from experiments.faults.transactions.producers import FAMILY, no_transactions_reason
-from experiments.ledger.record import FaultEvidence
-from infra.errors import ImpairmentConflict, WaitTimeout
-from infra.kafka.frames import TransactionalApi
-from infra.kafka.spec import NetworkKind
-from infra.network.impairment import HeldRequest, RequestHold
+from ackbench.experiments.faults.core import (
+    EFFECTIVE,
+    FaultContext,
+    FaultKind,
+    FaultMissed,
+    FaultParameters,
+)
+from ackbench.experiments.faults.core.effects import FaultEffects, Topology
+from ackbench.experiments.faults.transactions.producers import FAMILY, no_transactions_reason
+from ackbench.experiments.ledger.record import FaultEvidence
+from ackbench.infra.errors import ImpairmentConflict, WaitTimeout
+from ackbench.infra.kafka.frames import TransactionalApi
+from ackbench.infra.kafka.spec import NetworkKind
+from ackbench.infra.network.impairment import HeldRequest, RequestHold
 
 NETWORK: Final[NetworkKind] = "relays"
 IMPLICIT_PARTITIONS_SINCE: Final = 2
@@ -124,7 +130,7 @@ def _evidence(
 
 
 def _with_error_name(held: HeldRequest) -> str:
-    from experiments.clients.librdkafka.library import error_text
+    from ackbench.experiments.clients.librdkafka.library import error_text
 
     if not held.error_code:
         return str(held)

@@ -11,9 +11,9 @@ from typing import Final
 
 from pydantic import Field
 
-from experiments.clients.producer.process import ProducerProcess
-from experiments.events.clock import now_ns
-from experiments.faults.core import (
+from ackbench.experiments.clients.producer.process import ProducerProcess
+from ackbench.experiments.events.clock import now_ns
+from ackbench.experiments.faults.core import (
     EFFECTIVE,
     OBSERVED_PARTITION,
     FaultContext,
@@ -21,9 +21,9 @@ from experiments.faults.core import (
     FaultMissed,
     FaultParameters,
 )
-from experiments.faults.core.effects import FaultEffects, Topology
-from experiments.ledger.record import FaultEvidence
-from infra.errors import HarnessError, WaitTimeout
+from ackbench.experiments.faults.core.effects import FaultEffects, Topology
+from ackbench.experiments.ledger.record import FaultEvidence
+from ackbench.infra.errors import HarnessError, WaitTimeout
 
 FAMILY: Final = "transactions"
 
@@ -121,9 +121,9 @@ def _take_over_transactional_id(producer: ProducerProcess) -> None:
 
     The coordinator aborts the open transaction and bumps the producer epoch.
     """
-    from experiments.clients.librdkafka.client import Client
-    from experiments.clients.librdkafka.library import PRODUCER
-    from experiments.clients.producer.transactions import TransactionApi
+    from ackbench.experiments.clients.librdkafka.client import Client
+    from ackbench.experiments.clients.librdkafka.library import PRODUCER
+    from ackbench.experiments.clients.producer.transactions import TransactionApi
 
     job = producer.job
     with Client(
@@ -135,8 +135,8 @@ def _take_over_transactional_id(producer: ProducerProcess) -> None:
 
 
 def _fencing_error(context: FaultContext, producer: ProducerProcess) -> str | None:
-    from experiments.clients.librdkafka.library import error_text
-    from experiments.clients.producer.transactions import FENCED_CODES
+    from ackbench.experiments.clients.librdkafka.library import error_text
+    from ackbench.experiments.clients.producer.transactions import FENCED_CODES
 
     code = producer.fatal_error_code()
     if code not in FENCED_CODES:
@@ -292,7 +292,7 @@ def advanced(context: FaultContext, stuck: StuckOffset) -> str | None:
 
 def _offsets_now(context: FaultContext) -> StuckOffset | None:
     """Return last stable offset and high watermark; `None`: no broker answered."""
-    from experiments.clients.librdkafka import topics
+    from ackbench.experiments.clients.librdkafka import topics
 
     try:
         stable, high = (

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
-from experiments.ledger.record import Scalar
-from experiments.lessons.criterion import (
+from ackbench.experiments.ledger.record import Scalar
+from ackbench.experiments.lessons.criterion import (
     ORDER_NEEDS,
     Outcome,
     PairedOrder,
@@ -18,7 +18,7 @@ from experiments.lessons.criterion import (
     outcome,
     paired_order,
 )
-from experiments.lessons.finding import (
+from ackbench.experiments.lessons.finding import (
     MIN_TRIALS,
     RATE_AXIS,
     Conclusion,
@@ -30,11 +30,11 @@ from experiments.lessons.finding import (
     repeats_needed,
     share_with_loss,
 )
-from experiments.lessons.plots import ShareDot, SharesPlot
-from experiments.messages.phrases import format_list
-from experiments.results.models import TrialResult
-from experiments.sweep.plan import NO_FAULT
-from experiments.verdicts.statistics import Share, describe_share
+from ackbench.experiments.lessons.plots import ShareDot, SharesPlot
+from ackbench.experiments.messages.phrases import format_list
+from ackbench.experiments.results.models import TrialResult
+from ackbench.experiments.sweep.plan import NO_FAULT
+from ackbench.experiments.verdicts.statistics import Share, describe_share
 
 _LEVELS: Final[tuple[Scalar, ...]] = (0, 1, "all")
 _CRASH_BEHIND: Final = "leader-crash-behind"

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from experiments.lessons.criterion import conclude, outcome
-from experiments.lessons.finding import (
+from ackbench.experiments.lessons.criterion import conclude, outcome
+from ackbench.experiments.lessons.finding import (
     MIN_TRIALS,
     Conclusion,
     Finding,
@@ -19,11 +19,11 @@ from experiments.lessons.finding import (
     describe_values,
     repeats_needed,
 )
-from experiments.lessons.plots import DotRow, DotsPlot
-from experiments.messages.phrases import format_count, format_list
-from experiments.results.models import TrialResult
-from experiments.results.rows import Row
-from experiments.sweep.plan import TrialSpec
+from ackbench.experiments.lessons.plots import DotRow, DotsPlot
+from ackbench.experiments.messages.phrases import format_count, format_list
+from ackbench.experiments.results.models import TrialResult
+from ackbench.experiments.results.rows import Row
+from ackbench.experiments.sweep.plan import TrialSpec
 
 _JOINS: Final = "consumer-joins"
 _LEAVES: Final = "consumer-leaves"

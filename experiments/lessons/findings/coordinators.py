@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from experiments.ledger.result_tables import MIN_OUTAGE_NS
-from experiments.lessons.criterion import conclude, outcome
-from experiments.lessons.finding import (
+from ackbench.experiments.ledger.result_tables import MIN_OUTAGE_NS
+from ackbench.experiments.lessons.criterion import conclude, outcome
+from ackbench.experiments.lessons.finding import (
     MIN_TRIALS,
     Conclusion,
     Finding,
@@ -22,10 +22,10 @@ from experiments.lessons.finding import (
     share_with_loss,
     unavailable_ms,
 )
-from experiments.lessons.plots import DotRow, DotsPlot
-from experiments.messages.phrases import format_count, format_list
-from experiments.results.models import CellResult, TrialResult
-from experiments.verdicts.statistics import Share, describe_share
+from ackbench.experiments.lessons.plots import DotRow, DotsPlot
+from ackbench.experiments.messages.phrases import format_count, format_list
+from ackbench.experiments.results.models import CellResult, TrialResult
+from ackbench.experiments.verdicts.statistics import Share, describe_share
 
 _ZOOKEEPER: Final = "zookeeper"
 _NAMES: Final = {_ZOOKEEPER: "ZooKeeper", "kraft": "KRaft"}

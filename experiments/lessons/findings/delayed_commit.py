@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from experiments.lessons.criterion import conclude, outcome
-from experiments.lessons.finding import (
+from ackbench.experiments.lessons.criterion import conclude, outcome
+from ackbench.experiments.lessons.finding import (
     CLIENT_NAMES,
     MIN_TRIALS,
     Conclusion,
@@ -20,10 +20,10 @@ from experiments.lessons.finding import (
     repeats_needed,
     share_with,
 )
-from experiments.lessons.plots import ShareDot, SharesPlot
-from experiments.messages.phrases import format_list
-from experiments.results.models import TrialResult
-from experiments.verdicts.statistics import Share, describe_share
+from ackbench.experiments.lessons.plots import ShareDot, SharesPlot
+from ackbench.experiments.messages.phrases import format_list
+from ackbench.experiments.results.models import TrialResult
+from ackbench.experiments.verdicts.statistics import Share, describe_share
 
 FAULT: Final = "end-txn-delayed"
 REFUSES_LATE_REQUESTS: Final = frozenset({("java", 2)})

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
-from experiments.lessons.criterion import (
+from ackbench.experiments.lessons.criterion import (
     ORDER_NEEDS,
     Outcome,
     PairedOrder,
@@ -17,7 +17,7 @@ from experiments.lessons.criterion import (
     outcome,
     paired_order,
 )
-from experiments.lessons.finding import (
+from ackbench.experiments.lessons.finding import (
     MIN_TRIALS,
     Conclusion,
     Finding,
@@ -26,11 +26,11 @@ from experiments.lessons.finding import (
     repeats_needed,
     share_with,
 )
-from experiments.lessons.plots import DotRow, DotsPlot
-from experiments.messages.phrases import format_list
-from experiments.results.models import TrialResult
-from experiments.sweep.plan import COMMIT_BY_DELIVERY, NO_FAULT, Delivery
-from experiments.verdicts.statistics import Share, describe_share
+from ackbench.experiments.lessons.plots import DotRow, DotsPlot
+from ackbench.experiments.messages.phrases import format_list
+from ackbench.experiments.results.models import TrialResult
+from ackbench.experiments.sweep.plan import COMMIT_BY_DELIVERY, NO_FAULT, Delivery
+from ackbench.experiments.verdicts.statistics import Share, describe_share
 
 DELIVERIES: Final[tuple[Delivery, ...]] = tuple(COMMIT_BY_DELIVERY)
 _COPIER_CRASH: Final = "copier-crash"

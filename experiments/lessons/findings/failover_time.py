@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Final
 
-from experiments.ledger.record import Cell
-from experiments.ledger.result_tables import MIN_OUTAGE_NS, OutageStep, Side
-from experiments.lessons.criterion import conclude, outcome
-from experiments.lessons.finding import (
+from ackbench.experiments.ledger.record import Cell
+from ackbench.experiments.ledger.result_tables import MIN_OUTAGE_NS, OutageStep, Side
+from ackbench.experiments.lessons.criterion import conclude, outcome
+from ackbench.experiments.lessons.finding import (
     MIN_TRIALS,
     Conclusion,
     Finding,
@@ -23,10 +23,10 @@ from experiments.lessons.finding import (
     describe_durations,
     repeats_needed,
 )
-from experiments.lessons.plots import BarPart, BarRow, BarsPlot
-from experiments.messages.phrases import format_list
-from experiments.results.models import CellResult
-from experiments.results.outages import (
+from ackbench.experiments.lessons.plots import BarPart, BarRow, BarsPlot
+from ackbench.experiments.messages.phrases import format_list
+from ackbench.experiments.results.models import CellResult
+from ackbench.experiments.results.outages import (
     PART_NAMES,
     OutagePart,
     observed_times_ns,

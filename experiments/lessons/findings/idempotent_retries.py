@@ -11,15 +11,15 @@ from operator import attrgetter
 from statistics import median
 from typing import Final
 
-from experiments.comparing.pairing import paired_numbers
-from experiments.lessons.criterion import (
+from ackbench.experiments.comparing.pairing import paired_numbers
+from ackbench.experiments.lessons.criterion import (
     ORDER_NEEDS,
     Outcome,
     conclude,
     outcome,
     paired_order,
 )
-from experiments.lessons.finding import (
+from ackbench.experiments.lessons.finding import (
     CLIENT_NAMES,
     MIN_TRIALS,
     RATE_AXIS,
@@ -31,11 +31,11 @@ from experiments.lessons.finding import (
     repeats_needed,
     share_with,
 )
-from experiments.lessons.plots import DotRow, DotsPlot
-from experiments.messages.phrases import format_list
-from experiments.results.models import CellResult, TrialResult
-from experiments.sweep.plan import NO_FAULT
-from experiments.verdicts.statistics import Estimate, Share, describe_share
+from ackbench.experiments.lessons.plots import DotRow, DotsPlot
+from ackbench.experiments.messages.phrases import format_list
+from ackbench.experiments.results.models import CellResult, TrialResult
+from ackbench.experiments.sweep.plan import NO_FAULT
+from ackbench.experiments.verdicts.statistics import Estimate, Share, describe_share
 
 _IN_FLIGHT: Final = "max.in.flight.requests.per.connection"
 _WITHIN_CAPACITY_PERCENT: Final = 95.0

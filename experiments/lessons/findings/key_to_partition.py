@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from experiments.ledger.record import Cell
-from experiments.ledger.workload_tables import OrderObserver, OrderScope
-from experiments.lessons.criterion import conclude, outcome
-from experiments.lessons.finding import (
+from ackbench.experiments.ledger.record import Cell
+from ackbench.experiments.ledger.workload_tables import OrderObserver, OrderScope
+from ackbench.experiments.lessons.criterion import conclude, outcome
+from ackbench.experiments.lessons.finding import (
     CLIENT_NAMES,
     MIN_TRIALS,
     Conclusion,
@@ -20,10 +20,10 @@ from experiments.lessons.finding import (
     FindingInput,
     repeats_needed,
 )
-from experiments.lessons.plots import DotRow, DotsPlot
-from experiments.messages.phrases import format_count, format_list
-from experiments.results.models import CellResult
-from experiments.results.rows import Row
+from ackbench.experiments.lessons.plots import DotRow, DotsPlot
+from ackbench.experiments.messages.phrases import format_count, format_list
+from ackbench.experiments.results.models import CellResult
+from ackbench.experiments.results.rows import Row
 
 _FORMULAS: Final = ("murmur2", "crc32")
 _REMARK_BY_CONCLUSION: Final = {

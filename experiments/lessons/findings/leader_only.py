@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from experiments.lessons.criterion import conclude, outcome
-from experiments.lessons.finding import (
+from ackbench.experiments.lessons.criterion import conclude, outcome
+from ackbench.experiments.lessons.finding import (
     MIN_TRIALS,
     Conclusion,
     Finding,
@@ -14,10 +14,10 @@ from experiments.lessons.finding import (
     format_percent,
     repeats_needed,
 )
-from experiments.lessons.plots import BarPart, BarRow, BarsPlot
-from experiments.messages.phrases import format_count
-from experiments.results.models import TrialResult
-from experiments.results.rows import Row
+from ackbench.experiments.lessons.plots import BarPart, BarRow, BarsPlot
+from ackbench.experiments.messages.phrases import format_count
+from ackbench.experiments.results.models import TrialResult
+from ackbench.experiments.results.rows import Row
 
 _RACK: Final = "consumer.client.rack"
 _TARGET: Final = 0

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Final
 
-from experiments.ledger.record import Cell
-from experiments.ledger.workload_tables import LoadQuantity
-from experiments.lessons.criterion import conclude, outcome
-from experiments.lessons.finding import (
+from ackbench.experiments.ledger.record import Cell
+from ackbench.experiments.ledger.workload_tables import LoadQuantity
+from ackbench.experiments.lessons.criterion import conclude, outcome
+from ackbench.experiments.lessons.finding import (
     CLIENT_NAMES,
     MIN_TRIALS,
     Conclusion,
@@ -22,10 +22,10 @@ from experiments.lessons.finding import (
     describe_values,
     repeats_needed,
 )
-from experiments.lessons.plots import DotRow, DotsPlot
-from experiments.messages.phrases import format_list
-from experiments.results.models import CellResult
-from experiments.results.rows import Row
+from ackbench.experiments.lessons.plots import DotRow, DotsPlot
+from ackbench.experiments.messages.phrases import format_list
+from ackbench.experiments.results.models import CellResult
+from ackbench.experiments.results.rows import Row
 
 OVERLOADED: Final = 1.5
 """A partition with half as much again as the mean counts as overloaded."""

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Final
 
-from experiments.lessons.criterion import conclude, outcome
-from experiments.lessons.finding import (
+from ackbench.experiments.lessons.criterion import conclude, outcome
+from ackbench.experiments.lessons.finding import (
     MIN_TRIALS,
     Conclusion,
     Finding,
@@ -21,10 +21,10 @@ from experiments.lessons.finding import (
     share_with_loss,
     unavailable_ms,
 )
-from experiments.lessons.plots import DotRow, DotsPlot
-from experiments.messages.phrases import format_count
-from experiments.results.models import TrialResult
-from experiments.verdicts.statistics import describe_share
+from ackbench.experiments.lessons.plots import DotRow, DotsPlot
+from ackbench.experiments.messages.phrases import format_count
+from ackbench.experiments.results.models import TrialResult
+from ackbench.experiments.verdicts.statistics import describe_share
 
 _REMARK_BY_CONCLUSION: Final = {
     Conclusion.SUPPORTED: (

@@ -11,9 +11,9 @@ from itertools import pairwise
 from math import gcd
 from typing import Final
 
-from experiments.ledger.workload_tables import OrderObserver, OrderScope
-from experiments.lessons.criterion import conclude, outcome
-from experiments.lessons.finding import (
+from ackbench.experiments.ledger.workload_tables import OrderObserver, OrderScope
+from ackbench.experiments.lessons.criterion import conclude, outcome
+from ackbench.experiments.lessons.finding import (
     MIN_TRIALS,
     Conclusion,
     Finding,
@@ -23,10 +23,10 @@ from experiments.lessons.finding import (
     group_by_trial,
     repeats_needed,
 )
-from experiments.lessons.plots import DotRow, DotsPlot
-from experiments.results.models import CellResult
-from experiments.results.rows import Row
-from experiments.verdicts.statistics import Share, describe_share, share
+from ackbench.experiments.lessons.plots import DotRow, DotsPlot
+from ackbench.experiments.results.models import CellResult
+from ackbench.experiments.results.rows import Row
+from ackbench.experiments.verdicts.statistics import Share, describe_share, share
 
 _NS_PER_S: Final = 1_000_000_000
 _REMARK_BY_CONCLUSION: Final = {

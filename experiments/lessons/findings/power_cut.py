@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from experiments.ledger.record import Scalar
-from experiments.lessons.criterion import conclude, outcome
-from experiments.lessons.finding import (
+from ackbench.experiments.ledger.record import Scalar
+from ackbench.experiments.lessons.criterion import conclude, outcome
+from ackbench.experiments.lessons.finding import (
     MIN_TRIALS,
     Conclusion,
     Finding,
@@ -20,9 +20,9 @@ from experiments.lessons.finding import (
     repeats_needed,
     share_with_loss,
 )
-from experiments.lessons.plots import ShareDot, SharesPlot
-from experiments.results.models import CellResult, TrialResult
-from experiments.verdicts.statistics import Share, describe_share
+from ackbench.experiments.lessons.plots import ShareDot, SharesPlot
+from ackbench.experiments.results.models import CellResult, TrialResult
+from ackbench.experiments.verdicts.statistics import Share, describe_share
 
 _EVERY_RECORD: Final = "1"
 """Value of `flush.messages` that syncs each record before it is acknowledged."""

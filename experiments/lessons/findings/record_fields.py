@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from experiments.ledger.workload_tables import Field
-from experiments.lessons.criterion import conclude, outcome
-from experiments.lessons.finding import (
+from ackbench.experiments.ledger.workload_tables import Field
+from ackbench.experiments.lessons.criterion import conclude, outcome
+from ackbench.experiments.lessons.finding import (
     MIN_TRIALS,
     Conclusion,
     Finding,
@@ -15,10 +15,10 @@ from experiments.lessons.finding import (
     format_percent,
     repeats_needed,
 )
-from experiments.lessons.plots import BarPart, BarRow, BarsPlot
-from experiments.messages.phrases import format_count
-from experiments.results.models import TrialResult
-from experiments.results.rows import Row
+from ackbench.experiments.lessons.plots import BarPart, BarRow, BarsPlot
+from ackbench.experiments.messages.phrases import format_count
+from ackbench.experiments.results.models import TrialResult
+from ackbench.experiments.results.rows import Row
 
 _TIMESTAMP_TYPE: Final = "message.timestamp.type"
 _LOG_APPEND_TIME: Final = "LogAppendTime"

@@ -10,19 +10,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from experiments.ledger.result_tables import OutageStep, Side
-from experiments.lessons.finding import (
+from ackbench.experiments.ledger.result_tables import OutageStep, Side
+from ackbench.experiments.lessons.finding import (
     MIN_TRIALS,
     Conclusion,
     Finding,
     FindingInput,
     repeats_needed,
 )
-from experiments.lessons.plots import ShareDot, SharesPlot
-from experiments.messages.phrases import format_count
-from experiments.results.models import CellResult, TrialResult
-from experiments.results.outages import observed_times_ns, steps_of_longest_gaps
-from experiments.verdicts.statistics import Share, describe_share, share
+from ackbench.experiments.lessons.plots import ShareDot, SharesPlot
+from ackbench.experiments.messages.phrases import format_count
+from ackbench.experiments.results.models import CellResult, TrialResult
+from ackbench.experiments.results.outages import observed_times_ns, steps_of_longest_gaps
+from ackbench.experiments.verdicts.statistics import Share, describe_share, share
 
 _TARGET: Final = 0
 """The partition whose brokers crash."""

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Final, NamedTuple
 
-from experiments.lessons.criterion import conclude, outcome
-from experiments.lessons.finding import (
+from ackbench.experiments.lessons.criterion import conclude, outcome
+from ackbench.experiments.lessons.finding import (
     MIN_TRIALS,
     Conclusion,
     Finding,
@@ -15,10 +15,10 @@ from experiments.lessons.finding import (
     format_percent,
     repeats_needed,
 )
-from experiments.lessons.plots import DotRow, DotsPlot
-from experiments.messages.phrases import format_count
-from experiments.results.models import CellResult
-from experiments.results.rows import Row
+from ackbench.experiments.lessons.plots import DotRow, DotsPlot
+from ackbench.experiments.messages.phrases import format_count
+from ackbench.experiments.results.models import CellResult
+from ackbench.experiments.results.rows import Row
 
 _RESET: Final = "workload.auto_offset_reset"
 _EARLIEST: Final = "earliest"

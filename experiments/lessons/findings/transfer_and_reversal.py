@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Final
 
-from experiments.ledger.workload_tables import OrderObserver, OrderScope
-from experiments.lessons.criterion import conclude, outcome
-from experiments.lessons.finding import (
+from ackbench.experiments.ledger.workload_tables import OrderObserver, OrderScope
+from ackbench.experiments.lessons.criterion import conclude, outcome
+from ackbench.experiments.lessons.finding import (
     MIN_TRIALS,
     Conclusion,
     Finding,
@@ -20,9 +20,9 @@ from experiments.lessons.finding import (
     group_by_trial,
     repeats_needed,
 )
-from experiments.lessons.plots import DotRow, DotsPlot
-from experiments.results.models import CellResult
-from experiments.results.rows import Row
+from ackbench.experiments.lessons.plots import DotRow, DotsPlot
+from ackbench.experiments.results.models import CellResult
+from ackbench.experiments.results.rows import Row
 
 _NS_PER_S: Final = 1_000_000_000
 _REMARK_BY_CONCLUSION: Final = {

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from experiments.ledger.record import Scalar
-from experiments.lessons.criterion import conclude, outcome
-from experiments.lessons.finding import (
+from ackbench.experiments.ledger.record import Scalar
+from ackbench.experiments.lessons.criterion import conclude, outcome
+from ackbench.experiments.lessons.finding import (
     CLIENT_NAMES,
     MIN_TRIALS,
     Conclusion,
@@ -21,9 +21,9 @@ from experiments.lessons.finding import (
     share_with,
     share_with_loss,
 )
-from experiments.lessons.plots import ShareDot, SharesPlot
-from experiments.messages.phrases import format_list
-from experiments.verdicts.statistics import CONFIDENCE, Share, describe_share
+from ackbench.experiments.lessons.plots import ShareDot, SharesPlot
+from ackbench.experiments.messages.phrases import format_list
+from ackbench.experiments.verdicts.statistics import CONFIDENCE, Share, describe_share
 
 _WHEN: Final = {
     "relay-reset": "when the leader's responses were lost",

@@ -11,7 +11,7 @@ from typing import Any
 from airflow.plugins_manager import AirflowPlugin
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
-from infra.machine.loopback import SERVED_HOSTS
+from ackbench.infra.machine.loopback import SERVED_HOSTS
 
 
 class AllowedHosts(AirflowPlugin):

@@ -16,8 +16,8 @@ from airflow.plugins_manager import AirflowPlugin
 from fastapi import Depends, FastAPI, HTTPException, Request
 from fastapi.responses import FileResponse, JSONResponse, RedirectResponse, Response
 
-from experiments.live.files import DATA, PAGE, live_folder
-from infra.machine.home import Home
+from ackbench.experiments.live.files import DATA, PAGE, live_folder
+from ackbench.infra.machine.home import Home
 
 PREFIX: Final = "/ackbench"
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}")

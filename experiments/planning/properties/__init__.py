@@ -1,6 +1,6 @@
 """Kafka's properties by version: data files extracted from Kafka's own jars, and their reader."""
 
-from experiments.planning.properties.definitions import (
+from ackbench.experiments.planning.properties.definitions import (
     FEATURES,
     KafkaProperties,
     Property,

@@ -14,8 +14,8 @@ from typing import Final, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from infra.kafka.versions import parse_version
-from infra.machine.home import Home
+from ackbench.infra.kafka.versions import parse_version
+from ackbench.infra.machine.home import Home
 
 FOLDER: Final = Path(__file__).parent
 FEATURES: Final = ("eligible.leader.replicas.version", "group.version", "transaction.version")

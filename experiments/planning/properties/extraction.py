@@ -3,7 +3,7 @@ r"""Extract a Kafka version's properties from its jars.
 The classes that hold Kafka's settings print their documentation; this module parses it. The files
 that are part of ackbench are made with
 
-    python -m experiments.planning.properties.extraction <version> \
+    python -m ackbench.experiments.planning.properties.extraction <version> \
         > experiments/planning/properties/kafka-<version>.json
 
 Other versions are extracted once, when a sweep requests them, and kept in the home's cache.
@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
-from experiments.planning.properties.definitions import (
+from ackbench.experiments.planning.properties.definitions import (
     FEATURES,
     Feature,
     KafkaProperties,
@@ -28,12 +28,12 @@ from experiments.planning.properties.definitions import (
     cached_file,
     known_versions,
 )
-from infra.errors import HarnessError
-from infra.kafka.commands import tool_command
-from infra.kafka.jars import has_cached_jars, kafka_jars, unverified_checksums
-from infra.kafka.versions import parse_version
-from infra.machine.files import replace_file
-from infra.machine.home import Home
+from ackbench.infra.errors import HarnessError
+from ackbench.infra.kafka.commands import tool_command
+from ackbench.infra.kafka.jars import has_cached_jars, kafka_jars, unverified_checksums
+from ackbench.infra.kafka.versions import parse_version
+from ackbench.infra.machine.files import replace_file
+from ackbench.infra.machine.home import Home
 
 CLASSES: Final = {
     "topic": "org.apache.kafka.storage.internals.log.LogConfig",

@@ -14,9 +14,9 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Final
 
-from experiments.errors import ExperimentError
-from infra.errors import InputError
-from infra.kafka.secrets import is_literal_secret, is_security_property, resolve_references
+from ackbench.experiments.errors import ExperimentError
+from ackbench.infra.errors import InputError
+from ackbench.infra.kafka.secrets import is_literal_secret, is_security_property, resolve_references
 
 CODE_LOADING_PROPERTIES: Final = (
     "plugin.*",

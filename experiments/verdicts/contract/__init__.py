@@ -5,14 +5,14 @@
 
 from __future__ import annotations
 
-from experiments.verdicts.contract.circumstances import Circumstances, circumstances_of
-from experiments.verdicts.contract.guarantees import (
+from ackbench.experiments.verdicts.contract.circumstances import Circumstances, circumstances_of
+from ackbench.experiments.verdicts.contract.guarantees import (
     CONDITIONAL_GUARANTEES,
     ContractClause,
     Guarantee,
     Rule,
 )
-from experiments.verdicts.contract.rules import (
+from ackbench.experiments.verdicts.contract.rules import (
     RULES,
     as_markdown,
     clauses_of,

@@ -6,13 +6,13 @@ import math
 from collections.abc import Mapping
 from typing import Final
 
-from experiments.clients.settings.kinds import client_choice, request_timeout_ms
-from experiments.clients.settings.librdkafka import is_true
-from experiments.faults import FAULTS
-from experiments.faults.composition.composite import effects_of
-from experiments.faults.core.effects import FaultEffects, Topology
-from experiments.ledger.record import Frozen
-from experiments.sweep.plan import (
+from ackbench.experiments.clients.settings.kinds import client_choice, request_timeout_ms
+from ackbench.experiments.clients.settings.librdkafka import is_true
+from ackbench.experiments.faults import FAULTS
+from ackbench.experiments.faults.composition.composite import effects_of
+from ackbench.experiments.faults.core.effects import FaultEffects, Topology
+from ackbench.experiments.ledger.record import Frozen
+from ackbench.experiments.sweep.plan import (
     AutoOffsetReset,
     ClientKind,
     ClusterNeed,
@@ -20,9 +20,12 @@ from experiments.sweep.plan import (
     FaultRequest,
     TrialSpec,
 )
-from experiments.sweep.retention import Retention, resolve_retention
-from infra.kafka.broker_settings import broker_heartbeat_interval_ms, broker_session_timeout_ms
-from infra.kafka.zookeeper import TICK_MS
+from ackbench.experiments.sweep.retention import Retention, resolve_retention
+from ackbench.infra.kafka.broker_settings import (
+    broker_heartbeat_interval_ms,
+    broker_session_timeout_ms,
+)
+from ackbench.infra.kafka.zookeeper import TICK_MS
 
 UNLIMITED_RETRIES: Final = 2_147_483_647
 _REFRESH: Final = "topic.metadata.refresh.interval.ms"

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from experiments.verdicts.contract import loss
-from experiments.verdicts.contract.circumstances import Circumstances
-from experiments.verdicts.contract.guarantees import (
+from ackbench.experiments.verdicts.contract import loss
+from ackbench.experiments.verdicts.contract.circumstances import Circumstances
+from ackbench.experiments.verdicts.contract.guarantees import (
     CLEANUP,
     COMPACTION,
     REPLICATION,

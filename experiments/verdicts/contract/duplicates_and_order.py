@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from experiments.verdicts.contract.circumstances import Circumstances
-from experiments.verdicts.contract.guarantees import (
+from ackbench.experiments.verdicts.contract.circumstances import Circumstances
+from ackbench.experiments.verdicts.contract.guarantees import (
     ACKS,
     IDEMPOTENCE,
     KIP_98,

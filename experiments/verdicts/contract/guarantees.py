@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from experiments.ledger.record import Frozen
-from experiments.verdicts.contract.circumstances import Circumstances
+from ackbench.experiments.ledger.record import Frozen
+from ackbench.experiments.verdicts.contract.circumstances import Circumstances
 
 
 class Guarantee(StrEnum):

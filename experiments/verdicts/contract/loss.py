@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from experiments.verdicts.contract.circumstances import Circumstances
-from experiments.verdicts.contract.guarantees import (
+from ackbench.experiments.verdicts.contract.circumstances import Circumstances
+from ackbench.experiments.verdicts.contract.guarantees import (
     ACKS,
     CLEANUP,
     FLUSH,
@@ -23,7 +23,7 @@ from experiments.verdicts.contract.guarantees import (
     not_guaranteed,
     unknown,
 )
-from experiments.verdicts.contract.late_requests import late_request_rules
+from ackbench.experiments.verdicts.contract.late_requests import late_request_rules
 
 _DEAD_REPLICAS: Final = "up to {c.max_dead_replicas} dead at once, {c.required_replicas} required"
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from experiments.verdicts.contract import availability
-from experiments.verdicts.contract.circumstances import Circumstances
-from experiments.verdicts.contract.guarantees import (
+from ackbench.experiments.verdicts.contract import availability
+from ackbench.experiments.verdicts.contract.circumstances import Circumstances
+from ackbench.experiments.verdicts.contract.guarantees import (
     ACKS,
     ISOLATION,
     KAFKA_15583,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from experiments.verdicts.contract import (
+from ackbench.experiments.verdicts.contract import (
     availability,
     compaction,
     consumed,
@@ -20,8 +20,8 @@ from experiments.verdicts.contract import (
     read_availability,
     transactions_and_groups,
 )
-from experiments.verdicts.contract.circumstances import Circumstances
-from experiments.verdicts.contract.guarantees import (
+from ackbench.experiments.verdicts.contract.circumstances import Circumstances
+from ackbench.experiments.verdicts.contract.guarantees import (
     DOCUMENTATION,
     JIRA,
     KIP,

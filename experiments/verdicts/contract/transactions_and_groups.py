@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from experiments.verdicts.contract import loss
-from experiments.verdicts.contract.circumstances import Circumstances
-from experiments.verdicts.contract.guarantees import (
+from ackbench.experiments.verdicts.contract import loss
+from ackbench.experiments.verdicts.contract.circumstances import Circumstances
+from ackbench.experiments.verdicts.contract.guarantees import (
     ISOLATION,
     KIP_98,
     KIP_447,
@@ -22,7 +22,7 @@ from experiments.verdicts.contract.guarantees import (
     guaranteed,
     not_guaranteed,
 )
-from experiments.verdicts.contract.late_requests import (
+from ackbench.experiments.verdicts.contract.late_requests import (
     LATE_REQUESTS_ARE_REFUSED,
     late_request_rules,
 )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from experiments.faults.core.effects import FaultEffects
-from experiments.verdicts.contract.circumstances import UNLIMITED_RETRIES, Circumstances
+from ackbench.experiments.faults.core.effects import FaultEffects
+from ackbench.experiments.verdicts.contract.circumstances import UNLIMITED_RETRIES, Circumstances
 
 NO_FAULT = FaultEffects(kind="none")
 LEADER_CRASH = FaultEffects(

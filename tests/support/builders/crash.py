@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from experiments.ledger.record import FaultEvidence, Phases
-from experiments.ledger.result_tables import ANOMALIES
-from spark_jobs.causes.anomalous_records import ANOMALOUS_RECORDS, APPENDED_RANGES
-from spark_jobs.causes.evidence import trial_evidence
-from spark_jobs.causes.explanations import explained_parts
-from spark_jobs.planted import PlantedEpoch, PlantedEvent, PlantedTrial
+from ackbench.experiments.ledger.record import FaultEvidence, Phases
+from ackbench.experiments.ledger.result_tables import ANOMALIES
+from ackbench.spark_jobs.causes.anomalous_records import ANOMALOUS_RECORDS, APPENDED_RANGES
+from ackbench.spark_jobs.causes.evidence import trial_evidence
+from ackbench.spark_jobs.causes.explanations import explained_parts
+from ackbench.spark_jobs.planted import PlantedEpoch, PlantedEvent, PlantedTrial
 
 MS = 1_000_000
 _ORDER = ("partition", "kind", "producer", "seq", "offset", "at_ns")

@@ -14,12 +14,12 @@ from typing import Any
 
 from support.builders.sweeps import Truth, measured_sweep
 
-from experiments.ledger.record import Cell, Scalar, Status
-from experiments.ledger.result_tables import OutageStep, Side
-from experiments.lessons.finding import FindingInput
-from experiments.results.models import CellResult, FaultResult, SweepResults, TrialResult
-from experiments.results.rows import Row
-from experiments.sweep.plan import Plan
+from ackbench.experiments.ledger.record import Cell, Scalar, Status
+from ackbench.experiments.ledger.result_tables import OutageStep, Side
+from ackbench.experiments.lessons.finding import FindingInput
+from ackbench.experiments.results.models import CellResult, FaultResult, SweepResults, TrialResult
+from ackbench.experiments.results.rows import Row
+from ackbench.experiments.sweep.plan import Plan
 
 _NS_PER_MS = 1_000_000
 _BEGIN_NS = 1_700_000_000_000_000_000

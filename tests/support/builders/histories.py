@@ -14,10 +14,10 @@ from typing import Protocol
 
 from support.builders.simulation import MS, InFlight, Simulation
 
-from experiments.ledger.record import Cell
-from experiments.ledger.schema import ABANDONED, ACKED, Source
-from experiments.ledger.stalls import STALLED, STALLS_SAMPLED, Stall, StallCause
-from spark_jobs.planted import (
+from ackbench.experiments.ledger.record import Cell
+from ackbench.experiments.ledger.schema import ABANDONED, ACKED, Source
+from ackbench.experiments.ledger.stalls import STALLED, STALLS_SAMPLED, Stall, StallCause
+from ackbench.spark_jobs.planted import (
     PlantedAttempt,
     PlantedEpoch,
     PlantedEvent,

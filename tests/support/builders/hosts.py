@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from experiments.ledger.record import Status
-from experiments.results.models import FaultResult, Latencies, Quantiles, TrialResult
+from ackbench.experiments.ledger.record import Status
+from ackbench.experiments.results.models import FaultResult, Latencies, Quantiles, TrialResult
 
 SCATTER = 0.1
 """The standard deviation of the logarithm of a trial's figures."""

@@ -19,10 +19,10 @@ from typing import Any, Final
 
 from support.builders.nights import BEGIN_S, DAY_S
 
-from experiments.orchestration.environment import database_of
-from experiments.sweep.folder import SweepFolder
-from experiments.tracking.store import database_of_store, tracked_sweep
-from infra.machine.home import Home
+from ackbench.experiments.orchestration.environment import database_of
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.tracking.store import database_of_store, tracked_sweep
+from ackbench.infra.machine.home import Home
 
 _AIRFLOW_TIME: Final = "%Y-%m-%d %H:%M:%S.%f"
 Row = dict[str, Any]

@@ -19,11 +19,11 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from experiments.ledger.digests import digest_of, with_digest, without_digest
-from experiments.ledger.manifest import MANIFEST, parse_manifest
-from experiments.ledger.planned import PLAN
-from experiments.sweep.folder import SweepFolder
-from infra.machine.home import Home
+from ackbench.experiments.ledger.digests import digest_of, with_digest, without_digest
+from ackbench.experiments.ledger.manifest import MANIFEST, parse_manifest
+from ackbench.experiments.ledger.planned import PLAN
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.infra.machine.home import Home
 
 BEGIN_S: Final = 1_735_689_600.0
 """2025-01-01, UTC."""

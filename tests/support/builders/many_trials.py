@@ -12,12 +12,12 @@ from typing import Final
 
 import pyarrow.parquet as pq
 
-from experiments.ledger.record import RECORD, TrialRecord
-from experiments.ledger.seal import seal_files, write_table
-from experiments.sweep.documents import read_record
-from experiments.sweep.folder import SweepFolder
-from experiments.sweep.plan import Plan, TrialSpec
-from infra.machine.home import Home
+from ackbench.experiments.ledger.record import RECORD, TrialRecord
+from ackbench.experiments.ledger.seal import seal_files, write_table
+from ackbench.experiments.sweep.documents import read_record
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.plan import Plan, TrialSpec
+from ackbench.infra.machine.home import Home
 
 AXIS: Final = "linger.ms"
 """Each cell has its own value of it."""

@@ -7,14 +7,14 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 
-from experiments.history.kept import current_stamp
-from experiments.history.store import SummaryStore
-from experiments.history.summary import CellSummary, SweepSummary
-from experiments.ledger.record import Cell
-from experiments.sweep.cell_names import cell_label
-from experiments.sweep.folder import SweepFolder
-from experiments.verdicts.statistics import Share, estimate, share
-from infra.machine.home import Home
+from ackbench.experiments.history.kept import current_stamp
+from ackbench.experiments.history.store import SummaryStore
+from ackbench.experiments.history.summary import CellSummary, SweepSummary
+from ackbench.experiments.ledger.record import Cell
+from ackbench.experiments.sweep.cell_names import cell_label
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.verdicts.statistics import Share, estimate, share
+from ackbench.infra.machine.home import Home
 
 DAY_S = 86_400.0
 BEGIN_S = 1_767_225_600.0

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from experiments.ledger.record import FaultEvidence, Phases, ProducerSummary, Status, TrialRecord
-from experiments.ledger.schema import TABLES
-from experiments.sweep.plan import ClusterNeed, FaultRequest, TrialSpec, Workload
+from ackbench.experiments.ledger.record import (
+    FaultEvidence,
+    Phases,
+    ProducerSummary,
+    Status,
+    TrialRecord,
+)
+from ackbench.experiments.ledger.schema import TABLES
+from ackbench.experiments.sweep.plan import ClusterNeed, FaultRequest, TrialSpec, Workload
 
 _SHARED = TrialSpec.model_fields.keys() & TrialRecord.model_fields.keys() - {
     "client",

@@ -13,9 +13,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from experiments.ledger.record import Cell, TrialRecord
-from experiments.ledger.result_tables import RESULTS
-from experiments.sweep.folder import SweepFolder
+from ackbench.experiments.ledger.record import Cell, TrialRecord
+from ackbench.experiments.ledger.result_tables import RESULTS
+from ackbench.experiments.sweep.folder import SweepFolder
 
 Counts = Mapping[str, int]
 """Columns of `TRIALS` and their values."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from experiments.ledger.record import Phases
-from experiments.ledger.schema import Source
-from spark_jobs.planted import (
+from ackbench.experiments.ledger.record import Phases
+from ackbench.experiments.ledger.schema import Source
+from ackbench.spark_jobs.planted import (
     PlantedAttempt,
     PlantedEvent,
     PlantedLogRow,

@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from support.builders.records import planned_as
 from support.builders.result_tables import Counts, write_results
 
-from experiments.sweep.folder import SweepFolder
-from experiments.sweep.plan import Plan, TrialSpec
-from infra.machine.home import Home
-from spark_jobs.planted import (
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.plan import Plan, TrialSpec
+from ackbench.infra.machine.home import Home
+from ackbench.spark_jobs.planted import (
     PlantedAttempt,
     PlantedEvent,
     PlantedLogRow,

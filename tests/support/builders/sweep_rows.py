@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from experiments.ledger.record import Cell, TrialRecord
-from experiments.ledger.result_tables import Measure, OutageStep, Phase, Side
-from experiments.results.models import TrialResult
+from ackbench.experiments.ledger.record import Cell, TrialRecord
+from ackbench.experiments.ledger.result_tables import Measure, OutageStep, Phase, Side
+from ackbench.experiments.results.models import TrialResult
 
 LOAD_S = 10.0
 FAULT_BEGIN_S, FAULT_END_S = 2.0, 6.0

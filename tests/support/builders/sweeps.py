@@ -18,7 +18,7 @@ from support.builders.sweep_rows import (
     timeline_rows,
 )
 
-from experiments.ledger.record import (
+from ackbench.experiments.ledger.record import (
     Cell,
     ClusterAssignment,
     FaultEvidence,
@@ -27,8 +27,8 @@ from experiments.ledger.record import (
     Status,
     TrialRecord,
 )
-from experiments.report.data import LeaderChange, ReportData
-from experiments.results.models import (
+from ackbench.experiments.report.data import LeaderChange, ReportData
+from ackbench.experiments.results.models import (
     CellResult,
     Fates,
     FaultResult,
@@ -38,10 +38,10 @@ from experiments.results.models import (
     SweepResults,
     TrialResult,
 )
-from experiments.sweep.plan import FaultRequest, Plan, RefusedCell, TrialSpec, Workload
-from experiments.verdicts.contract import CONDITIONAL_GUARANTEES, ContractClause, Guarantee
-from experiments.verdicts.judge import HarnessCheck, Judgement, NamedRecord, Verdict
-from experiments.verdicts.statistics import estimate, share
+from ackbench.experiments.sweep.plan import FaultRequest, Plan, RefusedCell, TrialSpec, Workload
+from ackbench.experiments.verdicts.contract import CONDITIONAL_GUARANTEES, ContractClause, Guarantee
+from ackbench.experiments.verdicts.judge import HarnessCheck, Judgement, NamedRecord, Verdict
+from ackbench.experiments.verdicts.statistics import estimate, share
 
 SWEEP_ID = "planted-20260101T000000-abcd"
 QUESTION = "Which settings lose acknowledged records, and which deliver records twice?"

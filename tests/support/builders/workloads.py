@@ -6,7 +6,7 @@ import json
 import random
 from dataclasses import replace
 
-from spark_jobs.planted import (
+from ackbench.spark_jobs.planted import (
     PlantedAttempt,
     PlantedEvent,
     PlantedLogRow,

@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from infra.cluster.disks import Disks
-from infra.cluster.interface import MetadataSnapshot
-from infra.cluster.supervisor_protocol import SupervisorReply
-from infra.errors import SupervisorError, WaitTimeout
-from infra.kafka.logs import BrokerLogEvent
-from infra.kafka.spec import (
+from ackbench.infra.cluster.disks import Disks
+from ackbench.infra.cluster.interface import MetadataSnapshot
+from ackbench.infra.cluster.supervisor_protocol import SupervisorReply
+from ackbench.infra.errors import SupervisorError, WaitTimeout
+from ackbench.infra.kafka.logs import BrokerLogEvent
+from ackbench.infra.kafka.spec import (
     ClusterSpec,
     ClusterState,
     ControllerView,
@@ -22,14 +22,14 @@ from infra.kafka.spec import (
     NodeStatus,
     PartitionState,
 )
-from infra.network.impairment import (
+from ackbench.infra.network.impairment import (
     HeldRequest,
     Impairment,
     ImpairmentCounts,
     PacketDrop,
     RequestHold,
 )
-from infra.process.exits import ProcessExit, describe_exit
+from ackbench.infra.process.exits import ProcessExit, describe_exit
 
 
 @dataclass

@@ -20,11 +20,11 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from support.builders.records import no_rows, record_of
 from support.builders.result_tables import write_results
 
-from experiments.ledger.seal import seal
-from experiments.sweep.folder import SweepFolder
-from experiments.sweep.plan import TrialSpec
-from infra.machine.home import Home
-from infra.process.processes import spawn_dying_with_parent
+from ackbench.experiments.ledger.seal import seal
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.plan import TrialSpec
+from ackbench.infra.machine.home import Home
+from ackbench.infra.process.processes import spawn_dying_with_parent
 
 
 def main() -> int:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from support.fakes.cluster import MemoryCluster
 
-from infra.cluster.disks import Disks
-from infra.cluster.node import NODE_LOG, node_folder
-from infra.cluster.supervisor_protocol import SupervisorReply
+from ackbench.infra.cluster.disks import Disks
+from ackbench.infra.cluster.node import NODE_LOG, node_folder
+from ackbench.infra.cluster.supervisor_protocol import SupervisorReply
 
 
 @dataclass

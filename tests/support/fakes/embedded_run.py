@@ -12,8 +12,8 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from support.fakes.infrastructure import FakeInfrastructure
 
-from experiments.orchestration import embedded
-from infra.machine.home import Home
+from ackbench.experiments.orchestration import embedded
+from ackbench.infra.machine.home import Home
 
 MODE = sys.argv[1]
 SECOND = "001-abcdef"

@@ -12,15 +12,15 @@ from pathlib import Path
 from support.builders.records import a_spec, no_rows, record_of
 from support.fakes.cluster import MemoryCluster
 
-from experiments.errors import HealFailed, TrialFailed
-from experiments.ledger.record import ClusterAssignment, TrialRecord
-from experiments.ledger.seal import seal
-from experiments.orchestration.clusters import AssignedCluster
-from experiments.sweep.folder import SweepFolder
-from experiments.sweep.plan import Plan, TrialSpec
-from infra.cluster.interface import Cluster
-from infra.errors import NodeFailed
-from infra.machine.home import Home
+from ackbench.experiments.errors import HealFailed, TrialFailed
+from ackbench.experiments.ledger.record import ClusterAssignment, TrialRecord
+from ackbench.experiments.ledger.seal import seal
+from ackbench.experiments.orchestration.clusters import AssignedCluster
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.plan import Plan, TrialSpec
+from ackbench.infra.cluster.interface import Cluster
+from ackbench.infra.errors import NodeFailed
+from ackbench.infra.machine.home import Home
 
 
 @dataclass
@@ -134,7 +134,7 @@ class FakeInfrastructure:
     def install(self, setattr_: Callable[[str, object], object]) -> None:
         """Replace the real functions, with a function such as `monkeypatch.setattr`."""
         for name in ("provision", "assign_cluster", "destroy_all"):
-            setattr_(f"experiments.orchestration.clusters.{name}", getattr(self, name))
-        setattr_("experiments.trial.run.run_trial", self.run_trial)
-        setattr_("experiments.results.spark_job.measure", self.measure)
-        setattr_("experiments.tracking.store.track", self.track)
+            setattr_(f"ackbench.experiments.orchestration.clusters.{name}", getattr(self, name))
+        setattr_("ackbench.experiments.trial.run.run_trial", self.run_trial)
+        setattr_("ackbench.experiments.results.spark_job.measure", self.measure)
+        setattr_("ackbench.experiments.tracking.store.track", self.track)

@@ -12,10 +12,10 @@ from typing import Self
 from confluent_kafka import Producer
 from support.reference.values import ValueFields, encode
 
-from experiments.clients.group.groups import ConsumerGroup
-from experiments.clients.librdkafka.client import Client
-from experiments.clients.librdkafka.library import PRODUCER, library
-from infra.process.waiting import wait_until
+from ackbench.experiments.clients.group.groups import ConsumerGroup
+from ackbench.experiments.clients.librdkafka.client import Client
+from ackbench.experiments.clients.librdkafka.library import PRODUCER, library
+from ackbench.infra.process.waiting import wait_until
 
 SHORT_SESSION = {"session.timeout.ms": "4000", "heartbeat.interval.ms": "200"}
 """For a group member that is killed."""

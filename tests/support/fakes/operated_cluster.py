@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from support.fakes.cluster import MemoryCluster
 
-from experiments.clients.librdkafka import admin, topics
-from experiments.faults.operations import moves, topology
-from experiments.faults.replication import isr
-from infra.errors import HarnessError
-from infra.kafka.spec import ClusterState, NodeStatus, PartitionState
-from infra.kafka.wire import LeaderCandidates
+from ackbench.experiments.clients.librdkafka import admin, topics
+from ackbench.experiments.faults.operations import moves, topology
+from ackbench.experiments.faults.replication import isr
+from ackbench.infra.errors import HarnessError
+from ackbench.infra.kafka.spec import ClusterState, NodeStatus, PartitionState
+from ackbench.infra.kafka.wire import LeaderCandidates
 
 
 @dataclass

@@ -6,7 +6,7 @@ from typing import Any
 
 from pyspark import SparkContext
 
-from spark_jobs import distribution, measure
+from ackbench.spark_jobs import distribution, measure
 
 _WAITS_S = 3_600
 

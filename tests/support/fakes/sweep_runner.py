@@ -10,12 +10,12 @@ import sys
 from contextlib import ExitStack
 from unittest import mock
 
-from experiments import cli
-from experiments.orchestration.step_context import TASK_START_GRACE_S
-from experiments.sweep.claim import SweepClaim, TaskClaim
-from experiments.sweep.folder import SweepFolder
-from infra.machine.home import Home
-from infra.process.load_lock import hold_machine_lock_for_command
+from ackbench.experiments import cli
+from ackbench.experiments.orchestration.step_context import TASK_START_GRACE_S
+from ackbench.experiments.sweep.claim import SweepClaim, TaskClaim
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.infra.machine.home import Home
+from ackbench.infra.process.load_lock import hold_machine_lock_for_command
 
 
 def wait(*_arguments: object, **_options: object) -> None:
@@ -30,7 +30,7 @@ def main(kind: str, sweep_id: str) -> None:
     sweep = SweepFolder(home.sweeps / sweep_id)
     if kind == "measure":
         sys.argv = ["ackbench", "measure", sweep_id]
-        with mock.patch("experiments.results.spark_job.measure", wait):
+        with mock.patch("ackbench.experiments.results.spark_job.measure", wait):
             cli.main()
     with ExitStack() as held:
         if kind == "task":

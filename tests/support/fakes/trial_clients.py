@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 from support.builders.records import a_record, no_rows
 
-from experiments.clients.consumer.process import ConsumerResult
-from experiments.events.clock import now_ns
-from experiments.events.journal import Event
-from experiments.ledger.record import ProducerSummary
-from experiments.trial.clients import ClientResults
+from ackbench.experiments.clients.consumer.process import ConsumerResult
+from ackbench.experiments.events.clock import now_ns
+from ackbench.experiments.events.journal import Event
+from ackbench.experiments.ledger.record import ProducerSummary
+from ackbench.experiments.trial.clients import ClientResults
 
 
 @dataclass

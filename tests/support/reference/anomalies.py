@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 
-from spark_jobs.planted import PlantedAttempt, PlantedLogRow, PlantedTrial
+from ackbench.spark_jobs.planted import PlantedAttempt, PlantedLogRow, PlantedTrial
 
 RecordId = tuple[int | None, int | None]
 FoundAnomaly = tuple[str, int | None, int | None, int | None, int | None, int | None]

@@ -6,7 +6,7 @@ from collections import Counter
 
 from support.reference.anomalies import FoundAnomaly, RecordId, copies_of
 
-from spark_jobs.planted import PlantedTrial
+from ackbench.spark_jobs.planted import PlantedTrial
 
 Received = dict[tuple[int, int], dict[RecordId, list[int]]]
 """By partition and offset: the records that consumers received there, and when."""

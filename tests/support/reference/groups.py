@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
-from spark_jobs.planted import PlantedLogRow, PlantedRead, PlantedTrial
+from ackbench.spark_jobs.planted import PlantedLogRow, PlantedRead, PlantedTrial
 
 Counts = dict[str, int | None]
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from support.reference.hashing import crc32_partition, key_bytes, murmur2_partition
 
-from experiments.ledger.schema import ACKED
-from spark_jobs.planted import PlantedTrial
+from ackbench.experiments.ledger.schema import ACKED
+from ackbench.spark_jobs.planted import PlantedTrial
 
 Counts = dict[str, int | None]
 Inversions = dict[tuple[str, str], tuple[int, int, int]]

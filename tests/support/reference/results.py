@@ -29,7 +29,7 @@ from support.reference.consumed import (
 from support.reference.groups import group_counts
 from support.reference.transactions import as_read_committed, transaction_counts
 
-from spark_jobs.planted import PlantedAttempt, PlantedTrial
+from ackbench.spark_jobs.planted import PlantedAttempt, PlantedTrial
 
 Count = int | float | None
 MS = 1_000_000

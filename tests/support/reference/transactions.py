@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from spark_jobs.planted import PlantedTrial
+from ackbench.spark_jobs.planted import PlantedTrial
 
 ENDED_WITHOUT_COMMIT = {"aborted", "fenced", "abandoned"}
 

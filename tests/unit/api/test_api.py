@@ -12,17 +12,17 @@ from support.builders.records import a_spec
 from support.builders.result_tables import loss_counts
 from support.builders.sweep_folders import measured_sweep_folder
 
-from experiments import api
-from experiments.errors import UnknownName
-from experiments.sweep.plan import FaultRequest
-from infra.machine.home import REPOSITORY, Home
+import ackbench
+from ackbench.experiments.errors import UnknownName
+from ackbench.experiments.sweep.plan import FaultRequest
+from ackbench.infra.machine.home import REPOSITORY, Home
 
 GUIDE: Final = (REPOSITORY / "docs" / "api.md").read_text()
-TABLES: Final[dict[str, tuple[api.Column[Any], ...]]] = {
-    "trials": api.TRIAL_COLUMNS,
-    "cells": api.CELL_COLUMNS,
-    "verdicts": api.VERDICT_COLUMNS,
-    "compare": api.DIFFERENCE_COLUMNS,
+TABLES: Final[dict[str, tuple[ackbench.Column[Any], ...]]] = {
+    "trials": ackbench.TRIAL_COLUMNS,
+    "cells": ackbench.CELL_COLUMNS,
+    "verdicts": ackbench.VERDICT_COLUMNS,
+    "compare": ackbench.DIFFERENCE_COLUMNS,
 }
 
 
@@ -57,22 +57,22 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
 
 
 @pytest.fixture
-def sweep(home: Home) -> api.Sweep:
+def sweep(home: Home) -> ackbench.Sweep:
     """Return a sweep in which acks=1 lost 7 of 100 records in each trial."""
-    return api.load(plant(home, "planted", 7))
+    return ackbench.load(plant(home, "planted", 7))
 
 
-def test_the_trials_have_their_axes_and_the_documented_columns(sweep: api.Sweep) -> None:
+def test_the_trials_have_their_axes_and_the_documented_columns(sweep: ackbench.Sweep) -> None:
     """In the documented order, with pandas' nullable types."""
     trials = sweep.trials
 
-    assert list(trials.columns) == ["acks", "fault", *(one.name for one in api.TRIAL_COLUMNS)]
-    for column in api.TRIAL_COLUMNS:
+    assert list(trials.columns) == ["acks", "fault", *(one.name for one in ackbench.TRIAL_COLUMNS)]
+    for column in ackbench.TRIAL_COLUMNS:
         assert trials[column.name].dtype == pd.api.types.pandas_dtype(column.dtype)
     assert trials.groupby("acks")["lost_low"].sum().to_dict() == {"1": 14, "all": 0}
 
 
-def test_cells_and_verdicts_agree_with_the_trials(sweep: api.Sweep) -> None:
+def test_cells_and_verdicts_agree_with_the_trials(sweep: ackbench.Sweep) -> None:
     """One row per cell; one per cell and guarantee."""
     cells = sweep.cells.set_index("acks")
 
@@ -83,34 +83,34 @@ def test_cells_and_verdicts_agree_with_the_trials(sweep: api.Sweep) -> None:
     assert loss.loc["1", "source"].startswith("https://")
 
 
-def test_a_value_that_was_not_measured_is_missing_and_not_zero(sweep: api.Sweep) -> None:
+def test_a_value_that_was_not_measured_is_missing_and_not_zero(sweep: ackbench.Sweep) -> None:
     """These trials have no concurrent consumer."""
     assert sweep.trials["end_to_end_p99_ms"].isna().all()
 
 
-def test_two_sweeps_are_compared_cell_by_cell(home: Home, sweep: api.Sweep) -> None:
+def test_two_sweeps_are_compared_cell_by_cell(home: Home, sweep: ackbench.Sweep) -> None:
     """Loss differs by nothing in the safe cell, and not in the other: both lose in each trial."""
-    other = api.load(plant(home, "other", 9))
-    rows = api.compare(sweep, other)
+    other = ackbench.load(plant(home, "other", 9))
+    rows = ackbench.compare(sweep, other)
 
-    assert list(rows.columns) == [one.name for one in api.DIFFERENCE_COLUMNS]
+    assert list(rows.columns) == [one.name for one in ackbench.DIFFERENCE_COLUMNS]
     assert set(rows["measure"]) >= {"loss", "duplicates"}
     assert (rows.query("measure == 'loss'")["difference"] == 0).all()
 
 
-def test_the_tables_of_the_job_are_available(sweep: api.Sweep) -> None:
+def test_the_tables_of_the_job_are_available(sweep: ackbench.Sweep) -> None:
     """An unknown one names the nearest."""
     assert set(sweep.table("trials")["trial_id"]) == set(sweep.trials["trial_id"])
     with pytest.raises(UnknownName, match="did you mean timeline"):
         sweep.table("timelime")
 
 
-def test_the_newest_sweep_comes_first_and_an_unknown_one_is_one_line(sweep: api.Sweep) -> None:
+def test_the_newest_sweep_comes_first_and_an_unknown_one_is_one_line(sweep: ackbench.Sweep) -> None:
     """As `ackbench show` names sweeps."""
-    assert api.sweeps() == (sweep.sweep_id,)
-    assert api.load().sweep_id == sweep.sweep_id
-    with pytest.raises(api.AckbenchError, match="unknown sweep") as error:
-        api.load("nothing")
+    assert ackbench.sweeps() == (sweep.sweep_id,)
+    assert ackbench.load().sweep_id == sweep.sweep_id
+    with pytest.raises(ackbench.AckbenchError, match="unknown sweep") as error:
+        ackbench.load("nothing")
     assert "\n" not in str(error.value)
 
 
@@ -123,11 +123,11 @@ def test_the_guide_documents_every_column_as_the_code_does(table: str) -> None:
     assert rows == [(one.name, one.dtype, one.text) for one in TABLES[table]]
 
 
-def test_the_examples_of_the_guide_run(sweep: api.Sweep, home: Home) -> None:
+def test_the_examples_of_the_guide_run(sweep: ackbench.Sweep, home: Home) -> None:
     """All Python in the guide, top to bottom; a run of its own needs brokers and is left out."""
     plant(home, "quick", 3)
     blocks = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)
-    runnable = [block for block in blocks if "api.run(" not in block]
+    runnable = [block for block in blocks if "ackbench.run(" not in block]
 
     assert len(runnable) >= 3
     assert len(blocks) == len(runnable) + 1

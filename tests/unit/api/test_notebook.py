@@ -13,9 +13,9 @@ from support.builders.records import a_spec
 from support.builders.result_tables import loss_counts, write_results
 from support.builders.sweep_folders import measured_sweep_folder
 
-from experiments.api import Sweep
-from experiments.ledger.result_tables import Measure, Phase
-from infra.machine.home import REPOSITORY, Home
+from ackbench import Sweep
+from ackbench.experiments.ledger.result_tables import Measure, Phase
+from ackbench.infra.machine.home import REPOSITORY, Home
 
 NOTEBOOK: Final = REPOSITORY / "docs" / "notebook.ipynb"
 

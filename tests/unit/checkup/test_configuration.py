@@ -8,9 +8,13 @@ from typing import Any
 import pytest
 from support.golden_files import Says
 
-from experiments.checkup.configuration import Configuration, configuration_of, read_properties
-from experiments.checkup.diagnosis import diagnose
-from infra.errors import InputError
+from ackbench.experiments.checkup.configuration import (
+    Configuration,
+    configuration_of,
+    read_properties,
+)
+from ackbench.experiments.checkup.diagnosis import diagnose
+from ackbench.infra.errors import InputError
 
 
 def checked(tmp_path: Path, options: dict[str, Any] | None = None, **texts: str) -> Configuration:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from support.golden_files import Says
 
-from experiments.checkup.changes import Change, ChangeSearch, apply_changes
-from experiments.checkup.configuration import Configuration
-from experiments.checkup.diagnosis import diagnose
-from experiments.checkup.shown_by import command_that_shows
-from experiments.checkup.text import as_document, report_lines, wrapped
-from experiments.faults import FAULTS
-from experiments.verdicts.contract import Guarantee
+from ackbench.experiments.checkup.changes import Change, ChangeSearch, apply_changes
+from ackbench.experiments.checkup.configuration import Configuration
+from ackbench.experiments.checkup.diagnosis import diagnose
+from ackbench.experiments.checkup.shown_by import command_that_shows
+from ackbench.experiments.checkup.text import as_document, report_lines, wrapped
+from ackbench.experiments.faults import FAULTS
+from ackbench.experiments.verdicts.contract import Guarantee
 
 SAFE = Configuration(
     replication_factor=3,

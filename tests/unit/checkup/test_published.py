@@ -13,10 +13,10 @@ import pytest
 import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
-from experiments.checkup.changes import ChangeSearch
-from experiments.checkup.configuration import Configuration, configuration_of
-from experiments.checkup.diagnosis import Diagnosis, diagnose
-from experiments.verdicts.contract import Guarantee
+from ackbench.experiments.checkup.changes import ChangeSearch
+from ackbench.experiments.checkup.configuration import Configuration, configuration_of
+from ackbench.experiments.checkup.diagnosis import Diagnosis, diagnose
+from ackbench.experiments.verdicts.contract import Guarantee
 
 FILES: Final = sorted((Path(__file__).parent / "published").glob("*.yaml"))
 SCOPES: Final = ("broker", "topic", "producer", "consumer")

@@ -13,11 +13,11 @@ from support.builders.sweep_folders import measured_sweep_folder
 from support.command_line import ackbench
 from support.golden_files import Says
 
-from experiments.checkup.configuration import Configuration
-from experiments.checkup.seen import SeenTrials, StoredTrial, seen_trials, stored_trials
-from experiments.sweep.plan import FaultRequest, TrialSpec
-from experiments.verdicts.contract import Guarantee
-from infra.machine.home import Home
+from ackbench.experiments.checkup.configuration import Configuration
+from ackbench.experiments.checkup.seen import SeenTrials, StoredTrial, seen_trials, stored_trials
+from ackbench.experiments.sweep.plan import FaultRequest, TrialSpec
+from ackbench.experiments.verdicts.contract import Guarantee
+from ackbench.infra.machine.home import Home
 
 WEAK = Configuration(
     replication_factor=3,

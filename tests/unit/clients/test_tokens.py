@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from support.token_program import encoded, unsigned_token
 
-from experiments.clients.settings.tokens import (
+from ackbench.experiments.clients.settings.tokens import (
     TOKEN_COMMAND,
     TokenRefused,
     confluent_settings,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from experiments.commands import run, tour
+from ackbench.experiments.commands import run, tour
 
 
 @pytest.fixture(autouse=True)

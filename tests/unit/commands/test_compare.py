@@ -11,10 +11,10 @@ from support.builders.result_tables import loss_counts
 from support.builders.sweep_folders import measured_sweep_folder
 from support.command_line import ackbench
 
-from experiments.comparing.within import AxisComparison
-from experiments.ledger.record import Cell
-from experiments.sweep.folder import SweepFolder
-from infra.machine.home import Home
+from ackbench.experiments.comparing.within import AxisComparison
+from ackbench.experiments.ledger.record import Cell
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.infra.machine.home import Home
 
 
 def one_cell(home: Path, name: str, lost: int) -> SweepFolder:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from click.testing import CliRunner
 
-from experiments.cli import cli
-from experiments.commands import faults
-from experiments.faults import FAULTS
-from infra.cluster.capabilities import MissingCapability
+from ackbench.experiments.cli import cli
+from ackbench.experiments.commands import faults
+from ackbench.experiments.faults import FAULTS
+from ackbench.infra.cluster.capabilities import MissingCapability
 
 NO_ROOT = MissingCapability("not root", "run as root")
 

@@ -11,10 +11,10 @@ from support.builders.result_tables import loss_counts
 from support.builders.sweep_folders import measured_sweep_folder
 from support.command_line import ackbench
 
-from experiments.orchestration import services
-from experiments.sweep.folder import SweepFolder
-from experiments.tracking import store
-from infra.machine.home import Home
+from ackbench.experiments.orchestration import services
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.tracking import store
+from ackbench.infra.machine.home import Home
 
 
 @pytest.fixture

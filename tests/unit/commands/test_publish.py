@@ -10,13 +10,13 @@ from support.builders.records import a_spec
 from support.builders.sweep_folders import measured_sweep_folder
 from support.command_line import ackbench
 
-from experiments.commands import run as running
-from experiments.commands.run_process import RunOutcome
-from experiments.results import spark_job
-from experiments.sweep.folder import SweepFolder
-from experiments.sweep.lookup import list_sweeps
-from experiments.sweep.published import publish_sweep, published_location
-from infra.machine.home import Home
+from ackbench.experiments.commands import run as running
+from ackbench.experiments.commands.run_process import RunOutcome
+from ackbench.experiments.results import spark_job
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.lookup import list_sweeps
+from ackbench.experiments.sweep.published import publish_sweep, published_location
+from ackbench.infra.machine.home import Home
 
 
 @pytest.fixture

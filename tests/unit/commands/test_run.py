@@ -14,17 +14,17 @@ import pytest
 from support.builders.records import a_spec
 from support.fakes.infrastructure import FakeInfrastructure
 
-from experiments.commands import run as running
-from experiments.commands.run_process import RunOutcome
-from experiments.commands.run_until import RepeatHistory, RepeatLimits, RepeatUntil
-from experiments.ledger.documents import without_version
-from experiments.sweep.folder import REASON, SweepFolder
-from experiments.sweep.lookup import list_sweeps
-from experiments.sweep.plan import Plan
-from infra.errors import HarnessError
-from infra.machine.home import Home
-from infra.process.processes import ProcessIdentity
-from infra.process.waiting import wait_until
+from ackbench.experiments.commands import run as running
+from ackbench.experiments.commands.run_process import RunOutcome
+from ackbench.experiments.commands.run_until import RepeatHistory, RepeatLimits, RepeatUntil
+from ackbench.experiments.ledger.documents import without_version
+from ackbench.experiments.sweep.folder import REASON, SweepFolder
+from ackbench.experiments.sweep.lookup import list_sweeps
+from ackbench.experiments.sweep.plan import Plan
+from ackbench.infra.errors import HarnessError
+from ackbench.infra.machine.home import Home
+from ackbench.infra.process.processes import ProcessIdentity
+from ackbench.infra.process.waiting import wait_until
 
 PROGRAM = Path(__file__).parents[2] / "support" / "fakes" / "run_command.py"
 ONE_CELL = (
@@ -226,7 +226,7 @@ def test_resuming_fetches_missing_jars_first_and_prints_it(
     )
     sweep.write_plan(plan.model_copy(update={"trials": (older,)}))
     monkeypatch.setattr(
-        "experiments.planning.new_sweep.ensure_kafka_ready",
+        "ackbench.experiments.planning.new_sweep.ensure_kafka_ready",
         lambda _cache, spec, say, _load: say(f"fetching Kafka {spec.kafka_version}"),
     )
     monkeypatch.setattr(

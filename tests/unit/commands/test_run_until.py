@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 from support.fakes.client_rules import RULES
 
-from experiments.commands.run_until import RepeatLimits, limited, repeats_needed, too_wide
-from experiments.errors import ExperimentError
-from experiments.ledger.record import Cell
-from experiments.planning.cells import cell_key
-from experiments.planning.experiment import parse_experiment
-from experiments.planning.planner import extend_plan, plan
-from experiments.results.models import CellResult
-from experiments.sweep.plan import Plan, TrialSpec
-from experiments.verdicts.statistics import share
+from ackbench.experiments.commands.run_until import RepeatLimits, limited, repeats_needed, too_wide
+from ackbench.experiments.errors import ExperimentError
+from ackbench.experiments.ledger.record import Cell
+from ackbench.experiments.planning.cells import cell_key
+from ackbench.experiments.planning.experiment import parse_experiment
+from ackbench.experiments.planning.planner import extend_plan, plan
+from ackbench.experiments.results.models import CellResult
+from ackbench.experiments.sweep.plan import Plan, TrialSpec
+from ackbench.experiments.verdicts.statistics import share
 
 
 def a_cell(acks: int | str, seen: int, of: int, **changes: Any) -> CellResult:

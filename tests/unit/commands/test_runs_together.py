@@ -16,9 +16,9 @@ import pytest
 from support.command_line import ackbench
 from support.fakes.infrastructure import FakeInfrastructure
 
-from experiments.orchestration import services, step_context, steps, trials
-from experiments.results import spark_job
-from experiments.sweep.claim import (
+from ackbench.experiments.orchestration import services, step_context, steps, trials
+from ackbench.experiments.results import spark_job
+from ackbench.experiments.sweep.claim import (
     SCHEDULER_VARIABLE,
     SweepClaim,
     SweepInUse,
@@ -26,10 +26,10 @@ from experiments.sweep.claim import (
     read_run_record,
     record_path,
 )
-from experiments.sweep.folder import SweepFolder
-from infra.machine.home import Home
-from infra.process import load_lock
-from infra.process.processes import ProcessIdentity
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.infra.machine.home import Home
+from ackbench.infra.process import load_lock
+from ackbench.infra.process.processes import ProcessIdentity
 
 pytestmark = pytest.mark.usefixtures("own_process")  # tasks expect one
 RUNNER = Path(__file__).parents[2] / "support" / "fakes" / "sweep_runner.py"

@@ -11,17 +11,17 @@ from pathlib import Path
 import pytest
 from support.command_line import ackbench
 
-from experiments.commands import setup
-from experiments.commands.setup import COMPILED_MODULES
-from experiments.orchestration.environment import database_of
-from infra.errors import MachineError
-from infra.machine.files import try_lock
-from infra.machine.home import SET_UP_FILE, Home
+from ackbench.experiments.commands import setup
+from ackbench.experiments.commands.setup import COMPILED_MODULES
+from ackbench.experiments.orchestration.environment import database_of
+from ackbench.infra.errors import MachineError
+from ackbench.infra.machine.files import try_lock
+from ackbench.infra.machine.home import SET_UP_FILE, Home
 
 PROGRAM = """
 import sys
 from pathlib import Path
-from experiments.commands import setup
+from ackbench.experiments.commands import setup
 
 class Cache:
     def __init__(self):
@@ -162,7 +162,7 @@ def test_each_step_says_its_place_and_how_long_it_took() -> None:
 def test_without_the_network_the_set_up_ends_with_one_line(tmp_path: Path) -> None:
     """In a network namespace without any interface; the line names what was asked, and the log."""
     ran = subprocess.run(
-        ["unshare", "--net", sys.executable, "-m", "experiments.cli", "setup"],
+        ["unshare", "--net", sys.executable, "-m", "ackbench", "setup"],
         env={**os.environ, "ACKBENCH_HOME": str(tmp_path / "home")},
         capture_output=True,
         text=True,

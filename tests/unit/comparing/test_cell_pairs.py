@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from support.builders.records import a_spec
 
-from experiments.comparing.cell_pairs import comparable_settings
-from experiments.sweep.plan import ClusterNeed, TrialSpec
+from ackbench.experiments.comparing.cell_pairs import comparable_settings
+from ackbench.experiments.sweep.plan import ClusterNeed, TrialSpec
 
 LOCAL = ClusterNeed(kafka_version="4.3.1")
 REPORTED = {

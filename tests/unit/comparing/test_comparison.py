@@ -19,15 +19,19 @@ from support.builders.sweeps import (
 )
 from support.golden_files import Says
 
-from experiments.comparing.comparison import ComparedSweep, Comparison, compare
-from experiments.comparing.differences import ComparedMeasure, Difference, classify_difference
-from experiments.comparing.gate import Gate
-from experiments.errors import NotComparable
-from experiments.report.comparison_page import render_comparison
-from experiments.report.drawing import set_matplotlib_cache
-from experiments.verdicts.judge import HarnessCheck
-from infra.errors import InputError
-from infra.machine.home import Home
+from ackbench.experiments.comparing.comparison import ComparedSweep, Comparison, compare
+from ackbench.experiments.comparing.differences import (
+    ComparedMeasure,
+    Difference,
+    classify_difference,
+)
+from ackbench.experiments.comparing.gate import Gate
+from ackbench.experiments.errors import NotComparable
+from ackbench.experiments.report.comparison_page import render_comparison
+from ackbench.experiments.report.drawing import set_matplotlib_cache
+from ackbench.experiments.verdicts.judge import HarnessCheck
+from ackbench.infra.errors import InputError
+from ackbench.infra.machine.home import Home
 
 MANY = 12
 FAST = Truth(SAFE.cell, (0,) * MANY, (0,) * MANY, p99_ms=2000, outage_ms=3000)

@@ -6,9 +6,9 @@ import pytest
 from support.builders.sweeps import DUPLICATING, LOSING, SAFE, TRUTHS, WITHOUT_FAULT, measured_sweep
 from support.golden_files import Says
 
-from experiments.comparing.gate import NO_GATE, Gate
-from experiments.ledger.record import Role, Status
-from experiments.results.models import SweepResults
+from ackbench.experiments.comparing.gate import NO_GATE, Gate
+from ackbench.experiments.ledger.record import Role, Status
+from ackbench.experiments.results.models import SweepResults
 
 SAFE_TRIALS = [f"000-{repeat:06d}" for repeat in range(5)]
 """The ids of the first cell's trials."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from support.builders.sweeps import Truth, a_cell, measured_sweep
 from support.golden_files import Says
 
-from experiments.comparing.matrix import (
+from ackbench.experiments.comparing.matrix import (
     Matrix,
     as_markdown,
     column_heads,
@@ -14,9 +14,9 @@ from experiments.comparing.matrix import (
     matrix_notes,
     matrix_of,
 )
-from experiments.results.models import CellResult
-from experiments.verdicts.contract import Guarantee
-from experiments.verdicts.judge import Judgement, Verdict
+from ackbench.experiments.results.models import CellResult
+from ackbench.experiments.verdicts.contract import Guarantee
+from ackbench.experiments.verdicts.judge import Judgement, Verdict
 
 CRASH = [
     Truth(a_cell(1), (3, 0, 9), (0, 0, 0)),

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.golden_files import Says
 
-from experiments.comparing.pairing import MIN_PAIRS_FOR_TEST, paired_numbers, paired_shares
+from ackbench.experiments.comparing.pairing import MIN_PAIRS_FOR_TEST, paired_numbers, paired_shares
 
 numbers = st.lists(st.tuples(st.integers(1, 40), st.integers(1, 40)), min_size=1, max_size=9)
 answers = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=40)

@@ -8,8 +8,8 @@ import pytest
 from support.builders.sweeps import Truth, a_cell, measured_sweep
 from support.golden_files import Says
 
-from experiments.comparing.comparison import ComparedSweep, compare
-from experiments.comparing.sentences import comparison_sentences
+from ackbench.experiments.comparing.comparison import ComparedSweep, compare
+from ackbench.experiments.comparing.sentences import comparison_sentences
 
 FAST = Truth(a_cell("all", idempotence=True), (0,) * 12, (0,) * 12, p99_ms=1000)
 OTHER = replace(FAST, cell=a_cell(1))

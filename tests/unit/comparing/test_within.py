@@ -10,22 +10,22 @@ import pytest
 from support.builders.sweeps import Truth, a_cell, measured_sweep
 from support.golden_files import Says
 
-from experiments.comparing.comparison import ComparedSweep, Comparison, compare
-from experiments.comparing.differences import (
+from ackbench.experiments.comparing.comparison import ComparedSweep, Comparison, compare
+from ackbench.experiments.comparing.differences import (
     ComparedMeasure,
     Difference,
     classify_difference,
     number_difference,
     share_difference,
 )
-from experiments.comparing.within import axis_values, cells_with_value, compare_within
-from experiments.errors import NotComparable, UnknownName
-from experiments.ledger.record import Cell, Scalar
-from experiments.report.changes import MAX_SHOWN, changes_view
-from experiments.report.comparison_page import merge_labels, render_axis_comparison
-from experiments.report.drawing import set_matplotlib_cache
-from experiments.report.page import render_page
-from infra.machine.home import Home
+from ackbench.experiments.comparing.within import axis_values, cells_with_value, compare_within
+from ackbench.experiments.errors import NotComparable, UnknownName
+from ackbench.experiments.ledger.record import Cell, Scalar
+from ackbench.experiments.report.changes import MAX_SHOWN, changes_view
+from ackbench.experiments.report.comparison_page import merge_labels, render_axis_comparison
+from ackbench.experiments.report.drawing import set_matplotlib_cache
+from ackbench.experiments.report.page import render_page
+from ackbench.infra.machine.home import Home
 
 MANY = 8
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from experiments.events.journal import Event, Journal
-from experiments.ledger.schema import Source
+from ackbench.experiments.events.journal import Event, Journal
+from ackbench.experiments.ledger.schema import Source
 
 
 def test_the_table_has_events_sorted_by_time() -> None:

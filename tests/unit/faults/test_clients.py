@@ -6,13 +6,13 @@ Without a running client there is no target, and nothing is injected.
 import pytest
 from support.fakes.cluster import MemoryCluster
 
-from experiments.events.clock import now_ns
-from experiments.events.journal import Event, Journal
-from experiments.faults import FAULTS
-from experiments.faults.core import FaultContext, FaultMissed
-from experiments.faults.core.kind import TrialObservations
-from experiments.ledger.record import FaultEvidence
-from experiments.ledger.schema import Source
+from ackbench.experiments.events.clock import now_ns
+from ackbench.experiments.events.journal import Event, Journal
+from ackbench.experiments.faults import FAULTS
+from ackbench.experiments.faults.core import FaultContext, FaultMissed
+from ackbench.experiments.faults.core.kind import TrialObservations
+from ackbench.experiments.ledger.record import FaultEvidence
+from ackbench.experiments.ledger.schema import Source
 
 PAUSED = FaultEvidence(kind="consumer-pause", took_effect=True, evidence=("member 1.0 was paused",))
 

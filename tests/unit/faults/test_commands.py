@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.fakes.cluster import MemoryCluster
 
-from experiments.events.clock import now_ns
-from experiments.events.journal import Event, Journal
-from experiments.faults import FAULTS, FaultContext
-from experiments.faults.core.effects import Topology
-from experiments.faults.core.kind import TrialObservations
-from experiments.faults.operations.commands import (
+from ackbench.experiments.events.clock import now_ns
+from ackbench.experiments.events.journal import Event, Journal
+from ackbench.experiments.faults import FAULTS, FaultContext
+from ackbench.experiments.faults.core.effects import Topology
+from ackbench.experiments.faults.core.kind import TrialObservations
+from ackbench.experiments.faults.operations.commands import (
     COMMAND,
     LIKE,
     CommandParameters,
@@ -28,7 +28,7 @@ from experiments.faults.operations.commands import (
     resolve,
     strike_and_heal,
 )
-from experiments.faults.operations.noted_heals import (
+from ackbench.experiments.faults.operations.noted_heals import (
     CommandFailed,
     NotedHeal,
     note_heal,
@@ -36,10 +36,10 @@ from experiments.faults.operations.noted_heals import (
     run_command,
     run_noted_heal,
 )
-from experiments.ledger.record import FaultEvidence, Scalar
-from experiments.sweep.documents import MOST_BYTES
-from infra.errors import WaitTimeout
-from infra.kafka.spec import ClusterState, NodeStatus, PartitionState
+from ackbench.experiments.ledger.record import FaultEvidence, Scalar
+from ackbench.experiments.sweep.documents import MOST_BYTES
+from ackbench.infra.errors import WaitTimeout
+from ackbench.infra.kafka.spec import ClusterState, NodeStatus, PartitionState
 
 TOPOLOGY = Topology(nodes=3, partitions=1, replication_factor=3)
 PYTHON = sys.executable

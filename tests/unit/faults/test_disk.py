@@ -8,15 +8,15 @@ import pytest
 from support.fakes.cluster import MemoryCluster
 from support.fakes.disks import DiskCluster
 
-from experiments.events.clock import now_ns
-from experiments.events.journal import CRC_FAILED, Event, Journal
-from experiments.faults import FAULTS
-from experiments.faults.composition.execution import inject
-from experiments.faults.core.context import FaultContext
-from experiments.faults.core.kind import TrialObservations
-from experiments.ledger.record import FaultEvidence
-from experiments.sweep.plan import FaultRequest
-from experiments.trial.metadata_poller import MetadataPoller
+from ackbench.experiments.events.clock import now_ns
+from ackbench.experiments.events.journal import CRC_FAILED, Event, Journal
+from ackbench.experiments.faults import FAULTS
+from ackbench.experiments.faults.composition.execution import inject
+from ackbench.experiments.faults.core.context import FaultContext
+from ackbench.experiments.faults.core.kind import TrialObservations
+from ackbench.experiments.ledger.record import FaultEvidence
+from ackbench.experiments.sweep.plan import FaultRequest
+from ackbench.experiments.trial.metadata_poller import MetadataPoller
 
 QUICK = {"at_s": 0.02, "restart_after_s": 0.05, "patience_s": 0.2}
 

@@ -9,22 +9,22 @@ from dataclasses import dataclass
 import pytest
 from support.fakes.cluster import MemoryCluster
 
-from experiments.errors import HealFailed
-from experiments.events.clock import now_ns
-from experiments.events.journal import Event, Journal
-from experiments.faults import FAULTS, FaultContext, process
-from experiments.faults.composition.execution import InjectedFault
-from experiments.faults.composition.execution import inject as inject_request
-from experiments.faults.core.effects import Topology
-from experiments.faults.core.kind import TrialObservations, require_timed_out_requests
-from experiments.faults.process.targets import MAJORITY, Targets
-from experiments.ledger.record import FaultEvidence
-from experiments.ledger.schema import Source
-from experiments.sweep.plan import FaultRequest
-from experiments.trial.metadata_poller import MetadataPoller
-from infra.errors import WaitTimeout
-from infra.kafka.logs import BrokerLogEvent
-from infra.kafka.spec import ClusterState, NodeStatus
+from ackbench.experiments.errors import HealFailed
+from ackbench.experiments.events.clock import now_ns
+from ackbench.experiments.events.journal import Event, Journal
+from ackbench.experiments.faults import FAULTS, FaultContext, process
+from ackbench.experiments.faults.composition.execution import InjectedFault
+from ackbench.experiments.faults.composition.execution import inject as inject_request
+from ackbench.experiments.faults.core.effects import Topology
+from ackbench.experiments.faults.core.kind import TrialObservations, require_timed_out_requests
+from ackbench.experiments.faults.process.targets import MAJORITY, Targets
+from ackbench.experiments.ledger.record import FaultEvidence
+from ackbench.experiments.ledger.schema import Source
+from ackbench.experiments.sweep.plan import FaultRequest
+from ackbench.experiments.trial.metadata_poller import MetadataPoller
+from ackbench.infra.errors import WaitTimeout
+from ackbench.infra.kafka.logs import BrokerLogEvent
+from ackbench.infra.kafka.spec import ClusterState, NodeStatus
 
 
 def inject_fault(

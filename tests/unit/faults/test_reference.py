@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from experiments.faults.reference import as_markdown
+from ackbench.experiments.faults.reference import as_markdown
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "faults.md"
 

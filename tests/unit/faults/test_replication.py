@@ -7,18 +7,18 @@ import threading
 import pytest
 from support.fakes.operated_cluster import OperatedCluster, operate
 
-from experiments.events.clock import now_ns
-from experiments.events.journal import Event, Journal
-from experiments.faults import FAULTS, FaultContext
-from experiments.faults.composition.execution import inject as inject_request
-from experiments.faults.core.effects import Topology
-from experiments.faults.core.kind import TrialObservations
-from experiments.faults.operations.moves import without_leader
-from experiments.ledger.record import FaultEvidence
-from experiments.ledger.schema import Source
-from experiments.sweep.plan import FaultRequest
-from experiments.trial.metadata_poller import MetadataPoller
-from infra.kafka.spec import PartitionState
+from ackbench.experiments.events.clock import now_ns
+from ackbench.experiments.events.journal import Event, Journal
+from ackbench.experiments.faults import FAULTS, FaultContext
+from ackbench.experiments.faults.composition.execution import inject as inject_request
+from ackbench.experiments.faults.core.effects import Topology
+from ackbench.experiments.faults.core.kind import TrialObservations
+from ackbench.experiments.faults.operations.moves import without_leader
+from ackbench.experiments.ledger.record import FaultEvidence
+from ackbench.experiments.ledger.schema import Source
+from ackbench.experiments.sweep.plan import FaultRequest
+from ackbench.experiments.trial.metadata_poller import MetadataPoller
+from ackbench.infra.kafka.spec import PartitionState
 
 
 @pytest.fixture

@@ -6,18 +6,22 @@ from dataclasses import replace
 import pytest
 from support.fakes.cluster import MemoryCluster
 
-from experiments.clients.group.groups import ConsumerGroups
-from experiments.clients.interface import ClientProcesses
-from experiments.events.clock import now_ns
-from experiments.events.journal import Journal
-from experiments.faults import FAULTS, FaultContext
-from experiments.faults.core import FaultMissed
-from experiments.faults.core.effects import Topology
-from experiments.faults.transactions import KINDS, producers
-from experiments.faults.transactions.coordinator import state_partition_number
-from experiments.faults.transactions.producers import StuckOffset, advanced, wait_for_stuck_offset
-from experiments.ledger.record import FaultEvidence
-from infra.network.impairment import HeldRequest
+from ackbench.experiments.clients.group.groups import ConsumerGroups
+from ackbench.experiments.clients.interface import ClientProcesses
+from ackbench.experiments.events.clock import now_ns
+from ackbench.experiments.events.journal import Journal
+from ackbench.experiments.faults import FAULTS, FaultContext
+from ackbench.experiments.faults.core import FaultMissed
+from ackbench.experiments.faults.core.effects import Topology
+from ackbench.experiments.faults.transactions import KINDS, producers
+from ackbench.experiments.faults.transactions.coordinator import state_partition_number
+from ackbench.experiments.faults.transactions.producers import (
+    StuckOffset,
+    advanced,
+    wait_for_stuck_offset,
+)
+from ackbench.experiments.ledger.record import FaultEvidence
+from ackbench.infra.network.impairment import HeldRequest
 
 PLAIN = Topology(nodes=3, partitions=1, replication_factor=3)
 TRANSACTIONAL = PLAIN.model_copy(update={"transactional": True})
@@ -91,7 +95,9 @@ def offsets(monkeypatch: pytest.MonkeyPatch) -> Callable[[Offsets], None]:
                 current[:] = [next(pairs, current[0] if current else (0, 0))]
             return {0: current[0][0 if read_committed else 1]}
 
-        monkeypatch.setattr("experiments.clients.librdkafka.topics.end_offsets", end_offsets)
+        monkeypatch.setattr(
+            "ackbench.experiments.clients.librdkafka.topics.end_offsets", end_offsets
+        )
         monkeypatch.setattr(producers, "STUCK_AFTER_S", 0.2)
         monkeypatch.setattr(producers, "STUCK_TIMEOUT_S", 0.6)
 

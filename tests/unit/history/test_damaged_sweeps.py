@@ -13,11 +13,11 @@ from click.testing import CliRunner, Result
 from support.builders.records import a_spec
 from support.builders.sweep_folders import measured_sweep_folder
 
-from experiments.cli import cli
-from experiments.history import summarize
-from experiments.results.read import read_results
-from experiments.sweep.folder import SweepFolder
-from infra.machine.home import Home
+from ackbench.experiments.cli import cli
+from ackbench.experiments.history import summarize
+from ackbench.experiments.results.read import read_results
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.infra.machine.home import Home
 
 GOOD = ("good-20260101T000000-abcd", "good-20260102T000000-abcd")
 DAMAGED = "damaged-20260101T000000-abcd"

@@ -17,15 +17,21 @@ from support.builders.nights import history, keep_night
 from support.builders.records import a_record, a_spec
 from support.builders.sweep_folders import measured_sweep_folder
 
-from experiments.cli import cli
-from experiments.errors import UnknownName
-from experiments.history import summarize as summaries
-from experiments.history.index import IndexFilter, SweepState, index, index_filter, is_version
-from experiments.history.kept import summary_of
-from experiments.messages.phrases import format_bytes
-from experiments.sweep.claim import SweepClaim
-from experiments.sweep.folder import SweepFolder
-from infra.machine.home import Home
+from ackbench.experiments.cli import cli
+from ackbench.experiments.errors import UnknownName
+from ackbench.experiments.history import summarize as summaries
+from ackbench.experiments.history.index import (
+    IndexFilter,
+    SweepState,
+    index,
+    index_filter,
+    is_version,
+)
+from ackbench.experiments.history.kept import summary_of
+from ackbench.experiments.messages.phrases import format_bytes
+from ackbench.experiments.sweep.claim import SweepClaim
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.infra.machine.home import Home
 
 
 @pytest.fixture
@@ -182,7 +188,7 @@ def test_a_table_that_is_piped_has_aligned_columns_and_loads_no_rich(home: Home)
     """Laying out 2,000 rows with rich took more than half of the command's time."""
     keep_night(home, *history(1, seed=1))
     program = (
-        "import sys\nfrom experiments.cli import cli\ntry:\n  cli(['sweeps'])\n"
+        "import sys\nfrom ackbench.experiments.cli import cli\ntry:\n  cli(['sweeps'])\n"
         "finally:\n  print('rich' in sys.modules, file=sys.stderr)"
     )
     environment = {**os.environ, "ACKBENCH_HOME": str(home.root)}

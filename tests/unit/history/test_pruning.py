@@ -14,11 +14,11 @@ import pytest
 from support.builders.nights import BEGIN_S, DAY_S
 from support.golden_files import Says
 
-from experiments.commands.history.prune import prune_by_request
-from experiments.errors import UnknownName
-from experiments.history.index import SweepState, index
-from experiments.history.pins import pin, pinned_sweeps, unpin
-from experiments.history.pruning import (
+from ackbench.experiments.commands.history.prune import prune_by_request
+from ackbench.experiments.errors import UnknownName
+from ackbench.experiments.history.index import SweepState, index
+from ackbench.experiments.history.pins import pin, pinned_sweeps, unpin
+from ackbench.experiments.history.pruning import (
     SERVICE_LOG_BYTES,
     PruneLimits,
     StoredSweep,
@@ -28,14 +28,14 @@ from experiments.history.pruning import (
     planned_pruning,
     prune,
 )
-from experiments.ledger.digests import with_digest
-from experiments.orchestration.history import delete_history
-from experiments.sweep.claim import SweepClaim
-from experiments.sweep.folder import SweepFolder
-from experiments.sweep.lookup import find_sweep, list_sweeps
-from experiments.sweep.plan import Plan
-from infra.errors import InputError
-from infra.machine.home import Home
+from ackbench.experiments.ledger.digests import with_digest
+from ackbench.experiments.orchestration.history import delete_history
+from ackbench.experiments.sweep.claim import SweepClaim
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.lookup import find_sweep, list_sweeps
+from ackbench.experiments.sweep.plan import Plan
+from ackbench.infra.errors import InputError
+from ackbench.infra.machine.home import Home
 
 NIGHTS = 1_000
 MB = 1_000_000

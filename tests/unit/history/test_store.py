@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 from support.builders.nights import a_night
 
-from experiments.history import kept, store
-from experiments.history.index import SweepState, index
-from experiments.history.store import STORE, SummaryStore, without_details
-from experiments.history.summary import SweepSummary
-from experiments.sweep.folder import SweepFolder
-from infra.machine.home import Home
+from ackbench.experiments.history import kept, store
+from ackbench.experiments.history.index import SweepState, index
+from ackbench.experiments.history.store import STORE, SummaryStore, without_details
+from ackbench.experiments.history.summary import SweepSummary
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.infra.machine.home import Home
 
 
 @pytest.fixture

@@ -14,10 +14,10 @@ from support.builders.nights import (
 )
 from support.golden_files import Says
 
-from experiments.history.change_points import find_shifts
-from experiments.history.trend import FALSE_ALARMS, TrendMeasure, trend_of
-from experiments.history.wording import change_line, trend_head, unusual_line
-from experiments.sweep.cell_names import cell_label
+from ackbench.experiments.history.change_points import find_shifts
+from ackbench.experiments.history.trend import FALSE_ALARMS, TrendMeasure, trend_of
+from ackbench.experiments.history.wording import change_line, trend_head, unusual_line
+from ackbench.experiments.sweep.cell_names import cell_label
 
 ACK = (TrendMeasure.ACK_P50, TrendMeasure.ACK_P99, TrendMeasure.ACK_P99_9)
 

@@ -44,7 +44,7 @@ def test_a_parser_reads_what_a_stranger_sends_or_refuses_it_in_one_line() -> Non
 
 def test_the_table_has_a_case_for_every_command() -> None:
     """A new command needs its bad input."""
-    from experiments.cli import cli
+    from ackbench.experiments.cli import cli
 
     tested = {case.arguments[0] for case in inputs.bad_inputs()}
     assert set(cli.commands) <= tested
@@ -52,7 +52,7 @@ def test_the_table_has_a_case_for_every_command() -> None:
 
 def test_the_table_has_a_case_for_every_key_of_an_experiment() -> None:
     """A new key of the file or of the workload needs its bad values."""
-    from experiments.planning.experiment import Experiment, WorkloadSection
+    from ackbench.experiments.planning.experiment import Experiment, WorkloadSection
 
     keys = inputs.bad_values()
     assert {field.alias or name for name, field in Experiment.model_fields.items()} <= set(

@@ -9,7 +9,7 @@ import psutil
 import pytest
 from hostile.signals import Signal, send, signals
 
-from infra.process.waiting import wait_until
+from ackbench.infra.process.waiting import wait_until
 
 
 def test_half_of_the_signals_are_kills_and_they_follow_from_the_seed() -> None:

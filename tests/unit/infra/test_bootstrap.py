@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import Final
 
-from infra.machine.home import REPOSITORY
+from ackbench.infra.machine.home import REPOSITORY
 
 OLD: Final = (3, 6)
 """Debian 10 and Ubuntu 18.04 have 3.7 and 3.6."""

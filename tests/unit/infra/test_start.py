@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from infra import start
-from infra.machine.home import REPOSITORY
+from ackbench.infra import start
 
-NAMES = ("experiments", "infra", "spark_jobs", "airflow", "numba")
+OUR_FOLDERS = ("dags", "experiments", "infra", "spark_jobs")
+LIBRARIES = ("airflow", "numba", "json", "pydantic")
 
 
 @pytest.fixture
-def foreign(tmp_path: Path) -> Path:
-    """Return a folder with packages and modules of the names that ackbench imports."""
+def project(tmp_path: Path) -> Path:
+    """Return a folder with packages that are named as ackbench's folders are."""
     folder = tmp_path / "project"
-    for name in (*NAMES, "dags"):
+    for name in OUR_FOLDERS:
         (folder / name).mkdir(parents=True)
         (folder / name / "__init__.py").write_text("raise RuntimeError('shadowed')\n")
-    for name in ("click", "json", "pydantic"):
-        (folder / f"{name}.py").write_text("raise RuntimeError('shadowed')\n")
     return folder
 
 
@@ -54,56 +51,29 @@ def test_what_is_supported_starts(machine: str, python: tuple[int, ...]) -> None
     assert start.unsupported("linux", machine, python) is None
 
 
-@pytest.mark.parametrize("module", ["experiments", "infra", "spark_jobs"])
-def test_a_shadowed_module_is_named_with_both_folders(tmp_path: Path, module: str) -> None:
-    """One that comes earlier on Python's path."""
-    (tmp_path / module).mkdir()
-    (tmp_path / module / "__init__.py").touch()
-    found = start.shadowed([str(tmp_path), str(REPOSITORY)], REPOSITORY)
-
-    assert found is not None
-    assert f"the module {module} is taken from {tmp_path / module}, not from {REPOSITORY}" in found
-
-
-def test_a_folder_without_a_package_shadows_nothing(tmp_path: Path) -> None:
-    """Python imports a package that comes later, as its import system documents."""
-    (tmp_path / "infra").mkdir()
-
-    assert start.shadowed([str(tmp_path), str(REPOSITORY)], REPOSITORY) is None
-
-
-def test_the_packages_are_found_where_they_are_complete(foreign: Path) -> None:
-    """Whatever comes first on the path has some of the names, but not ackbench's files."""
-    assert start.own_folder([str(foreign), str(REPOSITORY)]) == REPOSITORY
-    assert start.own_folder([str(foreign)]) is None
-
-
 @pytest.mark.parametrize("variable", [False, True])
-def test_a_child_imports_what_its_parent_does(foreign: Path, variable: bool) -> None:
-    """From a working folder that has modules of the same names, and with one in PYTHONPATH."""
-    (foreign / "json.py").unlink()  # of Python itself, which nothing can be done about
-    environment = {**os.environ, "PYTHONPATH": str(foreign)} if variable else dict(os.environ)
-    command = start.module_command("infra.process.sessions")
-    ran = subprocess.run(
-        command, cwd=foreign, env=environment, capture_output=True, text=True, check=False
-    )
+def test_packages_of_a_project_do_not_shadow_those_of_ackbench(
+    project: Path, variable: bool
+) -> None:
+    """From a working folder that has packages of the same names, and with it in PYTHONPATH."""
+    environment = {**os.environ, "PYTHONPATH": str(project)} if variable else dict(os.environ)
+    ran = run_child(project, environment)
 
     assert "shadowed" not in ran.stderr
-    assert str(REPOSITORY / "infra" / "process" / "sessions.py") in ran.stderr
+    assert str(Path(start.__file__).with_name("process") / "sessions.py") in ran.stderr
 
 
-def test_the_command_says_which_module_pythonpath_shadows(foreign: Path) -> None:
-    """One line and exit code 2; the entry point's own name is no folder of a user's."""
-    (foreign / "json.py").unlink()  # of Python itself, which nothing can be done about
-    entry = Path(start.__file__).with_name("ackbench_start.py")
-    program = f"import runpy; runpy.run_path({str(entry)!r})['main']()"
-    ran = subprocess.run(
-        [sys.executable, "-P", "-c", program, "list"],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join((str(foreign), str(REPOSITORY)))},
-        capture_output=True,
-        text=True,
-        check=False,
+def test_modules_of_the_working_folder_are_not_imported(project: Path) -> None:
+    """Not those with a library's name either, which would end ackbench in a stranger's code."""
+    for name in LIBRARIES:
+        (project / f"{name}.py").write_text("raise RuntimeError('shadowed')\n")
+
+    assert "shadowed" not in run_child(project, dict(os.environ)).stderr
+
+
+def run_child(folder: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run a module that needs arguments, and so ends with its own name."""
+    command = start.module_command("ackbench.infra.process.sessions")
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
     )
-
-    assert (ran.returncode, ran.stderr.count("\n")) == (start.INVALID, 1), ran.stderr
-    assert f"the module experiments is taken from {foreign / 'experiments'}" in ran.stderr

@@ -14,24 +14,29 @@ from hypothesis import strategies as st
 from support.builders.result_tables import write_results
 from support.builders.sweep_folders import plant_sweep, realistic_trial
 
-from experiments.errors import LedgerError
-from experiments.ledger import documents
-from experiments.ledger.digests import InvalidLedger, with_digest, without_digest
-from experiments.ledger.documents import WRITER, this_version, with_version, without_version
-from experiments.ledger.location import open_location
-from experiments.ledger.manifest import ResultsManifest, parse_manifest
-from experiments.ledger.planned import parse_planned
-from experiments.ledger.record import parse_record
-from experiments.ledger.schema import LEDGER_VERSION
-from experiments.lessons.tour import TourFolder, new_tour
-from experiments.results.read import read_results
-from experiments.sweep.folder import SweepFolder
-from experiments.sweep.published import keep_store, published_uri
-from experiments.sweep.several_hosts import record_machine
-from experiments.sweep.trial_claim import read_claims, take_claim
-from experiments.tracking.store import TRACKED_FILE, TrackedSweep, tracked_sweep
-from infra.errors import AckbenchError
-from infra.machine.home import Home
+from ackbench.experiments.errors import LedgerError
+from ackbench.experiments.ledger import documents
+from ackbench.experiments.ledger.digests import InvalidLedger, with_digest, without_digest
+from ackbench.experiments.ledger.documents import (
+    WRITER,
+    this_version,
+    with_version,
+    without_version,
+)
+from ackbench.experiments.ledger.location import open_location
+from ackbench.experiments.ledger.manifest import ResultsManifest, parse_manifest
+from ackbench.experiments.ledger.planned import parse_planned
+from ackbench.experiments.ledger.record import parse_record
+from ackbench.experiments.ledger.schema import LEDGER_VERSION
+from ackbench.experiments.lessons.tour import TourFolder, new_tour
+from ackbench.experiments.results.read import read_results
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.published import keep_store, published_uri
+from ackbench.experiments.sweep.several_hosts import record_machine
+from ackbench.experiments.sweep.trial_claim import read_claims, take_claim
+from ackbench.experiments.tracking.store import TRACKED_FILE, TrackedSweep, tracked_sweep
+from ackbench.infra.errors import AckbenchError
+from ackbench.infra.machine.home import Home
 
 NEWER = "0.3.0"
 THIS = this_version()

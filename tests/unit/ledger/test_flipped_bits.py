@@ -19,19 +19,19 @@ from support.builders.sweep_folders import (
     realistic_trial,
 )
 
-from experiments.commands.show import remarks
-from experiments.ledger.digests import with_digest, without_digest
-from experiments.ledger.seal import seal
-from experiments.report.data import read_report_data
-from experiments.report.page import render_page
-from experiments.results.read import read_results
-from experiments.sweep.folder import SweepFolder
-from infra.machine.home import Home
-from spark_jobs.io.ledgers import open_ledgers
-from spark_jobs.io.units import split
-from spark_jobs.io.writer import write_results
-from spark_jobs.pipeline import finished_trial, measured_unit, sweep_tables
-from spark_jobs.planted import PlantedTrial
+from ackbench.experiments.commands.show import remarks
+from ackbench.experiments.ledger.digests import with_digest, without_digest
+from ackbench.experiments.ledger.seal import seal
+from ackbench.experiments.report.data import read_report_data
+from ackbench.experiments.report.page import render_page
+from ackbench.experiments.results.read import read_results
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.infra.machine.home import Home
+from ackbench.spark_jobs.io.ledgers import open_ledgers
+from ackbench.spark_jobs.io.units import split
+from ackbench.spark_jobs.io.writer import write_results
+from ackbench.spark_jobs.pipeline import finished_trial, measured_unit, sweep_tables
+from ackbench.spark_jobs.planted import PlantedTrial
 
 FLIPS = 12
 """Of each file; `make hostile` flips more."""

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import pytest
 
-from experiments.ledger.location import Location, LocationError, is_uri, open_location
+from ackbench.experiments.ledger.location import Location, LocationError, is_uri, open_location
 
 
 class ObjectsOfAnyKey:

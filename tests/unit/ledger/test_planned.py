@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from support.builders.records import a_spec, record_of
 
-from experiments.ledger.digests import InvalidLedger, with_digest
-from experiments.ledger.planned import PLAN, PlannedTrials, parse_planned
-from experiments.ledger.record import FaultEvidence, TrialRecord
-from experiments.sweep.folder import SweepFolder
-from experiments.sweep.plan import FaultRequest, Plan, TrialSpec
+from ackbench.experiments.ledger.digests import InvalidLedger, with_digest
+from ackbench.experiments.ledger.planned import PLAN, PlannedTrials, parse_planned
+from ackbench.experiments.ledger.record import FaultEvidence, TrialRecord
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.plan import FaultRequest, Plan, TrialSpec
 
 PAUSE = FaultRequest(kind="leader-pause", parameters={"at_s": 1})
 BOTH = FaultRequest(

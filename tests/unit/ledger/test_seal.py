@@ -9,9 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 from support.builders.records import a_record, no_rows
 
-from experiments.ledger.schema import LOG, TABLES
-from experiments.ledger.seal import seal
-from experiments.sweep.documents import read_record
+from ackbench.experiments.ledger.schema import LOG, TABLES
+from ackbench.experiments.ledger.seal import seal
+from ackbench.experiments.sweep.documents import read_record
 
 
 def test_a_sealed_trial_has_the_written_record_and_tables(tmp_path: Path) -> None:

@@ -8,16 +8,16 @@ from hypothesis import strategies as st
 from support.builders.findings import a_trial, finding_input_of_trials
 from support.golden_files import Says
 
-from experiments.lessons.criterion import (
+from ackbench.experiments.lessons.criterion import (
     Outcome,
     PairedOrder,
     conclude,
     outcome,
     paired_order,
 )
-from experiments.lessons.finding import Conclusion, load_finding
-from experiments.planning.catalog import finding_names
-from experiments.results.models import TrialResult
+from ackbench.experiments.lessons.finding import Conclusion, load_finding
+from ackbench.experiments.planning.catalog import finding_names
+from ackbench.experiments.results.models import TrialResult
 
 OUTCOMES = st.lists(st.sampled_from(Outcome))
 

@@ -15,18 +15,18 @@ from support.builders.findings import (
 )
 from support.golden_files import Says
 
-from experiments.ledger.record import Cell
-from experiments.lessons.finding import (
+from ackbench.experiments.ledger.record import Cell
+from ackbench.experiments.lessons.finding import (
     Conclusion,
     Finding,
     format_percent,
     share_with_loss,
 )
-from experiments.lessons.findings.acks_levels import find as find_acks_levels
-from experiments.lessons.findings.idempotent_retries import find as find_idempotent_retries
-from experiments.lessons.findings.one_node_or_three import find as find_one_node_or_three
-from experiments.results.models import Latencies, Quantiles
-from experiments.verdicts.statistics import MIN_TRIALS_FOR_INTERVAL, describe_share, share
+from ackbench.experiments.lessons.findings.acks_levels import find as find_acks_levels
+from ackbench.experiments.lessons.findings.idempotent_retries import find as find_idempotent_retries
+from ackbench.experiments.lessons.findings.one_node_or_three import find as find_one_node_or_three
+from ackbench.experiments.results.models import Latencies, Quantiles
+from ackbench.experiments.verdicts.statistics import MIN_TRIALS_FOR_INTERVAL, describe_share, share
 
 IN_FLIGHT = "max.in.flight.requests.per.connection"
 

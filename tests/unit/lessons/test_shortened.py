@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from support.golden_files import Says
 
-from experiments.lessons.shortened import describe_shortened
-from experiments.planning.experiment import Experiment, parse_experiment
-from experiments.planning.planner import plan
+from ackbench.experiments.lessons.shortened import describe_shortened
+from ackbench.experiments.planning.experiment import Experiment, parse_experiment
+from ackbench.experiments.planning.planner import plan
 
 
 def _experiment(**keys: object) -> Experiment:

@@ -8,10 +8,10 @@ import pytest
 from support.builders.findings import finding_input, planted_truth
 from support.command_line import ackbench
 
-from experiments.commands.tour import fetch_ahead
-from experiments.errors import UnknownName
-from experiments.lessons.findings.acks_levels import find
-from experiments.lessons.plots import (
+from ackbench.experiments.commands.tour import fetch_ahead
+from ackbench.experiments.errors import UnknownName
+from ackbench.experiments.lessons.findings.acks_levels import find
+from ackbench.experiments.lessons.plots import (
     BarPart,
     BarRow,
     BarsPlot,
@@ -24,7 +24,7 @@ from experiments.lessons.plots import (
     ShareDot,
     SharesPlot,
 )
-from experiments.lessons.tour import (
+from ackbench.experiments.lessons.tour import (
     QUICK_NOTE,
     Tour,
     TourFolder,
@@ -34,17 +34,17 @@ from experiments.lessons.tour import (
     new_tour,
     parse_lessons,
 )
-from experiments.planning.overrides import apply_overrides
-from experiments.planning.planner import plan
-from experiments.report.chapters import chapter_lines
-from experiments.report.finding_plots import plot_chart
-from experiments.report.tour_page import ClaimResult, write_tour_page
-from experiments.sweep.plan import Plan
-from experiments.sweep.progress import expected_duration_s
-from experiments.verdicts.statistics import share
-from infra.errors import InputError
-from infra.kafka.spec import ClusterSpec
-from infra.machine.home import Home
+from ackbench.experiments.planning.overrides import apply_overrides
+from ackbench.experiments.planning.planner import plan
+from ackbench.experiments.report.chapters import chapter_lines
+from ackbench.experiments.report.finding_plots import plot_chart
+from ackbench.experiments.report.tour_page import ClaimResult, write_tour_page
+from ackbench.experiments.sweep.plan import Plan
+from ackbench.experiments.sweep.progress import expected_duration_s
+from ackbench.experiments.verdicts.statistics import share
+from ackbench.infra.errors import InputError
+from ackbench.infra.kafka.spec import ClusterSpec
+from ackbench.infra.machine.home import Home
 
 PLOTS: list[Plot] = [
     SharesPlot(caption="shares", rows=(ShareDot(name="acks=1", share=share(3, 3)),)),
@@ -160,7 +160,7 @@ def test_kafka_versions_are_fetched_before_the_first_stop(
         if missing:
             raise InputError(missing)
 
-    monkeypatch.setattr("experiments.planning.new_sweep.ensure_kafka_ready", _fetch)
+    monkeypatch.setattr("ackbench.experiments.planning.new_sweep.ensure_kafka_ready", _fetch)
     fetch_ahead(Home(tmp_path), new_tour(frozenset({4, 9}), None))
 
     assert fetched[0] == ("3.9.2", "zookeeper")

@@ -16,12 +16,12 @@ from support.builders.live_trials import (
 )
 from support.builders.records import a_spec, no_rows, record_of
 
-from experiments.clients.producer.attempts import SENT
-from experiments.ledger.seal import seal
-from experiments.live.sweep import LiveSweep, SweepFollower
-from experiments.sweep.folder import SweepFolder
-from experiments.sweep.plan import FaultRequest, TrialSpec
-from infra.machine.home import Home
+from ackbench.experiments.clients.producer.attempts import SENT
+from ackbench.experiments.ledger.seal import seal
+from ackbench.experiments.live.sweep import LiveSweep, SweepFollower
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.plan import FaultRequest, TrialSpec
+from ackbench.infra.machine.home import Home
 
 CELL = "acks=1 idem=off RF=3 P=3 leader-crash restart_after_s=2 <&>"
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 import pytest
 from support.needed_programs import skip_without
 
-from experiments.live.metrics import metric_names
+from ackbench.experiments.live.metrics import metric_names
 
 DASHBOARD: Final = Path(__file__).parents[3] / "docs" / "grafana" / "ackbench.json"
 SUFFIXES: Final = ("", "_total", "_bucket", "_count", "_sum", "_info")

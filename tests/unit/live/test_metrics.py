@@ -26,11 +26,11 @@ from support.builders.live_trials import (
 from support.builders.records import a_spec
 from support.needed_programs import skip_without
 
-from experiments.clients.producer.attempts import SENT
-from experiments.live.metrics import exporter, metric_names
-from experiments.live.sweep import LiveSweep, SweepFollower
-from experiments.sweep.plan import FaultRequest
-from infra.process.waiting import wait_until
+from ackbench.experiments.clients.producer.attempts import SENT
+from ackbench.experiments.live.metrics import exporter, metric_names
+from ackbench.experiments.live.sweep import LiveSweep, SweepFollower
+from ackbench.experiments.sweep.plan import FaultRequest
+from ackbench.infra.process.waiting import wait_until
 
 SPEC = a_spec(
     trial_id="000-abcdef", label='acks=1 "quoted" \\ cell', fault=FaultRequest(kind="leader-crash")

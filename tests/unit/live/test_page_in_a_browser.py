@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from support.browser import WIDTHS, Browser, browser
 
-from experiments.live.files import PAGE
-from experiments.live.page import (
+from ackbench.experiments.live.files import PAGE
+from ackbench.experiments.live.page import (
     PageState,
     Sections,
     news_of,
@@ -21,8 +21,8 @@ from experiments.live.page import (
     write_data,
     write_page,
 )
-from experiments.live.sweep import LiveSweep
-from infra.process.waiting import wait_until
+from ackbench.experiments.live.sweep import LiveSweep
+from ackbench.infra.process.waiting import wait_until
 
 
 @pytest.fixture(scope="module")

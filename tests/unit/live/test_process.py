@@ -13,27 +13,27 @@ import psutil
 import pytest
 from support.command_line import ackbench
 
-from experiments.live.files import LOCK, PAGE, live_folder
-from experiments.live.process import (
+from ackbench.experiments.live.files import LOCK, PAGE, live_folder
+from ackbench.experiments.live.process import (
     LiveOptions,
     ReaderProcess,
     live_page,
     reader_command,
     reader_environment,
 )
-from experiments.sweep.folder import SweepFolder
-from infra.errors import MachineError
-from infra.machine.files import try_lock
-from infra.machine.home import REPOSITORY, Home
-from infra.process.processes import ProcessIdentity
-from infra.process.waiting import wait_until
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.infra.errors import MachineError
+from ackbench.infra.machine.files import try_lock
+from ackbench.infra.machine.home import REPOSITORY, Home
+from ackbench.infra.process.processes import ProcessIdentity
+from ackbench.infra.process.waiting import wait_until
 
 SWEEP = "quick-20260101T000000-abcd"
 COMMAND = f"""
 import sys, time
-from experiments.live.process import LiveOptions, live_page
-from experiments.sweep.folder import SweepFolder
-from infra.machine.home import Home
+from ackbench.experiments.live.process import LiveOptions, live_page
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.infra.machine.home import Home
 home = Home.from_environment()
 with live_page(home, SweepFolder(home.sweeps / "{SWEEP}"), LiveOptions(), print):
     print("started", flush=True)
@@ -71,7 +71,9 @@ def test_the_reader_writes_the_end_of_a_run_and_exits(home: Home) -> None:
     with live_page(home, SweepFolder(home.sweeps / SWEEP), LiveOptions(), said.append) as check:
         wait_until(page.is_file, awaiting="the live page", timeout_s=120)
         (reader,) = [
-            one for one in readers_of(os.getpid()) if b"experiments.live.reader" in command_of(one)
+            one
+            for one in readers_of(os.getpid())
+            if b"ackbench.experiments.live.reader" in command_of(one)
         ]
         assert os.sched_getscheduler(reader.pid) == os.SCHED_IDLE
         check()
@@ -89,7 +91,7 @@ def test_a_reader_that_exits_is_said_once_with_its_reason(
 ) -> None:
     """And the run goes on."""
     monkeypatch.setattr(
-        "experiments.live.process.reader_command",
+        "ackbench.experiments.live.process.reader_command",
         lambda *_: [sys.executable, "-c", "import sys; sys.exit('no memory')"],
     )
     said: list[str] = []
@@ -118,7 +120,7 @@ def test_a_reader_that_does_not_end_leaves_no_old_figures(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is stopped, so it cannot write that the run has ended."""
-    monkeypatch.setattr("experiments.live.process._STOP_TIMEOUT_S", 0.2)
+    monkeypatch.setattr("ackbench.experiments.live.process._STOP_TIMEOUT_S", 0.2)
     page = live_folder(home) / PAGE
     with live_page(home, SweepFolder(home.sweeps / SWEEP), LiveOptions(), lambda _: None):
         wait_until(page.is_file, awaiting="the live page", timeout_s=120)
@@ -132,7 +134,7 @@ def test_a_failed_reader_leaves_the_page_of_another_sweep(
 ) -> None:
     """That one's reader has the page."""
     monkeypatch.setattr(
-        "experiments.live.process.reader_command", lambda *_: [sys.executable, "-c", ""]
+        "ackbench.experiments.live.process.reader_command", lambda *_: [sys.executable, "-c", ""]
     )
     folder, said = live_folder(home), list[str]()
     folder.mkdir(parents=True)
@@ -150,7 +152,7 @@ def reader_of_this_process() -> psutil.Process:
     (reader,) = [
         child
         for child in psutil.Process().children()
-        if "experiments.live.reader" in child.cmdline()
+        if "ackbench.experiments.live.reader" in child.cmdline()
     ]
     return reader
 
@@ -228,9 +230,9 @@ def test_open_live_prints_where_the_page_is(home: Home, monkeypatch: pytest.Monk
 def test_the_command_names_the_sweep_and_the_port() -> None:
     """Neither is passed if there is none."""
     assert reader_command("s", 9464)[-5:] == [
-        *("experiments.live.reader", "--sweep", "s", "--metrics-port", "9464")
+        *("ackbench.experiments.live.reader", "--sweep", "s", "--metrics-port", "9464")
     ]
-    assert reader_command(None, None)[-1] == "experiments.live.reader"
+    assert reader_command(None, None)[-1] == "ackbench.experiments.live.reader"
 
 
 def test_a_port_that_is_taken_is_one_line_before_anything_is_made() -> None:

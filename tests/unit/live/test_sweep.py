@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 from support.builders.live_trials import BEGIN_NS, MS, a_running_sweep, begin_trial
 
-from experiments.live import reader as live_reader
-from experiments.live.files import DATA, LOCK, PAGE, live_folder
-from experiments.live.reader import LiveReader
-from experiments.live.sweep import LiveSweep, SweepFollower, sweep_under_way
-from experiments.sweep.claim import SweepClaim
-from experiments.sweep.folder import REASON, SweepFolder
-from infra.machine.files import try_lock
-from infra.machine.home import Home
+from ackbench.experiments.live import reader as live_reader
+from ackbench.experiments.live.files import DATA, LOCK, PAGE, live_folder
+from ackbench.experiments.live.reader import LiveReader
+from ackbench.experiments.live.sweep import LiveSweep, SweepFollower, sweep_under_way
+from ackbench.experiments.sweep.claim import SweepClaim
+from ackbench.experiments.sweep.folder import REASON, SweepFolder
+from ackbench.infra.machine.files import try_lock
+from ackbench.infra.machine.home import Home
 
 from .conftest import cell_spec, end_trial, plant_events, plant_load
 
@@ -160,7 +160,7 @@ def test_a_failure_is_logged_once_and_the_reader_goes_on(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as changed:
-        changed.setattr("experiments.live.page.replace_file", full)
+        changed.setattr("ackbench.experiments.live.page.replace_file", full)
         for _ in range(3):
             reader.tick()
     assert [record.message for record in caplog.records] == [

@@ -21,8 +21,8 @@ from support.builders.live_trials import (
 )
 from support.builders.records import a_spec
 
-from experiments.clients.consumer.reads import ReadRow
-from experiments.clients.producer.attempts import (
+from ackbench.experiments.clients.consumer.reads import ReadRow
+from ackbench.experiments.clients.producer.attempts import (
     COUNTERS_BYTES,
     DUE,
     RECORD_BYTES,
@@ -30,13 +30,13 @@ from experiments.clients.producer.attempts import (
     SENT,
     AttemptsFile,
 )
-from experiments.events.journal import JOURNAL_FILE
-from experiments.live import mapped
-from experiments.live.mapped import AttemptsFollower
-from experiments.live.slots import LatencyCounter, SlotCounter
-from experiments.live.trial import LiveTrial, TrialFigures, TrialFollower
-from experiments.sweep.folder import SweepFolder
-from experiments.sweep.plan import FaultRequest, TrialSpec
+from ackbench.experiments.events.journal import JOURNAL_FILE
+from ackbench.experiments.live import mapped
+from ackbench.experiments.live.mapped import AttemptsFollower
+from ackbench.experiments.live.slots import LatencyCounter, SlotCounter
+from ackbench.experiments.live.trial import LiveTrial, TrialFigures, TrialFollower
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.plan import FaultRequest, TrialSpec
 
 SPEC = a_spec(trial_id="000-abcdef", fault=FaultRequest(kind="leader-crash"))
 LOAD_BEGIN = {"kind": "load_begin", "at_ns": BEGIN_NS}

@@ -18,15 +18,15 @@ from rich.table import Table
 from rich.text import Text
 from support.hostile_texts import GITHUB, HOSTILE, Page, acting, for_any_text
 
-from experiments.cli import cli
-from experiments.messages.console import TerminalConsole
-from experiments.messages.log_records import keep_log_records_visible
-from experiments.messages.markdown import code_block, code_span, escaped
-from experiments.messages.phrases import one_line
-from experiments.messages.terminal import echo
-from experiments.messages.visible import REPLACEMENT, visible, visible_json
-from experiments.report.environment import template_environment
-from experiments.results import junit
+from ackbench.experiments.cli import cli
+from ackbench.experiments.messages.console import TerminalConsole
+from ackbench.experiments.messages.log_records import keep_log_records_visible
+from ackbench.experiments.messages.markdown import code_block, code_span, escaped
+from ackbench.experiments.messages.phrases import one_line
+from ackbench.experiments.messages.terminal import echo
+from ackbench.experiments.messages.visible import REPLACEMENT, visible, visible_json
+from ackbench.experiments.report.environment import template_environment
+from ackbench.experiments.results import junit
 
 ROOT = Path(__file__).parents[3]
 
@@ -110,7 +110,7 @@ def test_log_messages_of_this_project_have_no_control_characters(
     factory = logging.getLogRecordFactory()
     monkeypatch.setattr(logging, "_logRecordFactory", factory)  # so that it is restored
     keep_log_records_visible()
-    logging.getLogger("experiments.trial").warning("%s: \x1b[31m", "\x07")
+    logging.getLogger("ackbench.experiments.trial").warning("%s: \x1b[31m", "\x07")
     logging.getLogger("library").warning("\x1b[31m")
     assert logging.makeLogRecord({"name": "library"}).name == "library"  # as structlog makes them
     assert caplog.messages == [f"{REPLACEMENT}: {REPLACEMENT}[31m", "\x1b[31m"]

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 from support.builders.nights import a_night, as_ever, keep_as_current, shifted
 
-from experiments.orchestration.alerts import alert, alert_of, alert_of_plan
-from experiments.planning.catalog import CATALOG
-from experiments.sweep.folder import SweepFolder
-from infra.machine.home import Home
+from ackbench.experiments.orchestration.alerts import alert, alert_of, alert_of_plan
+from ackbench.experiments.planning.catalog import CATALOG
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.infra.machine.home import Home
 
 NIGHTS = 12
 

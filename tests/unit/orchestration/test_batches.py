@@ -9,27 +9,32 @@ import pytest
 from support.builders.records import a_spec, no_rows, record_of
 from support.fakes.infrastructure import FakeInfrastructure
 
-from experiments.errors import HealFailed, NotPublished, StorageError, TrialFailed
-from experiments.ledger.location import open_location
-from experiments.ledger.seal import seal
-from experiments.orchestration import batches, step_context, steps
-from experiments.orchestration.batches import batches_of, list_batches, run_batch, run_planned
-from experiments.results import spark_job
-from experiments.sweep.claim import RunRecord, record_path
-from experiments.sweep.folder import SweepFolder
-from experiments.sweep.plan import Plan, TrialSpec
-from experiments.sweep.published import keep_store, open_sweep, publish_plan
-from experiments.sweep.several_hosts import (
+from ackbench.experiments.errors import HealFailed, NotPublished, StorageError, TrialFailed
+from ackbench.experiments.ledger.location import open_location
+from ackbench.experiments.ledger.seal import seal
+from ackbench.experiments.orchestration import batches, step_context, steps
+from ackbench.experiments.orchestration.batches import (
+    batches_of,
+    list_batches,
+    run_batch,
+    run_planned,
+)
+from ackbench.experiments.results import spark_job
+from ackbench.experiments.sweep.claim import RunRecord, record_path
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.plan import Plan, TrialSpec
+from ackbench.experiments.sweep.published import keep_store, open_sweep, publish_plan
+from ackbench.experiments.sweep.several_hosts import (
     check_out,
     machine_of_hosts,
     published_ids,
     resume,
 )
-from experiments.sweep.trial_claim import TrialClaim, read_claims, take_claim
-from infra.errors import InputError
-from infra.machine.home import Home
-from infra.machine.identity import MachineIdentity
-from infra.process.processes import ProcessIdentity
+from ackbench.experiments.sweep.trial_claim import TrialClaim, read_claims, take_claim
+from ackbench.infra.errors import InputError
+from ackbench.infra.machine.home import Home
+from ackbench.infra.machine.identity import MachineIdentity
+from ackbench.infra.process.processes import ProcessIdentity
 
 TRIALS = tuple(f"{number:03d}-abcdef" for number in range(4))
 
@@ -324,7 +329,7 @@ def test_a_trial_whose_claim_is_lost_is_not_published(
             hosts.store.delete(claim.name)
         return run(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("experiments.trial.run.run_trial", resumed_meanwhile)
+    monkeypatch.setattr("ackbench.experiments.trial.run.run_trial", resumed_meanwhile)
     with pytest.raises(TrialFailed, match="its claim was released while it ran"):
         run_batch(hosts.uri, TRIALS[:1])
     assert published_ids(hosts.store) == set()
@@ -341,7 +346,7 @@ def test_of_two_ledgers_of_a_trial_the_published_one_stays(hosts: TwoHosts) -> N
     first = hosts.store.read(f"trials/{TRIALS[0]}/trial.json")
     world = hosts.on("a")
     world._sealed(sweep, replace_seed(sweep.plan().trial(TRIALS[0])))
-    from experiments.sweep.published import publish_trial
+    from ackbench.experiments.sweep.published import publish_trial
 
     with pytest.raises(StorageError, match="was also run elsewhere"):
         publish_trial(sweep, TRIALS[0], hosts.store)
@@ -362,7 +367,7 @@ def test_a_store_that_refuses_trials_fails_the_task_and_keeps_the_ledgers(
     def refuse(*_: object) -> None:
         raise StorageError("the store refuses the credentials")
 
-    monkeypatch.setattr("experiments.sweep.published.publish_trial", refuse)
+    monkeypatch.setattr("ackbench.experiments.sweep.published.publish_trial", refuse)
     with pytest.raises(NotPublished, match=r"run ackbench publish .*refuses the credentials"):
         run_batch(hosts.uri, TRIALS[:1])
     assert hosts.sweep("a").complete_ids() == TRIALS[:1]

@@ -9,18 +9,18 @@ from pathlib import Path
 import pytest
 from support.fakes.infrastructure import FakeInfrastructure
 
-from experiments.orchestration import step_context, steps, trials
-from experiments.orchestration.environment import ONE_MACHINE
-from experiments.sweep.folder import SweepFolder
-from experiments.sweep.published import claims_location
-from experiments.sweep.trial_claim import read_claims, take_claim
-from infra.machine.home import Home
+from ackbench.experiments.orchestration import step_context, steps, trials
+from ackbench.experiments.orchestration.environment import ONE_MACHINE
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.published import claims_location
+from ackbench.experiments.sweep.trial_claim import read_claims, take_claim
+from ackbench.infra.machine.home import Home
 
 KILLED = """
 import sys
 from pathlib import Path
-from experiments.ledger.location import open_location
-from experiments.sweep.trial_claim import take_claim
+from ackbench.experiments.ledger.location import open_location
+from ackbench.experiments.sweep.trial_claim import take_claim
 assert take_claim(open_location(sys.argv[1]), sys.argv[2])
 """
 

@@ -9,15 +9,15 @@ import pytest
 from support.builders.records import a_spec
 from support.fakes.cluster import MemoryCluster
 
-from experiments.clients.librdkafka import warm_up
-from experiments.orchestration import clusters
-from experiments.sweep.plan import TrialSpec
-from infra.cluster import local
-from infra.cluster.handle import ClusterHandle, read_handle
-from infra.errors import WaitTimeout
-from infra.kafka.spec import ClusterSpec, ClusterState, LaunchSpec
-from infra.machine.home import Home
-from infra.process.processes import ProcessIdentity
+from ackbench.experiments.clients.librdkafka import warm_up
+from ackbench.experiments.orchestration import clusters
+from ackbench.experiments.sweep.plan import TrialSpec
+from ackbench.infra.cluster import local
+from ackbench.infra.cluster.handle import ClusterHandle, read_handle
+from ackbench.infra.errors import WaitTimeout
+from ackbench.infra.kafka.spec import ClusterSpec, ClusterState, LaunchSpec
+from ackbench.infra.machine.home import Home
+from ackbench.infra.process.processes import ProcessIdentity
 
 
 class UnhealthyCluster(MemoryCluster):

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from experiments.commands.clean import clean
-from experiments.faults.operations.noted_heals import NotedHeal, note_heal, noted_heals
-from experiments.orchestration.clusters import destroy_all
-from experiments.orchestration.external_use import note_use, noted_uses
-from experiments.sweep.plan import ClusterNeed
-from infra.machine.home import Home
+from ackbench.experiments.commands.clean import clean
+from ackbench.experiments.faults.operations.noted_heals import NotedHeal, note_heal, noted_heals
+from ackbench.experiments.orchestration.clusters import destroy_all
+from ackbench.experiments.orchestration.external_use import note_use, noted_uses
+from ackbench.experiments.sweep.plan import ClusterNeed
+from ackbench.infra.machine.home import Home
 
 SWEEP = "mine-20260101T000000-0001"
 OTHER = "other-20260101T000000-0002"

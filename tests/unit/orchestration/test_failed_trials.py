@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from support.fakes.infrastructure import FakeInfrastructure
 
-from experiments.errors import TrialFailed
-from experiments.orchestration import step_context, steps, trials
-from experiments.sweep import folder
-from experiments.sweep.folder import SweepFolder
-from infra.errors import InputError, MachineError
-from infra.machine.home import Home
+from ackbench.experiments.errors import TrialFailed
+from ackbench.experiments.orchestration import step_context, steps, trials
+from ackbench.experiments.sweep import folder
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.infra.errors import InputError, MachineError
+from ackbench.infra.machine.home import Home
 
 FIRST = "000-abcdef"
 
@@ -49,7 +49,7 @@ def test_a_trial_that_gets_no_cluster_has_failed_with_the_reason(
         raise error
 
     sweep = world.sweep(2)
-    monkeypatch.setattr("experiments.orchestration.clusters.assign_cluster", refuse)
+    monkeypatch.setattr("ackbench.experiments.orchestration.clusters.assign_cluster", refuse)
     with pytest.raises((type(error), TrialFailed)):
         trials.run_next_trial(sweep.sweep_id, lambda _: None)
     reason = (sweep.failed(FIRST) / "reason.txt").read_text()
@@ -68,7 +68,7 @@ def test_without_a_cluster_every_trial_has_a_reason(
         raise InputError("cannot reach kafka.example:9092")
 
     sweep = world.sweep(2)
-    monkeypatch.setattr("experiments.orchestration.clusters.provision", refuse)
+    monkeypatch.setattr("ackbench.experiments.orchestration.clusters.provision", refuse)
     with pytest.raises(InputError):
         steps.provision(sweep.sweep_id)
     with pytest.raises(TrialFailed) as failure:
@@ -127,7 +127,7 @@ def test_a_full_disk_is_named_with_its_place_and_the_remedy(
 
     sweep = world.sweep(1)
     trials.run_next_trial(sweep.sweep_id, lambda _: None)
-    monkeypatch.setattr("experiments.results.spark_job.measure", measure)
+    monkeypatch.setattr("ackbench.experiments.results.spark_job.measure", measure)
     with pytest.raises(MachineError, match=r"the disk of .* is full \(\d+ MiB free\)"):
         steps.measure(sweep.sweep_id)
     (failure,) = step_context.RUN_STATE.failures

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from support.fakes.infrastructure import FakeInfrastructure
 
-from experiments.errors import UnknownName
-from experiments.ledger.location import open_location
-from experiments.orchestration import batches, step_context, steps
-from experiments.orchestration.sweep_links import asset_extra, link_of, stored_page
-from experiments.sweep.lookup import is_sweep_id, new_sweep_id
-from experiments.sweep.published import keep_store, publish_plan
-from infra.errors import InputError
-from infra.machine.home import Home
+from ackbench.experiments.errors import UnknownName
+from ackbench.experiments.ledger.location import open_location
+from ackbench.experiments.orchestration import batches, step_context, steps
+from ackbench.experiments.orchestration.sweep_links import asset_extra, link_of, stored_page
+from ackbench.experiments.sweep.lookup import is_sweep_id, new_sweep_id
+from ackbench.experiments.sweep.published import keep_store, publish_plan
+from ackbench.infra.errors import InputError
+from ackbench.infra.machine.home import Home
 
 SWEEP = "planted-20260101T000000-abcd"
 NEXT = {"label": "acks=1", "trials": []}

@@ -14,16 +14,16 @@ from support.command_line import ackbench
 from support.fakes.cluster import MemoryCluster
 from support.fakes.infrastructure import FakeInfrastructure
 
-from experiments.errors import ExperimentError, LedgerError
-from experiments.ledger.location import open_location
-from experiments.orchestration import batches, clusters, step_context, steps
-from experiments.planning.new_sweep import new_sweep
-from experiments.planning.yaml_reader import dump_yaml
-from experiments.sweep.folder import SweepFolder
-from experiments.sweep.plan import FaultRequest, PassedSettings, Plan, TrialSpec
-from experiments.sweep.published import keep_store, publish_plan
-from infra.cluster import local
-from infra.machine.home import Home
+from ackbench.experiments.errors import ExperimentError, LedgerError
+from ackbench.experiments.ledger.location import open_location
+from ackbench.experiments.orchestration import batches, clusters, step_context, steps
+from ackbench.experiments.planning.new_sweep import new_sweep
+from ackbench.experiments.planning.yaml_reader import dump_yaml
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.plan import FaultRequest, PassedSettings, Plan, TrialSpec
+from ackbench.experiments.sweep.published import keep_store, publish_plan
+from ackbench.infra.cluster import local
+from ackbench.infra.machine.home import Home
 
 SWEEP = "mine-20260101T000000-abcd"
 SETTINGS = {"acks": "1", "socket.timeout.ms": "1000"}
@@ -161,7 +161,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         begun.append("set-up")
         raise LedgerError("ended by the test")
 
-    monkeypatch.setattr("experiments.commands.run.ensure_set_up", end)
+    monkeypatch.setattr("ackbench.experiments.commands.run.ensure_set_up", end)
     return begun
 
 

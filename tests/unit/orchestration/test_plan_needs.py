@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from experiments.orchestration.plan_needs import granted_by, needs_of
-from experiments.planning.catalog import catalog_experiments
-from experiments.planning.experiment import Experiment, parse_experiment
-from experiments.planning.planner import plan
-from experiments.sweep.plan import Plan
+from ackbench.experiments.orchestration.plan_needs import granted_by, needs_of
+from ackbench.experiments.planning.catalog import catalog_experiments
+from ackbench.experiments.planning.experiment import Experiment, parse_experiment
+from ackbench.experiments.planning.planner import plan
+from ackbench.experiments.sweep.plan import Plan
 
 BASE: dict[str, Any] = {"name": "mine", "title": "Mine", "question": "?", "controls": False}
 EXTERNAL = {"cluster": "external", "bootstrap.servers": "kafka.example:9093"}

@@ -9,11 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from experiments.errors import ExperimentError, UnknownName
-from experiments.orchestration.request import EXPERIMENTS_VARIABLE, SETTING_PATTERN, SweepRequest
-from infra.errors import InputError
+from ackbench.experiments.errors import ExperimentError, UnknownName
+from ackbench.experiments.orchestration.request import (
+    EXPERIMENTS_VARIABLE,
+    SETTING_PATTERN,
+    SweepRequest,
+)
+from ackbench.infra.errors import InputError
 
-PROBE = "import sys, experiments.orchestration.request; print('airflow' in sys.modules)"
+PROBE = "import sys, ackbench.experiments.orchestration.request; print('airflow' in sys.modules)"
 
 
 def test_fields_of_the_form_become_axes_of_the_right_types() -> None:

@@ -14,12 +14,12 @@ import pytest
 from support.command_line import ackbench
 from support.servers import serving
 
-from experiments.orchestration import services
-from experiments.orchestration.environment import airflow_environment
-from experiments.tracking import store
-from infra.errors import HarnessError, MachineError
-from infra.machine.home import REPOSITORY, Home, HomeMoved
-from infra.machine.loopback import LOOPBACK
+from ackbench.experiments.orchestration import services
+from ackbench.experiments.orchestration.environment import airflow_environment
+from ackbench.experiments.tracking import store
+from ackbench.infra.errors import HarnessError, MachineError
+from ackbench.infra.machine.home import REPOSITORY, Home, HomeMoved
+from ackbench.infra.machine.loopback import LOOPBACK
 
 
 def test_a_password_is_generated_shown_once_and_kept_for_this_user_alone(tmp_path: Path) -> None:

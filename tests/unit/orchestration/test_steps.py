@@ -11,26 +11,26 @@ from pathlib import Path
 import pytest
 from support.fakes.infrastructure import FakeInfrastructure
 
-from experiments.errors import HealFailed, NotPublished, StorageError
-from experiments.ledger.location import Location, open_location
-from experiments.orchestration import services, step_context, steps, trials
-from experiments.orchestration.environment import EMBEDDED, airflow_environment
-from experiments.results import spark_job
-from experiments.sweep.claim import VERSION_VARIABLE
-from experiments.sweep.folder import SweepFolder
-from experiments.sweep.published import keep_store, note_failure
-from infra.errors import MachineError
-from infra.machine.files import sqlite_url
-from infra.machine.home import Home
-from infra.machine.identity import MachineIdentity
-from infra.process.processes import ProcessIdentity
-from infra.process.sessions import (
+from ackbench.experiments.errors import HealFailed, NotPublished, StorageError
+from ackbench.experiments.ledger.location import Location, open_location
+from ackbench.experiments.orchestration import services, step_context, steps, trials
+from ackbench.experiments.orchestration.environment import EMBEDDED, airflow_environment
+from ackbench.experiments.results import spark_job
+from ackbench.experiments.sweep.claim import VERSION_VARIABLE
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.published import keep_store, note_failure
+from ackbench.infra.errors import MachineError
+from ackbench.infra.machine.files import sqlite_url
+from ackbench.infra.machine.home import Home
+from ackbench.infra.machine.identity import MachineIdentity
+from ackbench.infra.process.processes import ProcessIdentity
+from ackbench.infra.process.sessions import (
     end_sessions,
     read_session_record,
     session_members,
     write_session_record,
 )
-from infra.process.waiting import wait_until
+from ackbench.infra.process.waiting import wait_until
 
 FORKING = """
 import signal, subprocess
@@ -133,8 +133,8 @@ def test_a_task_ends_with_its_supervisor_and_an_embedded_run_does_not(
 
 STOPPED = """
 import os, signal, sys
-from experiments.orchestration.dag import failing_in_one_line
-from experiments.orchestration.step_context import admitted
+from ackbench.experiments.orchestration.dag import failing_in_one_line
+from ackbench.experiments.orchestration.step_context import admitted
 
 @failing_in_one_line
 def task():
@@ -305,7 +305,7 @@ def test_the_guard_ends_the_sessions_of_a_killed_process(tmp_path: Path) -> None
         [
             sys.executable,
             "-m",
-            "infra.process.sessions",
+            "ackbench.infra.process.sessions",
             str(guarded.pid),
             str(guarded.start_ticks),
             str(tmp_path / "up.json"),

@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from experiments.ledger.location import open_location
-from experiments.orchestration.sweep_links import (
+from ackbench.experiments.ledger.location import open_location
+from ackbench.experiments.orchestration.sweep_links import (
     SITE_VARIABLE,
     link_of,
     mlflow_address,
     report_address,
 )
-from experiments.sweep.folder import SweepFolder
-from experiments.sweep.published import keep_store
-from experiments.tracking.store import TRACKED_FILE, TrackedSweep
-from infra.machine.home import Home
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.published import keep_store
+from ackbench.experiments.tracking.store import TRACKED_FILE, TrackedSweep
+from ackbench.infra.machine.home import Home
 
 SWEEP_ID = "quick-20260102T030405-ab12"
 SERVER = "https://mlflow.example"

@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 from support.fakes.client_rules import RULES
 
-from experiments.clients.librdkafka.properties import known_properties
-from experiments.clients.settings import java, librdkafka
-from experiments.clients.settings.kinds import ClientChoice, request_timeout_ms
-from experiments.errors import ExperimentError
-from experiments.planning.experiment import parse_experiment
-from experiments.planning.planner import plan
-from experiments.planning.properties import kafka_properties
-from experiments.sweep.plan import Plan
-from experiments.verdicts.contract import circumstances_of
-from infra.errors import InputError
+from ackbench.experiments.clients.librdkafka.properties import known_properties
+from ackbench.experiments.clients.settings import java, librdkafka
+from ackbench.experiments.clients.settings.kinds import ClientChoice, request_timeout_ms
+from ackbench.experiments.errors import ExperimentError
+from ackbench.experiments.planning.experiment import parse_experiment
+from ackbench.experiments.planning.planner import plan
+from ackbench.experiments.planning.properties import kafka_properties
+from ackbench.experiments.sweep.plan import Plan
+from ackbench.experiments.verdicts.contract import circumstances_of
+from ackbench.infra.errors import InputError
 
 
 def planned(axes: dict[str, Any] | list[dict[str, Any]], **changes: Any) -> Plan:

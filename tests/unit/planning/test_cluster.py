@@ -7,18 +7,18 @@ from typing import Any
 import pytest
 import yaml
 
-from experiments.errors import ExperimentError
-from experiments.ledger.record import Scalar
-from experiments.planning import new_sweep as new_sweep_module
-from experiments.planning.experiment import parse_experiment
-from experiments.planning.new_sweep import new_sweep, plan_new_sweep
-from experiments.planning.overrides import Overrides
-from experiments.planning.planner import plan
-from experiments.planning.properties import kafka_properties
-from experiments.sweep.plan import ClusterNeed, Plan
-from infra.errors import InputError, MachineError
-from infra.machine.home import Home
-from infra.machine.resources import GIB, MachineResources
+from ackbench.experiments.errors import ExperimentError
+from ackbench.experiments.ledger.record import Scalar
+from ackbench.experiments.planning import new_sweep as new_sweep_module
+from ackbench.experiments.planning.experiment import parse_experiment
+from ackbench.experiments.planning.new_sweep import new_sweep, plan_new_sweep
+from ackbench.experiments.planning.overrides import Overrides
+from ackbench.experiments.planning.planner import plan
+from ackbench.experiments.planning.properties import kafka_properties
+from ackbench.experiments.sweep.plan import ClusterNeed, Plan
+from ackbench.infra.errors import InputError, MachineError
+from ackbench.infra.machine.home import Home
+from ackbench.infra.machine.resources import GIB, MachineResources
 
 SMALL_MACHINE = MachineResources(memory_bytes=4 * GIB, disk_bytes=50 * GIB, cores=2, root=False)
 BASE: dict[str, Any] = {

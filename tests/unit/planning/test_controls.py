@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from support.fakes.client_rules import RULES
 
-from experiments.errors import ExperimentError
-from experiments.ledger.record import Role
-from experiments.planning.catalog import catalog_experiments, load_experiment
-from experiments.planning.experiment import parse_experiment
-from experiments.planning.planner import plan
-from experiments.sweep.plan import Plan, TrialSpec
-from experiments.verdicts.contract import Guarantee, circumstances_of, clauses_of
+from ackbench.experiments.errors import ExperimentError
+from ackbench.experiments.ledger.record import Role
+from ackbench.experiments.planning.catalog import catalog_experiments, load_experiment
+from ackbench.experiments.planning.experiment import parse_experiment
+from ackbench.experiments.planning.planner import plan
+from ackbench.experiments.sweep.plan import Plan, TrialSpec
+from ackbench.experiments.verdicts.contract import Guarantee, circumstances_of, clauses_of
 
 CRASH_BEHIND = {"acks": 1, "fault": "leader-crash-behind"}
 NO_FAULT = {"acks": "all", "enable.idempotence": True, "fault": "none"}

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.ledger.record import Scalar
-from experiments.planning.catalog import load_experiment
-from experiments.planning.cells import CrossProduct, replace_axis
-from experiments.planning.overrides import Overrides, apply_overrides
+from ackbench.experiments.ledger.record import Scalar
+from ackbench.experiments.planning.catalog import load_experiment
+from ackbench.experiments.planning.cells import CrossProduct, replace_axis
+from ackbench.experiments.planning.overrides import Overrides, apply_overrides
 
 _CORE = ("acks", "enable.idempotence", "replication.factor", "partitions")
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from experiments.errors import ExperimentError
-from experiments.planning.catalog import read_experiment
-from experiments.planning.experiment import parse_experiment
-from experiments.planning.yaml_reader import parse_yaml
+from ackbench.experiments.errors import ExperimentError
+from ackbench.experiments.planning.catalog import read_experiment
+from ackbench.experiments.planning.experiment import parse_experiment
+from ackbench.experiments.planning.yaml_reader import parse_yaml
 
 VALID: dict[str, Any] = {
     "name": "mine",

@@ -5,21 +5,21 @@ from typing import Any
 
 import pytest
 
-from experiments.errors import ExperimentError
-from experiments.ledger.record import Role
-from experiments.planning.experiment import Experiment, parse_experiment
-from experiments.planning.external_cluster import (
+from ackbench.experiments.errors import ExperimentError
+from ackbench.experiments.ledger.record import Role
+from ackbench.experiments.planning.experiment import Experiment, parse_experiment
+from ackbench.experiments.planning.external_cluster import (
     check_commands,
     release_of,
     what_is_known_of,
 )
-from experiments.planning.planner import plan
-from experiments.sweep.plan import Plan
-from experiments.verdicts.contract.circumstances import Circumstances, circumstances_of
-from experiments.verdicts.contract.rules import clauses_of
-from infra.cluster.external import ExternalClusterInfo
-from infra.errors import InputError
-from infra.kafka.api_versions import BrokerFeatures
+from ackbench.experiments.planning.planner import plan
+from ackbench.experiments.sweep.plan import Plan
+from ackbench.experiments.verdicts.contract.circumstances import Circumstances, circumstances_of
+from ackbench.experiments.verdicts.contract.rules import clauses_of
+from ackbench.infra.cluster.external import ExternalClusterInfo
+from ackbench.infra.errors import InputError
+from ackbench.infra.kafka.api_versions import BrokerFeatures
 
 PASSWORD = {
     "security.protocol": "sasl_ssl",

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from support.fakes.client_rules import RULES
 
-from experiments.errors import ExperimentError
-from experiments.planning.experiment import parse_experiment
-from experiments.planning.planner import plan
-from experiments.sweep.plan import Plan
+from ackbench.experiments.errors import ExperimentError
+from ackbench.experiments.planning.experiment import parse_experiment
+from ackbench.experiments.planning.planner import plan
+from ackbench.experiments.sweep.plan import Plan
 
 
 def planned(acks: int | str, pause_s: float, **producer: Any) -> Plan:

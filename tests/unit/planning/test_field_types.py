@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from experiments.planning.field_types import check_cron
+from ackbench.experiments.planning.field_types import check_cron
 
 
 @pytest.mark.parametrize("expression", ["0 3 * * *", "*/5 0-6 1,15 jan-mar MON", "@daily"])

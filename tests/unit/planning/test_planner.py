@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 from support.fakes.client_rules import RULES
 
-from experiments.errors import ExperimentError
-from experiments.faults import FAULTS
-from experiments.ledger.record import Cell
-from experiments.planning.catalog import catalog_experiments, load_experiment
-from experiments.planning.experiment import Experiment, parse_experiment
-from experiments.planning.overrides import Overrides, apply_overrides, parse_override
-from experiments.planning.planner import plan
-from experiments.planning.yaml_reader import parse_yaml
-from experiments.sweep.cell_names import cell_label
-from experiments.sweep.plan import Plan
-from infra.errors import InputError
+from ackbench.experiments.errors import ExperimentError
+from ackbench.experiments.faults import FAULTS
+from ackbench.experiments.ledger.record import Cell
+from ackbench.experiments.planning.catalog import catalog_experiments, load_experiment
+from ackbench.experiments.planning.experiment import Experiment, parse_experiment
+from ackbench.experiments.planning.overrides import Overrides, apply_overrides, parse_override
+from ackbench.experiments.planning.planner import plan
+from ackbench.experiments.planning.yaml_reader import parse_yaml
+from ackbench.experiments.sweep.cell_names import cell_label
+from ackbench.experiments.sweep.plan import Plan
+from ackbench.infra.errors import InputError
 
 DOCS = Path(__file__).parents[3] / "docs"
 

@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 from support.command_line import ackbench
 
-from experiments.clients.librdkafka.settings_check import refusal
-from experiments.errors import ExperimentError
-from experiments.orchestration.request import SweepRequest
-from experiments.planning.catalog import catalog_experiments, load_experiment
-from experiments.planning.experiment import parse_experiment
-from experiments.planning.new_sweep import new_sweep
-from experiments.planning.overrides import Overrides, apply_overrides
-from experiments.planning.planner import plan
-from experiments.planning.properties import kafka_properties
-from experiments.planning.properties.protected import refuse_protected
-from infra.machine.home import Home
+from ackbench.experiments.clients.librdkafka.settings_check import refusal
+from ackbench.experiments.errors import ExperimentError
+from ackbench.experiments.orchestration.request import SweepRequest
+from ackbench.experiments.planning.catalog import catalog_experiments, load_experiment
+from ackbench.experiments.planning.experiment import parse_experiment
+from ackbench.experiments.planning.new_sweep import new_sweep
+from ackbench.experiments.planning.overrides import Overrides, apply_overrides
+from ackbench.experiments.planning.planner import plan
+from ackbench.experiments.planning.properties import kafka_properties
+from ackbench.experiments.planning.properties.protected import refuse_protected
+from ackbench.infra.machine.home import Home
 
 MESSAGE = "loads or runs code; allowed: only in an experiment's file with `allow_code: true`"
 

@@ -10,22 +10,22 @@ from typing import Any
 import pytest
 from support.command_line import ackbench
 
-from experiments.clients.java.log import effective_settings
-from experiments.clients.java.program import JavaProgram
-from experiments.clients.librdkafka.client import Client
-from experiments.clients.librdkafka.library import PRODUCER
-from experiments.errors import ExperimentError
-from experiments.planning.experiment import parse_experiment
-from experiments.planning.new_sweep import new_sweep
-from experiments.planning.overrides import Overrides, apply_overrides, parse_override
-from experiments.planning.planner import plan
-from infra.cluster.handle import ClusterHandle
-from infra.cluster.supervisor import prepare_node
-from infra.errors import InputError
-from infra.kafka.broker_settings import shared_properties
-from infra.kafka.kraft import NodeAddress
-from infra.kafka.spec import LaunchSpec
-from infra.machine.home import Home
+from ackbench.experiments.clients.java.log import effective_settings
+from ackbench.experiments.clients.java.program import JavaProgram
+from ackbench.experiments.clients.librdkafka.client import Client
+from ackbench.experiments.clients.librdkafka.library import PRODUCER
+from ackbench.experiments.errors import ExperimentError
+from ackbench.experiments.planning.experiment import parse_experiment
+from ackbench.experiments.planning.new_sweep import new_sweep
+from ackbench.experiments.planning.overrides import Overrides, apply_overrides, parse_override
+from ackbench.experiments.planning.planner import plan
+from ackbench.infra.cluster.handle import ClusterHandle
+from ackbench.infra.cluster.supervisor import prepare_node
+from ackbench.infra.errors import InputError
+from ackbench.infra.kafka.broker_settings import shared_properties
+from ackbench.infra.kafka.kraft import NodeAddress
+from ackbench.infra.kafka.spec import LaunchSpec
+from ackbench.infra.machine.home import Home
 
 SECRET = "correct horse battery"  # noqa: S105 - of no account
 REFERENCE = "$ACKBENCH_TEST_SECRET"

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from experiments.errors import ExperimentError
-from experiments.planning.experiment import parse_experiment
-from experiments.planning.planner import plan
-from experiments.sweep.plan import Plan
+from ackbench.experiments.errors import ExperimentError
+from ackbench.experiments.planning.experiment import parse_experiment
+from ackbench.experiments.planning.planner import plan
+from ackbench.experiments.sweep.plan import Plan
 
 SHORT_TIMEOUTS = {"session.timeout.ms": 1500, "max.poll.interval.ms": 2000}
 COPY = {"kind": "copy", "copiers": 2, "duration_s": 10}

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from experiments.errors import ExperimentError
-from experiments.ledger.record import KeyOptions
-from experiments.planning.experiment import parse_experiment
-from experiments.planning.planner import plan
-from experiments.sweep.plan import TrialSpec
-from infra.errors import InputError
+from ackbench.experiments.errors import ExperimentError
+from ackbench.experiments.ledger.record import KeyOptions
+from ackbench.experiments.planning.experiment import parse_experiment
+from ackbench.experiments.planning.planner import plan
+from ackbench.experiments.sweep.plan import TrialSpec
+from ackbench.infra.errors import InputError
 
 
 def planned(workload: dict[str, Any], **rest: Any) -> TrialSpec:

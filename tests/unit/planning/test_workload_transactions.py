@@ -2,11 +2,11 @@
 
 import pytest
 
-from experiments.errors import ExperimentError
-from experiments.ledger.record import Role
-from experiments.planning.experiment import parse_experiment
-from experiments.planning.planner import plan
-from experiments.sweep.plan import Plan
+from ackbench.experiments.errors import ExperimentError
+from ackbench.experiments.ledger.record import Role
+from ackbench.experiments.planning.experiment import parse_experiment
+from ackbench.experiments.planning.planner import plan
+from ackbench.experiments.sweep.plan import Plan
 
 
 def planned(**workload: int) -> Plan:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from experiments.errors import ExperimentError
-from experiments.planning.yaml_reader import dump_yaml, parse_values, parse_yaml
+from ackbench.experiments.errors import ExperimentError
+from ackbench.experiments.planning.yaml_reader import dump_yaml, parse_values, parse_yaml
 
 LETTERS = string.ascii_letters + string.digits + "-+._:,#&*!|>'\"%@`?~[]{}= \n\té"
 SCALARS = st.one_of(

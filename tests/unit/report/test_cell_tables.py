@@ -2,9 +2,9 @@
 
 import pytest
 
-from experiments.report import cell_tables
-from experiments.verdicts.contract import Guarantee
-from experiments.verdicts.judge import Judgement, NamedRecord, Verdict
+from ackbench.experiments.report import cell_tables
+from ackbench.experiments.verdicts.contract import Guarantee
+from ackbench.experiments.verdicts.judge import Judgement, NamedRecord, Verdict
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from experiments.lessons.finding import Conclusion, Finding
-from experiments.lessons.tour import TourStop
-from experiments.planning.catalog import load_experiment
-from experiments.report.chapters import index_lines, wrap_markdown
-from experiments.report.tour_page import ClaimResult
+from ackbench.experiments.lessons.finding import Conclusion, Finding
+from ackbench.experiments.lessons.tour import TourStop
+from ackbench.experiments.planning.catalog import load_experiment
+from ackbench.experiments.report.chapters import index_lines, wrap_markdown
+from ackbench.experiments.report.tour_page import ClaimResult
 
 LONG = " ".join(["record"] * 30)
 

@@ -10,13 +10,13 @@ import pytest
 from support.builders.sweeps import SAFE, Truth, measured_sweep
 from support.golden_files import Says
 
-from experiments.commands import compare as command
-from experiments.commands.show import ResultFiles
-from experiments.comparing.comparison import ComparedSweep, Comparison, compare
-from experiments.comparing.gate import Gate
-from experiments.report.comparison_files import comparison_cases, comparison_lines
-from experiments.results.junit import TestCase as Case
-from infra.machine.home import Home
+from ackbench.experiments.commands import compare as command
+from ackbench.experiments.commands.show import ResultFiles
+from ackbench.experiments.comparing.comparison import ComparedSweep, Comparison, compare
+from ackbench.experiments.comparing.gate import Gate
+from ackbench.experiments.report.comparison_files import comparison_cases, comparison_lines
+from ackbench.experiments.results.junit import TestCase as Case
+from ackbench.infra.machine.home import Home
 
 FAST = replace(SAFE, p99_ms=2000, outage_ms=3000)
 SLOW = replace(FAST, p99_ms=3000)

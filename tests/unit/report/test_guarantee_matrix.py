@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 from support.builders.sweeps import SAFE, measured_sweep
 
-from experiments.report.data import ReportData
-from experiments.report.guarantee_matrix import guarantee_matrix
-from experiments.results.models import TransactionCounts
-from experiments.verdicts.contract import Guarantee
-from experiments.verdicts.judge import Judgement, Verdict
+from ackbench.experiments.report.data import ReportData
+from ackbench.experiments.report.guarantee_matrix import guarantee_matrix
+from ackbench.experiments.results.models import TransactionCounts
+from ackbench.experiments.verdicts.contract import Guarantee
+from ackbench.experiments.verdicts.judge import Judgement, Verdict
 
 
 def with_transactions(**counts: int) -> ReportData:

@@ -21,15 +21,15 @@ from support.builders.sweeps import (
 )
 from support.command_line import ackbench
 
-from experiments.report.data import ReportData
-from experiments.report.page import keep_units_together, render_page
-from experiments.results.attribution import cause_summaries
-from experiments.sweep.cell_names import cell_group_names
-from experiments.sweep.folder import SweepFolder
-from experiments.sweep.plan import Plan
-from experiments.verdicts.judge import HarnessCheck
-from infra.machine.home import Home
-from spark_jobs.planted import PlantedAttempt, PlantedTrial
+from ackbench.experiments.report.data import ReportData
+from ackbench.experiments.report.page import keep_units_together, render_page
+from ackbench.experiments.results.attribution import cause_summaries
+from ackbench.experiments.sweep.cell_names import cell_group_names
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.plan import Plan
+from ackbench.experiments.verdicts.judge import HarnessCheck
+from ackbench.infra.machine.home import Home
+from ackbench.spark_jobs.planted import PlantedAttempt, PlantedTrial
 
 VOID_ELEMENTS = {
     "area",
@@ -95,7 +95,7 @@ class ParsedPage(HTMLParser):
 @pytest.fixture(scope="module", autouse=True)
 def _matplotlib_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Give matplotlib a temporary cache."""
-    from experiments.report.drawing import set_matplotlib_cache
+    from ackbench.experiments.report.drawing import set_matplotlib_cache
 
     set_matplotlib_cache(Home(tmp_path_factory.mktemp("home")))
 

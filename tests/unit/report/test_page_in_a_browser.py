@@ -11,15 +11,15 @@ from support.browser import WIDTHS, Browser, browser
 from support.builders.sweeps import TRUTHS, measured_sweep
 from support.stored_sweep import stored_sweep
 
-from experiments.report.cell_tables import cell_views
-from experiments.report.changes import changes_view
-from experiments.report.data import ReportData
-from experiments.report.drawing import set_matplotlib_cache
-from experiments.report.guarantee_matrix import guarantee_matrix
-from experiments.report.page import render_page
-from experiments.results.wording import GUARANTEE_NAMES, verdict_text
-from experiments.verdicts.contract import CONDITIONAL_GUARANTEES, ContractClause, Guarantee
-from infra.machine.home import Home
+from ackbench.experiments.report.cell_tables import cell_views
+from ackbench.experiments.report.changes import changes_view
+from ackbench.experiments.report.data import ReportData
+from ackbench.experiments.report.drawing import set_matplotlib_cache
+from ackbench.experiments.report.guarantee_matrix import guarantee_matrix
+from ackbench.experiments.report.page import render_page
+from ackbench.experiments.results.wording import GUARANTEE_NAMES, verdict_text
+from ackbench.experiments.verdicts.contract import CONDITIONAL_GUARANTEES, ContractClause, Guarantee
+from ackbench.infra.machine.home import Home
 
 
 @pytest.fixture(scope="module")

@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 from support.builders.records import a_record
 
-from experiments.ledger.result_tables import OutageStep
-from experiments.report.percentiles import percentile_curve
-from experiments.results.outages import Outage, outages_of
+from ackbench.experiments.ledger.result_tables import OutageStep
+from ackbench.experiments.report.percentiles import percentile_curve
+from ackbench.experiments.results.outages import Outage, outages_of
 
 
 def an_outage(marks: dict[OutageStep, int | None]) -> Outage:

@@ -16,10 +16,10 @@ from support.stored_sweep import (
     stored_sweep,
 )
 
-from experiments.report.data import ReportData
-from experiments.report.drawing import set_matplotlib_cache
-from experiments.report.page import render_page
-from infra.machine.home import Home
+from ackbench.experiments.report.data import ReportData
+from ackbench.experiments.report.drawing import set_matplotlib_cache
+from ackbench.experiments.report.page import render_page
+from ackbench.infra.machine.home import Home
 
 README = Path(__file__).parents[3] / "README.md"
 

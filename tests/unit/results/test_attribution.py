@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from experiments.ledger.result_tables import ATTRIBUTION, Anomaly, Cause
-from experiments.results.attribution import (
+from ackbench.experiments.ledger.result_tables import ATTRIBUTION, Anomaly, Cause
+from ackbench.experiments.results.attribution import (
     AttributionRow,
     cause_summaries,
     describe_attribution,

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from support.builders.records import a_spec
 from support.builders.sweeps import measured_sweep
 
-from experiments.ledger.record import Cell
-from experiments.results.cells import cell_results, cell_sort_key, judged_trials
-from experiments.results.rows import ResultRows
-from experiments.sweep.plan import Plan, RefusedCell
+from ackbench.experiments.ledger.record import Cell
+from ackbench.experiments.results.cells import cell_results, cell_sort_key, judged_trials
+from ackbench.experiments.results.rows import ResultRows
+from ackbench.experiments.sweep.plan import Plan, RefusedCell
 
 
 def a_cell(
@@ -90,7 +90,7 @@ def test_the_trials_of_all_cells_are_found_in_one_pass(monkeypatch: pytest.Monke
         cell.label: [one for one in results.trials if one.judged and one.cell == cell.cell]
         for cell in results.cells
     }
-    monkeypatch.setattr("experiments.results.cells.cell_key", key)
+    monkeypatch.setattr("ackbench.experiments.results.cells.cell_key", key)
     for _ in range(3):
         assert {c.label: judged_trials(results, c) for c in results.cells} == expected
     assert len(asked) <= len(results.trials) + 3 * len(results.cells)

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from support.golden_files import Says
 
-from experiments.planning.experiment import parse_experiment
-from experiments.planning.planner import plan
-from experiments.results.changed_settings import changed_setting_lines, changed_settings
+from ackbench.experiments.planning.experiment import parse_experiment
+from ackbench.experiments.planning.planner import plan
+from ackbench.experiments.results.changed_settings import changed_setting_lines, changed_settings
 
 BASE: dict[str, Any] = {
     "name": "changed",

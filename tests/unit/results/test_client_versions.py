@@ -3,8 +3,8 @@
 from support.builders.hosts import hosted_trial
 from support.golden_files import Says
 
-from experiments.results.client_versions import mixed_client_versions, version_sentences
-from experiments.results.models import TrialResult
+from ackbench.experiments.results.client_versions import mixed_client_versions, version_sentences
+from ackbench.experiments.results.models import TrialResult
 
 
 def a_trial(number: int, acks: str, client: str | None) -> TrialResult:

@@ -10,11 +10,11 @@ from markdown_it import MarkdownIt
 from support.builders.sweeps import TRUTHS, measured_sweep
 from support.golden_files import Says
 
-from experiments.results.junit import TestCase as Case
-from experiments.results.junit import junit_xml, sweep_cases
-from experiments.results.markdown import markdown_lines
-from experiments.results.models import SweepResults
-from experiments.verdicts.judge import Verdict
+from ackbench.experiments.results.junit import TestCase as Case
+from ackbench.experiments.results.junit import junit_xml, sweep_cases
+from ackbench.experiments.results.markdown import markdown_lines
+from ackbench.experiments.results.models import SweepResults
+from ackbench.experiments.verdicts.judge import Verdict
 
 
 def results_with(verdict: Verdict) -> SweepResults:

@@ -12,15 +12,15 @@ from hypothesis import settings
 from support.builders.sweeps import measured_sweep
 from support.hostile_texts import GITHUB, HOSTILE, Page, acting, for_any_text
 
-from experiments.messages.console import TerminalConsole, print_text
-from experiments.messages.visible import visible
-from experiments.report.page import render_page
-from experiments.results.junit import junit_xml, sweep_cases
-from experiments.results.markdown import markdown_lines
-from experiments.results.models import SweepResults
-from experiments.results.plain_answer import plain_answer
-from experiments.results.tables import print_cells, print_notes
-from experiments.tracking.runs import summary_run, trial_run
+from ackbench.experiments.messages.console import TerminalConsole, print_text
+from ackbench.experiments.messages.visible import visible
+from ackbench.experiments.report.page import render_page
+from ackbench.experiments.results.junit import junit_xml, sweep_cases
+from ackbench.experiments.results.markdown import markdown_lines
+from ackbench.experiments.results.models import SweepResults
+from ackbench.experiments.results.plain_answer import plain_answer
+from ackbench.experiments.results.tables import print_cells, print_notes
+from ackbench.experiments.tracking.runs import summary_run, trial_run
 
 EVIDENCE = measured_sweep(void=("000-000000",))
 OWN_COLOUR = re.compile(r"\x1b\[[0-9;]*m")

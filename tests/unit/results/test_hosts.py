@@ -4,7 +4,7 @@ import pytest
 from support.builders.hosts import hosted_sweep, hosted_trial
 from support.golden_files import Says
 
-from experiments.results.hosts import MEASURES, compare_hosts, host_sentences
+from ackbench.experiments.results.hosts import MEASURES, compare_hosts, host_sentences
 
 SWEEPS = 300
 

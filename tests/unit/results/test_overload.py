@@ -9,21 +9,21 @@ import pytest
 from rich.console import Console
 from support.builders.sweeps import DUPLICATING, LOSING, WITHOUT_FAULT, measured_sweep
 
-from experiments.commands.show import remarks
-from experiments.report.data import ReportData
-from experiments.report.page import render_page
-from experiments.results.models import (
+from ackbench.experiments.commands.show import remarks
+from ackbench.experiments.report.data import ReportData
+from ackbench.experiments.report.page import render_page
+from ackbench.experiments.results.models import (
     LatencySpreads,
     MedianAndMax,
     QuantileSpreads,
     SweepResults,
     TrialResult,
 )
-from experiments.results.tables import print_cells
-from experiments.results.trials import is_overloaded
-from experiments.results.wording import LEGEND_OF_OVERLOAD, OVERLOADED_SIGN
-from experiments.sweep.folder import SweepFolder
-from experiments.tracking.runs import trial_run
+from ackbench.experiments.results.tables import print_cells
+from ackbench.experiments.results.trials import is_overloaded
+from ackbench.experiments.results.wording import LEGEND_OF_OVERLOAD, OVERLOADED_SIGN
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.tracking.runs import trial_run
 
 
 def a_trial(**values: Any) -> TrialResult:

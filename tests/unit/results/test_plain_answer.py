@@ -19,9 +19,9 @@ from support.builders.sweeps import (
 )
 from support.golden_files import Says
 
-from experiments.results.models import SweepResults, TrialResult
-from experiments.results.plain_answer import plain_answer
-from experiments.verdicts.judge import HarnessCheck, Verdict
+from ackbench.experiments.results.models import SweepResults, TrialResult
+from ackbench.experiments.results.plain_answer import plain_answer
+from ackbench.experiments.verdicts.judge import HarnessCheck, Verdict
 
 ONCE = "One trial per cell shows what can happen, not how often."
 

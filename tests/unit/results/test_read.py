@@ -13,21 +13,28 @@ from support.builders.records import a_record, a_spec
 from support.builders.result_tables import write_results
 from support.golden_files import Says
 
-from experiments.errors import LedgerError, UnknownName
-from experiments.ledger.digests import with_digest
-from experiments.ledger.record import Cell, FaultEvidence, Phases, Status
-from experiments.ledger.result_tables import ANOMALIES, FATES, GAPS, LATENCY, RESULTS, TRIALS
-from experiments.ledger.schema import LEDGER_VERSION
-from experiments.results.judgements import named_records
-from experiments.results.read import SweepResults, read_results
-from experiments.results.trials import LATE_MS, lateness_p99_ms
-from experiments.results.wording import short_share_text
-from experiments.sweep.documents import read_record
-from experiments.sweep.folder import SweepFolder
-from experiments.sweep.plan import FaultRequest, Plan, RefusedCell, TrialSpec
-from experiments.verdicts.contract import CONDITIONAL_GUARANTEES, Guarantee
-from experiments.verdicts.judge import Verdict
-from spark_jobs.planted import PlantedAttempt, PlantedTrial
+from ackbench.experiments.errors import LedgerError, UnknownName
+from ackbench.experiments.ledger.digests import with_digest
+from ackbench.experiments.ledger.record import Cell, FaultEvidence, Phases, Status
+from ackbench.experiments.ledger.result_tables import (
+    ANOMALIES,
+    FATES,
+    GAPS,
+    LATENCY,
+    RESULTS,
+    TRIALS,
+)
+from ackbench.experiments.ledger.schema import LEDGER_VERSION
+from ackbench.experiments.results.judgements import named_records
+from ackbench.experiments.results.read import SweepResults, read_results
+from ackbench.experiments.results.trials import LATE_MS, lateness_p99_ms
+from ackbench.experiments.results.wording import short_share_text
+from ackbench.experiments.sweep.documents import read_record
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.plan import FaultRequest, Plan, RefusedCell, TrialSpec
+from ackbench.experiments.verdicts.contract import CONDITIONAL_GUARANTEES, Guarantee
+from ackbench.experiments.verdicts.judge import Verdict
+from ackbench.spark_jobs.planted import PlantedAttempt, PlantedTrial
 
 CELL: Cell = {"acks": "1", "fault": "leader-crash"}
 REFUSED: Cell = {"acks": "0", "fault": "leader-crash"}

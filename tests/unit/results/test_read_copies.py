@@ -6,14 +6,14 @@ import pytest
 from support.builders.records import a_spec
 from support.builders.result_tables import write_results
 
-from experiments.ledger.record import Cell
-from experiments.results.models import CopyCounts
-from experiments.results.read import read_results
-from experiments.sweep.folder import SweepFolder
-from experiments.sweep.plan import Delivery, Plan, Workload
-from experiments.verdicts.contract import Guarantee
-from experiments.verdicts.judge import Verdict
-from spark_jobs.planted import PlantedAttempt, PlantedTrial
+from ackbench.experiments.ledger.record import Cell
+from ackbench.experiments.results.models import CopyCounts
+from ackbench.experiments.results.read import read_results
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.plan import Delivery, Plan, Workload
+from ackbench.experiments.verdicts.contract import Guarantee
+from ackbench.experiments.verdicts.judge import Verdict
+from ackbench.spark_jobs.planted import PlantedAttempt, PlantedTrial
 
 CELL: Cell = {"acks": "all", "fault": "none"}
 ROW = {

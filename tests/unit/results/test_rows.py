@@ -11,11 +11,11 @@ import pytest
 from support.builders.records import a_spec
 from support.builders.sweep_folders import measured_sweep_folder
 
-from experiments.errors import LedgerError
-from experiments.ledger.result_tables import HISTOGRAM
-from experiments.results.rows import TrialRows, large_table_by_trial, rows_by_trial
-from experiments.sweep.folder import SweepFolder
-from infra.machine.home import Home
+from ackbench.experiments.errors import LedgerError
+from ackbench.experiments.ledger.result_tables import HISTOGRAM
+from ackbench.experiments.results.rows import TrialRows, large_table_by_trial, rows_by_trial
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.infra.machine.home import Home
 
 
 @pytest.fixture

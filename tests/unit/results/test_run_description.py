@@ -7,8 +7,8 @@ from dataclasses import replace
 from support.builders.sweeps import SAFE, TRUTHS, measured_sweep
 from support.golden_files import Says
 
-from experiments.report.data import ReportData
-from experiments.results.run_description import describe_run
+from ackbench.experiments.report.data import ReportData
+from ackbench.experiments.results.run_description import describe_run
 
 
 def described(data: ReportData) -> str:

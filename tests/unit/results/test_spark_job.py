@@ -14,11 +14,11 @@ import pytest
 from support.builders.sweep_folders import plant_sweep
 from support.command_line import ackbench
 
-from experiments.results import spark_job
-from infra.errors import WaitTimeout
-from infra.machine.home import Home
-from infra.process.waiting import wait_until
-from spark_jobs.planted import PlantedAttempt, PlantedTrial
+from ackbench.experiments.results import spark_job
+from ackbench.infra.errors import WaitTimeout
+from ackbench.infra.machine.home import Home
+from ackbench.infra.process.waiting import wait_until
+from ackbench.spark_jobs.planted import PlantedAttempt, PlantedTrial
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from support.golden_files import Says
 
-from experiments.ledger.record import Phases
-from experiments.ledger.stalls import Stall, StallCause
-from experiments.results.stalls import shorten_stalls, stall_sentence, stalls_under_load
+from ackbench.experiments.ledger.record import Phases
+from ackbench.experiments.ledger.stalls import Stall, StallCause
+from ackbench.experiments.results.stalls import shorten_stalls, stall_sentence, stalls_under_load
 
 S = 1_000_000_000
 PHASES = Phases(load_begin_ns=10 * S, load_end_ns=20 * S, settled_ns=20 * S, healthy_ns=25 * S)

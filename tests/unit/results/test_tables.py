@@ -9,9 +9,9 @@ import pytest
 from rich.console import Console
 from support.builders.sweeps import DUPLICATING, LOSING, SAFE, a_cell, measured_sweep
 
-from experiments.results.models import CellResult
-from experiments.results.tables import print_cells
-from experiments.verdicts.contract import Guarantee
+from ackbench.experiments.results.models import CellResult
+from ackbench.experiments.results.tables import print_cells
+from ackbench.experiments.verdicts.contract import Guarantee
 
 
 def printed(cells: Sequence[CellResult], width: int) -> list[str]:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from experiments.ledger.record import Phases
-from experiments.results.trials import (
+from ackbench.experiments.ledger.record import Phases
+from ackbench.experiments.results.trials import (
     kept_up_before_fault,
     readable_before_heal,
     recovered_before_heal,

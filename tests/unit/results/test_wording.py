@@ -2,12 +2,12 @@
 
 from support.golden_files import Says
 
-from experiments.comparing.gate import Gate
-from experiments.results.models import CellResult, SweepResults
-from experiments.results.wording import LEGEND, result_notes, verdict_sign, verdict_text
-from experiments.tracking.runs import count_verdicts, verdict_metrics
-from experiments.verdicts.contract import ContractClause, Guarantee
-from experiments.verdicts.judge import Judgement, Verdict
+from ackbench.experiments.comparing.gate import Gate
+from ackbench.experiments.results.models import CellResult, SweepResults
+from ackbench.experiments.results.wording import LEGEND, result_notes, verdict_sign, verdict_text
+from ackbench.experiments.tracking.runs import count_verdicts, verdict_metrics
+from ackbench.experiments.verdicts.contract import ContractClause, Guarantee
+from ackbench.experiments.verdicts.judge import Judgement, Verdict
 
 CONTRACT_REASON = "Kafka's version is unknown"
 OBSERVATION = "records were stored more than once in 0 of 5 trials"

@@ -17,18 +17,24 @@ from support.bit_flips import damage_found_by_measure
 from support.builders.sweep_folders import TRIAL, plant_sweep, realistic_trial
 from support.command_line import ackbench
 
-from experiments.errors import LedgerError
-from experiments.ledger.record import Status
-from experiments.ledger.validation import optional_tables, validate_trial
-from experiments.selftest.check import BREAKAGES, BrokenLedger, _compared
-from experiments.selftest.check import TRIAL as BROKEN
-from experiments.selftest.ledger_copy import LedgerCopy
-from experiments.selftest.plants import PLANTS, RECORDS, Plant, PlantContext, undisturbed_records
-from experiments.sweep.documents import read_record
-from experiments.sweep.folder import SweepFolder
-from infra.machine.home import Home
-from spark_jobs.io.ledgers import open_ledgers
-from spark_jobs.planted import PlantedTrial
+from ackbench.experiments.errors import LedgerError
+from ackbench.experiments.ledger.record import Status
+from ackbench.experiments.ledger.validation import optional_tables, validate_trial
+from ackbench.experiments.selftest.check import BREAKAGES, BrokenLedger, _compared
+from ackbench.experiments.selftest.check import TRIAL as BROKEN
+from ackbench.experiments.selftest.ledger_copy import LedgerCopy
+from ackbench.experiments.selftest.plants import (
+    PLANTS,
+    RECORDS,
+    Plant,
+    PlantContext,
+    undisturbed_records,
+)
+from ackbench.experiments.sweep.documents import read_record
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.infra.machine.home import Home
+from ackbench.spark_jobs.io.ledgers import open_ledgers
+from ackbench.spark_jobs.planted import PlantedTrial
 
 
 @pytest.fixture
@@ -205,7 +211,7 @@ def test_the_copies_are_removed_after_an_interrupt_or_error(
         copies_per_run.append(len(list((copies.root / "trials").iterdir())))
         raise error
 
-    monkeypatch.setattr("experiments.selftest.check.measure", interrupted)
+    monkeypatch.setattr("ackbench.experiments.selftest.check.measure", interrupted)
     before = {path: path.stat().st_mtime_ns for path in sweep.root.rglob("*")}
     result = ackbench("selftest")
     assert (result.exit_code, copies_per_run) == (
@@ -236,9 +242,9 @@ def test_a_job_that_finds_nothing_fails_the_selftest(
 ) -> None:
     """The exit code is 1, and the message lists what was not found."""
     plant_sweep(home, realistic_trial())
-    monkeypatch.setattr("experiments.selftest.check.measure", lambda *_: None)
+    monkeypatch.setattr("ackbench.experiments.selftest.check.measure", lambda *_: None)
     monkeypatch.setattr(
-        "experiments.selftest.check._rows",
+        "ackbench.experiments.selftest.check._rows",
         lambda sweep, name: _trials_without_anomalies(sweep) if name == "trials" else [],
     )
     result = ackbench("selftest")

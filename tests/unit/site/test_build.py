@@ -11,13 +11,13 @@ import pytest
 from support.builders.nights import history, keep_as_current, shifted
 from support.builders.sweeps import measured_sweep
 
-from experiments.history.kept import keep_pruned, summary_of
-from experiments.report.drawing import set_matplotlib_cache
-from experiments.report.page import render_page
-from experiments.site.build import build_site
-from experiments.sweep.folder import SweepFolder
-from infra.errors import InputError
-from infra.machine.home import Home
+from ackbench.experiments.history.kept import keep_pruned, summary_of
+from ackbench.experiments.report.drawing import set_matplotlib_cache
+from ackbench.experiments.report.page import render_page
+from ackbench.experiments.site.build import build_site
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.infra.errors import InputError
+from ackbench.infra.machine.home import Home
 
 _LINK = re.compile(r'href="([^"#]+)')
 

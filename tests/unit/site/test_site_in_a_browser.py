@@ -10,10 +10,10 @@ from support.browser import WIDTHS, Browser, browser
 from support.builders.nights import history, keep_as_current, shifted
 from support.stored_sweep import site_page, stored_sweep
 
-from experiments.lessons.finding import Conclusion
-from experiments.site.build import build_site
-from experiments.sweep.folder import SweepFolder
-from infra.machine.home import Home
+from ackbench.experiments.lessons.finding import Conclusion
+from ackbench.experiments.site.build import build_site
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.infra.machine.home import Home
 
 PAGES = ("index.html", "what-breaks-what.html", "lessons.html", "trends/nightly.html")
 

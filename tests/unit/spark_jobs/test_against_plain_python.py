@@ -20,8 +20,8 @@ from support.reference.results import plain_result
 from support.reference.spark_results import to_plain_trials
 from support.tiers import examples
 
-from experiments.ledger.schema import TABLES
-from spark_jobs.planted import PlantedTrial
+from ackbench.experiments.ledger.schema import TABLES
+from ackbench.spark_jobs.planted import PlantedTrial
 
 HISTORIES = int(os.environ.get("ACKBENCH_HISTORIES", "1024"))
 HISTORIES_PER_TEST = examples(512)

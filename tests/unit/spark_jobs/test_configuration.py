@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs.configuration import (
+from ackbench.spark_jobs.configuration import (
     ContextRequest,
     SparkSetupError,
     check_master,
@@ -13,7 +13,7 @@ from spark_jobs.configuration import (
     is_local,
     parse_settings,
 )
-from spark_jobs.session import driver_settings, driver_variables
+from ackbench.spark_jobs.session import driver_settings, driver_variables
 
 DEFAULTS = """\
 # a comment

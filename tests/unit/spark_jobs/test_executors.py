@@ -3,7 +3,7 @@
 import pytest
 from pyspark.errors import PySparkRuntimeError
 
-from spark_jobs.executors import explain_failure
+from ackbench.spark_jobs.executors import explain_failure
 
 CLUSTER = "spark://spark.example:7077"
 STOPPED = "java.lang.IllegalStateException: Cannot call methods on a stopped SparkContext."

@@ -6,9 +6,9 @@ import threading
 
 import pytest
 
-from infra.machine.home import REPOSITORY
-from spark_jobs.configuration import SparkSetupError
-from spark_jobs.limits import StepLimit, limited
+from ackbench.infra.machine.home import REPOSITORY
+from ackbench.spark_jobs.configuration import SparkSetupError
+from ackbench.spark_jobs.limits import StepLimit, limited
 
 
 def test_a_step_that_takes_too_long_fails_because_what_it_waits_for_was_ended() -> None:
@@ -40,7 +40,7 @@ def test_a_step_that_fails_in_time_keeps_its_error() -> None:
 def test_a_process_ends_if_its_step_cannot_be_ended(end: str) -> None:
     """With the line and the exit code of the job; `int` ends nothing."""
     program = (
-        "import threading; from spark_jobs import limits; limits.GRACE_S = 0\n"
+        "import threading; from ackbench.spark_jobs import limits; limits.GRACE_S = 0\n"
         f"with limits.limited('reading', limits.StepLimit(0.01, 'a test'), {end}):\n"
         "    threading.Event().wait()\n"
     )

@@ -7,12 +7,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from experiments.ledger.record import FaultEvidence, Phases, Status
-from experiments.ledger.result_tables import RESULTS
-from spark_jobs.io.ledgers import InvalidLedger, open_ledgers
-from spark_jobs.io.units import Unit
-from spark_jobs.pipeline import finished_trial, measured_unit, sweep_tables
-from spark_jobs.planted import (
+from ackbench.experiments.ledger.record import FaultEvidence, Phases, Status
+from ackbench.experiments.ledger.result_tables import RESULTS
+from ackbench.spark_jobs.io.ledgers import InvalidLedger, open_ledgers
+from ackbench.spark_jobs.io.units import Unit
+from ackbench.spark_jobs.pipeline import finished_trial, measured_unit, sweep_tables
+from ackbench.spark_jobs.planted import (
     PlantedAttempt,
     PlantedEvent,
     PlantedLogRow,

@@ -12,11 +12,11 @@ import psutil
 import pytest
 from pyspark import SparkContext
 
-from infra.process.waiting import wait_until
-from spark_jobs import rehearse, session
-from spark_jobs.configuration import ContextRequest, SparkSetupError
-from spark_jobs.limits import StepLimit
-from spark_jobs.session import spark_context
+from ackbench.infra.process.waiting import wait_until
+from ackbench.spark_jobs import rehearse, session
+from ackbench.spark_jobs.configuration import ContextRequest, SparkSetupError
+from ackbench.spark_jobs.limits import StepLimit
+from ackbench.spark_jobs.session import spark_context
 
 
 def test_an_interrupt_while_the_jvm_starts_leaves_no_process(

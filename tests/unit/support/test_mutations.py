@@ -21,23 +21,23 @@ from support.builders.corner_cases import CORNER_CASES
 from support.builders.generated import generate_histories
 from support.builders.histories import play
 
-from experiments.ledger.schema import TABLES
-from spark_jobs.planted import PlantedTrial
+from ackbench.experiments.ledger.schema import TABLES
+from ackbench.spark_jobs.planted import PlantedTrial
 
 SEED = 20
 HISTORIES = 128
 CAUSES = Path(__file__).parents[1] / "spark_jobs" / "causes"
 MEASURES = CAUSES.with_name("measures")
 CASES = {
-    "spark_jobs.causes.anomalous_records": [CAUSES / "test_anomalous_records.py"],
-    "spark_jobs.causes.explanations": [
+    "ackbench.spark_jobs.causes.anomalous_records": [CAUSES / "test_anomalous_records.py"],
+    "ackbench.spark_jobs.causes.explanations": [
         CAUSES / "test_explanations.py",
         CAUSES / "test_first_anomalies.py",
     ],
-    "spark_jobs.measures.availability": [MEASURES / "test_availability.py"],
-    "spark_jobs.measures.stalls": [MEASURES / "test_availability.py"],
-    "spark_jobs.measures.compaction": [MEASURES / "test_compaction.py"],
-    "spark_jobs.measures.consumed": [MEASURES / "test_consumed.py"],
+    "ackbench.spark_jobs.measures.availability": [MEASURES / "test_availability.py"],
+    "ackbench.spark_jobs.measures.stalls": [MEASURES / "test_availability.py"],
+    "ackbench.spark_jobs.measures.compaction": [MEASURES / "test_compaction.py"],
+    "ackbench.spark_jobs.measures.consumed": [MEASURES / "test_consumed.py"],
 }
 FIXTURES: dict[str, Any] = {"measured": measure_in_memory}
 SECONDS = 3600
@@ -69,7 +69,7 @@ def test_every_mutant_is_caught(tmp_path: Path) -> None:
 @pytest.mark.parametrize("module", JUDGED_BY_BOTH)
 def test_the_cases_hold_without_a_mistake(module: str) -> None:
     """Or else every mistake would seem to be noticed."""
-    run_cases(CASES[f"spark_jobs.{module}"], FIXTURES)
+    run_cases(CASES[f"ackbench.spark_jobs.{module}"], FIXTURES)
 
 
 def test_what_is_listed_as_no_mistake_can_be_made() -> None:

@@ -16,10 +16,10 @@ from mutations.mutator import Mutant, mutants_of
 
 TESTS = Path(__file__).parents[1]
 CASES = {
-    "experiments.lessons.criterion": TESTS / "lessons" / "test_criterion.py",
-    "experiments.verdicts.judge": TESTS / "verdicts" / "test_judge.py",
-    "experiments.verdicts.statistics": TESTS / "verdicts" / "test_statistics.py",
-    "experiments.verdicts.power": TESTS / "verdicts" / "test_power.py",
+    "ackbench.experiments.lessons.criterion": TESTS / "lessons" / "test_criterion.py",
+    "ackbench.experiments.verdicts.judge": TESTS / "verdicts" / "test_judge.py",
+    "ackbench.experiments.verdicts.statistics": TESTS / "verdicts" / "test_statistics.py",
+    "ackbench.experiments.verdicts.power": TESTS / "verdicts" / "test_power.py",
 }
 """By module, the file whose tests must notice each of its mutants."""
 FIXTURES: Mapping[str, Callable[..., None]] = {"says": lambda *_, **__: None}

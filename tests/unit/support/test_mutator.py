@@ -12,7 +12,7 @@ def mutants(code: str, folder: Path) -> dict[str, str]:
     (folder / "some.py").write_text(code)
     return {
         mutant.name: ast.unparse(mutant.tree())
-        for mutant in mutants_of("spark_jobs.some", folder / "some.py")
+        for mutant in mutants_of("ackbench.spark_jobs.some", folder / "some.py")
     }
 
 

@@ -9,16 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.builders.records import a_spec
 
-from experiments.errors import StorageError
-from experiments.ledger.location import Location, open_location
-from experiments.sweep import batch_choice
-from experiments.sweep.batch_choice import (
+from ackbench.experiments.errors import StorageError
+from ackbench.experiments.ledger.location import Location, open_location
+from ackbench.experiments.sweep import batch_choice
+from ackbench.experiments.sweep.batch_choice import (
     in_order,
     keep_batches,
     release_ended_batches,
     take_batch,
 )
-from experiments.sweep.plan import Plan
+from ackbench.experiments.sweep.plan import Plan
 
 REPEATS = 4
 CELLS = {f"{cell}{repeat}": cell for repeat in range(REPEATS) for cell in "abcd"}

@@ -1,7 +1,7 @@
 """The axes that name a cell among others."""
 
-from experiments.ledger.record import Cell
-from experiments.sweep.cell_names import axes_by_fault, differing_axes
+from ackbench.experiments.ledger.record import Cell
+from ackbench.experiments.sweep.cell_names import axes_by_fault, differing_axes
 
 
 def cells(*rows: tuple[str, int, str]) -> list[Cell]:

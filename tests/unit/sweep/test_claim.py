@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from experiments.sweep.claim import SweepClaim, SweepInUse, TaskClaim, record_path
-from experiments.sweep.folder import SweepFolder
-from infra.machine.home import Home
+from ackbench.experiments.sweep.claim import SweepClaim, SweepInUse, TaskClaim, record_path
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.infra.machine.home import Home
 
 
 @pytest.fixture

@@ -9,12 +9,12 @@ from pathlib import Path
 import pyarrow.fs as pafs
 import pytest
 
-from experiments.errors import LedgerError
-from experiments.ledger.digests import InvalidLedger, digest_file
-from experiments.ledger.location import LocationError, open_location
-from experiments.ledger.record import TrialRecord
-from experiments.ledger.validation import validate_trial
-from experiments.sweep.documents import read_document, read_note, read_record
+from ackbench.experiments.errors import LedgerError
+from ackbench.experiments.ledger.digests import InvalidLedger, digest_file
+from ackbench.experiments.ledger.location import LocationError, open_location
+from ackbench.experiments.ledger.record import TrialRecord
+from ackbench.experiments.ledger.validation import validate_trial
+from ackbench.experiments.sweep.documents import read_document, read_note, read_record
 
 
 def _pipe(path: Path) -> None:

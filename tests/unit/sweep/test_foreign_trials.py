@@ -10,19 +10,19 @@ from support.builders.records import a_spec, no_rows, record_of
 from support.builders.result_tables import write_results
 from support.builders.sweep_folders import measured_sweep_folder
 
-from experiments.api.sweeps import Sweep
-from experiments.commands.show import remarks
-from experiments.comparing.gate import Gate
-from experiments.errors import LedgerError
-from experiments.ledger.location import Location
-from experiments.ledger.seal import seal
-from experiments.live.sweep import SweepFollower
-from experiments.report.data import read_report_data
-from experiments.report.page import render_page
-from experiments.results.read import read_results
-from experiments.sweep.folder import SweepFolder
-from experiments.sweep.progress import ProgressReader
-from experiments.sweep.published import (
+from ackbench.experiments.api.sweeps import Sweep
+from ackbench.experiments.commands.show import remarks
+from ackbench.experiments.comparing.gate import Gate
+from ackbench.experiments.errors import LedgerError
+from ackbench.experiments.ledger.location import Location
+from ackbench.experiments.ledger.seal import seal
+from ackbench.experiments.live.sweep import SweepFollower
+from ackbench.experiments.report.data import read_report_data
+from ackbench.experiments.report.page import render_page
+from ackbench.experiments.results.read import read_results
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.progress import ProgressReader
+from ackbench.experiments.sweep.published import (
     fetch_sweep,
     keep_store,
     open_store,
@@ -30,10 +30,10 @@ from experiments.sweep.published import (
     publish_sweep,
     publish_trial,
 )
-from experiments.sweep.several_hosts import fetch_trials, is_published, resume
-from infra.machine.home import Home
-from spark_jobs.io.ledgers import InvalidLedger, open_ledgers
-from spark_jobs.planted import PlantedAttempt, PlantedTrial
+from ackbench.experiments.sweep.several_hosts import fetch_trials, is_published, resume
+from ackbench.infra.machine.home import Home
+from ackbench.spark_jobs.io.ledgers import InvalidLedger, open_ledgers
+from ackbench.spark_jobs.planted import PlantedAttempt, PlantedTrial
 
 FIRST, SECOND = "000-abcdef", "001-abcdef"
 YESTERDAY, TODAY = "yesterday-20260101T000000-abcd", "today-20260101T000000-abcd"

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from experiments.sweep.host import disk_of, processor_of, this_host
-from infra.machine.identity import MachineIdentity
+from ackbench.experiments.sweep.host import disk_of, processor_of, this_host
+from ackbench.infra.machine.identity import MachineIdentity
 
 MOUNTS = """\
 22 28 0:20 / /proc rw,nosuid shared:5 - proc proc rw

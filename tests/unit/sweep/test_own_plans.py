@@ -9,9 +9,9 @@ import pytest
 from support.builders.records import a_spec
 from support.builders.sweep_folders import measured_sweep_folder
 
-from experiments.sweep.folder import SweepFolder
-from experiments.sweep.own_plans import MARK, is_own, mark_as_own
-from infra.machine.home import PLAN_KEY, Home
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.own_plans import MARK, is_own, mark_as_own
+from ackbench.infra.machine.home import PLAN_KEY, Home
 
 
 @pytest.fixture

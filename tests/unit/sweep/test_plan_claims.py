@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 from support.command_line import ackbench
 
-from experiments.errors import ExperimentError
-from experiments.ledger.record import Cell
-from experiments.lessons.finding import load_finding
-from experiments.planning.catalog import catalog_experiments, finding_names
-from experiments.planning.experiment import Experiment
-from experiments.planning.planner import plan
-from experiments.sweep.plan import Claim, check_claim
-from experiments.sweep.progress import expected_minutes
-from infra.machine.home import Home
+from ackbench.experiments.errors import ExperimentError
+from ackbench.experiments.ledger.record import Cell
+from ackbench.experiments.lessons.finding import load_finding
+from ackbench.experiments.planning.catalog import catalog_experiments, finding_names
+from ackbench.experiments.planning.experiment import Experiment
+from ackbench.experiments.planning.planner import plan
+from ackbench.experiments.sweep.plan import Claim, check_claim
+from ackbench.experiments.sweep.progress import expected_minutes
+from ackbench.infra.machine.home import Home
 
 CLAIMS = [experiment for experiment in catalog_experiments() if experiment.claim]
 TEXTS: dict[str, Any] = {

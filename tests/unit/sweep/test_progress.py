@@ -15,11 +15,11 @@ from rich.console import Console
 from support.builders.records import a_spec, no_rows, record_of
 from support.golden_files import Says
 
-from experiments.commands.progress_display import Lines, render_progress
-from experiments.ledger.record import Cell, Status
-from experiments.ledger.seal import seal
-from experiments.messages.console import console_for_results
-from experiments.results.models import (
+from ackbench.experiments.commands.progress_display import Lines, render_progress
+from ackbench.experiments.ledger.record import Cell, Status
+from ackbench.experiments.ledger.seal import seal
+from ackbench.experiments.messages.console import console_for_results
+from ackbench.experiments.results.models import (
     CellResult,
     FaultResult,
     LatencySpreads,
@@ -28,11 +28,16 @@ from experiments.results.models import (
     SweepResults,
     TrialResult,
 )
-from experiments.results.tables import cell_status, print_cells, refusal_lines
-from experiments.results.wording import LEGEND, result_notes, short_share_text, verdict_mark
-from experiments.sweep.folder import SweepFolder
-from experiments.sweep.plan import Plan
-from experiments.sweep.progress import (
+from ackbench.experiments.results.tables import cell_status, print_cells, refusal_lines
+from ackbench.experiments.results.wording import (
+    LEGEND,
+    result_notes,
+    short_share_text,
+    verdict_mark,
+)
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.plan import Plan
+from ackbench.experiments.sweep.progress import (
     EndedTrial,
     Progress,
     ProgressReader,
@@ -43,9 +48,9 @@ from experiments.sweep.progress import (
     remaining_duration_s,
     report_queued,
 )
-from experiments.verdicts.contract import Guarantee
-from experiments.verdicts.judge import HarnessCheck, Judgement, NamedRecord, Verdict
-from experiments.verdicts.statistics import share
+from ackbench.experiments.verdicts.contract import Guarantee
+from ackbench.experiments.verdicts.judge import HarnessCheck, Judgement, NamedRecord, Verdict
+from ackbench.experiments.verdicts.statistics import share
 
 LABEL = "acks=all idem=off RF=3 P=6 leader-crash-behind"
 REFUSAL = "`acks` must be set to `all` when `enable.idempotence` is true"

@@ -12,14 +12,14 @@ import pytest
 from support.builders.records import a_spec
 from support.builders.sweep_folders import measured_sweep_folder
 
-from experiments.errors import LedgerError, StorageError, UnknownName
-from experiments.ledger.documents import without_version
-from experiments.ledger.location import Location, LocationError, open_location
-from experiments.ledger.validation import sealed_folders
-from experiments.report.data import read_report_data
-from experiments.results.read import read_results
-from experiments.sweep.folder import SweepFolder
-from experiments.sweep.published import (
+from ackbench.experiments.errors import LedgerError, StorageError, UnknownName
+from ackbench.experiments.ledger.documents import without_version
+from ackbench.experiments.ledger.location import Location, LocationError, open_location
+from ackbench.experiments.ledger.validation import sealed_folders
+from ackbench.experiments.report.data import read_report_data
+from ackbench.experiments.results.read import read_results
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.published import (
     fetch_sweep,
     keep_store,
     open_store,
@@ -30,7 +30,7 @@ from experiments.sweep.published import (
     published_location,
     published_uri,
 )
-from infra.machine.home import Home
+from ackbench.infra.machine.home import Home
 
 FIRST, SECOND = "000-abcdef", "001-abcdef"
 

@@ -13,11 +13,11 @@ from support.builders.sweep_folders import measured_sweep_folder
 from support.command_line import ackbench
 from support.object_store import ObjectStore, object_store
 
-from experiments.errors import StorageError, UnknownName
-from experiments.results.read import read_results
-from experiments.sweep.folder import SweepFolder
-from experiments.sweep.published import fetch_sweep, open_store, publish_sweep
-from infra.machine.home import Home
+from ackbench.experiments.errors import StorageError, UnknownName
+from ackbench.experiments.results.read import read_results
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.published import fetch_sweep, open_store, publish_sweep
+from ackbench.infra.machine.home import Home
 
 
 @pytest.fixture(scope="module")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from support.builders.records import a_spec
 
-from experiments.sweep.plan import ClusterNeed
-from experiments.sweep.retention import Retention, resolve_retention, retention_of
-from experiments.verdicts.contract.circumstances import Circumstances, circumstances_of
+from ackbench.experiments.sweep.plan import ClusterNeed
+from ackbench.experiments.sweep.retention import Retention, resolve_retention, retention_of
+from ackbench.experiments.verdicts.contract.circumstances import Circumstances, circumstances_of
 
 WEEK_MS = 604_800_000
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from experiments.errors import StorageError
-from experiments.ledger.location import Location, open_location
-from experiments.sweep import trial_claim
-from experiments.sweep.trial_claim import (
+from ackbench.experiments.errors import StorageError
+from ackbench.experiments.ledger.location import Location, open_location
+from ackbench.experiments.sweep import trial_claim
+from ackbench.experiments.sweep.trial_claim import (
     ClaimLost,
     TrialClaim,
     TrialClaimed,
@@ -23,8 +23,8 @@ from experiments.sweep.trial_claim import (
     require_claim,
     take_claim,
 )
-from infra.machine.identity import MachineIdentity
-from infra.process.processes import ProcessIdentity
+from ackbench.infra.machine.identity import MachineIdentity
+from ackbench.infra.process.processes import ProcessIdentity
 
 TRIAL = "007-a1b2c3"
 FIRST, LAST = "0", "f" * 17

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.tracking import store
+from ackbench.experiments.tracking import store
 
 
 @pytest.fixture(scope="session", autouse=True)

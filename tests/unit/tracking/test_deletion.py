@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from support.builders.sweep_folders import plant_sweep
 
-from experiments.history.pruning import PruneLimits, planned_pruning, prune
-from experiments.sweep.folder import SweepFolder
-from experiments.tracking import store
-from experiments.tracking.deletion import delete_runs
-from infra.machine.home import Home
+from ackbench.experiments.history.pruning import PruneLimits, planned_pruning, prune
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.tracking import store
+from ackbench.experiments.tracking.deletion import delete_runs
+from ackbench.infra.machine.home import Home
 
 OLD, NEW = "quick-20260102T030405-ab12", "quick-20260103T030405-cd34"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from support.builders.findings import finding_input, planted_truth
 
-from experiments.tracking.runs import verdict_metrics
+from ackbench.experiments.tracking.runs import verdict_metrics
 
 MLFLOW_NAME_LIMIT = 250
 

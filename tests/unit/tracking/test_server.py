@@ -27,7 +27,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[TestClien
         with patch.context() as environment:
             for name, value in variables.items():
                 environment.setenv(name, value)
-            from experiments.tracking.server import create_app
+            from ackbench.experiments.tracking.server import create_app
 
             application = create_app()
         yield TestClient(application, base_url="http://127.0.0.1:5000"), variables

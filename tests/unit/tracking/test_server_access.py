@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from experiments.tracking.server_access import check_server
-from infra.errors import InputError
-from infra.machine.home import Home
+from ackbench.experiments.tracking.server_access import check_server
+from ackbench.infra.errors import InputError
+from ackbench.infra.machine.home import Home
 
 GIVEN = "Basic bWU6aHVzaC1odXNo"
 """`me:hush-hush`."""

@@ -13,9 +13,9 @@ import pytest
 from support.builders.records import a_record, a_spec, no_rows, record_of
 from support.golden_files import Says
 
-from experiments.ledger.record import FaultEvidence, ProducerSummary, TrialRecord
-from experiments.ledger.seal import seal
-from experiments.results.models import (
+from ackbench.experiments.ledger.record import FaultEvidence, ProducerSummary, TrialRecord
+from ackbench.experiments.ledger.seal import seal
+from ackbench.experiments.results.models import (
     CellResult,
     Fates,
     FaultResult,
@@ -24,13 +24,13 @@ from experiments.results.models import (
     SweepResults,
     TrialResult,
 )
-from experiments.sweep.folder import SweepFolder
-from experiments.sweep.plan import Plan, RefusedCell, TrialSpec
-from experiments.tracking import store
-from experiments.tracking.runs import RunContent, summary_run, trial_run
-from experiments.verdicts.statistics import share
-from infra.errors import HarnessError
-from infra.machine.home import Home
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.plan import Plan, RefusedCell, TrialSpec
+from ackbench.experiments.tracking import store
+from ackbench.experiments.tracking.runs import RunContent, summary_run, trial_run
+from ackbench.experiments.verdicts.statistics import share
+from ackbench.infra.errors import HarnessError
+from ackbench.infra.machine.home import Home
 
 SWEEP_ID = "planted-20260101T000000-abcd"
 
@@ -225,7 +225,7 @@ def test_a_locked_database_is_one_line_with_its_holder_and_the_sweep_is_tracked_
 ) -> None:
     """SQLAlchemy's error would be a traceback with the statement of SQL."""
     home, sweep, before = tracked
-    monkeypatch.setattr("infra.machine.files._SQLITE_LOCK_TIMEOUT_S", 0.1)
+    monkeypatch.setattr("ackbench.infra.machine.files._SQLITE_LOCK_TIMEOUT_S", 0.1)
     with closing(sqlite3.connect(store.database_of_store(home))) as holder:
         holder.execute("BEGIN EXCLUSIVE")
         with pytest.raises(HarnessError, match=rf"is locked by process {os.getpid()}: [^\n]*$"):

@@ -7,10 +7,10 @@ from typing import Any
 
 from support.builders.records import a_spec
 
-from experiments.ledger.record import Cell
-from experiments.sweep.cell_names import varying_axes
-from experiments.tracking import views
-from experiments.tracking.runs import TRIAL
+from ackbench.experiments.ledger.record import Cell
+from ackbench.experiments.sweep.cell_names import varying_axes
+from ackbench.experiments.tracking import views
+from ackbench.experiments.tracking.runs import TRIAL
 
 SWEEP_ID = "quick-20260101T000000-abcd"
 MAX_TAG_LENGTH = 5000

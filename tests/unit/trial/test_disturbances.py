@@ -18,19 +18,19 @@ from support.builders.records import a_spec
 from support.fakes.cluster import MemoryCluster, MemoryMetadataPoller
 from support.fakes.trial_clients import FakeTrialClients
 
-from experiments.errors import TrialFailed
-from experiments.faults import FAULTS
-from experiments.faults.core import FaultContext, FaultParameters
-from experiments.faults.core.kind import FaultKind
-from experiments.ledger.record import FaultEvidence, Status, TrialRecord
-from experiments.sweep.documents import read_record
-from experiments.sweep.folder import SweepFolder
-from experiments.sweep.plan import FaultRequest
-from experiments.trial.run import run_trial
-from infra.cluster.interface import MetadataSnapshot
-from infra.errors import SupervisorError, WaitTimeout
-from infra.machine.home import Home
-from infra.process.exits import ProcessExit
+from ackbench.experiments.errors import TrialFailed
+from ackbench.experiments.faults import FAULTS
+from ackbench.experiments.faults.core import FaultContext, FaultParameters
+from ackbench.experiments.faults.core.kind import FaultKind
+from ackbench.experiments.ledger.record import FaultEvidence, Status, TrialRecord
+from ackbench.experiments.sweep.documents import read_record
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.plan import FaultRequest
+from ackbench.experiments.trial.run import run_trial
+from ackbench.infra.cluster.interface import MetadataSnapshot
+from ackbench.infra.errors import SupervisorError, WaitTimeout
+from ackbench.infra.machine.home import Home
+from ackbench.infra.process.exits import ProcessExit
 
 CRASH = FaultRequest(
     kind="leader-crash", parameters={"at_s": 0.05, "restart_after_s": 0.1, "patience_s": 0.2}
@@ -64,7 +64,7 @@ def run(
     """Return a function that runs a trial on a fake cluster with fake clients."""
 
     def one(cluster: MemoryCluster, clients: FakeTrialClients, fault: FaultRequest) -> TrialRecord:
-        monkeypatch.setattr("experiments.trial.run.TrialClients", clients)
+        monkeypatch.setattr("ackbench.experiments.trial.run.TrialClients", clients)
         return run_trial(sweep, a_spec(fault=fault), cluster, Home(sweep.root))
 
     return one
@@ -197,7 +197,7 @@ def test_a_fault_whose_target_may_exit_declares_it(
     declared = FAULTS["disk-full"]
     assert declared.may_exit == "targets"
     faults = {**FAULTS, "disk-full": _with_injection(declared, inject)}
-    monkeypatch.setattr("experiments.faults.composition.execution.FAULTS", faults)
+    monkeypatch.setattr("ackbench.experiments.faults.composition.execution.FAULTS", faults)
     record = run(cluster, FakeTrialClients(), FaultRequest(kind="disk-full"))
     assert record.status is expected
 
@@ -214,7 +214,7 @@ def test_a_target_that_exits_after_its_fault_was_healed_died_of_something_else(
         return FaultEvidence(kind="disk-full", targets=(2,), took_effect=True)
 
     faults = {**FAULTS, "disk-full": _with_injection(FAULTS["disk-full"], inject)}
-    monkeypatch.setattr("experiments.faults.composition.execution.FAULTS", faults)
+    monkeypatch.setattr("ackbench.experiments.faults.composition.execution.FAULTS", faults)
     clients = DisturbedClients(disturb=lambda: cluster.crash(2, 1))
     record = run(cluster, clients, FaultRequest(kind="disk-full"))
     assert (record.status, len(record.disturbances)) == (Status.VOID, 1)

@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 from support.fakes.cluster import MemoryCluster
 
-from experiments.clients.librdkafka import topics
-from experiments.ledger.schema import ATTEMPTS, LOG
-from experiments.trial.final_read import (
+from ackbench.experiments.clients.librdkafka import topics
+from ackbench.experiments.ledger.schema import ATTEMPTS, LOG
+from ackbench.experiments.trial.final_read import (
     FinalRead,
     FinalReader,
     acknowledged_in,

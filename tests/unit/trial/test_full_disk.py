@@ -16,12 +16,12 @@ from pathlib import Path
 from support.builders.records import a_spec
 from support.builders.sweep_folders import realistic_trial
 from support.fakes.cluster import MemoryCluster
-from experiments.errors import TrialFailed
-from experiments.events.journal import Journal
-from experiments.ledger.seal import seal
-from experiments.sweep.folder import SweepFolder
-from experiments.trial.disturbances import Disturbances
-from experiments.trial.run import _create_empty, _kept_on_failure
+from ackbench.experiments.errors import TrialFailed
+from ackbench.experiments.events.journal import Journal
+from ackbench.experiments.ledger.seal import seal
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.trial.disturbances import Disturbances
+from ackbench.experiments.trial.run import _create_empty, _kept_on_failure
 
 disk = Path(sys.argv[1])
 subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", disk], check=True)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from support.builders.records import a_spec
 
-from experiments.sweep.plan import ClusterNeed, TrialSpec, external_prefix
-from experiments.trial.jobs import (
+from ackbench.experiments.sweep.plan import ClusterNeed, TrialSpec, external_prefix
+from ackbench.experiments.trial.jobs import (
     group_jobs,
     output_topic_name,
     producer_jobs,

@@ -7,13 +7,13 @@ from typing import cast
 
 from support.builders.records import a_spec
 
-from experiments.ledger.schema import Source
-from experiments.sweep.plan import ClusterNeed, TrialSpec
-from experiments.trial.log_capture import batch_table, to_event
-from infra.cluster.interface import Cluster
-from infra.kafka.logs import BrokerLogEvent
-from infra.kafka.replica_files import RecordBatch
-from infra.kafka.spec import ClusterState, PartitionState
+from ackbench.experiments.ledger.schema import Source
+from ackbench.experiments.sweep.plan import ClusterNeed, TrialSpec
+from ackbench.experiments.trial.log_capture import batch_table, to_event
+from ackbench.infra.cluster.interface import Cluster
+from ackbench.infra.kafka.logs import BrokerLogEvent
+from ackbench.infra.kafka.replica_files import RecordBatch
+from ackbench.infra.kafka.spec import ClusterState, PartitionState
 
 LINE = BrokerLogEvent(
     1_000_000_000,

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from experiments.events.clock import now_ns
-from experiments.events.journal import Event, Journal
-from experiments.ledger.schema import Source
-from experiments.trial.metadata_poller import MetadataChanges
-from infra.kafka.spec import ControllerView, PartitionState
+from ackbench.experiments.events.clock import now_ns
+from ackbench.experiments.events.journal import Event, Journal
+from ackbench.experiments.ledger.schema import Source
+from ackbench.experiments.trial.metadata_poller import MetadataChanges
+from ackbench.infra.kafka.spec import ControllerView, PartitionState
 
 
 @pytest.fixture

@@ -10,19 +10,19 @@ from support.builders.records import a_spec
 from support.fakes.cluster import MemoryCluster
 from support.fakes.trial_clients import FakeTrialClients
 
-from experiments.errors import TrialFailed
-from experiments.events.clock import now_ns
-from experiments.events.journal import Event
-from experiments.ledger.record import Status, TrialRecord
-from experiments.ledger.schema import Source
-from experiments.sweep.documents import read_record
-from experiments.sweep.folder import SweepFolder
-from experiments.sweep.plan import FaultRequest, TrialSpec
-from experiments.trial.run import run_trial
-from infra.errors import HarnessError, NodeFailed, WaitTimeout
-from infra.kafka.logs import BrokerLogEvent
-from infra.kafka.spec import ClusterState
-from infra.machine.home import Home
+from ackbench.experiments.errors import TrialFailed
+from ackbench.experiments.events.clock import now_ns
+from ackbench.experiments.events.journal import Event
+from ackbench.experiments.ledger.record import Status, TrialRecord
+from ackbench.experiments.ledger.schema import Source
+from ackbench.experiments.sweep.documents import read_record
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.plan import FaultRequest, TrialSpec
+from ackbench.experiments.trial.run import run_trial
+from ackbench.infra.errors import HarnessError, NodeFailed, WaitTimeout
+from ackbench.infra.kafka.logs import BrokerLogEvent
+from ackbench.infra.kafka.spec import ClusterState
+from ackbench.infra.machine.home import Home
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def run(
     **changes: object,
 ) -> TrialRecord:
     """Run a trial on a fake cluster with fake clients."""
-    monkeypatch.setattr("experiments.trial.run.TrialClients", clients)
+    monkeypatch.setattr("ackbench.experiments.trial.run.TrialClients", clients)
     return run_trial(sweep, a_spec(**changes), MemoryCluster(), Home(sweep.root))
 
 
@@ -92,7 +92,7 @@ def test_a_trial_whose_node_crashed_without_a_reaction_is_incomplete(
     sweep: SweepFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its ledger is sealed all the same, and the reason says what was done and what was not."""
-    monkeypatch.setattr("experiments.trial.run.TrialClients", FakeTrialClients())
+    monkeypatch.setattr("ackbench.experiments.trial.run.TrialClients", FakeTrialClients())
     spec: TrialSpec = a_spec(fault=crash())
     record = run_trial(sweep, spec, MemoryCluster(detects_failures=False), Home(sweep.root))
     assert record.status is Status.INCOMPLETE
@@ -106,7 +106,7 @@ def test_a_trial_whose_fault_found_no_target_is_void(
     sweep: SweepFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing was done to the cluster."""
-    monkeypatch.setattr("experiments.trial.run.TrialClients", FakeTrialClients())
+    monkeypatch.setattr("ackbench.experiments.trial.run.TrialClients", FakeTrialClients())
     cluster = MemoryCluster()
     cluster.kill(2)
     record = run_trial(
@@ -164,7 +164,7 @@ def test_events_of_brokers_and_clients_have_their_source(
             ),
         )
     )
-    monkeypatch.setattr("experiments.trial.run.TrialClients", clients)
+    monkeypatch.setattr("ackbench.experiments.trial.run.TrialClients", clients)
     record = run_trial(sweep, a_spec(), MemoryCluster(log_events=(fenced,)), Home(sweep.root))
     events = (
         pq.read_table(sweep.trial(record.trial_id) / "events.parquet")
@@ -196,7 +196,7 @@ def test_a_node_that_exited_meanwhile_is_named_with_what_was_awaited_in_vain(
     exited = NodeFailed("node 2 exited with status 1, unexpectedly; its log ends:\nno room")
     clients = FakeTrialClients(fails_at="settled", error=WaitTimeout)
     cluster = MemoryCluster()
-    monkeypatch.setattr("experiments.trial.run.TrialClients", clients)
+    monkeypatch.setattr("ackbench.experiments.trial.run.TrialClients", clients)
 
     def died(_timeout_s: float) -> ClusterState:
         if "settled" in clients.steps:

@@ -14,14 +14,20 @@ from dataclasses import replace
 import pytest
 from support.fakes.cluster import MemoryCluster
 
-from experiments.events.journal import Journal
-from experiments.faults.core.context import HeldNodes
-from experiments.ledger.schema import Source
-from experiments.ledger.stalls import STALLED, STALLS_SAMPLED, Stall, StallCause, StallSampling
-from experiments.trial.stall_sampler import StallSampler, WatchedProcess
-from experiments.trial.stalls import MachineStalls, WakeUp
-from infra.kafka.spec import NodeStatus
-from infra.process.waiting import sleep_until, wait_until
+from ackbench.experiments.events.journal import Journal
+from ackbench.experiments.faults.core.context import HeldNodes
+from ackbench.experiments.ledger.schema import Source
+from ackbench.experiments.ledger.stalls import (
+    STALLED,
+    STALLS_SAMPLED,
+    Stall,
+    StallCause,
+    StallSampling,
+)
+from ackbench.experiments.trial.stall_sampler import StallSampler, WatchedProcess
+from ackbench.experiments.trial.stalls import MachineStalls, WakeUp
+from ackbench.infra.kafka.spec import NodeStatus
+from ackbench.infra.process.waiting import sleep_until, wait_until
 
 STOPPED_S = 0.4
 Process = subprocess.Popen[bytes]

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 
 import pytest
 
-from experiments.ledger.stalls import Stall
-from experiments.trial.stalls import MachineStalls, ProcessStalls, WakeUp, any_ran
-from infra.process.samples import MachineSample, ProcessSample
+from ackbench.experiments.ledger.stalls import Stall
+from ackbench.experiments.trial.stalls import MachineStalls, ProcessStalls, WakeUp, any_ran
+from ackbench.infra.process.samples import MachineSample, ProcessSample
 
 MS = 1_000_000
 EVERY_MS = 50

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.golden_files import Says
 
-from experiments.ledger.record import Status
-from experiments.verdicts.contract import ContractClause, Guarantee
-from experiments.verdicts.judge import (
+from ackbench.experiments.ledger.record import Status
+from ackbench.experiments.verdicts.contract import ContractClause, Guarantee
+from ackbench.experiments.verdicts.judge import (
     MAX_NAMED_RECORDS,
     VIOLATION_TEXT,
     HarnessCheck,

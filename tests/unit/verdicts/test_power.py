@@ -7,10 +7,10 @@ from typing import Any
 from support.fakes.client_rules import RULES
 from support.golden_files import Says
 
-from experiments.planning.experiment import parse_experiment
-from experiments.planning.planner import plan
-from experiments.sweep.plan import Plan
-from experiments.verdicts.power import power_remarks
+from ackbench.experiments.planning.experiment import parse_experiment
+from ackbench.experiments.planning.planner import plan
+from ackbench.experiments.sweep.plan import Plan
+from ackbench.experiments.verdicts.power import power_remarks
 
 
 def planned(axes: Any, **changes: Any) -> Plan:

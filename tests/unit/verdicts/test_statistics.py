@@ -14,8 +14,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from experiments.verdicts import statistics
-from experiments.verdicts.statistics import (
+from ackbench.experiments.verdicts import statistics
+from ackbench.experiments.verdicts.statistics import (
     MIN_TRIALS_FOR_DIFFERENCE,
     MIN_TRIALS_FOR_INTERVAL,
     Interval,
@@ -381,8 +381,8 @@ def test_an_interval_knows_its_width() -> None:
 def test_importing_the_statistics_loads_no_scipy() -> None:
     """The CLI and the DAG parser import them, and must start fast."""
     program = (
-        "import sys, experiments.verdicts.statistics, experiments.comparing.pairing, "
-        "experiments.verdicts.judge; print('scipy' in sys.modules)"
+        "import sys; from ackbench.experiments.verdicts import judge, statistics; "
+        "from ackbench.experiments.comparing import pairing; print('scipy' in sys.modules)"
     )
     assert (
         subprocess.run(

@@ -13,18 +13,18 @@ from support.fakes.mock_brokers import MockBrokers
 from support.reference import values
 from support.reference.values import ValueFields
 
-from experiments.clients.consumer.final_read import read_log
-from experiments.clients.consumer.process import ConsumerJob, ConsumerProcess, reads_table
-from experiments.clients.consumer.reads import (
+from ackbench.experiments.clients.consumer.final_read import read_log
+from ackbench.experiments.clients.consumer.process import ConsumerJob, ConsumerProcess, reads_table
+from ackbench.experiments.clients.consumer.reads import (
     GROW_RECORDS,
     HEADER_BYTES,
     ReadRow,
     ReadsFile,
     load_reads,
 )
-from experiments.clients.settings.librdkafka import consumer_settings
-from experiments.ledger.schema import LOG, READS
-from infra.errors import HarnessError
+from ackbench.experiments.clients.settings.librdkafka import consumer_settings
+from ackbench.experiments.ledger.schema import LOG, READS
+from ackbench.infra.errors import HarnessError
 
 TOKEN = 77
 

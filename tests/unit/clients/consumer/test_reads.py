@@ -6,13 +6,13 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.clients.consumer.reads import (
+from ackbench.experiments.clients.consumer.reads import (
     ReadRow,
     ReadsFile,
     load_expired_records,
     to_log_table,
 )
-from experiments.clients.record.layout import Origin
+from ackbench.experiments.clients.record.layout import Origin
 
 
 def test_an_unknown_leader_epoch_is_null() -> None:

@@ -6,12 +6,12 @@ from pathlib import Path
 
 from support.fakes.mock_brokers import MockBrokers
 
-from experiments.clients.consumer.process import ConsumerJob, ConsumerProcess
-from experiments.clients.consumer.replay import replay
-from experiments.clients.producer.job import ProducerJob
-from experiments.clients.producer.process import ProducerProcess
-from experiments.clients.settings.librdkafka import consumer_settings, producer_settings
-from experiments.events.clock import now_ns
+from ackbench.experiments.clients.consumer.process import ConsumerJob, ConsumerProcess
+from ackbench.experiments.clients.consumer.replay import replay
+from ackbench.experiments.clients.producer.job import ProducerJob
+from ackbench.experiments.clients.producer.process import ProducerProcess
+from ackbench.experiments.clients.settings.librdkafka import consumer_settings, producer_settings
+from ackbench.experiments.events.clock import now_ns
 
 RECORDS, TOKEN = 300, 77
 DIGESTS = ("timestamp_ms", "key_digest", "value_digest", "headers_digest")

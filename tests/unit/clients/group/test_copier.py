@@ -16,13 +16,13 @@ from support.fakes.mock_brokers import (
     wait_for_own_partitions,
 )
 
-from experiments.clients.consumer.final_read import read_log
-from experiments.clients.group.groups import ConsumerGroup, GroupJob
-from experiments.clients.group.member import Breakpoint, CopyTarget
-from experiments.clients.settings.librdkafka import consumer_settings, producer_settings
-from experiments.ledger.record import KeyOptions
-from experiments.sweep.plan import Commit
-from infra.process.waiting import wait_until
+from ackbench.experiments.clients.consumer.final_read import read_log
+from ackbench.experiments.clients.group.groups import ConsumerGroup, GroupJob
+from ackbench.experiments.clients.group.member import Breakpoint, CopyTarget
+from ackbench.experiments.clients.settings.librdkafka import consumer_settings, producer_settings
+from ackbench.experiments.ledger.record import KeyOptions
+from ackbench.experiments.sweep.plan import Commit
+from ackbench.infra.process.waiting import wait_until
 
 TOKEN = 77
 RECORDS = 400

@@ -17,13 +17,16 @@ from support.fakes.mock_brokers import (
     wait_for_own_partitions,
 )
 
-from experiments.clients.group.groups import ConsumerGroup, GroupJob
-from experiments.clients.group.member import Breakpoint
-from experiments.clients.settings.group_members import member_settings, without_group_settings
-from experiments.clients.settings.librdkafka import consumer_settings
-from experiments.sweep.plan import Commit
-from infra.errors import HarnessError
-from infra.process.waiting import wait_until
+from ackbench.experiments.clients.group.groups import ConsumerGroup, GroupJob
+from ackbench.experiments.clients.group.member import Breakpoint
+from ackbench.experiments.clients.settings.group_members import (
+    member_settings,
+    without_group_settings,
+)
+from ackbench.experiments.clients.settings.librdkafka import consumer_settings
+from ackbench.experiments.sweep.plan import Commit
+from ackbench.infra.errors import HarnessError
+from ackbench.infra.process.waiting import wait_until
 
 TOKEN = 77
 RECORDS = 400

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from support.dying import kill_child
 
-from experiments.clients.java.program import JavaProgram
-from infra.errors import HarnessError
+from ackbench.experiments.clients.java.program import JavaProgram
+from ackbench.infra.errors import HarnessError
 
 PRINTS = "import sys; print(open(sys.argv[2]).read(), flush=True); sys.stdin.read()"
 WAITS = "import sys, signal; print(open(sys.argv[2]).read(), flush=True); signal.pause()"

@@ -8,18 +8,18 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from experiments.clients.java.log import effective_settings, read_java_log, version_in
-from experiments.clients.java.program import OutputTail, parse_lines
-from experiments.clients.java.tables import (
+from ackbench.experiments.clients.java.log import effective_settings, read_java_log, version_in
+from ackbench.experiments.clients.java.program import OutputTail, parse_lines
+from ackbench.experiments.clients.java.tables import (
     JavaSchedule,
     classify_exception,
     java_attempts,
     java_reads,
     trim_to_last_known,
 )
-from experiments.clients.librdkafka.log import timed_out_requests
-from experiments.clients.record.layout import TextValueFormat, trial_tag, value_prefix
-from experiments.ledger.schema import ACKED, LOG, REJECTED, UNKNOWN
+from ackbench.experiments.clients.librdkafka.log import timed_out_requests
+from ackbench.experiments.clients.record.layout import TextValueFormat, trial_tag, value_prefix
+from ackbench.experiments.ledger.schema import ACKED, LOG, REJECTED, UNKNOWN
 
 TOKEN = 99
 WARM_UP = 2

@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 import pytest
 from support.token_program import write_keys
 
-from experiments.clients.java.token_endpoint import TokenEndpoint
-from experiments.clients.settings.tokens import TokenRefused, encode_command, read_token
+from ackbench.experiments.clients.java.token_endpoint import TokenEndpoint
+from ackbench.experiments.clients.settings.tokens import TokenRefused, encode_command, read_token
 
 PROGRAM = Path(__file__).parents[3] / "support" / "token_program.py"
 

@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from experiments.clients.java.program import parse_lines
-from experiments.clients.java.transactional import due_in_own_transaction, transaction_rows
-from experiments.clients.producer.transactions_file import count_begun, transactions_table
-from experiments.ledger.schema import ABANDONED, ABORTED, COMMITTED, UNKNOWN
+from ackbench.experiments.clients.java.program import parse_lines
+from ackbench.experiments.clients.java.transactional import due_in_own_transaction, transaction_rows
+from ackbench.experiments.clients.producer.transactions_file import count_begun, transactions_table
+from ackbench.experiments.ledger.schema import ABANDONED, ABORTED, COMMITTED, UNKNOWN
 
 FENCED_EXCEPTION = "class org.apache.kafka.common.errors.ProducerFencedException"
 NAMES = (

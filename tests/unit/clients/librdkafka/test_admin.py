@@ -7,9 +7,9 @@ from concurrent.futures import Future
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from experiments.clients.librdkafka import topics
-from experiments.clients.librdkafka.admin import add_partitions
-from infra.errors import HarnessError
+from ackbench.experiments.clients.librdkafka import topics
+from ackbench.experiments.clients.librdkafka.admin import add_partitions
+from ackbench.infra.errors import HarnessError
 
 
 class FakeController:

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from support.fakes.mock_brokers import MockBrokers
 
-from experiments.clients.librdkafka.client import Client, ConfigRejected
-from experiments.clients.librdkafka.library import PRODUCER
-from experiments.clients.librdkafka.properties import known_properties
-from experiments.clients.settings.librdkafka import CANONICAL_NAMES
-from infra.errors import HarnessError, WaitTimeout
-from infra.kafka.secrets import SECURITY_PREFIXES, is_secret
+from ackbench.experiments.clients.librdkafka.client import Client, ConfigRejected
+from ackbench.experiments.clients.librdkafka.library import PRODUCER
+from ackbench.experiments.clients.librdkafka.properties import known_properties
+from ackbench.experiments.clients.settings.librdkafka import CANONICAL_NAMES
+from ackbench.infra.errors import HarnessError, WaitTimeout
+from ackbench.infra.kafka.secrets import SECURITY_PREFIXES, is_secret
 
 UNKNOWN_TOPIC_OR_PART, TOPIC_AUTHORIZATION_FAILED = 3, 29
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.clients.librdkafka import code_cache
+from ackbench.experiments.clients.librdkafka import code_cache
 
 
 def test_the_folder_is_in_the_home_by_default(

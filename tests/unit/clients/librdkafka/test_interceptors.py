@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.reference.hashing import digest, headers_digest, signed
 
-from experiments.clients.librdkafka.interceptor_tables import ABSENT
-from experiments.clients.librdkafka.interceptors import digest_bytes
+from ackbench.experiments.clients.librdkafka.interceptor_tables import ABSENT
+from ackbench.experiments.clients.librdkafka.interceptors import digest_bytes
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin._group import ListConsumerGroupsResult
 
-from experiments.clients.librdkafka import leftovers
-from infra.errors import WaitTimeout
+from ackbench.experiments.clients.librdkafka import leftovers
+from ackbench.infra.errors import WaitTimeout
 
 
 class Admin:

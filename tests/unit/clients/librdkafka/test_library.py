@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from experiments.clients.librdkafka import library
-from experiments.clients.librdkafka.client import Client
-from experiments.errors import ClientLibraryError
+from ackbench.experiments.clients.librdkafka import library
+from ackbench.experiments.clients.librdkafka.client import Client
+from ackbench.experiments.errors import ClientLibraryError
 
 
 def test_the_installed_version_is_verified() -> None:

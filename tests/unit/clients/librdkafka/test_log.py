@@ -2,8 +2,8 @@
 
 import pytest
 
-from experiments.clients.librdkafka.log import read_client_log, timed_out_requests
-from experiments.events.journal import Event
+from ackbench.experiments.clients.librdkafka.log import read_client_log, timed_out_requests
+from ackbench.experiments.events.journal import Event
 
 TOPIC = "trial-000"
 FIRST = (

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from experiments.clients.librdkafka import settings_check
-from experiments.clients.librdkafka.settings_check import SettingsCheck, refusal
-from experiments.planning.client_rules import librdkafka_rules
-from experiments.planning.experiment import parse_experiment
-from experiments.planning.planner import plan
+from ackbench.experiments.clients.librdkafka import settings_check
+from ackbench.experiments.clients.librdkafka.settings_check import SettingsCheck, refusal
+from ackbench.experiments.planning.client_rules import librdkafka_rules
+from ackbench.experiments.planning.experiment import parse_experiment
+from ackbench.experiments.planning.planner import plan
 
 AskFirst = Callable[[SettingsCheck | None], None]
 READ = "import os, socket; asking = socket.socket(fileno=0); asking.recv(1);"

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from experiments.clients.process.client_process import expect_line, read_line
+from ackbench.experiments.clients.process.client_process import expect_line, read_line
 
 
 def test_two_lines_written_at_once_are_read_one_by_one(

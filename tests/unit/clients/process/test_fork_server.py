@@ -8,11 +8,11 @@ import psutil
 import pytest
 from support.fakes.mock_brokers import MockBrokers
 
-from experiments.clients.consumer.process import ConsumerJob, ConsumerProcess
-from experiments.clients.process.client_process import ClientProcess
-from experiments.clients.process.fork_server import SpawnRequest, open_fork_server
-from experiments.clients.settings.librdkafka import consumer_settings
-from infra.errors import HarnessError
+from ackbench.experiments.clients.consumer.process import ConsumerJob, ConsumerProcess
+from ackbench.experiments.clients.process.client_process import ClientProcess
+from ackbench.experiments.clients.process.fork_server import SpawnRequest, open_fork_server
+from ackbench.experiments.clients.settings.librdkafka import consumer_settings
+from ackbench.infra.errors import HarnessError
 
 
 def test_an_unknown_role_is_an_error_of_the_client(tmp_path: Path) -> None:

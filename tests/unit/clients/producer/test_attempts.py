@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments.clients.producer.attempts import (
+from ackbench.experiments.clients.producer.attempts import (
     DUE,
     NOT_PERSISTED,
     PERSISTED,
@@ -18,9 +18,9 @@ from experiments.clients.producer.attempts import (
     AttemptsFile,
     attempts_from_rows,
 )
-from experiments.ledger.record import KeyOptions
-from experiments.ledger.schema import ACKED, ATTEMPTS, REJECTED, UNKNOWN
-from infra.errors import HarnessError
+from ackbench.experiments.ledger.record import KeyOptions
+from ackbench.experiments.ledger.schema import ACKED, ATTEMPTS, REJECTED, UNKNOWN
+from ackbench.infra.errors import HarnessError
 
 QUEUE_FULL, TRANSPORT = -184, -195
 

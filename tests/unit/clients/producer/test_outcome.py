@@ -2,15 +2,15 @@
 
 import pytest
 
-from experiments.clients.librdkafka.library import library
-from experiments.clients.producer.attempts import (
+from ackbench.experiments.clients.librdkafka.library import library
+from ackbench.experiments.clients.producer.attempts import (
     NEVER_APPENDED,
     NOT_PERSISTED,
     PERSISTED,
     POSSIBLY_PERSISTED,
     delivery_outcome,
 )
-from experiments.ledger.schema import ACKED, REJECTED, UNKNOWN
+from ackbench.experiments.ledger.schema import ACKED, REJECTED, UNKNOWN
 
 UNKNOWABLE = [-195, -185, -151, -199, 6, 7, 20, 45, 56]
 """_TRANSPORT, _TIMED_OUT, _PURGE_INFLIGHT, _BAD_MSG, NOT_LEADER_FOR_PARTITION, REQUEST_TIMED_OUT,

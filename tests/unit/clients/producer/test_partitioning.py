@@ -9,10 +9,10 @@ import pytest
 from support.fakes.mock_brokers import MockBrokers
 from support.reference.hashing import crc32_partition, key_bytes, murmur2_partition
 
-from experiments.clients.producer.job import ProducerJob
-from experiments.clients.producer.process import ProducerProcess, attempts_table
-from experiments.clients.settings.librdkafka import producer_settings
-from experiments.events.clock import now_ns
+from ackbench.experiments.clients.producer.job import ProducerJob
+from ackbench.experiments.clients.producer.process import ProducerProcess, attempts_table
+from ackbench.experiments.clients.settings.librdkafka import producer_settings
+from ackbench.experiments.events.clock import now_ns
 
 PARTITIONS = 5
 RECORDS = 3_000

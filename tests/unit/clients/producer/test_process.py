@@ -9,13 +9,13 @@ import pytest
 from pydantic import ValidationError
 from support.fakes.mock_brokers import MockBrokers
 
-from experiments.clients.producer.job import ProducerJob
-from experiments.clients.producer.process import ProducerProcess, attempts_table
-from experiments.clients.settings.librdkafka import producer_settings
-from experiments.events.clock import now_ns
-from experiments.ledger.schema import ACKED, ATTEMPTS, REJECTED, UNKNOWN
-from infra.errors import HarnessError
-from infra.process.waiting import wait_until
+from ackbench.experiments.clients.producer.job import ProducerJob
+from ackbench.experiments.clients.producer.process import ProducerProcess, attempts_table
+from ackbench.experiments.clients.settings.librdkafka import producer_settings
+from ackbench.experiments.events.clock import now_ns
+from ackbench.experiments.ledger.schema import ACKED, ATTEMPTS, REJECTED, UNKNOWN
+from ackbench.infra.errors import HarnessError
+from ackbench.infra.process.waiting import wait_until
 
 PRODUCE_API = 0
 MSG_SIZE_TOO_LARGE = 10

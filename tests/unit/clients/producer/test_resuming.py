@@ -7,13 +7,13 @@ import pyarrow.compute as pc
 import pytest
 from support.fakes.mock_brokers import MockBrokers
 
-from experiments.clients.consumer.final_read import read_log
-from experiments.clients.producer.job import ProducerJob
-from experiments.clients.producer.process import ProducerProcess, attempts_table
-from experiments.clients.settings.librdkafka import consumer_settings, producer_settings
-from experiments.events.clock import now_ns
-from experiments.ledger.schema import ACKED, UNKNOWN
-from infra.process.waiting import wait_until
+from ackbench.experiments.clients.consumer.final_read import read_log
+from ackbench.experiments.clients.producer.job import ProducerJob
+from ackbench.experiments.clients.producer.process import ProducerProcess, attempts_table
+from ackbench.experiments.clients.settings.librdkafka import consumer_settings, producer_settings
+from ackbench.experiments.events.clock import now_ns
+from ackbench.experiments.ledger.schema import ACKED, UNKNOWN
+from ackbench.infra.process.waiting import wait_until
 
 RECORDS = 3_000
 TOKEN = 77

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 from support.fakes.mock_brokers import MockBrokers
 
-from experiments.clients.producer.attempts import SETTLED, AttemptsFile
-from experiments.clients.producer.job import ProducerJob
-from experiments.clients.producer.process import (
+from ackbench.experiments.clients.producer.attempts import SETTLED, AttemptsFile
+from ackbench.experiments.clients.producer.job import ProducerJob
+from ackbench.experiments.clients.producer.process import (
     ProducerProcess,
     attempts_table,
     producer_transactions,
     summarize,
 )
-from experiments.clients.producer.transactions_file import (
+from ackbench.experiments.clients.producer.transactions_file import (
     REPORTED_ABORTED,
     REPORTED_COMMITTED,
     REPORTED_FENCED,
@@ -25,10 +25,10 @@ from experiments.clients.producer.transactions_file import (
     create_transactions,
     transactions_table,
 )
-from experiments.clients.settings.librdkafka import producer_settings
-from experiments.events.clock import now_ns
-from experiments.ledger.schema import TRANSACTIONS
-from infra.process.waiting import wait_until
+from ackbench.experiments.clients.settings.librdkafka import producer_settings
+from ackbench.experiments.events.clock import now_ns
+from ackbench.experiments.ledger.schema import TRANSACTIONS
+from ackbench.infra.process.waiting import wait_until
 
 END_TXN_API = 26
 PRODUCE_API = 0

@@ -7,10 +7,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experiments.clients.librdkafka.library import ANY_PARTITION
-from experiments.clients.producer.loop import Schedule, key_of, partition_of
-from experiments.clients.record.keys import record_keys, record_pairs
-from experiments.ledger.record import KeyOptions
+from ackbench.experiments.clients.librdkafka.library import ANY_PARTITION
+from ackbench.experiments.clients.producer.loop import Schedule, key_of, partition_of
+from ackbench.experiments.clients.record.keys import record_keys, record_pairs
+from ackbench.experiments.ledger.record import KeyOptions
 
 SEQ = np.arange(4_000, dtype=np.int64)
 Pairs = Literal["none", "own", "common"]

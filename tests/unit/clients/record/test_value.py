@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from support.reference import values
 from support.reference.values import ValueFields
 
-from experiments.clients.record import layout, value
-from experiments.clients.record.layout import HEADER_BYTES, Origin, TextValueFormat
+from ackbench.experiments.clients.record import layout, value
+from ackbench.experiments.clients.record.layout import HEADER_BYTES, Origin, TextValueFormat
 
 SIZES = st.integers(HEADER_BYTES, 400)
 FIELDS = st.builds(

@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from experiments.clients.settings.java_security import java_security
-from experiments.clients.settings.security import java_connection_settings, register_security
-from infra.errors import InputError
+from ackbench.experiments.clients.settings.java_security import java_security
+from ackbench.experiments.clients.settings.security import (
+    java_connection_settings,
+    register_security,
+)
+from ackbench.infra.errors import InputError
 
 CERTIFICATE = "-----BEGIN CERTIFICATE-----\nMII\n-----END CERTIFICATE-----\n"
 KEY = "-----BEGIN ENCRYPTED PRIVATE KEY-----\nMII\n-----END ENCRYPTED PRIVATE KEY-----\n"

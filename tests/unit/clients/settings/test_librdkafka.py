@@ -2,16 +2,16 @@
 
 import pytest
 
-from experiments.clients.librdkafka.properties import known_properties
-from experiments.clients.librdkafka.settings_check import refusal
-from experiments.clients.settings.librdkafka import (
+from ackbench.experiments.clients.librdkafka.properties import known_properties
+from ackbench.experiments.clients.librdkafka.settings_check import refusal
+from ackbench.experiments.clients.settings.librdkafka import (
     CANONICAL_NAMES,
     consumer_settings,
     delivery_timeout_ms,
     is_true,
     producer_settings,
 )
-from infra.errors import InputError
+from ackbench.infra.errors import InputError
 
 
 @pytest.mark.parametrize("settings", [producer_settings({}), consumer_settings({})])

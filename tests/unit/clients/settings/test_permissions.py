@@ -2,7 +2,7 @@
 
 import pytest
 
-from experiments.clients.settings.permissions import missing_permission
+from ackbench.experiments.clients.settings.permissions import missing_permission
 
 TOPIC = "TOPIC_AUTHORIZATION_FAILED (Broker: Topic authorization failed)"
 JAVA = "org.apache.kafka.common.errors.TopicAuthorizationException: Not authorized to access"

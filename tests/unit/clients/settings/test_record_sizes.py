@@ -10,9 +10,9 @@ from confluent_kafka import KafkaException, Producer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experiments.planning.experiment import parse_experiment
-from experiments.planning.planner import plan
-from experiments.sweep.plan import Plan
+from ackbench.experiments.planning.experiment import parse_experiment
+from ackbench.experiments.planning.planner import plan
+from ackbench.experiments.sweep.plan import Plan
 
 LARGEST = 999_956
 """With librdkafka's default of 1,000,000 bytes, a key of 8 and its overhead of 36."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from experiments.faults.composition.composite import effects_of, needs_load_s
-from experiments.faults.composition.notation import parse_fault
-from experiments.faults.core.effects import FaultEffects, Topology
-from experiments.planning.experiment import parse_experiment
-from experiments.planning.faults import fault_request
-from experiments.sweep.plan import FaultRequest
+from ackbench.experiments.faults.composition.composite import effects_of, needs_load_s
+from ackbench.experiments.faults.composition.notation import parse_fault
+from ackbench.experiments.faults.core.effects import FaultEffects, Topology
+from ackbench.experiments.planning.experiment import parse_experiment
+from ackbench.experiments.planning.faults import fault_request
+from ackbench.experiments.sweep.plan import FaultRequest
 
 TOPOLOGY = Topology(nodes=3, partitions=1, replication_factor=3)
 EXPERIMENT = parse_experiment(
@@ -85,7 +85,7 @@ def test_without_a_rule_for_a_field_the_effects_are_unknown(
 ) -> None:
     """A field without a rule must not be ignored."""
     monkeypatch.setattr(
-        "experiments.faults.composition.composite._PARALLEL_RULES",
+        "ackbench.experiments.faults.composition.composite._PARALLEL_RULES",
         {"nodes_down": sum, "known": all},
     )
     assert not effects("leader-pause & follower-crash").known

@@ -5,16 +5,16 @@ from __future__ import annotations
 import pytest
 from support.fakes.cluster import MemoryCluster
 
-from experiments.errors import HealFailed
-from experiments.events.clock import now_ns
-from experiments.events.journal import Event, Journal
-from experiments.faults import FaultContext
-from experiments.faults.composition.execution import InjectedFault, evidence_of, inject
-from experiments.faults.core import EFFECTIVE
-from experiments.ledger.record import FaultEvidence, Status
-from experiments.ledger.schema import Source
-from experiments.sweep.plan import Composition, FaultRequest
-from experiments.trial.metadata_poller import MetadataPoller
+from ackbench.experiments.errors import HealFailed
+from ackbench.experiments.events.clock import now_ns
+from ackbench.experiments.events.journal import Event, Journal
+from ackbench.experiments.faults import FaultContext
+from ackbench.experiments.faults.composition.execution import InjectedFault, evidence_of, inject
+from ackbench.experiments.faults.core import EFFECTIVE
+from ackbench.experiments.ledger.record import FaultEvidence, Status
+from ackbench.experiments.ledger.schema import Source
+from ackbench.experiments.sweep.plan import Composition, FaultRequest
+from ackbench.experiments.trial.metadata_poller import MetadataPoller
 
 NEVER_NS = 2**62
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from support.fakes.client_rules import RULES
 
-from experiments.errors import ExperimentError
-from experiments.faults.composition.notation import format_fault, parse_fault
-from experiments.planning.experiment import parse_experiment
-from experiments.planning.overrides import Overrides, apply_overrides, parse_override
-from experiments.planning.planner import plan
-from experiments.planning.yaml_reader import parse_yaml
-from experiments.sweep.plan import Plan
+from ackbench.experiments.errors import ExperimentError
+from ackbench.experiments.faults.composition.notation import format_fault, parse_fault
+from ackbench.experiments.planning.experiment import parse_experiment
+from ackbench.experiments.planning.overrides import Overrides, apply_overrides, parse_override
+from ackbench.experiments.planning.planner import plan
+from ackbench.experiments.planning.yaml_reader import parse_yaml
+from ackbench.experiments.sweep.plan import Plan
 
 
 @pytest.mark.parametrize(

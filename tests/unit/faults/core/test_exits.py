@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from experiments.events.clock import now_ns
-from experiments.faults import FAULTS
-from experiments.faults.core.exits import ExpectedExits, MayExit
+from ackbench.experiments.events.clock import now_ns
+from ackbench.experiments.faults import FAULTS
+from ackbench.experiments.faults.core.exits import ExpectedExits, MayExit
 
 DAY_NS = 86_400 * 10**9
 

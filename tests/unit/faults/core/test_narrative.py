@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from support.golden_files import Says
 
-from experiments.events.journal import Event
-from experiments.faults.core.narrative import narrative_of
-from experiments.ledger.schema import Source
+from ackbench.experiments.events.journal import Event
+from ackbench.experiments.faults.core.narrative import narrative_of
+from ackbench.experiments.ledger.schema import Source
 
 BEGIN = 1_000_000_000_000
 

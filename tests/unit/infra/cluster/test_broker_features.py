@@ -10,9 +10,9 @@ from contextlib import contextmanager
 import pytest
 from support.servers import dripping, serving
 
-from infra.cluster import broker_features
-from infra.cluster.broker_features import fetch_features
-from infra.kafka.api_versions import BrokerFeatures
+from ackbench.infra.cluster import broker_features
+from ackbench.infra.cluster.broker_features import fetch_features
+from ackbench.infra.kafka.api_versions import BrokerFeatures
 
 NO_FEATURES = struct.pack(">ihBiB", 1, 0, 1, 0, 0)
 """A response without APIs and without tagged fields."""

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from infra.cluster.cleaning import IN_USE, CleanReport, clean, require_own_machine
-from infra.cluster.handle import LOCK_FILE, ClusterHandle, LeaseHolder
-from infra.errors import SupervisorError
-from infra.kafka.spec import ClusterSpec, LaunchSpec, NodeStatus
-from infra.machine.files import try_lock
-from infra.machine.identity import MachineIdentity
-from infra.process.processes import ProcessIdentity
+from ackbench.infra.cluster.cleaning import IN_USE, CleanReport, clean, require_own_machine
+from ackbench.infra.cluster.handle import LOCK_FILE, ClusterHandle, LeaseHolder
+from ackbench.infra.errors import SupervisorError
+from ackbench.infra.kafka.spec import ClusterSpec, LaunchSpec, NodeStatus
+from ackbench.infra.machine.files import try_lock
+from ackbench.infra.machine.identity import MachineIdentity
+from ackbench.infra.process.processes import ProcessIdentity
 
 GONE = ProcessIdentity(2**22, 1)
 CONTAINER = replace(MachineIdentity.own(), host="c0ffee", pid_namespace="pid:[1]")

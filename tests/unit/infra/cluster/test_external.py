@@ -5,9 +5,9 @@ from __future__ import annotations
 import socket
 from types import SimpleNamespace
 
-from infra.cluster.external import GoneBrokers, is_healthy, refuses_connections
-from infra.kafka.addresses import Address
-from infra.kafka.spec import ClusterState, PartitionState
+from ackbench.infra.cluster.external import GoneBrokers, is_healthy, refuses_connections
+from ackbench.infra.kafka.addresses import Address
+from ackbench.infra.kafka.spec import ClusterState, PartitionState
 
 OWN = "ackbench-quick-20260101T000000-abcd-"
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from infra.cluster.handle import ClusterHandle, LeaseHolder, read_handle
-from infra.cluster.supervisor_protocol import (
+from ackbench.infra.cluster.handle import ClusterHandle, LeaseHolder, read_handle
+from ackbench.infra.cluster.supervisor_protocol import (
     NodeReport,
     SupervisorReply,
     SupervisorRequest,
@@ -13,10 +13,10 @@ from infra.cluster.supervisor_protocol import (
     decode_request,
     encode,
 )
-from infra.errors import SupervisorError, WaitTimeout
-from infra.kafka.spec import ClusterSpec, LaunchSpec, NodeStatus
-from infra.process.exits import ProcessExit
-from infra.process.processes import ProcessIdentity
+from ackbench.infra.errors import SupervisorError, WaitTimeout
+from ackbench.infra.kafka.spec import ClusterSpec, LaunchSpec, NodeStatus
+from ackbench.infra.process.exits import ProcessExit
+from ackbench.infra.process.processes import ProcessIdentity
 
 EXIT = ProcessExit("node 1", 2, 3.5, "exited by SIGKILL", node_id=1, status=-9)
 NODE = NodeStatus(1, "running", 10, 20, 1, 2, 3)

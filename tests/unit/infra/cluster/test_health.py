@@ -4,15 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from infra.cluster.health import (
+from ackbench.infra.cluster.health import (
     first_unfenced_view,
     newest_controller,
     why_not_healthy,
     zookeeper_controller,
 )
-from infra.cluster.supervisor_protocol import NodeReport
-from infra.kafka.spec import ControllerView, NodeState, NodeStatus, PartitionState
-from infra.kafka.wire import BrokerView
+from ackbench.infra.cluster.supervisor_protocol import NodeReport
+from ackbench.infra.kafka.spec import ControllerView, NodeState, NodeStatus, PartitionState
+from ackbench.infra.kafka.wire import BrokerView
 
 QUORUM = ControllerView(leader=1, epoch=5)
 FULL = PartitionState("t", 0, 1, (1, 2, 3), (3, 2, 1))

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from infra.cluster.metadata_poller import LocalMetadataPoller, NodeConnection, first_reply
-from infra.errors import HarnessError
-from infra.kafka import wire
-from infra.kafka.spec import ControllerView, MemberRole, NodeStatus, PartitionState
-from infra.kafka.wire import BrokerView
+from ackbench.infra.cluster.metadata_poller import LocalMetadataPoller, NodeConnection, first_reply
+from ackbench.infra.errors import HarnessError
+from ackbench.infra.kafka import wire
+from ackbench.infra.kafka.spec import ControllerView, MemberRole, NodeStatus, PartitionState
+from ackbench.infra.kafka.wire import BrokerView
 
 SOON_S = 60.0
 """A bound that no test waits for."""
@@ -121,7 +121,7 @@ def test_a_stale_response_is_discarded(
     connection.send(b"?")
     served, _ = listener.accept()
     with served:
-        monkeypatch.setattr("infra.cluster.metadata_poller.STALE_AFTER_S", 0)
+        monkeypatch.setattr("ackbench.infra.cluster.metadata_poller.STALE_AFTER_S", 0)
         served.sendall(frame(b"old"))
         assert reply(connection) is None
         monkeypatch.undo()

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from infra.cluster.node import NODE_LOG, Node, node_folder
-from infra.cluster.supervisor import lose_power
-from infra.disk.folder import FolderDisk
-from infra.errors import SupervisorError, WaitTimeout
-from infra.kafka.kraft import NodeAddress
-from infra.process.exits import ProcessExit
-from infra.process.processes import read_stat
-from infra.process.waiting import wait_until
+from ackbench.infra.cluster.node import NODE_LOG, Node, node_folder
+from ackbench.infra.cluster.supervisor import lose_power
+from ackbench.infra.disk.folder import FolderDisk
+from ackbench.infra.errors import SupervisorError, WaitTimeout
+from ackbench.infra.kafka.kraft import NodeAddress
+from ackbench.infra.process.exits import ProcessExit
+from ackbench.infra.process.processes import read_stat
+from ackbench.infra.process.waiting import wait_until
 
 WAITS = ("sleep", "600")
 _ON_SIGTERM = (

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from infra.cluster.supervisor import Supervisor
-from infra.cluster.supervisor_protocol import (
+from ackbench.infra.cluster.supervisor import Supervisor
+from ackbench.infra.cluster.supervisor_protocol import (
     SupervisorReply,
     SupervisorRequest,
     send_request,
     socket_address,
 )
-from infra.errors import SupervisorError
+from ackbench.infra.errors import SupervisorError
 
 
 class FailingSupervisor(Supervisor):

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 from support import tally
 
-from infra.cluster.capabilities import Capability, missing_capability
-from infra.disk import damage, mounts
-from infra.disk.damage import fill_disk, free_bytes, free_disk
-from infra.disk.image import IMAGE, ImageDisk
-from infra.disk.mounts import loop_devices_below, mounts_below, release_below
-from infra.disk.write_throttle import require_write_throttle
-from infra.errors import HarnessError
+from ackbench.infra.cluster.capabilities import Capability, missing_capability
+from ackbench.infra.disk import damage, mounts
+from ackbench.infra.disk.damage import fill_disk, free_bytes, free_disk
+from ackbench.infra.disk.image import IMAGE, ImageDisk
+from ackbench.infra.disk.mounts import loop_devices_below, mounts_below, release_below
+from ackbench.infra.disk.write_throttle import require_write_throttle
+from ackbench.infra.errors import HarnessError
 
 _MISSING = missing_capability(Capability.DISK_IMAGES)
 pytestmark = pytest.mark.skipif(
@@ -114,7 +114,8 @@ def test_a_disk_is_removed_completely_and_a_second_call_has_no_effect(node: Path
 def test_the_disk_of_a_killed_process_is_found_by_its_folder(node: Path) -> None:
     """The process that mounted it gets SIGKILL. A second release has no effect."""
     maker = (
-        "import os, signal; from pathlib import Path; from infra.disk.image import ImageDisk; "
+        "import os, signal; from pathlib import Path\n"
+        "from ackbench.infra.disk.image import ImageDisk; "
         f"ImageDisk({SIZE_BYTES}).make(Path({str(node)!r})); "
     )
     killed = subprocess.run(

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from infra.errors import MachineError
-from infra.jvm.runtime import (
+from ackbench.infra.errors import MachineError
+from ackbench.infra.jvm.runtime import (
     TRUST_STORE_PASSWORD,
     java_binary,
     java_environment,

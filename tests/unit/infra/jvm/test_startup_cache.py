@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from infra.errors import WaitTimeout
-from infra.jvm.startup_cache import StartupCache, quote_java_options, startup_cache
+from ackbench.infra.errors import WaitTimeout
+from ackbench.infra.jvm.startup_cache import StartupCache, quote_java_options, startup_cache
 
 
 def test_jars_and_flags_determine_the_file(tmp_path: Path) -> None:

@@ -7,10 +7,15 @@ from collections.abc import Sequence
 
 import pytest
 
-from infra.errors import HarnessError
-from infra.kafka import addresses
-from infra.kafka.addresses import Address, AddressTranslator, RequestHead, replace_addresses
-from infra.kafka.wire import compact_string, varint
+from ackbench.infra.errors import HarnessError
+from ackbench.infra.kafka import addresses
+from ackbench.infra.kafka.addresses import (
+    Address,
+    AddressTranslator,
+    RequestHead,
+    replace_addresses,
+)
+from ackbench.infra.kafka.wire import compact_string, varint
 
 BROKERS = ((1, "kafka-1.example", 9093), (22, "kafka-22.example", 9094))
 TAGS = b"\x01\x07\x03abc"

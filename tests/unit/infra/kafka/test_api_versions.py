@@ -6,8 +6,8 @@ import struct
 
 import pytest
 
-from infra.errors import HarnessError
-from infra.kafka.api_versions import BrokerFeatures, api_versions_request, read_features
+from ackbench.infra.errors import HarnessError
+from ackbench.infra.kafka.api_versions import BrokerFeatures, api_versions_request, read_features
 
 
 def _name(text: str) -> bytes:

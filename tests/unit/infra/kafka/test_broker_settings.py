@@ -4,19 +4,19 @@ from dataclasses import replace
 
 import pytest
 
-from experiments.planning.properties import kafka_properties
-from infra.errors import InputError
-from infra.kafka.broker_settings import (
+from ackbench.experiments.planning.properties import kafka_properties
+from ackbench.infra.errors import InputError
+from ackbench.infra.kafka.broker_settings import (
     broker_heartbeat_interval_ms,
     broker_session_timeout_ms,
     server_properties,
     shared_properties,
 )
-from infra.kafka.jars import shipped_versions
-from infra.kafka.kraft import NodeAddress
-from infra.kafka.spec import ClusterSpec
-from infra.kafka.versions import supports_zookeeper
-from infra.kafka.zookeeper import TICK_MS, zookeeper_properties
+from ackbench.infra.kafka.jars import shipped_versions
+from ackbench.infra.kafka.kraft import NodeAddress
+from ackbench.infra.kafka.spec import ClusterSpec
+from ackbench.infra.kafka.versions import supports_zookeeper
+from ackbench.infra.kafka.zookeeper import TICK_MS, zookeeper_properties
 
 COMBINED = ClusterSpec()
 ZOOKEEPER = ClusterSpec(kafka_version="3.9.2", coordination="zookeeper", zookeepers=3)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infra.kafka.frames import (
+from ackbench.infra.kafka.frames import (
     API_KEYS,
     FrameSplitter,
     TransactionalApi,
@@ -18,7 +18,7 @@ from infra.kafka.frames import (
     read_error,
     read_transactional_request,
 )
-from infra.kafka.wire import NO_TAGS, compact_string
+from ackbench.infra.kafka.wire import NO_TAGS, compact_string
 
 FRAMES = st.lists(st.binary(max_size=40), min_size=1, max_size=8)
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from infra.errors import InputError
-from infra.kafka import jars
+from ackbench.infra.errors import InputError
+from ackbench.infra.kafka import jars
 
 
 @pytest.mark.parametrize("version", ["3.8.1", "4.3", "newest", "4.3.1-rc0", ""])

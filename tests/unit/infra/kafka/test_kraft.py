@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from infra.kafka.kraft import NodeAddress, node_properties, properties_text
+from ackbench.infra.kafka.kraft import NodeAddress, node_properties, properties_text
 
 NODES = tuple(
     NodeAddress(number, 100 * number + 1, 100 * number + 2, 100 * number + 3)

@@ -5,7 +5,7 @@ The leader crashed while its followers were paused.
 
 import pytest
 
-from infra.kafka.logs import BrokerLogEvent, read_broker_log
+from ackbench.infra.kafka.logs import BrokerLogEvent, read_broker_log
 
 TOPIC = "trial-000-leader-crash-behind"
 FENCED = (

@@ -2,7 +2,7 @@
 
 import pytest
 
-from infra.kafka.logs import BrokerLogEvent, read_broker_log
+from ackbench.infra.kafka.logs import BrokerLogEvent, read_broker_log
 
 TOPIC = "t"
 ZOOKEEPER_EXPIRED = (

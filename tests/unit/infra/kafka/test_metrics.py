@@ -2,8 +2,8 @@
 
 import pytest
 
-from infra.errors import HarnessError
-from infra.kafka.metrics import parse_counts
+from ackbench.infra.errors import HarnessError
+from ackbench.infra.kafka.metrics import parse_counts
 
 PRINTED = """Trying to connect to JMX url: service:jmx:rmi://127.0.0.1/stub/rO0ABXNyAC5q
 time=1795291544029

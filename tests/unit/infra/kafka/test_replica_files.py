@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from experiments.trial.log_capture import StoredBatches, count_by_second
-from infra.disk.damage import flip_bit
-from infra.errors import HarnessError
-from infra.kafka.replica_files import (
+from ackbench.experiments.trial.log_capture import StoredBatches, count_by_second
+from ackbench.infra.disk.damage import flip_bit
+from ackbench.infra.errors import HarnessError
+from ackbench.infra.kafka.replica_files import (
     LEADER_EPOCH_CHECKPOINT,
     METADATA_LOG,
     RECOVERY_POINT_CHECKPOINT,
@@ -24,7 +24,7 @@ from infra.kafka.replica_files import (
     read_replica_log,
     truncate_to_recovery_points,
 )
-from infra.kafka.spec import LeaderEpoch
+from ackbench.infra.kafka.spec import LeaderEpoch
 
 RECORDS = 10
 """Per batch."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from experiments.planning.properties import kafka_properties, known_versions
-from infra.errors import InputError
-from infra.kafka.secrets import (
+from ackbench.experiments.planning.properties import kafka_properties, known_versions
+from ackbench.infra.errors import InputError
+from ackbench.infra.kafka.secrets import (
     hide_secrets,
     is_literal_secret,
     is_reference,

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from infra.errors import HarnessError
-from infra.kafka.storage import copy_formatted, replace_ids
+from ackbench.infra.errors import HarnessError
+from ackbench.infra.kafka.storage import copy_formatted, replace_ids
 
 META = "#\n#Sat Nov 21 08:38:19 UTC 2026\ncluster.id=c\ndirectory.id=d\nnode.id=1\nversion=1\n"
 

@@ -7,9 +7,9 @@ from uuid import UUID
 
 import pytest
 
-from infra.errors import HarnessError
-from infra.kafka.spec import ControllerView, PartitionState
-from infra.kafka.wire import (
+from ackbench.infra.errors import HarnessError
+from ackbench.infra.kafka.spec import ControllerView, PartitionState
+from ackbench.infra.kafka.wire import (
     BrokerView,
     ErrorResponse,
     LeaderCandidates,

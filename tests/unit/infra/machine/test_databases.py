@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.machine.databases import copy_database, create_database, is_complete, move_aside
+from ackbench.infra.machine.databases import copy_database, create_database, is_complete, move_aside
 
 ROWS = 20_000
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.machine.files import exclusive_lock, folder_bytes, move_into_place, replace_file
+from ackbench.infra.machine.files import exclusive_lock, folder_bytes, move_into_place, replace_file
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from infra.errors import HarnessError
-from infra.machine.resources import full_disk
+from ackbench.infra.errors import HarnessError
+from ackbench.infra.machine.resources import full_disk
 
 NO_SPACE = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 STORE = "s3://bucket/sweeps/quick cannot be written: [Errno 28] No space left on device"

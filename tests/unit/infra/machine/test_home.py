@@ -14,10 +14,10 @@ import pytest
 from support.command_line import ackbench
 from support.modes import accessible_to_others
 
-from infra.errors import MachineError
-from infra.jvm.startup_cache import startup_cache
-from infra.machine import home as home_module
-from infra.machine.home import Home
+from ackbench.infra.errors import MachineError
+from ackbench.infra.jvm.startup_cache import startup_cache
+from ackbench.infra.machine import home as home_module
+from ackbench.infra.machine.home import Home
 
 RUN = Path(__file__).parents[3] / "support" / "fakes" / "run_command.py"
 ONE_CELL = ("--set", "acks=all", "--set", "fault=leader-pause", "--set", "replication.factor=3")

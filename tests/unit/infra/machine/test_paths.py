@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from infra.errors import InputError, MachineError
-from infra.machine.home import MAX_ROOT_BYTES, Home
-from infra.machine.paths import (
+from ackbench.infra.errors import InputError, MachineError
+from ackbench.infra.machine.home import MAX_ROOT_BYTES, Home
+from ackbench.infra.machine.paths import (
     create_folder,
     is_file,
     machine_error_of,

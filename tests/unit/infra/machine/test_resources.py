@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from support.builders.records import a_spec
 
-from experiments.planning.capacity import ResourceNeeds, resource_needs
-from experiments.sweep.plan import ClusterNeed, Plan, TrialSpec, Workload
-from infra.errors import MachineError
-from infra.machine.resources import GIB, MachineResources, require_resources, this_machine
+from ackbench.experiments.planning.capacity import ResourceNeeds, resource_needs
+from ackbench.experiments.sweep.plan import ClusterNeed, Plan, TrialSpec, Workload
+from ackbench.infra.errors import MachineError
+from ackbench.infra.machine.resources import GIB, MachineResources, require_resources, this_machine
 
 SMALL = MachineResources(memory_bytes=2 * GIB, disk_bytes=10 * GIB, cores=2, root=False)
 

@@ -6,12 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from infra.machine.scratch import SPARK, TRAINING, remove_abandoned, scratch_folder
+from ackbench.infra.machine.scratch import SPARK, TRAINING, remove_abandoned, scratch_folder
 
 OWNER = """
 import sys
 from pathlib import Path
-from infra.machine.scratch import SPARK, scratch_folder
+from ackbench.infra.machine.scratch import SPARK, scratch_folder
 with scratch_folder(Path(sys.argv[1]), SPARK) as folder:
     (folder / "file").touch()
     print(folder.name, flush=True)

@@ -14,14 +14,14 @@ from pathlib import Path
 import pytest
 from support.external_brokers import PASSWORD, public_part, write_certificate
 
-from infra.errors import SupervisorError
-from infra.kafka.addresses import METADATA
-from infra.kafka.wire import ResponseReader, compact_array, compact_string
-from infra.network import external_relays
-from infra.network.external_relays import ExternalRelays
-from infra.network.impairment import PacketDrop, RelayAction
-from infra.network.tls import tls_context
-from infra.process.waiting import wait_until
+from ackbench.infra.errors import SupervisorError
+from ackbench.infra.kafka.addresses import METADATA
+from ackbench.infra.kafka.wire import ResponseReader, compact_array, compact_string
+from ackbench.infra.network import external_relays
+from ackbench.infra.network.external_relays import ExternalRelays
+from ackbench.infra.network.impairment import PacketDrop, RelayAction
+from ackbench.infra.network.tls import tls_context
+from ackbench.infra.process.waiting import wait_until
 
 TIMEOUT_S = 10.0
 HOST = "localhost"

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from infra.errors import SupervisorError
-from infra.network.bridge import run_command
-from infra.network.impairment import (
+from ackbench.infra.errors import SupervisorError
+from ackbench.infra.network.bridge import run_command
+from ackbench.infra.network.impairment import (
     ImpairableNetwork,
     Impairment,
     ImpairmentCounts,

@@ -6,15 +6,15 @@ import json
 
 import pytest
 
-from infra.cluster.supervisor_protocol import (
+from ackbench.infra.cluster.supervisor_protocol import (
     SupervisorReply,
     SupervisorRequest,
     decode_reply,
     decode_request,
     encode,
 )
-from infra.errors import SupervisorError
-from infra.network.impairment import (
+from ackbench.infra.errors import SupervisorError
+from ackbench.infra.network.impairment import (
     HeldRequest,
     ImpairmentCounts,
     PacketDrop,
@@ -22,7 +22,7 @@ from infra.network.impairment import (
     RequestHold,
     TrafficShaping,
 )
-from infra.network.packet_rules import drop_rules, parse_counters, shaping_rules
+from ackbench.infra.network.packet_rules import drop_rules, parse_counters, shaping_rules
 
 ADDRESSES = {1: "198.18.0.2", 2: "198.18.0.3", 3: "198.18.0.4"}
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from infra.network.failures import LoopFailures
-from infra.network.impairment import Direction, RelayAction, RelayTreatment
-from infra.network.relay import Connection, Relay, RelayMechanism, RelayTarget
-from infra.network.reservations import reserve_ports
+from ackbench.infra.network.failures import LoopFailures
+from ackbench.infra.network.impairment import Direction, RelayAction, RelayTreatment
+from ackbench.infra.network.relay import Connection, Relay, RelayMechanism, RelayTarget
+from ackbench.infra.network.reservations import reserve_ports
 
 TIMEOUT_S = 10.0
 

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from infra.errors import ImpairmentConflict
-from infra.kafka.frames import API_KEYS, TransactionalApi
-from infra.network.impairment import HeldRequest, RelayAction, RequestHold
-from infra.network.relay import Relay, RelayMechanism, RelayTarget
-from infra.network.request_hold import RequestHoldMechanism
-from infra.network.reservations import reserve_ports
+from ackbench.infra.errors import ImpairmentConflict
+from ackbench.infra.kafka.frames import API_KEYS, TransactionalApi
+from ackbench.infra.network.impairment import HeldRequest, RelayAction, RequestHold
+from ackbench.infra.network.relay import Relay, RelayMechanism, RelayTarget
+from ackbench.infra.network.request_hold import RequestHoldMechanism
+from ackbench.infra.network.reservations import reserve_ports
 
 TIMEOUT_S = 10.0
 VERSIONS = {"Produce": 7, "EndTxn": 1, "AddPartitionsToTxn": 0}

@@ -1,6 +1,6 @@
 """Ports are reserved for one cluster at a time."""
 
-from infra.network.reservations import reserve_ports
+from ackbench.infra.network.reservations import reserve_ports
 
 
 def test_two_clusters_reserve_different_ports() -> None:

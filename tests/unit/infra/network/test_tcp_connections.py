@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from infra.network import tcp_connections
-from infra.network.tcp_connections import TcpConnection, is_of_this_user
+from ackbench.infra.network import tcp_connections
+from ackbench.infra.network.tcp_connections import TcpConnection, is_of_this_user
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])

@@ -13,10 +13,10 @@ import pytest
 from support.external_brokers import PASSWORD, public_part, write_certificate
 from support.servers import HOST, dripping, serving
 
-from infra.cluster.health import send_kafka_request, zookeeper_mode
-from infra.errors import HarnessError
-from infra.kafka.spec import NodeStatus
-from infra.network.timed_connection import TimedConnection
+from ackbench.infra.cluster.health import send_kafka_request, zookeeper_mode
+from ackbench.infra.errors import HarnessError
+from ackbench.infra.kafka.spec import NodeStatus
+from ackbench.infra.network.timed_connection import TimedConnection
 
 TIMEOUT_S = 0.3
 ENOUGH_S = 30.0

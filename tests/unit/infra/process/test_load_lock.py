@@ -15,15 +15,15 @@ from pathlib import Path
 
 import pytest
 
-from infra.errors import WaitTimeout
-from infra.machine.home import Home
-from infra.process.load_lock import hold_machine_lock
+from ackbench.infra.errors import WaitTimeout
+from ackbench.infra.machine.home import Home
+from ackbench.infra.process.load_lock import hold_machine_lock
 
 HOLDER = """
 import sys
 from pathlib import Path
-from infra.machine.home import Home
-from infra.process.load_lock import hold_machine_lock
+from ackbench.infra.machine.home import Home
+from ackbench.infra.process.load_lock import hold_machine_lock
 home, say = Home(Path(sys.argv[1])), lambda text: print(text, flush=True)
 with hold_machine_lock(home, "quick-1", say, 60):
     print("held", flush=True)
@@ -117,6 +117,6 @@ def test_without_abstract_sockets_the_lock_of_the_home_holds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """And a warning says that loads of other homes are not excluded."""
-    monkeypatch.setattr("infra.process.load_lock.socket.socket", NamelessSocket)
+    monkeypatch.setattr("ackbench.infra.process.load_lock.socket.socket", NamelessSocket)
     with hold_machine_lock(Home(tmp_path), "mine", lambda _: None):
         assert "only loads of this home wait for each other" in caplog.text

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.process.log_tail import (
+from ackbench.infra.process.log_tail import (
     LineFollower,
     cut_log,
     failure_excerpt,

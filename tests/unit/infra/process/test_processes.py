@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from infra.errors import HarnessError
-from infra.process.processes import (
+from ackbench.infra.errors import HarnessError
+from ackbench.infra.process.processes import (
     ProcessIdentity,
     is_alive,
     is_stopped,
@@ -17,19 +17,19 @@ from infra.process.processes import (
     send_signal,
     spawn_dying_with_parent,
 )
-from infra.process.sessions import session_members
-from infra.process.waiting import wait_until
+from ackbench.infra.process.sessions import session_members
+from ackbench.infra.process.waiting import wait_until
 
 SLEEP = [sys.executable, "-c", "import sys; print('up', flush=True); sys.stdin.read()"]
 PARENT = (
-    "import subprocess, sys; from infra.process.processes import spawn_dying_with_parent\n"
+    "import subprocess, sys; from ackbench.infra.process.processes import spawn_dying_with_parent\n"
     "command = [sys.executable, '-c', 'import sys; sys.stdin.read()']\n"
     "child = spawn_dying_with_parent(command, stdin=subprocess.PIPE)\n"
     "print(child.pid, flush=True); sys.stdin.read()"
 )
 
 SUPERVISOR = (
-    "import os, sys; from infra.process.processes import end_with_forking_parent\n"
+    "import os, sys; from ackbench.infra.process.processes import end_with_forking_parent\n"
     "child = os.fork()\n"
     "if child == 0:\n"
     "    os.setpgid(0, 0); print(os.getpid(), end_with_forking_parent(), flush=True)\n"
@@ -167,7 +167,7 @@ def test_a_forked_process_ends_with_its_killed_parent() -> None:
 def test_a_process_that_another_program_has_started_does_not_end_with_it() -> None:
     """`nohup airflow dags test ... &` outlives its shell."""
     code = (
-        "from infra.process.processes import end_with_forking_parent\n"
+        "from ackbench.infra.process.processes import end_with_forking_parent\n"
         "print(end_with_forking_parent())"
     )
     started = subprocess.run(

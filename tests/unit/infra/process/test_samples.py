@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from infra.process import samples
-from infra.process.processes import is_stopped
-from infra.process.samples import (
+from ackbench.infra.process import samples
+from ackbench.infra.process.processes import is_stopped
+from ackbench.infra.process.samples import (
     MachineSample,
     MachineSampler,
     ProcessSampler,
     own_thread_wait_ns,
 )
-from infra.process.waiting import wait_until
+from ackbench.infra.process.waiting import wait_until
 
 Process = subprocess.Popen[bytes]
 

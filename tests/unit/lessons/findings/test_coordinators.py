@@ -7,9 +7,9 @@ from typing import Any
 from support.builders.findings import a_trial, finding_input_of_trials
 from support.golden_files import Says
 
-from experiments.ledger.record import Cell
-from experiments.lessons.finding import Conclusion, Finding
-from experiments.lessons.findings.coordinators import find
+from ackbench.experiments.ledger.record import Cell
+from ackbench.experiments.lessons.finding import Conclusion, Finding
+from ackbench.experiments.lessons.findings.coordinators import find
 
 
 def _cell(coordination: str, fault: str, version: str = "3.9.2", partitions: int = 1) -> Cell:

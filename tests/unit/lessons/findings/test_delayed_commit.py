@@ -8,9 +8,9 @@ import pytest
 from support.builders.findings import a_trial, finding_input_of_trials
 from support.golden_files import Says
 
-from experiments.lessons.finding import Conclusion, Finding
-from experiments.lessons.findings.delayed_commit import FAULT, find
-from experiments.results.models import FaultResult, TransactionCounts, TrialResult
+from ackbench.experiments.lessons.finding import Conclusion, Finding
+from ackbench.experiments.lessons.findings.delayed_commit import FAULT, find
+from ackbench.experiments.results.models import FaultResult, TransactionCounts, TrialResult
 
 CASES = tuple(product(("librdkafka", "java"), (1, 2)))
 EXPECTED = {("librdkafka", 1): 1, ("librdkafka", 2): 1, ("java", 1): 1, ("java", 2): 0}

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from support.builders.findings import a_trial, finding_input_of_trials
 from support.golden_files import Says
 
-from experiments.ledger.record import Cell
-from experiments.lessons.finding import Conclusion, Finding, FindingInput
-from experiments.lessons.findings.delivery_semantics import DELIVERIES, find
-from experiments.results.models import Latencies, Quantiles, TrialResult
-from experiments.sweep.plan import Delivery
+from ackbench.experiments.ledger.record import Cell
+from ackbench.experiments.lessons.finding import Conclusion, Finding, FindingInput
+from ackbench.experiments.lessons.findings.delivery_semantics import DELIVERIES, find
+from ackbench.experiments.results.models import Latencies, Quantiles, TrialResult
+from ackbench.experiments.sweep.plan import Delivery
 
 Seen = Mapping[Delivery, tuple[int, int]]
 AS_TAUGHT: Seen = {"at-most-once": (200, 0), "at-least-once": (0, 180), "exactly-once": (0, 0)}

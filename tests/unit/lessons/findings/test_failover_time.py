@@ -8,12 +8,12 @@ from typing import Any
 from support.builders.findings import a_trial, finding_input_of_trials, gap_row, outage_rows
 from support.golden_files import Says
 
-from experiments.ledger.record import Cell
-from experiments.ledger.result_tables import OutageStep
-from experiments.lessons.finding import Conclusion, Finding
-from experiments.lessons.findings.failover_time import find
-from experiments.lessons.plots import BarsPlot
-from experiments.results.outages import PART_NAMES
+from ackbench.experiments.ledger.record import Cell
+from ackbench.experiments.ledger.result_tables import OutageStep
+from ackbench.experiments.lessons.finding import Conclusion, Finding
+from ackbench.experiments.lessons.findings.failover_time import find
+from ackbench.experiments.lessons.plots import BarsPlot
+from ackbench.experiments.results.outages import PART_NAMES
 
 CRASH: Cell = {"acks": "all", "fault": "leader-crash", "broker.session.timeout.ms": 9000}
 STOP: Cell = {"acks": "all", "fault": "leader-stop", "broker.session.timeout.ms": 9000}

@@ -7,10 +7,10 @@ from typing import Any
 from support.builders.findings import a_trial, finding_input_of_trials
 from support.golden_files import Says
 
-from experiments.ledger.record import Cell
-from experiments.lessons.finding import Conclusion, Finding
-from experiments.lessons.findings.key_to_partition import find
-from experiments.lessons.plots import DotsPlot
+from ackbench.experiments.ledger.record import Cell
+from ackbench.experiments.lessons.finding import Conclusion, Finding
+from ackbench.experiments.lessons.findings.key_to_partition import find
+from ackbench.experiments.lessons.plots import DotsPlot
 
 DEFAULT: Cell = {
     "client": "librdkafka",

@@ -7,9 +7,9 @@ from typing import Any
 from support.builders.findings import a_trial, finding_input_of_trials
 from support.golden_files import Says
 
-from experiments.ledger.record import Cell
-from experiments.lessons.finding import Conclusion, Finding
-from experiments.lessons.findings.leader_only import find
+from ackbench.experiments.ledger.record import Cell
+from ackbench.experiments.lessons.finding import Conclusion, Finding
+from ackbench.experiments.lessons.findings.leader_only import find
 
 
 def _row(

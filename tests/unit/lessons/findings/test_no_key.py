@@ -6,10 +6,10 @@ import pytest
 from support.builders.findings import a_trial, finding_input_of_trials
 from support.golden_files import Says
 
-from experiments.ledger.record import Cell
-from experiments.lessons.finding import Conclusion, Finding
-from experiments.lessons.findings.no_key import find
-from experiments.lessons.plots import DotsPlot
+from ackbench.experiments.ledger.record import Cell
+from ackbench.experiments.lessons.finding import Conclusion, Finding
+from ackbench.experiments.lessons.findings.no_key import find
+from ackbench.experiments.lessons.plots import DotsPlot
 
 STICKY: Cell = {
     "client": "librdkafka",

@@ -5,10 +5,10 @@ from __future__ import annotations
 from support.builders.findings import a_trial, finding_input_of_trials
 from support.golden_files import Says
 
-from experiments.ledger.record import Cell
-from experiments.lessons.finding import Conclusion, Finding
-from experiments.lessons.findings.partitions_raised import find, longest_unassigned_s
-from experiments.lessons.plots import DotsPlot
+from ackbench.experiments.ledger.record import Cell
+from ackbench.experiments.lessons.finding import Conclusion, Finding
+from ackbench.experiments.lessons.findings.partitions_raised import find, longest_unassigned_s
+from ackbench.experiments.lessons.plots import DotsPlot
 
 NS = 1_000_000_000
 GROWN = ((3, 4, 1250), (6, 12, 2500))

@@ -9,11 +9,11 @@ import pytest
 from support.builders.findings import a_trial, finding_input_of_trials, outage_rows
 from support.golden_files import Says
 
-from experiments.ledger.record import Cell
-from experiments.lessons.finding import Conclusion, Finding
-from experiments.lessons.findings.replicas_and_survivors import find
-from experiments.lessons.plots import SharesPlot
-from experiments.results.models import TrialResult
+from ackbench.experiments.ledger.record import Cell
+from ackbench.experiments.lessons.finding import Conclusion, Finding
+from ackbench.experiments.lessons.findings.replicas_and_survivors import find
+from ackbench.experiments.lessons.plots import SharesPlot
+from ackbench.experiments.results.models import TrialResult
 
 TOGETHER = "leader-crash & follower-crash"
 READ_AND_WRITTEN, HIDDEN, LED, NEITHER = "read and written", "written", "led", ""

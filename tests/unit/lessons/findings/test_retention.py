@@ -10,10 +10,10 @@ from support.builders.findings import a_trial, finding_input_of_trials
 from support.builders.records import a_spec
 from support.golden_files import Says
 
-from experiments.ledger.record import Cell
-from experiments.lessons.finding import Conclusion, Finding
-from experiments.lessons.findings.retention import find
-from experiments.sweep.plan import Workload
+from ackbench.experiments.ledger.record import Cell
+from ackbench.experiments.lessons.finding import Conclusion, Finding
+from ackbench.experiments.lessons.findings.retention import find
+from ackbench.experiments.sweep.plan import Workload
 
 LOAD = Workload(
     rate_records_per_s=2000,

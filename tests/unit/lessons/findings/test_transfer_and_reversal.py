@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from support.builders.findings import a_trial, finding_input_of_trials
 from support.golden_files import Says
 
-from experiments.ledger.record import Cell
-from experiments.lessons.finding import Conclusion, Finding
-from experiments.lessons.findings.transfer_and_reversal import find
+from ackbench.experiments.ledger.record import Cell
+from ackbench.experiments.lessons.finding import Conclusion, Finding
+from ackbench.experiments.lessons.findings.transfer_and_reversal import find
 
 NS = 1_000_000_000
 PAIRS = 10_000

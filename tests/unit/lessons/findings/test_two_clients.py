@@ -8,9 +8,9 @@ from typing import Any
 from support.builders.findings import a_trial, finding_input_of_trials
 from support.golden_files import Says
 
-from experiments.ledger.record import Cell
-from experiments.lessons.finding import Conclusion, Finding
-from experiments.lessons.findings.two_clients import find
+from ackbench.experiments.ledger.record import Cell
+from ackbench.experiments.lessons.finding import Conclusion, Finding
+from ackbench.experiments.lessons.findings.two_clients import find
 
 BOTH = ("librdkafka", "java")
 

@@ -11,16 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.measured import measure_planted
 
-from spark_jobs import pipeline
-from spark_jobs.causes.anomalous_records import (
+from ackbench.spark_jobs import pipeline
+from ackbench.spark_jobs.causes.anomalous_records import (
     ANOMALOUS_RECORDS,
     APPENDED_RANGES,
     appended_ranges,
     merge_ranges,
 )
-from spark_jobs.causes.explanations import ExplainedAnomalies
-from spark_jobs.io.arrays import to_arrays
-from spark_jobs.planted import (
+from ackbench.spark_jobs.causes.explanations import ExplainedAnomalies
+from ackbench.spark_jobs.io.arrays import to_arrays
+from ackbench.spark_jobs.planted import (
     PlantedAttempt,
     PlantedBatch,
     PlantedEvent,

@@ -16,8 +16,8 @@ from support.builders.crash import (
     attributed,
 )
 
-from experiments.ledger.result_tables import ANOMALIES, ATTRIBUTION, Anomaly
-from spark_jobs.causes.explanations import attribution_table
+from ackbench.experiments.ledger.result_tables import ANOMALIES, ATTRIBUTION, Anomaly
+from ackbench.spark_jobs.causes.explanations import attribution_table
 
 
 def test_a_lost_record_has_the_state_at_its_acknowledgement() -> None:

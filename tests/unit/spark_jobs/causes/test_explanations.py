@@ -8,11 +8,11 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from experiments.ledger.record import FaultEvidence, Phases
-from spark_jobs.causes.explanations import ExplainedAnomalies
-from spark_jobs.io.ledgers import InvalidLedger
-from spark_jobs.pipeline import measure_unit, trial_tables
-from spark_jobs.planted import (
+from ackbench.experiments.ledger.record import FaultEvidence, Phases
+from ackbench.spark_jobs.causes.explanations import ExplainedAnomalies
+from ackbench.spark_jobs.io.ledgers import InvalidLedger
+from ackbench.spark_jobs.pipeline import measure_unit, trial_tables
+from ackbench.spark_jobs.planted import (
     PlantedAttempt,
     PlantedEpoch,
     PlantedEvent,

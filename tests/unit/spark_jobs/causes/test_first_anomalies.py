@@ -16,10 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.measured import measure_in_units, measure_planted
 
-from experiments.ledger.result_tables import ANOMALIES, ANOMALY_ROWS, Anomaly, Cause
-from spark_jobs.causes import explanations
-from spark_jobs.causes.explanations import ExplainedAnomalies
-from spark_jobs.planted import PlantedAttempt, PlantedLogRow, PlantedTrial
+from ackbench.experiments.ledger.result_tables import ANOMALIES, ANOMALY_ROWS, Anomaly, Cause
+from ackbench.spark_jobs.causes import explanations
+from ackbench.spark_jobs.causes.explanations import ExplainedAnomalies
+from ackbench.spark_jobs.planted import PlantedAttempt, PlantedLogRow, PlantedTrial
 
 ROWS = 3
 TRIAL = PlantedTrial(

@@ -7,11 +7,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from experiments.ledger.record import FaultEvidence, Phases
-from experiments.ledger.result_tables import OUTAGES
-from spark_jobs.causes.evidence import trial_evidence
-from spark_jobs.causes.outages import outage_rows
-from spark_jobs.planted import PlantedEvent, PlantedTrial
+from ackbench.experiments.ledger.record import FaultEvidence, Phases
+from ackbench.experiments.ledger.result_tables import OUTAGES
+from ackbench.spark_jobs.causes.evidence import trial_evidence
+from ackbench.spark_jobs.causes.outages import outage_rows
+from ackbench.spark_jobs.planted import PlantedEvent, PlantedTrial
 
 MS = 1_000_000
 PHASES = Phases(

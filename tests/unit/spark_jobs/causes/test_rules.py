@@ -16,7 +16,7 @@ from support.builders.crash import (
     causes,
 )
 
-from spark_jobs.planted import QUIET, PlantedEpoch, PlantedEvent
+from ackbench.spark_jobs.planted import QUIET, PlantedEpoch, PlantedEvent
 
 
 @pytest.mark.parametrize(

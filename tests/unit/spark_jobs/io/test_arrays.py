@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.measured import planted_arrays
 
-from experiments.ledger.record import Replay
-from spark_jobs.io.arrays import UnitArrays
-from spark_jobs.io.columns import NO_NUMBER
-from spark_jobs.planted import PlantedAttempt, PlantedLogRow, PlantedRead, PlantedSentRow
+from ackbench.experiments.ledger.record import Replay
+from ackbench.spark_jobs.io.arrays import UnitArrays
+from ackbench.spark_jobs.io.columns import NO_NUMBER
+from ackbench.spark_jobs.planted import PlantedAttempt, PlantedLogRow, PlantedRead, PlantedSentRow
 
 Id = tuple[int | None, int | None]
 SPARSE = 2**60

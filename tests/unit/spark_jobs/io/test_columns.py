@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs.io.columns import NO_NUMBER, NULL, OUTCOMES, in_order, to_columns, where
+from ackbench.spark_jobs.io.columns import NO_NUMBER, NULL, OUTCOMES, in_order, to_columns, where
 
 SCHEMA = pa.schema(
     [

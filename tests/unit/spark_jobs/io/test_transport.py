@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs.io import transport
-from spark_jobs.io.transport import from_pieces, pack, to_pieces, unpack
+from ackbench.spark_jobs.io import transport
+from ackbench.spark_jobs.io.transport import from_pieces, pack, to_pieces, unpack
 
 
 @given(st.lists(st.binary(max_size=400), max_size=4), st.randoms(use_true_random=False))

@@ -18,11 +18,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.measured import shrink_row_groups
 
-from experiments.ledger.record import KeyOptions, Replay
-from experiments.ledger.schema import LOG
-from spark_jobs.io.ledgers import InvalidLedger, Ledger, open_ledgers
-from spark_jobs.io.units import Unit, UnitRows, is_own_row, read_unit, row_groups, split
-from spark_jobs.planted import (
+from ackbench.experiments.ledger.record import KeyOptions, Replay
+from ackbench.experiments.ledger.schema import LOG
+from ackbench.spark_jobs.io.ledgers import InvalidLedger, Ledger, open_ledgers
+from ackbench.spark_jobs.io.units import Unit, UnitRows, is_own_row, read_unit, row_groups, split
+from ackbench.spark_jobs.planted import (
     PlantedAttempt,
     PlantedEpoch,
     PlantedEvent,

@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 from support.measured import measure_planted
 
-from spark_jobs.io import writer
-from spark_jobs.io.writer import ResultsWriter, write_results
-from spark_jobs.planted import PlantedAttempt, PlantedTrial
+from ackbench.spark_jobs.io import writer
+from ackbench.spark_jobs.io.writer import ResultsWriter, write_results
+from ackbench.spark_jobs.planted import PlantedAttempt, PlantedTrial
 
 LOCAL = pafs.LocalFileSystem()
 TABLES = measure_planted(

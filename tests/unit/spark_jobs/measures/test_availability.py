@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.measured import measure_planted
 
-from experiments.ledger.record import Phases
-from experiments.ledger.result_tables import Side
-from experiments.ledger.schema import Source
-from experiments.ledger.stalls import STALLED, STALLS_SAMPLED, Stall, StallCause
-from experiments.results.trials import recovered_before_heal
-from spark_jobs.io.arrays import UnitArrays, to_arrays
-from spark_jobs.measures.availability import (
+from ackbench.experiments.ledger.record import Phases
+from ackbench.experiments.ledger.result_tables import Side
+from ackbench.experiments.ledger.schema import Source
+from ackbench.experiments.ledger.stalls import STALLED, STALLS_SAMPLED, Stall, StallCause
+from ackbench.experiments.results.trials import recovered_before_heal
+from ackbench.spark_jobs.io.arrays import UnitArrays, to_arrays
+from ackbench.spark_jobs.measures.availability import (
     AnswersBySide,
     acknowledgements,
     deliveries,
@@ -25,8 +25,8 @@ from spark_jobs.measures.availability import (
     merge_answers,
     rows_by_number,
 )
-from spark_jobs.measures.fates import count_rows
-from spark_jobs.planted import (
+from ackbench.spark_jobs.measures.fates import count_rows
+from ackbench.spark_jobs.planted import (
     QUIET,
     PlantedAttempt,
     PlantedEvent,

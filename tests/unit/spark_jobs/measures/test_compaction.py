@@ -11,7 +11,7 @@ from support.reference.consumed import compaction_counts
 from support.reference.transactions import as_read_committed
 from support.tiers import examples
 
-from spark_jobs.planted import (
+from ackbench.spark_jobs.planted import (
     PlantedAttempt,
     PlantedLogRow,
     PlantedTransaction,

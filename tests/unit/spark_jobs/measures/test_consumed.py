@@ -17,10 +17,10 @@ from support.reference.consumed import consumed_anomalies, consumed_counts
 from support.reference.spark_results import to_plain_trials
 from support.tiers import examples
 
-from experiments.ledger.record import Phases
-from experiments.ledger.schema import Source
-from spark_jobs.measures.consumed import ConsumedReads
-from spark_jobs.planted import (
+from ackbench.experiments.ledger.record import Phases
+from ackbench.experiments.ledger.schema import Source
+from ackbench.spark_jobs.measures.consumed import ConsumedReads
+from ackbench.spark_jobs.planted import (
     PlantedAttempt,
     PlantedEvent,
     PlantedLogRow,

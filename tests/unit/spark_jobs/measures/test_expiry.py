@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 from support.builders.workloads import random_expired_trial
 
-from experiments.ledger.schema import ACKED, UNKNOWN
-from spark_jobs.planted import (
+from ackbench.experiments.ledger.schema import ACKED, UNKNOWN
+from ackbench.spark_jobs.planted import (
     PlantedAttempt,
     PlantedEvent,
     PlantedLogRow,

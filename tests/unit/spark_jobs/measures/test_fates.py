@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.measured import planted_arrays
 
-from experiments.ledger.result_tables import Fate
-from experiments.ledger.schema import ABORTED, ACKED, REJECTED, UNKNOWN
-from spark_jobs.io.arrays import UnitArrays
-from spark_jobs.io.columns import OUTCOMES, IntColumn
-from spark_jobs.measures.fates import (
+from ackbench.experiments.ledger.result_tables import Fate
+from ackbench.experiments.ledger.schema import ABORTED, ACKED, REJECTED, UNKNOWN
+from ackbench.spark_jobs.io.arrays import UnitArrays
+from ackbench.spark_jobs.io.columns import OUTCOMES, IntColumn
+from ackbench.spark_jobs.measures.fates import (
     FateCount,
     FateCounts,
     count_fates,
@@ -20,7 +20,7 @@ from spark_jobs.measures.fates import (
     merge_fates,
     record_fates,
 )
-from spark_jobs.planted import PlantedAttempt, PlantedLogRow, PlantedRead
+from ackbench.spark_jobs.planted import PlantedAttempt, PlantedLogRow, PlantedRead
 
 NOT_ATTEMPTED = None
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs.measures.latency import histogram
-from spark_jobs.measures.value_counts import ValueCounts
+from ackbench.spark_jobs.measures.latency import histogram
+from ackbench.spark_jobs.measures.value_counts import ValueCounts
 
 
 def buckets(values: list[int]) -> list[tuple[int, int, int]]:

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.measured import planted_arrays
 
-from experiments.ledger.record import Phases
-from experiments.ledger.result_tables import QUANTILES, Measure, Phase
-from spark_jobs.measures.fates import count_rows
-from spark_jobs.measures.latency import (
+from ackbench.experiments.ledger.record import Phases
+from ackbench.experiments.ledger.result_tables import QUANTILES, Measure, Phase
+from ackbench.spark_jobs.measures.fates import count_rows
+from ackbench.spark_jobs.measures.latency import (
     Latencies,
     ack_latencies,
     end_to_end_latencies,
@@ -22,8 +22,8 @@ from spark_jobs.measures.latency import (
     merge_latencies,
     quantile_rows,
 )
-from spark_jobs.measures.value_counts import ValueCounts
-from spark_jobs.planted import QUIET, PlantedAttempt, PlantedRead
+from ackbench.spark_jobs.measures.value_counts import ValueCounts
+from ackbench.spark_jobs.planted import QUIET, PlantedAttempt, PlantedRead
 
 US = 1000
 ACK, ALL = Measure.ACK, Phase.ALL

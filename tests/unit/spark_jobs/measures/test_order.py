@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from support.measured import measure_planted, planted_arrays
 from support.reference.anomalies import reordered_rows as plain_reordered_rows
 
-from spark_jobs.io.units import LATER_OFFSETS
-from spark_jobs.measures.fates import record_fates
-from spark_jobs.measures.order import reordered_rows, stream_numbers
-from spark_jobs.planted import PlantedAttempt, PlantedLogRow, PlantedTrial
+from ackbench.spark_jobs.io.units import LATER_OFFSETS
+from ackbench.spark_jobs.measures.fates import record_fates
+from ackbench.spark_jobs.measures.order import reordered_rows, stream_numbers
+from ackbench.spark_jobs.planted import PlantedAttempt, PlantedLogRow, PlantedTrial
 
 ATTEMPTS = [PlantedAttempt(producer, seq) for producer in (0, 1) for seq in range(10)]
 Row = tuple[int, int, int, int]

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.measured import planted_arrays
 
-from spark_jobs.measures.fates import count_rows, record_fates
-from spark_jobs.measures.reads import ReadCounts, count_reads, is_missed, redelivered_rows
-from spark_jobs.planted import PlantedAttempt, PlantedLogRow, PlantedRead
+from ackbench.spark_jobs.measures.fates import count_rows, record_fates
+from ackbench.spark_jobs.measures.reads import ReadCounts, count_reads, is_missed, redelivered_rows
+from ackbench.spark_jobs.planted import PlantedAttempt, PlantedLogRow, PlantedRead
 
 ATTEMPTS = [PlantedAttempt(producer, seq) for producer in (0, 1) for seq in range(3)]
 

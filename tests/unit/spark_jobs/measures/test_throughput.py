@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.measured import planted_arrays
 
-from experiments.ledger.record import Phases
-from spark_jobs.measures.throughput import Throughput, count_throughput, rates
-from spark_jobs.planted import PlantedAttempt
+from ackbench.experiments.ledger.record import Phases
+from ackbench.spark_jobs.measures.throughput import Throughput, count_throughput, rates
+from ackbench.spark_jobs.planted import PlantedAttempt
 
 S = 10**9
 

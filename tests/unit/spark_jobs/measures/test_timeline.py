@@ -6,13 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.measured import planted_arrays
 
-from spark_jobs.measures.throughput import (
+from ackbench.spark_jobs.measures.throughput import (
     Timeline,
     count_timeline,
     merge_timelines,
     timeline_table,
 )
-from spark_jobs.planted import QUIET, PlantedAttempt, PlantedRead
+from ackbench.spark_jobs.planted import QUIET, PlantedAttempt, PlantedRead
 
 SLOT = 100_000_000
 BEGIN = 7 * SLOT + 3

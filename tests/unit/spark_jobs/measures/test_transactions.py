@@ -11,18 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.measured import measure_planted, planted_arrays
 
-from experiments.ledger.schema import TRANSACTIONS
-from spark_jobs.io.columns import OUTCOMES
-from spark_jobs.io.ledgers import InvalidLedger
-from spark_jobs.measures.fates import record_fates
-from spark_jobs.measures.transactions import (
+from ackbench.experiments.ledger.schema import TRANSACTIONS
+from ackbench.spark_jobs.io.columns import OUTCOMES
+from ackbench.spark_jobs.io.ledgers import InvalidLedger
+from ackbench.spark_jobs.measures.fates import record_fates
+from ackbench.spark_jobs.measures.transactions import (
     Visibilities,
     Visibility,
     merge_visibilities,
     transactional_outcomes,
     visibilities,
 )
-from spark_jobs.planted import (
+from ackbench.spark_jobs.planted import (
     PlantedAttempt,
     PlantedLogRow,
     PlantedRead,

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from experiments.ledger.result_tables import Measure, Phase
-from spark_jobs.io.ledgers import InvalidLedger, Ledger
-from spark_jobs.measures.reads import ReadCounts
-from spark_jobs.measures.value_counts import ValueCounts
-from spark_jobs.pipeline import UnitMeasures, measure_unit, trial_tables
-from spark_jobs.planted import (
+from ackbench.experiments.ledger.result_tables import Measure, Phase
+from ackbench.spark_jobs.io.ledgers import InvalidLedger, Ledger
+from ackbench.spark_jobs.measures.reads import ReadCounts
+from ackbench.spark_jobs.measures.value_counts import ValueCounts
+from ackbench.spark_jobs.pipeline import UnitMeasures, measure_unit, trial_tables
+from ackbench.spark_jobs.planted import (
     PlantedAttempt,
     PlantedEvent,
     PlantedLogRow,

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.ledger.result_tables import QUANTILES
-from spark_jobs.measures.value_counts import ValueCounts, add_equal
+from ackbench.experiments.ledger.result_tables import QUANTILES
+from ackbench.spark_jobs.measures.value_counts import ValueCounts, add_equal
 
 MIN, MAX = (int(limit) for limit in (np.iinfo(np.int64).min, np.iinfo(np.int64).max))
 MIN_32, MAX_32 = (int(limit) for limit in (np.iinfo(np.int32).min, np.iinfo(np.int32).max))

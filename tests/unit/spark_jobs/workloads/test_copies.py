@@ -8,7 +8,7 @@ import pyarrow as pa
 from support.builders.workloads import random_copy_trial
 from support.reference.groups import copy_counts
 
-from spark_jobs.planted import (
+from ackbench.spark_jobs.planted import (
     PlantedAttempt,
     PlantedEvent,
     PlantedLogRow,

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
-from experiments.ledger.record import Replay
-from spark_jobs.planted import (
+from ackbench.experiments.ledger.record import Replay
+from ackbench.spark_jobs.planted import (
     PlantedAttempt,
     PlantedLogRow,
     PlantedReplayRow,

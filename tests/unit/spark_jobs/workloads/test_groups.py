@@ -10,7 +10,7 @@ import pyarrow as pa
 from support.builders.workloads import random_group_trial, random_trial_with_groups
 from support.reference.groups import group_counts, group_rows
 
-from spark_jobs.planted import (
+from ackbench.spark_jobs.planted import (
     PlantedAttempt,
     PlantedEvent,
     PlantedLogRow,

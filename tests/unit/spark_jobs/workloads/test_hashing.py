@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.reference.hashing import crc32_partition, key_bytes, murmur2, murmur2_partition
 
-from spark_jobs.workloads import keys as hashing
+from ackbench.spark_jobs.workloads import keys as hashing
 
 KAFKA_VECTORS = {
     b"21": -973932308,

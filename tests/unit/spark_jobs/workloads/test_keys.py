@@ -10,9 +10,9 @@ import pytest
 from support.reference.hashing import crc32_partition, key_bytes, murmur2_partition
 from support.reference.keys import inversions, key_counts
 
-from experiments.ledger.record import KeyOptions, Phases
-from experiments.ledger.schema import REJECTED
-from spark_jobs.planted import (
+from ackbench.experiments.ledger.record import KeyOptions, Phases
+from ackbench.experiments.ledger.schema import REJECTED
+from ackbench.spark_jobs.planted import (
     PlantedAttempt,
     PlantedEvent,
     PlantedLogRow,

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.ledger.record import KeyOptions, Phases
-from spark_jobs.planted import PlantedAttempt, PlantedEvent, PlantedLogRow, PlantedTrial
-from spark_jobs.workloads.loads import skew_of
+from ackbench.experiments.ledger.record import KeyOptions, Phases
+from ackbench.spark_jobs.planted import PlantedAttempt, PlantedEvent, PlantedLogRow, PlantedTrial
+from ackbench.spark_jobs.workloads.loads import skew_of
 
 Measure = Callable[..., dict[str, pa.Table]]
 NS = 1_000_000_000

@@ -8,8 +8,13 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.ledger.schema import SERVED
-from spark_jobs.workloads.serving import SLACK_NS, leader_spans, non_leader_ns, serving_rows
+from ackbench.experiments.ledger.schema import SERVED
+from ackbench.spark_jobs.workloads.serving import (
+    SLACK_NS,
+    leader_spans,
+    non_leader_ns,
+    serving_rows,
+)
 
 S = 1_000_000_000
 EVENTS = pa.Table.from_pylist(

@@ -4,10 +4,16 @@ from typing import Any
 
 import pytest
 
-from experiments.faults.core.effects import FaultEffects
-from experiments.sweep.plan import ClientKind, ClusterNeed, FaultRequest, TrialSpec, Workload
-from experiments.verdicts.contract import Guarantee, clauses_of
-from experiments.verdicts.contract.circumstances import (
+from ackbench.experiments.faults.core.effects import FaultEffects
+from ackbench.experiments.sweep.plan import (
+    ClientKind,
+    ClusterNeed,
+    FaultRequest,
+    TrialSpec,
+    Workload,
+)
+from ackbench.experiments.verdicts.contract import Guarantee, clauses_of
+from ackbench.experiments.verdicts.contract.circumstances import (
     UNLIMITED_RETRIES,
     Circumstances,
     circumstances_of,

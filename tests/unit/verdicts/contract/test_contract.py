@@ -28,8 +28,8 @@ from support.builders.circumstances import (
     ZOOKEEPER_UNAVAILABLE,
 )
 
-from experiments.faults.core.effects import FaultEffects
-from experiments.verdicts.contract import (
+from ackbench.experiments.faults.core.effects import FaultEffects
+from ackbench.experiments.verdicts.contract import (
     RULES,
     Guarantee,
     as_markdown,
@@ -37,10 +37,10 @@ from experiments.verdicts.contract import (
     contract_table,
     deciding_rule,
 )
-from experiments.verdicts.contract.circumstances import UNLIMITED_RETRIES, Circumstances
-from experiments.verdicts.contract.guarantees import unknown
-from experiments.verdicts.contract.late_requests import must_tear_transactions
-from experiments.verdicts.contract.rules import as_line
+from ackbench.experiments.verdicts.contract.circumstances import UNLIMITED_RETRIES, Circumstances
+from ackbench.experiments.verdicts.contract.guarantees import unknown
+from ackbench.experiments.verdicts.contract.late_requests import must_tear_transactions
+from ackbench.experiments.verdicts.contract.rules import as_line
 
 LOSS, DUPLICATES, ORDER, KEPT, AGREE, LAST, ATOMIC, UP, READABLE, MISSED, REPROCESSED = Guarantee
 OF_CONSUMERS = {KEPT, AGREE, LAST, READABLE}
@@ -483,7 +483,7 @@ def test_every_source_is_official() -> None:
 
 
 def test_the_document_contains_the_rules_of_the_code() -> None:
-    """To generate them: `print(experiments.verdicts.contract.as_markdown())`."""
+    """To generate them: `print(ackbench.experiments.verdicts.contract.as_markdown())`."""
     document = (Path(__file__).parents[4] / "docs" / "contract.md").read_text()
     assert as_markdown() in document
 

@@ -21,9 +21,9 @@ from support.builders.circumstances import (
     USUAL,
 )
 
-from experiments.faults.core.effects import FaultEffects
-from experiments.verdicts.contract import RULES, Guarantee, clauses_of, deciding_rule
-from experiments.verdicts.contract.circumstances import Circumstances
+from ackbench.experiments.faults.core.effects import FaultEffects
+from ackbench.experiments.verdicts.contract import RULES, Guarantee, clauses_of, deciding_rule
+from ackbench.experiments.verdicts.contract.circumstances import Circumstances
 
 KEPT, AGREE = Guarantee.NO_READ_LOSS, Guarantee.CONSUMERS_AGREE
 LAST, READABLE = Guarantee.LAST_VALUE_KEPT, Guarantee.READ_AVAILABILITY

@@ -1,0 +1,59 @@
+"""ackbench from Python: load sweeps as pandas DataFrames, run an experiment, compare two sweeps.
+
+For notebooks and tests of users: `import ackbench`. What `__all__` names, and the columns that it
+lists, follow semantic versioning; no module of this package does. Loading and comparing needs the
+light installation only. `docs/api.md` is the reference.
+
+The packages are folders of the repository's top level, to which this one has links; a wheel has
+them in their place.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ackbench.experiments.api.columns import (
+        CELL_COLUMNS,
+        DIFFERENCE_COLUMNS,
+        TRIAL_COLUMNS,
+        VERDICT_COLUMNS,
+        Column,
+    )
+    from ackbench.experiments.api.sweeps import Sweep, compare, load, run, sweeps
+    from ackbench.infra.errors import AckbenchError
+
+__all__ = [
+    "CELL_COLUMNS",
+    "DIFFERENCE_COLUMNS",
+    "TRIAL_COLUMNS",
+    "VERDICT_COLUMNS",
+    "AckbenchError",
+    "Column",
+    "Sweep",
+    "compare",
+    "load",
+    "run",
+    "sweeps",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import what a user asks for: every process of ackbench imports this module, most need less.
+
+    Args:
+        name: of `__all__`.
+
+    Raises:
+        AttributeError: this package has no such name.
+    """
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from ackbench.experiments.api import columns, sweeps
+    from ackbench.infra import errors
+
+    return next(vars(module)[name] for module in (sweeps, columns, errors) if name in vars(module))
+
+
+def __dir__() -> list[str]:
+    return sorted((*globals(), *__all__))
