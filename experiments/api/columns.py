@@ -13,6 +13,8 @@ from typing import Any, Final, Generic, Literal, TypeVar
 
 from ackbench.experiments.comparing.comparison import ComparedCell
 from ackbench.experiments.comparing.differences import Difference
+from ackbench.experiments.ledger.quantities import CELL_PLACES, TRIAL_PLACES, Place, Unit
+from ackbench.experiments.ledger.result_tables import Measure
 from ackbench.experiments.results.models import CellResult, TrialResult
 from ackbench.experiments.verdicts.contract import ContractClause
 from ackbench.experiments.verdicts.judge import Judgement
@@ -78,8 +80,33 @@ def _cell(name: str, dtype: Dtype, text: str, path: str = "") -> Column[CellResu
     return Column(name, dtype, text, _path(path or name))
 
 
-_ACK: Final = "latency from the intended send time to the acknowledgement, ms"
-_END_TO_END: Final = "latency from the intended send time to the concurrent consumer, ms"
+_LATENCY: Final = {
+    Measure.ACK: "latency from the intended send time to the acknowledgement, ms",
+    Measure.END_TO_END: "latency from the intended send time to the concurrent consumer, ms",
+}
+_QUANTILES: Final = {
+    "p50": "median",
+    "p90": "90th percentile",
+    "p99": "99th percentile",
+    "p99_9": "99.9th percentile",
+    "max": "maximum",
+}
+_BOUNDS: Final = {"low": "lower", "high": "upper"}
+
+
+def _dtype(place: Place) -> Dtype:
+    unit = place.quantity.unit
+    if unit is Unit.YES_NO:
+        return "boolean"
+    return "Float64" if place.is_spread else "Int64"
+
+
+def _text(place: Place) -> str:
+    unit = f", {place.quantity.unit.value}" if place.quantity.unit is Unit.MS else ""
+    null = f"; missing: {place.quantity.null}" if place.quantity.null else ""
+    bound = f" ({_BOUNDS[place.bound]} bound)" if place.bound else ""
+    return f"{place.quantity.text}{bound}{unit}{null}"
+
 
 TRIAL_COLUMNS: Final[tuple[Column[TrialResult], ...]] = (
     _trial("trial_id", "string", "the trial's place in the order, and a digest"),
@@ -89,52 +116,30 @@ TRIAL_COLUMNS: Final[tuple[Column[TrialResult], ...]] = (
     _trial("status", "string", "`sealed`, `void`, `incomplete`, `refused` or `failed`"),
     _trial("reason", "string", "why the status is not `sealed`"),
     _trial("took_effect", "boolean", "whether the fault had an effect", "fault.took_effect"),
-    _trial("attempted", "Int64", "records that the producer attempted"),
-    _trial("acked", "Int64", "records that were acknowledged"),
-    _trial("rejected", "Int64", "records that failed for certain"),
-    _trial("unknown", "Int64", "records of unknown outcome"),
-    _trial("lost_low", "Int64", "acknowledged records that the log does not have", "lost.0"),
-    _trial("lost_high", "Int64", "these, and absent ones of unknown outcome", "lost.1"),
-    _trial("duplicates", "Int64", "copies in the log after each record's first"),
-    _trial("reordered", "Int64", "records behind a later one of their producer and partition"),
-    _trial("missed", "Int64", "records of the log that the concurrent consumer did not receive"),
-    _trial("ack_p50_ms", "Float64", f"{_ACK}: median", "latency_ms.ack.p50"),
-    _trial("ack_p90_ms", "Float64", f"{_ACK}: 90th percentile", "latency_ms.ack.p90"),
-    _trial("ack_p99_ms", "Float64", f"{_ACK}: 99th percentile", "latency_ms.ack.p99"),
-    _trial("ack_p99_9_ms", "Float64", f"{_ACK}: 99.9th percentile", "latency_ms.ack.p99_9"),
-    _trial("ack_max_ms", "Float64", f"{_ACK}: maximum", "latency_ms.ack.max"),
-    _trial("end_to_end_p50_ms", "Float64", f"{_END_TO_END}: median", "latency_ms.end_to_end.p50"),
-    _trial(
-        "end_to_end_p99_ms",
-        "Float64",
-        f"{_END_TO_END}: 99th percentile",
-        "latency_ms.end_to_end.p99",
+    *(Column(place.name, _dtype(place), _text(place), place.of) for place in TRIAL_PLACES),
+    *(
+        _trial(
+            f"{measure.value}_{name}_ms",
+            "Float64",
+            f"{text}: {quantile}",
+            f"latency_ms.{measure.value}.{name}",
+        )
+        for measure, text in _LATENCY.items()
+        for name, quantile in _QUANTILES.items()
     ),
-    _trial(
-        "unavailable_ms",
-        "Float64",
-        "the longest time in which a partition acknowledged nothing although records were due, ms",
-    ),
-    _trial(
-        "recovered_before_heal",
-        "boolean",
-        "whether each unavailable partition accepted records before the fault was healed",
-    ),
-    _trial("throughput_records_per_s", "Float64", "acknowledged records per second of the load"),
-    _trial("offered_records_per_s", "Float64", "attempted records per second of the load"),
-    _trial("generator_late", "boolean", "whether the producer was behind its schedule"),
-    _trial("overloaded", "boolean", "whether the machine was: times say nothing of the settings"),
-    _trial(
-        "producer_stalled_ms",
-        "Float64",
-        "for how long the harness kept a producer from running within the load, ms",
-    ),
-    _trial("consumer_stalled_ms", "Float64", "the same of the concurrent consumer, ms"),
     _trial("host", "string", "the name of the host that ran the trial"),
 )
 """After one column per axis of the experiment, with the axis' name."""
 
 _INTERVAL: Final = "95 % interval"
+
+
+def _of_cell(place: Place) -> Column[CellResult]:
+    if not place.is_spread:
+        return Column(place.name, _dtype(place), f"sum: {_text(place)}", place.of)
+    text = f"median over trials: {_text(place)}"
+    return _cell(place.name, "Float64", text, f"{place.name}.median")
+
 
 CELL_COLUMNS: Final[tuple[Column[CellResult], ...]] = (
     _cell("label", "string", "the cell as text"),
@@ -146,14 +151,6 @@ CELL_COLUMNS: Final[tuple[Column[CellResult], ...]] = (
     _cell("void_trials", "Int64", "trials without observable effect, or disturbed"),
     _cell("incomplete_trials", "Int64", "trials whose fault did not take full effect"),
     _cell("failed_trials", "Int64", "trials that the harness could not complete"),
-    _cell("attempted", "Int64", "records that the producers attempted"),
-    _cell("acked", "Int64", "records that were acknowledged"),
-    _cell("rejected", "Int64", "records that failed for certain"),
-    _cell("unknown", "Int64", "records of unknown outcome"),
-    _cell("lost_low", "Int64", "acknowledged records that the log does not have", "lost.0"),
-    _cell("lost_high", "Int64", "these, and absent ones of unknown outcome", "lost.1"),
-    _cell("duplicates", "Int64", "copies in the log after each record's first"),
-    _cell("reordered", "Int64", "records behind a later one of their producer and partition"),
     _cell("trials_with_loss", "Int64", "trials in which an acknowledged record was lost"),
     _cell("loss_low", "Float64", f"{_INTERVAL} of the share of such trials", "loss.interval.low"),
     _cell("loss_high", "Float64", "its upper bound", "loss.interval.high"),
@@ -166,18 +163,17 @@ CELL_COLUMNS: Final[tuple[Column[CellResult], ...]] = (
     ),
     _cell("duplication_high", "Float64", "its upper bound", "duplication.interval.high"),
     _cell("overloaded_trials", "Int64", "trials that were not measured under their own conditions"),
+    *map(_of_cell, CELL_PLACES),
+    _cell(
+        "unavailable_low_ms",
+        "Float64",
+        f"{_INTERVAL} of the median of unavailable_ms",
+        "outage_ms.interval.low",
+    ),
+    _cell("unavailable_high_ms", "Float64", "its upper bound", "outage_ms.interval.high"),
     _cell("ack_p99_ms", "Float64", "median over trials of the p99, ms", "ack_p99_ms.median"),
     _cell("ack_p99_low_ms", "Float64", f"{_INTERVAL} of that median", "ack_p99_ms.interval.low"),
     _cell("ack_p99_high_ms", "Float64", "its upper bound", "ack_p99_ms.interval.high"),
-    _cell("unavailable_ms", "Float64", "median over trials of the longest gap", "outage_ms.median"),
-    _cell("unavailable_low_ms", "Float64", f"{_INTERVAL} of that median", "outage_ms.interval.low"),
-    _cell("unavailable_high_ms", "Float64", "its upper bound", "outage_ms.interval.high"),
-    _cell(
-        "throughput_records_per_s",
-        "Float64",
-        "median over trials of the acknowledged records per second",
-        "throughput_records_per_s.median",
-    ),
 )
 """After one column per axis of the experiment, with the axis' name."""
 

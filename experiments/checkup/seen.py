@@ -26,7 +26,7 @@ MOST_SWEEPS: Final = 100
 """The newest ones that are read."""
 _COLUMNS: Final[Mapping[Guarantee, str]] = {
     Guarantee.NO_ACKED_LOSS: "lost_low_records",
-    Guarantee.NO_DUPLICATES: "duplicate_copies",
+    Guarantee.NO_DUPLICATES: "duplicates",
     Guarantee.ORDER: "reordered_records",
 }
 """The guarantees that each trial can show a violation of, and the column that counts it."""

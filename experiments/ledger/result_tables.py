@@ -12,6 +12,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from ackbench.experiments.ledger.quantities import CELL_PLACES, Source, columns_of
 from ackbench.experiments.ledger.schema import count, nullable, required, text
 from ackbench.experiments.ledger.workload_tables import (
     ASSIGNMENTS,
@@ -171,48 +172,7 @@ TRIALS: Final = pa.schema(
         text("trial_id"),
         text("cell"),  # JSON with sorted keys, so equal cells are equal strings
         text("status"),  # sealed or void
-        count("attempted_records"),
-        count("acked_records"),
-        count("rejected_records"),
-        count("unknown_records"),
-        count("aborted_records"),
-        count("aborted_visible_records"),
-        count("lost_low_records"),
-        count("lost_high_records"),
-        count("duplicate_copies"),  # duplicates: copies after a record's first
-        count("duplicated_records"),  # records with more than one copy
-        count("log_records"),
-        count("phantom_copies"),
-        count("corrupt_copies"),
-        # Rows of the log that are not visible to read_committed; in no other count.
-        count("hidden_copies"),
-        count("reordered_records"),
-        # Null: the concurrent consumer did not reach the end, or it is unknown whether it did.
-        nullable("missed_records", pa.int64()),
-        nullable("redelivered_reads", pa.int64()),  # null: there was no consumer
-        # Distinct records at an offset. Null: no consumer received a record that can be judged.
-        nullable("lost_reads", pa.int64()),
-        nullable("conflicting_reads", pa.int64()),  # null: nothing was received twice
-        # Null: the topic is not compacted.
-        nullable("compacted_records", pa.int64()),
-        nullable("lost_value_records", pa.int64()),
-        # Null: there was no consumer group.
-        nullable("group_missed_records", pa.int64()),
-        nullable("group_redelivered_reads", pa.int64()),
-        # Null: there were no transactions.
-        nullable("committed_transactions", pa.int64()),
-        nullable("aborted_transactions", pa.int64()),
-        nullable("unknown_transactions", pa.int64()),
-        nullable("torn_transactions", pa.int64()),
-        nullable("unavailable_ns", pa.int64()),  # for the producers
-        # The consumer's longest gap of all partitions; null: there was no consumer.
-        nullable("consumer_unavailable_ns", pa.int64()),
-        # For how long the harness kept a producer, or the concurrent consumer, from running within
-        # the load. Null: not sampled.
-        nullable("producer_stalled_ns", pa.int64()),
-        nullable("consumer_stalled_ns", pa.int64()),
-        nullable("attempted_per_s", pa.float64()),
-        nullable("acked_per_s", pa.float64()),
+        *columns_of(Source.TRIALS),
     ]
 )
 
@@ -386,16 +346,15 @@ ATTRIBUTION: Final = pa.schema(
 )
 """All anomalies, counted by everything that they have in common."""
 
+_OF_CELLS: Final = [place for place in CELL_PLACES if place.quantity.source is Source.TRIALS]
+SUMMED_COLUMNS: Final = tuple(place.column for place in _OF_CELLS if not place.is_spread)
+"""The columns of `TRIALS` of which a cell has the sum."""
+
 SUMMARIZED_COLUMNS: Final = (
     *(f"{measure.value}_{name}_us" for measure in Measure for name in QUANTILES),
-    "unavailable_ns",
-    "consumer_unavailable_ns",
-    "acked_per_s",
+    *(place.column for place in _OF_CELLS if place.is_spread),
 )
 """The values of which a cell has the median and the maximum of its trials."""
-
-SUMMED_SUFFIXES: Final = ("_records", "_copies", "_reads", "_transactions")
-"""The suffixes of the columns of `TRIALS` of which a cell has the sum."""
 
 CELLS: Final = pa.schema(
     [
@@ -404,8 +363,7 @@ CELLS: Final = pa.schema(
         count("void_trials"),  # in no other column
         count("trials_with_loss"),  # with a certain loss: lost_low > 0
         count("trials_with_duplicates"),
-        # Sums; null if the value is unknown for a trial.
-        *(field for field in TRIALS if field.name.endswith(SUMMED_SUFFIXES)),
+        *(TRIALS.field(name) for name in SUMMED_COLUMNS),  # null if it is unknown of a trial
         *(
             nullable(f"{name}_{summary}", pa.float64())
             for name in SUMMARIZED_COLUMNS

@@ -11,6 +11,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from ackbench.experiments.ledger.quantities import Source, columns_of
 from ackbench.experiments.ledger.schema import count, nullable, required, text
 
 # Consumer groups.
@@ -57,19 +58,7 @@ ASSIGNMENTS: Final = pa.schema(
 
 # Copiers (consume-process-produce).
 
-COPIES: Final = pa.schema(
-    [
-        text("trial_id"),
-        count("copied_records"),  # distinct visible ids in the output
-        # In the log, below a committed offset, not in the output, and no copier got an
-        # acknowledgement of the copy.
-        count("missed_records"),
-        # A copier got the acknowledgement of the copy, and it is not in the output.
-        count("output_lost_records"),
-        count("repeated_copies"),  # visible in the output, beyond as many as the log has
-        count("hidden_copies"),  # in the output and not visible: of uncommitted transactions
-    ]
-)
+COPIES: Final = pa.schema([text("trial_id"), *columns_of(Source.COPIES)])
 
 # Keys, pairs and partitions.
 

@@ -6,12 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from ackbench.experiments.ledger.quantities import CopyCounts, TransactionCounts
 from ackbench.experiments.ledger.result_tables import ANOMALY_ROWS
 from ackbench.experiments.messages.phrases import format_list, plural
 from ackbench.experiments.report.charts import group_by_fault
 from ackbench.experiments.report.data import ReportData
 from ackbench.experiments.results.cells import judged_trials
-from ackbench.experiments.results.models import CellResult, CopyCounts, TransactionCounts
+from ackbench.experiments.results.models import CellResult
 from ackbench.experiments.results.tables import cell_status
 from ackbench.experiments.results.wording import (
     GUARANTEE_NAMES,
@@ -219,7 +220,7 @@ def _figures(data: ReportData, cell: CellResult) -> Iterator[tuple[str, str]]:
         yield "last values lost", count_text(cell.lost_values)
     if Guarantee.NO_MISSED_RECORDS in shown_guarantees(data):
         yield "missed by the group", count_text(cell.group_missed)
-        yield "reprocessed by the group", count_text(cell.group_repeated)
+        yield "reprocessed by the group", count_text(cell.group_redelivered)
     if any(one.copies for one in all_cells):
         yield from _counts(_COPY_HEADS, cell.copies)
     yield "unknown", count_text(cell.unknown)

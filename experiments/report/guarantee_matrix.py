@@ -51,7 +51,7 @@ _COUNTS: Final[Mapping[Guarantee, Callable[[CellResult], str]]] = {
         cell.transactions.atomicity_violations if cell.transactions else None
     ),
     Guarantee.NO_MISSED_RECORDS: lambda cell: count_text(cell.group_missed),
-    Guarantee.NO_REPROCESSING: lambda cell: count_text(cell.group_repeated),
+    Guarantee.NO_REPROCESSING: lambda cell: count_text(cell.group_redelivered),
 }
 """How much was observed of the opposite of each guarantee, over all trials of a cell."""
 _NS_PER_S: Final = 1e9

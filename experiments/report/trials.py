@@ -206,7 +206,7 @@ def _anomaly_counts(result: TrialResult) -> dict[str, int | None]:
         "received, then lost": result.lost_reads,
         "received in conflict": result.conflicting_reads,
         "missed by the group": result.group_missed,
-        "reprocessed by the group": result.group_repeated,
+        "reprocessed by the group": result.group_redelivered,
         "rejected but in the log": fates.rejected_present if fates else None,
         "unknown but in the log": fates.unknown_present if fates else None,
         "unknown and not in the log": fates.unknown_absent if fates else None,

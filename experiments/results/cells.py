@@ -10,11 +10,11 @@ from functools import lru_cache, reduce
 from operator import add
 from typing import Any, Final
 
+from ackbench.experiments.ledger.quantities import CELL_FIELDS, CopyCounts, Source, values_of
 from ackbench.experiments.ledger.record import SET_ASIDE, Cell, Scalar, Status
 from ackbench.experiments.ledger.result_tables import QUANTILES, Measure
 from ackbench.experiments.results.models import (
     CellResult,
-    CopyCounts,
     LatencySpreads,
     MedianAndMax,
     QuantileSpreads,
@@ -22,7 +22,7 @@ from ackbench.experiments.results.models import (
     TrialResult,
 )
 from ackbench.experiments.results.rows import ResultRows, Row
-from ackbench.experiments.results.trials import NS_PER_MS, US_PER_MS, record_counts
+from ackbench.experiments.results.trials import US_PER_MS
 from ackbench.experiments.sweep.cell_names import CORE_AXES, FAULT_AXIS
 from ackbench.experiments.sweep.plan import Plan, RefusedCell, TrialSpec
 from ackbench.experiments.verdicts.judge import shows_loss
@@ -115,16 +115,19 @@ def _sums_and_spreads(row: Row) -> dict[str, Any]:
         }
         for measure in Measure
     }
+    sums = [field for field in CELL_FIELDS if not field.is_spread]
     return {
-        **record_counts(row),
+        **values_of(sums, Source.TRIALS, row),
+        **{
+            field.name: _spread(row, field.places[0].column, field.places[0].per_unit)
+            for field in CELL_FIELDS
+            if field.is_spread
+        },
         "trials_with_loss": row["trials_with_loss"],
         "trials_with_duplicates": row["trials_with_duplicates"],
         "latency_ms": LatencySpreads(
             **{measure: QuantileSpreads(**spreads) for measure, spreads in latency.items()}
         ),
-        "unavailable_ms": _spread(row, "unavailable_ns", NS_PER_MS),
-        "consumer_unavailable_ms": _spread(row, "consumer_unavailable_ns", NS_PER_MS),
-        "throughput_records_per_s": _spread(row, "acked_per_s", 1.0),
     }
 
 

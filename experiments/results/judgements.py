@@ -89,7 +89,7 @@ def trial_facts(
         compacted=trial.compacted,
         lost_values=trial.lost_values,
         group_missed=trial.group_missed,
-        group_repeated=trial.group_repeated,
+        group_redelivered=trial.group_redelivered,
         atomicity_violations=trial.transactions.atomicity_violations
         if trial.transactions
         else None,

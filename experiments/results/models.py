@@ -1,6 +1,7 @@
 """The results of a sweep, as `ackbench show --json` prints them.
 
-`docs/metrics.md` contains the formula of every value, `docs/show-json.md` all keys. Values that
+`ledger.quantities` declares what is measured, `docs/metrics.md` has the formula of every value, and
+`docs/show-json.md` all keys. Values that
 were not measured are null, never 0: those of a refused, failed or unmeasured trial, and those of a
 consumer if the trial had none.
 """
@@ -12,6 +13,7 @@ from collections.abc import Mapping
 from pydantic import Field
 
 from ackbench.experiments.ledger.manifest import ResultsManifest
+from ackbench.experiments.ledger.quantities import CellQuantities, TrialQuantities
 from ackbench.experiments.ledger.record import Cell, Frozen, Role, Scalar, Status, TrialRecord
 from ackbench.experiments.verdicts.contract import ContractClause
 from ackbench.experiments.verdicts.judge import HarnessCheck, Judgement
@@ -66,44 +68,6 @@ class Fates(Frozen):
     """Log rows with a wrong checksum."""
 
 
-class TransactionCounts(Frozen):
-    """Outcomes of the producers' transactions, and what `read_committed` consumers can see."""
-
-    committed: int
-    aborted: int
-    """Certainly not committed: aborted, fenced, or abandoned by their producer."""
-    unknown: int
-    torn: int
-    """Partly visible."""
-    aborted_visible: int
-    """Visible records of transactions that did not commit."""
-
-    @property
-    def atomicity_violations(self) -> int:
-        """Partly visible transactions, plus visible records of uncommitted transactions."""
-        return self.torn + self.aborted_visible
-
-
-class CopyCounts(Frozen):
-    """What copiers made of the log, in records. Copied means: visible in the output topic."""
-
-    copied: int
-    missed: int
-    """Committed past and not copied, without an acknowledged copy: the application missed it."""
-    output_lost: int
-    """The copy was acknowledged or committed, and is not in the output: Kafka lost it."""
-    repeated: int
-    """Copies in excess of the number of times that the log contains the record."""
-    hidden: int
-    """Copies that are not visible, because their transaction did not commit."""
-
-    def __add__(self, other: CopyCounts) -> CopyCounts:
-        """Return the sum of both."""
-        return CopyCounts(
-            **{name: getattr(self, name) + getattr(other, name) for name in CopyCounts.model_fields}
-        )
-
-
 class Gap(Frozen):
     """A time of a partition without an acknowledgement while records were due."""
 
@@ -132,8 +96,8 @@ class FaultResult(Frozen):
     evidence: tuple[str, ...] = ()
 
 
-class TrialResult(Frozen):
-    """One trial, whatever its status."""
+class TrialIdentity(Frozen):
+    """Which trial it is, and how it ended."""
 
     trial_id: str
     cell: Cell
@@ -147,82 +111,15 @@ class TrialResult(Frozen):
     disturbances: tuple[str, ...] = ()
     """What else disturbed the trial, such as a broker that was killed by another program."""
     fault: FaultResult
-    attempted: int | None = None
-    acked: int | None = None
-    rejected: int | None = None
-    unknown: int | None = None
-    lost: tuple[int, int] | None = None
-    """Lower and upper bound.
 
-    Lower: acknowledged and absent. Upper: also those absent with unknown outcome, any of which may
-    have been acknowledged.
-    """
-    duplicates: int | None = None
-    """Copies in the log in addition to a record's first."""
-    duplicated: int | None = None
-    """Records with more than one copy."""
-    reordered: int | None = None
-    """Records whose first copy is after a record that the same producer sent to the same partition
-    later."""
-    missed: int | None = None
-    """Records of the log that the consumer skipped; null if it did not reach the end."""
-    redelivered: int | None = None
-    """Reads of an offset that the consumer had read before."""
-    lost_reads: int | None = None
-    """Records that a consumer received and the log does not have at that offset; null: none can be
-    judged."""
-    conflicting_reads: int | None = None
-    """Records that consumers received at an offset where they received another one too, except the
-    log's; null: no offset was received twice."""
-    compacted: int | None = None
-    """Acknowledged records that a later one of their key replaced; null: no compaction."""
-    lost_values: int | None = None
-    """Acknowledged records that are absent without a later one of their key; null: no
-    compaction."""
-    group_missed: int | None = None
-    """Records that the group committed past and no member processed; null: no group."""
-    group_repeated: int | None = None
-    """How often members of the group processed a record again; null: no group."""
-    copies: CopyCounts | None = None
-    """Null: no copy workload."""
-    generator_late: bool | None = None
-    """Whether the load generator was late by more than `LATE_MS` at its 99th percentile."""
-    lateness_p99_ms: float | None = None
-    producer_stalled_ms: float | None = None
-    """For how long the harness kept a producer from running within the load; null: not sampled."""
-    consumer_stalled_ms: float | None = None
-    """The same of the concurrent consumer."""
-    overloaded: bool | None = None
-    """Whether the trial was not measured under its own conditions: the generator was late, the
-    cluster did not keep up before the fault, or a producer was stalled for a second in all."""
+
+class TrialResult(TrialQuantities, TrialIdentity):
+    """One trial, whatever its status."""
+
     stalls: tuple[str, ...] = ()
     """What kept which process of the trial from running under load, and when; the longest first."""
     latency_ms: Latencies = Latencies()
     latency_by_phase_ms: PhaseLatencies = PhaseLatencies()
-    unavailable_ms: float | None = None
-    consumer_unavailable_ms: float | None = None
-    """The longest time without a read in a partition; null: no consumer."""
-    transactions: TransactionCounts | None = None
-    """Null: the trial had none."""
-    kept_up_before_fault: bool | None = None
-    """Whether the cluster acknowledged the load in time until the fault began; null: no fault.
-
-    If not, the load was too much for it, and what the fault made unavailable is not known.
-    """
-    recovered_before_heal: bool | None = None
-    """Whether every partition that became unavailable accepted records before the heal.
-
-    Null without a fault, with acks=0, and if the load was too much for the cluster before it.
-    """
-    readable_before_heal: bool | None = None
-    """Whether the concurrent consumer received what every partition acknowledged before the heal.
-
-    Null without a fault, with acks=0, with transactions, with copiers, if a partition acknowledged
-    nothing that the consumer could have received, and if the load was too much before the fault.
-    """
-    throughput_records_per_s: float | None = None
-    """Acknowledged within the load window."""
-    offered_records_per_s: float | None = None
     fates: Fates | None = None
     gaps: tuple[Gap, ...] = ()
     host: str | None = None
@@ -260,8 +157,8 @@ class LatencySpreads(Frozen):
     end_to_end: QuantileSpreads = QuantileSpreads()
 
 
-class CellResult(Frozen):
-    """A cell over its repeats. Values are over sealed trials, and null if there are none."""
+class CellIdentity(Frozen):
+    """Which cell it is, and what became of its trials."""
 
     cell: Cell
     label: str
@@ -277,30 +174,12 @@ class CellResult(Frozen):
     failed_trials: int = 0
     trials_with_loss: int | None = None
     trials_with_duplicates: int | None = None
-    attempted: int | None = None
-    acked: int | None = None
-    rejected: int | None = None
-    unknown: int | None = None
-    lost: tuple[int, int] | None = None
-    duplicates: int | None = None
-    duplicated: int | None = None
+
+
+class CellResult(CellQuantities[MedianAndMax], CellIdentity):
+    """A cell over its repeats. Values are over sealed trials, and null if there are none."""
+
     latency_ms: LatencySpreads = LatencySpreads()
-    unavailable_ms: MedianAndMax | None = None
-    consumer_unavailable_ms: MedianAndMax | None = None
-    transactions: TransactionCounts | None = None
-    """Sums; null: no transactions."""
-    throughput_records_per_s: MedianAndMax | None = None
-    reordered: int | None = None
-    missed: int | None = None
-    redelivered: int | None = None
-    lost_reads: int | None = None
-    conflicting_reads: int | None = None
-    compacted: int | None = None
-    lost_values: int | None = None
-    group_missed: int | None = None
-    group_repeated: int | None = None
-    copies: CopyCounts | None = None
-    """Sums; null: no copy workload."""
     overloaded_trials: int | None = None
     """Sealed trials that were not measured under their own conditions."""
     late_trials: int | None = None

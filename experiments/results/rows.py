@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from ackbench.experiments.errors import LedgerError
 from ackbench.experiments.ledger.digests import InvalidLedger, digest_of
 from ackbench.experiments.ledger.manifest import MANIFEST, ResultsManifest, parse_manifest
+from ackbench.experiments.ledger.quantities import present_column
 from ackbench.experiments.ledger.result_tables import RESULTS
 from ackbench.experiments.sweep.documents import read_document
 from ackbench.experiments.sweep.folder import SweepFolder
@@ -70,12 +71,25 @@ def read_table(
             read_dictionary=list(dictionaries),
         )
         table = file.read(None if columns is None else list(columns), use_threads=False)
+        expected = _with_dictionaries(RESULTS[name], dictionaries)
+        is_known = file.schema_arrow.equals(expected, check_metadata=False)
+        if not is_known and columns is None:
+            table = _as_declared(table, expected)
+            is_known = table.schema.equals(expected, check_metadata=False)
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         raise LedgerError(f"{path} is unreadable; {_remedy(sweep)}") from error
-    expected = _with_dictionaries(RESULTS[name], dictionaries)
-    if not file.schema_arrow.equals(expected, check_metadata=False):
+    if not is_known:
         raise LedgerError(f"{path} is of another version; {_remedy(sweep)}")
     return table
+
+
+def _as_declared(table: pa.Table, expected: pa.Schema) -> pa.Table:
+    """Return a table with today's names and order of columns, if it differs in nothing else."""
+    present = table.rename_columns([present_column(name) for name in table.column_names])
+    types = {field.name: field.type for field in present.schema}
+    if types != {field.name: field.type for field in expected}:
+        return table
+    return present.select(expected.names).cast(expected)
 
 
 def _with_dictionaries(schema: pa.Schema, columns: Sequence[str]) -> pa.Schema:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from ackbench.experiments.ledger.quantities import TRIAL_FIELDS, Source, values_of
 from ackbench.experiments.ledger.record import Cell, Phases, Scalar, Status, TrialRecord
 from ackbench.experiments.ledger.result_tables import (
     MIN_OUTAGE_NS,
@@ -15,14 +16,12 @@ from ackbench.experiments.ledger.result_tables import (
     Side,
 )
 from ackbench.experiments.results.models import (
-    CopyCounts,
     Fates,
     FaultResult,
     Gap,
     Latencies,
     PhaseLatencies,
     Quantiles,
-    TransactionCounts,
     TrialResult,
 )
 from ackbench.experiments.results.rows import ResultRows, Row
@@ -256,39 +255,6 @@ def is_overloaded(trial: TrialResult) -> bool | None:
     return None if set(signs) == {None} else False
 
 
-def record_counts(row: Row) -> dict[str, Any]:
-    """Return the counts that trials and cells have in common."""
-    return {
-        **{
-            name: row[f"{name}_records"]
-            for name in ("attempted", "acked", "rejected", "unknown", "duplicated")
-        },
-        "lost": (row["lost_low_records"], row["lost_high_records"]),
-        "duplicates": row["duplicate_copies"],
-        "reordered": row["reordered_records"],
-        "missed": row["missed_records"],
-        "redelivered": row["redelivered_reads"],
-        "lost_reads": row["lost_reads"],
-        "conflicting_reads": row["conflicting_reads"],
-        "compacted": row["compacted_records"],
-        "lost_values": row["lost_value_records"],
-        "group_missed": row["group_missed_records"],
-        "group_repeated": row["group_redelivered_reads"],
-        "transactions": _transactions(row),
-    }
-
-
-def _transactions(row: Row) -> TransactionCounts | None:
-    outcomes = {
-        name: row[f"{name}_transactions"] for name in ("committed", "aborted", "unknown", "torn")
-    }
-    return (
-        None
-        if None in outcomes.values()
-        else TransactionCounts(**outcomes, aborted_visible=row["aborted_visible_records"])
-    )
-
-
 def _values(record: TrialRecord, row: Row, rows: ResultRows) -> dict[str, Any]:
     """Return the measured fields of `TrialResult`."""
     latency = rows.latency[record.trial_id]
@@ -297,20 +263,12 @@ def _values(record: TrialRecord, row: Row, rows: ResultRows) -> dict[str, Any]:
     acks = record.producer_settings.get("acks", "")
     kept_up = kept_up_before_fault(record.phases, rows.timeline[record.trial_id])
     return {
-        **record_counts(row),
+        **values_of(TRIAL_FIELDS, Source.TRIALS, row),
+        **values_of(TRIAL_FIELDS, Source.COPIES, rows.copies.get(record.trial_id)),
         "latency_ms": _latencies(latency, Phase.ALL),
         "latency_by_phase_ms": PhaseLatencies(
             **{phase.value: _latencies(latency, phase) for phase in Phase if phase is not Phase.ALL}
         ),
-        **{
-            f"{name}_ms": None if row[f"{name}_ns"] is None else row[f"{name}_ns"] / NS_PER_MS
-            for name in (
-                "unavailable",
-                "consumer_unavailable",
-                "producer_stalled",
-                "consumer_stalled",
-            )
-        },
         "stalls": tuple(
             stall_sentence(stall, record.phases.load_begin_ns)
             for stall in sorted(stalls, key=lambda stall: stall.began_ns - stall.ended_ns)
@@ -324,26 +282,9 @@ def _values(record: TrialRecord, row: Row, rows: ResultRows) -> dict[str, Any]:
         )
         if kept_up
         else None,
-        "throughput_records_per_s": row["acked_per_s"],
-        "offered_records_per_s": row["attempted_per_s"],
         "fates": _fates(rows.fates[record.trial_id]),
-        "copies": _copies(rows.copies.get(record.trial_id)),
         "gaps": tuple(_gap(gap, record.phases.load_begin_ns) for gap in gaps),
     }
-
-
-def _copies(row: Row | None) -> CopyCounts | None:
-    columns = {
-        "copied": "copied_records",
-        "missed": "missed_records",
-        "output_lost": "output_lost_records",
-    }
-    columns |= {"repeated": "repeated_copies", "hidden": "hidden_copies"}
-    return (
-        None
-        if row is None
-        else CopyCounts(**{name: row[column] for name, column in columns.items()})
-    )
 
 
 def _fault_kind(cell: Cell) -> str | None:

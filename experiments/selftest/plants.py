@@ -127,7 +127,7 @@ TIMED_OUT: Final = -192
 """`RD_KAFKA_RESP_ERR__MSG_TIMED_OUT`."""
 NOT_ENOUGH_REPLICAS: Final = 19
 DUPLICATE_COPIES, REORDERED, MISSED, REDELIVERED, READ_LOST, READ_CONFLICT = COUNTS = (
-    "duplicate_copies",
+    "duplicates",
     "reordered_records",
     "missed_records",
     "redelivered_reads",

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Final
 
+from ackbench.experiments.ledger.quantities import TRIAL_PLACES
 from ackbench.experiments.ledger.record import Scalar, Status, TrialRecord
 from ackbench.experiments.lessons.finding import Finding
 from ackbench.experiments.messages.visible import visible
 from ackbench.experiments.results.models import CellResult, Latencies, SweepResults, TrialResult
-from ackbench.experiments.results.trials import lateness_p99_ms
 from ackbench.experiments.results.wording import is_unproven
 from ackbench.experiments.sweep.plan import ClusterNeed, TrialSpec
 from ackbench.experiments.verdicts.contract import Guarantee
@@ -306,50 +306,15 @@ def _cluster_params(cluster: ClusterNeed) -> dict[str, str]:
 
 
 def _metrics(result: TrialResult, record: TrialRecord | None) -> Iterator[tuple[str, float]]:
-    low, high = result.lost or (None, None)
-    values: dict[str, float | None] = {  # MLflow's comparison opens with the first metric
-        "loss/lost_low_records": low,
-        "loss/lost_high_records": high,
-        "duplicates/duplicate_copies": result.duplicates,
-        "duplicates/duplicated_records": result.duplicated,
-        "order/reordered_records": result.reordered,
-        "reads/missed_records": result.missed,
-        "reads/redelivered_reads": result.redelivered,
-        "reads/lost_reads": result.lost_reads,
-        "reads/conflicting_reads": result.conflicting_reads,
-        "compaction/compacted_records": result.compacted,
-        "compaction/lost_value_records": result.lost_values,
-        "group/missed_records": result.group_missed,
-        "group/redelivered_reads": result.group_repeated,
-        "records/attempted_records": result.attempted,
-        "records/acked_records": result.acked,
-        "records/rejected_records": result.rejected,
-        "records/unknown_records": result.unknown,
-        "availability/unavailable_ms": result.unavailable_ms,
-        "availability/consumer_unavailable_ms": result.consumer_unavailable_ms,
-        "availability/recovered_before_heal": _number(result.recovered_before_heal),
-        "availability/kept_up_before_fault": _number(result.kept_up_before_fault),
-        "availability/readable_before_heal": _number(result.readable_before_heal),
-        "throughput/acked_per_s": result.throughput_records_per_s,
-        "throughput/attempted_per_s": result.offered_records_per_s,
-        "generator/late": _number(result.generator_late),
-        "generator/overloaded": _number(result.overloaded),
-        "generator/lateness_p99_ms": lateness_p99_ms(record) if record else None,
-        "generator/producer_stalled_ms": result.producer_stalled_ms,
-        "generator/consumer_stalled_ms": result.consumer_stalled_ms,
-        "fault/took_effect": _number(result.fault.took_effect),
-    }
-    yield from ((name, float(value)) for name, value in values.items() if value is not None)
+    # MLflow's comparison opens with the first metric.
+    for place in sorted(TRIAL_PLACES, key=lambda place: place.quantity.chart != "loss"):
+        if (value := place.of(result)) is not None:
+            yield place.metric, float(value)
+    if (took_effect := result.fault.took_effect) is not None:
+        yield "fault/took_effect", float(took_effect)
     if result.fates:
         for fate, records in result.fates.model_dump().items():
             yield f"fates/{fate}_records", float(records)
-    if result.copies:
-        for name, records in result.copies.model_dump().items():
-            yield f"copies/{name}_records", float(records)
-    if result.transactions:
-        for name, number in result.transactions.model_dump().items():
-            unit = "records" if name == "aborted_visible" else "transactions"
-            yield f"transactions/{name}_{unit}", float(number)
     yield from _latencies("latency", result.latency_ms)
     for phase in ("before", "during", "after"):
         yield from _latencies(f"latency_{phase}", getattr(result.latency_by_phase_ms, phase))
@@ -362,10 +327,6 @@ def _latencies(group: str, latencies: Latencies) -> Iterator[tuple[str, float]]:
         if quantiles:
             for name in ("p50", "p90", "p99", "p99_9", "max"):
                 yield f"{group}/{measure}_{name}_ms", getattr(quantiles, name)
-
-
-def _number(value: bool | None) -> float | None:
-    return None if value is None else float(value)
 
 
 def _format(value: Scalar) -> str:

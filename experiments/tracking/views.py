@@ -23,11 +23,11 @@ KEPT_VIEWS: Final = 20
 _SETTINGS: Final = ("acks", "enable.idempotence", "replication.factor", "partitions", "fault")
 _MEASURES: Final = {
     "loss/lost_high_records": "lost records (upper bound)",
-    "duplicates/duplicate_copies": "duplicates",
+    "duplicates/duplicates": "duplicates",
     "availability/unavailable_ms": "longest gap, ms",
     "latency/ack_p99_ms": "acknowledgement latency p99, ms",
     "order/reordered_records": "reordered records",
-    "throughput/acked_per_s": "acknowledged records per second",
+    "throughput/throughput_records_per_s": "acknowledged records per second",
 }
 _COLUMNS: Final = tuple(_MEASURES)[:4]
 _ALL_RUNS: Final = 1000

@@ -106,7 +106,7 @@ class TrialFacts(Frozen):
     """
     group_missed: int | None = None
     """Records that the group committed past and no member processed; `None`: no group."""
-    group_repeated: int | None = None
+    group_redelivered: int | None = None
     """How often members processed a record again; `None`: no group."""
     kept_up_before_fault: bool | None = None
     """Whether the cluster acknowledged the load in time until the fault began."""
@@ -332,7 +332,7 @@ def _violation_counts(trial: TrialFacts) -> Mapping[Guarantee, int | None]:
         Guarantee.LAST_VALUE_KEPT: _lost_values(trial),
         Guarantee.ATOMICITY: trial.atomicity_violations,
         Guarantee.NO_MISSED_RECORDS: trial.group_missed,
-        Guarantee.NO_REPROCESSING: trial.group_repeated,
+        Guarantee.NO_REPROCESSING: trial.group_redelivered,
     }
 
 

@@ -16,7 +16,7 @@ from ackbench.experiments.ledger.result_tables import (
     CELLS,
     QUANTILES,
     SUMMARIZED_COLUMNS,
-    SUMMED_SUFFIXES,
+    SUMMED_COLUMNS,
     Phase,
 )
 
@@ -52,12 +52,8 @@ def _cell(cell: str, trials: Sequence[Row]) -> Row:
         "sealed_trials": len(sealed),
         "void_trials": len(trials) - len(sealed),
         "trials_with_loss": sum(trial["lost_low_records"] > 0 for trial in sealed),
-        "trials_with_duplicates": sum(trial["duplicate_copies"] > 0 for trial in sealed),
-        **{
-            name: _sum([trial[name] for trial in sealed])
-            for name in CELLS.names
-            if name.endswith(SUMMED_SUFFIXES)
-        },
+        "trials_with_duplicates": sum(trial["duplicates"] > 0 for trial in sealed),
+        **{name: _sum([trial[name] for trial in sealed]) for name in SUMMED_COLUMNS},
         **{
             f"{name}_{statistic}": value
             for name in SUMMARIZED_COLUMNS

@@ -91,5 +91,5 @@ def compaction_columns(found: CompactedRecords | None) -> dict[str, int | None]:
     """Return a trial's columns of `TRIALS`; null if its topic is not compacted."""
     return {
         "compacted_records": None if found is None else len(found.removed),
-        "lost_value_records": None if found is None else len(found.lost_values),
+        "lost_values": None if found is None else len(found.lost_values),
     }

@@ -1,7 +1,7 @@
 """The rate of attempts and acknowledgements, and counts for each tenth of a second.
 
-    attempted_per_s = attempts / window
-    acked_per_s     = |acknowledged records that settled by load_end| / window
+    offered_records_per_s = attempts / window
+    throughput_records_per_s     = |acknowledged records that settled by load_end| / window
     window          = load_end - load_begin, seconds
 
 The load is open-loop: the offered rate is the experiment's, so the second rate is what the cluster
@@ -48,10 +48,10 @@ def rates(throughput: Throughput, phases: Phases) -> Mapping[str, float | None]:
     """Return both rates; null without attempts, or if the window has no length."""
     window_s = (phases.load_end_ns - phases.load_begin_ns) / 1e9
     if not window_s or not throughput.attempted:
-        return {"attempted_per_s": None, "acked_per_s": None}
+        return {"offered_records_per_s": None, "throughput_records_per_s": None}
     return {
-        "attempted_per_s": throughput.attempted / window_s,
-        "acked_per_s": throughput.acked_in_time / window_s,
+        "offered_records_per_s": throughput.attempted / window_s,
+        "throughput_records_per_s": throughput.acked_in_time / window_s,
     }
 
 

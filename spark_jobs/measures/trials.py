@@ -18,7 +18,7 @@ from ackbench.spark_jobs.measures.throughput import Timeline
 
 _COUNTED_BY: Final = {
     Anomaly.LOST: "lost_low_records",
-    Anomaly.DUPLICATED: "duplicate_copies",
+    Anomaly.DUPLICATED: "duplicates",
     Anomaly.ABORTED_VISIBLE: "aborted_visible_records",
     Anomaly.PHANTOM: "phantom_copies",
     Anomaly.CORRUPT: "corrupt_copies",
@@ -26,7 +26,7 @@ _COUNTED_BY: Final = {
     Anomaly.REDELIVERED: "redelivered_reads",
     Anomaly.READ_LOST: "lost_reads",
     Anomaly.READ_CONFLICT: "conflicting_reads",
-    Anomaly.VALUE_LOST: "lost_value_records",
+    Anomaly.VALUE_LOST: "lost_values",
 }
 """The column of `TRIALS` that counts each kind of anomaly.
 
@@ -61,7 +61,7 @@ def fate_columns(fates: FateCounts) -> dict[str, int]:
         "aborted_visible_records": total("records", fate=Fate.ABORTED_VISIBLE),
         "lost_low_records": lost,
         "lost_high_records": lost + total("records", fate=Fate.UNKNOWN_ABSENT),
-        "duplicate_copies": sum(map(_duplicates, attempted)),
+        "duplicates": sum(map(_duplicates, attempted)),
         "duplicated_records": sum(count.duplicated_records for count in attempted),
         "log_records": total("copies"),
         "phantom_copies": total("copies", fate=Fate.PHANTOM),

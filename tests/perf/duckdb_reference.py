@@ -64,7 +64,7 @@ class Answers:
     unknown_records: int
     lost_low_records: int
     lost_high_records: int
-    duplicate_copies: int
+    duplicates: int
     duplicated_records: int
     log_records: int
     phantom_copies: int
@@ -111,7 +111,7 @@ def answer_trial(connection: duckdb.DuckDBPyConnection, trial: Path) -> Answers:
         unknown_records=outcomes.get("unknown", 0),
         lost_low_records=absent.get("acked", 0),
         lost_high_records=absent.get("acked", 0) + absent.get("unknown", 0),
-        duplicate_copies=log.copies - log.ids,
+        duplicates=log.copies - log.ids,
         duplicated_records=queries.duplicated_records() if log.copies > log.ids else 0,
         log_records=log.rows,
         phantom_copies=log.foreign,

@@ -66,6 +66,28 @@ class GoldenFiles:
             path.write_text("\n".join(f"{_HEAD}{name}\n{said}" for name, said in sections))
         self._report(found)
 
+    def compare_rows(self, document: Path, section: str, rows: Iterable[str]) -> None:
+        """Compare rows with those of a section's table in a Markdown document.
+
+        Args:
+            document: the file.
+            section: its heading, such as `## trials`.
+            rows: without the table's head.
+
+        Raises:
+            AssertionError: as in `compare`.
+        """
+        text = document.read_text(encoding="utf-8")
+        head = rf"(?<=\n{re.escape(section)}\n)(?:(?!\|---)[^\n]*\n)*\|---[^\n]*\n"
+        table = re.compile(rf"{head}((?:\|[^\n]*\n)+)")
+        found = table.search(text)
+        assert found, f"{document.name} has no table in the section {section}"
+        now = "".join(f"{row}\n" for row in rows)
+        if now != found[1]:
+            if self.update:
+                document.write_text(text[: found.start(1)] + now + text[found.end(1) :])
+            self._report(list(difference(f"{document.name} {section}", found[1], now)))
+
     def _report(self, found: list[str]) -> None:
         if self.update:
             self.differences += found

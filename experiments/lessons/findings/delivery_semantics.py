@@ -103,14 +103,14 @@ def _missed(trial: TrialResult) -> int | None:
 
 
 def _repeated(trial: TrialResult) -> int | None:
-    return trial.group_repeated
+    return trial.group_redelivered
 
 
 def _missed_or_repeated(trial: TrialResult) -> int | None:
     """Return the records missed and repeated; None where either is unknown."""
-    if trial.group_missed is None or trial.group_repeated is None:
+    if trial.group_missed is None or trial.group_redelivered is None:
         return None
-    return trial.group_missed + trial.group_repeated
+    return trial.group_missed + trial.group_redelivered
 
 
 def _conclusion(

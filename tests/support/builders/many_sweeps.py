@@ -35,7 +35,7 @@ SHIFTED_FROM: Final = 0.7
 """From this part of the sweeps on, the latencies of the first trial's cell are higher."""
 _VARIED: Final[Mapping[str, re.Pattern[str]]] = {
     "latency": re.compile(r"p\d+(_9)?_us|max_us"),
-    "trials": re.compile(r"unavailable_ns|acked_per_s"),
+    "trials": re.compile(r"unavailable_ns|throughput_records_per_s"),
     "gaps": re.compile(r"gap_ns"),
 }
 """The columns with a value of its own in each sweep, by table."""

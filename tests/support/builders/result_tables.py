@@ -91,7 +91,7 @@ def _cells(trials: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
             "sealed_trials": len(sealed),
             "void_trials": sum(trial["cell"] == cell for trial in trials) - len(sealed),
             "trials_with_loss": sum(trial.get("lost_low_records", 0) > 0 for trial in sealed),
-            "trials_with_duplicates": sum(trial.get("duplicate_copies", 0) > 0 for trial in sealed),
+            "trials_with_duplicates": sum(trial.get("duplicates", 0) > 0 for trial in sealed),
             **{name: sum(trial.get(name, 0) for trial in sealed) for name in summed},
         }
 

@@ -91,6 +91,6 @@ def compaction(trial: PlantedTrial) -> tuple[set[RecordId], set[RecordId]]:
 def compaction_counts(trial: PlantedTrial) -> dict[str, int | None]:
     """Return the counts; null if the topic is not compacted."""
     if trial.cleanup != "compact":
-        return {"compacted_records": None, "lost_value_records": None}
+        return {"compacted_records": None, "lost_values": None}
     removed, lost = compaction(trial)
-    return {"compacted_records": len(removed), "lost_value_records": len(lost)}
+    return {"compacted_records": len(removed), "lost_values": len(lost)}

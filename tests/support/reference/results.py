@@ -46,7 +46,7 @@ COUNTS = (
     "aborted_visible_records",
     "lost_low_records",
     "lost_high_records",
-    "duplicate_copies",
+    "duplicates",
     "duplicated_records",
     "log_records",
     "phantom_copies",
@@ -58,7 +58,7 @@ COUNTS = (
     "lost_reads",
     "conflicting_reads",
     "compacted_records",
-    "lost_value_records",
+    "lost_values",
     "group_missed_records",
     "group_redelivered_reads",
     "committed_transactions",
@@ -69,8 +69,8 @@ COUNTS = (
     "consumer_unavailable_ns",
     "producer_stalled_ns",
     "consumer_stalled_ns",
-    "attempted_per_s",
-    "acked_per_s",
+    "offered_records_per_s",
+    "throughput_records_per_s",
 )
 """The columns of the table of trials that are compared."""
 
@@ -211,7 +211,7 @@ def _counts(trial: PlantedTrial) -> dict[str, Count | str]:
         "aborted_visible_records": len(by_fate.get("ABORTED_VISIBLE", [])),
         "lost_low_records": lost,
         "lost_high_records": lost + possibly_lost,
-        "duplicate_copies": sum(max(copies - 1, 0) for copies in attempted_copies),
+        "duplicates": sum(max(copies - 1, 0) for copies in attempted_copies),
         "duplicated_records": sum(copies > 1 for copies in attempted_copies),
         "log_records": len(trial.log),
         "phantom_copies": len(by_fate.get("PHANTOM", [])),
@@ -269,8 +269,8 @@ def _rates(trial: PlantedTrial) -> dict[str, Count]:
     )
     has_rate = bool(trial.attempts) and window_s > 0
     return {
-        "attempted_per_s": len(trial.attempts) / window_s if has_rate else None,
-        "acked_per_s": in_time / window_s if has_rate else None,
+        "offered_records_per_s": len(trial.attempts) / window_s if has_rate else None,
+        "throughput_records_per_s": in_time / window_s if has_rate else None,
     }
 
 

@@ -41,7 +41,7 @@ def trial(number: int = 0, **changes: Any) -> TrialSpec:
 
 def stored(spec: TrialSpec, lost: int) -> StoredTrial:
     """Return a stored trial that lost records."""
-    row = {"lost_low_records": lost, "duplicate_copies": 0, "reordered_records": None}
+    row = {"lost_low_records": lost, "duplicates": 0, "reordered_records": None}
     return StoredTrial(spec, row)
 
 

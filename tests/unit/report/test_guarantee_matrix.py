@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 from support.builders.sweeps import SAFE, measured_sweep
 
+from ackbench.experiments.ledger.quantities import TransactionCounts
 from ackbench.experiments.report.data import ReportData
 from ackbench.experiments.report.guarantee_matrix import guarantee_matrix
-from ackbench.experiments.results.models import TransactionCounts
 from ackbench.experiments.verdicts.contract import Guarantee
 from ackbench.experiments.verdicts.judge import Judgement, Verdict
 

@@ -8,12 +8,13 @@ import pytest
 from support.fakes.client_rules import RULES
 from support.golden_files import Says
 
+from ackbench.experiments.ledger.quantities import TransactionCounts
 from ackbench.experiments.ledger.record import Role, Status
 from ackbench.experiments.planning.catalog import load_experiment
 from ackbench.experiments.planning.experiment import parse_experiment
 from ackbench.experiments.planning.planner import plan
 from ackbench.experiments.results.judgements import harness_check, trials_that_must_tear
-from ackbench.experiments.results.models import Fates, FaultResult, TransactionCounts, TrialResult
+from ackbench.experiments.results.models import Fates, FaultResult, TrialResult
 from ackbench.experiments.verdicts.contract import Guarantee
 
 NONE = dict.fromkeys(Fates.model_fields, 0)

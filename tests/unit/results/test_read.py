@@ -11,10 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 from support.builders.records import a_record, a_spec
 from support.builders.result_tables import write_results
-from support.golden_files import Says
+from support.golden_files import GoldenFiles, Says
 
 from ackbench.experiments.errors import LedgerError, UnknownName
 from ackbench.experiments.ledger.digests import with_digest
+from ackbench.experiments.ledger.quantities import CELL_FIELDS, TRIAL_FIELDS, Field
 from ackbench.experiments.ledger.record import Cell, FaultEvidence, Phases, Status
 from ackbench.experiments.ledger.result_tables import (
     ANOMALIES,
@@ -34,6 +35,7 @@ from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.plan import FaultRequest, Plan, RefusedCell, TrialSpec
 from ackbench.experiments.verdicts.contract import CONDITIONAL_GUARANTEES, Guarantee
 from ackbench.experiments.verdicts.judge import Verdict
+from ackbench.infra.machine.home import REPOSITORY
 from ackbench.spark_jobs.planted import PlantedAttempt, PlantedTrial
 
 CELL: Cell = {"acks": "1", "fault": "leader-crash"}
@@ -119,7 +121,7 @@ def _write_results(sweep: SweepFolder, *, acked_per_slot: int = 9, **counts: int
     }
     shared = (
         {f"{name}_records": value for name, value in names.items()}
-        | {"duplicate_copies": 3, "redelivered_reads": 6}
+        | {"duplicates": 3, "redelivered_reads": 6}
         | counts
     )
     seen = {
@@ -127,8 +129,8 @@ def _write_results(sweep: SweepFolder, *, acked_per_slot: int = 9, **counts: int
             **shared,
             "unavailable_ns": 1_234_567,
             "producer_stalled_ns": 400_000_000,
-            "attempted_per_s": 9,
-            "acked_per_s": 8,
+            "offered_records_per_s": 9,
+            "throughput_records_per_s": 8,
         }
     }
     quantiles = {"p50_us": 1500, "p90_us": 2000, "p99_us": 2500, "p99_9_us": 3000, "max_us": 3001}
@@ -272,6 +274,28 @@ def test_a_cell_counts_all_its_trials_and_has_values_of_the_sealed(results: Swee
         0,
         None,
     )
+
+
+@pytest.mark.parametrize(("of", "fields"), [("trial", TRIAL_FIELDS), ("cell", CELL_FIELDS)])
+def test_the_document_says_what_each_quantity_is(
+    of: str, fields: tuple[Field, ...], golden: GoldenFiles
+) -> None:
+    """As it is declared: of an interval both bounds, of a group all its counts."""
+    document = REPOSITORY / "docs" / "show-json.md"
+
+    golden.compare_rows(document, f"### What is measured of a {of}", map(row_of, fields))
+
+
+def row_of(field: Field) -> str:
+    """Return a quantity's row in `docs/show-json.md`."""
+    first = field.places[0].quantity
+    texts = [
+        f"`{place.field}`: {place.quantity.text}" if place.field != field.name else first.text
+        for place in field.places
+    ]
+    bounds = "`[low, high]`: " if field.places[0].bound else ""
+    null = f"; null: {first.null}" if first.null else ""
+    return f"| `{field.name}` | {bounds}{'; '.join(dict.fromkeys(texts))}{null} |"
 
 
 def documented_keys(section: str) -> set[str]:

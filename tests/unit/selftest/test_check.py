@@ -260,7 +260,7 @@ def _trials_without_anomalies(sweep: SweepFolder) -> list[dict[str, object]]:
     return [
         {
             "trial_id": trial,
-            "duplicate_copies": 0,
+            "duplicates": 0,
             "reordered_records": 0,
             "missed_records": 0,
             "redelivered_reads": 0,

@@ -79,7 +79,7 @@ def test_a_trial_adds_up_its_fates(measured: Measure) -> None:
         "aborted_visible_records": 0,
         "lost_low_records": 2,
         "lost_high_records": 3,
-        "duplicate_copies": 3,
+        "duplicates": 3,
         "duplicated_records": 2,
         "log_records": 12,
         "phantom_copies": 3,
@@ -89,7 +89,7 @@ def test_a_trial_adds_up_its_fates(measured: Measure) -> None:
         "missed_records": None,
         "group_missed_records": None,
         "compacted_records": None,
-        "lost_value_records": None,
+        "lost_values": None,
     }
 
 

@@ -382,7 +382,7 @@ def test_metric_names_are_group_slash_name_and_unit() -> None:
     expected: dict[str, float] = {
         "loss/lost_low_records": 3,
         "loss/lost_high_records": 7,
-        "duplicates/duplicate_copies": 2,
+        "duplicates/duplicates": 2,
         "latency/ack_p99_ms": 3,
     }
     expected |= {

@@ -49,7 +49,7 @@ def _clean(trial_id: str) -> TrialFacts:
         "lost_values": 0,
         "atomicity_violations": 0,
         "group_missed": 0,
-        "group_repeated": 0,
+        "group_redelivered": 0,
     }
     return TrialFacts.model_validate(
         {
@@ -82,7 +82,7 @@ def _violating(guarantee: Guarantee, trial_id: str) -> TrialFacts:
         Guarantee.AVAILABILITY: {"recovered_before_heal": False},
         Guarantee.READ_AVAILABILITY: {"readable_before_heal": False},
         Guarantee.NO_MISSED_RECORDS: {"group_missed": 1},
-        Guarantee.NO_REPROCESSING: {"group_repeated": 1},
+        Guarantee.NO_REPROCESSING: {"group_redelivered": 1},
     }
     return _clean(trial_id).model_copy(update=values[guarantee])
 
@@ -518,7 +518,7 @@ def _facts(
         lost_values=count,
         atomicity_violations=count,
         group_missed=count,
-        group_repeated=count,
+        group_redelivered=count,
         recovered_before_heal=st.sampled_from(
             [None if value is None else value == 0 for value in counts]
         ),

@@ -8,9 +8,10 @@ import pytest
 from support.builders.findings import a_trial, finding_input_of_trials
 from support.golden_files import Says
 
+from ackbench.experiments.ledger.quantities import TransactionCounts
 from ackbench.experiments.lessons.finding import Conclusion, Finding
 from ackbench.experiments.lessons.findings.delayed_commit import FAULT, find
-from ackbench.experiments.results.models import FaultResult, TransactionCounts, TrialResult
+from ackbench.experiments.results.models import FaultResult, TrialResult
 
 CASES = tuple(product(("librdkafka", "java"), (1, 2)))
 EXPECTED = {("librdkafka", 1): 1, ("librdkafka", 2): 1, ("java", 1): 1, ("java", 2): 0}

@@ -28,7 +28,7 @@ def _without_fault(delivery: Delivery, p50_ms: float) -> TrialResult:
         records=9, negative_records=0, p50=p50_ms, p90=p50_ms, p99=p50_ms, p99_9=p50_ms, max=p50_ms
     )
     cell: Cell = {"workload.delivery": delivery, "fault": "none"}
-    return a_trial(cell, latency_ms=Latencies(end_to_end=half), group_missed=0, group_repeated=0)
+    return a_trial(cell, latency_ms=Latencies(end_to_end=half), group_missed=0, group_redelivered=0)
 
 
 def _found(
@@ -47,7 +47,7 @@ def _input(
         a_trial(
             {"workload.delivery": name, "fault": "copier-crash"},
             group_missed=seen[name][0],
-            group_repeated=seen[name][1],
+            group_redelivered=seen[name][1],
         )
         for name in DELIVERIES
         for _ in range(repeats)
@@ -98,9 +98,9 @@ def test_trials_without_a_fault_are_no_evidence_for_exactly_once(says: Says) -> 
 def test_exactly_once_needs_enough_crashes_of_the_leader() -> None:
     """Where the sweep has that cell."""
     cell: Cell = {"workload.delivery": "exactly-once", "fault": "leader-crash"}
-    data = _input(extra=[a_trial(cell, group_missed=0, group_repeated=0) for _ in range(2)])
+    data = _input(extra=[a_trial(cell, group_missed=0, group_redelivered=0) for _ in range(2)])
     assert find(data).conclusion is Conclusion.INCONCLUSIVE
-    data = _input(extra=[a_trial(cell, group_missed=0, group_repeated=1)])
+    data = _input(extra=[a_trial(cell, group_missed=0, group_redelivered=1)])
     assert find(data).conclusion is Conclusion.REFUTED
 
 

@@ -67,7 +67,7 @@ def test_the_first_anomalies_by_producer_and_seq_are_named_and_all_are_counted()
     }
     assert counts_by_kind(tables) == {"LOST": 60, "DUPLICATED": 20}
     (trial,) = tables["trials"].to_pylist()
-    assert (trial["lost_low_records"], trial["duplicate_copies"]) == (60, 20)
+    assert (trial["lost_low_records"], trial["duplicates"]) == (60, 20)
 
 
 def test_units_name_the_same_anomalies_as_the_entire_trial() -> None:

@@ -26,7 +26,7 @@ def counted(
     tables = measure_planted(PlantedTrial("000-a", attempts, log, cleanup=cleanup))
     (trial,) = tables["trials"].to_pylist()
     lost = [row["seq"] for row in tables["anomalies"].to_pylist() if row["kind"] == "VALUE_LOST"]
-    return trial["compacted_records"], trial["lost_value_records"], lost
+    return trial["compacted_records"], trial["lost_values"], lost
 
 
 def sent(seq: int, key: int | None = 1, offset: int | None = None, **others: Any) -> PlantedAttempt:
@@ -92,7 +92,7 @@ def test_a_record_of_an_aborted_transaction_is_not_acknowledged() -> None:
         )
     )
     (trial,) = tables["trials"].to_pylist()
-    assert (trial["compacted_records"], trial["lost_value_records"]) == (0, 0)
+    assert (trial["compacted_records"], trial["lost_values"]) == (0, 0)
 
 
 def test_a_topic_that_is_not_compacted_has_no_such_counts() -> None:

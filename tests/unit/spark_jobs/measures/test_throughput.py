@@ -33,14 +33,14 @@ def test_acknowledgements_count_inside_the_load_window() -> None:
     settled = [(2 * S, "acked"), (5 * S, "acked"), (1 * S, "rejected"), (None, "unknown")]
     phases = window(1 * S, 3 * S)
     assert rates(throughput(settled, phases), phases) == {
-        "attempted_per_s": 2.0,
-        "acked_per_s": 0.5,
+        "offered_records_per_s": 2.0,
+        "throughput_records_per_s": 0.5,
     }
 
 
 def test_a_window_of_length_zero_has_no_rate() -> None:
     """A single record has a time, but no rate; nor has a load without records."""
-    none = {"attempted_per_s": None, "acked_per_s": None}
+    none = {"offered_records_per_s": None, "throughput_records_per_s": None}
     assert rates(throughput([(1, "acked")], window(1, 1)), window(1, 1)) == none
     assert rates(throughput([], window(0, S)), window(0, S)) == none
 

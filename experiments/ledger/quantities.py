@@ -1,0 +1,583 @@
+"""The quantities that are measured of a trial: each is declared here, and nowhere else.
+
+From a field of `CellQuantities` or `TrialQuantities` follow its column in the tables `trials` and
+`cells`, its value in the results of trials and cells, its key in `ackbench show --json` and its row
+in `docs/show-json.md`, its column in the Python API, and its metric in MLflow. It has one name,
+from the table to the page; columns and metrics append the unit where the name does not end with it.
+
+The fields are declarations and types at once, so that `trial.lost_reads` is checked like any other
+attribute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum, StrEnum
+from typing import Annotated, Any, Final, Generic, Self, TypeVar, get_args
+
+import pyarrow as pa
+from pydantic.fields import FieldInfo
+
+from ackbench.experiments.ledger.record import Frozen
+from ackbench.experiments.ledger.schema import nullable, required
+
+
+class Unit(StrEnum):
+    """What is counted or measured: the end of a column's name."""
+
+    RECORDS = "records"
+    COPIES = "copies"
+    """Rows of the log."""
+    READS = "reads"
+    TRANSACTIONS = "transactions"
+    MS = "ms"
+    """In tables nanoseconds, which are exact."""
+    RECORDS_PER_S = "records_per_s"
+    YES_NO = ""
+
+
+class Source(Enum):
+    """Where values come from."""
+
+    TRIALS = "the table `trials`"
+    COPIES = "the table `copies`"
+    RESULTS = "other tables and `trial.json`, when results are read"
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """What a field is; its name is the field's."""
+
+    unit: Unit
+    text: str
+    """A noun phrase, such as "records that were acknowledged"; of yes or no, "whether ..."."""
+    chart: str = ""
+    """The group of charts in MLflow."""
+    null: str = ""
+    """When a measured trial has no such value; empty: it always has one."""
+    source: Source = Source.TRIALS
+    counts_itself: bool = False
+    """Whether the name says what is counted, so that no unit follows it: `duplicates`."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """What the quantities of a nested model have in common."""
+
+    chart: str
+    null: str
+    source: Source = Source.TRIALS
+
+
+class TransactionCounts(Frozen):
+    """Outcomes of the producers' transactions, and what `read_committed` consumers can see."""
+
+    committed: Annotated[int, Quantity(Unit.TRANSACTIONS, "transactions that committed")]
+    aborted: Annotated[
+        int,
+        Quantity(
+            Unit.TRANSACTIONS,
+            "transactions that certainly did not commit: aborted, fenced, or abandoned by their "
+            "producer",
+        ),
+    ]
+    unknown: Annotated[int, Quantity(Unit.TRANSACTIONS, "transactions of unknown outcome")]
+    torn: Annotated[int, Quantity(Unit.TRANSACTIONS, "transactions that are partly visible")]
+    aborted_visible: Annotated[
+        int, Quantity(Unit.RECORDS, "visible records of transactions that did not commit")
+    ]
+
+    @property
+    def atomicity_violations(self) -> int:
+        """Partly visible transactions, plus visible records of uncommitted transactions."""
+        return self.torn + self.aborted_visible
+
+
+class CopyCounts(Frozen):
+    """What copiers made of the log. Copied means: visible in the output topic."""
+
+    copied: Annotated[int, Quantity(Unit.RECORDS, "records that the output topic has")]
+    missed: Annotated[
+        int,
+        Quantity(
+            Unit.RECORDS,
+            "records committed past and not copied, without an acknowledged copy: the application "
+            "missed them",
+        ),
+    ]
+    output_lost: Annotated[
+        int,
+        Quantity(
+            Unit.RECORDS,
+            "records whose copy was acknowledged or committed, and is not in the output: Kafka "
+            "lost it",
+        ),
+    ]
+    repeated: Annotated[
+        int,
+        Quantity(
+            Unit.COPIES, "copies in excess of the number of times that the log contains the record"
+        ),
+    ]
+    hidden: Annotated[
+        int,
+        Quantity(
+            Unit.COPIES, "copies that are not visible, because their transaction did not commit"
+        ),
+    ]
+
+    def __add__(self, other: Self) -> Self:
+        """Return the sum of both."""
+        return type(self)(
+            **{name: getattr(self, name) + getattr(other, name) for name in type(self).model_fields}
+        )
+
+
+Number = TypeVar("Number")
+"""Of a trial one number, of a cell the median and the maximum of its trials."""
+
+
+class CellQuantities(Frozen, Generic[Number]):
+    """The quantities of a trial, which a cell has too: counts are added up, null if one is null."""
+
+    attempted: Annotated[
+        int | None, Quantity(Unit.RECORDS, "records that the producers attempted", "records")
+    ] = None
+    acked: Annotated[
+        int | None, Quantity(Unit.RECORDS, "records that were acknowledged", "records")
+    ] = None
+    rejected: Annotated[
+        int | None, Quantity(Unit.RECORDS, "records that failed for certain", "records")
+    ] = None
+    unknown: Annotated[
+        int | None, Quantity(Unit.RECORDS, "records of unknown outcome", "records")
+    ] = None
+    aborted: Annotated[
+        int | None, Quantity(Unit.RECORDS, "records of transactions that did not commit", "records")
+    ] = None
+    lost: Annotated[
+        tuple[int, int] | None,
+        Quantity(
+            Unit.RECORDS,
+            "acknowledged records that the log does not have; the upper bound adds absent ones of "
+            "unknown outcome, any of which may have been acknowledged",
+            "loss",
+        ),
+    ] = None
+    duplicates: Annotated[
+        int | None,
+        Quantity(
+            Unit.COPIES,
+            "copies in the log after each record's first",
+            "duplicates",
+            counts_itself=True,
+        ),
+    ] = None
+    duplicated: Annotated[
+        int | None, Quantity(Unit.RECORDS, "records with more than one copy", "duplicates")
+    ] = None
+    reordered: Annotated[
+        int | None,
+        Quantity(
+            Unit.RECORDS,
+            "records whose first copy is behind one that the same producer sent later to the same "
+            "partition",
+            "order",
+        ),
+    ] = None
+    log_records: Annotated[
+        int | None,
+        Quantity(Unit.RECORDS, "rows of the log that are visible to `read_committed`", "log"),
+    ] = None
+    phantom_copies: Annotated[
+        int | None, Quantity(Unit.COPIES, "rows of the log that this trial did not send", "log")
+    ] = None
+    corrupt_copies: Annotated[
+        int | None, Quantity(Unit.COPIES, "rows of the log with a wrong checksum", "log")
+    ] = None
+    hidden_copies: Annotated[
+        int | None,
+        Quantity(
+            Unit.COPIES,
+            "rows of the log that are not visible to `read_committed`, and in no other count",
+            "log",
+        ),
+    ] = None
+    missed: Annotated[
+        int | None,
+        Quantity(
+            Unit.RECORDS,
+            "records of the log that the concurrent consumer did not receive",
+            "reads",
+            "it did not reach the end, or it is unknown whether it did",
+        ),
+    ] = None
+    redelivered: Annotated[
+        int | None,
+        Quantity(
+            Unit.READS,
+            "reads of an offset that the concurrent consumer had read before",
+            "reads",
+            "there was no consumer",
+        ),
+    ] = None
+    lost_reads: Annotated[
+        int | None,
+        Quantity(
+            Unit.READS,
+            "records that a consumer received and that the log does not have at that partition and "
+            "offset",
+            "reads",
+            "no consumer received a record that can be judged",
+        ),
+    ] = None
+    conflicting_reads: Annotated[
+        int | None,
+        Quantity(
+            Unit.READS,
+            "records that were received at an offset where another one was received too, except "
+            "the log's",
+            "reads",
+            "no offset was received twice",
+        ),
+    ] = None
+    compacted: Annotated[
+        int | None,
+        Quantity(
+            Unit.RECORDS,
+            "acknowledged records that a later one of their key replaced",
+            "compaction",
+            "the topic is not compacted",
+        ),
+    ] = None
+    lost_values: Annotated[
+        int | None,
+        Quantity(
+            Unit.RECORDS,
+            "acknowledged records that are absent without a later one of their key",
+            "compaction",
+            "the topic is not compacted",
+            counts_itself=True,
+        ),
+    ] = None
+    group_missed: Annotated[
+        int | None,
+        Quantity(
+            Unit.RECORDS,
+            "records that the consumer group committed past and no member processed",
+            "group",
+            "there was no group",
+        ),
+    ] = None
+    group_redelivered: Annotated[
+        int | None,
+        Quantity(
+            Unit.READS,
+            "how often members of the group processed a record again",
+            "group",
+            "there was no group",
+        ),
+    ] = None
+    transactions: Annotated[
+        TransactionCounts | None, Group("transactions", "there were no transactions")
+    ] = None
+    copies: Annotated[
+        CopyCounts | None, Group("copies", "there were no copiers", Source.COPIES)
+    ] = None
+    unavailable_ms: Annotated[
+        Number | None,
+        Quantity(
+            Unit.MS,
+            "the longest time in which a partition acknowledged nothing although records were due, "
+            "without the time in which no producer ran",
+            "availability",
+            "no producer sent anything",
+        ),
+    ] = None
+    consumer_unavailable_ms: Annotated[
+        Number | None,
+        Quantity(
+            Unit.MS,
+            "the longest time in which the concurrent consumer received nothing of a partition "
+            "although records were due, without the time in which it, or no producer, ran",
+            "availability",
+            "there was no consumer",
+        ),
+    ] = None
+    throughput_records_per_s: Annotated[
+        Number | None,
+        Quantity(
+            Unit.RECORDS_PER_S,
+            "acknowledged records per second of the load",
+            "throughput",
+            "there was no load",
+        ),
+    ] = None
+
+
+class TrialQuantities(CellQuantities[float]):
+    """The quantities of a trial. Null: not measured, or for the reason that is declared."""
+
+    offered_records_per_s: Annotated[
+        float | None,
+        Quantity(
+            Unit.RECORDS_PER_S,
+            "attempted records per second of the load",
+            "throughput",
+            "there was no load",
+        ),
+    ] = None
+    producer_stalled_ms: Annotated[
+        float | None,
+        Quantity(
+            Unit.MS,
+            "for how long something other than Kafka and the fault kept a producer from running "
+            "within the load",
+            "generator",
+            "not sampled",
+        ),
+    ] = None
+    consumer_stalled_ms: Annotated[
+        float | None,
+        Quantity(
+            Unit.MS,
+            "for how long something else kept the concurrent consumer from running within the load",
+            "generator",
+            "not sampled",
+        ),
+    ] = None
+    lateness_p99_ms: Annotated[
+        float | None,
+        Quantity(
+            Unit.MS,
+            "how far the producer was behind its own schedule, 99th percentile; of a transactional "
+            "producer, of the records that were due while no commit was waited for",
+            "generator",
+            "unknown of a producer",
+            Source.RESULTS,
+        ),
+    ] = None
+    generator_late: Annotated[
+        bool | None,
+        Quantity(
+            Unit.YES_NO,
+            "whether `lateness_p99_ms` is above 50; such a trial is judged all the same",
+            "generator",
+            "the lateness is unknown",
+            Source.RESULTS,
+        ),
+    ] = None
+    overloaded: Annotated[
+        bool | None,
+        Quantity(
+            Unit.YES_NO,
+            "whether the machine could not do what the trial asked of it: the generator was late, "
+            "the cluster did not keep up before the fault, or a producer was stalled for a second "
+            "in all; latencies and gaps then say nothing of Kafka or the settings",
+            "generator",
+            "nothing is known of it",
+            Source.RESULTS,
+        ),
+    ] = None
+    kept_up_before_fault: Annotated[
+        bool | None,
+        Quantity(
+            Unit.YES_NO,
+            "whether as many records were acknowledged until the fault began as had been sent up "
+            "to half a second before it; if not, the load was too much for the cluster, and "
+            "`recovered_before_heal` and `readable_before_heal` are null",
+            "availability",
+            "there was no fault",
+            Source.RESULTS,
+        ),
+    ] = None
+    recovered_before_heal: Annotated[
+        bool | None,
+        Quantity(
+            Unit.YES_NO,
+            "whether every partition that was unavailable (a second or more without an "
+            "acknowledgement) accepted records again before the fault was healed",
+            "availability",
+            "no fault, acks=0, or no producer ran for a while at the heal",
+            Source.RESULTS,
+        ),
+    ] = None
+    readable_before_heal: Annotated[
+        bool | None,
+        Quantity(
+            Unit.YES_NO,
+            "whether the concurrent consumer received before the heal what each partition had "
+            "acknowledged: no acknowledged record waited for a second or more and still waited at "
+            "the heal",
+            "availability",
+            "no fault, acks=0, transactions or copiers, or a partition acknowledged nothing that "
+            "could have been received",
+            Source.RESULTS,
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class Place:
+    """One number of a quantity: its value, or a bound of an interval."""
+
+    quantity: Quantity
+    field: str
+    """Of the results; of a nested model, the name there."""
+    name: str
+    """In one word: `lost_low`, `transactions_torn`."""
+    column: str
+    """In the table of its source."""
+    metric: str
+    """In MLflow."""
+    path: tuple[str | int, ...]
+    """In a result: fields, and 0 or 1 of an interval."""
+
+    @property
+    def bound(self) -> str:
+        """Of an interval: `low` or `high`; else empty."""
+        return _BOUNDS[self.path[-1]] if isinstance(self.path[-1], int) else ""
+
+    @property
+    def is_spread(self) -> bool:
+        """Whether a cell has the median and the maximum of it, not the sum."""
+        return self.quantity.unit in {Unit.MS, Unit.RECORDS_PER_S}
+
+    def of(self, result: Any) -> Any:
+        """Return the number in the result of a trial or a cell; `None`: it has none."""
+        for step in self.path:
+            if result is None:
+                return None
+            result = result[step] if isinstance(step, int) else getattr(result, step)
+        return result
+
+    def in_row(self, row: Mapping[str, Any]) -> Any:
+        """Return the number in a row of its table."""
+        value = row[self.column]
+        return (
+            value / self.per_unit if self.quantity.unit is Unit.MS and value is not None else value
+        )
+
+    @property
+    def per_unit(self) -> float:
+        """How many of the column's unit are one of the quantity's."""
+        return _NS_PER_MS if self.quantity.unit is Unit.MS else 1.0
+
+
+_BOUNDS: Final = ("low", "high")
+_NS_PER_MS: Final = 1e6
+
+
+@dataclass(frozen=True)
+class Field:
+    """A field of results with quantities."""
+
+    name: str
+    places: tuple[Place, ...]
+    make: Callable[[list[Any]], Any]
+    """Returns the field's value, of the numbers of its places; none of them is null."""
+
+    @property
+    def source(self) -> Source:
+        """The table of all its places."""
+        return self.places[0].quantity.source
+
+    @property
+    def is_spread(self) -> bool:
+        """As of its place."""
+        return self.places[0].is_spread
+
+    def in_row(self, row: Mapping[str, Any]) -> Any:
+        """Return its value in a row; `None`: one of its numbers is null."""
+        numbers = [place.in_row(row) for place in self.places]
+        return None if None in numbers else self.make(numbers)
+
+
+def fields_of(model: type[Frozen]) -> tuple[Field, ...]:
+    """Return the fields of a model that have quantities, in its order."""
+    return tuple(
+        _field(name, info, one)
+        for name, info in model.model_fields.items()
+        for one in info.metadata
+        if isinstance(one, Quantity | Group)
+    )
+
+
+def _field(name: str, info: FieldInfo, declared: Quantity | Group) -> Field:
+    if isinstance(declared, Group):
+        model = next(kind for kind in get_args(info.annotation) if kind is not type(None))
+        inner = [place for field in fields_of(model) for place in field.places]
+        places = tuple(_within(place, name, declared) for place in inner)
+        names = [place.field for place in inner]
+        return Field(name, places, lambda numbers: model(**dict(zip(names, numbers, strict=True))))
+    if tuple[int, int] in get_args(info.annotation):
+        bounds = (_place(declared, name, f"{name}_{b}", (name, i)) for i, b in enumerate(_BOUNDS))
+        return Field(name, tuple(bounds), tuple)
+    return Field(name, (_place(declared, name, name, (name,)),), lambda numbers: numbers[0])
+
+
+def _within(place: Place, name: str, group: Group) -> Place:
+    quantity = replace(place.quantity, chart=group.chart, null=group.null, source=group.source)
+    return replace(
+        place,
+        quantity=quantity,
+        name=f"{name}_{place.name}",
+        metric=f"{group.chart}/{place.column}",
+        path=(name, *place.path),
+    )
+
+
+def _place(quantity: Quantity, field: str, name: str, path: tuple[str | int, ...]) -> Place:
+    unit = quantity.unit.value
+    has_unit = quantity.counts_itself or not unit or name.endswith(unit)
+    in_full = name if has_unit else f"{name}_{unit}"
+    column = f"{name.removesuffix('ms')}ns" if quantity.unit is Unit.MS else in_full
+    return Place(quantity, field, name, column, f"{quantity.chart}/{in_full}", path)
+
+
+def values_of(
+    fields: Iterable[Field], source: Source, row: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """Return the values of the fields that a row of a table has; none without a row.
+
+    Args:
+        fields: of a model.
+        source: the table.
+        row: of it.
+    """
+    here = [] if row is None else [field for field in fields if field.source is source]
+    return {field.name: field.in_row(row or {}) for field in here}
+
+
+def columns_of(source: Source) -> list[pa.Field]:
+    """Return the columns of quantities in a table that they come from."""
+    return [_column(place) for place in TRIAL_PLACES if place.quantity.source is source]
+
+
+def _column(place: Place) -> pa.Field:
+    quantity = place.quantity
+    # The table of copies has only rows of trials that have all of them.
+    kind = nullable if quantity.null and quantity.source is Source.TRIALS else required
+    is_rate = quantity.unit is Unit.RECORDS_PER_S
+    return kind(place.column, pa.float64() if is_rate else pa.int64())
+
+
+CELL_FIELDS: Final = fields_of(CellQuantities[float])
+TRIAL_FIELDS: Final = fields_of(TrialQuantities)
+CELL_PLACES: Final = tuple(place for field in CELL_FIELDS for place in field.places)
+TRIAL_PLACES: Final = tuple(place for field in TRIAL_FIELDS for place in field.places)
+_FORMER_COLUMNS: Final = {
+    "duplicate_copies": "duplicates",
+    "lost_value_records": "lost_values",
+    "acked_per_s": "throughput_records_per_s",
+    "attempted_per_s": "offered_records_per_s",
+}
+
+
+def present_column(column: str) -> str:
+    """Return the name of a column of `trials` or `cells` that a stored table may have otherwise."""
+    for former, present in _FORMER_COLUMNS.items():
+        if column == former or column in {f"{former}_median", f"{former}_max"}:
+            return column.replace(former, present)
+    return column
