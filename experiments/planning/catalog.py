@@ -6,6 +6,7 @@ its claim is a module of `experiments.lessons.findings`, known here by its name 
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +20,7 @@ CATALOG: Final = Path(__file__).parents[1] / "catalog"
 FINDINGS: Final = Path(__file__).parents[1] / "lessons" / "findings"
 
 
+@cache  # the files belong to the installation, and parsing them takes a second
 def catalog_experiments() -> tuple[Experiment, ...]:
     """Return the experiments of the catalogue, sorted by name.
 
