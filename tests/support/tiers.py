@@ -6,11 +6,14 @@ of a page, another seed, a longer run of the same. What no other test would noti
     @pytest.mark.further                        the test
     @pytest.mark.further("java", "copies")      its cases with these ids
     @pytest.mark.further(width=[768, 1280])     its cases with these values of an argument
+    @pytest.mark.parametrize(("a", "b"), pairs(A, B))       all pairs but one for each value
 
 Of generated cases the first tier tries some: `@settings(max_examples=examples(150))`.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import pytest
 from support import tally
@@ -28,6 +31,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def examples(count: int) -> int:
     """Return how many of so many generated cases this run tries: in the first tier, a third."""
     return -(-count // 3) if _first_tier else count
+
+
+def pairs(first: Sequence[object], second: Sequence[object]) -> list[pytest.ParameterSet]:
+    """Return all pairs; the first tier tries as few as have each value of both."""
+    most = max(len(first), len(second))
+    tried = {(number % len(first), number % len(second)) for number in range(most)}
+    return [
+        pytest.param(one, other, marks=() if (i, j) in tried else pytest.mark.further)
+        for i, one in enumerate(first)
+        for j, other in enumerate(second)
+    ]
 
 
 def pytest_configure(config: pytest.Config) -> None:

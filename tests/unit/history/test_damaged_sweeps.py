@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 from support.builders.records import a_spec
 from support.builders.sweep_folders import measured_sweep_folder
+from support.tiers import pairs
 
 from ackbench.experiments.cli import cli
 from ackbench.experiments.history import summarize
@@ -132,8 +133,7 @@ def states() -> dict[str, tuple[str, str | None]]:
 
 
 @pytest.mark.timeout(60)
-@pytest.mark.parametrize("name", FILES)
-@pytest.mark.parametrize("make", DAMAGES)
+@pytest.mark.parametrize(("make", "name"), pairs(DAMAGES, FILES))
 def test_a_sweep_with_damage_is_unreadable_for_a_reason_and_the_others_are_listed(
     home: Home, name: str, make: Callable[[Path], None]
 ) -> None:
@@ -150,8 +150,7 @@ def test_a_sweep_with_damage_is_unreadable_for_a_reason_and_the_others_are_liste
 
 
 @pytest.mark.timeout(60)
-@pytest.mark.parametrize("name", HARMLESS)
-@pytest.mark.parametrize("make", DAMAGES)
+@pytest.mark.parametrize(("make", "name"), pairs(DAMAGES, HARMLESS))
 def test_a_file_that_decides_nothing_makes_no_sweep_unreadable(
     home: Home, name: str, make: Callable[[Path], None]
 ) -> None:
@@ -162,8 +161,7 @@ def test_a_file_that_decides_nothing_makes_no_sweep_unreadable(
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("name", FILES)
-@pytest.mark.parametrize("make", [_nested, _pipe, _folder, _device])
+@pytest.mark.parametrize(("make", "name"), pairs([_nested, _pipe, _folder, _device], FILES))
 def test_no_command_about_all_sweeps_ends_with_a_damaged_one(
     home: Home, tmp_path: Path, name: str, make: Callable[[Path], None]
 ) -> None:

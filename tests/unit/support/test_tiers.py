@@ -12,6 +12,7 @@ from support.needed_programs import PACKAGES, missing, packages_for
 
 TESTS = """
 import pytest
+from support.tiers import pairs
 
 @pytest.mark.further
 def test_whole(): ...
@@ -25,18 +26,25 @@ def test_case_by_id(client): ...
 @pytest.mark.parametrize("dark", [False, True])
 def test_cases_by_value(width, dark): ...
 
+@pytest.mark.parametrize(("letter", "number"), pairs("ab", (1, 2, 3)))
+def test_pairs(letter, number): ...
+
 def test_unmarked(): ...
 """
 FIRST = {
     "test_case_by_id[librdkafka]",
     "test_cases_by_value[False-400]",
     "test_cases_by_value[True-400]",
+    "test_pairs[a-1]",
+    "test_pairs[b-2]",
+    "test_pairs[a-3]",
     "test_unmarked",
 }
 FURTHER = {
     "test_whole",
     "test_case_by_id[java]",
     *(f"test_cases_by_value[{dark}-{width}]" for dark in (False, True) for width in (768, 1280)),
+    *(f"test_pairs[{pair}]" for pair in ("a-2", "b-1", "b-3")),
 }
 
 
@@ -57,7 +65,7 @@ def collected(folder: Path, *options: str) -> tuple[set[str], str]:
 
 
 def test_the_first_tier_leaves_out_what_is_marked_and_nothing_else(tmp_path: Path) -> None:
-    """A whole test, cases by their ids, and cases by the values of an argument."""
+    """A whole test, cases by their ids or by the values of an argument, and pairs."""
     names, output = collected(tmp_path, "--first-tier")
     assert names == FIRST
     assert f"({len(FURTHER)} deselected)" in output
