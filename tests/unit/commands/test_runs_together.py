@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from support.command_line import ackbench
 from support.fakes.infrastructure import FakeInfrastructure
+from support.tiers import pairs
 
 from ackbench.experiments.orchestration import services, step_context, steps, trials
 from ackbench.experiments.results import spark_job
@@ -93,8 +94,7 @@ def is_claimed(home: Home, sweep: SweepFolder) -> bool:
         return True
 
 
-@pytest.mark.parametrize("number", ENDINGS)
-@pytest.mark.parametrize("kind", ["command", "measure"])
+@pytest.mark.parametrize(("kind", "number"), pairs(["command", "measure"], ENDINGS))
 def test_a_second_run_is_refused_by_name_until_the_first_has_ended(
     home: Home, sweep: SweepFolder, run: Runner, kind: str, number: signal.Signals
 ) -> None:
@@ -211,8 +211,7 @@ def test_clean_with_force_ends_a_run(sweep: SweepFolder, run: Runner, kind: str)
     assert not sweep.partial("001-abcdef").exists()
 
 
-@pytest.mark.parametrize("number", ENDINGS)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("kind", "number"), pairs(KINDS, ENDINGS))
 def test_measuring_another_sweep_waits_for_a_run_and_names_it(
     home: Home,
     run: Runner,
