@@ -281,6 +281,7 @@ def test_a_failed_trial_exits_with_1_and_prints_the_reason(start: Start) -> None
     assert "Traceback" not in err
 
 
+@pytest.mark.further(number=[signal.SIGINT, signal.SIGHUP])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupt_ends_the_run_and_keeps_sealed_trials(
     start: Start, number: signal.Signals
