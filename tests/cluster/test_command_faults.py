@@ -32,7 +32,7 @@ BARRED = (
     "os.execv(sys.argv[2], sys.argv[2:])"
 )
 """A program that fails until a file exists, and then runs a command."""
-LOAD = {"rate_records_per_s": 500, "duration_s": 8, "producers": 1}
+LOAD = {"rate_records_per_s": 500, "duration_s": 6, "producers": 1}
 EXTERNAL = {
     "name": "struck",
     "title": "Struck",
@@ -147,9 +147,9 @@ def test_a_strike_that_hangs_ends_its_trial_and_the_cluster_is_healed(
 ) -> None:
     """After `heal_timeout_s`; one line names the command."""
     healed = tmp_path / "healed"
-    with pytest.raises(TrialFailed, match=r"strike `sleep 600` did not end within 5 s") as failed:
+    with pytest.raises(TrialFailed, match=r"strike `sleep 600` did not end within 2 s") as failed:
         struck(
-            home, brokers, strike=["sleep", "600"], heal=["touch", str(healed)], heal_timeout_s=5
+            home, brokers, strike=["sleep", "600"], heal=["touch", str(healed)], heal_timeout_s=2
         )
     assert "\n" not in str(failed.value)
     assert healed.is_file()

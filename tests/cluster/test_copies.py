@@ -24,9 +24,9 @@ from ackbench.infra.kafka.spec import ClusterSpec
 from ackbench.infra.machine.home import Home
 
 pytestmark = pytest.mark.cluster
-RECORDS = 10_000
+RECORDS = 5_000
 LOAD = Workload(
-    rate_records_per_s=400,
+    rate_records_per_s=200,
     record_size_bytes=100,
     duration_s=25,
     keys=8,

@@ -75,7 +75,7 @@ def trial(killable: LocalCluster, tmp_path: Path, cache: Path) -> Callable[..., 
         workload = Workload(
             rate_records_per_s=1000,
             record_size_bytes=100,
-            duration_s=8,
+            duration_s=6,
             keys=0,
             producers=1,
             **changes.pop("workload", {}),
@@ -148,6 +148,7 @@ def test_a_paused_broker_that_died_is_started_again_and_makes_the_trial_void(
     assert (record.status, len(record.disturbances)) == (Status.VOID, 1)
 
 
+@pytest.mark.further
 def test_a_controller_that_died_makes_a_trial_without_a_fault_void(
     killable: LocalCluster, trial: Callable[..., TrialRecord]
 ) -> None:

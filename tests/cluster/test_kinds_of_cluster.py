@@ -24,16 +24,15 @@ def test_under_zookeeper_the_controller_is_a_broker_and_another_one_takes_over(
         clusters,
         cache,
         "zookeeper",
-        ClusterSpec(kafka_version="3.9.2", coordination="zookeeper", zookeepers=1),
+        ClusterSpec(kafka_version="3.9.2", coordination="zookeeper", nodes=2, zookeepers=1),
     )
     try:
         assert [(node.node_id, node.role) for node in cluster.status()] == [
             (1, "broker"),
             (2, "broker"),
-            (3, "broker"),
-            (4, "zookeeper"),
+            (3, "zookeeper"),
         ]
-        create_topic(cluster.bootstrap_servers, "t", partitions=3, replication_factor=3)
+        create_topic(cluster.bootstrap_servers, "t", partitions=3, replication_factor=2)
         first = cluster.wait_until_healthy().controller
         assert first is not None
         assert first in cluster.node_ids()
@@ -56,7 +55,7 @@ def test_under_zookeeper_the_controller_is_a_broker_and_another_one_takes_over(
         )
         cluster.start(first)
         healthy = cluster.wait_until_healthy()
-        assert all(len(one.isr) == 3 for one in healthy.of("t"))
+        assert all(len(one.isr) == 2 for one in healthy.of("t"))
         events = cluster.node_log_events_since(sizes, "t")
         assert ("unfenced", first) in {(line.kind, line.node) for line in events}
         assert not [line.line for line in events if line.kind == "unparsed"]

@@ -16,7 +16,7 @@ def test_a_new_cluster_gets_faster_during_its_warm_up_and_its_topic_is_deleted(
     cache: Path, clusters: Path
 ) -> None:
     """The first round is compared with the last ones on the same brokers."""
-    cluster = provision(clusters, cache, "new", ClusterSpec())
+    cluster = provision(clusters, cache, "new", ClusterSpec(nodes=1))
     try:
         rounds = warm_up.warm_up_brokers(cluster)
         assert len(rounds) == warm_up.ROUNDS

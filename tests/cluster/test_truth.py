@@ -34,7 +34,7 @@ SPEC = ClusterSpec(
     broker={"broker.session.timeout.ms": "3500", "broker.heartbeat.interval.ms": "300"}
 )
 LOAD = Workload(
-    rate_records_per_s=5000, record_size_bytes=100, duration_s=7, keys=1_000_000, producers=1
+    rate_records_per_s=1000, record_size_bytes=100, duration_s=7, keys=1_000_000, producers=1
 )
 """There are more keys than records, so a record's key, which the tool prints, is its seq."""
 BEHIND = FaultRequest(
@@ -124,13 +124,16 @@ def case(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Case
         record = run_trial(
             SweepFolder(folder / "sweep"), _trial(cluster, folder), cluster, Home(folder / "home")
         )
-        crashed, *_ = (folder / "copies").glob("crashed-*")
-        final = {
-            int(copy.name.removeprefix("end-")): _dump(cache, copy)
-            for copy in (folder / "copies").glob("end-*")
-        }
+        dumps = _dumps(cache, folder / "copies")
         yield Case(
-            record, folder / "sweep" / "trials" / record.trial_id, _dump(cache, crashed), final
+            record,
+            folder / "sweep" / "trials" / record.trial_id,
+            next(dump for name, dump in dumps.items() if name.startswith("crashed-")),
+            {
+                int(name.removeprefix("end-")): dump
+                for name, dump in dumps.items()
+                if name.startswith("end-")
+            },
         )
     finally:
         provisioned.destroy()
@@ -148,10 +151,10 @@ def _trial(cluster: CopyingCluster, folder: Path) -> TrialSpec:
     return spec
 
 
-def _dump(cache: Path, replica: Path) -> Dump:
-    """Run Kafka's own tool over a replica's segments."""
+def _dumps(cache: Path, copies: Path) -> dict[str, Dump]:
+    """Run Kafka's own tool over the segments of all replicas; return the logs by folder."""
     command = tool_command(cache, SPEC.kafka_version, "org.apache.kafka.tools.DumpLogSegments")
-    segments = ",".join(map(str, sorted(replica.glob("*.log"))))
+    segments = ",".join(map(str, sorted(copies.glob("*/*.log"))))
     arguments = [
         "--print-data-log",
         "--key-decoder-class",
@@ -168,13 +171,16 @@ def _dump(cache: Path, replica: Path) -> Dump:
         timeout=120,
         check=True,
     ).stdout
+    dumps: dict[str, Dump] = {}
     dump, epoch = Dump(), -1
     for line in output.splitlines():
-        if batch := re.match(r"baseOffset: .* partitionLeaderEpoch: (\d+) ", line):
+        if segment := re.match(r"Dumping .*/(\S+)/\d+\.log$", line):
+            dump = dumps.setdefault(segment[1], Dump())
+        elif batch := re.match(r"baseOffset: .* partitionLeaderEpoch: (\d+) ", line):
             epoch = int(batch[1])
         elif record := re.match(r"\| offset: (\d+) .* key: (\d+) payload: ", line):
             dump.seqs[int(record[1])], dump.epochs[int(record[1])] = int(record[2]), epoch
-    return dump
+    return dumps
 
 
 def test_exactly_the_records_that_only_the_crashed_leader_had_are_lost(case: Case) -> None:
