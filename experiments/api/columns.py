@@ -179,7 +179,7 @@ CELL_COLUMNS: Final[tuple[Column[CellResult], ...]] = (
 
 VERDICT_COLUMNS: Final[tuple[Column[JudgedClause], ...]] = (
     Column("label", "string", "the cell as text", attrgetter("cell.label")),
-    Column("guarantee", "string", "such as `no-acked-loss`", attrgetter("clause.guarantee.value")),
+    Column("guarantee", "string", "such as `no-acked-loss`", attrgetter("clause.guarantee.name")),
     Column(
         "guaranteed",
         "boolean",

@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 from ackbench.experiments.checkup.configuration import Configuration
 from ackbench.experiments.checkup.diagnosis import Diagnosis, diagnose
-from ackbench.experiments.verdicts.contract import Guarantee
+from ackbench.experiments.verdicts.guarantees import Guarantee
 
 MOST_CHANGES: Final = 3
 """Changes that are proposed one after the other at most."""

@@ -18,20 +18,22 @@ from ackbench.experiments.sweep.plan import (
     TrialSpec,
     Workload,
 )
-from ackbench.experiments.verdicts.contract import (
-    ContractClause,
-    Guarantee,
+from ackbench.experiments.verdicts.contract import ContractClause, clauses_of
+from ackbench.experiments.verdicts.guarantees import GUARANTEES, Guarantee
+from ackbench.experiments.verdicts.guarantees.availability import AVAILABILITY
+from ackbench.experiments.verdicts.guarantees.circumstances import (
+    Circumstances,
     circumstances_of,
-    clauses_of,
+    topology_of,
 )
-from ackbench.experiments.verdicts.contract.circumstances import Circumstances, topology_of
+from ackbench.experiments.verdicts.guarantees.read_availability import READ_AVAILABILITY
 
 _TRANSACTION_RECORDS = 100
 """Records per transaction, where the producer has a `transactional.id`."""
 _MEMBERS = 2
 _RESTART = "restart_after_s"
 _LONG_S = 3600.0
-_AVAILABLE = (Guarantee.AVAILABILITY, Guarantee.READ_AVAILABILITY)
+_AVAILABLE = (AVAILABILITY, READ_AVAILABILITY)
 _CONTROLLERS = 3
 """Dedicated controllers, where no broker is one."""
 
@@ -53,7 +55,7 @@ class Diagnosis(Frozen):
     def guarantees(self) -> tuple[Guarantee, ...]:
         """The guarantees that these settings are about."""
         found = {clause.guarantee for one in self.faults for clause in one.clauses}
-        return tuple(guarantee for guarantee in Guarantee if guarantee in found)
+        return tuple(guarantee for guarantee in GUARANTEES if guarantee in found)
 
     def of(self, guarantee: Guarantee) -> Iterator[tuple[str, ContractClause]]:
         """Yield each fault with its clause of a guarantee."""

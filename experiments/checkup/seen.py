@@ -19,15 +19,18 @@ from ackbench.experiments.ledger.record import Frozen, Status
 from ackbench.experiments.results.rows import read_table
 from ackbench.experiments.sweep.lookup import list_sweeps
 from ackbench.experiments.sweep.plan import TrialSpec
-from ackbench.experiments.verdicts.contract import Guarantee
+from ackbench.experiments.verdicts.guarantees import Guarantee, NamedGuarantee
+from ackbench.experiments.verdicts.guarantees.duplicates import NO_DUPLICATES
+from ackbench.experiments.verdicts.guarantees.loss import NO_ACKED_LOSS
+from ackbench.experiments.verdicts.guarantees.order import ORDER
 from ackbench.infra.machine.home import Home
 
 MOST_SWEEPS: Final = 100
 """The newest ones that are read."""
 _COLUMNS: Final[Mapping[Guarantee, str]] = {
-    Guarantee.NO_ACKED_LOSS: "lost_low_records",
-    Guarantee.NO_DUPLICATES: "duplicates",
-    Guarantee.ORDER: "reordered_records",
+    NO_ACKED_LOSS: "lost_low_records",
+    NO_DUPLICATES: "duplicates",
+    ORDER: "reordered_records",
 }
 """The guarantees that each trial can show a violation of, and the column that counts it."""
 _TOPIC: Final = ("min.insync.replicas", "unclean.leader.election.enable")
@@ -37,7 +40,7 @@ _DEFAULTS: Final = {"unclean.leader.election.enable": "false", "min.insync.repli
 class SeenTrials(Frozen):
     """What stored trials of the same settings saw of one guarantee under one fault."""
 
-    guarantee: Guarantee
+    guarantee: NamedGuarantee
     fault: str
     trials: int
     violated: int

@@ -10,7 +10,10 @@ from typing import Final
 from ackbench.experiments.checkup.configuration import Configuration
 from ackbench.experiments.faults import FAULTS
 from ackbench.experiments.planning.catalog import catalog_names, load_experiment
-from ackbench.experiments.verdicts.contract import Guarantee
+from ackbench.experiments.verdicts.guarantees import Guarantee
+from ackbench.experiments.verdicts.guarantees.duplicates import NO_DUPLICATES
+from ackbench.experiments.verdicts.guarantees.loss import NO_ACKED_LOSS
+from ackbench.experiments.verdicts.guarantees.order import ORDER
 
 _FAMILIES: Final = "faults-"
 """How the experiments begin that run one family of faults each."""
@@ -18,9 +21,9 @@ _DEFAULTS: Final = "faults-defaults"
 """Runs the usual faults with the default timeouts, which rarely shows what they break."""
 _UNCLEAN: Final = "unclean.leader.election.enable"
 _TELLING: Final[Mapping[Guarantee, tuple[str, ...]]] = {
-    Guarantee.NO_ACKED_LOSS: ("leader-crash-behind",),
-    Guarantee.NO_DUPLICATES: ("leader-pause",),
-    Guarantee.ORDER: ("leader-pause",),
+    NO_ACKED_LOSS: ("leader-crash-behind",),
+    NO_DUPLICATES: ("leader-pause",),
+    ORDER: ("leader-pause",),
 }
 """The faults that show a violation most reliably: they make sure of what it takes."""
 

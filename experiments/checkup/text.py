@@ -15,8 +15,8 @@ from ackbench.experiments.checkup.seen import SeenTrials
 from ackbench.experiments.checkup.shown_by import command_that_shows
 from ackbench.experiments.messages.phrases import format_count, format_list
 from ackbench.experiments.results.wording import GUARANTEE_NAMES
-from ackbench.experiments.verdicts.contract import ContractClause, Guarantee
-from ackbench.experiments.verdicts.contract.rules import source_name
+from ackbench.experiments.verdicts.contract import ContractClause, source_name
+from ackbench.experiments.verdicts.guarantees import Guarantee
 
 _PRODUCER: Final = (
     "acks",
@@ -179,7 +179,8 @@ def _improvements(improvements: Sequence[Improvement]) -> Iterator[str]:
 
 def _costs(improvement: Improvement) -> str:
     texts = []
-    for guarantee, group in groupby(sorted(improvement.lost), key=lambda one: one[0]):
+    lost = sorted(improvement.lost, key=lambda one: (one[0].name, one[1]))
+    for guarantee, group in groupby(lost, key=lambda one: one[0]):
         faults = [fault for _, fault in group]
         rest = len(faults) - _NAMED_COSTS
         more = f" and {rest} more" if rest > 0 else ""
@@ -200,7 +201,7 @@ def as_document(
     return {
         "settings": diagnosis.configuration.model_dump(mode="json"),
         "guarantees": {
-            guarantee.value: {
+            guarantee.name: {
                 "faults": {
                     fault: {
                         "guaranteed": clause.guaranteed,
@@ -213,7 +214,7 @@ def as_document(
                     {
                         "set": [_as_dict(change) for change in one.changes],
                         "gained": list(one.gained),
-                        "lost": [[other.value, fault] for other, fault in one.lost],
+                        "lost": [[other.name, fault] for other, fault in one.lost],
                     }
                     for one in search.improvements(guarantee)
                 ],

@@ -18,7 +18,7 @@ from ackbench.experiments.faults import FAULTS
 from ackbench.experiments.messages.phrases import did_you_mean
 from ackbench.experiments.messages.terminal import echo, echo_error, echo_json
 from ackbench.experiments.results.junit import Outcome, TestCase, junit_xml
-from ackbench.experiments.verdicts.contract import Guarantee
+from ackbench.experiments.verdicts.guarantees import Guarantee, guarantee_named
 from ackbench.infra.errors import InputError
 from ackbench.infra.machine.files import replace_file
 from ackbench.infra.machine.home import Home
@@ -93,7 +93,7 @@ def check(
     if junit is not None:
         replace_file(junit, junit_xml(_cases(diagnosis)))
     missing = [
-        f"{guarantee.value} is not guaranteed under {fault}: {clause.reason}"
+        f"{guarantee.name} is not guaranteed under {fault}: {clause.reason}"
         for guarantee, named in required
         for fault, clause in diagnosis.of(guarantee)
         if named in {None, fault} and not clause.guaranteed
@@ -105,7 +105,7 @@ def check(
 
 def _parse(text: str, diagnosis: Diagnosis) -> tuple[Guarantee, str | None]:
     name, separator, fault = text.partition(":")
-    known = [guarantee.value for guarantee in diagnosis.guarantees]
+    known = [guarantee.name for guarantee in diagnosis.guarantees]
     if name not in known:
         raise InputError(
             f"--fail-on {text}: unknown guarantee {name}{did_you_mean(name, known)}; allowed: "
@@ -116,7 +116,7 @@ def _parse(text: str, diagnosis: Diagnosis) -> tuple[Guarantee, str | None]:
             f"--fail-on {text}: unknown fault {fault}{did_you_mean(fault, FAULTS)}, or it is not "
             "possible with these settings"
         )
-    return Guarantee(name), fault if separator else None
+    return guarantee_named(name), fault if separator else None
 
 
 def _cases(diagnosis: Diagnosis) -> Iterator[TestCase]:
@@ -125,4 +125,4 @@ def _cases(diagnosis: Diagnosis) -> Iterator[TestCase]:
     for guarantee in diagnosis.guarantees:
         for fault, clause in diagnosis.of(guarantee):
             outcome = outcomes[clause.guaranteed]
-            yield TestCase(guarantee.value, fault, outcome, clause.reason, clause.source)
+            yield TestCase(guarantee.name, fault, outcome, clause.reason, clause.source)

@@ -31,7 +31,7 @@ from ackbench.experiments.results.cells import judged_trials
 from ackbench.experiments.results.models import CellResult, SweepResults, TrialResult
 from ackbench.experiments.results.wording import POWER_NOT_SHOWN, is_unproven
 from ackbench.experiments.sweep.plan import Plan
-from ackbench.experiments.verdicts.contract import Guarantee
+from ackbench.experiments.verdicts.guarantees import GUARANTEES, NamedGuarantee
 from ackbench.experiments.verdicts.judge import Judgement, Verdict, shows_loss
 
 
@@ -46,7 +46,7 @@ class ComparedSweep:
 class VerdictChange(Frozen):
     """A guarantee on which the verdicts of the two sides differ."""
 
-    guarantee: Guarantee
+    guarantee: NamedGuarantee
     a: str
     b: str
 
@@ -256,7 +256,7 @@ def _verdict_changes(a: Sequence[Judgement], b: Sequence[Judgement]) -> list[Ver
     a_texts, b_texts = (
         {judgement.guarantee: _verdict_text(judgement) for judgement in side} for side in (a, b)
     )
-    both = [guarantee for guarantee in Guarantee if guarantee in a_texts and guarantee in b_texts]
+    both = [guarantee for guarantee in GUARANTEES if guarantee in a_texts and guarantee in b_texts]
     return [
         VerdictChange(guarantee=guarantee, a=a_texts[guarantee], b=b_texts[guarantee])
         for guarantee in both

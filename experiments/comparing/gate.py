@@ -17,7 +17,12 @@ from ackbench.experiments.messages.phrases import format_count
 from ackbench.experiments.results.cells import judged_trials
 from ackbench.experiments.results.models import CellResult, SweepResults
 from ackbench.experiments.results.wording import unknown_reason
-from ackbench.experiments.verdicts.contract import Guarantee
+from ackbench.experiments.verdicts.guarantees import Guarantee
+from ackbench.experiments.verdicts.guarantees.availability import AVAILABILITY
+from ackbench.experiments.verdicts.guarantees.duplicates import NO_DUPLICATES
+from ackbench.experiments.verdicts.guarantees.last_value_kept import LAST_VALUE_KEPT
+from ackbench.experiments.verdicts.guarantees.loss import NO_ACKED_LOSS
+from ackbench.experiments.verdicts.guarantees.order import ORDER
 from ackbench.experiments.verdicts.judge import Judgement, Verdict
 from ackbench.experiments.verdicts.statistics import describe_share
 from ackbench.infra.errors import InputError
@@ -30,10 +35,10 @@ _WORSE: Final = re.compile(r"worse:(?P<measure>[a-z0-9_]+)>(?P<percent>\d+(\.\d+
 _MAX_POINTS: Final = 95
 """The largest bound of a difference of shares; more points need hundreds of trials per cell."""
 OBSERVED: Final[Mapping[str, tuple[Guarantee, ...]]] = {
-    "lost": (Guarantee.NO_ACKED_LOSS, Guarantee.LAST_VALUE_KEPT),
-    "duplicated": (Guarantee.NO_DUPLICATES,),
-    "out-of-order": (Guarantee.ORDER,),
-    "unavailable": (Guarantee.AVAILABILITY,),
+    "lost": (NO_ACKED_LOSS, LAST_VALUE_KEPT),
+    "duplicated": (NO_DUPLICATES,),
+    "out-of-order": (ORDER,),
+    "unavailable": (AVAILABILITY,),
 }
 """What a gate may exclude, guaranteed or not, and the guarantees whose opposite it is."""
 _ALLOWED: Final = (

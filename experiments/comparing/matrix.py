@@ -14,7 +14,9 @@ from ackbench.experiments.results import wording
 from ackbench.experiments.results.changed_settings import changed_setting_lines
 from ackbench.experiments.results.models import CellResult, SweepResults
 from ackbench.experiments.sweep.cell_names import FAULT_AXIS, setting_text, value_text
-from ackbench.experiments.verdicts.contract import Guarantee
+from ackbench.experiments.verdicts.guarantees import Guarantee
+from ackbench.experiments.verdicts.guarantees.duplicates import NO_DUPLICATES
+from ackbench.experiments.verdicts.guarantees.loss import NO_ACKED_LOSS
 from ackbench.experiments.verdicts.judge import Judgement, Verdict
 from ackbench.experiments.verdicts.statistics import Share
 
@@ -137,14 +139,14 @@ def loss_text(cell: CellResult | None) -> str:
     if cell is None:
         return ""
     records = cell.lost[0] if cell.lost else None
-    return _text(cell, Guarantee.NO_ACKED_LOSS, "lost", cell.loss, records)
+    return _text(cell, NO_ACKED_LOSS, "lost", cell.loss, records)
 
 
 def duplicates_text(cell: CellResult | None) -> str:
     """Return a cell's duplicates in the same form as its loss."""
     if cell is None:
         return ""
-    return _text(cell, Guarantee.NO_DUPLICATES, "dup.", cell.duplication, cell.duplicates)
+    return _text(cell, NO_DUPLICATES, "dup.", cell.duplication, cell.duplicates)
 
 
 def matrix_notes(matrix: Matrix) -> Iterator[str]:

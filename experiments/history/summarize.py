@@ -175,7 +175,7 @@ def _cell(cell: CellResult, trials: Sequence[TrialResult], settings: dict[str, s
             ]
         ),
         verdicts={
-            judgement.guarantee.value: _verdict_text(judgement.verdict, judgement.seen)
+            judgement.guarantee.name: _verdict_text(judgement.verdict, judgement.seen)
             for judgement in cell.judgements
         },
         settings=settings,

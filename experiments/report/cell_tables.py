@@ -28,7 +28,10 @@ from ackbench.experiments.results.wording import (
     verdict_text,
 )
 from ackbench.experiments.sweep.cell_names import cell_name, differing_axes, fault_name
-from ackbench.experiments.verdicts.contract import CONDITIONAL_GUARANTEES, Guarantee
+from ackbench.experiments.verdicts.guarantees import GUARANTEES, Guarantee
+from ackbench.experiments.verdicts.guarantees.consumers_agree import CONSUMERS_AGREE
+from ackbench.experiments.verdicts.guarantees.last_value_kept import LAST_VALUE_KEPT
+from ackbench.experiments.verdicts.guarantees.missed_records import NO_MISSED_RECORDS
 from ackbench.experiments.verdicts.judge import Judgement
 
 
@@ -76,9 +79,7 @@ def shown_guarantees(data: ReportData) -> tuple[Guarantee, ...]:
     """Return the columns of the verdict table; conditional guarantees only if a cell has them."""
     judged = {clause.guarantee for cell in data.results.cells for clause in cell.clauses}
     return tuple(
-        guarantee
-        for guarantee in Guarantee
-        if guarantee not in CONDITIONAL_GUARANTEES or guarantee in judged
+        guarantee for guarantee in GUARANTEES if guarantee.applies is None or guarantee in judged
     )
 
 
@@ -142,7 +143,7 @@ def _verdict_view(guarantee: Guarantee, judgement: Judgement | None, source: str
         return VerdictView(
             guarantee=GUARANTEE_NAMES[guarantee],
             sign=UNKNOWN_SIGN,
-            text="not applicable" if guarantee in CONDITIONAL_GUARANTEES else "not judged",
+            text="not applicable" if guarantee.applies else "not judged",
             kind="unknown",
             share="",
             reasons=(),
@@ -213,12 +214,12 @@ def _figures(data: ReportData, cell: CellResult) -> Iterator[tuple[str, str]]:
     yield "missed", count_text(cell.missed)
     yield "redelivered", count_text(cell.redelivered)
     yield "received, then lost", count_text(cell.lost_reads)
-    if Guarantee.CONSUMERS_AGREE in shown_guarantees(data):
+    if CONSUMERS_AGREE in shown_guarantees(data):
         yield "received in conflict", count_text(cell.conflicting_reads)
-    if Guarantee.LAST_VALUE_KEPT in shown_guarantees(data):
+    if LAST_VALUE_KEPT in shown_guarantees(data):
         yield "compacted", count_text(cell.compacted)
         yield "last values lost", count_text(cell.lost_values)
-    if Guarantee.NO_MISSED_RECORDS in shown_guarantees(data):
+    if NO_MISSED_RECORDS in shown_guarantees(data):
         yield "missed by the group", count_text(cell.group_missed)
         yield "reprocessed by the group", count_text(cell.group_redelivered)
     if any(one.copies for one in all_cells):

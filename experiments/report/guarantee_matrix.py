@@ -35,23 +35,33 @@ from ackbench.experiments.sweep.cell_names import (
     differing_axes,
     value_text,
 )
-from ackbench.experiments.verdicts.contract import Guarantee
+from ackbench.experiments.verdicts.guarantees import GUARANTEES, Guarantee
+from ackbench.experiments.verdicts.guarantees.atomicity import ATOMICITY
+from ackbench.experiments.verdicts.guarantees.availability import AVAILABILITY
+from ackbench.experiments.verdicts.guarantees.consumers_agree import CONSUMERS_AGREE
+from ackbench.experiments.verdicts.guarantees.duplicates import NO_DUPLICATES
+from ackbench.experiments.verdicts.guarantees.last_value_kept import LAST_VALUE_KEPT
+from ackbench.experiments.verdicts.guarantees.loss import NO_ACKED_LOSS
+from ackbench.experiments.verdicts.guarantees.missed_records import NO_MISSED_RECORDS
+from ackbench.experiments.verdicts.guarantees.order import ORDER
+from ackbench.experiments.verdicts.guarantees.read_loss import NO_READ_LOSS
+from ackbench.experiments.verdicts.guarantees.reprocessing import NO_REPROCESSING
 from ackbench.experiments.verdicts.judge import Judgement, Verdict
 
-_ALWAYS: Final = (Guarantee.NO_ACKED_LOSS, Guarantee.NO_DUPLICATES, Guarantee.AVAILABILITY)
+_ALWAYS: Final = (NO_ACKED_LOSS, NO_DUPLICATES, AVAILABILITY)
 """The guarantees that always have a column; others if a cell shows or violates one."""
 _COUNTS: Final[Mapping[Guarantee, Callable[[CellResult], str]]] = {
-    Guarantee.NO_ACKED_LOSS: lambda cell: bounds_text(cell.lost),
-    Guarantee.NO_DUPLICATES: lambda cell: count_text(cell.duplicates),
-    Guarantee.ORDER: lambda cell: count_text(cell.reordered),
-    Guarantee.NO_READ_LOSS: lambda cell: count_text(cell.lost_reads),
-    Guarantee.CONSUMERS_AGREE: lambda cell: count_text(cell.conflicting_reads),
-    Guarantee.LAST_VALUE_KEPT: lambda cell: count_text(cell.lost_values),
-    Guarantee.ATOMICITY: lambda cell: count_text(
+    NO_ACKED_LOSS: lambda cell: bounds_text(cell.lost),
+    NO_DUPLICATES: lambda cell: count_text(cell.duplicates),
+    ORDER: lambda cell: count_text(cell.reordered),
+    NO_READ_LOSS: lambda cell: count_text(cell.lost_reads),
+    CONSUMERS_AGREE: lambda cell: count_text(cell.conflicting_reads),
+    LAST_VALUE_KEPT: lambda cell: count_text(cell.lost_values),
+    ATOMICITY: lambda cell: count_text(
         cell.transactions.atomicity_violations if cell.transactions else None
     ),
-    Guarantee.NO_MISSED_RECORDS: lambda cell: count_text(cell.group_missed),
-    Guarantee.NO_REPROCESSING: lambda cell: count_text(cell.group_redelivered),
+    NO_MISSED_RECORDS: lambda cell: count_text(cell.group_missed),
+    NO_REPROCESSING: lambda cell: count_text(cell.group_redelivered),
 }
 """How much was observed of the opposite of each guarantee, over all trials of a cell."""
 _NS_PER_S: Final = 1e9
@@ -134,8 +144,8 @@ def _guarantees(cells: Sequence[CellResult]) -> tuple[list[Guarantee], list[Guar
     judgements = [judgement for cell in cells for judgement in cell.judgements]
     observed = {one.guarantee for one in judgements if one.verdict is Verdict.VIOLATED or one.seen}
     judged = {one.guarantee for one in judgements}
-    shown = [one for one in Guarantee if one in observed or one in _ALWAYS]
-    return shown, [one for one in Guarantee if one in judged and one not in shown]
+    shown = [one for one in GUARANTEES if one in observed or one in _ALWAYS]
+    return shown, [one for one in GUARANTEES if one in judged and one not in shown]
 
 
 def _row(
@@ -168,9 +178,7 @@ def _chip(cell: CellResult, guarantee: Guarantee, judgement: Judgement | None) -
 def _availability_text(cell: CellResult, guarantee: Guarantee, judgement: Judgement) -> str:
     if judgement.seen is None:
         return "not measured"
-    spread = (
-        cell.unavailable_ms if guarantee is Guarantee.AVAILABILITY else cell.consumer_unavailable_ms
-    )
+    spread = cell.unavailable_ms if guarantee is AVAILABILITY else cell.consumer_unavailable_ms
     after = "during the fault"
     if spread:
         lasted = time_text(_duration(spread.median), overloaded=cell.overloaded_trials)

@@ -24,7 +24,7 @@ from ackbench.experiments.results.wording import (
     verdict_sign,
 )
 from ackbench.experiments.sweep.cell_names import cell_group_names, differing_axes
-from ackbench.experiments.verdicts.contract import Guarantee
+from ackbench.experiments.verdicts.guarantees import GUARANTEES, Guarantee
 from ackbench.experiments.verdicts.judge import Judgement, Verdict
 
 
@@ -89,24 +89,24 @@ def _lines(judged: _Judged, cells: Sequence[CellResult]) -> Iterator[VerdictLine
     def names(entries: _Judged) -> tuple[str, ...]:
         return cell_group_names([one.cell.cell for one in entries], axes)
 
-    for guarantee in Guarantee:
+    for guarantee in GUARANTEES:
         violated = _with_verdict(judged, Verdict.VIOLATED, guarantee)
         if violated:
             text = f"Guaranteed, VIOLATED: {GUARANTEE_NAMES[guarantee]}. {_extent(violated)}"
             yield VerdictLine(VIOLATED_SIGN, "violated", text, names(violated))
-    for guarantee in Guarantee:
+    for guarantee in GUARANTEES:
         observed = _observed(judged, guarantee)
         if observed:
             text = f"Not guaranteed, observed: {OBSERVED_TEXTS[guarantee]}. {_extent(observed)}"
             yield VerdictLine(OBSERVED_SIGN, "seen", text, names(observed))
-    for guarantee in Guarantee:
+    for guarantee in GUARANTEES:
         held = _with_verdict(judged, Verdict.HELD, guarantee)
         if held:
             evidence = f"{_weakest_evidence(held)}{_unproven(held)}"
             text = f"Guaranteed and held: {GUARANTEE_NAMES[guarantee]}{evidence}."
             sign = verdict_sign(held[0].judgement)
             yield VerdictLine(sign, "held", text, names(held))
-    for guarantee in Guarantee:
+    for guarantee in GUARANTEES:
         unknown = _with_verdict(judged, Verdict.UNKNOWN, guarantee)
         if unknown:
             text = f"Unknown: {GUARANTEE_NAMES[guarantee]}."

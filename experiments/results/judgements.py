@@ -15,8 +15,17 @@ from ackbench.experiments.messages.phrases import format_count
 from ackbench.experiments.results.cells import cell_key
 from ackbench.experiments.results.models import CellResult, TrialResult
 from ackbench.experiments.sweep.plan import Plan, TrialSpec
-from ackbench.experiments.verdicts.contract import Guarantee, circumstances_of, clauses_of
-from ackbench.experiments.verdicts.contract.late_requests import must_tear_transactions
+from ackbench.experiments.verdicts.contract import clauses_of
+from ackbench.experiments.verdicts.guarantees import Guarantee
+from ackbench.experiments.verdicts.guarantees.atomicity import ATOMICITY
+from ackbench.experiments.verdicts.guarantees.circumstances import circumstances_of
+from ackbench.experiments.verdicts.guarantees.consumers_agree import CONSUMERS_AGREE
+from ackbench.experiments.verdicts.guarantees.duplicates import NO_DUPLICATES
+from ackbench.experiments.verdicts.guarantees.last_value_kept import LAST_VALUE_KEPT
+from ackbench.experiments.verdicts.guarantees.late_requests import must_tear_transactions
+from ackbench.experiments.verdicts.guarantees.loss import NO_ACKED_LOSS
+from ackbench.experiments.verdicts.guarantees.order import ORDER
+from ackbench.experiments.verdicts.guarantees.read_loss import NO_READ_LOSS
 from ackbench.experiments.verdicts.judge import (
     MAX_NAMED_RECORDS,
     HarnessCheck,
@@ -28,13 +37,13 @@ from ackbench.experiments.verdicts.judge import (
 from ackbench.experiments.verdicts.statistics import describe_share, share
 
 ANOMALY_BY_GUARANTEE: Final[Mapping[Guarantee, Anomaly]] = {
-    Guarantee.NO_ACKED_LOSS: Anomaly.LOST,
-    Guarantee.NO_DUPLICATES: Anomaly.DUPLICATED,
-    Guarantee.ORDER: Anomaly.REORDERED,
-    Guarantee.NO_READ_LOSS: Anomaly.READ_LOST,
-    Guarantee.CONSUMERS_AGREE: Anomaly.READ_CONFLICT,
-    Guarantee.LAST_VALUE_KEPT: Anomaly.VALUE_LOST,
-    Guarantee.ATOMICITY: Anomaly.ABORTED_VISIBLE,
+    NO_ACKED_LOSS: Anomaly.LOST,
+    NO_DUPLICATES: Anomaly.DUPLICATED,
+    ORDER: Anomaly.REORDERED,
+    NO_READ_LOSS: Anomaly.READ_LOST,
+    CONSUMERS_AGREE: Anomaly.READ_CONFLICT,
+    LAST_VALUE_KEPT: Anomaly.VALUE_LOST,
+    ATOMICITY: Anomaly.ABORTED_VISIBLE,
 }
 """The kind of anomaly that violates a guarantee, for guarantees about records."""
 

@@ -89,7 +89,7 @@ def sweep_cases(results: SweepResults) -> Iterator[TestCase]:
 def _case(label: str, judgement: Judgement) -> TestCase:
     return TestCase(
         suite=label,
-        name=judgement.guarantee.value,
+        name=judgement.guarantee.name,
         outcome=_OUTCOMES[judgement.verdict],
         message=verdict_text(judgement),
         text="\n".join(judgement.reasons),

@@ -8,7 +8,7 @@ from ackbench.experiments.messages.markdown import code_span, escaped
 from ackbench.experiments.results.models import CellResult, SweepResults
 from ackbench.experiments.results.plain_answer import plain_answer
 from ackbench.experiments.results.wording import GUARANTEE_NAMES, verdict_sign, verdict_text
-from ackbench.experiments.verdicts.contract import Guarantee
+from ackbench.experiments.verdicts.guarantees import GUARANTEES, Guarantee
 from ackbench.experiments.verdicts.judge import Verdict
 
 
@@ -26,7 +26,7 @@ def markdown_lines(results: SweepResults, run: str, remarks: Iterable[str]) -> I
     yield from (escaped(run), "")
     cells = [cell for cell in results.cells if cell.refused is None and not cell.added]
     judged = {one.guarantee for cell in cells for one in cell.judgements}
-    guarantees = [guarantee for guarantee in Guarantee if guarantee in judged]
+    guarantees = [guarantee for guarantee in GUARANTEES if guarantee in judged]
     if guarantees:
         yield from _table(cells, guarantees)
     for cell in cells:

@@ -25,7 +25,7 @@ from ackbench.experiments.sweep.cell_names import (
     fault_name,
     varying_axes,
 )
-from ackbench.experiments.verdicts.contract import Guarantee
+from ackbench.experiments.verdicts.guarantees import Guarantee
 from ackbench.experiments.verdicts.judge import Verdict, shows_loss
 from ackbench.experiments.verdicts.statistics import share
 

@@ -31,7 +31,12 @@ from ackbench.experiments.sweep.cell_names import (
     value_text,
     varying_axes,
 )
-from ackbench.experiments.verdicts.contract import Guarantee
+from ackbench.experiments.verdicts.guarantees import GUARANTEES, Guarantee
+from ackbench.experiments.verdicts.guarantees.atomicity import ATOMICITY
+from ackbench.experiments.verdicts.guarantees.availability import AVAILABILITY
+from ackbench.experiments.verdicts.guarantees.duplicates import NO_DUPLICATES
+from ackbench.experiments.verdicts.guarantees.loss import NO_ACKED_LOSS
+from ackbench.experiments.verdicts.guarantees.order import ORDER
 
 NOT_MEASURED: Final = "-"
 _MAX_HEAD_WIDTH: Final = 12
@@ -80,7 +85,7 @@ class _Layout:
     figures: tuple[_Figure, ...]
     constants: bool = True
     """Whether axes and verdicts that are the same in all cells have columns."""
-    guarantees: frozenset[Guarantee] = frozenset(Guarantee)
+    guarantees: frozenset[Guarantee] = frozenset(GUARANTEES)
     """Those whose verdicts have columns."""
     numbered: bool = False
     """Whether settings other than the core axes have one column, with a number for each
@@ -89,11 +94,11 @@ class _Layout:
 
 _MAIN_GUARANTEES: Final = frozenset(
     (
-        Guarantee.NO_ACKED_LOSS,
-        Guarantee.NO_DUPLICATES,
-        Guarantee.ORDER,
-        Guarantee.ATOMICITY,
-        Guarantee.AVAILABILITY,
+        NO_ACKED_LOSS,
+        NO_DUPLICATES,
+        ORDER,
+        ATOMICITY,
+        AVAILABILITY,
     )
 )
 _LAYOUTS: Final = (

@@ -19,7 +19,18 @@ from ackbench.experiments.results.hosts import host_sentences
 from ackbench.experiments.results.models import CellResult, SweepResults
 from ackbench.experiments.results.stalls import shorten_stalls
 from ackbench.experiments.results.trials import LATE_MS
-from ackbench.experiments.verdicts.contract import CONDITIONAL_GUARANTEES, Guarantee
+from ackbench.experiments.verdicts.guarantees import GUARANTEES, Guarantee
+from ackbench.experiments.verdicts.guarantees.atomicity import ATOMICITY
+from ackbench.experiments.verdicts.guarantees.availability import AVAILABILITY
+from ackbench.experiments.verdicts.guarantees.consumers_agree import CONSUMERS_AGREE
+from ackbench.experiments.verdicts.guarantees.duplicates import NO_DUPLICATES
+from ackbench.experiments.verdicts.guarantees.last_value_kept import LAST_VALUE_KEPT
+from ackbench.experiments.verdicts.guarantees.loss import NO_ACKED_LOSS
+from ackbench.experiments.verdicts.guarantees.missed_records import NO_MISSED_RECORDS
+from ackbench.experiments.verdicts.guarantees.order import ORDER
+from ackbench.experiments.verdicts.guarantees.read_availability import READ_AVAILABILITY
+from ackbench.experiments.verdicts.guarantees.read_loss import NO_READ_LOSS
+from ackbench.experiments.verdicts.guarantees.reprocessing import NO_REPROCESSING
 from ackbench.experiments.verdicts.judge import Judgement, Verdict
 from ackbench.experiments.verdicts.statistics import (
     INTERVAL_LEGEND,
@@ -32,34 +43,34 @@ from ackbench.experiments.verdicts.statistics import (
 # Names
 
 GUARANTEE_NAMES: Final[Mapping[Guarantee, str]] = {
-    guarantee: guarantee.value.replace("-", " ") for guarantee in Guarantee
+    guarantee: guarantee.name.replace("-", " ") for guarantee in GUARANTEES
 }
 GUARANTEE_HEADS: Final[Mapping[Guarantee, str]] = {
-    Guarantee.NO_ACKED_LOSS: "loss",
-    Guarantee.NO_DUPLICATES: "dup",
-    Guarantee.ORDER: "ord",
-    Guarantee.NO_READ_LOSS: "shown",
-    Guarantee.CONSUMERS_AGREE: "agree",
-    Guarantee.LAST_VALUE_KEPT: "last",
-    Guarantee.ATOMICITY: "atom",
-    Guarantee.AVAILABILITY: "avail",
-    Guarantee.READ_AVAILABILITY: "reads",
-    Guarantee.NO_MISSED_RECORDS: "miss",
-    Guarantee.NO_REPROCESSING: "again",
+    NO_ACKED_LOSS: "loss",
+    NO_DUPLICATES: "dup",
+    ORDER: "ord",
+    NO_READ_LOSS: "shown",
+    CONSUMERS_AGREE: "agree",
+    LAST_VALUE_KEPT: "last",
+    ATOMICITY: "atom",
+    AVAILABILITY: "avail",
+    READ_AVAILABILITY: "reads",
+    NO_MISSED_RECORDS: "miss",
+    NO_REPROCESSING: "again",
 }
 """Column heads of the terminal table; `LEGEND` explains them."""
 OBSERVATION_HEADS: Final[Mapping[Guarantee, str]] = {
-    Guarantee.NO_ACKED_LOSS: "acked, then lost",
-    Guarantee.NO_DUPLICATES: "duplicates",
-    Guarantee.ORDER: "out of order",
-    Guarantee.NO_READ_LOSS: "received, then lost",
-    Guarantee.CONSUMERS_AGREE: "received in conflict",
-    Guarantee.LAST_VALUE_KEPT: "last values lost",
-    Guarantee.ATOMICITY: "not atomic",
-    Guarantee.AVAILABILITY: "accepted again",
-    Guarantee.READ_AVAILABILITY: "read again",
-    Guarantee.NO_MISSED_RECORDS: "missed by the group",
-    Guarantee.NO_REPROCESSING: "processed again",
+    NO_ACKED_LOSS: "acked, then lost",
+    NO_DUPLICATES: "duplicates",
+    ORDER: "out of order",
+    NO_READ_LOSS: "received, then lost",
+    CONSUMERS_AGREE: "received in conflict",
+    LAST_VALUE_KEPT: "last values lost",
+    ATOMICITY: "not atomic",
+    AVAILABILITY: "accepted again",
+    READ_AVAILABILITY: "read again",
+    NO_MISSED_RECORDS: "missed by the group",
+    NO_REPROCESSING: "processed again",
 }
 """Column heads of the page's matrix: what is counted is the opposite of the guarantee."""
 ROLE_NAMES: Final = {
@@ -101,20 +112,20 @@ _TEXTS_IF_NOT_GUARANTEED: Final = {
     None: "not guaranteed: not measurable",
 }
 OBSERVED_TEXTS: Final[Mapping[Guarantee, str]] = {
-    Guarantee.NO_ACKED_LOSS: "acknowledged records were lost",
-    Guarantee.NO_DUPLICATES: "records were duplicated",
-    Guarantee.ORDER: "records were out of order",
-    Guarantee.NO_READ_LOSS: "records that consumers had received were lost",
-    Guarantee.CONSUMERS_AGREE: "consumers received different records at one offset",
-    Guarantee.LAST_VALUE_KEPT: "the last values of keys were lost",
-    Guarantee.ATOMICITY: "transactions were partly visible, or visible though not committed",
-    Guarantee.AVAILABILITY: "the partition was unavailable until the fault was healed",
-    Guarantee.READ_AVAILABILITY: "acknowledged records could not be read until the heal",
-    Guarantee.NO_MISSED_RECORDS: "the group committed past records that it did not process",
-    Guarantee.NO_REPROCESSING: "the group processed records more than once",
+    NO_ACKED_LOSS: "acknowledged records were lost",
+    NO_DUPLICATES: "records were duplicated",
+    ORDER: "records were out of order",
+    NO_READ_LOSS: "records that consumers had received were lost",
+    CONSUMERS_AGREE: "consumers received different records at one offset",
+    LAST_VALUE_KEPT: "the last values of keys were lost",
+    ATOMICITY: "transactions were partly visible, or visible though not committed",
+    AVAILABILITY: "the partition was unavailable until the fault was healed",
+    READ_AVAILABILITY: "acknowledged records could not be read until the heal",
+    NO_MISSED_RECORDS: "the group committed past records that it did not process",
+    NO_REPROCESSING: "the group processed records more than once",
 }
 """What was observed where the outcome is the opposite of the guarantee."""
-AVAILABILITIES: Final = (Guarantee.AVAILABILITY, Guarantee.READ_AVAILABILITY)
+AVAILABILITIES: Final = (AVAILABILITY, READ_AVAILABILITY)
 """The guarantees that are observed as yes or no, not as violations."""
 _AVAILABLE: Final = {True: "no", False: "yes", None: "not measured"}
 """Whether partitions were available during the fault, by `Judgement.seen`."""
@@ -149,7 +160,7 @@ def guarantee_heads(cells: Sequence[CellResult]) -> dict[Guarantee, str]:
     return {
         guarantee: head
         for guarantee, head in GUARANTEE_HEADS.items()
-        if guarantee not in CONDITIONAL_GUARANTEES or guarantee in judged
+        if guarantee.applies is None or guarantee in judged
     }
 
 

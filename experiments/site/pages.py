@@ -16,7 +16,7 @@ from ackbench.experiments.report.page import load_template
 from ackbench.experiments.results.wording import GUARANTEE_NAMES, share_text
 from ackbench.experiments.sweep.cell_names import CORE_AXES, FAULT_AXIS, fault_name, setting_text
 from ackbench.experiments.sweep.progress import format_duration
-from ackbench.experiments.verdicts.contract import Guarantee
+from ackbench.experiments.verdicts.guarantees import GUARANTEES, guarantee_named
 
 _SHOWN_AXES: Final = tuple(axis for axis in CORE_AXES if axis != FAULT_AXIS)
 _BROKEN: Final = ("VIOLATED", "observed")
@@ -149,7 +149,7 @@ def breaks_page(
         versions=sorted({row.version for row in rows}),
         guarantees=[
             GUARANTEE_NAMES[guarantee]
-            for guarantee in Guarantee
+            for guarantee in GUARANTEES
             if any(GUARANTEE_NAMES[guarantee] in row.names for row in rows)
         ],
     )
@@ -170,7 +170,10 @@ def _break_rows(summaries: Iterable[SweepSummary], pages: Mapping[str, str]) -> 
 
 def _break_row(summary: SweepSummary, cell: CellSummary, pages: Mapping[str, str]) -> BreakRow:
     broken = tuple(
-        (GUARANTEE_NAMES[Guarantee(name)], "violated" if verdict == "VIOLATED" else "observed")
+        (
+            guarantee_named(name).label,
+            "violated" if verdict == "VIOLATED" else "observed",
+        )
         for name, verdict in cell.verdicts.items()
         if verdict in _BROKEN
     )

@@ -21,7 +21,7 @@ from ackbench.experiments.messages.visible import visible
 from ackbench.experiments.results.models import CellResult, Latencies, SweepResults, TrialResult
 from ackbench.experiments.results.wording import is_unproven
 from ackbench.experiments.sweep.plan import ClusterNeed, TrialSpec
-from ackbench.experiments.verdicts.contract import Guarantee
+from ackbench.experiments.verdicts.guarantees import GUARANTEES, Guarantee
 from ackbench.experiments.verdicts.judge import Judgement, Verdict
 
 MAX_CELL_NAME_LENGTH: Final = 220
@@ -30,7 +30,7 @@ _FORBIDDEN_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_. -]")
 """MLflow allows these characters in a metric's name, and the slash, which separates its group."""
 _VERDICT_ORDER: Final = (Verdict.VIOLATED, Verdict.UNKNOWN, Verdict.NOT_GUARANTEED, Verdict.HELD)
 
-VERDICT_TAGS: Final = {guarantee: f"verdict/{guarantee}" for guarantee in Guarantee}
+VERDICT_TAGS: Final = {guarantee: f"verdict/{guarantee}" for guarantee in GUARANTEES}
 SUMMARY: Final = "summary"
 TRIAL: Final = "trial"
 SUPERSEDED: Final = "superseded"
@@ -181,7 +181,7 @@ def count_verdicts(cells: Sequence[CellResult], guarantee: Guarantee) -> str:
 
 def verdict_metrics(results: SweepResults) -> Iterator[tuple[str, float]]:
     """Yield the summary's numbers of verdicts, shares per cell, and results of the controls."""
-    judged = [one for guarantee in Guarantee for one in _judgements(results.cells, guarantee)]
+    judged = [one for guarantee in GUARANTEES for one in _judgements(results.cells, guarantee)]
     counts = Counter(judgement.verdict for judgement in judged)
     if counts:
         for verdict in Verdict:

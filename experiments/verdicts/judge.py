@@ -18,7 +18,19 @@ from pydantic import Field
 
 from ackbench.experiments.ledger.record import Frozen, Status
 from ackbench.experiments.messages.phrases import plural
-from ackbench.experiments.verdicts.contract import ContractClause, Guarantee
+from ackbench.experiments.verdicts.contract import ContractClause
+from ackbench.experiments.verdicts.guarantees import GUARANTEES, Guarantee, NamedGuarantee
+from ackbench.experiments.verdicts.guarantees.atomicity import ATOMICITY
+from ackbench.experiments.verdicts.guarantees.availability import AVAILABILITY
+from ackbench.experiments.verdicts.guarantees.consumers_agree import CONSUMERS_AGREE
+from ackbench.experiments.verdicts.guarantees.duplicates import NO_DUPLICATES
+from ackbench.experiments.verdicts.guarantees.last_value_kept import LAST_VALUE_KEPT
+from ackbench.experiments.verdicts.guarantees.loss import NO_ACKED_LOSS
+from ackbench.experiments.verdicts.guarantees.missed_records import NO_MISSED_RECORDS
+from ackbench.experiments.verdicts.guarantees.order import ORDER
+from ackbench.experiments.verdicts.guarantees.read_availability import READ_AVAILABILITY
+from ackbench.experiments.verdicts.guarantees.read_loss import NO_READ_LOSS
+from ackbench.experiments.verdicts.guarantees.reprocessing import NO_REPROCESSING
 from ackbench.experiments.verdicts.statistics import Share, describe_share, share_of
 
 
@@ -46,7 +58,7 @@ class HarnessCheck(Frozen):
     positive_control_torn: bool | None = None
     """Each trial in which a late EndTxn must tear a transaction shows one that is torn; null: the
     sweep has no such cell, or none of its trials was measured."""
-    detections: Mapping[Guarantee, int] = Field(default_factory=dict)
+    detections: Mapping[NamedGuarantee, int] = Field(default_factory=dict)
     """In how many measured trials of the sweep each guarantee was seen to be violated.
 
     Whatever the cell: it proves that this workload, ledger and measure can show such a violation.
@@ -124,14 +136,14 @@ class TrialFacts(Frozen):
     """Whether the load generator fell behind its schedule."""
     stalls: tuple[str, ...] = ()
     """What kept processes of the trial from running, other than Kafka and the fault."""
-    records: Mapping[Guarantee, tuple[NamedRecord, ...]] = Field(default_factory=dict)
+    records: Mapping[NamedGuarantee, tuple[NamedRecord, ...]] = Field(default_factory=dict)
     """The first records that violated a guarantee, for guarantees about records."""
 
 
 class Judgement(Frozen):
     """A verdict with its reasons."""
 
-    guarantee: Guarantee
+    guarantee: NamedGuarantee
     verdict: Verdict
     power_shown: bool | None = None
     """For HELD: whether another trial of the sweep showed a violation of this guarantee, which
@@ -158,19 +170,19 @@ MAX_NAMED_RECORDS: Final = 5
 """How many records a judgement names."""
 
 VIOLATION_TEXT: Final[Mapping[Guarantee, str]] = {
-    Guarantee.NO_ACKED_LOSS: "acknowledged records were lost",
-    Guarantee.NO_DUPLICATES: "records were stored more than once",
-    Guarantee.ORDER: "records were stored out of order",
-    Guarantee.NO_READ_LOSS: "records that consumers had received were lost",
-    Guarantee.CONSUMERS_AGREE: "consumers received different records at one offset",
-    Guarantee.LAST_VALUE_KEPT: "acknowledged records were absent without a later one of their key",
-    Guarantee.ATOMICITY: "transactions were visible in part, or without being committed",
-    Guarantee.AVAILABILITY: "partitions were unavailable until the fault was healed",
-    Guarantee.READ_AVAILABILITY: (
+    NO_ACKED_LOSS: "acknowledged records were lost",
+    NO_DUPLICATES: "records were stored more than once",
+    ORDER: "records were stored out of order",
+    NO_READ_LOSS: "records that consumers had received were lost",
+    CONSUMERS_AGREE: "consumers received different records at one offset",
+    LAST_VALUE_KEPT: "acknowledged records were absent without a later one of their key",
+    ATOMICITY: "transactions were visible in part, or without being committed",
+    AVAILABILITY: "partitions were unavailable until the fault was healed",
+    READ_AVAILABILITY: (
         "consumers did not receive acknowledged records until the fault was healed"
     ),
-    Guarantee.NO_MISSED_RECORDS: "records were committed that no member of the group processed",
-    Guarantee.NO_REPROCESSING: "the group processed records more than once",
+    NO_MISSED_RECORDS: "records were committed that no member of the group processed",
+    NO_REPROCESSING: "the group processed records more than once",
 }
 """The violation of each guarantee, as a clause before "in 2 of 5 trials"."""
 
@@ -242,8 +254,8 @@ class _Case:
     def lacks_power(self) -> bool:
         """Return whether the guarantee's positive control failed, so that HELD proves nothing."""
         controls = {
-            Guarantee.NO_ACKED_LOSS: self.harness.positive_control_lost,
-            Guarantee.ATOMICITY: self.harness.positive_control_torn,
+            NO_ACKED_LOSS: self.harness.positive_control_lost,
+            ATOMICITY: self.harness.positive_control_torn,
         }
         return controls.get(self.guarantee) is False
 
@@ -291,7 +303,7 @@ def count_detections(trials: Iterable[TrialFacts]) -> dict[Guarantee, int]:
     sealed = [trial for trial in trials if trial.status is Status.SEALED]
     return {
         guarantee: sum(bool(_shows_violation(guarantee, trial)) for trial in sealed)
-        for guarantee in Guarantee
+        for guarantee in GUARANTEES
     }
 
 
@@ -302,20 +314,18 @@ def violations_of(trial: TrialFacts) -> dict[Guarantee, int]:
     """
     return {
         guarantee: count
-        for guarantee in Guarantee
+        for guarantee in GUARANTEES
         if guarantee not in _OF_TIME and (count := _record_count(guarantee, trial))
     }
 
 
 def _shows_violation(guarantee: Guarantee, trial: TrialFacts) -> bool | None:
     """Return whether a trial shows a violation; `None`: it is inconclusive."""
-    if guarantee is Guarantee.NO_ACKED_LOSS:
+    if guarantee is NO_ACKED_LOSS:
         return shows_loss(trial.lost)
     if guarantee in _OF_TIME:
         available = (
-            trial.recovered_before_heal
-            if guarantee is Guarantee.AVAILABILITY
-            else trial.readable_before_heal
+            trial.recovered_before_heal if guarantee is AVAILABILITY else trial.readable_before_heal
         )
         return None if available is None else not available
     count = _violation_counts(trial)[guarantee]
@@ -325,14 +335,14 @@ def _shows_violation(guarantee: Guarantee, trial: TrialFacts) -> bool | None:
 def _violation_counts(trial: TrialFacts) -> Mapping[Guarantee, int | None]:
     """Return the number of violations of the guarantees for which it is exact."""
     return {
-        Guarantee.NO_DUPLICATES: trial.duplicated,
-        Guarantee.ORDER: trial.reordered,
-        Guarantee.NO_READ_LOSS: trial.lost_reads,
-        Guarantee.CONSUMERS_AGREE: trial.conflicting_reads,
-        Guarantee.LAST_VALUE_KEPT: _lost_values(trial),
-        Guarantee.ATOMICITY: trial.atomicity_violations,
-        Guarantee.NO_MISSED_RECORDS: trial.group_missed,
-        Guarantee.NO_REPROCESSING: trial.group_redelivered,
+        NO_DUPLICATES: trial.duplicated,
+        ORDER: trial.reordered,
+        NO_READ_LOSS: trial.lost_reads,
+        CONSUMERS_AGREE: trial.conflicting_reads,
+        LAST_VALUE_KEPT: _lost_values(trial),
+        ATOMICITY: trial.atomicity_violations,
+        NO_MISSED_RECORDS: trial.group_missed,
+        NO_REPROCESSING: trial.group_redelivered,
     }
 
 
@@ -361,7 +371,7 @@ def shows_loss(lost: tuple[int, int] | None) -> bool | None:
 
 def _record_count(guarantee: Guarantee, trial: TrialFacts) -> int:
     """Return how many records violated the guarantee for certain; 0 for availability."""
-    counts = {Guarantee.NO_ACKED_LOSS: trial.lost and trial.lost[0], **_violation_counts(trial)}
+    counts = {NO_ACKED_LOSS: trial.lost and trial.lost[0], **_violation_counts(trial)}
     return counts.get(guarantee) or 0
 
 
@@ -409,14 +419,12 @@ def _inconclusive_trials(case: _Case) -> Iterator[str]:
     if not inconclusive:
         return
     absent = [f"{trial.trial_id}: {trial.lost[1]}" for trial in inconclusive if trial.lost]
-    if case.guarantee is Guarantee.NO_ACKED_LOSS and len(absent) == len(inconclusive):
+    if case.guarantee is NO_ACKED_LOSS and len(absent) == len(inconclusive):
         yield (
             "records of unknown outcome are absent, and any of them may have been acknowledged "
             f"({', '.join(absent)})"
         )
-    elif case.guarantee is Guarantee.LAST_VALUE_KEPT and all(
-        t.compacted == 0 for t in inconclusive
-    ):
+    elif case.guarantee is LAST_VALUE_KEPT and all(t.compacted == 0 for t in inconclusive):
         yield (
             f"compaction removed no record in {len(inconclusive)} of {len(sealed)} sealed "
             f"{plural(len(sealed), 'trial')}: it was not tested there"
@@ -430,11 +438,11 @@ def _inconclusive_trials(case: _Case) -> Iterator[str]:
         yield f"not measurable in {trials}{why}"
 
 
-_OF_TIME: Final = frozenset({Guarantee.AVAILABILITY, Guarantee.READ_AVAILABILITY})
+_OF_TIME: Final = frozenset({AVAILABILITY, READ_AVAILABILITY})
 
 _CONTROL_TEXTS: Final[Mapping[Guarantee, tuple[str, str]]] = {
-    Guarantee.NO_ACKED_LOSS: ("lose records", "a loss"),
-    Guarantee.ATOMICITY: ("tear transactions", "a torn transaction"),
+    NO_ACKED_LOSS: ("lose records", "a loss"),
+    ATOMICITY: ("tear transactions", "a torn transaction"),
 }
 """What the positive control of a guarantee must do, and what it then shows to be detected."""
 

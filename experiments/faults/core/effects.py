@@ -1,6 +1,6 @@
 """The effects of a fault that Kafka's guarantees depend on, and the topology it is injected into.
 
-Pure data: `experiments.verdicts.contract` derives from it what Kafka guarantees in a trial. A new
+Pure data: `experiments.verdicts.guarantees` derives from it what Kafka guarantees in a trial. A new
 field of `FaultEffects` also needs a rule in `experiments.faults.composition.composite`; without
 one, joined faults that set the field count as unknown.
 """

@@ -39,7 +39,13 @@ from ackbench.experiments.results.models import (
     TrialResult,
 )
 from ackbench.experiments.sweep.plan import FaultRequest, Plan, RefusedCell, TrialSpec, Workload
-from ackbench.experiments.verdicts.contract import CONDITIONAL_GUARANTEES, ContractClause, Guarantee
+from ackbench.experiments.verdicts.contract import ContractClause
+from ackbench.experiments.verdicts.guarantees import GUARANTEES, Guarantee
+from ackbench.experiments.verdicts.guarantees.availability import AVAILABILITY
+from ackbench.experiments.verdicts.guarantees.duplicates import NO_DUPLICATES
+from ackbench.experiments.verdicts.guarantees.loss import NO_ACKED_LOSS
+from ackbench.experiments.verdicts.guarantees.read_availability import READ_AVAILABILITY
+from ackbench.experiments.verdicts.guarantees.read_loss import NO_READ_LOSS
 from ackbench.experiments.verdicts.judge import HarnessCheck, Judgement, NamedRecord, Verdict
 from ackbench.experiments.verdicts.statistics import estimate, share
 
@@ -53,11 +59,11 @@ REFUSED: Cell = {
     "fault": "leader-crash-behind",
 }
 _NS = 1_000_000_000
-UNCONDITIONAL = [guarantee for guarantee in Guarantee if guarantee not in CONDITIONAL_GUARANTEES]
+UNCONDITIONAL = [guarantee for guarantee in GUARANTEES if guarantee.applies is None]
 WHATEVER_ACKS_IS = (
-    Guarantee.AVAILABILITY,
-    Guarantee.NO_READ_LOSS,
-    Guarantee.READ_AVAILABILITY,
+    AVAILABILITY,
+    NO_READ_LOSS,
+    READ_AVAILABILITY,
 )
 
 
@@ -380,7 +386,7 @@ def _cell(truth: Truth, trials: Sequence[TrialResult]) -> CellResult:
 def _is_guaranteed(truth: Truth, guarantee: Guarantee) -> bool:
     return guarantee in WHATEVER_ACKS_IS or (
         truth.cell["acks"] == "all"
-        and (guarantee is not Guarantee.NO_DUPLICATES or truth.cell["enable.idempotence"] is True)
+        and (guarantee is not NO_DUPLICATES or truth.cell["enable.idempotence"] is True)
     )
 
 
@@ -425,12 +431,12 @@ def _judgement(truth: Truth, judged: Sequence[TrialResult], guarantee: Guarantee
 
 
 def _violations(trial: TrialResult, guarantee: Guarantee) -> int:
-    if guarantee is Guarantee.NO_ACKED_LOSS:
+    if guarantee is NO_ACKED_LOSS:
         return (trial.lost or (0, 0))[0]
     return trial.duplicates or 0
 
 
 def _observed(trial: TrialResult, guarantee: Guarantee) -> bool:
-    return bool(guarantee is Guarantee.NO_ACKED_LOSS and trial.lost and trial.lost[0]) or bool(
-        guarantee is Guarantee.NO_DUPLICATES and trial.duplicates
+    return bool(guarantee is NO_ACKED_LOSS and trial.lost and trial.lost[0]) or bool(
+        guarantee is NO_DUPLICATES and trial.duplicates
     )

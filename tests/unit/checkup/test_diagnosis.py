@@ -11,14 +11,20 @@ from ackbench.experiments.checkup.diagnosis import diagnose
 from ackbench.experiments.checkup.shown_by import command_that_shows
 from ackbench.experiments.checkup.text import as_document, report_lines, wrapped
 from ackbench.experiments.faults import FAULTS
-from ackbench.experiments.verdicts.contract import Guarantee
+from ackbench.experiments.verdicts.guarantees import Guarantee
+from ackbench.experiments.verdicts.guarantees.atomicity import ATOMICITY
+from ackbench.experiments.verdicts.guarantees.availability import AVAILABILITY
+from ackbench.experiments.verdicts.guarantees.duplicates import NO_DUPLICATES
+from ackbench.experiments.verdicts.guarantees.loss import NO_ACKED_LOSS
+from ackbench.experiments.verdicts.guarantees.missed_records import NO_MISSED_RECORDS
+from ackbench.experiments.verdicts.guarantees.order import ORDER
 
 SAFE = Configuration(
     replication_factor=3,
     producer={"acks": "all", "enable.idempotence": "true"},
     topic={"min.insync.replicas": "2"},
 )
-LOSS = Guarantee.NO_ACKED_LOSS
+LOSS = NO_ACKED_LOSS
 
 
 def first_changes(configuration: Configuration, guarantee: Guarantee) -> list[str]:
@@ -56,7 +62,7 @@ def test_the_defaults_of_kafka_guarantee_no_duplicates_and_order() -> None:
     """Java's producer is idempotent by default since 3.0 (KIP-679)."""
     diagnosis = diagnose(Configuration(replication_factor=3))
 
-    for guarantee in (Guarantee.NO_DUPLICATES, Guarantee.ORDER):
+    for guarantee in (NO_DUPLICATES, ORDER):
         assert diagnosis.guaranteed(guarantee) == {fault for fault, _ in diagnosis.of(guarantee)}
 
 
@@ -88,7 +94,7 @@ def test_faults_that_a_topic_cannot_have_are_left_out() -> None:
             Configuration(
                 replication_factor=3, producer={"acks": "1", "enable.idempotence": "false"}
             ),
-            Guarantee.NO_DUPLICATES,
+            NO_DUPLICATES,
             ["producer acks=all", "producer enable.idempotence=true"],
         ),
     ],
@@ -105,7 +111,7 @@ def test_a_change_says_what_it_costs() -> None:
     search = ChangeSearch(diagnose(Configuration(replication_factor=3)))
     first = next(search.improvements(LOSS))
 
-    assert (Guarantee.AVAILABILITY, "majority-crash") in first.lost
+    assert (AVAILABILITY, "majority-crash") in first.lost
 
 
 def test_no_change_is_proposed_that_the_producer_refuses() -> None:
@@ -122,9 +128,9 @@ def test_guarantees_of_groups_and_transactions_are_listed_where_there_are_some()
         SAFE.model_copy(update={"producer": {"transactional.id": "mine", "acks": "all"}})
     )
 
-    assert Guarantee.NO_MISSED_RECORDS in with_group.guarantees
-    assert Guarantee.ATOMICITY in transactional.guarantees
-    assert not {Guarantee.NO_MISSED_RECORDS, Guarantee.ATOMICITY} & set(diagnose(SAFE).guarantees)
+    assert NO_MISSED_RECORDS in with_group.guarantees
+    assert ATOMICITY in transactional.guarantees
+    assert not {NO_MISSED_RECORDS, ATOMICITY} & set(diagnose(SAFE).guarantees)
 
 
 def test_the_text_names_defaults_reasons_sources_and_a_command(says: Says) -> None:
@@ -146,7 +152,7 @@ def test_the_document_has_every_guarantee_under_every_fault() -> None:
     document = as_document(diagnosis, ChangeSearch(diagnosis))
 
     for guarantee in diagnosis.guarantees:
-        faults = document["guarantees"][guarantee.value]["faults"]
+        faults = document["guarantees"][guarantee.name]["faults"]
         assert faults.keys() == {fault for fault, _ in diagnosis.of(guarantee)}
         assert all(one["reason"] and one["source"].startswith("http") for one in faults.values())
 
@@ -171,7 +177,7 @@ def test_the_document_has_every_guarantee_under_every_fault() -> None:
         ),
         (
             {"producer": {"acks": "all", "enable.idempotence": "false"}},
-            Guarantee.NO_DUPLICATES,
+            NO_DUPLICATES,
             "fault=leader-pause --set acks=all",
         ),
     ],
@@ -200,7 +206,7 @@ def test_the_proposed_sweep_runs_the_fault_with_the_settings_of_one_cell(
     fault: str, words: str
 ) -> None:
     """`--set fault=` gives the fault to all axes: leader-crash also ran with a load of 75 s."""
-    command = command_that_shows(SAFE, [fault], Guarantee.AVAILABILITY)
+    command = command_that_shows(SAFE, [fault], AVAILABILITY)
 
     assert command is not None
     assert words in command
@@ -221,4 +227,4 @@ def test_a_delivery_timeout_beyond_the_expiration_of_producer_ids_is_what_to_cha
     producer = {"enable.idempotence": "true", "delivery.timeout.ms": "2147483647"}
     weak = Configuration(replication_factor=3, producer=producer)
 
-    assert first_changes(weak, Guarantee.NO_DUPLICATES)[0] == "producer delivery.timeout.ms=120000"
+    assert first_changes(weak, NO_DUPLICATES)[0] == "producer delivery.timeout.ms=120000"

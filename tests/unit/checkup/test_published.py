@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from ackbench.experiments.checkup.changes import ChangeSearch
 from ackbench.experiments.checkup.configuration import Configuration, configuration_of
 from ackbench.experiments.checkup.diagnosis import Diagnosis, diagnose
-from ackbench.experiments.verdicts.contract import Guarantee
+from ackbench.experiments.verdicts.guarantees import Guarantee, guarantee_named
 
 FILES: Final = sorted((Path(__file__).parent / "published").glob("*.yaml"))
 SCOPES: Final = ("broker", "topic", "producer", "consumer")
@@ -98,7 +98,7 @@ def test_a_published_configuration_has_the_guarantees_that_its_settings_have(
     published = read(path)
     diagnosis = diagnose(checked(published, tmp_path))
     found = {
-        name: said(diagnosis, Guarantee(name), expected)
+        name: said(diagnosis, guarantee_named(name), expected)
         for name, expected in published.says.items()
     }
 

@@ -16,7 +16,8 @@ from support.golden_files import Says
 from ackbench.experiments.checkup.configuration import Configuration
 from ackbench.experiments.checkup.seen import SeenTrials, StoredTrial, seen_trials, stored_trials
 from ackbench.experiments.sweep.plan import FaultRequest, TrialSpec
-from ackbench.experiments.verdicts.contract import Guarantee
+from ackbench.experiments.verdicts.guarantees.loss import NO_ACKED_LOSS
+from ackbench.experiments.verdicts.guarantees.order import ORDER
 from ackbench.infra.machine.home import Home
 
 WEAK = Configuration(
@@ -48,7 +49,7 @@ def stored(spec: TrialSpec, lost: int) -> StoredTrial:
 def of_loss(*trials: StoredTrial) -> SeenTrials | None:
     """Return what these trials saw of acknowledged loss; `None`: nothing."""
     found = seen_trials(WEAK, trials)
-    return next((one for one in found if one.guarantee is Guarantee.NO_ACKED_LOSS), None)
+    return next((one for one in found if one.guarantee is NO_ACKED_LOSS), None)
 
 
 def test_trials_with_the_same_settings_are_counted_by_fault() -> None:
@@ -95,7 +96,7 @@ def test_a_value_that_was_not_measured_is_no_observation() -> None:
     """Null is not 0."""
     found = seen_trials(WEAK, [stored(trial(), 0)])
 
-    assert Guarantee.ORDER not in {one.guarantee for one in found}
+    assert ORDER not in {one.guarantee for one in found}
 
 
 @pytest.fixture

@@ -153,7 +153,7 @@ def test_an_axis_with_one_value_per_sweep_is_compared() -> None:
         (change.scope, change.name, change.a, change.b) for change in comparison.settings
     ]
     assert difference_in(comparison, ComparedMeasure.LOSS).difference == -1
-    assert [change.guarantee.value for change in comparison.cells[0].verdicts] == [
+    assert [change.guarantee.name for change in comparison.cells[0].verdicts] == [
         "no-acked-loss",
         "order",
     ]

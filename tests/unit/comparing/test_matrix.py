@@ -15,7 +15,7 @@ from ackbench.experiments.comparing.matrix import (
     matrix_of,
 )
 from ackbench.experiments.results.models import CellResult
-from ackbench.experiments.verdicts.contract import Guarantee
+from ackbench.experiments.verdicts.guarantees.loss import NO_ACKED_LOSS
 from ackbench.experiments.verdicts.judge import Judgement, Verdict
 
 CRASH = [
@@ -107,7 +107,7 @@ def test_the_markdown_table_has_a_line_per_fault() -> None:
 
 def _violated(cell: CellResult) -> Judgement:
     return Judgement(
-        guarantee=Guarantee.NO_ACKED_LOSS,
+        guarantee=NO_ACKED_LOSS,
         verdict=Verdict.VIOLATED,
         seen=True,
         reasons=("it lost",),

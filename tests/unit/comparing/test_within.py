@@ -89,7 +89,7 @@ def test_trials_of_the_same_repeat_are_pairs() -> None:
         "McNemar's, exact",
     )
     assert found.p_value == pytest.approx(2 / 2**MANY)
-    assert [change.guarantee.value for change in against_all.cells[0].verdicts] == [
+    assert [change.guarantee.name for change in against_all.cells[0].verdicts] == [
         "no-acked-loss",
         "order",
     ]

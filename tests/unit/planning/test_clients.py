@@ -15,7 +15,7 @@ from ackbench.experiments.planning.experiment import parse_experiment
 from ackbench.experiments.planning.planner import plan
 from ackbench.experiments.planning.properties import kafka_properties
 from ackbench.experiments.sweep.plan import Plan
-from ackbench.experiments.verdicts.contract import circumstances_of
+from ackbench.experiments.verdicts.guarantees.circumstances import circumstances_of
 from ackbench.infra.errors import InputError
 
 

@@ -14,7 +14,9 @@ from ackbench.experiments.planning.catalog import catalog_experiments, load_expe
 from ackbench.experiments.planning.experiment import parse_experiment
 from ackbench.experiments.planning.planner import plan
 from ackbench.experiments.sweep.plan import Plan, TrialSpec
-from ackbench.experiments.verdicts.contract import Guarantee, circumstances_of, clauses_of
+from ackbench.experiments.verdicts.contract import clauses_of
+from ackbench.experiments.verdicts.guarantees.circumstances import circumstances_of
+from ackbench.experiments.verdicts.guarantees.last_value_kept import LAST_VALUE_KEPT
 
 CRASH_BEHIND = {"acks": 1, "fault": "leader-crash-behind"}
 NO_FAULT = {"acks": "all", "enable.idempotence": True, "fault": "none"}
@@ -299,7 +301,7 @@ def test_the_compaction_experiment_is_judged_on_last_values() -> None:
         (trial.producer["acks"], trial.fault.kind): clause.guaranteed
         for trial in made.trials
         for clause in clauses_of(circumstances_of(trial))
-        if clause.guarantee is Guarantee.LAST_VALUE_KEPT
+        if clause.guarantee is LAST_VALUE_KEPT
     }
     assert promised == {
         ("all", "none"): True,

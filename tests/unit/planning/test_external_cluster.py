@@ -15,8 +15,8 @@ from ackbench.experiments.planning.external_cluster import (
 )
 from ackbench.experiments.planning.planner import plan
 from ackbench.experiments.sweep.plan import Plan
-from ackbench.experiments.verdicts.contract.circumstances import Circumstances, circumstances_of
-from ackbench.experiments.verdicts.contract.rules import clauses_of
+from ackbench.experiments.verdicts.contract import clauses_of
+from ackbench.experiments.verdicts.guarantees.circumstances import Circumstances, circumstances_of
 from ackbench.infra.cluster.external import ExternalClusterInfo
 from ackbench.infra.errors import InputError
 from ackbench.infra.kafka.api_versions import BrokerFeatures

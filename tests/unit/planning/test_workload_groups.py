@@ -8,7 +8,7 @@ from ackbench.experiments.errors import ExperimentError
 from ackbench.experiments.planning.experiment import parse_experiment
 from ackbench.experiments.planning.planner import plan
 from ackbench.experiments.sweep.plan import Plan
-from ackbench.experiments.verdicts.contract.circumstances import circumstances_of
+from ackbench.experiments.verdicts.guarantees.circumstances import circumstances_of
 
 GROUP = {"consumers": 2, "duration_s": 10}
 SHORT_TIMEOUTS = {"session.timeout.ms": 2000, "max.poll.interval.ms": 2000}

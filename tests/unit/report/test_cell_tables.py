@@ -3,7 +3,7 @@
 import pytest
 
 from ackbench.experiments.report import cell_tables
-from ackbench.experiments.verdicts.contract import Guarantee
+from ackbench.experiments.verdicts.guarantees.loss import NO_ACKED_LOSS
 from ackbench.experiments.verdicts.judge import Judgement, NamedRecord, Verdict
 
 
@@ -23,7 +23,7 @@ def test_the_records_that_are_not_named_are_in_the_table_of_anomalies(
 ) -> None:
     """It has a limit, which the reader learns about where it may matter."""
     judgement = Judgement(
-        guarantee=Guarantee.NO_ACKED_LOSS,
+        guarantee=NO_ACKED_LOSS,
         verdict=Verdict.VIOLATED,
         seen=True,
         share=None,

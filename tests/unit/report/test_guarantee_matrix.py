@@ -10,7 +10,7 @@ from support.builders.sweeps import SAFE, measured_sweep
 from ackbench.experiments.ledger.quantities import TransactionCounts
 from ackbench.experiments.report.data import ReportData
 from ackbench.experiments.report.guarantee_matrix import guarantee_matrix
-from ackbench.experiments.verdicts.contract import Guarantee
+from ackbench.experiments.verdicts.guarantees.atomicity import ATOMICITY
 from ackbench.experiments.verdicts.judge import Judgement, Verdict
 
 
@@ -24,7 +24,7 @@ def with_transactions(**counts: int) -> ReportData:
     cell, *others = data.results.cells
     none = dict.fromkeys(TransactionCounts.model_fields, 0)
     observed = Judgement(
-        guarantee=Guarantee.ATOMICITY,
+        guarantee=ATOMICITY,
         verdict=Verdict.NOT_GUARANTEED,
         seen=True,
         share=None,

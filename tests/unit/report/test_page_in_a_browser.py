@@ -18,7 +18,9 @@ from ackbench.experiments.report.drawing import set_matplotlib_cache
 from ackbench.experiments.report.guarantee_matrix import guarantee_matrix
 from ackbench.experiments.report.page import render_page
 from ackbench.experiments.results.wording import GUARANTEE_NAMES, verdict_text
-from ackbench.experiments.verdicts.contract import CONDITIONAL_GUARANTEES, ContractClause, Guarantee
+from ackbench.experiments.verdicts.contract import ContractClause
+from ackbench.experiments.verdicts.guarantees import GUARANTEES
+from ackbench.experiments.verdicts.guarantees.atomicity import ATOMICITY
 from ackbench.infra.machine.home import Home
 
 
@@ -33,7 +35,7 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 def with_atomicity(data: ReportData) -> ReportData:
     """Return the sweep with a cell that has a guarantee of atomicity, and so one more column."""
     clause = ContractClause(
-        guarantee=Guarantee.ATOMICITY,
+        guarantee=ATOMICITY,
         guaranteed=False,
         reason="as the documentation says",
         source="https://kafka.apache.org/documentation/",
@@ -81,8 +83,8 @@ def test_each_verdict_is_below_its_own_guarantee(
     conditional = {clause.guarantee for cell in data.results.cells for clause in cell.clauses}
     shown = [
         GUARANTEE_NAMES[guarantee]
-        for guarantee in Guarantee
-        if guarantee not in CONDITIONAL_GUARANTEES or guarantee in conditional
+        for guarantee in GUARANTEES
+        if guarantee.applies is None or guarantee in conditional
     ]
     judged = [cell for cell in data.results.cells if cell.refused is None]
     assert len(rows) == len(judged) == len(TRUTHS)

@@ -15,7 +15,9 @@ from ackbench.experiments.planning.experiment import parse_experiment
 from ackbench.experiments.planning.planner import plan
 from ackbench.experiments.results.judgements import harness_check, trials_that_must_tear
 from ackbench.experiments.results.models import Fates, FaultResult, TrialResult
-from ackbench.experiments.verdicts.contract import Guarantee
+from ackbench.experiments.verdicts.guarantees.duplicates import NO_DUPLICATES
+from ackbench.experiments.verdicts.guarantees.loss import NO_ACKED_LOSS
+from ackbench.experiments.verdicts.guarantees.order import ORDER
 
 NONE = dict.fromkeys(Fates.model_fields, 0)
 CLEAN: dict[str, Any] = {"attempted": 1000, "lost": (0, 0), "duplicates": 0, "fates": Fates(**NONE)}
@@ -127,9 +129,9 @@ def test_a_violation_in_any_measured_trial_is_counted_as_detected() -> None:
 
     found = {guarantee: count for guarantee, count in check.detections.items() if count}
     assert found == {
-        Guarantee.NO_ACKED_LOSS: 1,
-        Guarantee.NO_DUPLICATES: 1,
-        Guarantee.ORDER: 1,
+        NO_ACKED_LOSS: 1,
+        NO_DUPLICATES: 1,
+        ORDER: 1,
     }
 
 

@@ -33,7 +33,9 @@ from ackbench.experiments.results.wording import short_share_text
 from ackbench.experiments.sweep.documents import read_record
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.plan import FaultRequest, Plan, RefusedCell, TrialSpec
-from ackbench.experiments.verdicts.contract import CONDITIONAL_GUARANTEES, Guarantee
+from ackbench.experiments.verdicts.guarantees import GUARANTEES
+from ackbench.experiments.verdicts.guarantees.duplicates import NO_DUPLICATES
+from ackbench.experiments.verdicts.guarantees.loss import NO_ACKED_LOSS
 from ackbench.experiments.verdicts.judge import Verdict
 from ackbench.infra.machine.home import REPOSITORY
 from ackbench.spark_jobs.planted import PlantedAttempt, PlantedTrial
@@ -52,7 +54,7 @@ EVIDENCE = FaultEvidence(
     kind="leader-crash", targets=(2,), took_effect=True, evidence=("node 2 exited",)
 )
 
-UNCONDITIONAL = [guarantee for guarantee in Guarantee if guarantee not in CONDITIONAL_GUARANTEES]
+UNCONDITIONAL = [guarantee for guarantee in GUARANTEES if guarantee.applies is None]
 
 
 def _spec(trial_id: str, repeat: int = 0) -> TrialSpec:
@@ -535,10 +537,10 @@ def test_the_first_violating_records_are_named_once_each() -> None:
         for trial, of in named.items()
     } == {
         "000-a": {
-            Guarantee.NO_ACKED_LOSS: [(0, 1), (0, 3), (0, 5), (0, 7), (0, 9)],
-            Guarantee.NO_DUPLICATES: [(1, 5)],
+            NO_ACKED_LOSS: [(0, 1), (0, 3), (0, 5), (0, 7), (0, 9)],
+            NO_DUPLICATES: [(1, 5)],
         },
-        "001-b": {Guarantee.NO_ACKED_LOSS: [(2, 2)]},
+        "001-b": {NO_ACKED_LOSS: [(2, 2)]},
     }
 
 

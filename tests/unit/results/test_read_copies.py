@@ -11,7 +11,8 @@ from ackbench.experiments.ledger.record import Cell
 from ackbench.experiments.results.read import read_results
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.plan import Delivery, Plan, Workload
-from ackbench.experiments.verdicts.contract import Guarantee
+from ackbench.experiments.verdicts.guarantees.missed_records import NO_MISSED_RECORDS
+from ackbench.experiments.verdicts.guarantees.reprocessing import NO_REPROCESSING
 from ackbench.experiments.verdicts.judge import Verdict
 from ackbench.spark_jobs.planted import PlantedAttempt, PlantedTrial
 
@@ -101,7 +102,7 @@ def test_missed_and_repeated_records_are_judged_by_delivery(
     """
     (cell,) = read_results(measured(tmp_path, delivery)).cells
     verdicts = {judgement.guarantee: judgement.verdict for judgement in cell.judgements}
-    assert (verdicts[Guarantee.NO_MISSED_RECORDS], verdicts[Guarantee.NO_REPROCESSING]) == (
+    assert (verdicts[NO_MISSED_RECORDS], verdicts[NO_REPROCESSING]) == (
         missed,
         repeated,
     )

@@ -11,7 +11,7 @@ from support.builders.sweeps import DUPLICATING, LOSING, SAFE, a_cell, measured_
 
 from ackbench.experiments.results.models import CellResult
 from ackbench.experiments.results.tables import print_cells
-from ackbench.experiments.verdicts.contract import Guarantee
+from ackbench.experiments.verdicts.guarantees import GUARANTEES
 
 
 def printed(cells: Sequence[CellResult], width: int) -> list[str]:
@@ -38,7 +38,7 @@ def with_groups(cells: Sequence[CellResult]) -> list[CellResult]:
                 "judgements": tuple(
                     judgement.model_copy(update={"guarantee": guarantee})
                     for judgement in cell.judgements[:1]
-                    for guarantee in Guarantee
+                    for guarantee in GUARANTEES
                 ),
             }
         )

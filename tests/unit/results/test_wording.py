@@ -6,7 +6,9 @@ from ackbench.experiments.comparing.gate import Gate
 from ackbench.experiments.results.models import CellResult, SweepResults
 from ackbench.experiments.results.wording import LEGEND, result_notes, verdict_sign, verdict_text
 from ackbench.experiments.tracking.runs import count_verdicts, verdict_metrics
-from ackbench.experiments.verdicts.contract import ContractClause, Guarantee
+from ackbench.experiments.verdicts.contract import ContractClause
+from ackbench.experiments.verdicts.guarantees.duplicates import NO_DUPLICATES
+from ackbench.experiments.verdicts.guarantees.order import ORDER
 from ackbench.experiments.verdicts.judge import Judgement, Verdict
 
 CONTRACT_REASON = "Kafka's version is unknown"
@@ -15,13 +17,13 @@ OBSERVATION = "records were stored more than once in 0 of 5 trials"
 
 def _sweep_with_unknown_verdict(guaranteed: bool | None) -> SweepResults:
     clause = ContractClause(
-        guarantee=Guarantee.NO_DUPLICATES,
+        guarantee=NO_DUPLICATES,
         guaranteed=guaranteed,
         reason=CONTRACT_REASON,
         source="https://kafka.apache.org/documentation/#semantics",
     )
     judgement = Judgement(
-        guarantee=Guarantee.NO_DUPLICATES,
+        guarantee=NO_DUPLICATES,
         verdict=Verdict.UNKNOWN,
         seen=False,
         share=None,
@@ -69,7 +71,7 @@ def test_the_gate_names_the_same_reason_as_the_notes() -> None:
 
 def _held(power_shown: bool | None) -> Judgement:
     return Judgement(
-        guarantee=Guarantee.ORDER,
+        guarantee=ORDER,
         verdict=Verdict.HELD,
         power_shown=power_shown,
         seen=False,
@@ -93,6 +95,6 @@ def test_the_summary_run_counts_what_held_without_shown_power(says: Says) -> Non
     cells = [
         cell.model_copy(update={"judgements": (_held(power_shown=False),)}) for cell in sweep.cells
     ]
-    says(count_verdicts(cells, Guarantee.ORDER))
+    says(count_verdicts(cells, ORDER))
     results = sweep.model_copy(update={"cells": tuple(cells)})
     assert dict(verdict_metrics(results))["verdict/held_power_not_shown"] == 1

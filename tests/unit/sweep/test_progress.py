@@ -48,7 +48,7 @@ from ackbench.experiments.sweep.progress import (
     remaining_duration_s,
     report_queued,
 )
-from ackbench.experiments.verdicts.contract import Guarantee
+from ackbench.experiments.verdicts.guarantees.order import ORDER
 from ackbench.experiments.verdicts.judge import HarnessCheck, Judgement, NamedRecord, Verdict
 from ackbench.experiments.verdicts.statistics import share
 
@@ -94,7 +94,7 @@ def a_cell(acks: int | str, fault: str = "none", **changes: Any) -> CellResult:
 def a_judgement(verdict: Verdict, seen: bool | None, **changes: Any) -> Judgement:
     """Return a judgement on the order, with some fields changed."""
     return Judgement(
-        guarantee=Guarantee.ORDER,
+        guarantee=ORDER,
         verdict=verdict,
         seen=seen,
         share=None,
@@ -410,7 +410,7 @@ def test_each_verdict_has_a_mark_that_the_legend_explains(
     """No two verdicts share a mark, and none differs by colour alone."""
     row = a_cell(1, judgements=(a_judgement(verdict, observed),))
 
-    assert verdict_mark(row, Guarantee.ORDER) == mark
+    assert verdict_mark(row, ORDER) == mark
     assert f" {mark} " in LEGEND
     assert f"{mark:^3}" in printed([row])
 

@@ -7,7 +7,7 @@ from support.builders.records import a_spec
 
 from ackbench.experiments.sweep.plan import ClusterNeed
 from ackbench.experiments.sweep.retention import Retention, resolve_retention, retention_of
-from ackbench.experiments.verdicts.contract.circumstances import Circumstances, circumstances_of
+from ackbench.experiments.verdicts.guarantees.circumstances import Circumstances, circumstances_of
 
 WEEK_MS = 604_800_000
 

@@ -8,7 +8,19 @@ from hypothesis import strategies as st
 from support.golden_files import Says
 
 from ackbench.experiments.ledger.record import Status
-from ackbench.experiments.verdicts.contract import ContractClause, Guarantee
+from ackbench.experiments.verdicts.contract import ContractClause
+from ackbench.experiments.verdicts.guarantees import GUARANTEES, Guarantee
+from ackbench.experiments.verdicts.guarantees.atomicity import ATOMICITY
+from ackbench.experiments.verdicts.guarantees.availability import AVAILABILITY
+from ackbench.experiments.verdicts.guarantees.consumers_agree import CONSUMERS_AGREE
+from ackbench.experiments.verdicts.guarantees.duplicates import NO_DUPLICATES
+from ackbench.experiments.verdicts.guarantees.last_value_kept import LAST_VALUE_KEPT
+from ackbench.experiments.verdicts.guarantees.loss import NO_ACKED_LOSS
+from ackbench.experiments.verdicts.guarantees.missed_records import NO_MISSED_RECORDS
+from ackbench.experiments.verdicts.guarantees.order import ORDER
+from ackbench.experiments.verdicts.guarantees.read_availability import READ_AVAILABILITY
+from ackbench.experiments.verdicts.guarantees.read_loss import NO_READ_LOSS
+from ackbench.experiments.verdicts.guarantees.reprocessing import NO_REPROCESSING
 from ackbench.experiments.verdicts.judge import (
     MAX_NAMED_RECORDS,
     VIOLATION_TEXT,
@@ -24,7 +36,7 @@ from ackbench.experiments.verdicts.judge import (
 RELIABLE = HarnessCheck(
     control_clean=True,
     positive_control_lost=True,
-    detections=dict.fromkeys(Guarantee, 1),
+    detections=dict.fromkeys(GUARANTEES, 1),
 )
 MECHANISM = "the mechanism"
 
@@ -66,23 +78,23 @@ def _clean(trial_id: str) -> TrialFacts:
 def _losing(trial_id: str, lost: int = 3) -> TrialFacts:
     named = tuple(NamedRecord(trial_id=trial_id, producer=0, seq=seq) for seq in range(lost))
     return _clean(trial_id).model_copy(
-        update={"lost": (lost, lost), "records": {Guarantee.NO_ACKED_LOSS: named}}
+        update={"lost": (lost, lost), "records": {NO_ACKED_LOSS: named}}
     )
 
 
 def _violating(guarantee: Guarantee, trial_id: str) -> TrialFacts:
     values: dict[Guarantee, dict[str, object]] = {
-        Guarantee.NO_ACKED_LOSS: {"lost": (1, 1)},
-        Guarantee.NO_DUPLICATES: {"duplicated": 1},
-        Guarantee.ORDER: {"reordered": 1},
-        Guarantee.NO_READ_LOSS: {"lost_reads": 1},
-        Guarantee.CONSUMERS_AGREE: {"conflicting_reads": 1},
-        Guarantee.LAST_VALUE_KEPT: {"lost_values": 1},
-        Guarantee.ATOMICITY: {"atomicity_violations": 1},
-        Guarantee.AVAILABILITY: {"recovered_before_heal": False},
-        Guarantee.READ_AVAILABILITY: {"readable_before_heal": False},
-        Guarantee.NO_MISSED_RECORDS: {"group_missed": 1},
-        Guarantee.NO_REPROCESSING: {"group_redelivered": 1},
+        NO_ACKED_LOSS: {"lost": (1, 1)},
+        NO_DUPLICATES: {"duplicated": 1},
+        ORDER: {"reordered": 1},
+        NO_READ_LOSS: {"lost_reads": 1},
+        CONSUMERS_AGREE: {"conflicting_reads": 1},
+        LAST_VALUE_KEPT: {"lost_values": 1},
+        ATOMICITY: {"atomicity_violations": 1},
+        AVAILABILITY: {"recovered_before_heal": False},
+        READ_AVAILABILITY: {"readable_before_heal": False},
+        NO_MISSED_RECORDS: {"group_missed": 1},
+        NO_REPROCESSING: {"group_redelivered": 1},
     }
     return _clean(trial_id).model_copy(update=values[guarantee])
 
@@ -107,7 +119,7 @@ def _judge_one(
     return judgement
 
 
-@pytest.mark.parametrize("guarantee", Guarantee)
+@pytest.mark.parametrize("guarantee", GUARANTEES, ids=str)
 def test_a_guarantee_without_a_violation_held_with_the_bound_of_so_many_trials(
     guarantee: Guarantee,
     says: Says,
@@ -125,7 +137,7 @@ def test_a_guarantee_without_a_violation_held_with_the_bound_of_so_many_trials(
     says(judgement.reasons[1])
 
 
-@pytest.mark.parametrize("guarantee", Guarantee)
+@pytest.mark.parametrize("guarantee", GUARANTEES, ids=str)
 @pytest.mark.parametrize("seen", [True, False])
 def test_what_the_contract_does_not_know_is_unknown_whatever_was_observed(
     guarantee: Guarantee, *, seen: bool
@@ -142,7 +154,7 @@ def test_what_the_contract_does_not_know_is_unknown_whatever_was_observed(
     assert judgement.share.seen == int(seen)
 
 
-@pytest.mark.parametrize("guarantee", Guarantee)
+@pytest.mark.parametrize("guarantee", GUARANTEES, ids=str)
 def test_one_violating_trial_makes_the_verdict_violated(
     guarantee: Guarantee,
 ) -> None:
@@ -164,9 +176,7 @@ def test_one_violating_trial_makes_the_verdict_violated(
 
 def test_a_violation_names_its_first_records_and_counts_all() -> None:
     """Records are sorted by trial and seq, whatever the order of the trials."""
-    judgement = _judge_one(
-        Guarantee.NO_ACKED_LOSS, _losing("002-b", 4), _losing("001-a", 3), _clean("000-c")
-    )
+    judgement = _judge_one(NO_ACKED_LOSS, _losing("002-b", 4), _losing("001-a", 3), _clean("000-c"))
     assert [(record.trial_id, record.seq) for record in judgement.records] == [
         ("001-a", 0),
         ("001-a", 1),
@@ -186,15 +196,14 @@ def test_named_records_are_sorted_by_producer_and_seq_with_unidentified_ones_fir
         for producer, seq in [(1, 0), (0, 7), (None, None), (0, 3), (0, None)]
     ]
     facts = _clean("000-a").model_copy(
-        update={"lost": (5, 5), "records": {Guarantee.NO_ACKED_LOSS: tuple(named)}}
+        update={"lost": (5, 5), "records": {NO_ACKED_LOSS: tuple(named)}}
     )
     assert [
-        (record.producer, record.seq)
-        for record in _judge_one(Guarantee.NO_ACKED_LOSS, facts).records
+        (record.producer, record.seq) for record in _judge_one(NO_ACKED_LOSS, facts).records
     ] == [(None, None), (0, None), (0, 3), (0, 7), (1, 0)]
 
 
-@pytest.mark.parametrize("guarantee", Guarantee)
+@pytest.mark.parametrize("guarantee", GUARANTEES, ids=str)
 @pytest.mark.parametrize("seen", [True, False])
 def test_a_violation_of_what_is_not_guaranteed_is_reported_as_observed_or_not(
     guarantee: Guarantee, *, seen: bool
@@ -208,10 +217,10 @@ def test_a_violation_of_what_is_not_guaranteed_is_reported_as_observed_or_not(
 
 def test_the_mechanism_comes_first_among_the_reasons() -> None:
     """The clause's reason precedes the observations."""
-    assert _judge_one(Guarantee.ORDER, _clean("000-a")).reasons[0] == MECHANISM
+    assert _judge_one(ORDER, _clean("000-a")).reasons[0] == MECHANISM
 
 
-@pytest.mark.parametrize("guarantee", Guarantee)
+@pytest.mark.parametrize("guarantee", GUARANTEES, ids=str)
 @pytest.mark.parametrize(
     "trials",
     [
@@ -241,17 +250,17 @@ def test_without_a_sealed_trial_the_verdict_is_unknown(
 
 def test_a_void_trial_among_sealed_ones_does_not_change_the_verdict(says: Says) -> None:
     """The reasons list it, and no share counts it."""
-    judgement = _judge_one(Guarantee.NO_ACKED_LOSS, _clean("000-a"), _void("001-a"))
+    judgement = _judge_one(NO_ACKED_LOSS, _clean("000-a"), _void("001-a"))
     assert judgement.verdict is Verdict.HELD
     assert judgement.share is not None
     assert judgement.share.of == 1
     says(judgement.reasons[-1])
 
 
-ABOUT_TIME = (Guarantee.AVAILABILITY, Guarantee.READ_AVAILABILITY)
+ABOUT_TIME = (AVAILABILITY, READ_AVAILABILITY)
 
 
-@pytest.mark.parametrize("guarantee", [one for one in Guarantee if one not in ABOUT_TIME])
+@pytest.mark.parametrize("guarantee", [one for one in GUARANTEES if one not in ABOUT_TIME], ids=str)
 @pytest.mark.parametrize("status", [Status.VOID, Status.INCOMPLETE, Status.FAILED])
 @pytest.mark.parametrize("sealed", [(), (_clean("000-a"),)])
 def test_a_violation_in_a_trial_that_is_set_aside_is_a_violation_in_no_share(
@@ -269,7 +278,7 @@ def test_a_violation_in_a_trial_that_is_set_aside_is_a_violation_in_no_share(
     assert any("in 001-b, which is" in reason for reason in judgement.reasons)
 
 
-@pytest.mark.parametrize("guarantee", list(Guarantee))
+@pytest.mark.parametrize("guarantee", GUARANTEES, ids=str)
 @pytest.mark.parametrize("sealed", [(), (_clean("000-a"),)])
 def test_a_disturbed_trial_shows_nothing(
     guarantee: Guarantee, sealed: tuple[TrialFacts, ...]
@@ -298,20 +307,16 @@ def test_what_a_void_trial_shows_without_a_guarantee_is_named_and_counts_in_no_s
     says: Says,
 ) -> None:
     """It is no verdict on Kafka, and it is not kept silent."""
-    duplicating = _void("001-b", _violating(Guarantee.NO_DUPLICATES, "001-b"))
-    judgement = _judge_one(
-        Guarantee.NO_DUPLICATES, _clean("000-a"), duplicating, guaranteed=guaranteed
-    )
+    duplicating = _void("001-b", _violating(NO_DUPLICATES, "001-b"))
+    judgement = _judge_one(NO_DUPLICATES, _clean("000-a"), duplicating, guaranteed=guaranteed)
     assert (judgement.seen, judgement.set_aside) == (False, ("001-b",))
     says(judgement.reasons)
 
 
 def test_a_violation_that_the_control_discredits_stays_unknown_in_a_void_trial_too() -> None:
     """The harness itself duplicates records."""
-    duplicating = _void("001-b", _violating(Guarantee.NO_DUPLICATES, "001-b"))
-    judgement = _judge_one(
-        Guarantee.NO_DUPLICATES, duplicating, harness=HarnessCheck(control_clean=False)
-    )
+    duplicating = _void("001-b", _violating(NO_DUPLICATES, "001-b"))
+    judgement = _judge_one(NO_DUPLICATES, duplicating, harness=HarnessCheck(control_clean=False))
     assert judgement.verdict is Verdict.UNKNOWN
 
 
@@ -319,7 +324,7 @@ def test_absent_records_of_unknown_outcome_make_loss_unknown(says: Says) -> None
     """Any of them may have been acknowledged, so nine conclusive trials do not suffice."""
     unclear = _clean("009-a").model_copy(update={"lost": (0, 37)})
     judgement = _judge_one(
-        Guarantee.NO_ACKED_LOSS, *(_clean(f"{number:03}-a") for number in range(9)), unclear
+        NO_ACKED_LOSS, *(_clean(f"{number:03}-a") for number in range(9)), unclear
     )
     assert (judgement.verdict, judgement.seen) == (Verdict.UNKNOWN, None)
     says(judgement.reasons[1])
@@ -329,19 +334,17 @@ def test_absent_records_of_unknown_outcome_make_loss_unknown(says: Says) -> None
 def test_absent_records_of_unknown_outcome_do_not_affect_the_other_guarantees() -> None:
     """Duplicates and order are read from the log, whatever outcome the client reported."""
     unclear = _clean("000-a").model_copy(update={"lost": (0, 37)})
-    assert _judge_one(Guarantee.NO_DUPLICATES, unclear).verdict is Verdict.HELD
-    assert _judge_one(Guarantee.ORDER, unclear).verdict is Verdict.HELD
+    assert _judge_one(NO_DUPLICATES, unclear).verdict is Verdict.HELD
+    assert _judge_one(ORDER, unclear).verdict is Verdict.HELD
 
 
 def test_certain_loss_is_a_violation_whatever_the_unknown_outcomes() -> None:
     """The lower bound decides, and only it is counted."""
-    judgement = _judge_one(
-        Guarantee.NO_ACKED_LOSS, _clean("000-a").model_copy(update={"lost": (2, 50)})
-    )
+    judgement = _judge_one(NO_ACKED_LOSS, _clean("000-a").model_copy(update={"lost": (2, 50)}))
     assert (judgement.verdict, judgement.records_total) == (Verdict.VIOLATED, 2)
 
 
-@pytest.mark.parametrize("guarantee", Guarantee)
+@pytest.mark.parametrize("guarantee", GUARANTEES, ids=str)
 def test_a_sealed_trial_that_was_not_measured_makes_the_verdict_unknown(
     guarantee: Guarantee,
     says: Says,
@@ -354,7 +357,7 @@ def test_a_sealed_trial_that_was_not_measured_makes_the_verdict_unknown(
     says(judgement.reasons)
 
 
-@pytest.mark.parametrize("guarantee", Guarantee)
+@pytest.mark.parametrize("guarantee", GUARANTEES, ids=str)
 @pytest.mark.parametrize("guaranteed", [True, False])
 @pytest.mark.parametrize("seen", [True, False])
 def test_with_an_unclean_control_every_verdict_is_unknown(
@@ -375,7 +378,7 @@ def test_with_an_unclean_control_every_verdict_is_unknown(
 def test_without_a_loss_in_the_positive_control_no_loss_is_not_proven() -> None:
     """The positive control lost nothing: HELD becomes UNKNOWN."""
     insensitive = HarnessCheck(control_clean=True, positive_control_lost=False)
-    judgement = _judge_one(Guarantee.NO_ACKED_LOSS, _clean("000-a"), harness=insensitive)
+    judgement = _judge_one(NO_ACKED_LOSS, _clean("000-a"), harness=insensitive)
     assert (judgement.verdict, judgement.seen) == (Verdict.UNKNOWN, False)
     assert "the positive control" in judgement.reasons[2]
 
@@ -383,14 +386,12 @@ def test_without_a_loss_in_the_positive_control_no_loss_is_not_proven() -> None:
 def test_without_a_torn_transaction_in_its_control_atomicity_is_not_proven(says: Says) -> None:
     """A late EndTxn must tear transactions where neither side refuses it."""
     insensitive = HarnessCheck(control_clean=True, positive_control_torn=False)
-    judgement = _judge_one(Guarantee.ATOMICITY, _clean("000-a"), harness=insensitive)
+    judgement = _judge_one(ATOMICITY, _clean("000-a"), harness=insensitive)
     assert (judgement.verdict, judgement.seen) == (Verdict.UNKNOWN, False)
     says(judgement.reasons[2])
 
 
-@pytest.mark.parametrize(
-    "guarantee", [Guarantee.NO_DUPLICATES, Guarantee.ORDER, Guarantee.AVAILABILITY]
-)
+@pytest.mark.parametrize("guarantee", [NO_DUPLICATES, ORDER, AVAILABILITY])
 def test_the_positive_control_concerns_loss_only(guarantee: Guarantee) -> None:
     """It does not show whether the harness would detect a duplicate."""
     assert (
@@ -407,8 +408,7 @@ def test_an_observed_loss_is_a_violation_without_a_positive_control() -> None:
     """Statistical power matters for "not observed" only."""
     insensitive = HarnessCheck(control_clean=True, positive_control_lost=False)
     assert (
-        _judge_one(Guarantee.NO_ACKED_LOSS, _losing("000-a"), harness=insensitive).verdict
-        is Verdict.VIOLATED
+        _judge_one(NO_ACKED_LOSS, _losing("000-a"), harness=insensitive).verdict is Verdict.VIOLATED
     )
 
 
@@ -420,7 +420,7 @@ def test_one_failed_control_is_enough_to_distrust_a_sweep() -> None:
     assert not HarnessCheck(control_clean=True).failed
 
 
-@pytest.mark.parametrize("guarantee", Guarantee)
+@pytest.mark.parametrize("guarantee", GUARANTEES, ids=str)
 def test_what_held_says_whether_the_sweep_shows_that_it_would_see_a_violation(
     guarantee: Guarantee,
 ) -> None:
@@ -431,7 +431,7 @@ def test_what_held_says_whether_the_sweep_shows_that_it_would_see_a_violation(
     assert (judgement.verdict, judgement.power_shown) == (Verdict.HELD, True)
     assert not any("power not shown" in reason for reason in judgement.reasons)
 
-    others = [_violating(other, "001-b") for other in Guarantee if other is not guarantee]
+    others = [_violating(other, "001-b") for other in GUARANTEES if other is not guarantee]
     hidden = HarnessCheck(control_clean=True, detections=count_detections(others))
     judgement = _judge_one(guarantee, _clean("000-a"), harness=hidden)
     assert (judgement.verdict, judgement.power_shown) == (Verdict.HELD, False)
@@ -447,9 +447,7 @@ def test_no_other_verdict_says_anything_about_power() -> None:
         (_clean("000-a"), False),
         (_clean("000-a"), None),
     ):
-        judgement = _judge_one(
-            Guarantee.NO_ACKED_LOSS, facts, guaranteed=guaranteed, harness=HarnessCheck()
-        )
+        judgement = _judge_one(NO_ACKED_LOSS, facts, guaranteed=guaranteed, harness=HarnessCheck())
         assert judgement.power_shown is None
         assert not any("power" in reason for reason in judgement.reasons)
 
@@ -457,12 +455,12 @@ def test_no_other_verdict_says_anything_about_power() -> None:
 def test_only_sealed_trials_show_power() -> None:
     """What a void trial lost is no evidence that a loss would be detected."""
     assert set(count_detections([_void("000-a")]).values()) == {0}
-    assert count_detections([_losing("000-a"), _losing("001-a")])[Guarantee.NO_ACKED_LOSS] == 2
+    assert count_detections([_losing("000-a"), _losing("001-a")])[NO_ACKED_LOSS] == 2
 
 
 def test_without_controls_a_guarantee_may_have_held_with_a_caveat() -> None:
     """The reasons mention that no trial shows that a loss would be detected."""
-    judgement = _judge_one(Guarantee.NO_ACKED_LOSS, _clean("000-a"), harness=HarnessCheck())
+    judgement = _judge_one(NO_ACKED_LOSS, _clean("000-a"), harness=HarnessCheck())
     assert (judgement.verdict, judgement.power_shown) == (Verdict.HELD, False)
     assert judgement.reasons[-1].startswith("power not shown: in no trial of this sweep")
 
@@ -470,9 +468,7 @@ def test_without_controls_a_guarantee_may_have_held_with_a_caveat() -> None:
 def test_what_kept_processes_from_running_is_reported_and_the_trial_judged() -> None:
     """The longest stall of each trial is named."""
     sentences = ("producer 0 was stopped for 1.20 s, 4.3 s after the load began", "another")
-    judgement = _judge_one(
-        Guarantee.NO_ACKED_LOSS, _clean("000-a").model_copy(update={"stalls": sentences})
-    )
+    judgement = _judge_one(NO_ACKED_LOSS, _clean("000-a").model_copy(update={"stalls": sentences}))
     assert judgement.verdict is Verdict.HELD
     assert judgement.reasons[-1] == (
         "in 1 judged trial processes were kept from running, neither by Kafka nor by the fault "
@@ -483,7 +479,7 @@ def test_what_kept_processes_from_running_is_reported_and_the_trial_judged() -> 
 def test_a_late_generator_is_reported_and_its_trial_judged(says: Says) -> None:
     """Lateness affects latency, not the content of the log."""
     judgement = _judge_one(
-        Guarantee.NO_ACKED_LOSS, _clean("000-a").model_copy(update={"generator_late": True})
+        NO_ACKED_LOSS, _clean("000-a").model_copy(update={"generator_late": True})
     )
     assert judgement.verdict is Verdict.HELD
     says(judgement.reasons[-1])
@@ -492,11 +488,10 @@ def test_a_late_generator_is_reported_and_its_trial_judged(says: Says) -> None:
 def test_each_clause_gets_its_own_verdict() -> None:
     """Judgements have the order of the clauses."""
     facts = _clean("000-a").model_copy(update={"duplicated": 5})
-    judgements = judge([_clause(guarantee) for guarantee in Guarantee], [facts], RELIABLE)
-    assert [judgement.guarantee for judgement in judgements] == list(Guarantee)
+    judgements = judge([_clause(guarantee) for guarantee in GUARANTEES], [facts], RELIABLE)
+    assert [judgement.guarantee for judgement in judgements] == list(GUARANTEES)
     assert [judgement.verdict for judgement in judgements] == [
-        Verdict.VIOLATED if guarantee is Guarantee.NO_DUPLICATES else Verdict.HELD
-        for guarantee in Guarantee
+        Verdict.VIOLATED if guarantee is NO_DUPLICATES else Verdict.HELD for guarantee in GUARANTEES
     ]
 
 
@@ -531,10 +526,10 @@ def _facts(
 def test_without_a_trial_that_can_tell_there_is_no_share() -> None:
     """Nothing was observed in none of them."""
     unclear = TrialFacts(trial_id="000-a", status=Status.SEALED)
-    assert _judge_one(Guarantee.ORDER, unclear).share is None
+    assert _judge_one(ORDER, unclear).share is None
 
 
-@pytest.mark.parametrize("guarantee", [Guarantee.AVAILABILITY, Guarantee.READ_AVAILABILITY])
+@pytest.mark.parametrize("guarantee", [AVAILABILITY, READ_AVAILABILITY])
 def test_an_outage_is_no_number_of_records(guarantee: Guarantee) -> None:
     """Its trials are named, and no records are counted."""
     judgement = _judge_one(guarantee, _violating(guarantee, "000-a"))
@@ -549,9 +544,9 @@ def test_records_are_named_by_trial_producer_and_number_and_unknown_ones_come_fi
         for seq in (None, 0, 1, 2)
     ]
     trial = _losing("000-a", 16).model_copy(
-        update={"records": {Guarantee.NO_ACKED_LOSS: tuple(reversed(expected))}}
+        update={"records": {NO_ACKED_LOSS: tuple(reversed(expected))}}
     )
-    named = _judge_one(Guarantee.NO_ACKED_LOSS, trial).records
+    named = _judge_one(NO_ACKED_LOSS, trial).records
     assert list(named) == expected[: len(named)]
 
 
@@ -562,7 +557,7 @@ def test_a_load_that_was_too_much_before_the_fault_is_no_evidence_of_availabilit
     overloaded = _clean("000-b").model_copy(
         update={"recovered_before_heal": None, "kept_up_before_fault": False}
     )
-    judgement = _judge_one(Guarantee.AVAILABILITY, overloaded)
+    judgement = _judge_one(AVAILABILITY, overloaded)
     assert judgement.verdict is Verdict.UNKNOWN
     says(judgement.reasons)
 
@@ -581,13 +576,13 @@ def test_last_values_are_kept_only_if_compaction_removed_something(
 ) -> None:
     """A topic whose cleaner never ran tests nothing; a lost value is a violation in any case."""
     trial = _clean("000-a").model_copy(update={"compacted": compacted, "lost_values": lost})
-    assert _judge_one(Guarantee.LAST_VALUE_KEPT, trial).verdict is verdict
+    assert _judge_one(LAST_VALUE_KEPT, trial).verdict is verdict
 
 
 def test_a_trial_in_which_compaction_removed_nothing_says_so(says: Says) -> None:
     """Instead of "not measurable"."""
     trial = _clean("000-a").model_copy(update={"compacted": 0})
-    says(_judge_one(Guarantee.LAST_VALUE_KEPT, trial, _clean("001-b")).reasons[-1])
+    says(_judge_one(LAST_VALUE_KEPT, trial, _clean("001-b")).reasons[-1])
 
 
 def _sweeps(facts: st.SearchStrategy[TrialFacts]) -> st.SearchStrategy[list[TrialFacts]]:
@@ -607,7 +602,7 @@ harnesses = st.builds(
 
 
 @given(
-    st.sampled_from(Guarantee), sweeps, harnesses, st.booleans(), st.randoms(use_true_random=False)
+    st.sampled_from(GUARANTEES), sweeps, harnesses, st.booleans(), st.randoms(use_true_random=False)
 )
 def test_the_order_of_the_trials_does_not_matter(
     guarantee: Guarantee,
@@ -624,7 +619,7 @@ def test_the_order_of_the_trials_does_not_matter(
     )
 
 
-@given(st.sampled_from(Guarantee), sweeps, harnesses)
+@given(st.sampled_from(GUARANTEES), sweeps, harnesses)
 def test_one_more_violating_trial_always_makes_the_verdict_violated(
     guarantee: Guarantee, trials: list[TrialFacts], harness: HarnessCheck
 ) -> None:
@@ -635,7 +630,7 @@ def test_one_more_violating_trial_always_makes_the_verdict_violated(
     )
 
 
-@given(st.sampled_from(Guarantee), sweeps, harnesses, any_facts)
+@given(st.sampled_from(GUARANTEES), sweeps, harnesses, any_facts)
 def test_one_more_trial_never_revokes_a_violation(
     guarantee: Guarantee, trials: list[TrialFacts], harness: HarnessCheck, more: TrialFacts
 ) -> None:
@@ -644,7 +639,7 @@ def test_one_more_trial_never_revokes_a_violation(
         assert _judge_one(guarantee, *trials, more, harness=harness).verdict is Verdict.VIOLATED
 
 
-@given(st.sampled_from(Guarantee), mostly_clean_sweeps, harnesses)
+@given(st.sampled_from(GUARANTEES), mostly_clean_sweeps, harnesses)
 def test_held_requires_that_all_sealed_trials_are_conclusive_and_there_is_one(
     guarantee: Guarantee, trials: list[TrialFacts], harness: HarnessCheck
 ) -> None:

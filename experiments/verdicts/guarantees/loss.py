@@ -1,11 +1,13 @@
-"""The rules for no-acked-loss: an acknowledged record stays in the log. The first match decides."""
+"""no-acked-loss: an acknowledged record stays in the log."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from ackbench.experiments.verdicts.contract.circumstances import Circumstances
-from ackbench.experiments.verdicts.contract.guarantees import (
+from ackbench.experiments.verdicts.guarantees.circumstances import Circumstances
+from ackbench.experiments.verdicts.guarantees.guarantee import Guarantee
+from ackbench.experiments.verdicts.guarantees.late_requests import late_request_rules
+from ackbench.experiments.verdicts.guarantees.rules import (
     ACKS,
     CLEANUP,
     FLUSH,
@@ -18,16 +20,14 @@ from ackbench.experiments.verdicts.contract.guarantees import (
     REPLICATION,
     RETENTION,
     UNCLEAN_ELECTION,
-    first_rule,
     guaranteed,
     not_guaranteed,
     unknown,
 )
-from ackbench.experiments.verdicts.contract.late_requests import late_request_rules
 
 _DEAD_REPLICAS: Final = "up to {c.max_dead_replicas} dead at once, {c.required_replicas} required"
 
-RULES: Final = (
+_RULES: Final = (
     not_guaranteed(
         "acks=0",
         lambda c: c.acks == "0",
@@ -170,10 +170,16 @@ RULES: Final = (
     ),
 )
 
+NO_ACKED_LOSS: Final = Guarantee(
+    name="no-acked-loss",
+    text="an acknowledged record is in the log once the cluster is healthy again",
+    rules=_RULES,
+)
+
 
 def guarantees_no_loss(circumstances: Circumstances) -> bool | None:
     """Return whether no acknowledged record may be lost under these circumstances.
 
     `None`: unknown.
     """
-    return first_rule(RULES, circumstances).guaranteed
+    return NO_ACKED_LOSS.rule_for(circumstances).guaranteed

@@ -8,27 +8,17 @@ Everything else is "not guaranteed", and the rule names the mechanism that can b
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
-from ackbench.experiments.verdicts.contract import (
-    availability,
-    compaction,
-    consumed,
-    duplicates_and_order,
-    loss,
-    read_availability,
-    transactions_and_groups,
-)
-from ackbench.experiments.verdicts.contract.circumstances import Circumstances
-from ackbench.experiments.verdicts.contract.guarantees import (
+from ackbench.experiments.ledger.record import Frozen
+from ackbench.experiments.verdicts.guarantees import GUARANTEES, Guarantee, NamedGuarantee
+from ackbench.experiments.verdicts.guarantees.circumstances import Circumstances
+from ackbench.experiments.verdicts.guarantees.rules import (
     DOCUMENTATION,
     JIRA,
     KIP,
     LIBRDKAFKA,
     ZOOKEEPER_GUIDE,
-    ContractClause,
-    Guarantee,
     Rule,
     first_rule,
     unknown,
@@ -42,42 +32,38 @@ _UNREAD_SETTINGS: Final = unknown(
     f"{DOCUMENTATION}topicconfigs",
 )
 
-RULES: Final[Mapping[Guarantee, tuple[Rule, ...]]] = {
-    Guarantee.NO_ACKED_LOSS: loss.RULES,
-    Guarantee.NO_DUPLICATES: duplicates_and_order.DUPLICATE_RULES,
-    Guarantee.ORDER: duplicates_and_order.ORDER_RULES,
-    Guarantee.NO_READ_LOSS: consumed.READ_LOSS_RULES,
-    Guarantee.CONSUMERS_AGREE: consumed.AGREEMENT_RULES,
-    Guarantee.LAST_VALUE_KEPT: compaction.RULES,
-    Guarantee.ATOMICITY: transactions_and_groups.ATOMICITY_RULES,
-    Guarantee.AVAILABILITY: availability.RULES,
-    Guarantee.READ_AVAILABILITY: read_availability.RULES,
-    Guarantee.NO_MISSED_RECORDS: transactions_and_groups.MISSED_RULES,
-    Guarantee.NO_REPROCESSING: transactions_and_groups.REPROCESSING_RULES,
-}
-
 _OUTCOMES: Final = {True: "yes", False: "no", None: "unknown"}
 
 
-def clauses_of(circumstances: Circumstances) -> tuple[ContractClause, ...]:
-    """Return what is guaranteed to a cell and what is not, in the order of `Guarantee`.
+class ContractClause(Frozen):
+    """One guarantee that a cell has, does not have, or may have."""
 
-    Cells without transactions have no clause on atomicity; cells without a consumer group have
-    none on what a group processes, or on whether its members and the concurrent consumer agree;
-    cells without compaction have none on last values.
-    """
-    has_group = circumstances.consumers > 0
-    applies = {
-        Guarantee.ATOMICITY: circumstances.transactional,
-        Guarantee.CONSUMERS_AGREE: has_group,
-        Guarantee.LAST_VALUE_KEPT: circumstances.compacted,
-        Guarantee.NO_MISSED_RECORDS: has_group,
-        Guarantee.NO_REPROCESSING: has_group,
-    }
+    guarantee: NamedGuarantee
+    guaranteed: bool | None
+    """`None`: unknown, because it depends on something that is not known of the cell."""
+    reason: str
+    """Guaranteed: by which mechanism. Not guaranteed: which mechanism breaks it. Unknown: what is
+    not known of the cell, and why the guarantee depends on it."""
+    source: str
+    """URL of the KIP or of the documentation page."""
+
+
+def clauses_of(circumstances: Circumstances) -> tuple[ContractClause, ...]:
+    """Return what is guaranteed to a cell and what is not, of the guarantees that apply to it."""
     return tuple(
-        deciding_rule(guarantee, circumstances).clause(guarantee, circumstances)
-        for guarantee in Guarantee
-        if applies.get(guarantee, True)
+        clause_of(guarantee, deciding_rule(guarantee, circumstances), circumstances)
+        for guarantee in GUARANTEES
+        if guarantee.applies_to(circumstances)
+    )
+
+
+def clause_of(guarantee: Guarantee, rule: Rule, circumstances: Circumstances) -> ContractClause:
+    """Return the rule applied to one cell."""
+    return ContractClause(
+        guarantee=guarantee,
+        guaranteed=rule.guaranteed,
+        reason=rule.reason_for(circumstances),
+        source=rule.source,
     )
 
 
@@ -86,25 +72,25 @@ def deciding_rule(guarantee: Guarantee, circumstances: Circumstances) -> Rule:
 
     While the brokers' settings are not known, no guarantee is.
     """
-    return first_rule((_UNREAD_SETTINGS, *RULES[guarantee]), circumstances)
+    return first_rule((_UNREAD_SETTINGS, *guarantee.rules), circumstances)
 
 
 def contract_table() -> tuple[tuple[Guarantee, Rule], ...]:
     """Return all rules in the order in which they are evaluated."""
-    return tuple((guarantee, rule) for guarantee in Guarantee for rule in RULES[guarantee])
+    return tuple((guarantee, rule) for guarantee in GUARANTEES for rule in guarantee.rules)
 
 
 def as_markdown() -> str:
     """Return the contract as `docs/contract.md` contains it: one table per guarantee."""
-    return "\n".join(_section(guarantee) for guarantee in Guarantee)
+    return "\n".join(_section(guarantee) for guarantee in GUARANTEES)
 
 
 def _section(guarantee: Guarantee) -> str:
     head = (
-        f"### {guarantee.value}\n\n"
+        f"### {guarantee.name}\n\n"
         "| # | condition | guaranteed | reason | source |\n|---|---|---|---|---|\n"
     )
-    return head + "".join(as_line(number, rule) for number, rule in enumerate(RULES[guarantee], 1))
+    return head + "".join(as_line(number, rule) for number, rule in enumerate(guarantee.rules, 1))
 
 
 def as_line(number: int, rule: Rule) -> str:

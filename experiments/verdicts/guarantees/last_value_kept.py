@@ -1,4 +1,4 @@
-"""The rules for last-value-kept, which applies to compacted topics. The first match decides.
+"""last-value-kept, of compacted topics: an absent record was replaced by a later one of its key.
 
 "Log compaction ensures that Kafka will always retain at least the last known value for each message
 key within the log of data for a single topic partition." So an acknowledged record that is absent
@@ -11,15 +11,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from ackbench.experiments.verdicts.contract import loss
-from ackbench.experiments.verdicts.contract.circumstances import Circumstances
-from ackbench.experiments.verdicts.contract.guarantees import (
+from ackbench.experiments.verdicts.guarantees.circumstances import Circumstances
+from ackbench.experiments.verdicts.guarantees.guarantee import Guarantee
+from ackbench.experiments.verdicts.guarantees.loss import NO_ACKED_LOSS
+from ackbench.experiments.verdicts.guarantees.rules import (
     CLEANUP,
     COMPACTION,
     REPLICATION,
     RETENTION,
     Rule,
-    first_rule,
     guaranteed,
     not_guaranteed,
     unknown,
@@ -29,10 +29,10 @@ from ackbench.experiments.verdicts.contract.guarantees import (
 def _loss_rule(circumstances: Circumstances) -> Rule:
     """Return the rule that would decide on no-acked-loss without compaction."""
     uncompacted = circumstances.model_copy(update={"compacted": False})
-    return first_rule(loss.RULES, uncompacted)
+    return NO_ACKED_LOSS.rule_for(uncompacted)
 
 
-RULES: Final = (
+_RULES: Final = (
     not_guaranteed(
         "the topic is not compacted",
         lambda c: not c.compacted,
@@ -65,4 +65,11 @@ RULES: Final = (
         "records stay in the log until it replaces them",
         COMPACTION,
     ),
+)
+
+LAST_VALUE_KEPT: Final = Guarantee(
+    name="last-value-kept",
+    text=("compaction removes an acknowledged record only if the log keeps a later one of its key"),
+    applies=lambda c: c.compacted,
+    rules=_RULES,
 )

@@ -271,6 +271,11 @@ class Circumstances(Frozen):
         )
 
 
+def has_group(circumstances: Circumstances) -> bool:
+    """Return whether a consumer group reads the topic."""
+    return circumstances.consumers > 0
+
+
 def circumstances_of(spec: TrialSpec) -> Circumstances:
     """Return the circumstances of a planned trial: its settings over the defaults."""
     client = client_choice(spec).producer_settings(spec.producer)

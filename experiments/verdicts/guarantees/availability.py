@@ -1,14 +1,12 @@
-"""The rules for availability: the partition accepts records before the heal.
-
-The first match decides.
-"""
+"""availability: the partition accepts records before the heal."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from ackbench.experiments.verdicts.contract.circumstances import Circumstances
-from ackbench.experiments.verdicts.contract.guarantees import (
+from ackbench.experiments.verdicts.guarantees.circumstances import Circumstances
+from ackbench.experiments.verdicts.guarantees.guarantee import Guarantee
+from ackbench.experiments.verdicts.guarantees.rules import (
     ACKS,
     KIP_516,
     KIP_595,
@@ -32,7 +30,7 @@ def has_no_outage(circumstances: Circumstances) -> bool:
     )
 
 
-RULES: Final = (
+_RULES: Final = (
     not_guaranteed(
         "no fault, or a single fault that affects only consumers or only stored bytes",
         has_no_outage,
@@ -155,4 +153,10 @@ RULES: Final = (
         "failover takes up to {c.failover_ms:g} ms, the heal comes after "
         "{c.fault.heals_after_ms:g} ms",
     ),
+)
+
+AVAILABILITY: Final = Guarantee(
+    name="availability",
+    text="the partition accepts records again before the fault is healed",
+    rules=_RULES,
 )

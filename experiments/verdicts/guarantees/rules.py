@@ -1,71 +1,17 @@
-"""The vocabulary of the contract: guarantees, rules, the clauses they produce, and the sources."""
+"""The rules of a guarantee: of those that match a cell the first decides. And their sources."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Final
 
-from ackbench.experiments.ledger.record import Frozen
-from ackbench.experiments.verdicts.contract.circumstances import Circumstances
-
-
-class Guarantee(StrEnum):
-    """What a Kafka user may rely on."""
-
-    NO_ACKED_LOSS = "no-acked-loss"
-    """An acknowledged record is in the log once the cluster is healthy again."""
-    NO_DUPLICATES = "no-duplicates"
-    """A record is in the log once."""
-    ORDER = "order"
-    """The records of a producer are in a partition's log in the order in which they were sent."""
-    NO_READ_LOSS = "no-read-loss"
-    """A record that a consumer received stays in the log, at the offset where it was received."""
-    CONSUMERS_AGREE = "consumers-agree"
-    """Consumers that receive a record at one partition and offset receive the same record."""
-    LAST_VALUE_KEPT = "last-value-kept"
-    """Compaction removes an acknowledged record only if the log keeps a later one of its key."""
-    ATOMICITY = "atomicity"
-    """A `read_committed` consumer receives all of a committed transaction, and nothing else."""
-    AVAILABILITY = "availability"
-    """The partition accepts records again before the fault is healed."""
-    READ_AVAILABILITY = "read-availability"
-    """A consumer receives what the partition acknowledges before the fault is healed."""
-    NO_MISSED_RECORDS = "no-missed-records"
-    """A record that the consumer group committed past was processed by one of its members."""
-    NO_REPROCESSING = "no-reprocessing"
-    """The consumer group processes a record once."""
-
-
-CONDITIONAL_GUARANTEES: Final = frozenset(
-    {
-        Guarantee.ATOMICITY,
-        Guarantee.CONSUMERS_AGREE,
-        Guarantee.LAST_VALUE_KEPT,
-        Guarantee.NO_MISSED_RECORDS,
-        Guarantee.NO_REPROCESSING,
-    }
-)
-"""Guarantees that apply only to cells with transactions, a consumer group or a compacted topic."""
-
-
-class ContractClause(Frozen):
-    """One guarantee that a cell has, does not have, or may have."""
-
-    guarantee: Guarantee
-    guaranteed: bool | None
-    """`None`: unknown, because it depends on something that is not known of the cell."""
-    reason: str
-    """Guaranteed: by which mechanism. Not guaranteed: which mechanism breaks it. Unknown: what is
-    not known of the cell, and why the guarantee depends on it."""
-    source: str
-    """URL of the KIP or of the documentation page."""
+from ackbench.experiments.verdicts.guarantees.circumstances import Circumstances
 
 
 @dataclass(frozen=True)
 class Rule:
-    """One line of the contract."""
+    """One line of the contract; a clause is the rule applied to one cell."""
 
     condition: str
     """`when` as text."""
@@ -77,15 +23,10 @@ class Rule:
     figures: str = ""
     """A format string that a clause appends to `reason`; `c` is the cell's circumstances."""
 
-    def clause(self, guarantee: Guarantee, circumstances: Circumstances) -> ContractClause:
-        """Return the rule applied to one cell."""
+    def reason_for(self, circumstances: Circumstances) -> str:
+        """Return the reason with the figures of one cell."""
         figures = f" ({self.figures.format(c=circumstances)})" if self.figures else ""
-        return ContractClause(
-            guarantee=guarantee,
-            guaranteed=self.guaranteed,
-            reason=self.reason + figures,
-            source=self.source,
-        )
+        return self.reason + figures
 
 
 def first_rule(rules: Iterable[Rule], circumstances: Circumstances) -> Rule:

@@ -1,19 +1,19 @@
-"""The rules for no-read-loss and consumers-agree: what consumers received stays as it was.
+"""consumers-agree: consumers that receive a record at one offset receive the same record.
 
 "Only committed messages are ever given out to the consumer" (Kafka's design page), whatever acks
 is: a leader returns records below the high watermark only. It advances once the entire ISR has a
 record, and from Kafka 3.7 on only while the ISR has min.insync.replicas or all replicas
 (KAFKA-15583, `Partition.maybeIncrementLeaderHW`). So what a consumer received is on as many in-sync
-replicas as a record that acks=all acknowledges, and is as safe. The first match decides.
+replicas as a record that acks=all acknowledges, and is as safe.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from ackbench.experiments.verdicts.contract.circumstances import Circumstances
-from ackbench.experiments.verdicts.contract.guarantees import (
-    CLEANUP,
+from ackbench.experiments.verdicts.guarantees.circumstances import Circumstances, has_group
+from ackbench.experiments.verdicts.guarantees.guarantee import Guarantee
+from ackbench.experiments.verdicts.guarantees.rules import (
     KAFKA_15583,
     KIP_106,
     KIP_497,
@@ -21,7 +21,6 @@ from ackbench.experiments.verdicts.contract.guarantees import (
     KIP_966,
     LOG,
     REPLICATION,
-    RETENTION,
     UNCLEAN_ELECTION,
     guaranteed,
     not_guaranteed,
@@ -33,23 +32,6 @@ def _all_may_die(circumstances: Circumstances) -> bool:
     """Return whether all in-sync replicas that had a record may die when a consumer has got it."""
     return circumstances.max_dead_replicas >= circumstances.with_acks_all().required_replicas
 
-
-_REMOVED: Final = (
-    not_guaranteed(
-        "the topic is compacted",
-        lambda c: c.compacted,
-        "of records with the same key, compaction keeps only the last, whether or not a consumer "
-        "received the others",
-        CLEANUP,
-    ),
-    not_guaranteed(
-        "records are retained for less than an hour, or up to a number of bytes",
-        lambda c: c.expires,
-        "the broker deletes old segments, whether or not a consumer received their records",
-        RETENTION,
-    ),
-)
-"""What removes records, and never puts another one at their offset."""
 
 _REPLACED: Final = (
     not_guaranteed(
@@ -145,5 +127,9 @@ _REPLACED: Final = (
 )
 """What may put another record at an offset that a consumer has received."""
 
-READ_LOSS_RULES: Final = (*_REMOVED, *_REPLACED)
-AGREEMENT_RULES: Final = _REPLACED
+CONSUMERS_AGREE: Final = Guarantee(
+    name="consumers-agree",
+    text=("consumers that receive a record at one partition and offset receive the same record"),
+    applies=has_group,
+    rules=_REPLACED,
+)

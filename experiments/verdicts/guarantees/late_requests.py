@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from ackbench.experiments.verdicts.contract.circumstances import Circumstances
-from ackbench.experiments.verdicts.contract.guarantees import (
+from ackbench.experiments.verdicts.guarantees.circumstances import Circumstances
+from ackbench.experiments.verdicts.guarantees.rules import (
     KAFKA_17754,
     KIP_890,
     Rule,

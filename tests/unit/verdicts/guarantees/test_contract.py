@@ -30,19 +30,21 @@ from support.builders.circumstances import (
 
 from ackbench.experiments.faults.core.effects import FaultEffects
 from ackbench.experiments.verdicts.contract import (
-    RULES,
-    Guarantee,
+    as_line,
     as_markdown,
+    clause_of,
     clauses_of,
     contract_table,
     deciding_rule,
 )
-from ackbench.experiments.verdicts.contract.circumstances import UNLIMITED_RETRIES, Circumstances
-from ackbench.experiments.verdicts.contract.guarantees import unknown
-from ackbench.experiments.verdicts.contract.late_requests import must_tear_transactions
-from ackbench.experiments.verdicts.contract.rules import as_line
+from ackbench.experiments.verdicts.guarantees import GUARANTEES, Guarantee
+from ackbench.experiments.verdicts.guarantees.availability import AVAILABILITY
+from ackbench.experiments.verdicts.guarantees.circumstances import UNLIMITED_RETRIES, Circumstances
+from ackbench.experiments.verdicts.guarantees.late_requests import must_tear_transactions
+from ackbench.experiments.verdicts.guarantees.read_availability import READ_AVAILABILITY
+from ackbench.experiments.verdicts.guarantees.rules import unknown
 
-LOSS, DUPLICATES, ORDER, KEPT, AGREE, LAST, ATOMIC, UP, READABLE, MISSED, REPROCESSED = Guarantee
+LOSS, DUPLICATES, ORDER, KEPT, AGREE, LAST, ATOMIC, UP, READABLE, MISSED, REPROCESSED = GUARANTEES
 OF_CONSUMERS = {KEPT, AGREE, LAST, READABLE}
 """`test_contract_of_consumers.py` has their cases."""
 
@@ -415,23 +417,23 @@ def test_each_case_is_decided_by_its_rule(
     guarantee: Guarantee, number: int, changes: dict[str, Any]
 ) -> None:
     """Rules are numbered as in `docs/contract.md`."""
-    assert RULES[guarantee].index(deciding_rule(guarantee, _case(changes))) + 1 == number
+    assert guarantee.rules.index(deciding_rule(guarantee, _case(changes))) + 1 == number
 
 
 def test_every_rule_has_a_case() -> None:
     """A rule without a case might be unreachable."""
     assert {(guarantee, number) for guarantee, number, _ in CASES} == {
         (guarantee, number)
-        for guarantee in Guarantee
+        for guarantee in GUARANTEES
         if guarantee not in OF_CONSUMERS
-        for number in range(1, len(RULES[guarantee]) + 1)
+        for number in range(1, len(guarantee.rules) + 1)
     }
 
 
 def test_a_cell_has_one_clause_per_guarantee_in_order() -> None:
     """Each with its reason and its source."""
     clauses = clauses_of(_case({"transactional": True, "consumers": 1, "compacted": True}))
-    assert [clause.guarantee for clause in clauses] == list(Guarantee)
+    assert [clause.guarantee for clause in clauses] == list(GUARANTEES)
     assert all(clause.reason and clause.source for clause in clauses)
 
 
@@ -465,7 +467,7 @@ def test_a_rule_on_an_unknown_fact_gives_a_clause_of_unknown_outcome() -> None:
     rule = unknown(
         "the version is unknown", lambda c: c.kafka_version is None, "older ones lost it", "source"
     )
-    clause = rule.clause(LOSS, USUAL)
+    clause = clause_of(LOSS, rule, USUAL)
     assert (clause.guaranteed, clause.reason) == (None, "older ones lost it")
     assert as_line(1, rule).startswith("| 1 | the version is unknown | unknown |")
 
@@ -533,7 +535,7 @@ def test_idempotence_removes_no_guarantee(cell: Circumstances) -> None:
     _assert_implied(
         cell.model_copy(update={"idempotent": False}),
         cell.model_copy(update={"idempotent": True}),
-        *Guarantee,
+        *GUARANTEES,
     )
 
 
@@ -554,8 +556,8 @@ def test_eligible_leader_replicas_remove_no_guarantee(cell: Circumstances) -> No
     without, unknown_level, tracked = (
         cell.model_copy(update={"eligible_leader_replicas": level}) for level in (0, None, 1)
     )
-    _assert_implied(without, unknown_level, *Guarantee)
-    _assert_implied(unknown_level, tracked, *Guarantee)
+    _assert_implied(without, unknown_level, *GUARANTEES)
+    _assert_implied(unknown_level, tracked, *GUARANTEES)
 
 
 @given(cells)
@@ -610,7 +612,7 @@ def test_a_fault_that_did_less_than_planned_leaves_every_guarantee_of_the_plan(
     _assert_implied(
         cell.model_copy(update={**changes, "fault": planned}),
         cell.model_copy(update={**changes, "fault": did}),
-        *(set(Guarantee) - {Guarantee.AVAILABILITY, Guarantee.READ_AVAILABILITY}),
+        *(set(GUARANTEES) - {AVAILABILITY, READ_AVAILABILITY}),
     )
 
 

@@ -22,11 +22,18 @@ from support.builders.circumstances import (
 )
 
 from ackbench.experiments.faults.core.effects import FaultEffects
-from ackbench.experiments.verdicts.contract import RULES, Guarantee, clauses_of, deciding_rule
-from ackbench.experiments.verdicts.contract.circumstances import Circumstances
+from ackbench.experiments.verdicts.contract import clauses_of, deciding_rule
+from ackbench.experiments.verdicts.guarantees import Guarantee
+from ackbench.experiments.verdicts.guarantees.availability import AVAILABILITY
+from ackbench.experiments.verdicts.guarantees.circumstances import Circumstances
+from ackbench.experiments.verdicts.guarantees.consumers_agree import CONSUMERS_AGREE
+from ackbench.experiments.verdicts.guarantees.last_value_kept import LAST_VALUE_KEPT
+from ackbench.experiments.verdicts.guarantees.loss import NO_ACKED_LOSS
+from ackbench.experiments.verdicts.guarantees.read_availability import READ_AVAILABILITY
+from ackbench.experiments.verdicts.guarantees.read_loss import NO_READ_LOSS
 
-KEPT, AGREE = Guarantee.NO_READ_LOSS, Guarantee.CONSUMERS_AGREE
-LAST, READABLE = Guarantee.LAST_VALUE_KEPT, Guarantee.READ_AVAILABILITY
+KEPT, AGREE = NO_READ_LOSS, CONSUMERS_AGREE
+LAST, READABLE = LAST_VALUE_KEPT, READ_AVAILABILITY
 RECREATED = FaultEffects(kind="topic-recreated", deletes_topic=True, may_affect_leader=True)
 UNCLEAN = ISR_SHRUNK.model_copy(update={"forces_unclean_election": True})
 SHARED: list[tuple[int, dict[str, Any]]] = [
@@ -109,14 +116,14 @@ def test_each_case_is_decided_by_its_rule(
     guarantee: Guarantee, number: int, changes: dict[str, Any]
 ) -> None:
     """Rules are numbered as in `docs/contract.md`."""
-    assert RULES[guarantee].index(deciding_rule(guarantee, _case(changes))) + 1 == number
+    assert guarantee.rules.index(deciding_rule(guarantee, _case(changes))) + 1 == number
 
 
 @pytest.mark.parametrize("guarantee", [KEPT, AGREE, LAST, READABLE])
 def test_every_rule_has_a_case(guarantee: Guarantee) -> None:
     """A rule without a case might be unreachable."""
     assert {number for of, number, _ in CASES if of is guarantee} == set(
-        range(1, len(RULES[guarantee]) + 1)
+        range(1, len(guarantee.rules) + 1)
     )
 
 
@@ -156,7 +163,7 @@ CIRCUMSTANCES = st.builds(
 def test_what_was_received_is_as_safe_as_what_acks_all_acknowledges(cell: Circumstances) -> None:
     """Whatever acks is: the high watermark needs what an acknowledgement with acks=all needs."""
     with_acks_all = cell.model_copy(update={"acks": "all"})
-    assert _is_guaranteed(KEPT, cell) is _is_guaranteed(Guarantee.NO_ACKED_LOSS, with_acks_all)
+    assert _is_guaranteed(KEPT, cell) is _is_guaranteed(NO_ACKED_LOSS, with_acks_all)
 
 
 @given(CIRCUMSTANCES)
@@ -183,4 +190,4 @@ def test_readers_need_what_writers_with_acks_all_need(cell: Circumstances) -> No
     """Read-availability never holds where a write with acks=all may wait until the heal."""
     if _is_guaranteed(READABLE, cell):
         with_acks_all = cell.model_copy(update={"acks": "all"})
-        assert _is_guaranteed(Guarantee.AVAILABILITY, with_acks_all)
+        assert _is_guaranteed(AVAILABILITY, with_acks_all)

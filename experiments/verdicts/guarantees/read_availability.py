@@ -1,24 +1,24 @@
-"""The rules for read-availability: consumers receive what is acknowledged, before the heal.
+"""read-availability: consumers receive what is acknowledged, before the heal.
 
 Availability for writers and for readers are two promises. A leader returns a record once the entire
 ISR has it, and only while the ISR has min.insync.replicas (the high watermark, KAFKA-15583), so it
 may acknowledge records with acks=1 and hide them until other replicas are back. Consumers therefore
-need what a write with acks=all needs. The first match decides.
+need what a write with acks=all needs.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from ackbench.experiments.verdicts.contract import availability
-from ackbench.experiments.verdicts.contract.circumstances import Circumstances
-from ackbench.experiments.verdicts.contract.guarantees import (
+from ackbench.experiments.verdicts.guarantees.availability import AVAILABILITY, has_no_outage
+from ackbench.experiments.verdicts.guarantees.circumstances import Circumstances
+from ackbench.experiments.verdicts.guarantees.guarantee import Guarantee
+from ackbench.experiments.verdicts.guarantees.rules import (
     ACKS,
     ISOLATION,
     KAFKA_15583,
     KIP_320,
     REPLICATION,
-    first_rule,
     guaranteed,
     not_guaranteed,
 )
@@ -26,7 +26,7 @@ from ackbench.experiments.verdicts.contract.guarantees import (
 
 def _may_be_unavailable(circumstances: Circumstances) -> bool:
     """Return whether a write with acks=all may not be possible before the heal."""
-    return not first_rule(availability.RULES, circumstances.with_acks_all()).guaranteed
+    return not AVAILABILITY.rule_for(circumstances.with_acks_all()).guaranteed
 
 
 CONSUMER_FAILOVER_MS: Final = 12_000
@@ -38,10 +38,10 @@ offset (KIP-320). Measured: 2.3 s after it had learned of the leader, when produ
 for 2.7 s.
 """
 
-RULES: Final = (
+_RULES: Final = (
     not_guaranteed(
         "no fault, or a single fault that affects only consumers or only stored bytes",
-        availability.has_no_outage,
+        has_no_outage,
         "no node fails, so there is no outage that could end before a heal",
         REPLICATION,
     ),
@@ -104,4 +104,10 @@ RULES: Final = (
         "failover takes up to {c.failover_ms:g} ms, the heal comes after "
         "{c.fault.heals_after_ms:g} ms",
     ),
+)
+
+READ_AVAILABILITY: Final = Guarantee(
+    name="read-availability",
+    text=("a consumer receives what the partition acknowledges before the fault is healed"),
+    rules=_RULES,
 )

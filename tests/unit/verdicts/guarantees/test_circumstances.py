@@ -12,12 +12,14 @@ from ackbench.experiments.sweep.plan import (
     TrialSpec,
     Workload,
 )
-from ackbench.experiments.verdicts.contract import Guarantee, clauses_of
-from ackbench.experiments.verdicts.contract.circumstances import (
+from ackbench.experiments.verdicts.contract import clauses_of
+from ackbench.experiments.verdicts.guarantees.availability import AVAILABILITY
+from ackbench.experiments.verdicts.guarantees.circumstances import (
     UNLIMITED_RETRIES,
     Circumstances,
     circumstances_of,
 )
+from ackbench.experiments.verdicts.guarantees.loss import NO_ACKED_LOSS
 
 REFRESH = "topic.metadata.refresh.interval.ms"
 
@@ -284,8 +286,8 @@ def test_the_crash_of_a_dedicated_controller_affects_no_replica() -> None:
     assert {
         clause.guarantee: clause.guaranteed
         for clause in clauses_of(crash)
-        if clause.guarantee in {Guarantee.NO_ACKED_LOSS, Guarantee.AVAILABILITY}
-    } == {Guarantee.NO_ACKED_LOSS: True, Guarantee.AVAILABILITY: True}
+        if clause.guarantee in {NO_ACKED_LOSS, AVAILABILITY}
+    } == {NO_ACKED_LOSS: True, AVAILABILITY: True}
 
 
 def test_producer_expiration_and_offset_reset_are_those_of_the_cell() -> None:

@@ -1,25 +1,24 @@
-"""The rules for no-duplicates and order. The first match decides."""
+"""no-duplicates: a record is stored once."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from ackbench.experiments.verdicts.contract.circumstances import Circumstances
-from ackbench.experiments.verdicts.contract.guarantees import (
+from ackbench.experiments.verdicts.guarantees.circumstances import Circumstances
+from ackbench.experiments.verdicts.guarantees.guarantee import Guarantee
+from ackbench.experiments.verdicts.guarantees.rules import (
     ACKS,
     IDEMPOTENCE,
     KIP_98,
     LIBRDKAFKA_GUARANTEES,
     LIBRDKAFKA_PRODUCE_ERROR,
-    MAX_IN_FLIGHT,
     PRODUCER_ID_EXPIRATION,
     SEMANTICS,
-    Rule,
     guaranteed,
     not_guaranteed,
 )
 
-_FORGOTTEN_PRODUCER: Final = (
+FORGOTTEN_PRODUCER: Final = (
     not_guaranteed(
         "enable.idempotence=true, and producer.id.expiration.ms is shorter than "
         "delivery.timeout.ms, or the client never gives up",
@@ -47,7 +46,7 @@ def _gives_up_records(c: Circumstances) -> bool:
     return c.idempotent and not c.transactional and c.may_time_out_records
 
 
-DUPLICATE_RULES: Final[tuple[Rule, ...]] = (
+_RULES: Final = (
     not_guaranteed(
         "a fault that the contract does not know",
         lambda c: not c.fault.known,
@@ -61,7 +60,7 @@ DUPLICATE_RULES: Final[tuple[Rule, ...]] = (
         "records, with idempotence or without",
         KIP_98,
     ),
-    *_FORGOTTEN_PRODUCER,
+    *FORGOTTEN_PRODUCER,
     guaranteed(
         "enable.idempotence=true with librdkafka, and records may time out during the fault",
         lambda c: _gives_up_records(c) and c.client == "librdkafka",
@@ -138,73 +137,8 @@ DUPLICATE_RULES: Final[tuple[Rule, ...]] = (
     ),
 )
 
-ORDER_RULES: Final[tuple[Rule, ...]] = (
-    not_guaranteed(
-        "a fault that the contract does not know",
-        lambda c: not c.fault.known,
-        "it may end the producer, and a new producer session does not know the old one's order",
-        KIP_98,
-    ),
-    not_guaranteed(
-        "a producer crashes, and another one continues",
-        lambda c: c.fault.restarts_producer,
-        "a new producer session does not know the old one's order: requests that were in flight "
-        "may be appended after records of the new session",
-        KIP_98,
-    ),
-    *_FORGOTTEN_PRODUCER,
-    guaranteed(
-        "enable.idempotence=true",
-        lambda c: c.idempotent,
-        "the leader accepts a producer's batches only in the order of their sequence numbers",
-        IDEMPOTENCE,
-    ),
-    guaranteed(
-        "acks=0, no fault",
-        lambda c: c.acks == "0" and c.fault.kind == "none",
-        "nothing is resent, and a broker processes the requests of one connection in order",
-        MAX_IN_FLIGHT,
-    ),
-    not_guaranteed(
-        "acks=0, any fault",
-        lambda c: c.acks == "0",
-        "the producer does not wait for requests in flight: when the connection breaks, requests "
-        "on a new connection may overtake those in the buffers of the old one",
-        ACKS,
-    ),
-    not_guaranteed(
-        "one request in flight or no retries, and the client gives up records whose requests "
-        "are delayed in the network or at a paused node",
-        lambda c: (c.max_in_flight == 1 or c.retries == 0) and c.may_append_late,
-        "a delayed request stays in buffers, and may be appended at the heal, after records that "
-        "were sent later",
-        MAX_IN_FLIGHT,
-    ),
-    guaranteed(
-        "max.in.flight.requests.per.connection=1",
-        lambda c: c.max_in_flight == 1,
-        "no batch is sent before the previous one is acknowledged; a batch may be stored more "
-        "than once, but its first copy is in order",
-        MAX_IN_FLIGHT,
-    ),
-    not_guaranteed(
-        "retries=0 with librdkafka, and leadership may move",
-        lambda c: c.retries == 0 and c.client == "librdkafka" and c.leadership_may_move,
-        "librdkafka resends a batch that is answered with NOT_LEADER_OR_FOLLOWER without counting "
-        "a retry, and may have sent later records to the new leader in the meantime",
-        LIBRDKAFKA_PRODUCE_ERROR,
-    ),
-    guaranteed(
-        "retries=0",
-        lambda c: c.retries == 0,
-        "nothing is resent, so nothing can be appended after records that were sent later",
-        MAX_IN_FLIGHT,
-    ),
-    not_guaranteed(
-        "anything else",
-        lambda _c: True,
-        "several requests are in flight: when one fails and is resent, later ones may be stored "
-        "before it",
-        MAX_IN_FLIGHT,
-    ),
+NO_DUPLICATES: Final = Guarantee(
+    name="no-duplicates",
+    text="a record is in the log once",
+    rules=_RULES,
 )

@@ -1,0 +1,59 @@
+"""What Kafka guarantees: one module per guarantee, and what their rules have in common.
+
+A guarantee's module declares all that is known of it; everything else iterates over `GUARANTEES`.
+The judge, statistics and what only results can tell do not belong here.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from pydantic import PlainSerializer, PlainValidator
+
+from ackbench.experiments.verdicts.guarantees import (
+    atomicity,
+    availability,
+    consumers_agree,
+    duplicates,
+    last_value_kept,
+    loss,
+    missed_records,
+    order,
+    read_availability,
+    read_loss,
+    reprocessing,
+)
+from ackbench.experiments.verdicts.guarantees.guarantee import Guarantee
+
+__all__ = ["GUARANTEES", "Guarantee", "NamedGuarantee", "guarantee_named"]
+
+GUARANTEES: Final[tuple[Guarantee, ...]] = (
+    loss.NO_ACKED_LOSS,
+    duplicates.NO_DUPLICATES,
+    order.ORDER,
+    read_loss.NO_READ_LOSS,
+    consumers_agree.CONSUMERS_AGREE,
+    last_value_kept.LAST_VALUE_KEPT,
+    atomicity.ATOMICITY,
+    availability.AVAILABILITY,
+    read_availability.READ_AVAILABILITY,
+    missed_records.NO_MISSED_RECORDS,
+    reprocessing.NO_REPROCESSING,
+)
+"""In the order in which they are judged and shown."""
+
+
+def guarantee_named(name: str | Guarantee) -> Guarantee:
+    """Return a guarantee by its name.
+
+    Raises:
+        ValueError: there is none of this name.
+    """
+    for guarantee in GUARANTEES:
+        if guarantee.name == str(name):
+            return guarantee
+    raise ValueError(f"unknown guarantee {name}; allowed: {', '.join(map(str, GUARANTEES))}")
+
+
+NamedGuarantee = Annotated[Guarantee, PlainValidator(guarantee_named), PlainSerializer(str)]
+"""The type of a field, or of a key, of a model: JSON has the guarantee's name."""

@@ -1,0 +1,69 @@
+"""atomicity: a `read_committed` consumer receives committed transactions, each as a whole."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ackbench.experiments.verdicts.guarantees.guarantee import Guarantee
+from ackbench.experiments.verdicts.guarantees.late_requests import (
+    LATE_REQUESTS_ARE_REFUSED,
+    late_request_rules,
+)
+from ackbench.experiments.verdicts.guarantees.loss import guarantees_no_loss
+from ackbench.experiments.verdicts.guarantees.rules import (
+    ISOLATION,
+    KIP_98,
+    UNCLEAN_ELECTION,
+    guaranteed,
+    not_guaranteed,
+)
+
+_RULES: Final = (
+    not_guaranteed(
+        "no transactions",
+        lambda c: not c.transactional,
+        "each record is independent of the others",
+        KIP_98,
+    ),
+    not_guaranteed(
+        "a fault that the contract does not know",
+        lambda c: not c.fault.known,
+        "it may affect all replicas of the transaction markers or of the coordinator's log",
+        UNCLEAN_ELECTION,
+    ),
+    *late_request_rules(
+        lambda _c: True,
+        "",
+        "a late EndTxn commits or aborts the middle of it",
+    ),
+    not_guaranteed(
+        "no-acked-loss is not guaranteed",
+        lambda c: not guarantees_no_loss(c),
+        "part of a committed transaction may be lost, or the marker that ends it",
+        UNCLEAN_ELECTION,
+    ),
+    guaranteed(
+        "a producer crashes in a transaction, or is fenced by another producer",
+        lambda c: c.fault.ends_transactional_producer,
+        "the coordinator aborts what was not committed: once transaction.timeout.ms has passed, "
+        "or when another producer initializes with the same transactional.id",
+        KIP_98,
+    ),
+    LATE_REQUESTS_ARE_REFUSED,
+    guaranteed(
+        "anything else",
+        lambda _c: True,
+        "the coordinator decides once, in a replicated log, and writes the decision to every "
+        "partition; read_committed consumers receive nothing of an undecided transaction. On every "
+        "version, as long as no request outlasts the client's request timeout: nothing here holds "
+        "requests, or pauses a broker, for so long",
+        ISOLATION,
+    ),
+)
+
+ATOMICITY: Final = Guarantee(
+    name="atomicity",
+    text=("a `read_committed` consumer receives all of a committed transaction, and nothing else"),
+    applies=lambda c: c.transactional,
+    rules=_RULES,
+)

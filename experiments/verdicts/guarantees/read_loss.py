@@ -1,0 +1,34 @@
+"""no-read-loss: a record that a consumer received stays in the log, where it was received."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ackbench.experiments.verdicts.guarantees.consumers_agree import CONSUMERS_AGREE
+from ackbench.experiments.verdicts.guarantees.guarantee import Guarantee
+from ackbench.experiments.verdicts.guarantees.rules import CLEANUP, RETENTION, not_guaranteed
+
+_REMOVED: Final = (
+    not_guaranteed(
+        "the topic is compacted",
+        lambda c: c.compacted,
+        "of records with the same key, compaction keeps only the last, whether or not a consumer "
+        "received the others",
+        CLEANUP,
+    ),
+    not_guaranteed(
+        "records are retained for less than an hour, or up to a number of bytes",
+        lambda c: c.expires,
+        "the broker deletes old segments, whether or not a consumer received their records",
+        RETENTION,
+    ),
+)
+"""What removes records, and never puts another one at their offset."""
+
+NO_READ_LOSS: Final = Guarantee(
+    name="no-read-loss",
+    text=(
+        "a record that a consumer received stays in the log, at the offset where it was received"
+    ),
+    rules=(*_REMOVED, *CONSUMERS_AGREE.rules),
+)

@@ -1,0 +1,66 @@
+"""no-reprocessing: the consumer group processes a record once."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ackbench.experiments.verdicts.guarantees.circumstances import has_group
+from ackbench.experiments.verdicts.guarantees.guarantee import Guarantee
+from ackbench.experiments.verdicts.guarantees.late_requests import late_request_rules
+from ackbench.experiments.verdicts.guarantees.missed_records import consumed_records_may_be_lost
+from ackbench.experiments.verdicts.guarantees.rules import (
+    KIP_98,
+    KIP_447,
+    SEMANTICS,
+    UNCLEAN_ELECTION,
+    guaranteed,
+    not_guaranteed,
+)
+
+_RULES: Final = (
+    not_guaranteed(
+        "commit after processing",
+        lambda c: c.commits == "after",
+        "delivery is at least once: what a member had processed and not yet committed when it "
+        "died or was removed from the group is read again",
+        SEMANTICS,
+    ),
+    not_guaranteed(
+        "records that consumers received may be lost",
+        consumed_records_may_be_lost,
+        "commits may be lost like other records, and the group resumes from an earlier commit",
+        UNCLEAN_ELECTION,
+    ),
+    *late_request_rules(
+        lambda c: c.commits == "within",
+        "commit and copies in one transaction, ",
+        "a late EndTxn may commit copies without their offsets, and they are copied again",
+    ),
+    guaranteed(
+        "commit and copies in one transaction",
+        lambda c: c.commits == "within",
+        "delivery is exactly once: read_committed consumers receive no copy whose offset is not "
+        "committed, and the coordinator refuses the commit of a member that it removed",
+        KIP_447,
+    ),
+    not_guaranteed(
+        "copiers, enable.idempotence=false",
+        lambda c: c.copy_workload and not c.idempotent,
+        "a copy may be stored and its response lost or late, and the copier's producer resends it",
+        KIP_98,
+    ),
+    guaranteed(
+        "commit before processing",
+        lambda _c: True,
+        "delivery is at most once: a member processes only what the coordinator has confirmed as "
+        "committed, and no member reads that again",
+        SEMANTICS,
+    ),
+)
+
+NO_REPROCESSING: Final = Guarantee(
+    name="no-reprocessing",
+    text="the consumer group processes a record once",
+    applies=has_group,
+    rules=_RULES,
+)
