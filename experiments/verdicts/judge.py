@@ -20,17 +20,7 @@ from ackbench.experiments.ledger.record import Frozen, Status
 from ackbench.experiments.messages.phrases import plural
 from ackbench.experiments.verdicts.contract import ContractClause
 from ackbench.experiments.verdicts.guarantees import GUARANTEES, Guarantee, NamedGuarantee
-from ackbench.experiments.verdicts.guarantees.atomicity import ATOMICITY
-from ackbench.experiments.verdicts.guarantees.availability import AVAILABILITY
-from ackbench.experiments.verdicts.guarantees.consumers_agree import CONSUMERS_AGREE
-from ackbench.experiments.verdicts.guarantees.duplicates import NO_DUPLICATES
-from ackbench.experiments.verdicts.guarantees.last_value_kept import LAST_VALUE_KEPT
-from ackbench.experiments.verdicts.guarantees.loss import NO_ACKED_LOSS
-from ackbench.experiments.verdicts.guarantees.missed_records import NO_MISSED_RECORDS
-from ackbench.experiments.verdicts.guarantees.order import ORDER
-from ackbench.experiments.verdicts.guarantees.read_availability import READ_AVAILABILITY
-from ackbench.experiments.verdicts.guarantees.read_loss import NO_READ_LOSS
-from ackbench.experiments.verdicts.guarantees.reprocessing import NO_REPROCESSING
+from ackbench.experiments.verdicts.guarantees.violations import Violation, is_positive
 from ackbench.experiments.verdicts.statistics import Share, describe_share, share_of
 
 
@@ -169,23 +159,6 @@ class Judgement(Frozen):
 MAX_NAMED_RECORDS: Final = 5
 """How many records a judgement names."""
 
-VIOLATION_TEXT: Final[Mapping[Guarantee, str]] = {
-    NO_ACKED_LOSS: "acknowledged records were lost",
-    NO_DUPLICATES: "records were stored more than once",
-    ORDER: "records were stored out of order",
-    NO_READ_LOSS: "records that consumers had received were lost",
-    CONSUMERS_AGREE: "consumers received different records at one offset",
-    LAST_VALUE_KEPT: "acknowledged records were absent without a later one of their key",
-    ATOMICITY: "transactions were visible in part, or without being committed",
-    AVAILABILITY: "partitions were unavailable until the fault was healed",
-    READ_AVAILABILITY: (
-        "consumers did not receive acknowledged records until the fault was healed"
-    ),
-    NO_MISSED_RECORDS: "records were committed that no member of the group processed",
-    NO_REPROCESSING: "the group processed records more than once",
-}
-"""The violation of each guarantee, as a clause before "in 2 of 5 trials"."""
-
 
 def judge(
     clauses: Sequence[ContractClause], trials: Sequence[TrialFacts], harness: HarnessCheck
@@ -213,27 +186,31 @@ class _Case:
     def guarantee(self) -> Guarantee:
         return self.clause.guarantee
 
+    @property
+    def violated_by(self) -> Violation:
+        return self.guarantee.violated_by
+
     def sealed(self) -> list[TrialFacts]:
         return [trial for trial in self.trials if trial.status is Status.SEALED]
 
     def conclusive(self) -> list[TrialFacts]:
-        return [t for t in self.sealed() if _shows_violation(self.guarantee, t) is not None]
+        return [t for t in self.sealed() if self.violated_by.shown_in(t) is not None]
 
     def inconclusive(self) -> list[TrialFacts]:
-        return [t for t in self.sealed() if _shows_violation(self.guarantee, t) is None]
+        return [t for t in self.sealed() if self.violated_by.shown_in(t) is None]
 
     def violating(self) -> list[TrialFacts]:
-        return [t for t in self.sealed() if _shows_violation(self.guarantee, t)]
+        return [t for t in self.sealed() if self.violated_by.shown_in(t)]
 
     def violating_set_aside(self) -> list[TrialFacts]:
-        if self.guarantee in _OF_TIME:
+        if self.violated_by.of_time:
             return []
         return [
             trial
             for trial in self.trials
             if trial.status is not Status.SEALED
             and not trial.disturbed
-            and _shows_violation(self.guarantee, trial)
+            and self.violated_by.shown_in(trial)
         ]
 
     def observed(self) -> bool | None:
@@ -245,7 +222,7 @@ class _Case:
         return False
 
     def share(self) -> Share:
-        return share_of(_shows_violation(self.guarantee, trial) for trial in self.sealed())
+        return share_of(self.violated_by.shown_in(trial) for trial in self.sealed())
 
     def power_shown(self) -> bool:
         """Return whether a trial of the sweep showed a violation of the guarantee."""
@@ -253,11 +230,8 @@ class _Case:
 
     def lacks_power(self) -> bool:
         """Return whether the guarantee's positive control failed, so that HELD proves nothing."""
-        controls = {
-            NO_ACKED_LOSS: self.harness.positive_control_lost,
-            ATOMICITY: self.harness.positive_control_torn,
-        }
-        return controls.get(self.guarantee) is False
+        control = self.guarantee.control
+        return control is not None and getattr(self.harness, control.result) is False
 
 
 def _judgement(case: _Case) -> Judgement:
@@ -278,7 +252,7 @@ def _judgement(case: _Case) -> Judgement:
         trials=tuple(trial.trial_id for trial in trials),
         set_aside=tuple(trial.trial_id for trial in set_aside),
         records=tuple(records[:MAX_NAMED_RECORDS]),
-        records_total=sum(_record_count(case.guarantee, trial) for trial in trials),
+        records_total=sum(case.violated_by.count(trial) for trial in trials),
     )
 
 
@@ -302,7 +276,7 @@ def count_detections(trials: Iterable[TrialFacts]) -> dict[Guarantee, int]:
     """
     sealed = [trial for trial in trials if trial.status is Status.SEALED]
     return {
-        guarantee: sum(bool(_shows_violation(guarantee, trial)) for trial in sealed)
+        guarantee: sum(bool(guarantee.violated_by.shown_in(trial)) for trial in sealed)
         for guarantee in GUARANTEES
     }
 
@@ -315,40 +289,8 @@ def violations_of(trial: TrialFacts) -> dict[Guarantee, int]:
     return {
         guarantee: count
         for guarantee in GUARANTEES
-        if guarantee not in _OF_TIME and (count := _record_count(guarantee, trial))
+        if (count := guarantee.violated_by.count(trial))
     }
-
-
-def _shows_violation(guarantee: Guarantee, trial: TrialFacts) -> bool | None:
-    """Return whether a trial shows a violation; `None`: it is inconclusive."""
-    if guarantee is NO_ACKED_LOSS:
-        return shows_loss(trial.lost)
-    if guarantee in _OF_TIME:
-        available = (
-            trial.recovered_before_heal if guarantee is AVAILABILITY else trial.readable_before_heal
-        )
-        return None if available is None else not available
-    count = _violation_counts(trial)[guarantee]
-    return None if count is None else count > 0
-
-
-def _violation_counts(trial: TrialFacts) -> Mapping[Guarantee, int | None]:
-    """Return the number of violations of the guarantees for which it is exact."""
-    return {
-        NO_DUPLICATES: trial.duplicated,
-        ORDER: trial.reordered,
-        NO_READ_LOSS: trial.lost_reads,
-        CONSUMERS_AGREE: trial.conflicting_reads,
-        LAST_VALUE_KEPT: _lost_values(trial),
-        ATOMICITY: trial.atomicity_violations,
-        NO_MISSED_RECORDS: trial.group_missed,
-        NO_REPROCESSING: trial.group_redelivered,
-    }
-
-
-def _lost_values(trial: TrialFacts) -> int | None:
-    """Return the lost values; `None` if compaction removed nothing, so that nothing was tested."""
-    return trial.lost_values if trial.compacted or trial.lost_values else None
 
 
 def shows_loss(lost: tuple[int, int] | None) -> bool | None:
@@ -361,18 +303,7 @@ def shows_loss(lost: tuple[int, int] | None) -> bool | None:
         `None` if only records of unknown outcome are absent: any of them may have been
         acknowledged.
     """
-    if lost is None:
-        return None
-    low, high = lost
-    if low > 0:
-        return True
-    return False if high == 0 else None
-
-
-def _record_count(guarantee: Guarantee, trial: TrialFacts) -> int:
-    """Return how many records violated the guarantee for certain; 0 for availability."""
-    counts = {NO_ACKED_LOSS: trial.lost and trial.lost[0], **_violation_counts(trial)}
-    return counts.get(guarantee) or 0
+    return is_positive(lost)
 
 
 def _record_key(record: NamedRecord) -> tuple[str, int, int]:
@@ -402,61 +333,35 @@ def _observations(case: _Case) -> Iterator[str]:
         yield "no sealed trial: there is nothing to judge"
     if case.conclusive():
         trial_ids = "".join(f", {trial.trial_id}" for trial in case.violating())
-        yield f"{VIOLATION_TEXT[case.guarantee]} in {describe_share(case.share())}{trial_ids}"
+        yield f"{case.guarantee.words.violated} in {describe_share(case.share())}{trial_ids}"
 
 
 def _set_aside_observations(case: _Case) -> Iterator[str]:
     for trial in case.violating_set_aside():
-        count = _record_count(case.guarantee, trial)
+        count = case.violated_by.count(trial)
         yield (
-            f"{VIOLATION_TEXT[case.guarantee]} ({count:,}) in {trial.trial_id}, which is "
+            f"{case.guarantee.words.violated} ({count:,}) in {trial.trial_id}, which is "
             f"{trial.status.value} and in no share"
         )
 
 
 def _inconclusive_trials(case: _Case) -> Iterator[str]:
     inconclusive, sealed = case.inconclusive(), case.sealed()
-    if not inconclusive:
-        return
-    absent = [f"{trial.trial_id}: {trial.lost[1]}" for trial in inconclusive if trial.lost]
-    if case.guarantee is NO_ACKED_LOSS and len(absent) == len(inconclusive):
-        yield (
-            "records of unknown outcome are absent, and any of them may have been acknowledged "
-            f"({', '.join(absent)})"
-        )
-    elif case.guarantee is LAST_VALUE_KEPT and all(t.compacted == 0 for t in inconclusive):
-        yield (
-            f"compaction removed no record in {len(inconclusive)} of {len(sealed)} sealed "
-            f"{plural(len(sealed), 'trial')}: it was not tested there"
-        )
-    else:
-        trials = f"{len(inconclusive)} of {len(sealed)} sealed {plural(len(sealed), 'trial')}"
-        overloaded = case.guarantee in _OF_TIME and any(
-            trial.kept_up_before_fault is False for trial in inconclusive
-        )
-        why = ": the load was not acknowledged in time before the fault" if overloaded else ""
-        yield f"not measurable in {trials}{why}"
-
-
-_OF_TIME: Final = frozenset({AVAILABILITY, READ_AVAILABILITY})
-
-_CONTROL_TEXTS: Final[Mapping[Guarantee, tuple[str, str]]] = {
-    NO_ACKED_LOSS: ("lose records", "a loss"),
-    ATOMICITY: ("tear transactions", "a torn transaction"),
-}
-"""What the positive control of a guarantee must do, and what it then shows to be detected."""
+    if inconclusive:
+        extent = f"{len(inconclusive)} of {len(sealed)} sealed {plural(len(sealed), 'trial')}"
+        yield case.violated_by.unclear(inconclusive, extent)
 
 
 def _missing_power(case: _Case) -> Iterator[str]:
-    if case.lacks_power():
-        must, what = _CONTROL_TEXTS[case.guarantee]
+    control = case.guarantee.control
+    if control is not None and case.lacks_power():
         yield (
-            f"the positive control, which must {must} in each of its trials, did not: this sweep "
-            f"does not show that the harness would detect {what}"
+            f"the positive control, which must {control.must} in each of its trials, did not: this "
+            f"sweep does not show that the harness would detect {control.shows}"
         )
     elif _verdict(case) is Verdict.HELD and not case.power_shown():
         yield (
-            f"power not shown: in no trial of this sweep {VIOLATION_TEXT[case.guarantee]}, so it "
+            f"power not shown: in no trial of this sweep {case.guarantee.words.violated}, so it "
             "does not show that it would detect that"
         )
 

@@ -17,33 +17,11 @@ from ackbench.experiments.messages.phrases import format_count, format_list
 from ackbench.experiments.sweep.plan import Plan, TrialSpec
 from ackbench.experiments.verdicts.contract import clauses_of
 from ackbench.experiments.verdicts.guarantees import GUARANTEES, Guarantee
-from ackbench.experiments.verdicts.guarantees.availability import AVAILABILITY
 from ackbench.experiments.verdicts.guarantees.circumstances import circumstances_of
-from ackbench.experiments.verdicts.guarantees.consumers_agree import CONSUMERS_AGREE
-from ackbench.experiments.verdicts.guarantees.duplicates import NO_DUPLICATES
-from ackbench.experiments.verdicts.guarantees.loss import NO_ACKED_LOSS
-from ackbench.experiments.verdicts.guarantees.missed_records import NO_MISSED_RECORDS
-from ackbench.experiments.verdicts.guarantees.order import ORDER
-from ackbench.experiments.verdicts.guarantees.read_availability import READ_AVAILABILITY
-from ackbench.experiments.verdicts.guarantees.read_loss import NO_READ_LOSS
-from ackbench.experiments.verdicts.guarantees.reprocessing import NO_REPROCESSING
 from ackbench.experiments.verdicts.statistics import trials_needed
 
 LIKELY_PROBABILITY: Final = 0.5
 """Trials that may show a violation are enough if they show one of this probability."""
-REMEDIES: Final[Mapping[Guarantee, str]] = {
-    NO_ACKED_LOSS: "the positive control, which this sweep omits,",
-    NO_DUPLICATES: "cells with enable.idempotence=false under the same fault",
-    ORDER: "cells with enable.idempotence=false under the same fault",
-    AVAILABILITY: "cells with replication.factor=1 under the same fault",
-    READ_AVAILABILITY: "cells with replication.factor=1 under the same fault",
-    NO_MISSED_RECORDS: "cells with workload.commits=before",
-    NO_REPROCESSING: "cells with workload.commits=after",
-}
-"""Which further cells would show the power."""
-ALWAYS_MEASURED: Final = frozenset({NO_READ_LOSS, CONSUMERS_AGREE})
-"""Guarantees that every sweep measures and none is about: `ackbench selftest` shows their power."""
-_ANY_REMEDY: Final = "cells that are not guaranteed it (docs/contract.md)"
 
 
 def power_remarks(plan: Plan) -> tuple[str, ...]:
@@ -57,7 +35,7 @@ def power_remarks(plan: Plan) -> tuple[str, ...]:
     cells = _cells(plan.trials)
     guarantees_by_remark: dict[str, list[str]] = {}
     for guarantee in GUARANTEES:
-        if guarantee in ALWAYS_MEASURED or not any(
+        if guarantee.always_measured or not any(
             cell.outcomes.get(guarantee) for cell in cells if not cell.added
         ):
             continue
@@ -83,8 +61,7 @@ class _PlannedCell:
     def may_violate(self, guarantee: Guarantee) -> bool:
         """Return whether a trial of the cell may be expected to show a violation."""
         lacks = self.outcomes.get(guarantee) is False
-        is_loss_control = self.role is Role.POSITIVE_CONTROL and guarantee is NO_ACKED_LOSS
-        return lacks and (is_loss_control or not self.added)
+        return lacks and (not self.added or guarantee.is_controlled_by(self.role))
 
 
 def _cells(trials: Sequence[TrialSpec]) -> list[_PlannedCell]:
@@ -114,11 +91,11 @@ def _remark(guarantee: Guarantee, witnesses: Sequence[_PlannedCell]) -> str | No
     if not witnesses:
         return (
             "power: no cell is expected to violate {guarantees}, so where it holds the verdict "
-            f"says that power is not shown; {REMEDIES.get(guarantee, _ANY_REMEDY)} could show it"
+            f"says that power is not shown; {guarantee.words.remedy} could show it"
         )
-    must_violate = any(cell.role is Role.POSITIVE_CONTROL for cell in witnesses)
+    must_violate = any(guarantee.is_controlled_by(cell.role) for cell in witnesses)
     trials, needed = sum(cell.trials for cell in witnesses), trials_needed(LIKELY_PROBABILITY)
-    if trials >= needed or (must_violate and guarantee is NO_ACKED_LOSS):
+    if trials >= needed or must_violate:
         return None
     return (
         f"power: only {format_count(trials, 'trial')} may violate {{guarantees}}; if none does, "

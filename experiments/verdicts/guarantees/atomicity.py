@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ackbench.experiments.verdicts.guarantees.guarantee import Guarantee
+from ackbench.experiments.verdicts.guarantees.guarantee import Guarantee, PositiveControl, Words
 from ackbench.experiments.verdicts.guarantees.late_requests import (
     LATE_REQUESTS_ARE_REFUSED,
     late_request_rules,
@@ -17,6 +17,7 @@ from ackbench.experiments.verdicts.guarantees.rules import (
     guaranteed,
     not_guaranteed,
 )
+from ackbench.experiments.verdicts.guarantees.violations import Count
 
 _RULES: Final = (
     not_guaranteed(
@@ -66,4 +67,11 @@ ATOMICITY: Final = Guarantee(
     text=("a `read_committed` consumer receives all of a committed transaction, and nothing else"),
     applies=lambda c: c.transactional,
     rules=_RULES,
+    violated_by=Count("atomicity_violations"),
+    words=Words(
+        violated="transactions were visible in part, or without being committed",
+    ),
+    control=PositiveControl(
+        result="positive_control_torn", must="tear transactions", shows="a torn transaction"
+    ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ackbench.experiments.verdicts.guarantees.circumstances import Circumstances
-from ackbench.experiments.verdicts.guarantees.guarantee import Guarantee
+from ackbench.experiments.verdicts.guarantees.guarantee import Guarantee, Words
 from ackbench.experiments.verdicts.guarantees.rules import (
     ACKS,
     KIP_516,
@@ -18,6 +18,7 @@ from ackbench.experiments.verdicts.guarantees.rules import (
     guaranteed,
     not_guaranteed,
 )
+from ackbench.experiments.verdicts.guarantees.violations import YesNo
 
 
 def has_no_outage(circumstances: Circumstances) -> bool:
@@ -159,4 +160,9 @@ AVAILABILITY: Final = Guarantee(
     name="availability",
     text="the partition accepts records again before the fault is healed",
     rules=_RULES,
+    violated_by=YesNo("recovered_before_heal"),
+    words=Words(
+        violated="partitions were unavailable until the fault was healed",
+        remedy="cells with replication.factor=1 under the same fault",
+    ),
 )

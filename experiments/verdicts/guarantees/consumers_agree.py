@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Final
 
 from ackbench.experiments.verdicts.guarantees.circumstances import Circumstances, has_group
-from ackbench.experiments.verdicts.guarantees.guarantee import Guarantee
+from ackbench.experiments.verdicts.guarantees.guarantee import Guarantee, Words
 from ackbench.experiments.verdicts.guarantees.rules import (
     KAFKA_15583,
     KIP_106,
@@ -26,6 +26,7 @@ from ackbench.experiments.verdicts.guarantees.rules import (
     not_guaranteed,
     unknown,
 )
+from ackbench.experiments.verdicts.guarantees.violations import Count
 
 
 def _all_may_die(circumstances: Circumstances) -> bool:
@@ -132,4 +133,9 @@ CONSUMERS_AGREE: Final = Guarantee(
     text=("consumers that receive a record at one partition and offset receive the same record"),
     applies=has_group,
     rules=_REPLACED,
+    violated_by=Count("conflicting_reads"),
+    words=Words(
+        violated="consumers received different records at one offset",
+    ),
+    always_measured=True,
 )

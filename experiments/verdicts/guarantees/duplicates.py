@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ackbench.experiments.verdicts.guarantees.circumstances import Circumstances
-from ackbench.experiments.verdicts.guarantees.guarantee import Guarantee
+from ackbench.experiments.verdicts.guarantees.guarantee import Guarantee, Words
 from ackbench.experiments.verdicts.guarantees.rules import (
     ACKS,
     IDEMPOTENCE,
@@ -17,6 +17,7 @@ from ackbench.experiments.verdicts.guarantees.rules import (
     guaranteed,
     not_guaranteed,
 )
+from ackbench.experiments.verdicts.guarantees.violations import Count
 
 FORGOTTEN_PRODUCER: Final = (
     not_guaranteed(
@@ -141,4 +142,9 @@ NO_DUPLICATES: Final = Guarantee(
     name="no-duplicates",
     text="a record is in the log once",
     rules=_RULES,
+    violated_by=Count("duplicated"),
+    words=Words(
+        violated="records were stored more than once",
+        remedy="cells with enable.idempotence=false under the same fault",
+    ),
 )

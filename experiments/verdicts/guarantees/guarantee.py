@@ -5,8 +5,34 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ackbench.experiments.ledger.record import Role
 from ackbench.experiments.verdicts.guarantees.circumstances import Circumstances
 from ackbench.experiments.verdicts.guarantees.rules import Rule, first_rule
+from ackbench.experiments.verdicts.guarantees.violations import Violation
+
+
+@dataclass(frozen=True)
+class Words:
+    """What is written of a guarantee, as parts of sentences."""
+
+    violated: str
+    """The violation, as a clause before "in 2 of 5 trials"."""
+    remedy: str = "cells that are not guaranteed it (docs/contract.md)"
+    """Which further cells would show the power of a sweep without a violation."""
+
+
+@dataclass(frozen=True)
+class PositiveControl:
+    """Cells that must violate a guarantee in each trial, or the sweep would not detect it."""
+
+    result: str
+    """The field of `experiments.verdicts.judge.HarnessCheck` with what their trials showed."""
+    must: str
+    """What they must do."""
+    shows: str
+    """What the sweep is then shown to detect."""
+    role: Role | None = None
+    """The role of cells that were planned for this; `None`: their settings make them a control."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -23,8 +49,14 @@ class Guarantee:
     """What it guarantees, as a sentence without a full stop."""
     rules: tuple[Rule, ...]
     """The contract: the first rule that matches a cell decides."""
+    violated_by: Violation
+    """What shows a violation in a trial, and when a trial cannot tell."""
+    words: Words
     applies: Callable[[Circumstances], bool] | None = None
     """Which cells it is about; `None`: all."""
+    control: PositiveControl | None = None
+    always_measured: bool = False
+    """Whether every sweep measures it and none is about it: `ackbench selftest` shows the power."""
 
     def __str__(self) -> str:
         """Return the name."""
@@ -37,9 +69,18 @@ class Guarantee:
         """The name as words."""
         return self.name.replace("-", " ")
 
+    @property
+    def of_time(self) -> bool:
+        """Whether it is about the time until the heal, and observed as yes or no."""
+        return self.violated_by.of_time
+
     def applies_to(self, circumstances: Circumstances) -> bool:
         """Return whether it is about a cell with these circumstances."""
         return self.applies is None or self.applies(circumstances)
+
+    def is_controlled_by(self, role: Role) -> bool:
+        """Return whether a cell of this role is planned as its positive control."""
+        return self.control is not None and self.control.role is role
 
     def rule_for(self, circumstances: Circumstances) -> Rule:
         """Return the first rule whose condition holds."""

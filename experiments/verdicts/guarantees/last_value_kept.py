@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Final
 
 from ackbench.experiments.verdicts.guarantees.circumstances import Circumstances
-from ackbench.experiments.verdicts.guarantees.guarantee import Guarantee
+from ackbench.experiments.verdicts.guarantees.guarantee import Guarantee, Words
 from ackbench.experiments.verdicts.guarantees.loss import NO_ACKED_LOSS
 from ackbench.experiments.verdicts.guarantees.rules import (
     CLEANUP,
@@ -24,6 +24,7 @@ from ackbench.experiments.verdicts.guarantees.rules import (
     not_guaranteed,
     unknown,
 )
+from ackbench.experiments.verdicts.guarantees.violations import Count
 
 
 def _loss_rule(circumstances: Circumstances) -> Rule:
@@ -72,4 +73,10 @@ LAST_VALUE_KEPT: Final = Guarantee(
     text=("compaction removes an acknowledged record only if the log keeps a later one of its key"),
     applies=lambda c: c.compacted,
     rules=_RULES,
+    violated_by=Count(
+        "lost_values", tested_by="compacted", untested="compaction removed no record"
+    ),
+    words=Words(
+        violated="acknowledged records were absent without a later one of their key",
+    ),
 )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from ackbench.experiments.ledger.record import Role
 from ackbench.experiments.verdicts.guarantees.circumstances import Circumstances
-from ackbench.experiments.verdicts.guarantees.guarantee import Guarantee
+from ackbench.experiments.verdicts.guarantees.guarantee import Guarantee, PositiveControl, Words
 from ackbench.experiments.verdicts.guarantees.late_requests import late_request_rules
 from ackbench.experiments.verdicts.guarantees.rules import (
     ACKS,
@@ -24,6 +25,7 @@ from ackbench.experiments.verdicts.guarantees.rules import (
     not_guaranteed,
     unknown,
 )
+from ackbench.experiments.verdicts.guarantees.violations import Bounds
 
 _DEAD_REPLICAS: Final = "up to {c.max_dead_replicas} dead at once, {c.required_replicas} required"
 
@@ -174,6 +176,20 @@ NO_ACKED_LOSS: Final = Guarantee(
     name="no-acked-loss",
     text="an acknowledged record is in the log once the cluster is healthy again",
     rules=_RULES,
+    violated_by=Bounds(
+        "lost",
+        between="records of unknown outcome are absent, and any of them may have been acknowledged",
+    ),
+    words=Words(
+        violated="acknowledged records were lost",
+        remedy="the positive control, which this sweep omits,",
+    ),
+    control=PositiveControl(
+        result="positive_control_lost",
+        must="lose records",
+        shows="a loss",
+        role=Role.POSITIVE_CONTROL,
+    ),
 )
 
 

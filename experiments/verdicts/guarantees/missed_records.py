@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from ackbench.experiments.verdicts.guarantees.circumstances import Circumstances, has_group
-from ackbench.experiments.verdicts.guarantees.guarantee import Guarantee
+from ackbench.experiments.verdicts.guarantees.guarantee import Guarantee, Words
 from ackbench.experiments.verdicts.guarantees.late_requests import late_request_rules
 from ackbench.experiments.verdicts.guarantees.loss import guarantees_no_loss
 from ackbench.experiments.verdicts.guarantees.rules import (
@@ -21,6 +21,7 @@ from ackbench.experiments.verdicts.guarantees.rules import (
     guaranteed,
     not_guaranteed,
 )
+from ackbench.experiments.verdicts.guarantees.violations import Count
 
 
 def consumed_records_may_be_lost(c: Circumstances) -> bool:
@@ -107,4 +108,9 @@ NO_MISSED_RECORDS: Final = Guarantee(
     text=("a record that the consumer group committed past was processed by one of its members"),
     applies=has_group,
     rules=_RULES,
+    violated_by=Count("group_missed"),
+    words=Words(
+        violated="records were committed that no member of the group processed",
+        remedy="cells with workload.commits=before",
+    ),
 )

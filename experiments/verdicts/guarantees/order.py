@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ackbench.experiments.verdicts.guarantees.duplicates import FORGOTTEN_PRODUCER
-from ackbench.experiments.verdicts.guarantees.guarantee import Guarantee
+from ackbench.experiments.verdicts.guarantees.guarantee import Guarantee, Words
 from ackbench.experiments.verdicts.guarantees.rules import (
     ACKS,
     IDEMPOTENCE,
@@ -15,6 +15,7 @@ from ackbench.experiments.verdicts.guarantees.rules import (
     guaranteed,
     not_guaranteed,
 )
+from ackbench.experiments.verdicts.guarantees.violations import Count
 
 _RULES: Final = (
     not_guaranteed(
@@ -93,4 +94,9 @@ ORDER: Final = Guarantee(
         "the records of a producer are in a partition's log in the order in which they were sent"
     ),
     rules=_RULES,
+    violated_by=Count("reordered"),
+    words=Words(
+        violated="records were stored out of order",
+        remedy="cells with enable.idempotence=false under the same fault",
+    ),
 )

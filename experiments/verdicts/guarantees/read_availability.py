@@ -12,7 +12,7 @@ from typing import Final
 
 from ackbench.experiments.verdicts.guarantees.availability import AVAILABILITY, has_no_outage
 from ackbench.experiments.verdicts.guarantees.circumstances import Circumstances
-from ackbench.experiments.verdicts.guarantees.guarantee import Guarantee
+from ackbench.experiments.verdicts.guarantees.guarantee import Guarantee, Words
 from ackbench.experiments.verdicts.guarantees.rules import (
     ACKS,
     ISOLATION,
@@ -22,6 +22,7 @@ from ackbench.experiments.verdicts.guarantees.rules import (
     guaranteed,
     not_guaranteed,
 )
+from ackbench.experiments.verdicts.guarantees.violations import YesNo
 
 
 def _may_be_unavailable(circumstances: Circumstances) -> bool:
@@ -110,4 +111,9 @@ READ_AVAILABILITY: Final = Guarantee(
     name="read-availability",
     text=("a consumer receives what the partition acknowledges before the fault is healed"),
     rules=_RULES,
+    violated_by=YesNo("readable_before_heal"),
+    words=Words(
+        violated="consumers did not receive acknowledged records until the fault was healed",
+        remedy="cells with replication.factor=1 under the same fault",
+    ),
 )

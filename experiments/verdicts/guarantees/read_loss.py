@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from ackbench.experiments.verdicts.guarantees.consumers_agree import CONSUMERS_AGREE
-from ackbench.experiments.verdicts.guarantees.guarantee import Guarantee
+from ackbench.experiments.verdicts.guarantees.guarantee import Guarantee, Words
 from ackbench.experiments.verdicts.guarantees.rules import CLEANUP, RETENTION, not_guaranteed
+from ackbench.experiments.verdicts.guarantees.violations import Count
 
 _REMOVED: Final = (
     not_guaranteed(
@@ -31,4 +32,9 @@ NO_READ_LOSS: Final = Guarantee(
         "a record that a consumer received stays in the log, at the offset where it was received"
     ),
     rules=(*_REMOVED, *CONSUMERS_AGREE.rules),
+    violated_by=Count("lost_reads"),
+    words=Words(
+        violated="records that consumers had received were lost",
+    ),
+    always_measured=True,
 )

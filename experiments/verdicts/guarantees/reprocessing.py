@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ackbench.experiments.verdicts.guarantees.circumstances import has_group
-from ackbench.experiments.verdicts.guarantees.guarantee import Guarantee
+from ackbench.experiments.verdicts.guarantees.guarantee import Guarantee, Words
 from ackbench.experiments.verdicts.guarantees.late_requests import late_request_rules
 from ackbench.experiments.verdicts.guarantees.missed_records import consumed_records_may_be_lost
 from ackbench.experiments.verdicts.guarantees.rules import (
@@ -16,6 +16,7 @@ from ackbench.experiments.verdicts.guarantees.rules import (
     guaranteed,
     not_guaranteed,
 )
+from ackbench.experiments.verdicts.guarantees.violations import Count
 
 _RULES: Final = (
     not_guaranteed(
@@ -63,4 +64,9 @@ NO_REPROCESSING: Final = Guarantee(
     text="the consumer group processes a record once",
     applies=has_group,
     rules=_RULES,
+    violated_by=Count("group_redelivered"),
+    words=Words(
+        violated="the group processed records more than once",
+        remedy="cells with workload.commits=after",
+    ),
 )

@@ -17,6 +17,10 @@ from mutations.mutator import Mutant, mutants_of
 TESTS = Path(__file__).parents[1]
 CASES = {
     "ackbench.experiments.lessons.criterion": TESTS / "lessons" / "test_criterion.py",
+    "ackbench.experiments.verdicts.guarantees.violations": TESTS
+    / "verdicts"
+    / "guarantees"
+    / "test_violations.py",
     "ackbench.experiments.verdicts.judge": TESTS / "verdicts" / "test_judge.py",
     "ackbench.experiments.verdicts.statistics": TESTS / "verdicts" / "test_statistics.py",
     "ackbench.experiments.verdicts.power": TESTS / "verdicts" / "test_power.py",

@@ -23,7 +23,6 @@ from ackbench.experiments.verdicts.guarantees.read_loss import NO_READ_LOSS
 from ackbench.experiments.verdicts.guarantees.reprocessing import NO_REPROCESSING
 from ackbench.experiments.verdicts.judge import (
     MAX_NAMED_RECORDS,
-    VIOLATION_TEXT,
     HarnessCheck,
     Judgement,
     NamedRecord,
@@ -436,7 +435,7 @@ def test_what_held_says_whether_the_sweep_shows_that_it_would_see_a_violation(
     judgement = _judge_one(guarantee, _clean("000-a"), harness=hidden)
     assert (judgement.verdict, judgement.power_shown) == (Verdict.HELD, False)
     assert judgement.reasons[-1].startswith(
-        f"power not shown: in no trial of this sweep {VIOLATION_TEXT[guarantee]}"
+        f"power not shown: in no trial of this sweep {guarantee.words.violated}"
     )
 
 
