@@ -14,7 +14,6 @@ from ackbench.experiments.checkup.diagnosis import Diagnosis
 from ackbench.experiments.checkup.seen import SeenTrials
 from ackbench.experiments.checkup.shown_by import command_that_shows
 from ackbench.experiments.messages.phrases import format_count, format_list
-from ackbench.experiments.results.wording import GUARANTEE_NAMES
 from ackbench.experiments.verdicts.contract import ContractClause, source_name
 from ackbench.experiments.verdicts.guarantees import Guarantee
 
@@ -56,11 +55,11 @@ def report_lines(
     for guarantee in diagnosis.guarantees:
         clauses = list(diagnosis.of(guarantee))
         missing = [(fault, one) for fault, one in clauses if not one.guaranteed]
-        head = f"{GUARANTEE_NAMES[guarantee]}: {_summary(len(clauses), len(missing))}"
+        head = f"{guarantee.label}: {_summary(len(clauses), len(missing))}"
         key = (tuple((fault, one.reason) for fault, one in missing), len(clauses))
         yield ""
         if missing and key in same:
-            yield f"{head}, the same as of {GUARANTEE_NAMES[same[key]]}"
+            yield f"{head}, the same as of {same[key].label}"
             yield from _seen(guarantee, seen)
             continue
         same[key] = guarantee
@@ -184,7 +183,7 @@ def _costs(improvement: Improvement) -> str:
         faults = [fault for _, fault in group]
         rest = len(faults) - _NAMED_COSTS
         more = f" and {rest} more" if rest > 0 else ""
-        texts.append(f"{GUARANTEE_NAMES[guarantee]} under {', '.join(faults[:_NAMED_COSTS])}{more}")
+        texts.append(f"{guarantee.label} under {', '.join(faults[:_NAMED_COSTS])}{more}")
     return format_list(texts)
 
 

@@ -15,7 +15,6 @@ from ackbench.experiments.results.cells import judged_trials
 from ackbench.experiments.results.models import CellResult
 from ackbench.experiments.results.tables import cell_status
 from ackbench.experiments.results.wording import (
-    GUARANTEE_NAMES,
     ROLE_NAMES,
     UNKNOWN_SIGN,
     bounds_text,
@@ -29,9 +28,6 @@ from ackbench.experiments.results.wording import (
 )
 from ackbench.experiments.sweep.cell_names import cell_name, differing_axes, fault_name
 from ackbench.experiments.verdicts.guarantees import GUARANTEES, Guarantee
-from ackbench.experiments.verdicts.guarantees.consumers_agree import CONSUMERS_AGREE
-from ackbench.experiments.verdicts.guarantees.last_value_kept import LAST_VALUE_KEPT
-from ackbench.experiments.verdicts.guarantees.missed_records import NO_MISSED_RECORDS
 from ackbench.experiments.verdicts.judge import Judgement
 
 
@@ -141,7 +137,7 @@ def _cell_view(data: ReportData, cell: CellResult, name: str) -> CellView:
 def _verdict_view(guarantee: Guarantee, judgement: Judgement | None, source: str) -> VerdictView:
     if judgement is None:
         return VerdictView(
-            guarantee=GUARANTEE_NAMES[guarantee],
+            guarantee=guarantee.label,
             sign=UNKNOWN_SIGN,
             text="not applicable" if guarantee.applies else "not judged",
             kind="unknown",
@@ -152,7 +148,7 @@ def _verdict_view(guarantee: Guarantee, judgement: Judgement | None, source: str
             records="",
         )
     return VerdictView(
-        guarantee=GUARANTEE_NAMES[guarantee],
+        guarantee=guarantee.label,
         sign=verdict_sign(judgement),
         text=verdict_text(judgement),
         kind=verdict_class(judgement),
@@ -214,14 +210,9 @@ def _figures(data: ReportData, cell: CellResult) -> Iterator[tuple[str, str]]:
     yield "missed", count_text(cell.missed)
     yield "redelivered", count_text(cell.redelivered)
     yield "received, then lost", count_text(cell.lost_reads)
-    if CONSUMERS_AGREE in shown_guarantees(data):
-        yield "received in conflict", count_text(cell.conflicting_reads)
-    if LAST_VALUE_KEPT in shown_guarantees(data):
-        yield "compacted", count_text(cell.compacted)
-        yield "last values lost", count_text(cell.lost_values)
-    if NO_MISSED_RECORDS in shown_guarantees(data):
-        yield "missed by the group", count_text(cell.group_missed)
-        yield "reprocessed by the group", count_text(cell.group_redelivered)
+    for guarantee in shown_guarantees(data):
+        for head, value in guarantee.words.figures:
+            yield head, count_text(getattr(cell, value))
     if any(one.copies for one in all_cells):
         yield from _counts(_COPY_HEADS, cell.copies)
     yield "unknown", count_text(cell.unknown)

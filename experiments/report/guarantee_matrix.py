@@ -19,9 +19,6 @@ from ackbench.experiments.results.cells import judged_trials
 from ackbench.experiments.results.models import CellResult
 from ackbench.experiments.results.rows import Row
 from ackbench.experiments.results.wording import (
-    AVAILABILITIES,
-    GUARANTEE_NAMES,
-    OBSERVATION_HEADS,
     UNKNOWN_SIGN,
     bounds_text,
     count_text,
@@ -133,9 +130,9 @@ def guarantee_matrix(data: ReportData) -> GuaranteeMatrix:
     )
     return GuaranteeMatrix(
         tuple(map(axis_name, axes)),
-        tuple(OBSERVATION_HEADS[guarantee] for guarantee in guarantees),
+        tuple(guarantee.words.matrix_head for guarantee in guarantees),
         groups,
-        tuple(GUARANTEE_NAMES[guarantee] for guarantee in not_observed),
+        tuple(guarantee.label for guarantee in not_observed),
     )
 
 
@@ -164,12 +161,12 @@ def _row(
 
 
 def _chip(cell: CellResult, guarantee: Guarantee, judgement: Judgement | None) -> Chip:
-    head = OBSERVATION_HEADS[guarantee]
+    head = guarantee.words.matrix_head
     if judgement is None:
         return Chip(head, UNKNOWN_SIGN, "not judged", "unknown")
     text = (
         _availability_text(cell, guarantee, judgement)
-        if guarantee in AVAILABILITIES
+        if guarantee.of_time
         else _count_text(cell, guarantee, judgement)
     )
     return Chip(head, verdict_sign(judgement), text, verdict_class(judgement))

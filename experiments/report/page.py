@@ -36,7 +36,6 @@ from ackbench.experiments.results.stalls import shorten_stalls
 from ackbench.experiments.results.tables import refusal_lines
 from ackbench.experiments.results.trials import LATE_MS
 from ackbench.experiments.results.wording import (
-    GUARANTEE_NAMES,
     HELD_SIGN,
     LEGEND_OF_OVERLOAD,
     NOT_MEASURABLE_SIGN,
@@ -245,7 +244,7 @@ def _template_values(data: ReportData) -> dict[str, Any]:
         else (),
         "verdict_lines": verdict_lines(results),
         "matrix": guarantee_matrix(data),
-        "guarantees": tuple(GUARANTEE_NAMES[guarantee] for guarantee in shown_guarantees(data)),
+        "guarantees": tuple(guarantee.label for guarantee in shown_guarantees(data)),
         "cells": cells,
         "figures": figure_table(cells),
         "partitions_note": partitions_note(run),

@@ -13,9 +13,7 @@ from dataclasses import dataclass
 from ackbench.experiments.messages.phrases import format_count
 from ackbench.experiments.results.models import CellResult, SweepResults
 from ackbench.experiments.results.wording import (
-    GUARANTEE_NAMES,
     OBSERVED_SIGN,
-    OBSERVED_TEXTS,
     POWER_NOT_SHOWN,
     UNKNOWN_SIGN,
     VIOLATED_SIGN,
@@ -92,24 +90,24 @@ def _lines(judged: _Judged, cells: Sequence[CellResult]) -> Iterator[VerdictLine
     for guarantee in GUARANTEES:
         violated = _with_verdict(judged, Verdict.VIOLATED, guarantee)
         if violated:
-            text = f"Guaranteed, VIOLATED: {GUARANTEE_NAMES[guarantee]}. {_extent(violated)}"
+            text = f"Guaranteed, VIOLATED: {guarantee.label}. {_extent(violated)}"
             yield VerdictLine(VIOLATED_SIGN, "violated", text, names(violated))
     for guarantee in GUARANTEES:
         observed = _observed(judged, guarantee)
         if observed:
-            text = f"Not guaranteed, observed: {OBSERVED_TEXTS[guarantee]}. {_extent(observed)}"
+            text = f"Not guaranteed, observed: {guarantee.words.observed}. {_extent(observed)}"
             yield VerdictLine(OBSERVED_SIGN, "seen", text, names(observed))
     for guarantee in GUARANTEES:
         held = _with_verdict(judged, Verdict.HELD, guarantee)
         if held:
             evidence = f"{_weakest_evidence(held)}{_unproven(held)}"
-            text = f"Guaranteed and held: {GUARANTEE_NAMES[guarantee]}{evidence}."
+            text = f"Guaranteed and held: {guarantee.label}{evidence}."
             sign = verdict_sign(held[0].judgement)
             yield VerdictLine(sign, "held", text, names(held))
     for guarantee in GUARANTEES:
         unknown = _with_verdict(judged, Verdict.UNKNOWN, guarantee)
         if unknown:
-            text = f"Unknown: {GUARANTEE_NAMES[guarantee]}."
+            text = f"Unknown: {guarantee.label}."
             yield VerdictLine(UNKNOWN_SIGN, "unknown", text, names(unknown))
 
 

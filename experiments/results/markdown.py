@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from ackbench.experiments.messages.markdown import code_span, escaped
 from ackbench.experiments.results.models import CellResult, SweepResults
 from ackbench.experiments.results.plain_answer import plain_answer
-from ackbench.experiments.results.wording import GUARANTEE_NAMES, verdict_sign, verdict_text
+from ackbench.experiments.results.wording import verdict_sign, verdict_text
 from ackbench.experiments.verdicts.guarantees import GUARANTEES, Guarantee
 from ackbench.experiments.verdicts.judge import Verdict
 
@@ -32,7 +32,7 @@ def markdown_lines(results: SweepResults, run: str, remarks: Iterable[str]) -> I
     for cell in cells:
         for judgement in cell.judgements:
             if judgement.verdict is Verdict.VIOLATED:
-                name = GUARANTEE_NAMES[judgement.guarantee]
+                name = judgement.guarantee.label
                 reasons = " ".join(judgement.reasons)
                 yield f"- **VIOLATED** {escaped(cell.label)}: {name}: {escaped(reasons)}"
     yield from (f"- {escaped(remark)}" for remark in remarks)
@@ -40,7 +40,7 @@ def markdown_lines(results: SweepResults, run: str, remarks: Iterable[str]) -> I
 
 
 def _table(cells: list[CellResult], guarantees: list[Guarantee]) -> Iterator[str]:
-    yield f"| cell | {' | '.join(GUARANTEE_NAMES[guarantee] for guarantee in guarantees)} |"
+    yield f"| cell | {' | '.join(guarantee.label for guarantee in guarantees)} |"
     yield "|---" * (len(guarantees) + 1) + "|"
     for cell in cells:
         by_guarantee = {judgement.guarantee: judgement for judgement in cell.judgements}

@@ -17,7 +17,6 @@ from ackbench.experiments.messages.phrases import format_count, format_list
 from ackbench.experiments.results.cells import cell_sort_key, judged_trials
 from ackbench.experiments.results.models import CellResult, SweepResults, TrialResult
 from ackbench.experiments.results.set_aside import seen_in, set_aside_trials
-from ackbench.experiments.results.wording import GUARANTEE_NAMES
 from ackbench.experiments.sweep.cell_names import (
     FAULT_AXIS,
     NO_FAULT,
@@ -203,7 +202,7 @@ def _violations(cells: Sequence[CellResult]) -> Iterator[Sentence]:
                 violated.setdefault(judgement.guarantee, []).append(cell)
     for guarantee, where in violated.items():
         count = format_count(len(where), "cell")
-        text = f"was VIOLATED: {GUARANTEE_NAMES[guarantee]}, in {count}"
+        text = f"was VIOLATED: {guarantee.label}, in {count}"
         yield Sentence((Clause("A guarantee of Kafka's", text),))
 
 

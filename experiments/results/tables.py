@@ -269,12 +269,8 @@ def print_cells(console: Console, rows: Sequence[CellResult]) -> None:
         print_text(console, wording.LEGEND, wrap=console.is_terminal)
     if any(row.overloaded_trials for row in rows):
         print_text(console, wording.LEGEND_OF_OVERLOAD, wrap=console.is_terminal)
-    if any(row.transactions for row in rows):
-        print_text(console, wording.LEGEND_OF_TRANSACTIONS, wrap=console.is_terminal)
-    if any(row.lost_values is not None for row in rows):
-        print_text(console, wording.LEGEND_OF_COMPACTION, wrap=console.is_terminal)
-    if any(row.group_missed is not None for row in rows):
-        print_text(console, wording.LEGEND_OF_GROUPS, wrap=console.is_terminal)
+    for legend in wording.conditional_legends(rows):
+        print_text(console, legend, wrap=console.is_terminal)
     for line in refusal_lines(rows):
         print_text(console, line, wrap=console.is_terminal)
 

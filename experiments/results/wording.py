@@ -7,7 +7,7 @@ not measured appear as "unknown" or as a sign of their own, never as zero.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,17 +20,6 @@ from ackbench.experiments.results.models import CellResult, SweepResults
 from ackbench.experiments.results.stalls import shorten_stalls
 from ackbench.experiments.results.trials import LATE_MS
 from ackbench.experiments.verdicts.guarantees import GUARANTEES, Guarantee
-from ackbench.experiments.verdicts.guarantees.atomicity import ATOMICITY
-from ackbench.experiments.verdicts.guarantees.availability import AVAILABILITY
-from ackbench.experiments.verdicts.guarantees.consumers_agree import CONSUMERS_AGREE
-from ackbench.experiments.verdicts.guarantees.duplicates import NO_DUPLICATES
-from ackbench.experiments.verdicts.guarantees.last_value_kept import LAST_VALUE_KEPT
-from ackbench.experiments.verdicts.guarantees.loss import NO_ACKED_LOSS
-from ackbench.experiments.verdicts.guarantees.missed_records import NO_MISSED_RECORDS
-from ackbench.experiments.verdicts.guarantees.order import ORDER
-from ackbench.experiments.verdicts.guarantees.read_availability import READ_AVAILABILITY
-from ackbench.experiments.verdicts.guarantees.read_loss import NO_READ_LOSS
-from ackbench.experiments.verdicts.guarantees.reprocessing import NO_REPROCESSING
 from ackbench.experiments.verdicts.judge import Judgement, Verdict
 from ackbench.experiments.verdicts.statistics import (
     INTERVAL_LEGEND,
@@ -42,37 +31,6 @@ from ackbench.experiments.verdicts.statistics import (
 
 # Names
 
-GUARANTEE_NAMES: Final[Mapping[Guarantee, str]] = {
-    guarantee: guarantee.name.replace("-", " ") for guarantee in GUARANTEES
-}
-GUARANTEE_HEADS: Final[Mapping[Guarantee, str]] = {
-    NO_ACKED_LOSS: "loss",
-    NO_DUPLICATES: "dup",
-    ORDER: "ord",
-    NO_READ_LOSS: "shown",
-    CONSUMERS_AGREE: "agree",
-    LAST_VALUE_KEPT: "last",
-    ATOMICITY: "atom",
-    AVAILABILITY: "avail",
-    READ_AVAILABILITY: "reads",
-    NO_MISSED_RECORDS: "miss",
-    NO_REPROCESSING: "again",
-}
-"""Column heads of the terminal table; `LEGEND` explains them."""
-OBSERVATION_HEADS: Final[Mapping[Guarantee, str]] = {
-    NO_ACKED_LOSS: "acked, then lost",
-    NO_DUPLICATES: "duplicates",
-    ORDER: "out of order",
-    NO_READ_LOSS: "received, then lost",
-    CONSUMERS_AGREE: "received in conflict",
-    LAST_VALUE_KEPT: "last values lost",
-    ATOMICITY: "not atomic",
-    AVAILABILITY: "accepted again",
-    READ_AVAILABILITY: "read again",
-    NO_MISSED_RECORDS: "missed by the group",
-    NO_REPROCESSING: "processed again",
-}
-"""Column heads of the page's matrix: what is counted is the opposite of the guarantee."""
 ROLE_NAMES: Final = {
     Role.CELL: "",
     Role.CONTROL: "control",
@@ -111,57 +69,58 @@ _TEXTS_IF_NOT_GUARANTEED: Final = {
     False: "not guaranteed: not observed",
     None: "not guaranteed: not measurable",
 }
-OBSERVED_TEXTS: Final[Mapping[Guarantee, str]] = {
-    NO_ACKED_LOSS: "acknowledged records were lost",
-    NO_DUPLICATES: "records were duplicated",
-    ORDER: "records were out of order",
-    NO_READ_LOSS: "records that consumers had received were lost",
-    CONSUMERS_AGREE: "consumers received different records at one offset",
-    LAST_VALUE_KEPT: "the last values of keys were lost",
-    ATOMICITY: "transactions were partly visible, or visible though not committed",
-    AVAILABILITY: "the partition was unavailable until the fault was healed",
-    READ_AVAILABILITY: "acknowledged records could not be read until the heal",
-    NO_MISSED_RECORDS: "the group committed past records that it did not process",
-    NO_REPROCESSING: "the group processed records more than once",
-}
-"""What was observed where the outcome is the opposite of the guarantee."""
-AVAILABILITIES: Final = (AVAILABILITY, READ_AVAILABILITY)
-"""The guarantees that are observed as yes or no, not as violations."""
 _AVAILABLE: Final = {True: "no", False: "yes", None: "not measured"}
 """Whether partitions were available during the fault, by `Judgement.seen`."""
+
+
+def guarantee_heads(cells: Sequence[CellResult]) -> dict[Guarantee, str]:
+    """Return the verdict columns; guarantees that apply to some cells only if one is judged."""
+    judged = {judgement.guarantee for cell in cells for judgement in cell.judgements}
+    return {
+        guarantee: guarantee.words.head
+        for guarantee in GUARANTEES
+        if guarantee.applies is None or guarantee in judged
+    }
+
+
+def _legend_of_guarantees() -> str:
+    """Return what the heads of guarantees that apply to all cells mean."""
+    general = [guarantee for guarantee in GUARANTEES if guarantee.applies is None]
+    of_time = [guarantee.words for guarantee in general if guarantee.of_time]
+    heads, done = ", ".join(w.head for w in of_time), ", and ".join(w.legend for w in of_time)
+    legends = [_head_legend(guarantee) for guarantee in general if not guarantee.of_time]
+    legends.append(
+        f"{heads}: {done}, during the fault (yes, no, {NOT_MEASURABLE_SIGN} not measured)"
+    )
+    return "  ".join(legends)
+
+
+def _head_legend(guarantee: Guarantee) -> str:
+    return f"{guarantee.words.head}: {guarantee.words.legend}"
+
 
 LEGEND: Final = (
     f"guaranteed: {HELD_SIGN} held  {UNPROVEN_SIGN} held, power not shown (no trial of this sweep "
     f"showed a violation)  {VIOLATED_SIGN} VIOLATED  {UNKNOWN_SIGN} unknown\n"
     f"not guaranteed: {OBSERVED_SIGN} observed  {NOT_OBSERVED_SIGN} not observed  "
     f"{NOT_MEASURABLE_SIGN} not measurable\n"
-    "loss: acknowledged records lost  dup: duplicate records  ord: records out of order  "
-    "shown: received by a consumer, then lost  avail, reads: written, and read, during the fault "
-    "(yes, no, - not measured)\n"
+    f"{_legend_of_guarantees()}\n"
     f"{INTERVAL_LEGEND}; 1 to 3 of 5: two trials cannot tell"
 )
-LEGEND_OF_TRANSACTIONS: Final = (
-    "atom: transactions partly visible, or visible though not committed; "
-    "a record counts as acknowledged when its transaction is committed"
-)
-LEGEND_OF_COMPACTION: Final = (
-    "last: acknowledged records that are absent, and no later one of their key is in the log"
-)
-LEGEND_OF_GROUPS: Final = (
-    "agree: consumers received different records at one offset  "
-    "miss: records that the group committed past and did not process  "
-    "again: records that the group processed more than once"
-)
 
 
-def guarantee_heads(cells: Sequence[CellResult]) -> dict[Guarantee, str]:
-    """Return the verdict columns; conditional guarantees only if a cell is judged on them."""
-    judged = {judgement.guarantee for cell in cells for judgement in cell.judgements}
-    return {
-        guarantee: head
-        for guarantee, head in GUARANTEE_HEADS.items()
-        if guarantee.applies is None or guarantee in judged
-    }
+def conditional_legends(cells: Sequence[CellResult]) -> Iterator[str]:
+    """Yield the legends of guarantees that apply to some cells, if one was measured.
+
+    Those that the same value is measured with share a line.
+    """
+    by_value: dict[str, list[str]] = {}
+    for guarantee in GUARANTEES:
+        if guarantee.measured_with:
+            by_value.setdefault(guarantee.measured_with, []).append(_head_legend(guarantee))
+    for value, legends in reversed(by_value.items()):
+        if any(getattr(cell, value) is not None for cell in cells):
+            yield "  ".join(legends)
 
 
 def verdict_mark(cell: CellResult, guarantee: Guarantee) -> str:
@@ -173,7 +132,7 @@ def verdict_mark(cell: CellResult, guarantee: Guarantee) -> str:
     judgement = next((one for one in cell.judgements if one.guarantee is guarantee), None)
     if judgement is None:
         return ""
-    if guarantee not in AVAILABILITIES:
+    if not guarantee.of_time:
         return verdict_sign(judgement)
     available = NOT_MEASURABLE_SIGN if judgement.seen is None else _AVAILABLE[judgement.seen]
     if judgement.verdict is Verdict.NOT_GUARANTEED:
@@ -199,7 +158,7 @@ def verdict_text(judgement: Judgement) -> str:
         return f"{_TEXTS[judgement.verdict]}, {POWER_NOT_SHOWN}"
     if judgement.verdict is not Verdict.NOT_GUARANTEED:
         return _TEXTS[judgement.verdict]
-    if judgement.guarantee in AVAILABILITIES:
+    if judgement.guarantee.of_time:
         return f"not guaranteed; available during the fault: {_AVAILABLE[judgement.seen]}"
     return _TEXTS_IF_NOT_GUARANTEED[judgement.seen]
 

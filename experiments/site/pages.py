@@ -13,7 +13,7 @@ from ackbench.experiments.ledger.record import Scalar
 from ackbench.experiments.messages.phrases import format_bytes
 from ackbench.experiments.planning.catalog import catalog_experiments
 from ackbench.experiments.report.page import load_template
-from ackbench.experiments.results.wording import GUARANTEE_NAMES, share_text
+from ackbench.experiments.results.wording import share_text
 from ackbench.experiments.sweep.cell_names import CORE_AXES, FAULT_AXIS, fault_name, setting_text
 from ackbench.experiments.sweep.progress import format_duration
 from ackbench.experiments.verdicts.guarantees import GUARANTEES, guarantee_named
@@ -148,9 +148,9 @@ def breaks_page(
         acks=sorted({row.acks for row in rows}),
         versions=sorted({row.version for row in rows}),
         guarantees=[
-            GUARANTEE_NAMES[guarantee]
+            guarantee.label
             for guarantee in GUARANTEES
-            if any(GUARANTEE_NAMES[guarantee] in row.names for row in rows)
+            if any(guarantee.label in row.names for row in rows)
         ],
     )
 

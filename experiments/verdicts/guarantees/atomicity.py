@@ -66,10 +66,19 @@ ATOMICITY: Final = Guarantee(
     name="atomicity",
     text=("a `read_committed` consumer receives all of a committed transaction, and nothing else"),
     applies=lambda c: c.transactional,
+    measured_with="transactions",
     rules=_RULES,
     violated_by=Count("atomicity_violations"),
     words=Words(
+        head="atom",
+        legend=(
+            "transactions partly visible, or visible though not committed; a record "
+            "counts as acknowledged when its transaction is committed"
+        ),
+        matrix_head="not atomic",
+        observed="transactions were partly visible, or visible though not committed",
         violated="transactions were visible in part, or without being committed",
+        counted=("violation of atomicity", "violations of atomicity"),
     ),
     control=PositiveControl(
         result="positive_control_torn", must="tear transactions", shows="a torn transaction"

@@ -162,6 +162,10 @@ AVAILABILITY: Final = Guarantee(
     rules=_RULES,
     violated_by=YesNo("recovered_before_heal"),
     words=Words(
+        head="avail",
+        legend="written",
+        matrix_head="accepted again",
+        observed="the partition was unavailable until the fault was healed",
         violated="partitions were unavailable until the fault was healed",
         remedy="cells with replication.factor=1 under the same fault",
     ),

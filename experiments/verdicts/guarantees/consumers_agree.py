@@ -132,10 +132,17 @@ CONSUMERS_AGREE: Final = Guarantee(
     name="consumers-agree",
     text=("consumers that receive a record at one partition and offset receive the same record"),
     applies=has_group,
+    measured_with="group_missed",
     rules=_REPLACED,
     violated_by=Count("conflicting_reads"),
     words=Words(
+        head="agree",
+        legend="consumers received different records at one offset",
+        matrix_head="received in conflict",
+        observed="consumers received different records at one offset",
         violated="consumers received different records at one offset",
+        counted=("record received in conflict", "records received in conflict"),
+        figures=(("received in conflict", "conflicting_reads"),),
     ),
     always_measured=True,
 )

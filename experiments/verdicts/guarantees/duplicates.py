@@ -144,7 +144,12 @@ NO_DUPLICATES: Final = Guarantee(
     rules=_RULES,
     violated_by=Count("duplicated"),
     words=Words(
+        head="dup",
+        legend="duplicate records",
+        matrix_head="duplicates",
+        observed="records were duplicated",
         violated="records were stored more than once",
         remedy="cells with enable.idempotence=false under the same fault",
+        counted=("record with duplicates", "records with duplicates"),
     ),
 )

@@ -13,12 +13,24 @@ from ackbench.experiments.verdicts.guarantees.violations import Violation
 
 @dataclass(frozen=True)
 class Words:
-    """What is written of a guarantee, as parts of sentences."""
+    """What is written of a guarantee, as heads and parts of sentences."""
 
+    head: str
+    """Of its column in the terminal's table."""
+    legend: str
+    """What the terminal's legend says of its head: what is counted; `written` during the fault."""
+    matrix_head: str
+    """Of its column in the page's matrix, where the opposite of the guarantee is counted."""
+    observed: str
+    """What was observed where nothing is guaranteed."""
     violated: str
     """The violation, as a clause before "in 2 of 5 trials"."""
     remedy: str = "cells that are not guaranteed it (docs/contract.md)"
     """Which further cells would show the power of a sweep without a violation."""
+    counted: tuple[str, str] = ("violation", "violations")
+    """One of what is counted, and several."""
+    figures: tuple[tuple[str, str], ...] = ()
+    """Of the page's table of figures, if it applies to a cell: heads, and the cell's values."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +66,8 @@ class Guarantee:
     words: Words
     applies: Callable[[Circumstances], bool] | None = None
     """Which cells it is about; `None`: all."""
+    measured_with: str = ""
+    """The value that is measured of these cells only (`experiments.results.models.CellResult`)."""
     control: PositiveControl | None = None
     always_measured: bool = False
     """Whether every sweep measures it and none is about it: `ackbench selftest` shows the power."""

@@ -72,11 +72,20 @@ LAST_VALUE_KEPT: Final = Guarantee(
     name="last-value-kept",
     text=("compaction removes an acknowledged record only if the log keeps a later one of its key"),
     applies=lambda c: c.compacted,
+    measured_with="lost_values",
     rules=_RULES,
     violated_by=Count(
         "lost_values", tested_by="compacted", untested="compaction removed no record"
     ),
     words=Words(
+        head="last",
+        legend=(
+            "acknowledged records that are absent, and no later one of their key is in the log"
+        ),
+        matrix_head="last values lost",
+        observed="the last values of keys were lost",
         violated="acknowledged records were absent without a later one of their key",
+        counted=("lost last value", "lost last values"),
+        figures=(("compacted", "compacted"), ("last values lost", "lost_values")),
     ),
 )

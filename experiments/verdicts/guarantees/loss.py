@@ -181,8 +181,13 @@ NO_ACKED_LOSS: Final = Guarantee(
         between="records of unknown outcome are absent, and any of them may have been acknowledged",
     ),
     words=Words(
+        head="loss",
+        legend="acknowledged records lost",
+        matrix_head="acked, then lost",
+        observed="acknowledged records were lost",
         violated="acknowledged records were lost",
         remedy="the positive control, which this sweep omits,",
+        counted=("lost record", "lost records"),
     ),
     control=PositiveControl(
         result="positive_control_lost",

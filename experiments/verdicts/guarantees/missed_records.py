@@ -107,10 +107,17 @@ NO_MISSED_RECORDS: Final = Guarantee(
     name="no-missed-records",
     text=("a record that the consumer group committed past was processed by one of its members"),
     applies=has_group,
+    measured_with="group_missed",
     rules=_RULES,
     violated_by=Count("group_missed"),
     words=Words(
+        head="miss",
+        legend="records that the group committed past and did not process",
+        matrix_head="missed by the group",
+        observed="the group committed past records that it did not process",
         violated="records were committed that no member of the group processed",
         remedy="cells with workload.commits=before",
+        counted=("record missed by the group", "records missed by the group"),
+        figures=(("missed by the group", "group_missed"),),
     ),
 )

@@ -96,7 +96,12 @@ ORDER: Final = Guarantee(
     rules=_RULES,
     violated_by=Count("reordered"),
     words=Words(
+        head="ord",
+        legend="records out of order",
+        matrix_head="out of order",
+        observed="records were out of order",
         violated="records were stored out of order",
         remedy="cells with enable.idempotence=false under the same fault",
+        counted=("record out of order", "records out of order"),
     ),
 )

@@ -113,6 +113,10 @@ READ_AVAILABILITY: Final = Guarantee(
     rules=_RULES,
     violated_by=YesNo("readable_before_heal"),
     words=Words(
+        head="reads",
+        legend="read",
+        matrix_head="read again",
+        observed="acknowledged records could not be read until the heal",
         violated="consumers did not receive acknowledged records until the fault was healed",
         remedy="cells with replication.factor=1 under the same fault",
     ),

@@ -34,7 +34,12 @@ NO_READ_LOSS: Final = Guarantee(
     rules=(*_REMOVED, *CONSUMERS_AGREE.rules),
     violated_by=Count("lost_reads"),
     words=Words(
+        head="shown",
+        legend="received by a consumer, then lost",
+        matrix_head="received, then lost",
+        observed="records that consumers had received were lost",
         violated="records that consumers had received were lost",
+        counted=("record received and lost", "records received and lost"),
     ),
     always_measured=True,
 )

@@ -63,10 +63,17 @@ NO_REPROCESSING: Final = Guarantee(
     name="no-reprocessing",
     text="the consumer group processes a record once",
     applies=has_group,
+    measured_with="group_missed",
     rules=_RULES,
     violated_by=Count("group_redelivered"),
     words=Words(
+        head="again",
+        legend="records that the group processed more than once",
+        matrix_head="processed again",
+        observed="the group processed records more than once",
         violated="the group processed records more than once",
         remedy="cells with workload.commits=after",
+        counted=("record processed again", "records processed again"),
+        figures=(("reprocessed by the group", "group_redelivered"),),
     ),
 )

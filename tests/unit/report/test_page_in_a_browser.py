@@ -17,7 +17,7 @@ from ackbench.experiments.report.data import ReportData
 from ackbench.experiments.report.drawing import set_matplotlib_cache
 from ackbench.experiments.report.guarantee_matrix import guarantee_matrix
 from ackbench.experiments.report.page import render_page
-from ackbench.experiments.results.wording import GUARANTEE_NAMES, verdict_text
+from ackbench.experiments.results.wording import verdict_text
 from ackbench.experiments.verdicts.contract import ContractClause
 from ackbench.experiments.verdicts.guarantees import GUARANTEES
 from ackbench.experiments.verdicts.guarantees.atomicity import ATOMICITY
@@ -82,7 +82,7 @@ def test_each_verdict_is_below_its_own_guarantee(
 
     conditional = {clause.guarantee for cell in data.results.cells for clause in cell.clauses}
     shown = [
-        GUARANTEE_NAMES[guarantee]
+        guarantee.label
         for guarantee in GUARANTEES
         if guarantee.applies is None or guarantee in conditional
     ]
@@ -92,7 +92,7 @@ def test_each_verdict_is_below_its_own_guarantee(
     for row, cell in zip(rows, judged, strict=True):
         assert cell.judgements
         for judgement in cell.judgements:
-            assert verdict_text(judgement) in row[GUARANTEE_NAMES[judgement.guarantee]], (
+            assert verdict_text(judgement) in row[judgement.guarantee.label], (
                 cell.label,
                 judgement.guarantee,
             )
