@@ -20,20 +20,17 @@ from ackbench.experiments.sweep.plan import (
 )
 from ackbench.experiments.verdicts.contract import ContractClause, clauses_of
 from ackbench.experiments.verdicts.guarantees import GUARANTEES, Guarantee
-from ackbench.experiments.verdicts.guarantees.availability import AVAILABILITY
 from ackbench.experiments.verdicts.guarantees.circumstances import (
     Circumstances,
     circumstances_of,
     topology_of,
 )
-from ackbench.experiments.verdicts.guarantees.read_availability import READ_AVAILABILITY
 
 _TRANSACTION_RECORDS = 100
 """Records per transaction, where the producer has a `transactional.id`."""
 _MEMBERS = 2
 _RESTART = "restart_after_s"
 _LONG_S = 3600.0
-_AVAILABLE = (AVAILABILITY, READ_AVAILABILITY)
 _CONTROLLERS = 3
 """Dedicated controllers, where no broker is one."""
 
@@ -96,11 +93,11 @@ def _clauses(
     clauses = [
         clause
         for clause in clauses_of(_under(base, topology, fault, {}))
-        if clause.guarantee not in _AVAILABLE
+        if not clause.guarantee.of_time
     ]
     if _RESTART in type(parameters).model_fields:
         lasting = _under(base, topology, fault, {_RESTART: _LONG_S})
-        clauses += [one for one in clauses_of(lasting) if one.guarantee in _AVAILABLE]
+        clauses += [one for one in clauses_of(lasting) if one.guarantee.of_time]
     return tuple(clauses)
 
 

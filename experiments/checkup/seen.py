@@ -19,20 +19,11 @@ from ackbench.experiments.ledger.record import Frozen, Status
 from ackbench.experiments.results.rows import read_table
 from ackbench.experiments.sweep.lookup import list_sweeps
 from ackbench.experiments.sweep.plan import TrialSpec
-from ackbench.experiments.verdicts.guarantees import Guarantee, NamedGuarantee
-from ackbench.experiments.verdicts.guarantees.duplicates import NO_DUPLICATES
-from ackbench.experiments.verdicts.guarantees.loss import NO_ACKED_LOSS
-from ackbench.experiments.verdicts.guarantees.order import ORDER
+from ackbench.experiments.verdicts.guarantees import GUARANTEES, Guarantee, NamedGuarantee
 from ackbench.infra.machine.home import Home
 
 MOST_SWEEPS: Final = 100
 """The newest ones that are read."""
-_COLUMNS: Final[Mapping[Guarantee, str]] = {
-    NO_ACKED_LOSS: "lost_low_records",
-    NO_DUPLICATES: "duplicates",
-    ORDER: "reordered_records",
-}
-"""The guarantees that each trial can show a violation of, and the column that counts it."""
 _TOPIC: Final = ("min.insync.replicas", "unclean.leader.election.enable")
 _DEFAULTS: Final = {"unclean.leader.election.enable": "false", "min.insync.replicas": "1"}
 
@@ -91,10 +82,10 @@ def seen_trials(
         topic = {**_DEFAULTS, **spec.cluster.broker, **spec.topic}
         if _key(spec.client, spec.producer, topic, spec.replication_factor) != wanted:
             continue
-        for guarantee, column in _COLUMNS.items():
-            if trial.row[column] is not None:
-                entry = (spec.sweep_id, trial.row[column] > 0)
-                found[guarantee, spec.fault.kind].append(entry)
+        for guarantee in GUARANTEES:
+            count = trial.row[guarantee.trials_column] if guarantee.trials_column else None
+            if count is not None:
+                found[guarantee, spec.fault.kind].append((spec.sweep_id, count > 0))
     return tuple(
         SeenTrials(
             guarantee=guarantee,

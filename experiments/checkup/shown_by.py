@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import Final
 
@@ -11,23 +11,12 @@ from ackbench.experiments.checkup.configuration import Configuration
 from ackbench.experiments.faults import FAULTS
 from ackbench.experiments.planning.catalog import catalog_names, load_experiment
 from ackbench.experiments.verdicts.guarantees import Guarantee
-from ackbench.experiments.verdicts.guarantees.duplicates import NO_DUPLICATES
-from ackbench.experiments.verdicts.guarantees.loss import NO_ACKED_LOSS
-from ackbench.experiments.verdicts.guarantees.order import ORDER
 
 _FAMILIES: Final = "faults-"
 """How the experiments begin that run one family of faults each."""
 _DEFAULTS: Final = "faults-defaults"
 """Runs the usual faults with the default timeouts, which rarely shows what they break."""
 _UNCLEAN: Final = "unclean.leader.election.enable"
-_TELLING: Final[Mapping[Guarantee, tuple[str, ...]]] = {
-    NO_ACKED_LOSS: ("leader-crash-behind",),
-    NO_DUPLICATES: ("leader-pause",),
-    ORDER: ("leader-pause",),
-}
-"""The faults that show a violation most reliably: they make sure of what it takes."""
-
-
 _DURATION: Final = "workload.duration_s"
 
 
@@ -53,7 +42,7 @@ def command_that_shows(
     """
     known, topic = _experiment_of_fault(), configuration.effective_topic()
     unclean = topic[_UNCLEAN] == "true"
-    telling = (*(("unclean-election",) if unclean else ()), *_TELLING.get(guarantee, ()))
+    telling = (*(("unclean-election",) if unclean else ()), *guarantee.shown_by)
     ordered = [
         fault for fault in dict.fromkeys((*telling, *FAULTS)) if fault in faults and fault in known
     ]

@@ -17,12 +17,7 @@ from ackbench.experiments.messages.phrases import format_count
 from ackbench.experiments.results.cells import judged_trials
 from ackbench.experiments.results.models import CellResult, SweepResults
 from ackbench.experiments.results.wording import unknown_reason
-from ackbench.experiments.verdicts.guarantees import Guarantee
-from ackbench.experiments.verdicts.guarantees.availability import AVAILABILITY
-from ackbench.experiments.verdicts.guarantees.duplicates import NO_DUPLICATES
-from ackbench.experiments.verdicts.guarantees.last_value_kept import LAST_VALUE_KEPT
-from ackbench.experiments.verdicts.guarantees.loss import NO_ACKED_LOSS
-from ackbench.experiments.verdicts.guarantees.order import ORDER
+from ackbench.experiments.verdicts.guarantees import GUARANTEES, Guarantee
 from ackbench.experiments.verdicts.judge import Judgement, Verdict
 from ackbench.experiments.verdicts.statistics import describe_share
 from ackbench.infra.errors import InputError
@@ -35,10 +30,9 @@ _WORSE: Final = re.compile(r"worse:(?P<measure>[a-z0-9_]+)>(?P<percent>\d+(\.\d+
 _MAX_POINTS: Final = 95
 """The largest bound of a difference of shares; more points need hundreds of trials per cell."""
 OBSERVED: Final[Mapping[str, tuple[Guarantee, ...]]] = {
-    "lost": (NO_ACKED_LOSS, LAST_VALUE_KEPT),
-    "duplicated": (NO_DUPLICATES,),
-    "out-of-order": (ORDER,),
-    "unavailable": (AVAILABILITY,),
+    name: tuple(guarantee for guarantee in GUARANTEES if guarantee.gate == name)
+    for name in dict.fromkeys(guarantee.gate for guarantee in GUARANTEES)
+    if name
 }
 """What a gate may exclude, guaranteed or not, and the guarantees whose opposite it is."""
 _ALLOWED: Final = (

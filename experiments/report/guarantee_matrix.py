@@ -6,9 +6,9 @@ median trial over time, with the fault shaded.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from ackbench.experiments.ledger.record import TrialRecord
 from ackbench.experiments.ledger.result_tables import TIMELINE_SLOT_NS
@@ -16,7 +16,7 @@ from ackbench.experiments.messages.phrases import format_count
 from ackbench.experiments.report.charts import group_by_fault
 from ackbench.experiments.report.data import ReportData
 from ackbench.experiments.results.cells import judged_trials
-from ackbench.experiments.results.models import CellResult
+from ackbench.experiments.results.models import CellResult, MedianAndMax
 from ackbench.experiments.results.rows import Row
 from ackbench.experiments.results.wording import (
     UNKNOWN_SIGN,
@@ -33,34 +33,8 @@ from ackbench.experiments.sweep.cell_names import (
     value_text,
 )
 from ackbench.experiments.verdicts.guarantees import GUARANTEES, Guarantee
-from ackbench.experiments.verdicts.guarantees.atomicity import ATOMICITY
-from ackbench.experiments.verdicts.guarantees.availability import AVAILABILITY
-from ackbench.experiments.verdicts.guarantees.consumers_agree import CONSUMERS_AGREE
-from ackbench.experiments.verdicts.guarantees.duplicates import NO_DUPLICATES
-from ackbench.experiments.verdicts.guarantees.last_value_kept import LAST_VALUE_KEPT
-from ackbench.experiments.verdicts.guarantees.loss import NO_ACKED_LOSS
-from ackbench.experiments.verdicts.guarantees.missed_records import NO_MISSED_RECORDS
-from ackbench.experiments.verdicts.guarantees.order import ORDER
-from ackbench.experiments.verdicts.guarantees.read_loss import NO_READ_LOSS
-from ackbench.experiments.verdicts.guarantees.reprocessing import NO_REPROCESSING
 from ackbench.experiments.verdicts.judge import Judgement, Verdict
 
-_ALWAYS: Final = (NO_ACKED_LOSS, NO_DUPLICATES, AVAILABILITY)
-"""The guarantees that always have a column; others if a cell shows or violates one."""
-_COUNTS: Final[Mapping[Guarantee, Callable[[CellResult], str]]] = {
-    NO_ACKED_LOSS: lambda cell: bounds_text(cell.lost),
-    NO_DUPLICATES: lambda cell: count_text(cell.duplicates),
-    ORDER: lambda cell: count_text(cell.reordered),
-    NO_READ_LOSS: lambda cell: count_text(cell.lost_reads),
-    CONSUMERS_AGREE: lambda cell: count_text(cell.conflicting_reads),
-    LAST_VALUE_KEPT: lambda cell: count_text(cell.lost_values),
-    ATOMICITY: lambda cell: count_text(
-        cell.transactions.atomicity_violations if cell.transactions else None
-    ),
-    NO_MISSED_RECORDS: lambda cell: count_text(cell.group_missed),
-    NO_REPROCESSING: lambda cell: count_text(cell.group_redelivered),
-}
-"""How much was observed of the opposite of each guarantee, over all trials of a cell."""
 _NS_PER_S: Final = 1e9
 _STRIP: Final = (190, 18)
 """Width and height of a strip, in the units of its drawing."""
@@ -137,11 +111,14 @@ def guarantee_matrix(data: ReportData) -> GuaranteeMatrix:
 
 
 def _guarantees(cells: Sequence[CellResult]) -> tuple[list[Guarantee], list[Guarantee]]:
-    """Return the guarantees that have a column, and those of which no cell shows the opposite."""
+    """Return the guarantees that have a column, and those of which no cell shows the opposite.
+
+    Some always have one; others if a cell shows or violates one.
+    """
     judgements = [judgement for cell in cells for judgement in cell.judgements]
     observed = {one.guarantee for one in judgements if one.verdict is Verdict.VIOLATED or one.seen}
     judged = {one.guarantee for one in judgements}
-    shown = [one for one in GUARANTEES if one in observed or one in _ALWAYS]
+    shown = [one for one in GUARANTEES if one in observed or one.always_in_matrix]
     return shown, [one for one in GUARANTEES if one in judged and one not in shown]
 
 
@@ -175,7 +152,7 @@ def _chip(cell: CellResult, guarantee: Guarantee, judgement: Judgement | None) -
 def _availability_text(cell: CellResult, guarantee: Guarantee, judgement: Judgement) -> str:
     if judgement.seen is None:
         return "not measured"
-    spread = cell.unavailable_ms if guarantee is AVAILABILITY else cell.consumer_unavailable_ms
+    spread: MedianAndMax | None = _figure(cell, guarantee)
     after = "during the fault"
     if spread:
         lasted = time_text(_duration(spread.median), overloaded=cell.overloaded_trials)
@@ -192,7 +169,21 @@ def _count_text(cell: CellResult, guarantee: Guarantee, judgement: Judgement) ->
         trials = format_count(len(judgement.trials), "trial")
         return f"{judgement.records_total:,} in {trials} set aside"
     share = f" in {judgement.share.counts}" if judgement.share and judgement.share.of > 1 else ""
-    return f"{_COUNTS[guarantee](cell)}{share}"
+    return f"{_amount(cell, guarantee)}{share}"
+
+
+def _amount(cell: CellResult, guarantee: Guarantee) -> str:
+    """Return how much was observed of the opposite of a guarantee, over all trials of a cell."""
+    value = _figure(cell, guarantee)
+    return bounds_text(value) if isinstance(value, tuple) else count_text(value)
+
+
+def _figure(cell: CellResult, guarantee: Guarantee) -> Any:
+    """Return the value at `Guarantee.figure`; `None` at the first null."""
+    value: Any = cell
+    for name in guarantee.figure.split("."):
+        value = None if value is None else getattr(value, name)
+    return value
 
 
 def _duration(milliseconds: float) -> str:

@@ -10,22 +10,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ackbench.experiments.ledger.record import Role
-from ackbench.experiments.ledger.result_tables import Anomaly
 from ackbench.experiments.messages.phrases import format_count
 from ackbench.experiments.results.cells import cell_key
 from ackbench.experiments.results.models import CellResult, TrialResult
 from ackbench.experiments.sweep.plan import Plan, TrialSpec
 from ackbench.experiments.verdicts.contract import clauses_of
-from ackbench.experiments.verdicts.guarantees import Guarantee
-from ackbench.experiments.verdicts.guarantees.atomicity import ATOMICITY
+from ackbench.experiments.verdicts.guarantees import GUARANTEES, Guarantee
 from ackbench.experiments.verdicts.guarantees.circumstances import circumstances_of
-from ackbench.experiments.verdicts.guarantees.consumers_agree import CONSUMERS_AGREE
-from ackbench.experiments.verdicts.guarantees.duplicates import NO_DUPLICATES
-from ackbench.experiments.verdicts.guarantees.last_value_kept import LAST_VALUE_KEPT
 from ackbench.experiments.verdicts.guarantees.late_requests import must_tear_transactions
-from ackbench.experiments.verdicts.guarantees.loss import NO_ACKED_LOSS
-from ackbench.experiments.verdicts.guarantees.order import ORDER
-from ackbench.experiments.verdicts.guarantees.read_loss import NO_READ_LOSS
 from ackbench.experiments.verdicts.judge import (
     MAX_NAMED_RECORDS,
     HarnessCheck,
@@ -35,17 +27,6 @@ from ackbench.experiments.verdicts.judge import (
     judge,
 )
 from ackbench.experiments.verdicts.statistics import describe_share, share
-
-ANOMALY_BY_GUARANTEE: Final[Mapping[Guarantee, Anomaly]] = {
-    NO_ACKED_LOSS: Anomaly.LOST,
-    NO_DUPLICATES: Anomaly.DUPLICATED,
-    ORDER: Anomaly.REORDERED,
-    NO_READ_LOSS: Anomaly.READ_LOST,
-    CONSUMERS_AGREE: Anomaly.READ_CONFLICT,
-    LAST_VALUE_KEPT: Anomaly.VALUE_LOST,
-    ATOMICITY: Anomaly.ABORTED_VISIBLE,
-}
-"""The kind of anomaly that violates a guarantee, for guarantees about records."""
 
 RecordsByTrial = Mapping[str, Mapping[Guarantee, tuple[NamedRecord, ...]]]
 """By trial and guarantee: the first records that violated it."""
@@ -124,8 +105,10 @@ def named_records(anomalies: pa.Table) -> RecordsByTrial:
         anomalies: `NAMED_COLUMNS` of the table.
     """
     records: defaultdict[str, dict[Guarantee, tuple[NamedRecord, ...]]] = defaultdict(dict)
-    for guarantee, anomaly in ANOMALY_BY_GUARANTEE.items():
-        rows = anomalies.filter(pc.equal(anomalies["kind"], anomaly.value)).select(
+    for guarantee in GUARANTEES:
+        if guarantee.anomaly is None:
+            continue
+        rows = anomalies.filter(pc.equal(anomalies["kind"], guarantee.anomaly.value)).select(
             ["trial_id", "producer", "seq"]
         )
         for trial_id in pc.unique(rows["trial_id"]).to_pylist():

@@ -32,11 +32,6 @@ from ackbench.experiments.sweep.cell_names import (
     varying_axes,
 )
 from ackbench.experiments.verdicts.guarantees import GUARANTEES, Guarantee
-from ackbench.experiments.verdicts.guarantees.atomicity import ATOMICITY
-from ackbench.experiments.verdicts.guarantees.availability import AVAILABILITY
-from ackbench.experiments.verdicts.guarantees.duplicates import NO_DUPLICATES
-from ackbench.experiments.verdicts.guarantees.loss import NO_ACKED_LOSS
-from ackbench.experiments.verdicts.guarantees.order import ORDER
 
 NOT_MEASURED: Final = "-"
 _MAX_HEAD_WIDTH: Final = 12
@@ -92,15 +87,7 @@ class _Layout:
     combination of them; lines below the tables name them."""
 
 
-_MAIN_GUARANTEES: Final = frozenset(
-    (
-        NO_ACKED_LOSS,
-        NO_DUPLICATES,
-        ORDER,
-        ATOMICITY,
-        AVAILABILITY,
-    )
-)
+_MAIN_GUARANTEES: Final = frozenset(one for one in GUARANTEES if one.in_narrow_tables)
 _LAYOUTS: Final = (
     _Layout((_LOSS_SHARE, _LOST, _DUPLICATES, _LATENCY, _OUTAGE)),
     _Layout((_LOSS_COUNT, _LOST, _DUPLICATES, _LATENCY, _OUTAGE)),

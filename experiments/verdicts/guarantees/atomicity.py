@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from ackbench.experiments.ledger.result_tables import Anomaly
 from ackbench.experiments.verdicts.guarantees.guarantee import Guarantee, PositiveControl, Words
 from ackbench.experiments.verdicts.guarantees.late_requests import (
     LATE_REQUESTS_ARE_REFUSED,
@@ -64,7 +65,7 @@ _RULES: Final = (
 
 ATOMICITY: Final = Guarantee(
     name="atomicity",
-    text=("a `read_committed` consumer receives all of a committed transaction, and nothing else"),
+    text="a `read_committed` consumer receives all of a committed transaction, and nothing else",
     applies=lambda c: c.transactional,
     measured_with="transactions",
     rules=_RULES,
@@ -83,4 +84,7 @@ ATOMICITY: Final = Guarantee(
     control=PositiveControl(
         result="positive_control_torn", must="tear transactions", shows="a torn transaction"
     ),
+    figure="transactions.atomicity_violations",
+    anomaly=Anomaly.ABORTED_VISIBLE,
+    in_narrow_tables=True,
 )

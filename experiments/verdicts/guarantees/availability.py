@@ -169,4 +169,8 @@ AVAILABILITY: Final = Guarantee(
         violated="partitions were unavailable until the fault was healed",
         remedy="cells with replication.factor=1 under the same fault",
     ),
+    figure="unavailable_ms",
+    gate="unavailable",
+    in_narrow_tables=True,
+    always_in_matrix=True,
 )

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from ackbench.experiments.ledger.result_tables import Anomaly
 from ackbench.experiments.verdicts.guarantees.circumstances import Circumstances, has_group
 from ackbench.experiments.verdicts.guarantees.guarantee import Guarantee, Words
 from ackbench.experiments.verdicts.guarantees.rules import (
@@ -130,7 +131,7 @@ _REPLACED: Final = (
 
 CONSUMERS_AGREE: Final = Guarantee(
     name="consumers-agree",
-    text=("consumers that receive a record at one partition and offset receive the same record"),
+    text="consumers that receive a record at one partition and offset receive the same record",
     applies=has_group,
     measured_with="group_missed",
     rules=_REPLACED,
@@ -145,4 +146,6 @@ CONSUMERS_AGREE: Final = Guarantee(
         figures=(("received in conflict", "conflicting_reads"),),
     ),
     always_measured=True,
+    figure="conflicting_reads",
+    anomaly=Anomaly.READ_CONFLICT,
 )

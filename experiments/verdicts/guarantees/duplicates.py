@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from ackbench.experiments.ledger.result_tables import Anomaly
 from ackbench.experiments.verdicts.guarantees.circumstances import Circumstances
 from ackbench.experiments.verdicts.guarantees.guarantee import Guarantee, Words
 from ackbench.experiments.verdicts.guarantees.rules import (
@@ -152,4 +153,11 @@ NO_DUPLICATES: Final = Guarantee(
         remedy="cells with enable.idempotence=false under the same fault",
         counted=("record with duplicates", "records with duplicates"),
     ),
+    figure="duplicates",
+    anomaly=Anomaly.DUPLICATED,
+    trials_column="duplicates",
+    shown_by=("leader-pause",),
+    gate="duplicated",
+    in_narrow_tables=True,
+    always_in_matrix=True,
 )

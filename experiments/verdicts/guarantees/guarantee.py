@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ackbench.experiments.ledger.record import Role
+from ackbench.experiments.ledger.result_tables import Anomaly
 from ackbench.experiments.verdicts.guarantees.circumstances import Circumstances
 from ackbench.experiments.verdicts.guarantees.rules import Rule, first_rule
 from ackbench.experiments.verdicts.guarantees.violations import Violation
@@ -64,10 +65,28 @@ class Guarantee:
     violated_by: Violation
     """What shows a violation in a trial, and when a trial cannot tell."""
     words: Words
+    figure: str
+    """The value of a cell with how much was observed (`experiments.results.models.CellResult`).
+
+    A path with dots: a count or bounds; of a guarantee of time, the longest gap.
+    """
     applies: Callable[[Circumstances], bool] | None = None
     """Which cells it is about; `None`: all."""
     measured_with: str = ""
     """The value that is measured of these cells only (`experiments.results.models.CellResult`)."""
+    anomaly: Anomaly | None = None
+    """The kind of the records that violate it; `None`: they are not named."""
+    trials_column: str = ""
+    """The column of the measuring job's trials that counts violations, if each trial can show one;
+    `ackbench check` reads it."""
+    shown_by: tuple[str, ...] = ()
+    """The faults that show a violation most reliably: they make sure of what it takes."""
+    gate: str = ""
+    """What `--fail-on` calls its opposite, whether it is guaranteed or not."""
+    in_narrow_tables: bool = False
+    """Whether a terminal that is too narrow for all columns shows it."""
+    always_in_matrix: bool = False
+    """Whether the page's matrix has its column even if its opposite was not observed."""
     control: PositiveControl | None = None
     always_measured: bool = False
     """Whether every sweep measures it and none is about it: `ackbench selftest` shows the power."""

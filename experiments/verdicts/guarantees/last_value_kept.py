@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from ackbench.experiments.ledger.result_tables import Anomaly
 from ackbench.experiments.verdicts.guarantees.circumstances import Circumstances
 from ackbench.experiments.verdicts.guarantees.guarantee import Guarantee, Words
 from ackbench.experiments.verdicts.guarantees.loss import NO_ACKED_LOSS
@@ -70,7 +71,7 @@ _RULES: Final = (
 
 LAST_VALUE_KEPT: Final = Guarantee(
     name="last-value-kept",
-    text=("compaction removes an acknowledged record only if the log keeps a later one of its key"),
+    text="compaction removes an acknowledged record only if the log keeps a later one of its key",
     applies=lambda c: c.compacted,
     measured_with="lost_values",
     rules=_RULES,
@@ -88,4 +89,7 @@ LAST_VALUE_KEPT: Final = Guarantee(
         counted=("lost last value", "lost last values"),
         figures=(("compacted", "compacted"), ("last values lost", "lost_values")),
     ),
+    figure="lost_values",
+    anomaly=Anomaly.VALUE_LOST,
+    gate="lost",
 )

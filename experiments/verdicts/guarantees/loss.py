@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ackbench.experiments.ledger.record import Role
+from ackbench.experiments.ledger.result_tables import Anomaly
 from ackbench.experiments.verdicts.guarantees.circumstances import Circumstances
 from ackbench.experiments.verdicts.guarantees.guarantee import Guarantee, PositiveControl, Words
 from ackbench.experiments.verdicts.guarantees.late_requests import late_request_rules
@@ -195,6 +196,13 @@ NO_ACKED_LOSS: Final = Guarantee(
         shows="a loss",
         role=Role.POSITIVE_CONTROL,
     ),
+    figure="lost",
+    anomaly=Anomaly.LOST,
+    trials_column="lost_low_records",
+    shown_by=("leader-crash-behind",),
+    gate="lost",
+    in_narrow_tables=True,
+    always_in_matrix=True,
 )
 
 

@@ -105,7 +105,7 @@ _RULES: Final = (
 
 NO_MISSED_RECORDS: Final = Guarantee(
     name="no-missed-records",
-    text=("a record that the consumer group committed past was processed by one of its members"),
+    text="a record that the consumer group committed past was processed by one of its members",
     applies=has_group,
     measured_with="group_missed",
     rules=_RULES,
@@ -120,4 +120,5 @@ NO_MISSED_RECORDS: Final = Guarantee(
         counted=("record missed by the group", "records missed by the group"),
         figures=(("missed by the group", "group_missed"),),
     ),
+    figure="group_missed",
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from ackbench.experiments.ledger.result_tables import Anomaly
 from ackbench.experiments.verdicts.guarantees.duplicates import FORGOTTEN_PRODUCER
 from ackbench.experiments.verdicts.guarantees.guarantee import Guarantee, Words
 from ackbench.experiments.verdicts.guarantees.rules import (
@@ -90,9 +91,7 @@ _RULES: Final = (
 
 ORDER: Final = Guarantee(
     name="order",
-    text=(
-        "the records of a producer are in a partition's log in the order in which they were sent"
-    ),
+    text="the records of a producer are in a partition's log in the order in which they were sent",
     rules=_RULES,
     violated_by=Count("reordered"),
     words=Words(
@@ -104,4 +103,10 @@ ORDER: Final = Guarantee(
         remedy="cells with enable.idempotence=false under the same fault",
         counted=("record out of order", "records out of order"),
     ),
+    figure="reordered",
+    anomaly=Anomaly.REORDERED,
+    trials_column="reordered_records",
+    shown_by=("leader-pause",),
+    gate="out-of-order",
+    in_narrow_tables=True,
 )

@@ -109,7 +109,7 @@ _RULES: Final = (
 
 READ_AVAILABILITY: Final = Guarantee(
     name="read-availability",
-    text=("a consumer receives what the partition acknowledges before the fault is healed"),
+    text="a consumer receives what the partition acknowledges before the fault is healed",
     rules=_RULES,
     violated_by=YesNo("readable_before_heal"),
     words=Words(
@@ -120,4 +120,5 @@ READ_AVAILABILITY: Final = Guarantee(
         violated="consumers did not receive acknowledged records until the fault was healed",
         remedy="cells with replication.factor=1 under the same fault",
     ),
+    figure="consumer_unavailable_ms",
 )

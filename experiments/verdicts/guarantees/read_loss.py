@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from ackbench.experiments.ledger.result_tables import Anomaly
 from ackbench.experiments.verdicts.guarantees.consumers_agree import CONSUMERS_AGREE
 from ackbench.experiments.verdicts.guarantees.guarantee import Guarantee, Words
 from ackbench.experiments.verdicts.guarantees.rules import CLEANUP, RETENTION, not_guaranteed
@@ -28,9 +29,7 @@ _REMOVED: Final = (
 
 NO_READ_LOSS: Final = Guarantee(
     name="no-read-loss",
-    text=(
-        "a record that a consumer received stays in the log, at the offset where it was received"
-    ),
+    text="a record that a consumer received stays in the log, at the offset where it was received",
     rules=(*_REMOVED, *CONSUMERS_AGREE.rules),
     violated_by=Count("lost_reads"),
     words=Words(
@@ -42,4 +41,6 @@ NO_READ_LOSS: Final = Guarantee(
         counted=("record received and lost", "records received and lost"),
     ),
     always_measured=True,
+    figure="lost_reads",
+    anomaly=Anomaly.READ_LOST,
 )

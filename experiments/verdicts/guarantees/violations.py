@@ -17,6 +17,10 @@ class Violation(Protocol):
     of_time: ClassVar[bool]
     """Whether it depends on how long the fault lasted: a trial that is set aside shows none."""
 
+    @property
+    def value(self) -> str:
+        """The value of the facts that shows it."""
+
     def shown_in(self, trial: Any) -> bool | None:
         """Return whether a trial shows a violation; `None`: it cannot tell."""
 
