@@ -22,13 +22,13 @@ from pyspark import RDD, SparkContext, StorageLevel
 from ackbench.spark_jobs.io.ledgers import InvalidLedger, Ledgers
 from ackbench.spark_jobs.io.transport import Packed, Piece, from_pieces, pack, to_pieces, unpack
 from ackbench.spark_jobs.io.units import UNIT_RECORDS, Unit, split
+from ackbench.spark_jobs.measures.measure import MeasuredTrial
 from ackbench.spark_jobs.pipeline import (
     TrialTables,
-    UnitMeasures,
-    finished_trial,
-    measured_unit,
     merge_units,
     sweep_tables,
+    tables_or_error,
+    verify_and_measure,
 )
 
 FETCHED_BYTES: Final = 1 << 26
@@ -134,7 +134,7 @@ def measure_trials(
     if entire:
         trials.append(
             spark.parallelize(entire, len(entire)).map(
-                lambda unit: trial_outcome(*measured_unit(location, unit))
+                lambda unit: trial_outcome(*verify_and_measure(location, unit))
             )
         )
     if divided:
@@ -159,7 +159,7 @@ def trial_ids(units: Iterable[Unit]) -> list[str]:
 
 def unit_pieces(location: str, number: int, unit: Unit) -> Iterator[tuple[str, Piece]]:
     """Measure a unit, in an executor, and yield its measures as pieces with the trial's id."""
-    trial_id, measures = measured_unit(location, unit)
+    trial_id, measures = verify_and_measure(location, unit)
     return ((trial_id, piece) for piece in to_pieces(measures, number))
 
 
@@ -171,9 +171,9 @@ def merged_outcomes(pieces: Iterable[tuple[str, Piece]]) -> Iterator[TrialOutcom
     yield trial_outcome(trial_id, reduce(merge_units, units))
 
 
-def trial_outcome(trial_id: str, measures: UnitMeasures | InvalidLedger) -> TrialOutcome:
+def trial_outcome(trial_id: str, measures: MeasuredTrial | InvalidLedger) -> TrialOutcome:
     """Return a trial's tables, in an executor, packed."""
-    tables = finished_trial(measures)
+    tables = tables_or_error(measures)
     if isinstance(tables, InvalidLedger):
         return TrialOutcome(trial_id, tables, None)
     return TrialOutcome(trial_id, None, pack(tables))

@@ -14,7 +14,7 @@ from typing import Any, Final, Generic, Literal, TypeVar
 from ackbench.experiments.comparing.comparison import ComparedCell
 from ackbench.experiments.comparing.differences import Difference
 from ackbench.experiments.ledger.quantities import CELL_PLACES, TRIAL_PLACES, Place, Unit
-from ackbench.experiments.ledger.result_tables import Measure
+from ackbench.experiments.ledger.result_tables import LatencyKind
 from ackbench.experiments.results.models import CellResult, TrialResult
 from ackbench.experiments.verdicts.contract import ContractClause
 from ackbench.experiments.verdicts.judge import Judgement
@@ -81,8 +81,8 @@ def _cell(name: str, dtype: Dtype, text: str, path: str = "") -> Column[CellResu
 
 
 _LATENCY: Final = {
-    Measure.ACK: "latency from the intended send time to the acknowledgement, ms",
-    Measure.END_TO_END: "latency from the intended send time to the concurrent consumer, ms",
+    LatencyKind.ACK: "latency from the intended send time to the acknowledgement, ms",
+    LatencyKind.END_TO_END: "latency from the intended send time to the concurrent consumer, ms",
 }
 _QUANTILES: Final = {
     "p50": "median",

@@ -17,6 +17,7 @@ from enum import Enum, StrEnum
 from typing import Annotated, Any, Final, Generic, Self, TypeVar, get_args
 
 import pyarrow as pa
+from pydantic import model_validator
 from pydantic.fields import FieldInfo
 
 from ackbench.experiments.ledger.record import Frozen
@@ -140,6 +141,14 @@ Number = TypeVar("Number")
 
 class CellQuantities(Frozen, Generic[Number]):
     """The quantities of a trial, which a cell has too: counts are added up, null if one is null."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_present_names(cls, values: Any) -> Any:
+        """Return stored values by today's names."""
+        if not isinstance(values, dict):
+            return values
+        return {_FORMER_NAMES.get(name, name): value for name, value in values.items()}
 
     attempted: Annotated[
         int | None, Quantity(Unit.RECORDS, "records that the producers attempted", "records")
@@ -567,6 +576,8 @@ CELL_FIELDS: Final = fields_of(CellQuantities[float])
 TRIAL_FIELDS: Final = fields_of(TrialQuantities)
 CELL_PLACES: Final = tuple(place for field in CELL_FIELDS for place in field.places)
 TRIAL_PLACES: Final = tuple(place for field in TRIAL_FIELDS for place in field.places)
+_FORMER_NAMES: Final = {"group_repeated": "group_redelivered"}
+"""Of keys in stored JSON."""
 _FORMER_COLUMNS: Final = {
     "duplicate_copies": "duplicates",
     "lost_value_records": "lost_values",

@@ -121,7 +121,7 @@ class Cause(StrEnum):
     """There is no evidence for any cause."""
 
 
-class Measure(StrEnum):
+class LatencyKind(StrEnum):
     """Which latency."""
 
     ACK = "ack"
@@ -192,7 +192,7 @@ FATES: Final = pa.schema(
 LATENCY: Final = pa.schema(
     [
         text("trial_id"),
-        text("measure"),  # `Measure`
+        text("measure"),  # `LatencyKind`
         text("phase"),  # `Phase`
         count("records"),
         count("negative_records"),
@@ -203,7 +203,7 @@ LATENCY: Final = pa.schema(
 HISTOGRAM: Final = pa.schema(
     [
         text("trial_id"),
-        text("measure"),  # `Measure`
+        text("measure"),  # `LatencyKind`
         text("phase"),  # `Phase`
         # The bucket's bounds, the upper one exclusive. A bucket is at most 1/128 of the value
         # wide, and 1 us below 256 us.
@@ -351,7 +351,7 @@ SUMMED_COLUMNS: Final = tuple(place.column for place in _OF_CELLS if not place.i
 """The columns of `TRIALS` of which a cell has the sum."""
 
 SUMMARIZED_COLUMNS: Final = (
-    *(f"{measure.value}_{name}_us" for measure in Measure for name in QUANTILES),
+    *(f"{measure.value}_{name}_us" for measure in LatencyKind for name in QUANTILES),
     *(place.column for place in _OF_CELLS if place.is_spread),
 )
 """The values of which a cell has the median and the maximum of its trials."""

@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 
 import pyarrow as pa
 
-from ackbench.experiments.ledger.result_tables import Measure, Phase, Side
+from ackbench.experiments.ledger.result_tables import LatencyKind, Phase, Side
 from ackbench.experiments.messages.phrases import format_count
 from ackbench.experiments.report.bar_charts import (
     STEP_LABELS,
@@ -44,7 +44,7 @@ MAX_BARS: Final = 36
 MAX_CURVES: Final = 6
 _COMPARED: Final = ("acks", "enable.idempotence")
 """The axes whose values share one chart of latencies, if they vary; the others get one each."""
-_LATENCY_ENDS: Final = {Measure.ACK: "acknowledgement", Measure.END_TO_END: "receipt"}
+_LATENCY_ENDS: Final = {LatencyKind.ACK: "acknowledgement", LatencyKind.END_TO_END: "receipt"}
 
 
 @dataclass(frozen=True)
@@ -265,7 +265,9 @@ def _phase_charts(group: FaultGroup, data: ReportData) -> Iterator[Chart]:
             yield Chart(percentile_chart(drawable, name, caption), caption)
 
 
-def _slots(data: ReportData, cell: CellResult, measure: Measure, phase: Phase) -> list[pa.Table]:
+def _slots(
+    data: ReportData, cell: CellResult, measure: LatencyKind, phase: Phase
+) -> list[pa.Table]:
     """Return the histograms of a cell's judged trials.
 
     A trial without a fault has the phase `all` only.

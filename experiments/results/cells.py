@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from ackbench.experiments.ledger.quantities import CELL_FIELDS, CopyCounts, Source, values_of
 from ackbench.experiments.ledger.record import SET_ASIDE, Cell, Scalar, Status
-from ackbench.experiments.ledger.result_tables import QUANTILES, Measure
+from ackbench.experiments.ledger.result_tables import QUANTILES, LatencyKind
 from ackbench.experiments.results.models import (
     CellResult,
     LatencySpreads,
@@ -113,7 +113,7 @@ def _sums_and_spreads(row: Row) -> dict[str, Any]:
         measure.value: {
             name: _spread(row, f"{measure.value}_{name}_us", US_PER_MS) for name in QUANTILES
         }
-        for measure in Measure
+        for measure in LatencyKind
     }
     sums = [field for field in CELL_FIELDS if not field.is_spread]
     return {

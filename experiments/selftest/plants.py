@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ackbench.experiments.ledger.result_tables import QUANTILES, Fate, Measure
+from ackbench.experiments.ledger.result_tables import QUANTILES, Fate, LatencyKind
 from ackbench.experiments.ledger.schema import ACKED, COMMITTED, REJECTED, UNKNOWN
 from ackbench.experiments.selftest.ledger_copy import LedgerCopy, Rows
 
@@ -137,7 +137,7 @@ DUPLICATE_COPIES, REORDERED, MISSED, REDELIVERED, READ_LOST, READ_CONFLICT = COU
 """The columns of the table of trials that are compared."""
 COUNTED: Final = (*Fate, *COUNTS)
 """The figures that are compared with the untouched copy."""
-TIMED: Final = tuple(f"{measure.value}_{name}_us" for measure in Measure for name in QUANTILES)
+TIMED: Final = tuple(f"{measure.value}_{name}_us" for measure in LatencyKind for name in QUANTILES)
 
 Figures = Mapping[str, int]
 
@@ -370,7 +370,7 @@ def _later(ledger: LedgerCopy, name: str, column: str) -> LedgerCopy:
     )
 
 
-def _all_quantiles_later(measure: Measure) -> Figures:
+def _all_quantiles_later(measure: LatencyKind) -> Figures:
     return {f"{measure.value}_{name}_us": LATER_US for name in QUANTILES}
 
 
@@ -448,14 +448,14 @@ PLANTS: Final = (
         "slower",
         f"every acknowledgement {LATER_US // 1000} ms later",
         _slower,
-        _all_quantiles_later(Measure.ACK),
+        _all_quantiles_later(LatencyKind.ACK),
         TIMED,
     ),
     Plant(
         "read-later",
         f"every read {LATER_US // 1000} ms later",
         _read_later,
-        _all_quantiles_later(Measure.END_TO_END),
+        _all_quantiles_later(LatencyKind.END_TO_END),
         TIMED,
     ),
 )

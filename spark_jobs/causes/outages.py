@@ -19,7 +19,10 @@ from ackbench.spark_jobs.causes.evidence import (
     Leadership,
     TrialEvent,
     TrialEvidence,
+    trial_evidence,
 )
+from ackbench.spark_jobs.measures.availability import AvailabilityMeasure, gap_rows
+from ackbench.spark_jobs.measures.measure import MeasuredTrial, OfEvents, Tables
 
 LEDGER: Final = "ledger"
 """The source of the two steps that follow from attempts and reads, to the nanosecond."""
@@ -170,3 +173,13 @@ def _observation_columns(observed: OutageEvent | None) -> Row:
         if observed
         else {}
     )
+
+
+class OutageMeasure(OfEvents):
+    """The steps of each outage: what happened until records flowed again."""
+
+    def rows(self, trial: MeasuredTrial) -> Tables:
+        """Return a trial's rows of `OUTAGES`."""
+        evidence = trial_evidence(trial.record, trial.events, trial.context["epochs"])
+        gaps = gap_rows(trial[AvailabilityMeasure].answers, trial.stalls)
+        return {"outages": outage_rows(gaps, evidence)}

@@ -17,8 +17,8 @@ the harness kept the side's clients from running is taken off (`spark_jobs.measu
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -26,8 +26,16 @@ from ackbench.experiments.ledger.record import Phases, TrialRecord
 from ackbench.experiments.ledger.result_tables import MIN_OUTAGE_NS, Side
 from ackbench.spark_jobs.io.arrays import Attempts, Reads, UnitArrays
 from ackbench.spark_jobs.io.columns import ACKED_CODE, NO_NUMBER, NULL, BoolColumn, IntColumn
-from ackbench.spark_jobs.measures.reads import is_first_read
+from ackbench.spark_jobs.measures.measure import (
+    Measure,
+    MeasuredTrial,
+    Tables,
+)
+from ackbench.spark_jobs.measures.reads import ReadCounts, consumer_ending, is_first_read
 from ackbench.spark_jobs.measures.stalls import NO_STALLS, Spans, TrialStalls
+
+if TYPE_CHECKING:
+    from ackbench.spark_jobs.measures.unit import MeasuredUnit
 
 SLOT_NS: Final = 1_000_000
 _LATEST: Final = int(np.iinfo(np.int64).max)
@@ -238,12 +246,6 @@ def rows_by_number(numbers: IntColumn) -> Iterator[tuple[int, IntColumn]]:
             yield int(ordered[begin]), order[begin:end]
 
 
-def merge_answers(one: AnswersBySide, other: AnswersBySide) -> AnswersBySide:
-    """Return the answers of two units of a trial."""
-    both = {key: one[key].merge(other[key]) for key in one.keys() & other.keys()}
-    return {**one, **other, **both}
-
-
 @dataclass(frozen=True)
 class Gaps:
     """All gaps of a partition and side, by time; of length 0 where nothing was due."""
@@ -345,19 +347,78 @@ def _times(answers: Answers) -> IntColumn:
     return np.concatenate([answers.first_ns[answering], answers.last_ns[answering]])
 
 
-def unavailable_ns(
-    record: TrialRecord,
-    attempts: int,
-    gaps: Sequence[Mapping[str, Any]],
-    stalls: TrialStalls = NO_STALLS,
-) -> int | None:
-    """Return the producers' longest gap over all partitions.
+@dataclass(frozen=True)
+class AvailabilityMeasure(Measure):
+    """When each partition answered producers and the concurrent consumer."""
 
-    If nothing was acknowledged, the entire trial counts, without the time in which every producer
-    was stalled; without attempts, there is no gap (None).
-    """
-    of_producers = [gap for gap in gaps if gap["side"] == Side.PRODUCER]
-    if attempts and not any(gap["records"] for gap in of_producers):
-        begin, end = record.phases.load_begin_ns, record.phases.settled_ns
-        return end - begin - stalls.producer.total_within_ns(begin, end)
-    return max((gap["gap_ns"] for gap in of_producers), default=None)
+    answers: AnswersBySide
+    attempts: int
+    reads_output: bool = False
+    """Whether the concurrent consumer reads what copiers made of the log."""
+
+    @classmethod
+    def of(cls, unit: MeasuredUnit) -> AvailabilityMeasure:
+        """Find when each partition acknowledged records and delivered them."""
+        ending = unit.ending
+        gave_up_ns = None if ending is None or ending.at_end else ending.at_ns
+        return cls(
+            {
+                **acknowledgements(unit.arrays.attempts, unit.phases),
+                **deliveries(unit.arrays, unit.received, unit.times, gave_up_ns),
+            },
+            len(unit.arrays.attempts),
+            unit.arrays.output is not None,
+        )
+
+    def __add__(self, other: AvailabilityMeasure) -> AvailabilityMeasure:
+        """Return the answers of two units of a trial."""
+        one, two = self.answers, other.answers
+        both = {key: one[key].merge(two[key]) for key in one.keys() & two.keys()}
+        return replace(
+            self, answers={**one, **two, **both}, attempts=self.attempts + other.attempts
+        )
+
+    def rows(self, trial: MeasuredTrial) -> Tables:
+        """Return a trial's rows of `GAPS` and `READERS`, and its columns."""
+        gaps = list(gap_rows(self.answers, trial.stalls))
+        of_consumer = [gap["gap_ns"] for gap in gaps if gap["side"] == Side.CONSUMER]
+        return {
+            "trials": [
+                {
+                    "unavailable_ns": self.unavailable_ns(trial.record, gaps, trial.stalls),
+                    "consumer_unavailable_ns": max(of_consumer, default=None),
+                }
+            ],
+            "gaps": gaps,
+            "readers": reader_rows(self.answers, trial.record, trial.stalls)
+            if self._lets_consumer_wait(trial)
+            else [],
+        }
+
+    def _lets_consumer_wait(self, trial: MeasuredTrial) -> bool:
+        """Return whether the concurrent consumer can wait for what was acknowledged.
+
+        It can not if there is none, if it reads the copiers' output, or if records are visible only
+        once their transaction is committed.
+        """
+        has_consumer = consumer_ending(trial.events) or trial[ReadCounts].reads
+        return bool(
+            has_consumer and not self.reads_output and not trial.context["transactions"].num_rows
+        )
+
+    def unavailable_ns(
+        self,
+        record: TrialRecord,
+        gaps: Sequence[Mapping[str, Any]],
+        stalls: TrialStalls = NO_STALLS,
+    ) -> int | None:
+        """Return the producers' longest gap over all partitions.
+
+        If nothing was acknowledged, the entire trial counts, without the time in which every
+        producer was stalled; without attempts, there is no gap (None).
+        """
+        of_producers = [gap for gap in gaps if gap["side"] == Side.PRODUCER]
+        if self.attempts and not any(gap["records"] for gap in of_producers):
+            begin, end = record.phases.load_begin_ns, record.phases.settled_ns
+            return end - begin - stalls.producer.total_within_ns(begin, end)
+        return max((gap["gap_ns"] for gap in of_producers), default=None)

@@ -13,13 +13,22 @@ later record supersedes whatever its outcome is: what the log has, a consumer of
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ackbench.spark_jobs.io.arrays import Attempts, LogRows
 from ackbench.spark_jobs.io.columns import ACKED_CODE, NO_NUMBER, NULL, IntColumn
 from ackbench.spark_jobs.measures.fates import RecordFates
+from ackbench.spark_jobs.measures.measure import (
+    Measure,
+    MeasuredTrial,
+    Tables,
+)
 from ackbench.spark_jobs.measures.order import stream_numbers
+
+if TYPE_CHECKING:
+    from ackbench.spark_jobs.measures.unit import MeasuredUnit
 
 
 @dataclass(frozen=True)
@@ -87,9 +96,31 @@ def _is_below_highest(
     return below
 
 
-def compaction_columns(found: CompactedRecords | None) -> dict[str, int | None]:
-    """Return a trial's columns of `TRIALS`; null if its topic is not compacted."""
-    return {
-        "compacted_records": None if found is None else len(found.removed),
-        "lost_values": None if found is None else len(found.lost_values),
-    }
+@dataclass(frozen=True)
+class CompactionMeasure(Measure):
+    """How many acknowledged records compaction removed, and how many it cannot explain.
+
+    A compacted topic's trial is not divided: a later record of a key may be anywhere.
+    """
+
+    compacted_records: int | None
+    """`None`: the topic is not compacted."""
+    lost_values: int | None
+
+    @classmethod
+    def of(cls, unit: MeasuredUnit) -> CompactionMeasure:
+        """Count the records of both kinds."""
+        found = unit.compacted
+        if found is None:
+            return cls(None, None)
+        return cls(len(found.removed), len(found.lost_values))
+
+    def __add__(self, other: CompactionMeasure) -> CompactionMeasure:
+        """Return the measure: of several units, the topic is not compacted."""
+        del other
+        return self
+
+    def rows(self, trial: MeasuredTrial) -> Tables:
+        """Return a trial's columns."""
+        del trial
+        return {"trials": [vars(self)]}

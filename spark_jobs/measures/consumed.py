@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
@@ -28,7 +28,15 @@ import pyarrow as pa
 from ackbench.spark_jobs.io.arrays import HiddenRows, LogRows, OutputRows, Reads, UnitArrays
 from ackbench.spark_jobs.io.columns import NO_NUMBER, NULL, BoolColumn, IntColumn
 from ackbench.spark_jobs.measures.fates import count_rows
+from ackbench.spark_jobs.measures.measure import (
+    Measure,
+    MeasuredTrial,
+    Tables,
+)
 from ackbench.spark_jobs.measures.order import stream_numbers
+
+if TYPE_CHECKING:
+    from ackbench.spark_jobs.measures.unit import MeasuredUnit
 
 UNCONFIRMED: Final = pa.schema(
     {
@@ -46,7 +54,7 @@ _SEVERAL: Final = 2
 
 
 @dataclass(frozen=True)
-class ConsumedReads:
+class ConsumedReads(Measure):
     """What consumers received, of a unit or of several units of a trial."""
 
     judged_reads: int = 0
@@ -55,6 +63,11 @@ class ConsumedReads:
     """Reads of a record at an offset where it was received before, by whichever consumer."""
     lost_reads: int = 0
     conflicting_reads: int = 0
+
+    @classmethod
+    def of(cls, unit: MeasuredUnit) -> ConsumedReads:
+        """Count the reads that the log or another consumer contradicts."""
+        return unit.judged.counts
 
     def __add__(self, other: ConsumedReads) -> ConsumedReads:
         """Return what was received in two units of a trial; a record is in one of them only."""
@@ -65,13 +78,17 @@ class ConsumedReads:
             self.conflicting_reads + other.conflicting_reads,
         )
 
-    def columns(self) -> dict[str, int | None]:
-        """Return a trial's columns of `TRIALS`; null if nothing was received that can be judged."""
+    def rows(self, trial: MeasuredTrial) -> Tables:
+        """Return a trial's columns; null if nothing was received that can be judged."""
+        del trial
+        compared = self.repeated_reads or self.conflicting_reads
         return {
-            "lost_reads": self.lost_reads if self.judged_reads else None,
-            "conflicting_reads": self.conflicting_reads
-            if self.repeated_reads or self.conflicting_reads
-            else None,
+            "trials": [
+                {
+                    "lost_reads": self.lost_reads if self.judged_reads else None,
+                    "conflicting_reads": self.conflicting_reads if compared else None,
+                }
+            ]
         }
 
 

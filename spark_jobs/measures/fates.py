@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -22,6 +22,14 @@ from ackbench.experiments.ledger.result_tables import Fate
 from ackbench.experiments.ledger.schema import ABORTED, ACKED, REJECTED, UNKNOWN
 from ackbench.spark_jobs.io.arrays import Attempts, LogRows, RecordIds
 from ackbench.spark_jobs.io.columns import NO_NUMBER, OUTCOMES, IntColumn
+from ackbench.spark_jobs.measures.measure import (
+    Measure,
+    MeasuredTrial,
+    Tables,
+)
+
+if TYPE_CHECKING:
+    from ackbench.spark_jobs.measures.unit import MeasuredUnit
 
 NOT_ATTEMPTED: Final = len(OUTCOMES)
 """The code of a record that is in the log or in the reads and was never attempted."""
@@ -132,12 +140,70 @@ def count_fates(fates: RecordFates, log: LogRows) -> FateCounts:
     return counts
 
 
-def merge_fates(one: FateCounts, other: FateCounts) -> FateCounts:
-    """Return the counts of two units of a trial; a record is in one of them only."""
-    return {key: one[key] + other[key] for key in one}
-
-
 def fate_rows(counts: FateCounts) -> Iterator[Mapping[str, Any]]:
     """Yield a trial's rows of `FATES`, without trial_id."""
     for (outcome, fate), count in counts.items():
         yield {"outcome": outcome, "fate": fate.value, **vars(count)}
+
+
+def fate_columns(fates: FateCounts) -> dict[str, int]:
+    """Return a trial's columns of `TRIALS` that follow from the fates of its records."""
+
+    def total(column: str, outcome: str | None = None, fate: Fate | None = None) -> int:
+        return sum(
+            getattr(count, column)
+            for (of, what), count in fates.items()
+            if outcome in {None, of} and fate in {None, what}
+        )
+
+    attempted = [count for (outcome, _), count in fates.items() if outcome is not None]
+    lost = total("records", fate=Fate.LOST)
+    return {
+        "attempted_records": sum(count.records for count in attempted),
+        **{f"{outcome}_records": total("records", outcome) for outcome in OUTCOMES},
+        "aborted_visible_records": total("records", fate=Fate.ABORTED_VISIBLE),
+        "lost_low_records": lost,
+        "lost_high_records": lost + total("records", fate=Fate.UNKNOWN_ABSENT),
+        "duplicates": sum(map(_duplicates, attempted)),
+        "duplicated_records": sum(count.duplicated_records for count in attempted),
+        "log_records": total("copies"),
+        "phantom_copies": total("copies", fate=Fate.PHANTOM),
+        "corrupt_copies": total("copies", fate=Fate.CORRUPT),
+    }
+
+
+def _duplicates(count: FateCount) -> int:
+    """Return the copies after each record's first."""
+    return count.copies - count.records if count.copies else 0
+
+
+@dataclass(frozen=True)
+class FateMeasure(Measure):
+    """The fates of all records, and the rows of the log that are not visible."""
+
+    counts: FateCounts
+    hidden_copies: int
+
+    @classmethod
+    def of(cls, unit: MeasuredUnit) -> FateMeasure:
+        """Count the records of each fate."""
+        return cls(count_fates(unit.fates, unit.arrays.log), len(unit.arrays.hidden))
+
+    def __add__(self, other: FateMeasure) -> FateMeasure:
+        """Return the sum of two units' counts."""
+        return FateMeasure(
+            {key: count + other.counts[key] for key, count in self.counts.items()},
+            self.hidden_copies + other.hidden_copies,
+        )
+
+    @property
+    def written(self) -> int:
+        """Attempted records, and rows of the log."""
+        return sum(count.records + count.copies for count in self.counts.values())
+
+    def rows(self, trial: MeasuredTrial) -> Tables:
+        """Return a trial's rows of `FATES`, and its columns."""
+        return {
+            "trials": [{**fate_columns(self.counts), "hidden_copies": self.hidden_copies}],
+            "fates": fate_rows(self.counts) if trial.is_written else [],
+        }

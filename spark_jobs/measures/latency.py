@@ -15,17 +15,26 @@ most 1/128 of the value. Below zero they are the mirror image: -1 is to -2 what 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 
 from ackbench.experiments.ledger.record import Phases
-from ackbench.experiments.ledger.result_tables import HISTOGRAM, QUANTILES, Measure, Phase
+from ackbench.experiments.ledger.result_tables import HISTOGRAM, QUANTILES, LatencyKind, Phase
 from ackbench.spark_jobs.io.arrays import Attempts, Reads
 from ackbench.spark_jobs.io.columns import ACKED_CODE, NULL, IntColumn
+from ackbench.spark_jobs.measures.measure import (
+    Measure,
+    MeasuredTrial,
+    Tables,
+)
 from ackbench.spark_jobs.measures.reads import is_first_read
 from ackbench.spark_jobs.measures.value_counts import ValueCounts, add_equal
+
+if TYPE_CHECKING:
+    from ackbench.spark_jobs.measures.unit import MeasuredUnit
 
 _EXACT_BITS: Final = 8
 _WIDER_FROM: Final = np.left_shift(np.int64(1), np.arange(_EXACT_BITS, 63))
@@ -33,7 +42,7 @@ _WIDER_FROM: Final = np.left_shift(np.int64(1), np.arange(_EXACT_BITS, 63))
 
 
 _HISTOGRAM: Final = pa.schema([field for field in HISTOGRAM if field.name != "trial_id"])
-Latencies = Mapping[tuple[Measure, Phase], ValueCounts]
+Latencies = Mapping[tuple[LatencyKind, Phase], ValueCounts]
 """Without an entry for a phase in which no record has this latency."""
 
 
@@ -48,7 +57,7 @@ def ack_latencies(attempts: Attempts, phases: Phases) -> Latencies:
     intended, settled = attempts.intended_ns, attempts.settled_ns
     if not acked.all():
         intended, settled = intended[acked], settled[acked]
-    return _by_phase(Measure.ACK, intended, settled, phases)
+    return _by_phase(LatencyKind.ACK, intended, settled, phases)
 
 
 def end_to_end_latencies(reads: Reads, times: IntColumn, phases: Phases) -> Latencies:
@@ -63,11 +72,11 @@ def end_to_end_latencies(reads: Reads, times: IntColumn, phases: Phases) -> Late
     intended, received = reads.intended_ns, reads.received_ns
     if not first.all():
         intended, received = intended[first], received[first]
-    return _by_phase(Measure.END_TO_END, intended, received, phases)
+    return _by_phase(LatencyKind.END_TO_END, intended, received, phases)
 
 
 def _by_phase(
-    measure: Measure, intended_ns: IntColumn, end_ns: IntColumn, phases: Phases
+    measure: LatencyKind, intended_ns: IntColumn, end_ns: IntColumn, phases: Phases
 ) -> Latencies:
     """Return the distribution of each phase and of all; a fault that never ended lasts on."""
     us = (end_ns - intended_ns) // 1000
@@ -87,12 +96,6 @@ def _by_phase(
     return {
         (measure, phase): latencies for phase, latencies in found.items() if len(latencies.values)
     }
-
-
-def merge_latencies(one: Latencies, other: Latencies) -> Latencies:
-    """Return the latencies of two units of a trial."""
-    nothing = ValueCounts()
-    return {key: one.get(key, nothing).merge(other.get(key, nothing)) for key in {**one, **other}}
 
 
 # Rows of the result tables.
@@ -132,3 +135,40 @@ def histogram_table(latencies: Latencies) -> pa.Table:
         names = [pa.array([name.value] * len(low), pa.string()) for name in (measure, phase)]
         parts.append(pa.table([*names, low, high, records], schema=_HISTOGRAM))
     return pa.concat_tables([_HISTOGRAM.empty_table(), *parts])
+
+
+@dataclass(frozen=True)
+class LatencyMeasure(Measure):
+    """Both latencies, by phase."""
+
+    latencies: Latencies
+
+    @classmethod
+    def of(cls, unit: MeasuredUnit) -> LatencyMeasure:
+        """Count both latencies by the microsecond."""
+        return cls(
+            {
+                **ack_latencies(unit.arrays.attempts, unit.phases),
+                **end_to_end_latencies(unit.received, unit.times, unit.phases),
+            }
+        )
+
+    def __add__(self, other: LatencyMeasure) -> LatencyMeasure:
+        """Return the latencies of two units of a trial."""
+        one, two, nothing = self.latencies, other.latencies, ValueCounts()
+        return LatencyMeasure(
+            {key: one.get(key, nothing).merge(two.get(key, nothing)) for key in {**one, **two}}
+        )
+
+    def rows(self, trial: MeasuredTrial) -> Tables:
+        """Return a trial's rows of `LATENCY` and `HISTOGRAM`."""
+        del trial
+        return {
+            "latency": quantile_rows(self.latencies),
+            "histogram": histogram_table(self.latencies),
+        }
+
+    def records(self, measure: LatencyKind) -> int:
+        """Return how many records have a latency."""
+        found = self.latencies.get((measure, Phase.ALL))
+        return int(found.records.sum()) if found else 0

@@ -10,13 +10,22 @@ copy of a record reorders nothing: it is a duplicate.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
 
 from ackbench.spark_jobs.io.arrays import LogRows
 from ackbench.spark_jobs.io.columns import IntColumn
+from ackbench.spark_jobs.measures.measure import (
+    Measure,
+    MeasuredTrial,
+    Tables,
+)
+
+if TYPE_CHECKING:
+    from ackbench.spark_jobs.measures.unit import MeasuredUnit
 
 _LIMIT: Final = 1 << 62
 
@@ -90,3 +99,24 @@ def _first_copies(log: LogRows, rows: IntColumn, copies: IntColumn) -> IntColumn
     _, first = np.unique(stream, return_index=True)
     chosen: IntColumn = rows[(copies[record] == 1) | np.isin(rows, all_copies[first])]
     return chosen
+
+
+@dataclass(frozen=True)
+class OrderMeasure(Measure):
+    """Records out of order, counted."""
+
+    reordered_records: int
+
+    @classmethod
+    def of(cls, unit: MeasuredUnit) -> OrderMeasure:
+        """Count the records that a later one precedes in a partition."""
+        return cls(len(set(unit.arrays.log.record[unit.reordered].tolist())))
+
+    def __add__(self, other: OrderMeasure) -> OrderMeasure:
+        """Return the sum of two units."""
+        return OrderMeasure(self.reordered_records + other.reordered_records)
+
+    def rows(self, trial: MeasuredTrial) -> Tables:
+        """Return the trial's column."""
+        del trial
+        return {"trials": [{"reordered_records": self.reordered_records}]}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +18,14 @@ import pyarrow.compute as pc
 from ackbench.spark_jobs.io.arrays import Reads
 from ackbench.spark_jobs.io.columns import NO_NUMBER, BoolColumn, IntColumn
 from ackbench.spark_jobs.measures.fates import RecordFates
+from ackbench.spark_jobs.measures.measure import (
+    Measure,
+    MeasuredTrial,
+    Tables,
+)
+
+if TYPE_CHECKING:
+    from ackbench.spark_jobs.measures.unit import MeasuredUnit
 
 
 @dataclass(frozen=True)
@@ -43,26 +52,6 @@ def consumer_ending(events: pa.Table) -> ConsumerEnding | None:
         max(end["at_ns"] for end in ends),
         all(json.loads(end["detail"])["at_end"] for end in ends),
     )
-
-
-@dataclass(frozen=True)
-class ReadCounts:
-    """What a consumer received."""
-
-    reads: int = 0
-    read_records: int = 0
-    """Distinct ids."""
-    missed_records: int = 0
-    redelivered_reads: int = 0
-
-    def __add__(self, other: ReadCounts) -> ReadCounts:
-        """Return the counts of two units of a trial; a record is in one of them only."""
-        return ReadCounts(
-            self.reads + other.reads,
-            self.read_records + other.read_records,
-            self.missed_records + other.missed_records,
-            self.redelivered_reads + other.redelivered_reads,
-        )
 
 
 def is_missed(fates: RecordFates, times: IntColumn) -> BoolColumn:
@@ -112,8 +101,54 @@ def redelivered_rows(reads: Reads, times: IntColumn, *group: IntColumn) -> IntCo
     return np.sort(rows[order[1:][again]])
 
 
-def count_reads(
-    reads: Reads, times: IntColumn, missed: BoolColumn, redelivered: IntColumn
-) -> ReadCounts:
-    """Count what the concurrent consumer received, missed and received again."""
-    return ReadCounts(len(reads), int((times > 0).sum()), int(missed.sum()), len(redelivered))
+@dataclass(frozen=True)
+class ReadCounts(Measure):
+    """What the concurrent consumer received, and how much the members of groups did."""
+
+    reads: int = 0
+    read_records: int = 0
+    """Distinct ids."""
+    missed_records: int = 0
+    redelivered_reads: int = 0
+    member_reads: int = 0
+
+    @classmethod
+    def of(cls, unit: MeasuredUnit) -> ReadCounts:
+        """Count what was received, missed and received again."""
+        return cls(
+            len(unit.received),
+            int((unit.times > 0).sum()),
+            int(unit.missed.sum()),
+            len(unit.redelivered),
+            len(unit.processed),
+        )
+
+    def __add__(self, other: ReadCounts) -> ReadCounts:
+        """Return the counts of two units of a trial; a record is in one of them only."""
+        return ReadCounts(
+            self.reads + other.reads,
+            self.read_records + other.read_records,
+            self.missed_records + other.missed_records,
+            self.redelivered_reads + other.redelivered_reads,
+            self.member_reads + other.member_reads,
+        )
+
+    @property
+    def written(self) -> int:
+        """What the concurrent consumer received."""
+        return self.reads
+
+    def rows(self, trial: MeasuredTrial) -> Tables:
+        """Return a trial's columns.
+
+        A record counts as missed only if the concurrent consumer reached the end of the log.
+        """
+        ending = consumer_ending(trial.events)
+        return {
+            "trials": [
+                {
+                    "missed_records": self.missed_records if ending and ending.at_end else None,
+                    "redelivered_reads": self.redelivered_reads if self.reads else None,
+                }
+            ]
+        }

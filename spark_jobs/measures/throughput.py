@@ -1,8 +1,8 @@
 """The rate of attempts and acknowledgements, and counts for each tenth of a second.
 
-    offered_records_per_s = attempts / window
-    throughput_records_per_s     = |acknowledged records that settled by load_end| / window
-    window          = load_end - load_begin, seconds
+    offered_records_per_s    = attempts / window
+    throughput_records_per_s = |acknowledged records that settled by load_end| / window
+    window                   = load_end - load_begin, seconds
 
 The load is open-loop: the offered rate is the experiment's, so the second rate is what the cluster
 acknowledged of it in time, not what it could do at most.
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -20,39 +21,15 @@ from ackbench.experiments.ledger.record import Phases
 from ackbench.experiments.ledger.result_tables import TIMELINE_SLOT_NS
 from ackbench.spark_jobs.io.arrays import Attempts, Reads
 from ackbench.spark_jobs.io.columns import ACKED_CODE, NULL, IntColumn
+from ackbench.spark_jobs.measures.measure import (
+    Measure,
+    MeasuredTrial,
+    Tables,
+)
 from ackbench.spark_jobs.measures.value_counts import ValueCounts
 
-
-@dataclass(frozen=True)
-class Throughput:
-    """What was attempted, and acknowledged before the load ended."""
-
-    attempted: int
-    acked_in_time: int
-
-    def __add__(self, other: Throughput) -> Throughput:
-        """Return the sum of two units of a trial."""
-        return Throughput(
-            self.attempted + other.attempted, self.acked_in_time + other.acked_in_time
-        )
-
-
-def count_throughput(attempts: Attempts, phases: Phases) -> Throughput:
-    """Count attempts, and acknowledgements within the window of the load."""
-    in_time = attempts.outcome == ACKED_CODE
-    in_time &= (attempts.settled_ns != NULL) & (attempts.settled_ns <= phases.load_end_ns)
-    return Throughput(len(attempts), int(in_time.sum()))
-
-
-def rates(throughput: Throughput, phases: Phases) -> Mapping[str, float | None]:
-    """Return both rates; null without attempts, or if the window has no length."""
-    window_s = (phases.load_end_ns - phases.load_begin_ns) / 1e9
-    if not window_s or not throughput.attempted:
-        return {"offered_records_per_s": None, "throughput_records_per_s": None}
-    return {
-        "offered_records_per_s": throughput.attempted / window_s,
-        "throughput_records_per_s": throughput.acked_in_time / window_s,
-    }
+if TYPE_CHECKING:
+    from ackbench.spark_jobs.measures.unit import MeasuredUnit
 
 
 Timeline = Mapping[str, ValueCounts]
@@ -78,11 +55,6 @@ def _slots(at_ns: IntColumn, begin_ns: int) -> ValueCounts:
     return ValueCounts.of((at_ns - begin_ns) // TIMELINE_SLOT_NS)
 
 
-def merge_timelines(one: Timeline, other: Timeline) -> Timeline:
-    """Return the timeline of two units of a trial."""
-    return {name: slots.merge(other[name]) for name, slots in one.items()}
-
-
 def timeline_table(timeline: Timeline) -> pa.Table:
     """Return a trial's rows of `TIMELINE`, without trial_id; no row for an empty slot."""
     slots = np.unique(np.concatenate([counted.values for counted in timeline.values()]))
@@ -91,3 +63,46 @@ def timeline_table(timeline: Timeline) -> pa.Table:
         columns[name] = np.zeros(len(slots), np.int64)
         columns[name][np.searchsorted(slots, counted.values)] = counted.records
     return pa.table(columns)
+
+
+@dataclass(frozen=True)
+class Throughput(Measure):
+    """What was attempted, acknowledged before the load ended, and when."""
+
+    attempted: int
+    acked_in_time: int
+    timeline: Timeline
+
+    @classmethod
+    def of(cls, unit: MeasuredUnit) -> Throughput:
+        """Count attempts, and acknowledgements within the window of the load."""
+        attempts, phases = unit.arrays.attempts, unit.phases
+        in_time = attempts.outcome == ACKED_CODE
+        in_time &= (attempts.settled_ns != NULL) & (attempts.settled_ns <= phases.load_end_ns)
+        timeline = count_timeline(attempts, unit.received, phases)
+        return cls(len(attempts), int(in_time.sum()), timeline)
+
+    def __add__(self, other: Throughput) -> Throughput:
+        """Return the sum of two units of a trial."""
+        return Throughput(
+            self.attempted + other.attempted,
+            self.acked_in_time + other.acked_in_time,
+            {name: slots.merge(other.timeline[name]) for name, slots in self.timeline.items()},
+        )
+
+    def rates(self, phases: Phases) -> Mapping[str, float | None]:
+        """Return both rates; null without attempts, or if the window has no length."""
+        window_s = (phases.load_end_ns - phases.load_begin_ns) / 1e9
+        if not window_s or not self.attempted:
+            return {"offered_records_per_s": None, "throughput_records_per_s": None}
+        return {
+            "offered_records_per_s": self.attempted / window_s,
+            "throughput_records_per_s": self.acked_in_time / window_s,
+        }
+
+    def rows(self, trial: MeasuredTrial) -> Tables:
+        """Return a trial's rows of `TIMELINE`, and its columns."""
+        return {
+            "trials": [self.rates(trial.record.phases)],
+            "timeline": timeline_table(self.timeline),
+        }

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
@@ -31,7 +31,15 @@ from ackbench.spark_jobs.io.columns import (
     IntColumn,
 )
 from ackbench.spark_jobs.measures.fates import RecordFates
+from ackbench.spark_jobs.measures.measure import (
+    Measure,
+    MeasuredTrial,
+    Tables,
+)
 from ackbench.spark_jobs.measures.order import stream_numbers
+
+if TYPE_CHECKING:
+    from ackbench.spark_jobs.measures.unit import MeasuredUnit
 
 NOT_COMMITTED: Final = (ABORTED, FENCED, ABANDONED)
 """The outcomes of a transaction whose commit was never requested, or was refused."""
@@ -116,35 +124,44 @@ def visibilities(attempts: Attempts, fates: RecordFates) -> Visibilities:
     return {(of, number): Visibility(all_, some) for of, number, all_, some in counts}
 
 
-def merge_visibilities(one: Visibilities, other: Visibilities) -> Visibilities:
-    """Return the counts of two units of a trial; a transaction can have records in both."""
-    none = Visibility(0, 0)
-    return {
-        key: Visibility(
-            one.get(key, none).sent + other.get(key, none).sent,
-            one.get(key, none).visible + other.get(key, none).visible,
+@dataclass(frozen=True)
+class TransactionMeasure(Measure):
+    """What is visible of each transaction."""
+
+    visibilities: Visibilities
+
+    @classmethod
+    def of(cls, unit: MeasuredUnit) -> TransactionMeasure:
+        """Count each transaction's records."""
+        return cls(visibilities(unit.arrays.attempts, unit.fates))
+
+    def __add__(self, other: TransactionMeasure) -> TransactionMeasure:
+        """Return the counts of two units of a trial; a transaction can have records in both."""
+        one, two, none = self.visibilities, other.visibilities, Visibility(0, 0)
+        return TransactionMeasure(
+            {
+                key: Visibility(
+                    one.get(key, none).sent + two.get(key, none).sent,
+                    one.get(key, none).visible + two.get(key, none).visible,
+                )
+                for key in {**one, **two}
+            }
         )
-        for key in {**one, **other}
-    }
 
-
-def transaction_columns(
-    visibilities: Visibilities, transactions: pa.Table
-) -> dict[str, int | None]:
-    """Return a trial's columns of `TRIALS`; null if it had no transactions.
-
-    Args:
-        visibilities: of the entire trial.
-        transactions: how they ended: outcome.
-    """
-    outcomes = Counter(transactions["outcome"].to_pylist())
-    counts = {
-        "committed": outcomes[COMMITTED],
-        "aborted": sum(outcomes[name] for name in NOT_COMMITTED),
-        "unknown": outcomes[UNKNOWN],
-        "torn": sum(0 < found.visible < found.sent for found in visibilities.values()),
-    }
-    return {
-        f"{name}_transactions": count if transactions.num_rows else None
-        for name, count in counts.items()
-    }
+    def rows(self, trial: MeasuredTrial) -> Tables:
+        """Return a trial's columns; null if it had no transactions."""
+        outcomes = Counter(trial.context["transactions"]["outcome"].to_pylist())
+        counts = {
+            "committed": outcomes[COMMITTED],
+            "aborted": sum(outcomes[name] for name in NOT_COMMITTED),
+            "unknown": outcomes[UNKNOWN],
+            "torn": sum(0 < found.visible < found.sent for found in self.visibilities.values()),
+        }
+        return {
+            "trials": [
+                {
+                    f"{name}_transactions": count if outcomes else None
+                    for name, count in counts.items()
+                }
+            ]
+        }

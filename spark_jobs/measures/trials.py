@@ -8,13 +8,12 @@ from typing import Any, Final, NamedTuple
 
 from ackbench.experiments.ledger.digests import InvalidLedger
 from ackbench.experiments.ledger.record import TrialRecord
-from ackbench.experiments.ledger.result_tables import Anomaly, Fate, Measure, Phase
+from ackbench.experiments.ledger.result_tables import Anomaly, LatencyKind
 from ackbench.experiments.ledger.schema import ACKED
-from ackbench.spark_jobs.io.columns import OUTCOMES
-from ackbench.spark_jobs.io.ledgers import Ledger
-from ackbench.spark_jobs.measures.fates import FateCount, FateCounts
-from ackbench.spark_jobs.measures.latency import Latencies
-from ackbench.spark_jobs.measures.throughput import Timeline
+from ackbench.spark_jobs.measures.latency import LatencyMeasure
+from ackbench.spark_jobs.measures.measure import MeasuredTrial
+from ackbench.spark_jobs.measures.reads import ReadCounts
+from ackbench.spark_jobs.measures.throughput import Throughput
 
 _COUNTED_BY: Final = {
     Anomaly.LOST: "lost_low_records",
@@ -43,37 +42,6 @@ def identity_columns(record: TrialRecord) -> dict[str, str]:
     }
 
 
-def fate_columns(fates: FateCounts) -> dict[str, int]:
-    """Return a trial's columns of `TRIALS` that follow from the fates of its records."""
-
-    def total(column: str, outcome: str | None = None, fate: Fate | None = None) -> int:
-        return sum(
-            getattr(count, column)
-            for (of, what), count in fates.items()
-            if outcome in {None, of} and fate in {None, what}
-        )
-
-    attempted = [count for (outcome, _), count in fates.items() if outcome is not None]
-    lost = total("records", fate=Fate.LOST)
-    return {
-        "attempted_records": sum(count.records for count in attempted),
-        **{f"{outcome}_records": total("records", outcome) for outcome in OUTCOMES},
-        "aborted_visible_records": total("records", fate=Fate.ABORTED_VISIBLE),
-        "lost_low_records": lost,
-        "lost_high_records": lost + total("records", fate=Fate.UNKNOWN_ABSENT),
-        "duplicates": sum(map(_duplicates, attempted)),
-        "duplicated_records": sum(count.duplicated_records for count in attempted),
-        "log_records": total("copies"),
-        "phantom_copies": total("copies", fate=Fate.PHANTOM),
-        "corrupt_copies": total("copies", fate=Fate.CORRUPT),
-    }
-
-
-def _duplicates(count: FateCount) -> int:
-    """Return the copies after each record's first."""
-    return count.copies - count.records if count.copies else 0
-
-
 # Sums: what was counted record by record, in different ways, and the row counts of the footers.
 
 
@@ -86,43 +54,28 @@ class _CheckedSum(NamedTuple):
 
 
 def check_sums(
-    ledger: Ledger,
-    row: Mapping[str, Any],
-    latencies: Latencies,
-    timeline: Timeline,
-    reads: Mapping[str, int],
-    anomalies: Callable[[Anomaly], int],
+    trial: MeasuredTrial, row: Mapping[str, Any], anomalies: Callable[[Anomaly], int]
 ) -> None:
     """Compare counts of the same quantity.
 
     Args:
-        ledger: with the row counts of the files' footers.
-        row: the trial's row of `TRIALS`.
-        latencies: of its records.
-        timeline: of its records.
-        reads: `reads` and `read_records` of the concurrent consumer, and `member_reads`.
+        trial: with the row counts of the files' footers, and what was measured.
+        row: its row of `TRIALS`.
         anomalies: how many anomalies of a kind were found, one by one.
 
     Raises:
         InvalidLedger: two counts differ; the message names the trial.
     """
-    for pair in (
-        *_pairs(ledger, row, latencies, timeline, reads),
-        *_anomaly_pairs(row, anomalies),
-    ):
+    for pair in (*_pairs(trial, row), *_anomaly_pairs(row, anomalies)):
         if pair.first != pair.second:
             raise InvalidLedger(
-                f"trial {ledger.record.trial_id}: " + pair.message.format(pair.first, pair.second)
+                f"trial {trial.record.trial_id}: " + pair.message.format(pair.first, pair.second)
             )
 
 
-def _pairs(
-    ledger: Ledger,
-    row: Mapping[str, Any],
-    latencies: Latencies,
-    timeline: Timeline,
-    reads: Mapping[str, int],
-) -> Iterator[_CheckedSum]:
+def _pairs(trial: MeasuredTrial, row: Mapping[str, Any]) -> Iterator[_CheckedSum]:
+    ledger, reads = trial.ledger, trial[ReadCounts]
+    latency, timeline = trial[LatencyMeasure], trial[Throughput].timeline
     yield _CheckedSum(
         ledger.attempts_rows,
         row["attempted_records"],
@@ -141,12 +94,12 @@ def _pairs(
     )
     yield _CheckedSum(
         ledger.reads_rows,
-        reads["reads"] + reads["member_reads"],
+        reads.reads + reads.member_reads,
         "reads.parquet has {} rows, but the reads of all consumers add up to {}",
     )
     yield _CheckedSum(
         row[f"{ACKED}_records"],
-        _latencies(latencies, Measure.ACK),
+        latency.records(LatencyKind.ACK),
         "attempts.parquet has {} acked records, but settled_ns for {} of them",
     )
     yield _CheckedSum(
@@ -155,20 +108,15 @@ def _pairs(
         "attempts.parquet has {} acked records, but the timeline adds up to {}",
     )
     yield _CheckedSum(
-        reads["reads"],
+        reads.reads,
         int(timeline["read_records"].records.sum()),
         "reads.parquet has {} rows of the concurrent consumer, but the timeline adds up to {}",
     )
     yield _CheckedSum(
-        reads["read_records"],
-        _latencies(latencies, Measure.END_TO_END),
+        reads.read_records,
+        latency.records(LatencyKind.END_TO_END),
         "reads.parquet has {} records, but intended_ns for {} of them",
     )
-
-
-def _latencies(latencies: Latencies, measure: Measure) -> int:
-    found = latencies.get((measure, Phase.ALL))
-    return int(found.records.sum()) if found else 0
 
 
 def _anomaly_pairs(

@@ -11,14 +11,24 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ackbench.experiments.ledger.record import Phases
-from ackbench.spark_jobs.workloads.groups import GroupCounts, GroupOffsets
+from ackbench.spark_jobs.measures.measure import (
+    Measure,
+    MeasuredTrial,
+    Tables,
+)
+from ackbench.spark_jobs.measures.members import GroupOffsets, by_group, groups_of
+from ackbench.spark_jobs.workloads.groups import GroupCounts, count_group
+
+if TYPE_CHECKING:
+    from ackbench.spark_jobs.measures.unit import MeasuredUnit
 
 IDLE_NS: Final = 1_000_000_000
 """A member without a partition for this long is idle; during a rebalance each may have none."""
@@ -326,3 +336,53 @@ def _uncovered(spans: Sequence[TimeSpan], within: TimeSpan) -> Iterator[TimeSpan
         covered_until = max(covered_until, span.until_ns)
     if covered_until < within.until_ns:
         yield TimeSpan(covered_until, within.until_ns)
+
+
+@dataclass(frozen=True)
+class GroupMeasure(Measure):
+    """What the trial's consumer groups processed and missed, and how they were assigned."""
+
+    counts: tuple[GroupCounts, ...]
+    """In the order of `spark_jobs.workloads.groups.groups_of`."""
+
+    @classmethod
+    def of(cls, unit: MeasuredUnit) -> GroupMeasure:
+        """Count what each group processed and missed."""
+        return cls(
+            tuple(
+                count_group(
+                    group,
+                    by_group(unit.processed, group),
+                    unit.arrays.log,
+                    len(unit.arrays.ids),
+                    unit.phases,
+                    unit.record.begin_offsets,
+                )
+                for group in unit.groups
+            )
+        )
+
+    def __add__(self, other: GroupMeasure) -> GroupMeasure:
+        """Return the counts of two units of a trial."""
+        return GroupMeasure(
+            tuple(one.merge(two) for one, two in zip(self.counts, other.counts, strict=True))
+        )
+
+    def rows(self, trial: MeasuredTrial) -> Tables:
+        """Return a trial's rows of `GROUPS` and `ASSIGNMENTS`, and columns, null without groups.
+
+        The columns are summed over the groups; those of a trial with copiers are the copiers'.
+        """
+        events, found = trial.events, groups_of(trial.events)
+        columns: dict[str, int | None] = {
+            "group_missed_records": sum(count.missed_records for count in self.counts),
+            "group_redelivered_reads": sum(count.redelivered_reads for count in self.counts),
+        }
+        return {
+            "trials": [columns if self.counts else dict.fromkeys(columns)],
+            "groups": [
+                group_row(group, counts, events, trial.record.phases)
+                for group, counts in zip(found, self.counts, strict=True)
+            ],
+            "assignments": assignment_rows(found, events),
+        }

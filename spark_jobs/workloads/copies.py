@@ -14,18 +14,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ackbench.spark_jobs.io.arrays import LogRows, OutputRows, Reads
+from ackbench.spark_jobs.io.arrays import OutputRows, UnitArrays
 from ackbench.spark_jobs.io.columns import NO_NUMBER
 from ackbench.spark_jobs.measures.fates import count_rows
-from ackbench.spark_jobs.workloads.groups import GroupOffsets
+from ackbench.spark_jobs.measures.measure import (
+    Measure,
+    MeasuredTrial,
+    Tables,
+)
+from ackbench.spark_jobs.measures.members import GroupOffsets
+
+if TYPE_CHECKING:
+    from ackbench.spark_jobs.measures.unit import MeasuredUnit
 
 
 @dataclass(frozen=True)
-class CopiedCounts:
-    """The columns of `experiments.ledger.workload_tables.COPIES`."""
+class CopiedCounts(Measure):
+    """What became of each record on its way from the log to the copiers' output."""
 
     copied_records: int
     missed_records: int
@@ -33,29 +42,46 @@ class CopiedCounts:
     repeated_copies: int
     hidden_copies: int
 
+    @classmethod
+    def of(cls, unit: MeasuredUnit) -> CopiedCounts | None:
+        """Count the records that were copied, missed, lost, repeated and hidden by copiers."""
+        output = unit.arrays.output
+        return None if output is None else count_copies(unit.arrays, output, unit.groups)
+
     def __add__(self, other: CopiedCounts) -> CopiedCounts:
         """Return the sum of two units of a trial; a record is in one of them only."""
-        return CopiedCounts(
-            self.copied_records + other.copied_records,
-            self.missed_records + other.missed_records,
-            self.output_lost_records + other.output_lost_records,
-            self.repeated_copies + other.repeated_copies,
-            self.hidden_copies + other.hidden_copies,
-        )
+        theirs = vars(other)
+        return CopiedCounts(**{name: mine + theirs[name] for name, mine in vars(self).items()})
+
+    def rows(self, trial: MeasuredTrial) -> Tables:
+        """Return a trial's row of `COPIES`, and its columns of the group.
+
+        Records that a copier missed and copies that the output lost both count as missed, because
+        the application sees neither.
+        """
+        return {
+            "trials": [
+                {
+                    "group_missed_records": self.missed_records + self.output_lost_records,
+                    "group_redelivered_reads": self.repeated_copies,
+                }
+            ],
+            "copies": [vars(self)] if trial.is_written else [],
+        }
 
 
 def count_copies(
-    log: LogRows, reads: Reads, output: OutputRows, groups: Sequence[GroupOffsets], records: int
+    unit: UnitArrays, output: OutputRows, groups: Sequence[GroupOffsets]
 ) -> CopiedCounts:
     """Count what became of each record on its way from the log to the output.
 
     Args:
-        log: the visible rows of the copiers' input.
-        reads: of all consumers; a copier's are the records whose copy was reported as stored.
+        unit: its log is the copiers' input; a copier's reads are the records whose copy was
+            reported as stored.
         output: the rows of the output.
         groups: of the trial; the copiers'.
-        records: the number of the unit's records.
     """
+    log, reads, records = unit.log, unit.reads, len(unit.ids)
     stored = count_rows(log.record, records)
     reported = count_rows(reads.record[reads.consumer > 0], records)
     shown = count_rows(output.record[output.intact & output.visible], records)
@@ -72,15 +98,3 @@ def count_copies(
         repeated_copies=int(np.maximum(shown - np.maximum(stored, 1), 0).sum()),
         hidden_copies=int(hidden.sum()),
     )
-
-
-def copier_columns(counts: CopiedCounts) -> dict[str, int]:
-    """Return the group columns of `TRIALS` for a trial with copiers.
-
-    Records that a copier missed and copies that the output lost both count as missed, because the
-    application sees neither.
-    """
-    return {
-        "group_missed_records": counts.missed_records + counts.output_lost_records,
-        "group_redelivered_reads": counts.repeated_copies,
-    }

@@ -6,73 +6,23 @@
     redelivered    = reads of a record at an offset where any member had processed it before
     processing_gap = the longest time of a partition, during the load, without a processed record
 
-A trial's consumers from 1 on are the members, if it had a group; consumer 0 is the concurrent
-consumer and not a member. All generations of a member's process count as one.
+Which reads are those of members is in `spark_jobs.measures.members`.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from ackbench.experiments.ledger.record import Phases
 from ackbench.spark_jobs.io.arrays import LogRows, Reads
-from ackbench.spark_jobs.io.columns import NO_NUMBER, BoolColumn, IntColumn
+from ackbench.spark_jobs.io.columns import NO_NUMBER, IntColumn
 from ackbench.spark_jobs.measures.availability import Answers, rows_by_number
 from ackbench.spark_jobs.measures.fates import count_rows
+from ackbench.spark_jobs.measures.members import GroupOffsets
 from ackbench.spark_jobs.measures.reads import redelivered_rows
-
-_ONLY_GROUP = 1
-"""The number of a trial's group if the trial had one and its event has no number."""
-
-
-@dataclass(frozen=True)
-class GroupOffsets:
-    """A consumer group's members and offsets at the end of its trial."""
-
-    number: int
-    consumers: tuple[int, ...]
-    """Its members; empty: every consumer except the concurrent consumer."""
-    committed: Mapping[int, int]
-    """The committed offset by partition."""
-
-
-def groups_of(events: pa.Table) -> tuple[GroupOffsets, ...]:
-    """Return how the groups of a trial ended, as the group coordinator reported it.
-
-    Args:
-        events: kind, detail; the detail of `group` is a JSON object with `committed` and, if there
-            were several groups, with `group` and `consumers`.
-    """
-    details = [
-        json.loads(detail)
-        for detail in events.filter(pc.field("kind") == "group")["detail"].to_pylist()
-    ]
-    return tuple(
-        GroupOffsets(
-            detail.get("group", _ONLY_GROUP),
-            tuple(detail.get("consumers", ())),
-            {int(partition): offset for partition, offset in detail["committed"].items()},
-        )
-        for detail in details
-    )
-
-
-def by_members(reads: Reads, groups: Sequence[GroupOffsets]) -> BoolColumn:
-    """Return which reads are those of group members; none, if the trial had no group."""
-    return reads.consumer > 0 if groups else np.zeros(len(reads), bool)
-
-
-def by_group(reads: Reads, group: GroupOffsets) -> Reads:
-    """Return the reads of a group's members, of the reads of all members."""
-    if not group.consumers:
-        return reads
-    return reads.where(np.isin(reads.consumer, group.consumers))
 
 
 @dataclass(frozen=True)
@@ -172,14 +122,4 @@ def _answers(reads: Reads, phases: Phases) -> Mapping[int, Answers]:
     return {
         number: Answers.of(at_ns[rows], np.ones(len(rows), bool), at_ns[rows])
         for number, rows in rows_by_number(reads.partition)
-    }
-
-
-def group_columns(counts: Sequence[GroupCounts]) -> dict[str, int | None]:
-    """Return a trial's columns of `TRIALS`, summed over its groups; null if it had none."""
-    if not counts:
-        return {"group_missed_records": None, "group_redelivered_reads": None}
-    return {
-        "group_missed_records": sum(count.missed_records for count in counts),
-        "group_redelivered_reads": sum(count.redelivered_reads for count in counts),
     }

@@ -15,6 +15,8 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ackbench.spark_jobs.measures.measure import MeasuredTrial, OfEvents, Tables
+
 SLACK_NS: Final = 1_000_000_000
 """How long records can be in a client's queue, and how late the metadata poller can be."""
 _FOREVER: Final = 1 << 62
@@ -91,3 +93,15 @@ def _subtract(span: tuple[int, int], other: tuple[int, int]) -> Iterator[tuple[i
     ):
         if begin_ns < end_ns:
             yield begin_ns, end_ns
+
+
+class ServingMeasure(OfEvents):
+    """Which broker served the clients' records."""
+
+    def rows(self, trial: MeasuredTrial) -> Tables:
+        """Return a trial's rows of `SERVING` and `BROKERS`."""
+        served = trial.context.get("served")
+        return {
+            "serving": serving_rows(served, trial.events) if served is not None else [],
+            "brokers": broker_rows(trial.events),
+        }

@@ -23,7 +23,12 @@ from ackbench.infra.machine.home import Home
 from ackbench.spark_jobs.io.ledgers import InvalidLedger, open_ledgers
 from ackbench.spark_jobs.io.units import split
 from ackbench.spark_jobs.io.writer import ResultsWriter
-from ackbench.spark_jobs.pipeline import TrialTables, finished_trial, measured_unit, sweep_parts
+from ackbench.spark_jobs.pipeline import (
+    TrialTables,
+    sweep_parts,
+    tables_or_error,
+    verify_and_measure,
+)
 
 ARCHIVES: Final = Path(__file__).with_name("sweeps")
 KINDS: Final = tuple(sorted(path.name.partition(".")[0] for path in ARCHIVES.iterdir()))
@@ -75,8 +80,8 @@ def measure_here(sweep: Path) -> None:
     measured = dict[str, TrialTables]()
     for unit in split(ledgers.trials):
         assert unit.is_whole_trial, "a stored trial is small"
-        trial_id, measures = measured_unit(str(sweep), unit)
-        tables = finished_trial(measures)
+        trial_id, measures = verify_and_measure(str(sweep), unit)
+        tables = tables_or_error(measures)
         assert not isinstance(tables, InvalidLedger), tables
         measured[trial_id] = tables
     with ResultsWriter(ledgers.files, ledgers.root) as results:

@@ -85,7 +85,7 @@ def measure_in_units(sweep: Path) -> dict[str, pa.Table]:
     pipeline = importlib.import_module("ackbench.spark_jobs.pipeline")
     measured: dict[str, object] = {}
     for unit in units.split(ledgers.trials, UNIT_RECORDS):
-        trial_id, measures = pipeline.measured_unit(ledgers.location, unit)
+        trial_id, measures = pipeline.verify_and_measure(ledgers.location, unit)
         if isinstance(measures, Exception):
             raise measures
         before = measured.get(trial_id)

@@ -16,7 +16,7 @@ from ackbench.experiments.results.rows import read_table
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.spark_jobs.io.ledgers import open_ledgers
 from ackbench.spark_jobs.io.units import split
-from ackbench.spark_jobs.pipeline import measured_unit
+from ackbench.spark_jobs.pipeline import verify_and_measure
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def damage_found_by_measure(sweep: Path) -> str | None:
     except InvalidLedger as error:
         return str(error)
     for unit in split(ledgers.trials):
-        _, measured = measured_unit(ledgers.location, unit)
+        _, measured = verify_and_measure(ledgers.location, unit)
         if isinstance(measured, InvalidLedger):
             return str(measured)
     return None

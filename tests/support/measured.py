@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -16,8 +17,8 @@ from ackbench.experiments.sweep.documents import read_record
 from ackbench.spark_jobs.io.arrays import UnitArrays, to_arrays
 from ackbench.spark_jobs.io.ledgers import InvalidLedger, Ledger, open_ledgers
 from ackbench.spark_jobs.io.units import LARGE_TABLES, read_unit, split
+from ackbench.spark_jobs.measures.measure import Measure, MeasuredTrial
 from ackbench.spark_jobs.pipeline import (
-    UnitMeasures,
     measure_unit,
     merge_units,
     sweep_tables,
@@ -95,7 +96,14 @@ def _unit_records(ledger: Ledger) -> int:
     return max(FEW_ROWS, -(-rows // MOST_UNITS))
 
 
-def merge_at_random(units: Sequence[UnitMeasures], random: Random) -> UnitMeasures:
+def with_measures(trial: MeasuredTrial, *measures: Measure) -> MeasuredTrial:
+    """Return what was measured of a trial, with other measures in place of those of their kind."""
+    return replace(
+        trial, measures={**trial.measures, **{type(measure): measure for measure in measures}}
+    )
+
+
+def merge_at_random(units: Sequence[MeasuredTrial], random: Random) -> MeasuredTrial:
     """Merge the units of a trial, any two at a time."""
     remaining = list(units)
     while len(remaining) > 1:

@@ -6,7 +6,7 @@ import random
 from typing import Any
 
 from ackbench.experiments.ledger.record import Cell, TrialRecord
-from ackbench.experiments.ledger.result_tables import Measure, OutageStep, Phase, Side
+from ackbench.experiments.ledger.result_tables import LatencyKind, OutageStep, Phase, Side
 from ackbench.experiments.results.models import TrialResult
 
 LOAD_S = 10.0
@@ -50,7 +50,7 @@ def histogram_rows(trial: TrialResult, rng: random.Random) -> list[dict[str, Any
     )
     p99_us = trial.latency_ms.ack.p99 * 1000 if trial.latency_ms.ack else 1000.0
     rows = []
-    for measure in Measure:
+    for measure in LatencyKind:
         for phase in phases:
             slow = phase in {Phase.ALL, Phase.DURING}
             slots = sorted({int(1000 * 1.09**step * rng.uniform(1, 1.05)) for step in range(120)})
@@ -62,7 +62,9 @@ def histogram_rows(trial: TrialResult, rng: random.Random) -> list[dict[str, Any
     return rows
 
 
-def _slot(trial_id: str, measure: Measure, phase: Phase, low: int, records: int) -> dict[str, Any]:
+def _slot(
+    trial_id: str, measure: LatencyKind, phase: Phase, low: int, records: int
+) -> dict[str, Any]:
     return {
         "trial_id": trial_id,
         "measure": measure.value,

@@ -14,7 +14,7 @@ from support.builders.result_tables import loss_counts, write_results
 from support.builders.sweep_folders import measured_sweep_folder
 
 from ackbench import Sweep
-from ackbench.experiments.ledger.result_tables import Measure, Phase
+from ackbench.experiments.ledger.result_tables import LatencyKind, Phase
 from ackbench.infra.machine.home import REPOSITORY, Home
 
 NOTEBOOK: Final = REPOSITORY / "docs" / "notebook.ipynb"
@@ -35,7 +35,7 @@ def sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     folder = measured_sweep_folder(
         Home(tmp_path), "planted", specs, lambda spec: counts[spec.trial_id]
     )
-    latency = {"measure": Measure.ACK, "phase": Phase.ALL, "records": 100, "p50_us": 2_000}
+    latency = {"measure": LatencyKind.ACK, "phase": Phase.ALL, "records": 100, "p50_us": 2_000}
     rows = {
         "latency": [
             {"trial_id": trial, **latency, "p99_us": 9_000, "max_us": 20_000} for trial in counts

@@ -30,7 +30,7 @@ from ackbench.infra.machine.home import Home
 from ackbench.spark_jobs.io.ledgers import open_ledgers
 from ackbench.spark_jobs.io.units import split
 from ackbench.spark_jobs.io.writer import write_results
-from ackbench.spark_jobs.pipeline import finished_trial, measured_unit, sweep_tables
+from ackbench.spark_jobs.pipeline import sweep_tables, tables_or_error, verify_and_measure
 from ackbench.spark_jobs.planted import PlantedTrial
 
 FLIPS = 12
@@ -53,8 +53,8 @@ def measure_without_spark(sweep: SweepFolder, *, skip_unfit: bool = False) -> No
     ledgers = open_ledgers(str(sweep.root), skip_unfit=skip_unfit)
     tables, left_out = {}, dict(ledgers.left_out)
     for unit in split(ledgers.trials):
-        trial_id, measures = measured_unit(ledgers.location, unit)
-        found = finished_trial(measures)
+        trial_id, measures = verify_and_measure(ledgers.location, unit)
+        found = tables_or_error(measures)
         if isinstance(found, Exception):
             left_out[trial_id] = str(found)
         else:

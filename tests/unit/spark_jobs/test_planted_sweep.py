@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 
 from ackbench.experiments.ledger.record import FaultEvidence, Phases, Status
-from ackbench.experiments.ledger.result_tables import RESULTS
+from ackbench.experiments.ledger.result_tables import RESULTS, SUMMED_COLUMNS
 from ackbench.spark_jobs.io.ledgers import InvalidLedger, open_ledgers
 from ackbench.spark_jobs.io.units import Unit
-from ackbench.spark_jobs.pipeline import finished_trial, measured_unit, sweep_tables
+from ackbench.spark_jobs.pipeline import sweep_tables, tables_or_error, verify_and_measure
 from ackbench.spark_jobs.planted import (
     PlantedAttempt,
     PlantedEvent,
@@ -22,6 +22,7 @@ from ackbench.spark_jobs.planted import (
 
 Measure = Callable[..., dict[str, pa.Table]]
 MS = 1_000_000
+OTHER_UNITS = ("_reads", "_transactions")
 
 EVERYTHING = PlantedTrial(
     "000-everything",
@@ -67,9 +68,7 @@ def test_every_planted_fate_is_found(measured: Measure) -> None:
 def test_a_trial_adds_up_its_fates(measured: Measure) -> None:
     """Loss is an interval: an unknown record that is absent may have been acknowledged."""
     (trial,) = measured(EVERYTHING)["trials"].to_pylist()
-    counted = {
-        name: value for name, value in trial.items() if name.endswith(("_records", "_copies"))
-    }
+    counted = {name: trial[name] for name in SUMMED_COLUMNS if not name.endswith(OTHER_UNITS)}
     assert counted == {
         "attempted_records": 9,
         "acked_records": 4,
@@ -255,7 +254,7 @@ def test_unreadable_data_are_reported_by_trial_and_file(tmp_path: Path) -> None:
     content[4:200] = bytes(196)
     (trial / "log.parquet").write_bytes(content)
     ledgers = open_ledgers(str(tmp_path))
-    _, found = measured_unit(ledgers.location, Unit(ledgers.trials[0]))
+    _, found = verify_and_measure(ledgers.location, Unit(ledgers.trials[0]))
     assert str(found) == (
         "trial 000-broken: log.parquet cannot be read: its footer is valid, but its data are not"
     )
@@ -276,8 +275,8 @@ def test_ledgers_in_memory_give_the_same_results_as_files(
     """The same trial is measured from its rows and from its files."""
     EVERYTHING.plant(tmp_path)
     ledgers = open_ledgers(str(tmp_path))
-    trial_id, measures = measured_unit(ledgers.location, Unit(ledgers.trials[0]))
-    finished = finished_trial(measures)
+    trial_id, measures = verify_and_measure(ledgers.location, Unit(ledgers.trials[0]))
+    finished = tables_or_error(measures)
     assert not isinstance(finished, InvalidLedger)
     sealed = sweep_tables({trial_id: finished})
     assert {name: table.to_pylist() for name, table in measured(EVERYTHING).items()} == {

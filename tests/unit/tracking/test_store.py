@@ -377,7 +377,12 @@ def run_of_spec(spec: TrialSpec, **changes: Any) -> RunContent:
 def test_metric_names_are_group_slash_name_and_unit() -> None:
     """MLflow groups its charts by the text before the slash."""
     metrics = run_of_trial(
-        reordered=4, missed=5, redelivered=6, generator_late=True, producer_stalled_ms=1200.0
+        reordered=4,
+        missed=5,
+        redelivered=6,
+        generator_late=True,
+        lateness_p99_ms=0.009,
+        producer_stalled_ms=1200.0,
     ).metrics
     expected: dict[str, float] = {
         "loss/lost_low_records": 3,
@@ -395,7 +400,7 @@ def test_metric_names_are_group_slash_name_and_unit() -> None:
         "order/reordered_records": 4,
         "reads/missed_records": 5,
         "reads/redelivered_reads": 6,
-        "generator/late": 1,
+        "generator/generator_late": 1,
         "generator/producer_stalled_ms": 1200,
     }
     assert {name: metrics[name] for name in expected} == expected

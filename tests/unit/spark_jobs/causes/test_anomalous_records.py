@@ -11,15 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.measured import measure_planted
 
-from ackbench.spark_jobs import pipeline
+from ackbench.spark_jobs.causes.anomalies import anomalies_of
 from ackbench.spark_jobs.causes.anomalous_records import (
     ANOMALOUS_RECORDS,
     APPENDED_RANGES,
     appended_ranges,
     merge_ranges,
 )
-from ackbench.spark_jobs.causes.explanations import ExplainedAnomalies
 from ackbench.spark_jobs.io.arrays import to_arrays
+from ackbench.spark_jobs.measures.unit import MeasuredUnit
 from ackbench.spark_jobs.planted import (
     PlantedAttempt,
     PlantedBatch,
@@ -62,16 +62,7 @@ Row = tuple[Any, ...]
 
 def anomalous(trial: PlantedTrial) -> pa.Table:
     """Return the anomalous records of a planted trial."""
-    found: list[pa.Table] = []
-
-    def explained(records: pa.Table, *_: object) -> ExplainedAnomalies:
-        found.append(records)
-        return ExplainedAnomalies()
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pipeline, "explain_anomalies", explained)
-        pipeline.measure_unit(trial.rows())
-    (anomalies,) = found
+    anomalies = anomalies_of(MeasuredUnit.of(trial.rows()))
     assert anomalies.schema.equals(ANOMALOUS_RECORDS)
     return anomalies
 

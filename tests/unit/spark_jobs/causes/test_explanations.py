@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pyarrow as pa
 import pytest
+from support.measured import with_measures
 
 from ackbench.experiments.ledger.record import FaultEvidence, Phases
+from ackbench.spark_jobs.causes.anomalies import AnomalyMeasure
 from ackbench.spark_jobs.causes.explanations import ExplainedAnomalies
 from ackbench.spark_jobs.io.ledgers import InvalidLedger
 from ackbench.spark_jobs.pipeline import measure_unit, trial_tables
@@ -176,7 +177,7 @@ def test_counts_that_differ_from_the_records_found_are_an_error(kind: str) -> No
     measures = measure_unit(QUIET.rows())
     uncounted = ExplainedAnomalies(
         counts=pa.Table.from_pylist(
-            [{"kind": kind, "records": 1}], measures.anomalies.counts.schema
+            [{"kind": kind, "records": 1}], measures[AnomalyMeasure].found.counts.schema
         )
     )
     message = (
@@ -184,4 +185,4 @@ def test_counts_that_differ_from_the_records_found_are_an_error(kind: str) -> No
         "the two must be equal"
     )
     with pytest.raises(InvalidLedger, match=rf"^{message}$"):
-        trial_tables(replace(measures, anomalies=uncounted))
+        trial_tables(with_measures(measures, AnomalyMeasure(uncounted)))

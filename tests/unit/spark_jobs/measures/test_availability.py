@@ -19,10 +19,10 @@ from ackbench.experiments.results.trials import recovered_before_heal
 from ackbench.spark_jobs.io.arrays import UnitArrays, to_arrays
 from ackbench.spark_jobs.measures.availability import (
     AnswersBySide,
+    AvailabilityMeasure,
     acknowledgements,
     deliveries,
     gap_rows,
-    merge_answers,
     rows_by_number,
 )
 from ackbench.spark_jobs.measures.fates import count_rows
@@ -42,6 +42,11 @@ PHASES = QUIET.model_copy(update={"settled_ns": 20 * MS})
 Row = tuple[int, str, int, int, int, bool]
 Settled = Sequence[tuple[int, int | None, str]]
 """Partition, time in nanoseconds and outcome of each attempt."""
+
+
+def merged(one: AnswersBySide, other: AnswersBySide) -> AnswersBySide:
+    """Return the answers of two units of a trial."""
+    return (AvailabilityMeasure(one, 0) + AvailabilityMeasure(other, 0)).answers
 
 
 def planted(
@@ -223,8 +228,8 @@ def test_a_part_over_hours_merges_with_one_of_a_short_time() -> None:
     long, short = [(0, 1, "acked"), (0, 2 * hour, "acked")], [(0, hour, "acked")]
     parts = [acknowledgements(arrays(sent_at(*part)).attempts, PHASES) for part in (long, short)]
     expected = {(0, "producer", 3, hour * MS, hour * MS, True)}
-    assert expected <= rows(merge_answers(*parts))
-    assert rows(merge_answers(*parts)) == rows(merge_answers(*parts[::-1]))
+    assert expected <= rows(merged(*parts))
+    assert rows(merged(*parts)) == rows(merged(*parts[::-1]))
 
 
 def test_the_consumer_waits_for_a_record_from_when_it_was_sent() -> None:
@@ -500,8 +505,8 @@ def test_answers_of_parts_merge_to_those_of_all_attempts(
     ]
     trial = planted([*one, *other, *third])
     expected = producer_gaps(trial)
-    assert rows(merge_answers(merge_answers(parts[0], parts[1]), parts[2])) == expected
-    assert rows(merge_answers(parts[2], merge_answers(parts[1], parts[0]))) == expected
+    assert rows(merged(merged(parts[0], parts[1]), parts[2])) == expected
+    assert rows(merged(parts[2], merged(parts[1], parts[0]))) == expected
 
 
 @given(TIMES, TIMES)
@@ -509,8 +514,8 @@ def test_reads_of_parts_merge_to_those_of_all_reads(one: list[int], other: list[
     """Also if one part has no reads."""
     parts = [delivered(planted([], part)) for part in (one, other)]
     trial = planted([], [*one, *other])
-    assert rows(merge_answers(*parts)) == consumer_gaps(trial)
-    assert rows(merge_answers(*parts[::-1])) == consumer_gaps(trial)
+    assert rows(merged(*parts)) == consumer_gaps(trial)
+    assert rows(merged(*parts[::-1])) == consumer_gaps(trial)
 
 
 @given(st.lists(st.integers(-1, 5) | st.integers(0, 2**31 - 1), max_size=20))

@@ -14,10 +14,10 @@ from ackbench.spark_jobs.io.columns import OUTCOMES, IntColumn
 from ackbench.spark_jobs.measures.fates import (
     FateCount,
     FateCounts,
+    FateMeasure,
     count_fates,
     count_rows,
     fate_rows,
-    merge_fates,
     record_fates,
 )
 from ackbench.spark_jobs.planted import PlantedAttempt, PlantedLogRow, PlantedRead
@@ -212,5 +212,6 @@ def test_fates_of_parts_merge_to_those_of_all_records(
         for begin, end in ((0, first), (first, second), (second, len(records)))
     ]
     expected = counts_of(unit_of(records))
-    assert merge_fates(merge_fates(parts[0], parts[1]), parts[2]) == expected
-    assert merge_fates(parts[2], merge_fates(parts[1], parts[0])) == expected
+    a, b, c = (FateMeasure(part, 0) for part in parts)
+    assert ((a + b) + c).counts == expected
+    assert (c + (b + a)).counts == expected

@@ -11,22 +11,22 @@ from hypothesis import strategies as st
 from support.measured import planted_arrays
 
 from ackbench.experiments.ledger.record import Phases
-from ackbench.experiments.ledger.result_tables import QUANTILES, Measure, Phase
+from ackbench.experiments.ledger.result_tables import QUANTILES, LatencyKind, Phase
 from ackbench.spark_jobs.measures.fates import count_rows
 from ackbench.spark_jobs.measures.latency import (
     Latencies,
+    LatencyMeasure,
     ack_latencies,
     end_to_end_latencies,
     histogram,
     histogram_table,
-    merge_latencies,
     quantile_rows,
 )
 from ackbench.spark_jobs.measures.value_counts import ValueCounts
 from ackbench.spark_jobs.planted import QUIET, PlantedAttempt, PlantedRead
 
 US = 1000
-ACK, ALL = Measure.ACK, Phase.ALL
+ACK, ALL = LatencyKind.ACK, Phase.ALL
 FAULT = QUIET.model_copy(update={"fault_begin_ns": 100, "fault_end_ns": 200})
 ENDLESS = QUIET.model_copy(update={"fault_begin_ns": 100})
 PHASES = st.sampled_from([QUIET, FAULT, ENDLESS])
@@ -212,7 +212,7 @@ def test_a_bucket_with_several_quantiles_has_one_row() -> None:
 
 def test_rows_have_the_names_of_measure_and_phase() -> None:
     """Not those of Python's enumerations."""
-    latencies = {(Measure.END_TO_END, Phase.AFTER): distribution(5)}
+    latencies = {(LatencyKind.END_TO_END, Phase.AFTER): distribution(5)}
     (row,) = quantile_rows(latencies)
     assert (type(row["measure"]), row["measure"], row["phase"]) == (str, "end_to_end", "after")
     (bucket,) = histogram_table(latencies).to_pylist()
@@ -230,10 +230,10 @@ def test_latencies_of_parts_merge_to_those_of_all_records(
     phases: Phases,
 ) -> None:
     """In any order and association."""
-    parts = [acks(spans, phases) for spans in (one, other, third)]
+    a, b, c = (LatencyMeasure(acks(spans, phases)) for spans in (one, other, third))
     expected = counts(acks([*one, *other, *third], phases))
-    assert counts(merge_latencies(merge_latencies(parts[0], parts[1]), parts[2])) == expected
-    assert counts(merge_latencies(parts[2], merge_latencies(parts[1], parts[0]))) == expected
+    assert counts(((a + b) + c).latencies) == expected
+    assert counts((c + (b + a)).latencies) == expected
 
 
 READS = st.lists(

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.measured import planted_arrays
 
-from ackbench.spark_jobs.measures.fates import count_rows, record_fates
-from ackbench.spark_jobs.measures.reads import ReadCounts, count_reads, is_missed, redelivered_rows
+from ackbench.spark_jobs.measures.fates import count_rows
+from ackbench.spark_jobs.measures.reads import ReadCounts, redelivered_rows
+from ackbench.spark_jobs.measures.unit import MeasuredUnit
 from ackbench.spark_jobs.planted import PlantedAttempt, PlantedLogRow, PlantedRead
 
 ATTEMPTS = [PlantedAttempt(producer, seq) for producer in (0, 1) for seq in range(3)]
@@ -19,12 +20,7 @@ ATTEMPTS = [PlantedAttempt(producer, seq) for producer in (0, 1) for seq in rang
 
 def counts(log: Sequence[PlantedLogRow], reads: Sequence[PlantedRead]) -> ReadCounts:
     """Return what the concurrent consumer received, missed and received again."""
-    unit = planted_arrays(ATTEMPTS, log, reads)
-    fates = record_fates(unit.attempts, unit.log, unit.ids)
-    times = count_rows(unit.reads.record, len(unit.ids))
-    return count_reads(
-        unit.reads, times, is_missed(fates, times), redelivered_rows(unit.reads, times)
-    )
+    return ReadCounts.of(MeasuredUnit(planted_arrays(ATTEMPTS, log, reads)))
 
 
 def redelivered(reads: Sequence[PlantedRead]) -> list[PlantedRead]:

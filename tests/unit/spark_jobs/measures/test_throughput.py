@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from hypothesis import given
 from hypothesis import strategies as st
-from support.measured import planted_arrays
 
 from ackbench.experiments.ledger.record import Phases
-from ackbench.spark_jobs.measures.throughput import Throughput, count_throughput, rates
-from ackbench.spark_jobs.planted import PlantedAttempt
+from ackbench.spark_jobs.measures.throughput import Throughput
+from ackbench.spark_jobs.measures.unit import MeasuredUnit
+from ackbench.spark_jobs.planted import PlantedAttempt, PlantedTrial
 
 S = 10**9
 
@@ -25,14 +25,15 @@ def throughput(settled: Sequence[tuple[int | None, str]], phases: Phases) -> Thr
     attempts = [
         PlantedAttempt(0, seq, outcome, settled_ns=at) for seq, (at, outcome) in enumerate(settled)
     ]
-    return count_throughput(planted_arrays(attempts).attempts, phases)
+    trial = PlantedTrial("t", attempts, phases=phases)
+    return Throughput.of(MeasuredUnit.of(trial.rows()))
 
 
 def test_acknowledgements_count_inside_the_load_window() -> None:
     """Attempts that were acknowledged later, or not at all, count as attempted."""
     settled = [(2 * S, "acked"), (5 * S, "acked"), (1 * S, "rejected"), (None, "unknown")]
     phases = window(1 * S, 3 * S)
-    assert rates(throughput(settled, phases), phases) == {
+    assert throughput(settled, phases).rates(phases) == {
         "offered_records_per_s": 2.0,
         "throughput_records_per_s": 0.5,
     }
@@ -41,8 +42,8 @@ def test_acknowledgements_count_inside_the_load_window() -> None:
 def test_a_window_of_length_zero_has_no_rate() -> None:
     """A single record has a time, but no rate; nor has a load without records."""
     none = {"offered_records_per_s": None, "throughput_records_per_s": None}
-    assert rates(throughput([(1, "acked")], window(1, 1)), window(1, 1)) == none
-    assert rates(throughput([], window(0, S)), window(0, S)) == none
+    assert throughput([(1, "acked")], window(1, 1)).rates(window(1, 1)) == none
+    assert throughput([], window(0, S)).rates(window(0, S)) == none
 
 
 SETTLED = st.lists(
@@ -59,6 +60,6 @@ def test_counts_of_parts_add_up_to_those_of_all_attempts(
     phases = window(0, 3 * S)
     parts = [throughput(part, phases) for part in (one, other)]
     in_time = [at for at, outcome in (*one, *other) if outcome == "acked" and at is not None]
-    expected = Throughput(len(one) + len(other), sum(at <= 3 * S for at in in_time))
-    assert throughput([*one, *other], phases) == expected
-    assert parts[0] + parts[1] == parts[1] + parts[0] == expected
+    expected = (len(one) + len(other), sum(at <= 3 * S for at in in_time))
+    both = parts[0] + parts[1], parts[1] + parts[0], throughput([*one, *other], phases)
+    assert [(found.attempted, found.acked_in_time) for found in both] == [expected] * 3

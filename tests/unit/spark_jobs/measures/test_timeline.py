@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from support.measured import planted_arrays
 
 from ackbench.spark_jobs.measures.throughput import (
+    Throughput,
     Timeline,
     count_timeline,
-    merge_timelines,
     timeline_table,
 )
 from ackbench.spark_jobs.planted import QUIET, PlantedAttempt, PlantedRead
@@ -69,7 +69,8 @@ def test_timelines_of_parts_merge_to_that_of_all_records(
 ) -> None:
     """In any order; no row has only zeros."""
     parts = [timeline(one, received), timeline(other, received_by_other)]
+    a, b = (Throughput(0, 0, part) for part in parts)
     expected = slots(timeline([*one, *other], [*received, *received_by_other]))
-    assert slots(merge_timelines(parts[0], parts[1])) == expected
-    assert slots(merge_timelines(parts[1], parts[0])) == expected
+    assert slots((a + b).timeline) == expected
+    assert slots((b + a).timeline) == expected
     assert all(any(counts) for _, *counts in expected)

@@ -16,9 +16,9 @@ from ackbench.spark_jobs.io.columns import OUTCOMES
 from ackbench.spark_jobs.io.ledgers import InvalidLedger
 from ackbench.spark_jobs.measures.fates import record_fates
 from ackbench.spark_jobs.measures.transactions import (
+    TransactionMeasure,
     Visibilities,
     Visibility,
-    merge_visibilities,
     transactional_outcomes,
     visibilities,
 )
@@ -286,10 +286,10 @@ def test_visibilities_of_parts_merge_to_those_of_all_records(
     one: list[Record], other: list[Record], third: list[Record]
 ) -> None:
     """In any order and association: a transaction can have records in every part."""
-    parts = [visible(records) for records in (one, other, third)]
-    expected = visible([*one, *other, *third])
-    assert merge_visibilities(merge_visibilities(parts[0], parts[1]), parts[2]) == expected
-    assert merge_visibilities(parts[2], merge_visibilities(parts[1], parts[0])) == expected
+    a, b, c = (TransactionMeasure(visible(records)) for records in (one, other, third))
+    expected = TransactionMeasure(visible([*one, *other, *third]))
+    assert (a + b) + c == expected
+    assert c + (b + a) == expected
 
 
 @given(

@@ -8,12 +8,17 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from support.measured import with_measures
 
-from ackbench.experiments.ledger.result_tables import Measure, Phase
+from ackbench.experiments.ledger.result_tables import LatencyKind, Phase
 from ackbench.spark_jobs.io.ledgers import InvalidLedger, Ledger
+from ackbench.spark_jobs.measures.fates import FateMeasure
+from ackbench.spark_jobs.measures.latency import LatencyMeasure
+from ackbench.spark_jobs.measures.measure import Measure, MeasuredTrial
 from ackbench.spark_jobs.measures.reads import ReadCounts
+from ackbench.spark_jobs.measures.throughput import Throughput
 from ackbench.spark_jobs.measures.value_counts import ValueCounts
-from ackbench.spark_jobs.pipeline import UnitMeasures, measure_unit, trial_tables
+from ackbench.spark_jobs.pipeline import measure_unit, trial_tables
 from ackbench.spark_jobs.planted import (
     PlantedAttempt,
     PlantedEvent,
@@ -31,29 +36,41 @@ TRIAL = PlantedTrial(
 )
 
 
-def with_ledger(**changes: Any) -> Callable[[UnitMeasures], UnitMeasures]:
+def with_ledger(**changes: Any) -> Callable[[MeasuredTrial], MeasuredTrial]:
     """Return a change of the ledger's row counts."""
 
-    def change(measures: UnitMeasures) -> UnitMeasures:
+    def change(measures: MeasuredTrial) -> MeasuredTrial:
         ledger: Ledger = replace(measures.ledger, **changes)
         return replace(measures, ledger=ledger)
 
     return change
 
 
-def without_latency(measure: Measure) -> Callable[[UnitMeasures], UnitMeasures]:
+def without_latency(measure: LatencyKind) -> Callable[[MeasuredTrial], MeasuredTrial]:
     """Return a change that removes the latencies of a measure."""
-    return lambda measures: replace(
-        measures,
-        latencies={
-            key: found for key, found in measures.latencies.items() if key != (measure, Phase.ALL)
-        },
-    )
+
+    def change(measures: MeasuredTrial) -> MeasuredTrial:
+        found = dict(measures[LatencyMeasure].latencies)
+        del found[measure, Phase.ALL]
+        return with_measures(measures, LatencyMeasure(found))
+
+    return change
 
 
-def without_slots(column: str) -> Callable[[UnitMeasures], UnitMeasures]:
+def without_slots(column: str) -> Callable[[MeasuredTrial], MeasuredTrial]:
     """Return a change that removes a column's counts from the timeline."""
-    return lambda measures: replace(measures, timeline={**measures.timeline, column: ValueCounts()})
+
+    def change(measures: MeasuredTrial) -> MeasuredTrial:
+        before = measures[Throughput]
+        timeline = {**before.timeline, column: ValueCounts()}
+        return with_measures(measures, replace(before, timeline=timeline))
+
+    return change
+
+
+def with_more(measure: Measure) -> Callable[[MeasuredTrial], MeasuredTrial]:
+    """Return a change that adds to a measure."""
+    return lambda measures: with_measures(measures, measures[type(measure)] + measure)
 
 
 def test_the_sums_of_a_complete_ledger_hold() -> None:
@@ -73,7 +90,9 @@ def test_the_sums_of_a_complete_ledger_hold() -> None:
             "log.parquet has 3 rows, but copies, phantoms, corrupt and hidden rows add up to 2",
         ),
         (
-            lambda measures: replace(measures, hidden_copies=1),
+            lambda measures: with_measures(
+                measures, replace(measures[FateMeasure], hidden_copies=1)
+            ),
             "log.parquet has 2 rows, but copies, phantoms, corrupt and hidden rows add up to 3",
         ),
         (
@@ -81,11 +100,11 @@ def test_the_sums_of_a_complete_ledger_hold() -> None:
             "reads.parquet has 4 rows, but the reads of all consumers add up to 3",
         ),
         (
-            lambda measures: replace(measures, member_reads=2),
+            with_more(ReadCounts(member_reads=1)),
             "reads.parquet has 3 rows, but the reads of all consumers add up to 4",
         ),
         (
-            without_latency(Measure.ACK),
+            without_latency(LatencyKind.ACK),
             "attempts.parquet has 2 acked records, but settled_ns for 0 of them",
         ),
         (
@@ -97,19 +116,17 @@ def test_the_sums_of_a_complete_ledger_hold() -> None:
             "reads.parquet has 2 rows of the concurrent consumer, but the timeline adds up to 0",
         ),
         (
-            without_latency(Measure.END_TO_END),
+            without_latency(LatencyKind.END_TO_END),
             "reads.parquet has 2 records, but intended_ns for 0 of them",
         ),
         (
-            lambda measures: replace(
-                measures, read_counts=measures.read_counts + ReadCounts(redelivered_reads=1)
-            ),
+            with_more(ReadCounts(redelivered_reads=1)),
             "1 REDELIVERED records or copies were counted, but 0 were found; the two must be equal",
         ),
     ],
 )
 def test_a_sum_that_does_not_hold_makes_the_ledger_invalid(
-    change: Callable[[UnitMeasures], UnitMeasures], message: str
+    change: Callable[[MeasuredTrial], MeasuredTrial], message: str
 ) -> None:
     """The message names the trial and both counts."""
     with pytest.raises(InvalidLedger, match=rf"^trial t: {message}$"):

@@ -7,9 +7,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ackbench.spark_jobs.measures.members import GroupOffsets
 from ackbench.spark_jobs.workloads import assignments
 from ackbench.spark_jobs.workloads.assignments import AssignmentSpan, MemberGeneration, TimeSpan
-from ackbench.spark_jobs.workloads.groups import GroupOffsets
 
 S = 1_000_000_000
 LOAD = TimeSpan(10 * S, 20 * S)
