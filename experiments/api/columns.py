@@ -13,7 +13,7 @@ from typing import Any, Final, Generic, Literal, TypeVar
 
 from ackbench.experiments.comparing.comparison import ComparedCell
 from ackbench.experiments.comparing.differences import Difference
-from ackbench.experiments.ledger.quantities import CELL_PLACES, TRIAL_PLACES, Place, Unit
+from ackbench.experiments.ledger.quantities import CELL_PLACES, TRIAL_PLACES, Place, QuantityUnit
 from ackbench.experiments.ledger.result_tables import LatencyKind
 from ackbench.experiments.results.models import CellResult, TrialResult
 from ackbench.experiments.verdicts.contract import ContractClause
@@ -96,13 +96,13 @@ _BOUNDS: Final = {"low": "lower", "high": "upper"}
 
 def _dtype(place: Place) -> Dtype:
     unit = place.quantity.unit
-    if unit is Unit.YES_NO:
+    if unit is QuantityUnit.YES_NO:
         return "boolean"
     return "Float64" if place.is_spread else "Int64"
 
 
 def _text(place: Place) -> str:
-    unit = f", {place.quantity.unit.value}" if place.quantity.unit is Unit.MS else ""
+    unit = f", {place.quantity.unit.value}" if place.quantity.unit is QuantityUnit.MS else ""
     null = f"; missing: {place.quantity.null}" if place.quantity.null else ""
     bound = f" ({_BOUNDS[place.bound]} bound)" if place.bound else ""
     return f"{place.quantity.text}{bound}{unit}{null}"

@@ -24,7 +24,7 @@ from ackbench.experiments.ledger.record import Frozen
 from ackbench.experiments.ledger.schema import nullable, required
 
 
-class Unit(StrEnum):
+class QuantityUnit(StrEnum):
     """What is counted or measured: the end of a column's name."""
 
     RECORDS = "records"
@@ -38,7 +38,7 @@ class Unit(StrEnum):
     YES_NO = ""
 
 
-class Source(Enum):
+class QuantitySource(Enum):
     """Where values come from."""
 
     TRIALS = "the table `trials`"
@@ -50,14 +50,14 @@ class Source(Enum):
 class Quantity:
     """What a field is; its name is the field's."""
 
-    unit: Unit
+    unit: QuantityUnit
     text: str
     """A noun phrase, such as "records that were acknowledged"; of yes or no, "whether ..."."""
     chart: str = ""
     """The group of charts in MLflow."""
     null: str = ""
     """When a measured trial has no such value; empty: it always has one."""
-    source: Source = Source.TRIALS
+    source: QuantitySource = QuantitySource.TRIALS
     counts_itself: bool = False
     """Whether the name says what is counted, so that no unit follows it: `duplicates`."""
 
@@ -68,25 +68,27 @@ class Group:
 
     chart: str
     null: str
-    source: Source = Source.TRIALS
+    source: QuantitySource = QuantitySource.TRIALS
 
 
 class TransactionCounts(Frozen):
     """Outcomes of the producers' transactions, and what `read_committed` consumers can see."""
 
-    committed: Annotated[int, Quantity(Unit.TRANSACTIONS, "transactions that committed")]
+    committed: Annotated[int, Quantity(QuantityUnit.TRANSACTIONS, "transactions that committed")]
     aborted: Annotated[
         int,
         Quantity(
-            Unit.TRANSACTIONS,
+            QuantityUnit.TRANSACTIONS,
             "transactions that certainly did not commit: aborted, fenced, or abandoned by their "
             "producer",
         ),
     ]
-    unknown: Annotated[int, Quantity(Unit.TRANSACTIONS, "transactions of unknown outcome")]
-    torn: Annotated[int, Quantity(Unit.TRANSACTIONS, "transactions that are partly visible")]
+    unknown: Annotated[int, Quantity(QuantityUnit.TRANSACTIONS, "transactions of unknown outcome")]
+    torn: Annotated[
+        int, Quantity(QuantityUnit.TRANSACTIONS, "transactions that are partly visible")
+    ]
     aborted_visible: Annotated[
-        int, Quantity(Unit.RECORDS, "visible records of transactions that did not commit")
+        int, Quantity(QuantityUnit.RECORDS, "visible records of transactions that did not commit")
     ]
 
     @property
@@ -98,11 +100,11 @@ class TransactionCounts(Frozen):
 class CopyCounts(Frozen):
     """What copiers made of the log. Copied means: visible in the output topic."""
 
-    copied: Annotated[int, Quantity(Unit.RECORDS, "records that the output topic has")]
+    copied: Annotated[int, Quantity(QuantityUnit.RECORDS, "records that the output topic has")]
     missed: Annotated[
         int,
         Quantity(
-            Unit.RECORDS,
+            QuantityUnit.RECORDS,
             "records committed past and not copied, without an acknowledged copy: the application "
             "missed them",
         ),
@@ -110,7 +112,7 @@ class CopyCounts(Frozen):
     output_lost: Annotated[
         int,
         Quantity(
-            Unit.RECORDS,
+            QuantityUnit.RECORDS,
             "records whose copy was acknowledged or committed, and is not in the output: Kafka "
             "lost it",
         ),
@@ -118,13 +120,15 @@ class CopyCounts(Frozen):
     repeated: Annotated[
         int,
         Quantity(
-            Unit.COPIES, "copies in excess of the number of times that the log contains the record"
+            QuantityUnit.COPIES,
+            "copies in excess of the number of times that the log contains the record",
         ),
     ]
     hidden: Annotated[
         int,
         Quantity(
-            Unit.COPIES, "copies that are not visible, because their transaction did not commit"
+            QuantityUnit.COPIES,
+            "copies that are not visible, because their transaction did not commit",
         ),
     ]
 
@@ -142,6 +146,11 @@ Number = TypeVar("Number")
 class CellQuantities(Frozen, Generic[Number]):
     """The quantities of a trial, which a cell has too: counts are added up, null if one is null."""
 
+    @property
+    def atomicity_violations(self) -> int | None:
+        """Of all transactions; `None`: there were none."""
+        return self.transactions.atomicity_violations if self.transactions else None
+
     @model_validator(mode="before")
     @classmethod
     def _with_present_names(cls, values: Any) -> Any:
@@ -151,24 +160,26 @@ class CellQuantities(Frozen, Generic[Number]):
         return {_FORMER_NAMES.get(name, name): value for name, value in values.items()}
 
     attempted: Annotated[
-        int | None, Quantity(Unit.RECORDS, "records that the producers attempted", "records")
+        int | None,
+        Quantity(QuantityUnit.RECORDS, "records that the producers attempted", "records"),
     ] = None
     acked: Annotated[
-        int | None, Quantity(Unit.RECORDS, "records that were acknowledged", "records")
+        int | None, Quantity(QuantityUnit.RECORDS, "records that were acknowledged", "records")
     ] = None
     rejected: Annotated[
-        int | None, Quantity(Unit.RECORDS, "records that failed for certain", "records")
+        int | None, Quantity(QuantityUnit.RECORDS, "records that failed for certain", "records")
     ] = None
     unknown: Annotated[
-        int | None, Quantity(Unit.RECORDS, "records of unknown outcome", "records")
+        int | None, Quantity(QuantityUnit.RECORDS, "records of unknown outcome", "records")
     ] = None
     aborted: Annotated[
-        int | None, Quantity(Unit.RECORDS, "records of transactions that did not commit", "records")
+        int | None,
+        Quantity(QuantityUnit.RECORDS, "records of transactions that did not commit", "records"),
     ] = None
     lost: Annotated[
         tuple[int, int] | None,
         Quantity(
-            Unit.RECORDS,
+            QuantityUnit.RECORDS,
             "acknowledged records that the log does not have; the upper bound adds absent ones of "
             "unknown outcome, any of which may have been acknowledged",
             "loss",
@@ -177,19 +188,19 @@ class CellQuantities(Frozen, Generic[Number]):
     duplicates: Annotated[
         int | None,
         Quantity(
-            Unit.COPIES,
+            QuantityUnit.COPIES,
             "copies in the log after each record's first",
             "duplicates",
             counts_itself=True,
         ),
     ] = None
     duplicated: Annotated[
-        int | None, Quantity(Unit.RECORDS, "records with more than one copy", "duplicates")
+        int | None, Quantity(QuantityUnit.RECORDS, "records with more than one copy", "duplicates")
     ] = None
     reordered: Annotated[
         int | None,
         Quantity(
-            Unit.RECORDS,
+            QuantityUnit.RECORDS,
             "records whose first copy is behind one that the same producer sent later to the same "
             "partition",
             "order",
@@ -197,18 +208,21 @@ class CellQuantities(Frozen, Generic[Number]):
     ] = None
     log_records: Annotated[
         int | None,
-        Quantity(Unit.RECORDS, "rows of the log that are visible to `read_committed`", "log"),
+        Quantity(
+            QuantityUnit.RECORDS, "rows of the log that are visible to `read_committed`", "log"
+        ),
     ] = None
     phantom_copies: Annotated[
-        int | None, Quantity(Unit.COPIES, "rows of the log that this trial did not send", "log")
+        int | None,
+        Quantity(QuantityUnit.COPIES, "rows of the log that this trial did not send", "log"),
     ] = None
     corrupt_copies: Annotated[
-        int | None, Quantity(Unit.COPIES, "rows of the log with a wrong checksum", "log")
+        int | None, Quantity(QuantityUnit.COPIES, "rows of the log with a wrong checksum", "log")
     ] = None
     hidden_copies: Annotated[
         int | None,
         Quantity(
-            Unit.COPIES,
+            QuantityUnit.COPIES,
             "rows of the log that are not visible to `read_committed`, and in no other count",
             "log",
         ),
@@ -216,7 +230,7 @@ class CellQuantities(Frozen, Generic[Number]):
     missed: Annotated[
         int | None,
         Quantity(
-            Unit.RECORDS,
+            QuantityUnit.RECORDS,
             "records of the log that the concurrent consumer did not receive",
             "reads",
             "it did not reach the end, or it is unknown whether it did",
@@ -225,7 +239,7 @@ class CellQuantities(Frozen, Generic[Number]):
     redelivered: Annotated[
         int | None,
         Quantity(
-            Unit.READS,
+            QuantityUnit.READS,
             "reads of an offset that the concurrent consumer had read before",
             "reads",
             "there was no consumer",
@@ -234,7 +248,7 @@ class CellQuantities(Frozen, Generic[Number]):
     lost_reads: Annotated[
         int | None,
         Quantity(
-            Unit.READS,
+            QuantityUnit.READS,
             "records that a consumer received and that the log does not have at that partition and "
             "offset",
             "reads",
@@ -244,7 +258,7 @@ class CellQuantities(Frozen, Generic[Number]):
     conflicting_reads: Annotated[
         int | None,
         Quantity(
-            Unit.READS,
+            QuantityUnit.READS,
             "records that were received at an offset where another one was received too, except "
             "the log's",
             "reads",
@@ -254,7 +268,7 @@ class CellQuantities(Frozen, Generic[Number]):
     compacted: Annotated[
         int | None,
         Quantity(
-            Unit.RECORDS,
+            QuantityUnit.RECORDS,
             "acknowledged records that a later one of their key replaced",
             "compaction",
             "the topic is not compacted",
@@ -263,7 +277,7 @@ class CellQuantities(Frozen, Generic[Number]):
     lost_values: Annotated[
         int | None,
         Quantity(
-            Unit.RECORDS,
+            QuantityUnit.RECORDS,
             "acknowledged records that are absent without a later one of their key",
             "compaction",
             "the topic is not compacted",
@@ -273,7 +287,7 @@ class CellQuantities(Frozen, Generic[Number]):
     group_missed: Annotated[
         int | None,
         Quantity(
-            Unit.RECORDS,
+            QuantityUnit.RECORDS,
             "records that the consumer group committed past and no member processed",
             "group",
             "there was no group",
@@ -282,7 +296,7 @@ class CellQuantities(Frozen, Generic[Number]):
     group_redelivered: Annotated[
         int | None,
         Quantity(
-            Unit.READS,
+            QuantityUnit.READS,
             "how often members of the group processed a record again",
             "group",
             "there was no group",
@@ -292,12 +306,12 @@ class CellQuantities(Frozen, Generic[Number]):
         TransactionCounts | None, Group("transactions", "there were no transactions")
     ] = None
     copies: Annotated[
-        CopyCounts | None, Group("copies", "there were no copiers", Source.COPIES)
+        CopyCounts | None, Group("copies", "there were no copiers", QuantitySource.COPIES)
     ] = None
     unavailable_ms: Annotated[
         Number | None,
         Quantity(
-            Unit.MS,
+            QuantityUnit.MS,
             "the longest time in which a partition acknowledged nothing although records were due, "
             "without the time in which no producer ran",
             "availability",
@@ -307,7 +321,7 @@ class CellQuantities(Frozen, Generic[Number]):
     consumer_unavailable_ms: Annotated[
         Number | None,
         Quantity(
-            Unit.MS,
+            QuantityUnit.MS,
             "the longest time in which the concurrent consumer received nothing of a partition "
             "although records were due, without the time in which it, or no producer, ran",
             "availability",
@@ -317,7 +331,7 @@ class CellQuantities(Frozen, Generic[Number]):
     throughput_records_per_s: Annotated[
         Number | None,
         Quantity(
-            Unit.RECORDS_PER_S,
+            QuantityUnit.RECORDS_PER_S,
             "acknowledged records per second of the load",
             "throughput",
             "there was no load",
@@ -331,7 +345,7 @@ class TrialQuantities(CellQuantities[float]):
     offered_records_per_s: Annotated[
         float | None,
         Quantity(
-            Unit.RECORDS_PER_S,
+            QuantityUnit.RECORDS_PER_S,
             "attempted records per second of the load",
             "throughput",
             "there was no load",
@@ -340,7 +354,7 @@ class TrialQuantities(CellQuantities[float]):
     producer_stalled_ms: Annotated[
         float | None,
         Quantity(
-            Unit.MS,
+            QuantityUnit.MS,
             "for how long something other than Kafka and the fault kept a producer from running "
             "within the load",
             "generator",
@@ -350,7 +364,7 @@ class TrialQuantities(CellQuantities[float]):
     consumer_stalled_ms: Annotated[
         float | None,
         Quantity(
-            Unit.MS,
+            QuantityUnit.MS,
             "for how long something else kept the concurrent consumer from running within the load",
             "generator",
             "not sampled",
@@ -359,70 +373,70 @@ class TrialQuantities(CellQuantities[float]):
     lateness_p99_ms: Annotated[
         float | None,
         Quantity(
-            Unit.MS,
+            QuantityUnit.MS,
             "how far the producer was behind its own schedule, 99th percentile; of a transactional "
             "producer, of the records that were due while no commit was waited for",
             "generator",
             "unknown of a producer",
-            Source.RESULTS,
+            QuantitySource.RESULTS,
         ),
     ] = None
     generator_late: Annotated[
         bool | None,
         Quantity(
-            Unit.YES_NO,
+            QuantityUnit.YES_NO,
             "whether `lateness_p99_ms` is above 50; such a trial is judged all the same",
             "generator",
             "the lateness is unknown",
-            Source.RESULTS,
+            QuantitySource.RESULTS,
         ),
     ] = None
     overloaded: Annotated[
         bool | None,
         Quantity(
-            Unit.YES_NO,
+            QuantityUnit.YES_NO,
             "whether the machine could not do what the trial asked of it: the generator was late, "
             "the cluster did not keep up before the fault, or a producer was stalled for a second "
             "in all; latencies and gaps then say nothing of Kafka or the settings",
             "generator",
             "nothing is known of it",
-            Source.RESULTS,
+            QuantitySource.RESULTS,
         ),
     ] = None
     kept_up_before_fault: Annotated[
         bool | None,
         Quantity(
-            Unit.YES_NO,
+            QuantityUnit.YES_NO,
             "whether as many records were acknowledged until the fault began as had been sent up "
             "to half a second before it; if not, the load was too much for the cluster, and "
             "`recovered_before_heal` and `readable_before_heal` are null",
             "availability",
             "there was no fault",
-            Source.RESULTS,
+            QuantitySource.RESULTS,
         ),
     ] = None
     recovered_before_heal: Annotated[
         bool | None,
         Quantity(
-            Unit.YES_NO,
+            QuantityUnit.YES_NO,
             "whether every partition that was unavailable (a second or more without an "
             "acknowledgement) accepted records again before the fault was healed",
             "availability",
             "no fault, acks=0, or no producer ran for a while at the heal",
-            Source.RESULTS,
+            QuantitySource.RESULTS,
         ),
     ] = None
     readable_before_heal: Annotated[
         bool | None,
         Quantity(
-            Unit.YES_NO,
+            QuantityUnit.YES_NO,
             "whether the concurrent consumer received before the heal what each partition had "
             "acknowledged: no acknowledged record waited for a second or more and still waited at "
             "the heal",
             "availability",
             "no fault, acks=0, transactions or copiers, or a partition acknowledged nothing that "
             "could have been received",
-            Source.RESULTS,
+            QuantitySource.RESULTS,
         ),
     ] = None
 
@@ -451,7 +465,7 @@ class Place:
     @property
     def is_spread(self) -> bool:
         """Whether a cell has the median and the maximum of it, not the sum."""
-        return self.quantity.unit in {Unit.MS, Unit.RECORDS_PER_S}
+        return self.quantity.unit in {QuantityUnit.MS, QuantityUnit.RECORDS_PER_S}
 
     def of(self, result: Any) -> Any:
         """Return the number in the result of a trial or a cell; `None`: it has none."""
@@ -465,13 +479,15 @@ class Place:
         """Return the number in a row of its table."""
         value = row[self.column]
         return (
-            value / self.per_unit if self.quantity.unit is Unit.MS and value is not None else value
+            value / self.per_unit
+            if self.quantity.unit is QuantityUnit.MS and value is not None
+            else value
         )
 
     @property
     def per_unit(self) -> float:
         """How many of the column's unit are one of the quantity's."""
-        return _NS_PER_MS if self.quantity.unit is Unit.MS else 1.0
+        return _NS_PER_MS if self.quantity.unit is QuantityUnit.MS else 1.0
 
 
 _BOUNDS: Final = ("low", "high")
@@ -479,7 +495,7 @@ _NS_PER_MS: Final = 1e6
 
 
 @dataclass(frozen=True)
-class Field:
+class QuantityField:
     """A field of results with quantities."""
 
     name: str
@@ -488,7 +504,7 @@ class Field:
     """Returns the field's value, of the numbers of its places; none of them is null."""
 
     @property
-    def source(self) -> Source:
+    def source(self) -> QuantitySource:
         """The table of all its places."""
         return self.places[0].quantity.source
 
@@ -503,7 +519,7 @@ class Field:
         return None if None in numbers else self.make(numbers)
 
 
-def fields_of(model: type[Frozen]) -> tuple[Field, ...]:
+def fields_of(model: type[Frozen]) -> tuple[QuantityField, ...]:
     """Return the fields of a model that have quantities, in its order."""
     return tuple(
         _field(name, info, one)
@@ -513,17 +529,19 @@ def fields_of(model: type[Frozen]) -> tuple[Field, ...]:
     )
 
 
-def _field(name: str, info: FieldInfo, declared: Quantity | Group) -> Field:
+def _field(name: str, info: FieldInfo, declared: Quantity | Group) -> QuantityField:
     if isinstance(declared, Group):
         model = next(kind for kind in get_args(info.annotation) if kind is not type(None))
         inner = [place for field in fields_of(model) for place in field.places]
         places = tuple(_within(place, name, declared) for place in inner)
         names = [place.field for place in inner]
-        return Field(name, places, lambda numbers: model(**dict(zip(names, numbers, strict=True))))
+        return QuantityField(
+            name, places, lambda numbers: model(**dict(zip(names, numbers, strict=True)))
+        )
     if tuple[int, int] in get_args(info.annotation):
         bounds = (_place(declared, name, f"{name}_{b}", (name, i)) for i, b in enumerate(_BOUNDS))
-        return Field(name, tuple(bounds), tuple)
-    return Field(name, (_place(declared, name, name, (name,)),), lambda numbers: numbers[0])
+        return QuantityField(name, tuple(bounds), tuple)
+    return QuantityField(name, (_place(declared, name, name, (name,)),), lambda numbers: numbers[0])
 
 
 def _within(place: Place, name: str, group: Group) -> Place:
@@ -541,12 +559,12 @@ def _place(quantity: Quantity, field: str, name: str, path: tuple[str | int, ...
     unit = quantity.unit.value
     has_unit = quantity.counts_itself or not unit or name.endswith(unit)
     in_full = name if has_unit else f"{name}_{unit}"
-    column = f"{name.removesuffix('ms')}ns" if quantity.unit is Unit.MS else in_full
+    column = f"{name.removesuffix('ms')}ns" if quantity.unit is QuantityUnit.MS else in_full
     return Place(quantity, field, name, column, f"{quantity.chart}/{in_full}", path)
 
 
 def values_of(
-    fields: Iterable[Field], source: Source, row: Mapping[str, Any] | None
+    fields: Iterable[QuantityField], source: QuantitySource, row: Mapping[str, Any] | None
 ) -> dict[str, Any]:
     """Return the values of the fields that a row of a table has; none without a row.
 
@@ -559,7 +577,7 @@ def values_of(
     return {field.name: field.in_row(row or {}) for field in here}
 
 
-def columns_of(source: Source) -> list[pa.Field]:
+def columns_of(source: QuantitySource) -> list[pa.Field]:
     """Return the columns of quantities in a table that they come from."""
     return [_column(place) for place in TRIAL_PLACES if place.quantity.source is source]
 
@@ -567,8 +585,8 @@ def columns_of(source: Source) -> list[pa.Field]:
 def _column(place: Place) -> pa.Field:
     quantity = place.quantity
     # The table of copies has only rows of trials that have all of them.
-    kind = nullable if quantity.null and quantity.source is Source.TRIALS else required
-    is_rate = quantity.unit is Unit.RECORDS_PER_S
+    kind = nullable if quantity.null and quantity.source is QuantitySource.TRIALS else required
+    is_rate = quantity.unit is QuantityUnit.RECORDS_PER_S
     return kind(place.column, pa.float64() if is_rate else pa.int64())
 
 
@@ -578,17 +596,18 @@ CELL_PLACES: Final = tuple(place for field in CELL_FIELDS for place in field.pla
 TRIAL_PLACES: Final = tuple(place for field in TRIAL_FIELDS for place in field.places)
 _FORMER_NAMES: Final = {"group_repeated": "group_redelivered"}
 """Of keys in stored JSON."""
-_FORMER_COLUMNS: Final = {
+FORMER_COLUMNS: Final = {
     "duplicate_copies": "duplicates",
     "lost_value_records": "lost_values",
     "acked_per_s": "throughput_records_per_s",
     "attempted_per_s": "offered_records_per_s",
 }
+"""Of columns in stored tables, with today's."""
 
 
 def present_column(column: str) -> str:
     """Return the name of a column of `trials` or `cells` that a stored table may have otherwise."""
-    for former, present in _FORMER_COLUMNS.items():
+    for former, present in FORMER_COLUMNS.items():
         if column == former or column in {f"{former}_median", f"{former}_max"}:
             return column.replace(former, present)
     return column

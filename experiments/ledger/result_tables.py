@@ -12,7 +12,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from ackbench.experiments.ledger.quantities import CELL_PLACES, Source, columns_of
+from ackbench.experiments.ledger.quantities import CELL_PLACES, QuantitySource, columns_of
 from ackbench.experiments.ledger.schema import count, nullable, required, text
 from ackbench.experiments.ledger.workload_tables import (
     ASSIGNMENTS,
@@ -172,7 +172,7 @@ TRIALS: Final = pa.schema(
         text("trial_id"),
         text("cell"),  # JSON with sorted keys, so equal cells are equal strings
         text("status"),  # sealed or void
-        *columns_of(Source.TRIALS),
+        *columns_of(QuantitySource.TRIALS),
     ]
 )
 
@@ -346,7 +346,9 @@ ATTRIBUTION: Final = pa.schema(
 )
 """All anomalies, counted by everything that they have in common."""
 
-_OF_CELLS: Final = [place for place in CELL_PLACES if place.quantity.source is Source.TRIALS]
+_OF_CELLS: Final = [
+    place for place in CELL_PLACES if place.quantity.source is QuantitySource.TRIALS
+]
 SUMMED_COLUMNS: Final = tuple(place.column for place in _OF_CELLS if not place.is_spread)
 """The columns of `TRIALS` of which a cell has the sum."""
 

@@ -11,7 +11,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from ackbench.experiments.ledger.quantities import Source, columns_of
+from ackbench.experiments.ledger.quantities import QuantitySource, columns_of
 from ackbench.experiments.ledger.schema import count, nullable, required, text
 
 # Consumer groups.
@@ -58,7 +58,7 @@ ASSIGNMENTS: Final = pa.schema(
 
 # Copiers (consume-process-produce).
 
-COPIES: Final = pa.schema([text("trial_id"), *columns_of(Source.COPIES)])
+COPIES: Final = pa.schema([text("trial_id"), *columns_of(QuantitySource.COPIES)])
 
 # Keys, pairs and partitions.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from ackbench.experiments.ledger.record import TrialRecord
 from ackbench.experiments.ledger.result_tables import TIMELINE_SLOT_NS
@@ -152,7 +152,7 @@ def _chip(cell: CellResult, guarantee: Guarantee, judgement: Judgement | None) -
 def _availability_text(cell: CellResult, guarantee: Guarantee, judgement: Judgement) -> str:
     if judgement.seen is None:
         return "not measured"
-    spread: MedianAndMax | None = _figure(cell, guarantee)
+    spread: MedianAndMax | None = getattr(cell, guarantee.figure)
     after = "during the fault"
     if spread:
         lasted = time_text(_duration(spread.median), overloaded=cell.overloaded_trials)
@@ -174,16 +174,8 @@ def _count_text(cell: CellResult, guarantee: Guarantee, judgement: Judgement) ->
 
 def _amount(cell: CellResult, guarantee: Guarantee) -> str:
     """Return how much was observed of the opposite of a guarantee, over all trials of a cell."""
-    value = _figure(cell, guarantee)
+    value = getattr(cell, guarantee.figure)
     return bounds_text(value) if isinstance(value, tuple) else count_text(value)
-
-
-def _figure(cell: CellResult, guarantee: Guarantee) -> Any:
-    """Return the value at `Guarantee.figure`; `None` at the first null."""
-    value: Any = cell
-    for name in guarantee.figure.split("."):
-        value = None if value is None else getattr(value, name)
-    return value
 
 
 def _duration(milliseconds: float) -> str:

@@ -10,7 +10,12 @@ from functools import lru_cache, reduce
 from operator import add
 from typing import Any, Final
 
-from ackbench.experiments.ledger.quantities import CELL_FIELDS, CopyCounts, Source, values_of
+from ackbench.experiments.ledger.quantities import (
+    CELL_FIELDS,
+    CopyCounts,
+    QuantitySource,
+    values_of,
+)
 from ackbench.experiments.ledger.record import SET_ASIDE, Cell, Scalar, Status
 from ackbench.experiments.ledger.result_tables import QUANTILES, LatencyKind
 from ackbench.experiments.results.models import (
@@ -117,7 +122,7 @@ def _sums_and_spreads(row: Row) -> dict[str, Any]:
     }
     sums = [field for field in CELL_FIELDS if not field.is_spread]
     return {
-        **values_of(sums, Source.TRIALS, row),
+        **values_of(sums, QuantitySource.TRIALS, row),
         **{
             field.name: _spread(row, field.places[0].column, field.places[0].per_unit)
             for field in CELL_FIELDS

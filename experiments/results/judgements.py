@@ -9,6 +9,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ackbench.experiments.ledger.quantities import TrialQuantities
 from ackbench.experiments.ledger.record import Role
 from ackbench.experiments.messages.phrases import format_count
 from ackbench.experiments.results.cells import cell_key
@@ -67,26 +68,11 @@ def trial_facts(
 ) -> TrialFacts:
     """Return what a verdict takes into account of a trial."""
     return TrialFacts(
+        **{name: getattr(trial, name) for name in TrialQuantities.model_fields},
         trial_id=trial.trial_id,
         status=trial.status,
         reason=trial.reason,
         disturbed=bool(trial.disturbances),
-        lost=trial.lost,
-        duplicated=trial.duplicated,
-        reordered=trial.reordered,
-        lost_reads=trial.lost_reads,
-        conflicting_reads=trial.conflicting_reads,
-        compacted=trial.compacted,
-        lost_values=trial.lost_values,
-        group_missed=trial.group_missed,
-        group_redelivered=trial.group_redelivered,
-        atomicity_violations=trial.transactions.atomicity_violations
-        if trial.transactions
-        else None,
-        kept_up_before_fault=trial.kept_up_before_fault,
-        recovered_before_heal=trial.recovered_before_heal,
-        readable_before_heal=trial.readable_before_heal,
-        generator_late=trial.generator_late,
         stalls=trial.stalls,
         records=records,
     )

@@ -96,7 +96,7 @@ class FaultResult(Frozen):
     evidence: tuple[str, ...] = ()
 
 
-class TrialIdentity(Frozen):
+class TrialStatus(Frozen):
     """Which trial it is, and how it ended."""
 
     trial_id: str
@@ -113,7 +113,7 @@ class TrialIdentity(Frozen):
     fault: FaultResult
 
 
-class TrialResult(TrialQuantities, TrialIdentity):
+class TrialResult(TrialQuantities, TrialStatus):
     """One trial, whatever its status."""
 
     stalls: tuple[str, ...] = ()
@@ -157,7 +157,7 @@ class LatencySpreads(Frozen):
     end_to_end: QuantileSpreads = QuantileSpreads()
 
 
-class CellIdentity(Frozen):
+class CellStatus(Frozen):
     """Which cell it is, and what became of its trials."""
 
     cell: Cell
@@ -176,7 +176,7 @@ class CellIdentity(Frozen):
     trials_with_duplicates: int | None = None
 
 
-class CellResult(CellQuantities[MedianAndMax], CellIdentity):
+class CellResult(CellQuantities[MedianAndMax], CellStatus):
     """A cell over its repeats. Values are over sealed trials, and null if there are none."""
 
     latency_ms: LatencySpreads = LatencySpreads()

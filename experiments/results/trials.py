@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from ackbench.experiments.ledger.quantities import TRIAL_FIELDS, Source, values_of
+from ackbench.experiments.ledger.quantities import TRIAL_FIELDS, QuantitySource, values_of
 from ackbench.experiments.ledger.record import Cell, Phases, Scalar, Status, TrialRecord
 from ackbench.experiments.ledger.result_tables import (
     MIN_OUTAGE_NS,
@@ -263,8 +263,8 @@ def _values(record: TrialRecord, row: Row, rows: ResultRows) -> dict[str, Any]:
     acks = record.producer_settings.get("acks", "")
     kept_up = kept_up_before_fault(record.phases, rows.timeline[record.trial_id])
     return {
-        **values_of(TRIAL_FIELDS, Source.TRIALS, row),
-        **values_of(TRIAL_FIELDS, Source.COPIES, rows.copies.get(record.trial_id)),
+        **values_of(TRIAL_FIELDS, QuantitySource.TRIALS, row),
+        **values_of(TRIAL_FIELDS, QuantitySource.COPIES, rows.copies.get(record.trial_id)),
         "latency_ms": _latencies(latency, Phase.ALL),
         "latency_by_phase_ms": PhaseLatencies(
             **{phase.value: _latencies(latency, phase) for phase in Phase if phase is not Phase.ALL}

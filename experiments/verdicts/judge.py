@@ -16,6 +16,7 @@ from typing import Final
 
 from pydantic import Field
 
+from ackbench.experiments.ledger.quantities import TrialQuantities
 from ackbench.experiments.ledger.record import Frozen, Status
 from ackbench.experiments.messages.phrases import plural
 from ackbench.experiments.verdicts.contract import ContractClause
@@ -78,7 +79,7 @@ class NamedRecord(Frozen):
     seq: int | None
 
 
-class TrialFacts(Frozen):
+class TrialFacts(TrialQuantities):
     """What a verdict takes into account of one trial. `None`: unknown, which is not zero."""
 
     trial_id: str
@@ -87,43 +88,6 @@ class TrialFacts(Frozen):
     """Why the trial is set aside."""
     disturbed: bool = False
     """Whether a process died of something else than the fault: the trial shows nothing."""
-    lost: tuple[int, int] | None = None
-    """Lower and upper bound; the upper one adds absent records of unknown outcome."""
-    duplicated: int | None = None
-    """Records with more than one copy."""
-    reordered: int | None = None
-    """Records whose first copy is after a record that was sent later."""
-    lost_reads: int | None = None
-    """Records that a consumer received and the log lacks; `None`: no read can be judged."""
-    conflicting_reads: int | None = None
-    """Received records of an offset at which another one was received; `None`: none compared."""
-    compacted: int | None = None
-    """Records that compaction removed; `None`: the topic is not compacted."""
-    lost_values: int | None = None
-    """Absent acknowledged records without a later one of their key; `None`: not compacted."""
-    atomicity_violations: int | None = None
-    """Partly visible transactions, plus visible records of transactions that did not commit.
-
-    `None`: the trial had no transactions.
-    """
-    group_missed: int | None = None
-    """Records that the group committed past and no member processed; `None`: no group."""
-    group_redelivered: int | None = None
-    """How often members processed a record again; `None`: no group."""
-    kept_up_before_fault: bool | None = None
-    """Whether the cluster acknowledged the load in time until the fault began."""
-    recovered_before_heal: bool | None = None
-    """Whether every partition that stopped accepting records accepted them before the heal.
-
-    `None` also without a fault.
-    """
-    readable_before_heal: bool | None = None
-    """Whether the consumer received before the heal what the partitions acknowledged meanwhile.
-
-    `None` also if nothing was acknowledged that it could have received.
-    """
-    generator_late: bool | None = None
-    """Whether the load generator fell behind its schedule."""
     stalls: tuple[str, ...] = ()
     """What kept processes of the trial from running, other than Kafka and the fault."""
     records: Mapping[NamedGuarantee, tuple[NamedRecord, ...]] = Field(default_factory=dict)

@@ -116,7 +116,7 @@ def _cases(data: FindingInput) -> list[_Case]:
 
 
 def _violations(trial: TrialResult) -> int | None:
-    return trial.transactions.atomicity_violations if trial.transactions else None
+    return trial.atomicity_violations
 
 
 def _conclusion(cases: Sequence[_Case], undisturbed: Share) -> Conclusion:

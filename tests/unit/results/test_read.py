@@ -15,7 +15,7 @@ from support.golden_files import GoldenFiles, Says
 
 from ackbench.experiments.errors import LedgerError, UnknownName
 from ackbench.experiments.ledger.digests import with_digest
-from ackbench.experiments.ledger.quantities import CELL_FIELDS, TRIAL_FIELDS, Field
+from ackbench.experiments.ledger.quantities import CELL_FIELDS, TRIAL_FIELDS, QuantityField
 from ackbench.experiments.ledger.record import Cell, FaultEvidence, Phases, Status
 from ackbench.experiments.ledger.result_tables import (
     ANOMALIES,
@@ -280,7 +280,7 @@ def test_a_cell_counts_all_its_trials_and_has_values_of_the_sealed(results: Swee
 
 @pytest.mark.parametrize(("of", "fields"), [("trial", TRIAL_FIELDS), ("cell", CELL_FIELDS)])
 def test_the_document_says_what_each_quantity_is(
-    of: str, fields: tuple[Field, ...], golden: GoldenFiles
+    of: str, fields: tuple[QuantityField, ...], golden: GoldenFiles
 ) -> None:
     """As it is declared: of an interval both bounds, of a group all its counts."""
     document = REPOSITORY / "docs" / "show-json.md"
@@ -288,7 +288,7 @@ def test_the_document_says_what_each_quantity_is(
     golden.compare_rows(document, f"### What is measured of a {of}", map(row_of, fields))
 
 
-def row_of(field: Field) -> str:
+def row_of(field: QuantityField) -> str:
     """Return a quantity's row in `docs/show-json.md`."""
     first = field.places[0].quantity
     texts = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,14 @@ from support.builders.records import a_spec
 from support.builders.sweep_folders import measured_sweep_folder
 
 from ackbench.experiments.errors import LedgerError
+from ackbench.experiments.ledger.quantities import FORMER_COLUMNS
 from ackbench.experiments.ledger.result_tables import HISTOGRAM
-from ackbench.experiments.results.rows import TrialRows, large_table_by_trial, rows_by_trial
+from ackbench.experiments.results.rows import (
+    TrialRows,
+    large_table_by_trial,
+    read_table,
+    rows_by_trial,
+)
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.infra.machine.home import Home
 
@@ -72,3 +79,26 @@ def test_a_large_table_of_another_version_is_refused(sweep: SweepFolder) -> None
     write(sweep, [a_row(0, 0)], pa.schema([*HISTOGRAM][:-1]))
     with pytest.raises(LedgerError, match="is of another version"):
         large_table_by_trial(sweep, "histogram")
+
+
+@pytest.mark.parametrize("name", ["trials", "cells"])
+def test_a_table_with_former_names_and_order_of_columns_is_read_with_todays(
+    name: str, sweep: SweepFolder
+) -> None:
+    """An earlier version measured it; a column less is another version's all the same."""
+    expected = read_table(sweep, name)
+    former = {present: column for column, present in FORMER_COLUMNS.items()}
+    stored = expected.rename_columns(
+        [
+            re.sub("^(.+?)(_median|_max)?$", lambda n: former.get(n[1], n[1]) + (n[2] or ""), one)
+            for one in expected.column_names
+        ]
+    ).select(range(expected.num_columns - 1, -1, -1))
+    assert set(stored.column_names) - set(expected.column_names)
+    path = sweep.results / f"{name}.parquet"
+
+    pq.write_table(stored, path)
+    assert read_table(sweep, name).equals(expected)
+    pq.write_table(stored.drop_columns(stored.column_names[0]), path)
+    with pytest.raises(LedgerError, match="of another version"):
+        read_table(sweep, name)

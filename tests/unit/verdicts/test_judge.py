@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.golden_files import Says
 
+from ackbench.experiments.ledger.quantities import TransactionCounts
 from ackbench.experiments.ledger.record import Status
 from ackbench.experiments.verdicts.contract import ContractClause
 from ackbench.experiments.verdicts.guarantees import GUARANTEES, Guarantee
@@ -49,6 +50,11 @@ def _clause(guarantee: Guarantee, *, guaranteed: bool | None = True) -> Contract
     )
 
 
+def torn(number: int) -> TransactionCounts:
+    """Return the counts of ten transactions of which some are partly visible."""
+    return TransactionCounts(committed=10, aborted=0, unknown=0, torn=number, aborted_visible=0)
+
+
 def _clean(trial_id: str) -> TrialFacts:
     none = {
         "lost": (0, 0),
@@ -58,7 +64,7 @@ def _clean(trial_id: str) -> TrialFacts:
         "conflicting_reads": 0,
         "compacted": 9,
         "lost_values": 0,
-        "atomicity_violations": 0,
+        "transactions": torn(0),
         "group_missed": 0,
         "group_redelivered": 0,
     }
@@ -89,7 +95,7 @@ def _violating(guarantee: Guarantee, trial_id: str) -> TrialFacts:
         NO_READ_LOSS: {"lost_reads": 1},
         CONSUMERS_AGREE: {"conflicting_reads": 1},
         LAST_VALUE_KEPT: {"lost_values": 1},
-        ATOMICITY: {"atomicity_violations": 1},
+        ATOMICITY: {"transactions": torn(1)},
         AVAILABILITY: {"recovered_before_heal": False},
         READ_AVAILABILITY: {"readable_before_heal": False},
         NO_MISSED_RECORDS: {"group_missed": 1},
@@ -510,7 +516,7 @@ def _facts(
         conflicting_reads=count,
         compacted=count,
         lost_values=count,
-        atomicity_violations=count,
+        transactions=count.map(lambda number: None if number is None else torn(number)),
         group_missed=count,
         group_redelivered=count,
         recovered_before_heal=st.sampled_from(
