@@ -37,9 +37,8 @@ Bytes = Mapping[str, bytes]
 
 @dataclass(frozen=True)
 class Installation:
-    """A cluster, a store with a sweep, and what the job runs with."""
+    """A store with a sweep, and what the job runs with."""
 
-    cluster: SparkCluster
     store: ObjectStore
     sweep: str
     """The sweep's URI in the store."""
@@ -50,25 +49,31 @@ class Installation:
     java_options: str
     """Of the driver."""
 
-    def run(
+    def run_on(
         self,
-        *program: str | Path,
+        cluster: SparkCluster,
         python: str | Path = sys.executable,
         settings: Sequence[str] = (),
     ) -> subprocess.CompletedProcess[str]:
-        """Run a program, by default the job on the cluster, and return its exit code and output.
+        """Run the job on a cluster, and return its exit code and output.
 
         Args:
-            program: with its arguments.
+            cluster: of two workers.
             python: the executors' Python.
             settings: further ones of Spark.
         """
-        job = (
+        return self.run(
             *(sys.executable, "-m", "ackbench.spark_jobs.measure", self.sweep),
-            *(f"--log={self.log}", f"--master={self.cluster.master}"),
-            *(f"--conf={setting}" for setting in (*self.cluster.driver_settings, *settings)),
+            *(f"--log={self.log}", f"--master={cluster.master}"),
+            *(f"--conf={setting}" for setting in (*cluster.driver_settings, *settings)),
             f"--java-options={self.java_options}",
+            python=python,
         )
+
+    def run(
+        self, *program: str | Path, python: str | Path = sys.executable
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a program with its arguments, and return its exit code and output."""
         environment = {
             **{name: text for name, text in os.environ.items() if not name.startswith("SPARK_")},
             **self.store.environment,
@@ -77,7 +82,7 @@ class Installation:
             "PYSPARK_PYTHON": str(python),
         }
         return subprocess.run(
-            program or job,
+            program,
             env=environment,
             cwd=REPOSITORY,
             capture_output=True,
@@ -105,21 +110,17 @@ class Installation:
 def installation(
     tmp_path_factory: pytest.TempPathFactory, spark: SparkContext
 ) -> Iterator[Installation]:
-    """Start the store and the cluster, and plant a sweep, which is also measured locally."""
-    folder = tmp_path_factory.mktemp("cluster")
+    """Start the store, and plant a sweep, which is also measured locally."""
+    folder = tmp_path_factory.mktemp("store")
     sweep = folder / "sweep"
     for trial in rehearsal_trials(records=RECORDS):
         trial.plant(sweep)
-    with (
-        object_store(folder / "store") as store,
-        spark_cluster(folder / "spark", store.environment) as cluster,
-    ):
+    with object_store(folder / "store") as store:
         uri = store.upload(sweep)
         measure_in(spark, str(sweep))
         local = {path.name: path.read_bytes() for path in (sweep / "results").iterdir()}
         cached = spark_startup_cache(SET_UP.cache, JAVA_OPTIONS).options
         yield Installation(
-            cluster,
             store,
             uri,
             local,
@@ -129,27 +130,39 @@ def installation(
         )
 
 
+@pytest.fixture(scope="module")
+def cluster(
+    tmp_path_factory: pytest.TempPathFactory, installation: Installation
+) -> Iterator[SparkCluster]:
+    """Start a cluster, whose executors have the credentials of the store."""
+    folder = tmp_path_factory.mktemp("cluster")
+    with spark_cluster(folder / "spark", installation.store.environment) as started:
+        yield started
+
+
 @pytest.mark.further
-def test_a_cluster_and_a_local_master_give_the_same_bytes(installation: Installation) -> None:
+def test_a_cluster_and_a_local_master_give_the_same_bytes(
+    installation: Installation, cluster: SparkCluster
+) -> None:
     """Each result file, of a sweep with every kind of anomaly."""
     installation.remove_results()
-    done = installation.run()
+    done = installation.run_on(cluster)
     assert (done.returncode, done.stderr) == (0, "")
     assert installation.results().keys() == {MANIFEST, *(f"{name}.parquet" for name in RESULTS)}
     assert installation.results() == installation.local_results
 
 
 @pytest.mark.further
-def test_the_job_finishes_when_an_executor_is_killed(installation: Installation) -> None:
+def test_the_job_finishes_when_an_executor_is_killed(
+    installation: Installation, cluster: SparkCluster
+) -> None:
     """The driver reports the lost task, which runs again elsewhere."""
     installation.remove_results()
     killed: list[int] = []
-    killer = threading.Thread(
-        target=lambda: killed.append(installation.cluster.kill_executor_with_task())
-    )
+    killer = threading.Thread(target=lambda: killed.append(cluster.kill_executor_with_task()))
     begin_bytes = installation.log.stat().st_size if installation.log.exists() else 0
     killer.start()
-    done = installation.run()
+    done = installation.run_on(cluster)
     killer.join()
     assert killed
     assert (done.returncode, done.stderr) == (0, "")
@@ -173,13 +186,13 @@ def test_spark_submit_runs_the_job(installation: Installation) -> None:
 
 @pytest.mark.further
 def test_executors_without_a_library_are_one_line_and_exit_code_2(
-    installation: Installation, tmp_path: Path
+    installation: Installation, cluster: SparkCluster, tmp_path: Path
 ) -> None:
     """The line names the module and the Python; earlier results stay."""
     before = installation.results()
     venv.create(tmp_path / "bare", with_pip=False)
     python = tmp_path / "bare" / "bin" / "python"
-    done = installation.run(python=python, settings=["spark.task.maxFailures=1"])
+    done = installation.run_on(cluster, python, settings=["spark.task.maxFailures=1"])
     (line,) = done.stderr.splitlines()
     assert done.returncode == 2
     assert line.startswith(f"spark: the executors' Python ({python}) has no module ")
