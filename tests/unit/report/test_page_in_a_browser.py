@@ -52,7 +52,10 @@ def each_page(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[ReportData, Path]:
     """Return a sweep and the path of its page."""
-    data = with_atomicity(measured_sweep()) if request.param else measured_sweep()
+    if request.param:
+        shown: tuple[ReportData, Path] = request.getfixturevalue("page")
+        return shown
+    data = measured_sweep()
     return data, write_page(data, tmp_path_factory.mktemp("page"))
 
 
@@ -70,7 +73,7 @@ def write_page(data: ReportData, folder: Path) -> Path:
     return path
 
 
-@pytest.mark.further(width=WIDTHS[:-1])
+@pytest.mark.further(width=WIDTHS[:-1], each_page=[False])
 @pytest.mark.parametrize("width", WIDTHS)
 def test_each_verdict_is_below_its_own_guarantee(
     opened: Browser, each_page: tuple[ReportData, Path], width: int
@@ -98,7 +101,7 @@ def test_each_verdict_is_below_its_own_guarantee(
             )
 
 
-@pytest.mark.further(width=WIDTHS[:-1])
+@pytest.mark.further(width=WIDTHS[:-1], each_page=[False])
 @pytest.mark.parametrize("width", WIDTHS)
 def test_each_observation_of_the_matrix_is_below_its_own_head(
     opened: Browser, each_page: tuple[ReportData, Path], width: int

@@ -50,6 +50,7 @@ def test_the_table_of_the_readme_has_the_figures_of_the_stored_sweep(stored: Rep
     assert readme_table(stored.results) in README.read_text()
 
 
+@pytest.mark.further
 def test_a_stored_sweep_has_the_same_page(tmp_path: Path) -> None:
     """Nothing that the page shows is changed by storing it."""
     data = measured_sweep()
