@@ -9,6 +9,7 @@ import pytest
 from support.browser import WIDTHS, Browser, browser
 from support.builders.nights import history, keep_as_current, shifted
 from support.stored_sweep import site_page, stored_sweep
+from support.tiers import pairs
 
 from ackbench.experiments.lessons.finding import Conclusion
 from ackbench.experiments.site.build import build_site
@@ -45,9 +46,8 @@ def shown() -> Iterator[Browser]:
 
 
 @pytest.mark.further(width=WIDTHS[:-1])
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize(("name", "dark"), pairs(PAGES, [False, True]))
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("dark", [False, True])
 def test_a_page_has_no_barriers(
     site: Path, shown: Browser, name: str, width: int, dark: bool
 ) -> None:
