@@ -237,6 +237,7 @@ def test_resuming_fetches_missing_jars_first_and_prints_it(
     assert capsys.readouterr().err.startswith("fetching Kafka 3.9.2\n")
 
 
+@pytest.mark.further
 def test_a_second_command_for_a_running_sweep_is_refused_at_once(start: Start) -> None:
     """The message names the process that runs it, and the first run continues."""
     first = start("hangs", *ONE_CELL)

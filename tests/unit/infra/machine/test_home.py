@@ -23,6 +23,7 @@ RUN = Path(__file__).parents[3] / "support" / "fakes" / "run_command.py"
 ONE_CELL = ("--set", "acks=all", "--set", "fault=leader-pause", "--set", "replication.factor=3")
 
 
+@pytest.mark.further(umask=[0o000, 0o022])
 @pytest.mark.parametrize("umask", [0o000, 0o022, 0o777])
 def test_the_home_of_a_run_is_private_whatever_the_umask(tmp_path: Path, umask: int) -> None:
     """That of a command and of all the processes that it starts."""
