@@ -53,7 +53,7 @@ def test_the_job_finds_what_a_loop_over_every_record_finds(part: int) -> None:
 
 def test_the_order_of_rows_and_trials_changes_nothing() -> None:
     """Files hold rows in the order of their writing; no value may depend on it."""
-    trials, random = _planted(generate_histories(128, SEED)), Random(SEED)  # noqa: S311 - a shuffle, no secret
+    trials, random = _planted(generate_histories(examples(128), SEED)), Random(SEED)  # noqa: S311 - a shuffle, no secret
     shuffled = [_shuffled(trial, random) for trial in random.sample(trials, len(trials))]
     one, other = _measured(trials), _measured(shuffled)
     assert {name: _as_a_set(table) for name, table in one.items()} == {

@@ -96,7 +96,7 @@ def test_merged_units_are_what_a_loop_over_every_record_finds(
 def test_merged_units_know_what_expired_in_the_others(tmp_path: Path) -> None:
     """Whether another unit has a record at a place decides whether a record is lost or unknown."""
     random = Random(SEED)  # noqa: S311 - a shuffle, no secret
-    trials = [random_expired_trial(seed) for seed in range(12)]
+    trials = [random_expired_trial(seed) for seed in range(examples(12))]
     tables = measure_in_units(
         tmp_path / "sweep", [shuffled(trial, random) for trial in trials], random
     )

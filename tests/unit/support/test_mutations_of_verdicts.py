@@ -13,6 +13,7 @@ import pytest
 from mutations.cases import run_cases
 from mutations.choosing import select_mutants
 from mutations.mutator import Mutant, mutants_of
+from support.tiers import examples
 
 TESTS = Path(__file__).parents[1]
 CASES = {
@@ -90,7 +91,7 @@ def test_every_mutant_of_a_module_that_judges_is_caught(
     file = Path(str(import_module(module).__file__))
     missed = [
         mutant.name
-        for mutant in select_mutants(list(mutants_of(module, file)), default="3")
+        for mutant in select_mutants(list(mutants_of(module, file)), default=str(examples(3)))
         if not mutant.name.endswith(tuple(EQUIVALENT))
         and not is_caught(mutant, CASES[module], monkeypatch)
     ]
