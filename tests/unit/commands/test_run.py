@@ -42,6 +42,8 @@ ONE_CELL = (
     "--set",
     "broker.session.timeout.ms=3500",
 )
+WITHOUT_PAGE = (*ONE_CELL, "--no-live")
+"""Without the process of the live page, for tests in which it has no part."""
 
 
 @pytest.fixture
@@ -154,7 +156,9 @@ def test_repeats_are_added_until_the_intervals_are_narrow_enough(start: Start) -
 
     The reason for stopping is printed and recorded.
     """
-    command = start("measures", *ONE_CELL, "--set", "enable.idempotence=false", "--until", "ci<0.6")
+    command = start(
+        "measures", *WITHOUT_PAGE, "--set", "enable.idempotence=false", "--until", "ci<0.6"
+    )
     code, out, err = command.wait()
     history = _history(command.sweep)
 
@@ -167,7 +171,7 @@ def test_repeats_are_added_until_the_intervals_are_narrow_enough(start: Start) -
 
 def test_the_budget_limits_the_repeats(start: Start) -> None:
     """The first trials run in any case; cells that are still too wide are named."""
-    command = start("measures", *ONE_CELL, "--until", "ci<0.1", "--budget", "0.01s")
+    command = start("measures", *WITHOUT_PAGE, "--until", "ci<0.1", "--budget", "0.01s")
     code, _, err = command.wait()
 
     assert (code, len(command.sweep.plan().trials)) == (0, 2)
@@ -180,7 +184,7 @@ def test_the_budget_limits_the_repeats(start: Start) -> None:
 @pytest.mark.further
 def test_a_sweep_can_be_resumed_until_its_intervals_are_narrow_enough(start: Start) -> None:
     """Its sealed trials count, and only missing trials run."""
-    first = start("measures", *ONE_CELL)
+    first = start("measures", *WITHOUT_PAGE)
     first.wait()
     command = start(
         "measures",
@@ -263,7 +267,7 @@ def interrupted(_self: object) -> bool:
 
 def test_a_failed_trial_stops_adding_repeats(start: Start) -> None:
     """More trials of a failing harness prove nothing."""
-    command = start("fails", *ONE_CELL, "--until", "ci<0.6")
+    command = start("fails", *WITHOUT_PAGE, "--until", "ci<0.6")
     code, _, err = command.wait()
 
     assert (code, len(command.sweep.plan().trials)) == (1, 2)
@@ -272,7 +276,7 @@ def test_a_failed_trial_stops_adding_repeats(start: Start) -> None:
 
 def test_a_failed_trial_exits_with_1_and_prints_the_reason(start: Start) -> None:
     """The output has the reason, the log's path and the command to resume; no traceback."""
-    command = start("fails", *ONE_CELL)
+    command = start("fails", *WITHOUT_PAGE)
     code, _, err = command.wait()
 
     assert code == 1
@@ -315,7 +319,7 @@ def test_an_interrupt_before_the_first_trial_leaves_nothing_running(start: Start
 
 def test_a_second_interrupt_kills_a_run_that_does_not_stop(start: Start) -> None:
     """Its children die with it, and sealed trials are kept."""
-    command = start("ignores-sigint", *ONE_CELL)
+    command = start("ignores-sigint", *WITHOUT_PAGE)
     child = command.wait_for_trial()
     command.interrupt(signal.SIGINT)
     command.wait_for_output("stopping")
@@ -377,7 +381,7 @@ def test_a_run_that_was_killed_is_named_with_the_signal_and_not_with_its_last_li
 
 def test_an_interrupted_sweep_can_be_resumed(start: Start) -> None:
     """The sealed trial does not run again, and in the end every trial is complete."""
-    command = start("hangs", *ONE_CELL)
+    command = start("hangs", *WITHOUT_PAGE)
     command.wait_for_trial()
     command.interrupt(signal.SIGINT)
     command.wait()
