@@ -31,6 +31,7 @@ from ackbench.experiments.verdicts.judge import (
     Verdict,
     count_detections,
     judge,
+    violations_of,
 )
 
 RELIABLE = HarnessCheck(
@@ -461,6 +462,14 @@ def test_only_sealed_trials_show_power() -> None:
     """What a void trial lost is no evidence that a loss would be detected."""
     assert set(count_detections([_void("000-a")]).values()) == {0}
     assert count_detections([_losing("000-a"), _losing("001-a")])[NO_ACKED_LOSS] == 2
+
+
+def test_the_violations_of_a_trial_are_counted_without_those_that_it_does_not_show() -> None:
+    """An outage is no number of records, and what the trial cannot tell is left out."""
+    trial = _losing("000-a").model_copy(
+        update={"duplicated": 2, "reordered": None, "recovered_before_heal": False}
+    )
+    assert violations_of(trial) == {NO_ACKED_LOSS: 3, NO_DUPLICATES: 2}
 
 
 def test_without_controls_a_guarantee_may_have_held_with_a_caveat() -> None:
