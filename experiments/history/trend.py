@@ -30,7 +30,7 @@ from ackbench.experiments.verdicts.statistics import Estimate, Interval, Share
 
 FALSE_ALARMS: Final = 0.01
 """In at most this share of histories without a change, any change is reported."""
-MIN_NIGHTS_BEFORE: Final = 8
+MIN_SWEEPS_BEFORE: Final = 8
 """Sweeps before the newest one that are needed to say that it is unusual."""
 NOT_SET: Final = "not set"
 
@@ -183,7 +183,7 @@ class Trend(Frozen):
 
 
 @dataclass(frozen=True, slots=True)
-class _Night:
+class _CellOfSweep:
     """One cell in one sweep."""
 
     summary: SweepSummary
@@ -197,7 +197,7 @@ class _Night:
 class _History:
     """One cell over its sweeps."""
 
-    nights: list[_Night] = field(default_factory=list)
+    of_sweeps: list[_CellOfSweep] = field(default_factory=list)
     parts: tuple[Mapping[str, str], ...] = ()
     """The settings of the last sweep and of its cell; the store keeps equal ones once."""
     points: dict[TrendMeasure, list[TrendPoint]] = field(
@@ -207,16 +207,16 @@ class _History:
     def add(self, summary: SweepSummary, head: SweepSummary, cell: CellSummary) -> None:
         """Add the next sweep; of equal settings, those of the sweep before are kept."""
         parts = summary.settings, cell.settings
-        is_same = bool(self.nights) and all(map(operator.is_, parts, self.parts))
-        settings = self.nights[-1].settings if is_same else summary.settings_of(cell)
+        is_same = bool(self.of_sweeps) and all(map(operator.is_, parts, self.parts))
+        settings = self.of_sweeps[-1].settings if is_same else summary.settings_of(cell)
         segment = 0
-        if self.nights:
-            last = self.nights[-1]
+        if self.of_sweeps:
+            last = self.of_sweeps[-1]
             is_same = last.summary.machine == head.machine and last.settings == settings
             segment = last.segment + int(not is_same)
             settings = last.settings if is_same else settings
         self.parts = parts
-        self.nights.append(_Night(head, cell.label, settings, segment))
+        self.of_sweeps.append(_CellOfSweep(head, cell.label, settings, segment))
         for measure, points in self.points.items():
             point = _point(measure, head, cell, segment)
             if point is not None:
@@ -225,7 +225,7 @@ class _History:
     @property
     def label(self) -> str:
         """The cell's name in its newest sweep."""
-        return self.nights[-1].label
+        return self.of_sweeps[-1].label
 
     def series(self) -> tuple[TrendSeries, ...]:
         """Return the measures that have values."""
@@ -279,7 +279,7 @@ def trend_of(summaries: Iterable[SweepSummary]) -> Trend:
     tested = [
         one
         for cell, history in zip(cells, histories.values(), strict=True)
-        for one in _tested(cell, history.nights)
+        for one in _tested(cell, history.of_sweeps)
     ]
     tests = sum(len(one.testable) + len(one.comparable) for one in tested)
     significance = FALSE_ALARMS / max(tests, 1)
@@ -289,7 +289,7 @@ def trend_of(summaries: Iterable[SweepSummary]) -> Trend:
         experiment=experiment,
         sweeps=tuple(sweeps),
         cells=cells,
-        boundaries=_boundaries(history.nights for history in histories.values()),
+        boundaries=_boundaries(history.of_sweeps for history in histories.values()),
         changes=tuple(changes),
         unusual=tuple(_unusual(tested, changes)),
         tests=tests,
@@ -339,7 +339,7 @@ class _TestedSeries:
 
     label: str
     measure: TrendMeasure
-    nights: Sequence[_Night]
+    of_sweeps: Sequence[_CellOfSweep]
     segments: Sequence[list[TrendPoint]]
     testable: Sequence[list[TrendPoint]]
     """The segments in which a change can be seen: they are long enough and not constant."""
@@ -347,15 +347,15 @@ class _TestedSeries:
     """The neighbouring segments of one machine that are long enough, and not all equal."""
 
 
-def _tested(cell: TrendCell, nights: Sequence[_Night]) -> Iterator[_TestedSeries]:
-    machines = {night.segment: night.summary.machine for night in nights}
+def _tested(cell: TrendCell, of_sweeps: Sequence[_CellOfSweep]) -> Iterator[_TestedSeries]:
+    machines = {one.segment: one.summary.machine for one in of_sweeps}
     for series in cell.series:
         by_segment = groupby(series.points, key=operator.attrgetter("segment"))
         segments = [list(points) for _, points in by_segment]
         yield _TestedSeries(
             label=cell.label,
             measure=series.measure,
-            nights=nights,
+            of_sweeps=of_sweeps,
             segments=segments,
             testable=[
                 points
@@ -394,7 +394,7 @@ def _change(tested: _TestedSeries, sides: _Sides, p_value: float) -> TrendChange
     before, after = sides
     measure = tested.measure
     last, first = (
-        next(night for night in tested.nights if night.summary.sweep_id == point.sweep_id)
+        next(one for one in tested.of_sweeps if one.summary.sweep_id == point.sweep_id)
         for point in (before[-1], after[0])
     )
     old, new = _level(measure, before), _level(measure, after)
@@ -421,14 +421,14 @@ def _level(measure: TrendMeasure, points: Sequence[TrendPoint]) -> float:
     return float(median(point.value for point in points))
 
 
-def _changed_between(before: _Night, after: _Night) -> tuple[SettingChange, ...]:
+def _changed_between(before: _CellOfSweep, after: _CellOfSweep) -> tuple[SettingChange, ...]:
     """Return the settings and properties of the machine that differ."""
     tables = [
         {
-            **{f"machine {name}": value for name, value in night.summary.machine.items()},
-            **night.settings,
+            **{f"machine {name}": value for name, value in one.summary.machine.items()},
+            **one.settings,
         }
-        for night in (before, after)
+        for one in (before, after)
     ]
     old, new = tables
     return tuple(
@@ -443,11 +443,11 @@ def _changed_between(before: _Night, after: _Night) -> tuple[SettingChange, ...]
     )
 
 
-def _boundaries(nights: Iterable[Sequence[_Night]]) -> tuple[TrendBoundary, ...]:
+def _boundaries(histories: Iterable[Sequence[_CellOfSweep]]) -> tuple[TrendBoundary, ...]:
     """Return where segments begin; equal changes of several cells are one boundary."""
     found: dict[tuple[str, str, tuple[SettingChange, ...]], list[str]] = {}
     times: dict[str, float] = {}
-    for own in nights:
+    for own in histories:
         for before, after in pairwise(own):
             if before.segment != after.segment:
                 sweep_id = after.summary.sweep_id
@@ -477,7 +477,7 @@ def _unusual(
         (one.label, one.measure, level)
         for one in tested
         if one.segments[-1][-1].planned_s == newest
-        and len(level := _last_level(one, changes)) > MIN_NIGHTS_BEFORE
+        and len(level := _last_level(one, changes)) > MIN_SWEEPS_BEFORE
     ]
     for label, measure, level in checked:
         limit = _worst_expected(measure, level, FALSE_ALARMS / len(checked))

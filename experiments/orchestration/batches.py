@@ -29,7 +29,7 @@ from ackbench.experiments.orchestration.permission import (
 from ackbench.experiments.orchestration.plan_needs import references_of
 from ackbench.experiments.orchestration.step_context import (
     Interrupted,
-    admitted,
+    hold_sweep,
     machine_lock,
     on_one_machine,
     publish,
@@ -174,7 +174,7 @@ def run_batch(
     plan = plan_to_run(home, sweep)
     _require_planned(plan, planned)
     _require_own_home(home, sweep)
-    with admitted("trial", sweep, is_last=True), machine_lock(sweep):
+    with hold_sweep("trial", sweep, is_last=True), machine_lock(sweep):
         provide_references(references_of(plan.trials))
         _prepare(home, sweep, plan)
         trials.release_ended_claims(sweep)

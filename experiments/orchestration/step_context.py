@@ -1,4 +1,4 @@
-"""What surrounds the work of each step: the claim of the sweep, the locks, the record of a failure.
+"""Locks, interrupts and failure records of a step.
 
 The run's state is that of this process. Two environment variables say how the tasks are run.
 """
@@ -156,14 +156,14 @@ def step(
 ) -> Iterator[None]:
     """Run a step; record its activity and its failure. After an interrupt, refuse to start it."""
     with (
-        admitted(name, sweep, is_last=is_last),
-        recorded(name, sweep, activity, None),
+        hold_sweep(name, sweep, is_last=is_last),
+        report_failure(name, sweep, activity, None),
     ):
         yield
 
 
 @contextmanager
-def admitted(name: str, sweep: SweepFolder | None, *, is_last: bool = False) -> Iterator[None]:
+def hold_sweep(name: str, sweep: SweepFolder | None, *, is_last: bool = False) -> Iterator[None]:
     """Hold the claim of a task while it runs a step.
 
     Args:
@@ -204,7 +204,7 @@ def _interrupt(number: int, _frame: FrameType | None) -> None:
 
 
 @contextmanager
-def recorded(
+def report_failure(
     name: str, sweep: SweepFolder | None, activity: str, trial_id: str | None
 ) -> Iterator[None]:
     """Record what a sweep is doing, and the failure of it.

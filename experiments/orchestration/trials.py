@@ -17,12 +17,12 @@ from ackbench.experiments.orchestration import clusters, task_log
 from ackbench.experiments.orchestration.permission import provide_references_of
 from ackbench.experiments.orchestration.step_context import (
     Interrupted,
-    admitted,
     cluster_grace_s,
     failure_recorded,
+    hold_sweep,
     machine_lock,
     publish,
-    recorded,
+    report_failure,
     sweep_named,
 )
 from ackbench.experiments.sweep import batch_choice, published, several_hosts
@@ -82,7 +82,7 @@ def run_next_trial(sweep_id: str, on_start: Callable[[str], None]) -> str:
         Interrupted: the fault of an earlier trial could not be healed.
     """
     sweep = sweep_named(sweep_id)
-    with admitted("trial", sweep):
+    with hold_sweep("trial", sweep):
         provide_references_of(Home.from_environment(), sweep)
         release_ended_claims(sweep)
         for spec in trials_in_order(sweep):
@@ -162,7 +162,7 @@ def run_claimed_trial(sweep: SweepFolder, spec: TrialSpec, claim: TrialClaim) ->
 
     trial_id = spec.trial_id
     with (
-        recorded("trial", sweep, "finding the cluster", trial_id),
+        report_failure("trial", sweep, "finding the cluster", trial_id),
         failure_recorded(sweep, spec),
         machine_lock(sweep),
     ):

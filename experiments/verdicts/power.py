@@ -27,10 +27,9 @@ LIKELY_PROBABILITY: Final = 0.5
 def power_remarks(plan: Plan) -> tuple[str, ...]:
     """Return what the sweep cannot show, one line per remedy; empty if nothing is missing.
 
-    A sweep asks about a guarantee if one of the experiment's cells has it under a fault, unless
-    every sweep measures it. A cell that lacks it under a fault may show a violation. Of the
-    controls that the planner added, only the positive control counts, and only for loss, which it
-    is built to show.
+    A guarantee is in question if a cell has it under a fault. A cell that lacks it under a fault
+    may show a violation. Of the controls that the planner added, only the positive control counts,
+    and only for loss, which it is built to show.
     """
     cells = _cells(plan.trials)
     guarantees_by_remark: dict[str, list[str]] = {}

@@ -181,5 +181,5 @@ class OutageMeasure(OfEvents):
     def rows(self, trial: MeasuredTrial) -> Tables:
         """Return a trial's rows of `OUTAGES`."""
         evidence = trial_evidence(trial.record, trial.events, trial.context["epochs"])
-        gaps = gap_rows(trial[AvailabilityMeasure].answers, trial.stalls)
+        gaps = gap_rows(trial[AvailabilityMeasure].responses, trial.stalls)
         return {"outages": outage_rows(gaps, evidence)}

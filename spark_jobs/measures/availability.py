@@ -1,16 +1,16 @@
 """Each partition's gaps: the times in which records were due and none was answered.
 
-    gap(partition, side) = from the last answer, or later, from when the next record was due,
-                           to the next answer; after the last answer, to the time until which
-                           answers were due
+    gap(partition, side) = from the last response, or later, from when the next record was due,
+                           to the next response; after the last response, to the time until which
+                           responses were due
 
 A record is due from when the client accepted it (sent_ns). To producers a partition owes
 acknowledgements, to the concurrent consumer records. While no record is due there is no gap: a low
 rate, a producer that is late, or a partition that is added under load, makes none. A record that
-was rejected or given up stays due until the next answer.
+was rejected or given up stays due until the next response.
 
-Answers of the same millisecond count as one, so any gap of a millisecond or more is exact. What is
-kept of a partition: its longest gap, and every gap of `MIN_OUTAGE_NS` or more. The time in which
+Responses of the same millisecond count as one, so any gap of a millisecond or more is exact. What
+is kept of a partition: its longest gap, and every gap of `MIN_OUTAGE_NS` or more. The time in which
 the harness kept the side's clients from running is taken off (`spark_jobs.measures.stalls`).
 """
 
@@ -45,7 +45,7 @@ _SPARE_CELLS: Final = 1 << 16
 
 
 @dataclass(frozen=True)
-class Answers:
+class Responses:
     """When a partition answered one side, and what was due, by the millisecond of settling.
 
     It is small, whatever the number of records, and keeps every gap between two milliseconds.
@@ -54,18 +54,18 @@ class Answers:
     slot: IntColumn
     """The milliseconds in which records settled, whatever their outcome; ascending."""
     first_ns: IntColumn
-    """The first answer in each; `_LATEST`: none."""
+    """The first response in each; `_LATEST`: none."""
     last_ns: IntColumn
-    """The last answer in each; `NULL`: none."""
+    """The last response in each; `NULL`: none."""
     due_ns: IntColumn
     """From when the earliest record was due that settled in it."""
     records: int
     until_ns: int
-    """Until when the latest answer was due."""
+    """Until when the latest response was due."""
 
     @classmethod
-    def of(cls, settled_ns: IntColumn, answered: BoolColumn, due_ns: IntColumn) -> Answers:
-        """Return the answers to some records, at least one, in any order.
+    def of(cls, settled_ns: IntColumn, answered: BoolColumn, due_ns: IntColumn) -> Responses:
+        """Return the responses to some records, at least one, in any order.
 
         Args:
             settled_ns: when each was answered, or given up.
@@ -83,9 +83,9 @@ class Answers:
             int(settled_ns.max()),
         )
 
-    def merge(self, other: Answers) -> Answers:
-        """Return the answers of two units of a trial to the same side."""
-        return Answers(
+    def merge(self, other: Responses) -> Responses:
+        """Return the responses of two units of a trial to the same side."""
+        return Responses(
             *_by_slot(
                 np.concatenate([self.slot, other.slot]),
                 np.concatenate([self.first_ns, other.first_ns]),
@@ -98,7 +98,7 @@ class Answers:
 
 
 _Slots = tuple[IntColumn, IntColumn, IntColumn, IntColumn]
-"""The first four columns of `Answers`."""
+"""The first four columns of `Responses`."""
 
 
 def _by_slot(slot: IntColumn, first_ns: IntColumn, last_ns: IntColumn, due_ns: IntColumn) -> _Slots:
@@ -114,11 +114,11 @@ def _by_slot(slot: IntColumn, first_ns: IntColumn, last_ns: IntColumn, due_ns: I
     )
 
 
-AnswersBySide = Mapping[tuple[int, Side], Answers]
+ResponsesBySide = Mapping[tuple[int, Side], Responses]
 """By partition and side; without an entry for a partition of which nothing was due there."""
 
 
-def acknowledgements(attempts: Attempts, phases: Phases) -> AnswersBySide:
+def acknowledgements(attempts: Attempts, phases: Phases) -> ResponsesBySide:
     """Return when each partition acknowledged records.
 
     An acknowledgement is due until the attempt settles; if it never does, until all others have.
@@ -142,7 +142,7 @@ def _sent_ns(attempts: Attempts) -> IntColumn:
 
 def deliveries(
     unit: UnitArrays, received: Reads, times: IntColumn, gave_up_ns: int | None
-) -> AnswersBySide:
+) -> ResponsesBySide:
     """Return when each partition delivered records to the concurrent consumer.
 
     A record is due from when its producer sent it, a further read of it from its receipt.
@@ -178,7 +178,7 @@ def _by_partition(
     settled_ns: IntColumn,
     answered: BoolColumn,
     due_ns: IntColumn,
-) -> AnswersBySide:
+) -> ResponsesBySide:
     known = partition != NO_NUMBER
     if not known.all():
         partition, settled_ns, answered, due_ns = (
@@ -186,17 +186,17 @@ def _by_partition(
         )
     if not len(partition):
         return {}
-    of_partition = _answers_by_partition(partition, settled_ns, answered, due_ns)
+    of_partition = _responses_by_partition(partition, settled_ns, answered, due_ns)
     return {
         (number, side): of_partition(number)
         for number in np.flatnonzero(np.bincount(partition)).tolist()
     }
 
 
-def _answers_by_partition(
+def _responses_by_partition(
     partition: IntColumn, settled_ns: IntColumn, answered: BoolColumn, due_ns: IntColumn
-) -> Callable[[int], Answers]:
-    """Return a function from a partition with a record to its answers.
+) -> Callable[[int], Responses]:
+    """Return a function from a partition with a record to its responses.
 
     A cell for each partition and millisecond is filled in one pass, without sorting. If the times
     are so far apart that most cells would be empty, the records are sorted.
@@ -207,9 +207,9 @@ def _answers_by_partition(
     width = int(slot.max()) - begin + 1
     if width * partitions > _MOST_EMPTY * len(settled_ns) + _SPARE_CELLS:
 
-        def of_sorted(number: int) -> Answers:
+        def of_sorted(number: int) -> Responses:
             own = partition == number
-            return Answers.of(settled_ns[own], answered[own], due_ns[own])
+            return Responses.of(settled_ns[own], answered[own], due_ns[own])
 
         return of_sorted
     cell = partition * np.int64(width) + (slot - begin)
@@ -224,12 +224,12 @@ def _answers_by_partition(
     np.maximum.at(last, cell, settled_ns)
     counts = np.bincount(partition, minlength=partitions)
 
-    def of_cells(number: int) -> Answers:
+    def of_cells(number: int) -> Responses:
         cells = slice(number * width, (number + 1) * width)
         slots = np.flatnonzero(due[cells] != _LATEST)
         first_ns, last_ns, due_ns = (column[cells][slots] for column in (first, last, due))
         records, until_ns = int(counts[number]), int(until[number])
-        return Answers(slots + begin, first_ns, last_ns, due_ns, records, until_ns)
+        return Responses(slots + begin, first_ns, last_ns, due_ns, records, until_ns)
 
     return of_cells
 
@@ -253,29 +253,29 @@ class Gaps:
     began_ns: IntColumn
     ended_ns: IntColumn
     answered: BoolColumn
-    """Whether an answer ended each; only the last one may have none."""
+    """Whether a response ended each; only the last one may have none."""
 
 
-def gaps_of(answers: Answers) -> Gaps:
-    """Return the gaps between the answers of two milliseconds, and the one after the last."""
-    answering = np.flatnonzero(answers.last_ns != NULL)
-    due_ns = np.append(np.minimum.accumulate(answers.due_ns[::-1])[::-1], _LATEST)
-    unsettled = np.append(0, answering + 1)  # the first slot after each answer
-    began_ns = np.maximum(np.append(NULL, answers.last_ns[answering]), due_ns[unsettled])
-    ended_ns = np.append(answers.first_ns[answering], answers.until_ns)
+def gaps_of(responses: Responses) -> Gaps:
+    """Return the gaps between the responses of two milliseconds, and the one after the last."""
+    responding = np.flatnonzero(responses.last_ns != NULL)
+    due_ns = np.append(np.minimum.accumulate(responses.due_ns[::-1])[::-1], _LATEST)
+    unsettled = np.append(0, responding + 1)  # the first slot after each response
+    began_ns = np.maximum(np.append(NULL, responses.last_ns[responding]), due_ns[unsettled])
+    ended_ns = np.append(responses.first_ns[responding], responses.until_ns)
     return Gaps(
         np.minimum(began_ns, ended_ns),
         ended_ns,
-        np.arange(len(ended_ns)) < len(answering),
+        np.arange(len(ended_ns)) < len(responding),
     )
 
 
 def gap_rows(
-    answers: AnswersBySide, stalls: TrialStalls = NO_STALLS
+    responses: ResponsesBySide, stalls: TrialStalls = NO_STALLS
 ) -> Iterator[Mapping[str, Any]]:
     """Yield a trial's rows of `GAPS`, without trial_id."""
     stalled = {Side.PRODUCER: stalls.producer, Side.CONSUMER: stalls.producer | stalls.consumer}
-    for (partition, side), given in answers.items():
+    for (partition, side), given in responses.items():
         for gap in _gaps_that_matter(gaps_of(given), stalled[side]):
             yield {"partition": partition, "side": side.value, "records": given.records, **gap}
 
@@ -297,22 +297,22 @@ def _gaps_that_matter(gaps: Gaps, stalled: Spans) -> Iterator[Mapping[str, Any]]
 
 
 def reader_rows(
-    answers: AnswersBySide, record: TrialRecord, stalls: TrialStalls = NO_STALLS
+    responses: ResponsesBySide, record: TrialRecord, stalls: TrialStalls = NO_STALLS
 ) -> Iterator[Mapping[str, Any]]:
     """Yield a trial's rows of `READERS`, without trial_id; times are exact to a millisecond.
 
     Args:
-        answers: of a trial whose concurrent consumer reads what its producers write.
+        responses: of a trial whose concurrent consumer reads what its producers write.
         record: the trial's; without a healed fault there are no rows.
         stalls: the trial's.
     """
     heal_ns = record.phases.fault_end_ns
     if heal_ns is None:
         return
-    for (partition, side), acknowledged in answers.items():
+    for (partition, side), acknowledged in responses.items():
         if side is not Side.PRODUCER or not acknowledged.records:
             continue
-        read = answers.get((partition, Side.CONSUMER))
+        read = responses.get((partition, Side.CONSUMER))
         last_read_ns = None if read is None else _latest_before(read, heal_ns)
         unread_ns = _earliest_after(acknowledged, NULL if last_read_ns is None else last_read_ns)
         if unread_ns is not None and unread_ns >= heal_ns:
@@ -327,31 +327,31 @@ def reader_rows(
         }
 
 
-def _latest_before(answers: Answers, at_ns: int) -> int | None:
-    """Return the last answer before a time; `None`: there is none."""
-    times = _times(answers)
+def _latest_before(responses: Responses, at_ns: int) -> int | None:
+    """Return the last response before a time; `None`: there is none."""
+    times = _times(responses)
     earlier = times[times < at_ns]
     return int(earlier.max()) if len(earlier) else None
 
 
-def _earliest_after(answers: Answers, at_ns: int) -> int | None:
-    """Return the first answer after a time; `None`: there is none."""
-    times = _times(answers)
+def _earliest_after(responses: Responses, at_ns: int) -> int | None:
+    """Return the first response after a time; `None`: there is none."""
+    times = _times(responses)
     later = times[times > at_ns]
     return int(later.min()) if len(later) else None
 
 
-def _times(answers: Answers) -> IntColumn:
-    """Return the first and the last answer of each millisecond with one."""
-    answering = answers.last_ns != NULL
-    return np.concatenate([answers.first_ns[answering], answers.last_ns[answering]])
+def _times(responses: Responses) -> IntColumn:
+    """Return the first and the last response of each millisecond with one."""
+    responding = responses.last_ns != NULL
+    return np.concatenate([responses.first_ns[responding], responses.last_ns[responding]])
 
 
 @dataclass(frozen=True)
 class AvailabilityMeasure(Measure):
     """When each partition answered producers and the concurrent consumer."""
 
-    answers: AnswersBySide
+    responses: ResponsesBySide
     attempts: int
     reads_output: bool = False
     """Whether the concurrent consumer reads what copiers made of the log."""
@@ -371,16 +371,16 @@ class AvailabilityMeasure(Measure):
         )
 
     def __add__(self, other: AvailabilityMeasure) -> AvailabilityMeasure:
-        """Return the answers of two units of a trial."""
-        one, two = self.answers, other.answers
+        """Return the responses of two units of a trial."""
+        one, two = self.responses, other.responses
         both = {key: one[key].merge(two[key]) for key in one.keys() & two.keys()}
         return replace(
-            self, answers={**one, **two, **both}, attempts=self.attempts + other.attempts
+            self, responses={**one, **two, **both}, attempts=self.attempts + other.attempts
         )
 
     def rows(self, trial: MeasuredTrial) -> Tables:
         """Return a trial's rows of `GAPS` and `READERS`, and its columns."""
-        gaps = list(gap_rows(self.answers, trial.stalls))
+        gaps = list(gap_rows(self.responses, trial.stalls))
         of_consumer = [gap["gap_ns"] for gap in gaps if gap["side"] == Side.CONSUMER]
         return {
             "trials": [
@@ -390,7 +390,7 @@ class AvailabilityMeasure(Measure):
                 }
             ],
             "gaps": gaps,
-            "readers": reader_rows(self.answers, trial.record, trial.stalls)
+            "readers": reader_rows(self.responses, trial.record, trial.stalls)
             if self._lets_consumer_wait(trial)
             else [],
         }

@@ -19,7 +19,7 @@ import numpy as np
 from ackbench.experiments.ledger.record import Phases
 from ackbench.spark_jobs.io.arrays import LogRows, Reads
 from ackbench.spark_jobs.io.columns import NO_NUMBER, IntColumn
-from ackbench.spark_jobs.measures.availability import Answers, rows_by_number
+from ackbench.spark_jobs.measures.availability import Responses, rows_by_number
 from ackbench.spark_jobs.measures.fates import count_rows
 from ackbench.spark_jobs.measures.members import GroupOffsets
 from ackbench.spark_jobs.measures.reads import redelivered_rows
@@ -37,12 +37,13 @@ class GroupCounts:
     missed_records: int
     expired_records: int
     redelivered_reads: int
-    answers: Mapping[int, Answers]
+    responses: Mapping[int, Responses]
     """By partition: when the group processed records, within the load."""
 
     def merge(self, other: GroupCounts) -> GroupCounts:
         """Return the counts of two units of a trial; a record is in one of them only."""
-        both = self.answers.keys() & other.answers.keys()
+        mine, theirs = self.responses, other.responses
+        both = {number: mine[number].merge(theirs[number]) for number in mine.keys() & theirs}
         return GroupCounts(
             self.reads + other.reads,
             self.shown_records + other.shown_records,
@@ -50,19 +51,15 @@ class GroupCounts:
             self.missed_records + other.missed_records,
             self.expired_records + other.expired_records,
             self.redelivered_reads + other.redelivered_reads,
-            {
-                **self.answers,
-                **other.answers,
-                **{number: self.answers[number].merge(other.answers[number]) for number in both},
-            },
+            {**mine, **theirs, **both},
         )
 
     def processing_gap_ns(self, phases: Phases) -> int:
         """Return the longest time without a processed record; 0 if the group processed none."""
         waits = [
-            np.append(answers.first_ns, phases.load_end_ns)
-            - np.insert(answers.last_ns, 0, phases.load_begin_ns)
-            for answers in self.answers.values()
+            np.append(responses.first_ns, phases.load_end_ns)
+            - np.insert(responses.last_ns, 0, phases.load_begin_ns)
+            for responses in self.responses.values()
         ]
         return max((int(wait.max()) for wait in waits), default=0)
 
@@ -98,7 +95,7 @@ def count_group(
         missed_records=_count_unread(log.record[passed], times),
         expired_records=_count_unread(log.record[expired], times),
         redelivered_reads=len(redelivered_rows(reads, times, np.zeros(len(reads), np.int32))),
-        answers=_answers(reads, phases),
+        responses=_responses(reads, phases),
     )
 
 
@@ -115,11 +112,11 @@ def _count_unread(records: IntColumn, times: IntColumn) -> int:
     return int((times[np.unique(records)] == 0).sum())
 
 
-def _answers(reads: Reads, phases: Phases) -> Mapping[int, Answers]:
+def _responses(reads: Reads, phases: Phases) -> Mapping[int, Responses]:
     """Return when records of each partition were processed; outside the load, at its edge."""
     begin, end = phases.load_begin_ns, phases.load_end_ns
     at_ns = np.minimum(np.maximum(reads.received_ns, begin), end)
     return {
-        number: Answers.of(at_ns[rows], np.ones(len(rows), bool), at_ns[rows])
+        number: Responses.of(at_ns[rows], np.ones(len(rows), bool), at_ns[rows])
         for number, rows in rows_by_number(reads.partition)
     }

@@ -117,7 +117,7 @@ class Circumstances(Frozen):
 
     @property
     def expires(self) -> bool:
-        """Whether records may be deleted by retention while anybody is at work with them."""
+        """Whether retention may delete records during the trial."""
         return Retention(self.retention_ms, self.retention_bytes).can_expire
 
     @property
@@ -175,8 +175,8 @@ class Circumstances(Frozen):
         return self.fault.may_affect_leader or self.fault.moves_leader
 
     @property
-    def sends_for_ms(self) -> float:
-        """How long the client may send a record again before it gives up; it may never."""
+    def retries_for_ms(self) -> float:
+        """How long the client retries a record; infinite without a delivery timeout."""
         return self.delivery_timeout_ms or math.inf
 
     @property
@@ -185,12 +185,12 @@ class Circumstances(Frozen):
 
         A leader does not forget a producer that has an open transaction.
         """
-        return not self.transactional and self.sends_for_ms > self.producer_id_expiration_ms
+        return not self.transactional and self.retries_for_ms > self.producer_id_expiration_ms
 
     @property
     def may_outlive_retention(self) -> bool:
         """Whether a client may send a batch again after retention has deleted the first copy."""
-        return self.retention_bytes >= 0 or 0 <= self.retention_ms < self.sends_for_ms
+        return self.retention_bytes >= 0 or 0 <= self.retention_ms < self.retries_for_ms
 
     @property
     def uncleanly_shut_down_replicas(self) -> int:

@@ -127,18 +127,18 @@ def test_a_task_ends_with_its_supervisor_and_an_embedded_run_does_not(
     monkeypatch.setattr(step_context, "end_with_forking_parent", lambda: tied.append("task"))
     for embedded, expected in (("1", []), ("", ["task"])):
         monkeypatch.setenv(EMBEDDED, embedded)
-        with step_context.admitted("trial", sweep):
+        with step_context.hold_sweep("trial", sweep):
             assert tied == expected
 
 
 STOPPED = """
 import os, signal, sys
 from ackbench.experiments.orchestration.dag import failing_in_one_line
-from ackbench.experiments.orchestration.step_context import admitted
+from ackbench.experiments.orchestration.step_context import hold_sweep
 
 @failing_in_one_line
 def task():
-    with admitted("trial", None):
+    with hold_sweep("trial", None):
         os.kill(os.getpid(), signal.SIGTERM)
         print("runs on", flush=True)
 

@@ -1,4 +1,4 @@
-"""Gaps without an answer while records were due, on a few rows."""
+"""Gaps without a response while records were due, on a few rows."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from ackbench.experiments.ledger.stalls import STALLED, STALLS_SAMPLED, Stall, S
 from ackbench.experiments.results.trials import recovered_before_heal
 from ackbench.spark_jobs.io.arrays import UnitArrays, to_arrays
 from ackbench.spark_jobs.measures.availability import (
-    AnswersBySide,
     AvailabilityMeasure,
+    ResponsesBySide,
     acknowledgements,
     deliveries,
     gap_rows,
@@ -44,9 +44,9 @@ Settled = Sequence[tuple[int, int | None, str]]
 """Partition, time in nanoseconds and outcome of each attempt."""
 
 
-def merged(one: AnswersBySide, other: AnswersBySide) -> AnswersBySide:
-    """Return the answers of two units of a trial."""
-    return (AvailabilityMeasure(one, 0) + AvailabilityMeasure(other, 0)).answers
+def merged(one: ResponsesBySide, other: ResponsesBySide) -> ResponsesBySide:
+    """Return the responses of two units of a trial."""
+    return (AvailabilityMeasure(one, 0) + AvailabilityMeasure(other, 0)).responses
 
 
 def planted(
@@ -96,7 +96,7 @@ def arrays(trial: PlantedTrial) -> UnitArrays:
     return to_arrays(trial.rows())
 
 
-def delivered(trial: PlantedTrial, gave_up_ns: int | None = None) -> AnswersBySide:
+def delivered(trial: PlantedTrial, gave_up_ns: int | None = None) -> ResponsesBySide:
     """Return when the concurrent consumer received the records of a trial."""
     unit = arrays(trial)
     return deliveries(unit, unit.reads, count_rows(unit.reads.record, len(unit.ids)), gave_up_ns)
@@ -112,10 +112,10 @@ def consumer_gaps(trial: PlantedTrial, gave_up_ns: int | None = None) -> set[Row
     return rows(delivered(trial, gave_up_ns))
 
 
-def rows(answers: AnswersBySide) -> set[Row]:
+def rows(responses: ResponsesBySide) -> set[Row]:
     """Return the rows of `GAPS` without stalls."""
     names = ("partition", "side", "records", "gap_ns", "began_ns", "answered")
-    return {tuple(row[name] for name in names) for row in gap_rows(answers)}
+    return {tuple(row[name] for name in names) for row in gap_rows(responses)}
 
 
 @pytest.mark.parametrize(
@@ -499,7 +499,7 @@ ATTEMPTS = st.lists(
 def test_answers_of_parts_merge_to_those_of_all_attempts(
     one: Settled, other: Settled, third: Settled
 ) -> None:
-    """In any order and association: the gaps are those of all answers together."""
+    """In any order and association: the gaps are those of all responses together."""
     parts = [
         acknowledgements(arrays(planted(part)).attempts, PHASES) for part in (one, other, third)
     ]
