@@ -107,7 +107,7 @@ def test_partitions_added_under_load_are_written_and_read(
     cluster: LocalCluster, tmp_path: Path
 ) -> None:
     """The producer, the concurrent consumer and the final read use all of them."""
-    trial = run(cluster, tmp_path, "partitions-raised", 4, to=3)
+    trial = run(cluster, tmp_path, "partitions-raised", 8, to=3)
     assert trial.record.status is Status.SEALED, trial.record.reason
     assert (trial.record.partitions, sorted(trial.record.end_offsets)) == (1, [0, 1, 2])
     for partition in range(3):
