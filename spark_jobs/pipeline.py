@@ -30,7 +30,7 @@ from ackbench.spark_jobs.measures.compaction import CompactionMeasure
 from ackbench.spark_jobs.measures.consumed import ConsumedReads
 from ackbench.spark_jobs.measures.fates import FateMeasure
 from ackbench.spark_jobs.measures.latency import LatencyMeasure
-from ackbench.spark_jobs.measures.measure import Measure, MeasuredTrial
+from ackbench.spark_jobs.measures.measure import Measure, MeasuredTrial, Row
 from ackbench.spark_jobs.measures.order import OrderMeasure
 from ackbench.spark_jobs.measures.reads import ReadCounts
 from ackbench.spark_jobs.measures.stall_rows import StallMeasure
@@ -62,7 +62,7 @@ MEASURES: Final[tuple[type[Measure], ...]] = (
     StallMeasure,
     ServingMeasure,
 )
-"""What is measured of every trial, if it has anything of the kind."""
+"""The measures of every trial, as far as it has anything of the kind."""
 _CONTEXT: Final = ("events", "epochs", "transactions", "served")
 TrialTables = Mapping[str, pa.Table]
 """A trial's result tables by name, without trial_id."""
@@ -118,8 +118,8 @@ def trial_tables(trial: MeasuredTrial) -> TrialTables:
     """
     row: dict[str, Any] = {**identity_columns(trial.record)}
     tables: dict[str, pa.Table] = {}
-    for measure in trial.measures.values():
-        for name, rows in measure.rows(trial).items():
+    for measure in trial.measures:
+        for name, rows in trial.rows_of(measure).items():
             if name == "trials":
                 (columns,) = rows
                 row |= columns
@@ -160,11 +160,11 @@ def sweep_parts(trials: Iterable[tuple[str, TrialTables]]) -> Iterator[dict[str,
     yield {"cells": cell_table(*(pa.concat_tables(found) for found in summaries.values()))}
 
 
-def _table(name: str, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
+def _table(name: str, rows: list[Row]) -> pa.Table:
     """Return rows as a table with the result's columns, except trial_id."""
     schema = RESULTS[name]
     return pa.Table.from_pylist(
-        list(rows), pa.schema([field for field in schema if field.name != "trial_id"])
+        rows, pa.schema([field for field in schema if field.name != "trial_id"])
     )
 
 

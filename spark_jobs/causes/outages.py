@@ -21,7 +21,7 @@ from ackbench.spark_jobs.causes.evidence import (
     TrialEvidence,
     trial_evidence,
 )
-from ackbench.spark_jobs.measures.availability import AvailabilityMeasure, gap_rows
+from ackbench.spark_jobs.measures.availability import AvailabilityMeasure
 from ackbench.spark_jobs.measures.measure import MeasuredTrial, OfEvents, Tables
 
 LEDGER: Final = "ledger"
@@ -181,5 +181,4 @@ class OutageMeasure(OfEvents):
     def rows(self, trial: MeasuredTrial) -> Tables:
         """Return a trial's rows of `OUTAGES`."""
         evidence = trial_evidence(trial.record, trial.events, trial.context["epochs"])
-        gaps = gap_rows(trial[AvailabilityMeasure].responses, trial.stalls)
-        return {"outages": outage_rows(gaps, evidence)}
+        return {"outages": outage_rows(trial.rows_of(AvailabilityMeasure)["gaps"], evidence)}

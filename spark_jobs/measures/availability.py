@@ -31,7 +31,7 @@ from ackbench.spark_jobs.measures.measure import (
     MeasuredTrial,
     Tables,
 )
-from ackbench.spark_jobs.measures.reads import ReadCounts, consumer_ending, is_first_read
+from ackbench.spark_jobs.measures.reads import ReadCounts, is_first_read
 from ackbench.spark_jobs.measures.stalls import NO_STALLS, Spans, TrialStalls
 
 if TYPE_CHECKING:
@@ -253,7 +253,7 @@ class Gaps:
     began_ns: IntColumn
     ended_ns: IntColumn
     answered: BoolColumn
-    """Whether a response ended each; only the last one may have none."""
+    """`True` if a response ended the gap; only the last one may have none."""
 
 
 def gaps_of(responses: Responses) -> Gaps:
@@ -354,7 +354,7 @@ class AvailabilityMeasure(Measure):
     responses: ResponsesBySide
     attempts: int
     reads_output: bool = False
-    """Whether the concurrent consumer reads what copiers made of the log."""
+    """`True` if the concurrent consumer reads the copiers' output."""
 
     @classmethod
     def of(cls, unit: MeasuredUnit) -> AvailabilityMeasure:
@@ -401,7 +401,7 @@ class AvailabilityMeasure(Measure):
         It can not if there is none, if it reads the copiers' output, or if records are visible only
         once their transaction is committed.
         """
-        has_consumer = consumer_ending(trial.events) or trial[ReadCounts].reads
+        has_consumer = trial.ending or trial[ReadCounts].reads
         return bool(
             has_consumer and not self.reads_output and not trial.context["transactions"].num_rows
         )

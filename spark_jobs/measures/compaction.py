@@ -98,7 +98,7 @@ def _is_below_highest(
 
 @dataclass(frozen=True)
 class CompactionMeasure(Measure):
-    """How many acknowledged records compaction removed, and how many it cannot explain.
+    """The numbers of acknowledged records that compaction removed, and that it cannot explain.
 
     A compacted topic's trial is not divided: a later record of a key may be anywhere.
     """

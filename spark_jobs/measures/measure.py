@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from ackbench.experiments.ledger.record import TrialRecord
 from ackbench.spark_jobs.io.ledgers import Ledger
+from ackbench.spark_jobs.measures.consumers import ConsumerEnding, consumer_ending
 from ackbench.spark_jobs.measures.stalls import TrialStalls, stalls_of
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ Tables = Mapping[str, Iterable[Row] | pa.Table]
 
 
 class Measure(ABC):
-    """What was measured of a unit, or of several units of a trial together: small, immutable."""
+    """The measure of a unit, or of several units of a trial together: small, immutable."""
 
     @classmethod
     @abstractmethod
@@ -44,7 +45,7 @@ class Measure(ABC):
 
     @property
     def written(self) -> int:
-        """How many records it found that were attempted, stored or received by the consumer."""
+        """The number of records that it found attempted, stored or received by the consumer."""
         return 0
 
 
@@ -76,7 +77,7 @@ M = TypeVar("M", bound=Measure)
 
 @dataclass(frozen=True)
 class MeasuredTrial:
-    """What was measured of a unit, or of several units of a trial together."""
+    """All measures of a unit, or of several units of a trial together."""
 
     ledger: Ledger
     context: Mapping[str, pa.Table]
@@ -97,6 +98,19 @@ class MeasuredTrial:
         """Return a measure that every trial has."""
         return cast(M, self.measures[kind])
 
+    def rows_of(self, kind: type[Measure]) -> Mapping[str, list[Row] | pa.Table]:
+        """Return the rows of a measure, made once: those of another may follow from them."""
+        if kind not in self._rows:
+            self._rows[kind] = {
+                name: rows if isinstance(rows, pa.Table) else list(rows)
+                for name, rows in self[kind].rows(self).items()
+            }
+        return self._rows[kind]
+
+    @cached_property
+    def _rows(self) -> dict[type[Measure], Mapping[str, list[Row] | pa.Table]]:
+        return {}
+
     @property
     def record(self) -> TrialRecord:
         """The trial's record."""
@@ -109,8 +123,13 @@ class MeasuredTrial:
 
     @property
     def is_written(self) -> bool:
-        """Whether anything was attempted, stored or received."""
+        """Return `True` if anything was attempted, stored or received."""
         return any(measure.written for measure in self.measures.values())
+
+    @cached_property
+    def ending(self) -> ConsumerEnding | None:
+        """The end of its concurrent consumer; `None`: there is no such event."""
+        return consumer_ending(self.events)
 
     @cached_property
     def stalls(self) -> TrialStalls:

@@ -7,13 +7,10 @@ received there before: all but the earliest
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from ackbench.spark_jobs.io.arrays import Reads
 from ackbench.spark_jobs.io.columns import NO_NUMBER, BoolColumn, IntColumn
@@ -26,32 +23,6 @@ from ackbench.spark_jobs.measures.measure import (
 
 if TYPE_CHECKING:
     from ackbench.spark_jobs.measures.unit import MeasuredUnit
-
-
-@dataclass(frozen=True)
-class ConsumerEnding:
-    """How the concurrent consumer ended, as its `consumer_end` event reports."""
-
-    at_ns: int
-    at_end: bool
-    """Whether it reached the end of every partition."""
-
-
-def consumer_ending(events: pa.Table) -> ConsumerEnding | None:
-    """Return how a trial's concurrent consumer ended; `None`: there is no such event.
-
-    If there were several, the latest end, and whether all reached the end of the log.
-
-    Args:
-        events: kind, at_ns, detail; the detail of `consumer_end` is a JSON object with `at_end`.
-    """
-    ends = events.filter(pc.field("kind") == "consumer_end").to_pylist()
-    if not ends:
-        return None
-    return ConsumerEnding(
-        max(end["at_ns"] for end in ends),
-        all(json.loads(end["detail"])["at_end"] for end in ends),
-    )
 
 
 def is_missed(fates: RecordFates, times: IntColumn) -> BoolColumn:
@@ -103,7 +74,7 @@ def redelivered_rows(reads: Reads, times: IntColumn, *group: IntColumn) -> IntCo
 
 @dataclass(frozen=True)
 class ReadCounts(Measure):
-    """What the concurrent consumer received, and how much the members of groups did."""
+    """Reads of the concurrent consumer, and the number of those of members of groups."""
 
     reads: int = 0
     read_records: int = 0
@@ -135,7 +106,7 @@ class ReadCounts(Measure):
 
     @property
     def written(self) -> int:
-        """What the concurrent consumer received."""
+        """The reads of the concurrent consumer."""
         return self.reads
 
     def rows(self, trial: MeasuredTrial) -> Tables:
@@ -143,11 +114,12 @@ class ReadCounts(Measure):
 
         A record counts as missed only if the concurrent consumer reached the end of the log.
         """
-        ending = consumer_ending(trial.events)
         return {
             "trials": [
                 {
-                    "missed_records": self.missed_records if ending and ending.at_end else None,
+                    "missed_records": self.missed_records
+                    if trial.ending and trial.ending.at_end
+                    else None,
                     "redelivered_reads": self.redelivered_reads if self.reads else None,
                 }
             ]

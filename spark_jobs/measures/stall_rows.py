@@ -7,7 +7,7 @@ from ackbench.spark_jobs.measures.stalls import stall_columns, stall_rows
 
 
 class StallMeasure(OfEvents):
-    """What kept the trial's processes from running, other than Kafka and the fault."""
+    """Times in which something other than Kafka and the fault kept processes from running."""
 
     def rows(self, trial: MeasuredTrial) -> Tables:
         """Return a trial's rows of `STALLS`, and its columns."""

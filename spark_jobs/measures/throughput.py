@@ -67,7 +67,7 @@ def timeline_table(timeline: Timeline) -> pa.Table:
 
 @dataclass(frozen=True)
 class Throughput(Measure):
-    """What was attempted, acknowledged before the load ended, and when."""
+    """Attempts, acknowledgements before the load ended, and counts by tenth of a second."""
 
     attempted: int
     acked_in_time: int

@@ -126,7 +126,7 @@ def visibilities(attempts: Attempts, fates: RecordFates) -> Visibilities:
 
 @dataclass(frozen=True)
 class TransactionMeasure(Measure):
-    """What is visible of each transaction."""
+    """The visible and the missing records of each transaction."""
 
     visibilities: Visibilities
 

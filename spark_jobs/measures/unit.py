@@ -14,9 +14,9 @@ from ackbench.spark_jobs.io.units import UnitRows
 from ackbench.spark_jobs.measures import (
     compaction,
     consumed,
+    consumers,
     expiry,
     fates,
-    members,
     order,
     reads,
     transactions,
@@ -53,18 +53,18 @@ class MeasuredUnit:
         return self.arrays.rows.tables["events"]
 
     @cached_property
-    def ending(self) -> reads.ConsumerEnding | None:
-        """How the concurrent consumer ended; `None`: there is no such event."""
-        return reads.consumer_ending(self.events)
+    def ending(self) -> consumers.ConsumerEnding | None:
+        """The end of the concurrent consumer; `None`: there is no such event."""
+        return consumers.consumer_ending(self.events)
 
     @cached_property
-    def groups(self) -> tuple[members.GroupOffsets, ...]:
-        """How the trial's consumer groups ended."""
-        return members.groups_of(self.events)
+    def groups(self) -> tuple[consumers.GroupOffsets, ...]:
+        """The trial's consumer groups at their end."""
+        return consumers.groups_of(self.events)
 
     @cached_property
     def _by_members(self) -> BoolColumn:
-        return members.by_members(self.arrays.reads, self.groups)
+        return consumers.by_members(self.arrays.reads, self.groups)
 
     @cached_property
     def received(self) -> Reads:
@@ -83,7 +83,7 @@ class MeasuredUnit:
 
     @cached_property
     def times(self) -> IntColumn:
-        """How often the concurrent consumer received each record."""
+        """The number of times that the concurrent consumer received each record."""
         return fates.count_rows(self.received.record, len(self.arrays.ids))
 
     @cached_property

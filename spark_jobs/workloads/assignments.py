@@ -19,12 +19,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ackbench.experiments.ledger.record import Phases
+from ackbench.spark_jobs.measures.consumers import GroupOffsets, by_group, groups_of
 from ackbench.spark_jobs.measures.measure import (
     Measure,
     MeasuredTrial,
     Tables,
 )
-from ackbench.spark_jobs.measures.members import GroupOffsets, by_group, groups_of
 from ackbench.spark_jobs.workloads.groups import GroupCounts, count_group
 
 if TYPE_CHECKING:
@@ -340,7 +340,7 @@ def _uncovered(spans: Sequence[TimeSpan], within: TimeSpan) -> Iterator[TimeSpan
 
 @dataclass(frozen=True)
 class GroupMeasure(Measure):
-    """What the trial's consumer groups processed and missed, and how they were assigned."""
+    """The records that consumer groups processed and missed, and the assignments of partitions."""
 
     counts: tuple[GroupCounts, ...]
     """In the order of `spark_jobs.workloads.groups.groups_of`."""

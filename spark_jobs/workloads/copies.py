@@ -20,13 +20,13 @@ import numpy as np
 
 from ackbench.spark_jobs.io.arrays import OutputRows, UnitArrays
 from ackbench.spark_jobs.io.columns import NO_NUMBER
+from ackbench.spark_jobs.measures.consumers import GroupOffsets
 from ackbench.spark_jobs.measures.fates import count_rows
 from ackbench.spark_jobs.measures.measure import (
     Measure,
     MeasuredTrial,
     Tables,
 )
-from ackbench.spark_jobs.measures.members import GroupOffsets
 
 if TYPE_CHECKING:
     from ackbench.spark_jobs.measures.unit import MeasuredUnit
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CopiedCounts(Measure):
-    """What became of each record on its way from the log to the copiers' output."""
+    """Records on their way from the log to the copiers' output, counted."""
 
     copied_records: int
     missed_records: int

@@ -6,7 +6,7 @@
     redelivered    = reads of a record at an offset where any member had processed it before
     processing_gap = the longest time of a partition, during the load, without a processed record
 
-Which reads are those of members is in `spark_jobs.measures.members`.
+Which reads are those of members is in `spark_jobs.measures.consumers`.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from ackbench.experiments.ledger.record import Phases
 from ackbench.spark_jobs.io.arrays import LogRows, Reads
 from ackbench.spark_jobs.io.columns import NO_NUMBER, IntColumn
 from ackbench.spark_jobs.measures.availability import Responses, rows_by_number
+from ackbench.spark_jobs.measures.consumers import GroupOffsets
 from ackbench.spark_jobs.measures.fates import count_rows
-from ackbench.spark_jobs.measures.members import GroupOffsets
 from ackbench.spark_jobs.measures.reads import redelivered_rows
 
 

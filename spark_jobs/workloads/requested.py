@@ -1,4 +1,4 @@
-"""What a trial asks for beyond what is measured of every trial: keys, orders, loads, fields.
+"""Measures of the trials that request them: keys, orders, loads, fields.
 
 Such a trial is not divided, and its rows need all of its records.
 """
@@ -49,7 +49,7 @@ class KeyedRows(OfEntireTrial):
 
 @dataclass(frozen=True)
 class FieldRows(OfEntireTrial):
-    """Whether each field of a record arrives as it was sent."""
+    """The fields of records, compared with those that were sent."""
 
     found: Mapping[str, Sequence[Row]]
 

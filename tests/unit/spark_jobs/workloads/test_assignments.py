@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ackbench.spark_jobs.measures.members import GroupOffsets
+from ackbench.spark_jobs.measures.consumers import GroupOffsets
 from ackbench.spark_jobs.workloads import assignments
 from ackbench.spark_jobs.workloads.assignments import AssignmentSpan, MemberGeneration, TimeSpan
 

@@ -1,4 +1,4 @@
-"""The trial's consumer groups as they ended, and which reads are those of their members.
+"""The trial's consumers as they ended: the concurrent consumer, and the groups with their members.
 
 A trial's consumers from 1 on are the members, if it had a group; consumer 0 is the concurrent
 consumer and not a member. All generations of a member's process count as one.
@@ -63,3 +63,29 @@ def by_group(reads: Reads, group: GroupOffsets) -> Reads:
     if not group.consumers:
         return reads
     return reads.where(np.isin(reads.consumer, group.consumers))
+
+
+@dataclass(frozen=True)
+class ConsumerEnding:
+    """How the concurrent consumer ended, as its `consumer_end` event reports."""
+
+    at_ns: int
+    at_end: bool
+    """Whether it reached the end of every partition."""
+
+
+def consumer_ending(events: pa.Table) -> ConsumerEnding | None:
+    """Return how a trial's concurrent consumer ended; `None`: there is no such event.
+
+    If there were several, the latest end, and whether all reached the end of the log.
+
+    Args:
+        events: kind, at_ns, detail; the detail of `consumer_end` is a JSON object with `at_end`.
+    """
+    ends = events.filter(pc.field("kind") == "consumer_end").to_pylist()
+    if not ends:
+        return None
+    return ConsumerEnding(
+        max(end["at_ns"] for end in ends),
+        all(json.loads(end["detail"])["at_end"] for end in ends),
+    )
