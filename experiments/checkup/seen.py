@@ -76,15 +76,15 @@ def seen_trials(
         configuration.effective_topic(),
         configuration.replicas,
     )
+    columns = {one: one.trials_column for one in GUARANTEES if one.trials_column}
     found: defaultdict[tuple[Guarantee, str], list[tuple[str, bool]]] = defaultdict(list)
     for trial in trials:
         spec = trial.spec
         topic = {**_DEFAULTS, **spec.cluster.broker, **spec.topic}
         if _key(spec.client, spec.producer, topic, spec.replication_factor) != wanted:
             continue
-        for guarantee in GUARANTEES:
-            count = trial.row[guarantee.trials_column] if guarantee.trials_column else None
-            if count is not None:
+        for guarantee, column in columns.items():
+            if (count := trial.row[column]) is not None:
                 found[guarantee, spec.fault.kind].append((spec.sweep_id, count > 0))
     return tuple(
         SeenTrials(

@@ -32,7 +32,8 @@ from ackbench.experiments.results.models import CellResult, SweepResults, TrialR
 from ackbench.experiments.results.wording import POWER_NOT_SHOWN, is_unproven
 from ackbench.experiments.sweep.plan import Plan
 from ackbench.experiments.verdicts.guarantees import GUARANTEES, NamedGuarantee
-from ackbench.experiments.verdicts.judge import Judgement, Verdict, shows_loss
+from ackbench.experiments.verdicts.guarantees.violations import is_positive
+from ackbench.experiments.verdicts.judge import Judgement, Verdict
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ class Comparison(Frozen):
 
 
 def _lost(trial: TrialResult) -> bool | None:
-    return shows_loss(trial.lost)
+    return is_positive(trial.lost)
 
 
 def _duplicated(trial: TrialResult) -> bool | None:

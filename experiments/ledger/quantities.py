@@ -25,7 +25,7 @@ from ackbench.experiments.ledger.schema import nullable, required
 
 
 class QuantityUnit(StrEnum):
-    """What is counted or measured: the end of a column's name."""
+    """The unit of a quantity: the end of a column's name."""
 
     RECORDS = "records"
     COPIES = "copies"
@@ -48,7 +48,7 @@ class QuantitySource(Enum):
 
 @dataclass(frozen=True)
 class Quantity:
-    """What a field is; its name is the field's."""
+    """The meaning of a field; its name is the field's."""
 
     unit: QuantityUnit
     text: str
@@ -59,12 +59,12 @@ class Quantity:
     """When a measured trial has no such value; empty: it always has one."""
     source: QuantitySource = QuantitySource.TRIALS
     counts_itself: bool = False
-    """Whether the name says what is counted, so that no unit follows it: `duplicates`."""
+    """`True` if the name says what is counted, so that no unit follows it: `duplicates`."""
 
 
 @dataclass(frozen=True)
 class Group:
-    """What the quantities of a nested model have in common."""
+    """The common part of the quantities of a nested model."""
 
     chart: str
     null: str
@@ -98,7 +98,7 @@ class TransactionCounts(Frozen):
 
 
 class CopyCounts(Frozen):
-    """What copiers made of the log. Copied means: visible in the output topic."""
+    """Records on their way from the log to the copiers' output, where a copied one is visible."""
 
     copied: Annotated[int, Quantity(QuantityUnit.RECORDS, "records that the output topic has")]
     missed: Annotated[
@@ -464,7 +464,7 @@ class Place:
 
     @property
     def is_spread(self) -> bool:
-        """Whether a cell has the median and the maximum of it, not the sum."""
+        """Return `True` if a cell has the median and the maximum of it, not the sum."""
         return self.quantity.unit in {QuantityUnit.MS, QuantityUnit.RECORDS_PER_S}
 
     def of(self, result: Any) -> Any:
@@ -486,7 +486,7 @@ class Place:
 
     @property
     def per_unit(self) -> float:
-        """How many of the column's unit are one of the quantity's."""
+        """The number of the column's units in one of the quantity's."""
         return _NS_PER_MS if self.quantity.unit is QuantityUnit.MS else 1.0
 
 

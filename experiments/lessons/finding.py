@@ -33,7 +33,7 @@ from ackbench.experiments.results.read import read_results
 from ackbench.experiments.results.rows import Row, rows_by_trial
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.plan import Plan
-from ackbench.experiments.verdicts.judge import shows_loss
+from ackbench.experiments.verdicts.guarantees.violations import is_positive
 from ackbench.experiments.verdicts.statistics import Share, share_of
 
 MIN_TRIALS: Final = 3
@@ -242,7 +242,7 @@ def share_with_loss(trials: Sequence[TrialResult]) -> Share:
     A trial in which only records of unknown outcome are absent cannot tell: it counts as unknown,
     and is in neither `seen` nor `of`.
     """
-    return share_of(shows_loss(trial.lost) for trial in trials if trial.lost is not None)
+    return share_of(is_positive(trial.lost) for trial in trials if trial.lost is not None)
 
 
 def share_recovered_before_heal(trials: Sequence[TrialResult]) -> Share:

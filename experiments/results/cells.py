@@ -30,7 +30,7 @@ from ackbench.experiments.results.rows import ResultRows, Row
 from ackbench.experiments.results.trials import US_PER_MS
 from ackbench.experiments.sweep.cell_names import CORE_AXES, FAULT_AXIS
 from ackbench.experiments.sweep.plan import Plan, RefusedCell, TrialSpec
-from ackbench.experiments.verdicts.judge import shows_loss
+from ackbench.experiments.verdicts.guarantees.violations import is_positive
 from ackbench.experiments.verdicts.statistics import Estimate, Share, estimate, share_of
 
 _COUNTED_STATUSES: Final = (Status.SEALED, *SET_ASIDE)
@@ -143,7 +143,7 @@ def _shares_and_estimates(trials: Sequence[TrialResult]) -> dict[str, Any]:
         "overloaded_trials": sum(bool(trial.overloaded) for trial in trials),
         "late_trials": sum(bool(trial.generator_late) for trial in trials),
         "stalled_trials": sum(bool(trial.stalls) for trial in trials),
-        "loss": _share(trials, lambda trial: trial.lost, lambda trial: shows_loss(trial.lost)),
+        "loss": _share(trials, lambda trial: trial.lost, lambda trial: is_positive(trial.lost)),
         "duplication": _share(trials, lambda trial: trial.duplicates),
         "reordering": _share(trials, lambda trial: trial.reordered),
         "outage_ms": _estimate(trials, lambda trial: trial.unavailable_ms),

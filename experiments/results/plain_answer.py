@@ -25,7 +25,8 @@ from ackbench.experiments.sweep.cell_names import (
     varying_axes,
 )
 from ackbench.experiments.verdicts.guarantees import Guarantee
-from ackbench.experiments.verdicts.judge import Verdict, shows_loss
+from ackbench.experiments.verdicts.guarantees.violations import is_positive
+from ackbench.experiments.verdicts.judge import Verdict
 from ackbench.experiments.verdicts.statistics import share
 
 _MOST_NAMES: Final = 3
@@ -79,7 +80,7 @@ def _lost(trial: TrialResult) -> int:
 _OBSERVATIONS: Final = (
     _Observation(
         # Compaction removes records by design: there the last value of each key counts.
-        seen=lambda trial: None if trial.compacted is not None else shows_loss(trial.lost),
+        seen=lambda trial: None if trial.compacted is not None else is_positive(trial.lost),
         extent=_lost,
         none="No acknowledged record was lost",
         never="lost no acknowledged record",

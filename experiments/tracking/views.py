@@ -12,6 +12,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from ackbench.experiments.ledger.quantities import TRIAL_PLACES
 from ackbench.experiments.sweep.lookup import time_of_sweep
 from ackbench.experiments.tracking.runs import TRIAL
 
@@ -21,13 +22,14 @@ TABLE_KEY: Final = "ackbench"
 KEPT_VIEWS: Final = 20
 """Views of sweeps that an experiment keeps: its page loads all of them each time."""
 _SETTINGS: Final = ("acks", "enable.idempotence", "replication.factor", "partitions", "fault")
+_METRICS: Final = {place.name: place.metric for place in TRIAL_PLACES}
 _MEASURES: Final = {
-    "loss/lost_high_records": "lost records (upper bound)",
-    "duplicates/duplicates": "duplicates",
-    "availability/unavailable_ms": "longest gap, ms",
+    _METRICS["lost_high"]: "lost records (upper bound)",
+    _METRICS["duplicates"]: "duplicates",
+    _METRICS["unavailable_ms"]: "longest gap, ms",
     "latency/ack_p99_ms": "acknowledgement latency p99, ms",
-    "order/reordered_records": "reordered records",
-    "throughput/throughput_records_per_s": "acknowledged records per second",
+    _METRICS["reordered"]: "reordered records",
+    _METRICS["throughput_records_per_s"]: "acknowledged records per second",
 }
 _COLUMNS: Final = tuple(_MEASURES)[:4]
 _ALL_RUNS: Final = 1000

@@ -21,7 +21,7 @@ from ackbench.experiments.ledger.record import Frozen, Status
 from ackbench.experiments.messages.phrases import plural
 from ackbench.experiments.verdicts.contract import ContractClause
 from ackbench.experiments.verdicts.guarantees import GUARANTEES, Guarantee, NamedGuarantee
-from ackbench.experiments.verdicts.guarantees.violations import Violation, is_positive
+from ackbench.experiments.verdicts.guarantees.violations import Violation
 from ackbench.experiments.verdicts.statistics import Share, describe_share, share_of
 
 
@@ -255,19 +255,6 @@ def violations_of(trial: TrialFacts) -> dict[Guarantee, int]:
         for guarantee in GUARANTEES
         if (count := guarantee.violated_by.count(trial))
     }
-
-
-def shows_loss(lost: tuple[int, int] | None) -> bool | None:
-    """Return whether acknowledged records were lost for certain.
-
-    Args:
-        lost: lower and upper bound of the lost records; `None`: not measured.
-
-    Returns:
-        `None` if only records of unknown outcome are absent: any of them may have been
-        acknowledged.
-    """
-    return is_positive(lost)
 
 
 def _record_key(record: NamedRecord) -> tuple[str, int, int]:

@@ -1,4 +1,4 @@
-"""What Kafka guarantees: one module per guarantee, and what their rules have in common.
+"""The guarantees of Kafka, one module each, and the vocabulary of their rules.
 
 A guarantee's module declares all that is known of it; everything else iterates over `GUARANTEES`.
 The judge, statistics and what only results can tell do not belong here.

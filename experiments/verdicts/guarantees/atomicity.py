@@ -84,7 +84,6 @@ ATOMICITY: Final = Guarantee(
     control=PositiveControl(
         result="positive_control_torn", must="tear transactions", shows="a torn transaction"
     ),
-    figure="atomicity_violations",
     anomaly=Anomaly.ABORTED_VISIBLE,
     in_narrow_tables=True,
 )

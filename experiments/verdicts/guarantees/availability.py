@@ -169,7 +169,7 @@ AVAILABILITY: Final = Guarantee(
         violated="partitions were unavailable until the fault was healed",
         remedy="cells with replication.factor=1 under the same fault",
     ),
-    figure="unavailable_ms",
+    amount="unavailable_ms",
     gate="unavailable",
     in_narrow_tables=True,
     always_in_matrix=True,

@@ -146,6 +146,5 @@ CONSUMERS_AGREE: Final = Guarantee(
         figures=(("received in conflict", "conflicting_reads"),),
     ),
     always_measured=True,
-    figure="conflicting_reads",
     anomaly=Anomaly.READ_CONFLICT,
 )

@@ -89,7 +89,6 @@ LAST_VALUE_KEPT: Final = Guarantee(
         counted=("lost last value", "lost last values"),
         figures=(("compacted", "compacted"), ("last values lost", "lost_values")),
     ),
-    figure="lost_values",
     anomaly=Anomaly.VALUE_LOST,
     gate="lost",
 )

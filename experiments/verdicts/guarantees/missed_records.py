@@ -120,5 +120,4 @@ NO_MISSED_RECORDS: Final = Guarantee(
         counted=("record missed by the group", "records missed by the group"),
         figures=(("missed by the group", "group_missed"),),
     ),
-    figure="group_missed",
 )

@@ -120,5 +120,5 @@ READ_AVAILABILITY: Final = Guarantee(
         violated="consumers did not receive acknowledged records until the fault was healed",
         remedy="cells with replication.factor=1 under the same fault",
     ),
-    figure="consumer_unavailable_ms",
+    amount="consumer_unavailable_ms",
 )

@@ -25,7 +25,7 @@ _REMOVED: Final = (
         RETENTION,
     ),
 )
-"""What removes records, and never puts another one at their offset."""
+"""The settings and faults that remove records, and never put another one at their offset."""
 
 NO_READ_LOSS: Final = Guarantee(
     name="no-read-loss",
@@ -41,6 +41,5 @@ NO_READ_LOSS: Final = Guarantee(
         counted=("record received and lost", "records received and lost"),
     ),
     always_measured=True,
-    figure="lost_reads",
     anomaly=Anomaly.READ_LOST,
 )

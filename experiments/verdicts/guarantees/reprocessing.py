@@ -76,5 +76,4 @@ NO_REPROCESSING: Final = Guarantee(
         counted=("record processed again", "records processed again"),
         figures=(("reprocessed by the group", "group_redelivered"),),
     ),
-    figure="group_redelivered",
 )

@@ -1,4 +1,4 @@
-"""What shows in the facts of a trial that a guarantee was violated: a number, bounds, or yes or no.
+"""Signs of a violation in the facts of a trial: a number, bounds, or yes or no.
 
 The facts are `experiments.verdicts.judge.TrialFacts`, whose values are read by name. A value that
 is `None` was not measured: the trial cannot tell.
@@ -12,10 +12,10 @@ from typing import Any, ClassVar, Protocol
 
 
 class Violation(Protocol):
-    """What shows a violation."""
+    """A sign of a violation."""
 
     of_time: ClassVar[bool]
-    """Whether it depends on how long the fault lasted: a trial that is set aside shows none."""
+    """`True` if it depends on how long the fault lasted: a trial that is set aside shows none."""
 
     @property
     def value(self) -> str:
@@ -46,7 +46,7 @@ class Count:
     tested_by: str = ""
     """The number that is 0 if nothing tested the guarantee, so that no violation shows nothing."""
     untested: str = ""
-    """What did not happen then."""
+    """The event that then did not happen."""
 
     def shown_in(self, trial: Any) -> bool | None:
         """Return whether the number is above 0."""
@@ -98,7 +98,7 @@ class Bounds:
 
 @dataclass(frozen=True)
 class YesNo:
-    """Whether something happened before the fault was healed; if not, it is a violation."""
+    """Something that must happen before the fault is healed; if it did not, it is a violation."""
 
     of_time: ClassVar[bool] = True
 

@@ -25,7 +25,7 @@ COUNTS: Final = TypeAdapter(dict[NamedGuarantee, int])
 
 
 def test_every_guarantee_that_a_module_declares_is_listed_once() -> None:
-    """What is not listed is neither judged nor shown."""
+    """A guarantee that is not listed is neither judged nor shown."""
     declared = {
         value.name
         for module in pkgutil.iter_modules(guarantees.__path__)
@@ -81,3 +81,14 @@ def test_an_unknown_name_is_an_error_that_names_those_that_exist() -> None:
         guarantee_named("no-loss")
     with pytest.raises(ValidationError, match="unknown guarantee 7"):
         Holder.model_validate({"guarantee": 7})
+
+
+def test_the_columns_that_count_violations_in_every_trial_are_found() -> None:
+    """Other quantities may be null, as of a trial without consumers; or a gap, and no number."""
+    columns = {one.name: one.trials_column for one in GUARANTEES if one.trials_column}
+
+    assert columns == {
+        "no-acked-loss": "lost_low_records",
+        "no-duplicates": "duplicates",
+        "order": "reordered_records",
+    }

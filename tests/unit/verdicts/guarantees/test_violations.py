@@ -1,4 +1,4 @@
-"""What shows a violation in a trial, on hand-written facts."""
+"""Signs of a violation in a trial, on hand-written facts."""
 
 from __future__ import annotations
 
