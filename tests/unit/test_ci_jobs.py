@@ -8,7 +8,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
-import click
 import pytest
 import yaml
 
@@ -40,13 +39,16 @@ def calls(path: Path) -> list[list[str]]:
 def test_a_job_calls_ackbench_with_options_that_it_has(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Parsed by the command line itself, without running anything."""
+    """Parsed by the command line itself, without running anything.
+
+    A command keeps the names of its help option that its first context has from the group's.
+    """
     monkeypatch.chdir(tmp_path)
     found = calls(path)
     for name, *arguments in found:
-        command = cli.commands[name]
-        with command.make_context(name, arguments) as context:
-            assert isinstance(context, click.Context)
+        group = cli.make_context("ackbench", [name])
+        with cli.commands[name].make_context(name, arguments, parent=group) as context:
+            assert context.help_option_names == group.help_option_names
 
     assert [call[0] for call in found] == ["check", "setup", "run"]
     assert all("--junit" in call for call in found if call[0] != "setup")
