@@ -1,7 +1,7 @@
 """`ackbench clean`: remove what killed runs left behind; delete sweeps that are named.
 
 Sealed trials are deleted only with their sweep, and a sweep only by its id. Everything is deleted
-under the claim of its sweep, or when no process locks it: docs/security.md has the whole table.
+under the lock of its sweep, or when no process locks it: docs/security.md has the whole table.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from typing import Final
 from ackbench.experiments.history.kept import forget_summary
 from ackbench.experiments.live.files import LOCK, live_folder
 from ackbench.experiments.messages.terminal import echo
-from ackbench.experiments.sweep.claim import (
+from ackbench.experiments.sweep.folder import PARTIAL, SweepFolder
+from ackbench.experiments.sweep.lock import (
     RunRecord,
-    SweepClaim,
     SweepInUse,
+    SweepLock,
     is_in_progress,
     record_path,
     runs,
 )
-from ackbench.experiments.sweep.folder import PARTIAL, SweepFolder
 from ackbench.experiments.sweep.lookup import list_sweeps, sweep_to_delete
 from ackbench.infra.errors import HarnessError, InputError, WaitTimeout
 from ackbench.infra.machine.files import is_locked
@@ -96,8 +96,8 @@ class _Cleaning:
 
     def _end_left(self, sweep: SweepFolder) -> Iterator[str]:
         """Kill the child of a command that was killed; the kernel may not have done so yet."""
-        with SweepClaim(self.home, sweep) as claim:
-            left = claim.previous
+        with SweepLock(self.home, sweep) as lock:
+            left = lock.previous
             if left and left.machine.is_own and left.runner and kill_and_wait(left.runner):
                 yield f"killed the run of {sweep.sweep_id} (process {left.runner.pid})"
 
@@ -131,12 +131,12 @@ class _Cleaning:
         for sweep in list_sweeps(self.home):
             folders = sorted((sweep.root / "trials").glob(f"*{PARTIAL}"))
             if folders and sweep.sweep_id not in self.running:
-                with suppress(SweepInUse), SweepClaim(self.home, sweep):  # started meanwhile: kept
+                with suppress(SweepInUse), SweepLock(self.home, sweep):  # started meanwhile: kept
                     yield from _remove_partials(sweep, folders)
 
 
 def _end_run(sweep: SweepFolder, record: RunRecord) -> None:
-    """Kill a run, and wait until its command, which finds it ended, has released the claim."""
+    """Kill a run, and wait until its command, which finds it ended, has released the lock."""
     if record.dag_run is not None:
         sweep.stop_reason.write_text(_STOPPED)  # the scheduler starts the next task all the same
     if record.runner:
@@ -161,7 +161,7 @@ def _remove_partials(sweep: SweepFolder, folders: Collection[Path]) -> Iterator[
 def _remove_sweeps(home: Home, doomed: Sequence[SweepFolder]) -> Iterator[str]:
     for sweep in doomed:
         try:
-            with SweepClaim(home, sweep):
+            with SweepLock(home, sweep):
                 shutil.rmtree(sweep.root)
                 forget_summary(home, sweep.sweep_id)
         except SweepInUse as error:

@@ -45,8 +45,8 @@ from ackbench.experiments.planning.new_sweep import (
 )
 from ackbench.experiments.planning.overrides import Overrides, parse_override
 from ackbench.experiments.results.read import read_results
-from ackbench.experiments.sweep.claim import SweepClaim
 from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.lock import SweepLock
 from ackbench.experiments.sweep.lookup import find_sweep
 from ackbench.experiments.sweep.own_plans import mark_as_own
 from ackbench.experiments.sweep.plan import Plan
@@ -105,8 +105,8 @@ def run_new(
         except StorageError:
             shutil.rmtree(sweep.root)
             raise
-    with SweepClaim(home, sweep) as claim:
-        return _run_and_show(home, sweep, claim, limits, reporting, live)
+    with SweepLock(home, sweep) as lock:
+        return _run_and_show(home, sweep, lock, limits, reporting, live)
 
 
 def run_sweep(home: Home, experiment: str, overrides: Overrides) -> tuple[SweepFolder, int]:
@@ -125,8 +125,8 @@ def run_sweep(home: Home, experiment: str, overrides: Overrides) -> tuple[SweepF
         HarnessError: a trial, or a step after the trials, failed.
     """
     sweep = _new_sweep(home, experiment, overrides)
-    with SweepClaim(home, sweep) as claim:
-        outcome = run_dag(home, sweep, claim)
+    with SweepLock(home, sweep) as lock:
+        outcome = run_dag(home, sweep, lock)
         if outcome.interrupted:
             return sweep, report_interrupt(home, sweep, outcome)
     _require_complete(home, sweep, outcome)
@@ -196,13 +196,13 @@ def resume(
         mark_as_own(home, sweep)
     if store:
         _change_store(sweep, open_store(store))
-    with SweepClaim(home, sweep) as claim:
+    with SweepLock(home, sweep) as lock:
         check_machine(plan, home)
         ensure_set_up(home, _say)
         for line in resume_trials(sweep, complete=True):
             _say(line)
         prepare_kafka(plan, home, _say)
-        return _run_and_show(home, sweep, claim, limits, reporting, live)
+        return _run_and_show(home, sweep, lock, limits, reporting, live)
 
 
 def _require_file_of(plan: Plan, experiment: Experiment, file: str) -> None:
@@ -263,15 +263,15 @@ def limits_of(
 def _run_and_show(
     home: Home,
     sweep: SweepFolder,
-    claim: SweepClaim,
+    lock: SweepLock,
     limits: RepeatLimits | None,
     reporting: Reporting,
     live: LiveOptions,
 ) -> int:
     if limits:
-        outcome = _run_until_precise(home, sweep, claim, limits, live)
+        outcome = _run_until_precise(home, sweep, lock, limits, live)
     else:
-        outcome = run_dag(home, sweep, claim, live)
+        outcome = run_dag(home, sweep, lock, live)
     if outcome.interrupted:
         return report_interrupt(home, sweep, outcome)
     results = read_results(sweep) if sweep.results.is_dir() else None
@@ -297,17 +297,17 @@ def _require_complete(home: Home, sweep: SweepFolder, outcome: RunOutcome) -> No
 
 
 def _run_until_precise(
-    home: Home, sweep: SweepFolder, claim: SweepClaim, limits: RepeatLimits, live: LiveOptions
+    home: Home, sweep: SweepFolder, lock: SweepLock, limits: RepeatLimits, live: LiveOptions
 ) -> RunOutcome:
     """Run the sweep, then again with more repeats, until its intervals are narrow enough.
 
     A run that failed or was interrupted ends the repeating.
     """
     repeats = RepeatUntil(home, sweep, limits, _say)
-    outcome = run_dag(home, sweep, claim, live)
+    outcome = run_dag(home, sweep, lock, live)
     try:
         while not (outcome.interrupted or outcome.code or sweep.pending()) and repeats.plan_more():
-            outcome = run_dag(home, sweep, claim, live)
+            outcome = run_dag(home, sweep, lock, live)
     except KeyboardInterrupt:  # between two runs, while no child process exists
         outcome = RunOutcome(code=0, interrupted=128 + signal.SIGINT, killed=False)
     if outcome.interrupted or outcome.code or sweep.pending():
@@ -321,7 +321,7 @@ def log_of(home: Home, sweep: SweepFolder) -> Path:
 
 
 def run_dag(
-    home: Home, sweep: SweepFolder, claim: SweepClaim, live: LiveOptions = WITHOUT_METRICS
+    home: Home, sweep: SweepFolder, lock: SweepLock, live: LiveOptions = WITHOUT_METRICS
 ) -> RunOutcome:
     """Run the DAG for a sweep in a child process and show its progress until it ends.
 
@@ -340,7 +340,7 @@ def run_dag(
         display.print_line(_announcement(sweep, plan))
         with live_page(home, sweep, live, display.print_line) as check_page:
             run = RunProcess(embedded_command(sweep.sweep_id), airflow_environment(home), log)
-            claim.note_runner(run.identity)
+            lock.note_runner(run.identity)
 
             def look() -> None:
                 held.require_unmoved()

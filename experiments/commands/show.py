@@ -24,9 +24,9 @@ from ackbench.experiments.results.read import read_results
 from ackbench.experiments.results.run_description import describe_run
 from ackbench.experiments.results.set_aside import describe_set_aside, set_aside_trials
 from ackbench.experiments.results.tables import print_cells, print_notes
-from ackbench.experiments.sweep.claim import SweepClaim, is_run_by_another
 from ackbench.experiments.sweep.documents import read_note
 from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.lock import SweepLock, is_run_by_another
 from ackbench.experiments.sweep.progress import FAILED
 from ackbench.experiments.sweep.published import open_sweep, published_uri
 from ackbench.experiments.tracking.store import TRACKED_FILE
@@ -124,7 +124,7 @@ def measure_again(home: Home, named: str, *, skip_unfit: bool = False) -> int:
     sweep = open_sweep(home, named, echo_error)
     with ExitStack() as claims:
         if not sweep.origin:
-            claims.enter_context(SweepClaim(home, sweep))
+            claims.enter_context(SweepLock(home, sweep))
         claims.enter_context(
             hold_machine_lock_for_command(home, f"measure {sweep.sweep_id}", echo_error)
         )

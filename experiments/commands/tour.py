@@ -32,8 +32,8 @@ from ackbench.experiments.report.chapters import write_chapters
 from ackbench.experiments.report.drawing import set_matplotlib_cache
 from ackbench.experiments.report.tour_page import write_tour_page
 from ackbench.experiments.results.spark_job import measuring_service
-from ackbench.experiments.sweep.claim import SweepClaim
 from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.lock import SweepLock
 from ackbench.experiments.sweep.lookup import find_sweep
 from ackbench.experiments.sweep.plan import Plan
 from ackbench.experiments.sweep.progress import expected_duration_s, format_duration
@@ -153,7 +153,7 @@ def _run_stop(home: Home, folder: TourFolder, stop: TourStop) -> tuple[TourStop,
     _say(f"\nlesson {stop.lesson}, {stop.experiment}")
     visited = stop.model_copy(update={"sweep_id": sweep.sweep_id, "failed": None})
     folder.write(started.with_stop(visited))  # so that the same sweep is resumed after a kill -9
-    with SweepClaim(home, sweep) as claim:
+    with SweepLock(home, sweep) as claim:
         outcome = run_dag(home, sweep, claim)
     if outcome.interrupted:
         return visited, report_interrupt(home, sweep, outcome)

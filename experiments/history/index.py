@@ -20,8 +20,8 @@ from ackbench.experiments.history.store import SummaryStore, without_details
 from ackbench.experiments.history.summary import CellSummary, SweepSummary
 from ackbench.experiments.ledger.record import Frozen
 from ackbench.experiments.messages.phrases import format_value
-from ackbench.experiments.sweep.claim import RunRecord, is_in_progress, runs
 from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.lock import RunRecord, is_in_progress, runs
 from ackbench.experiments.sweep.lookup import experiment_of_sweep, pruned_folder, sweep_folders
 from ackbench.infra.machine.home import Home
 

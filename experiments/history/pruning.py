@@ -18,8 +18,8 @@ from ackbench.experiments.history.kept import forget_summary, keep_pruned, summa
 from ackbench.experiments.history.pins import pinned_sweeps
 from ackbench.experiments.history.sizes import home_sizes
 from ackbench.experiments.history.summary import planned_s
-from ackbench.experiments.sweep.claim import SweepClaim, is_in_progress, runs
 from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.lock import SweepLock, is_in_progress, runs
 from ackbench.experiments.sweep.lookup import experiment_of_sweep, sweep_folders, sweep_to_delete
 from ackbench.infra.errors import AckbenchError, InputError
 from ackbench.infra.machine.home import Home
@@ -275,14 +275,14 @@ def prune(home: Home, plan: PrunePlan, say: Callable[[str], None]) -> tuple[str,
 
 
 def _prune_sweep(home: Home, sweep_id: str) -> None:
-    """Delete a sweep under its claim; its summary stays.
+    """Delete a sweep under its lock; its summary stays.
 
     Raises:
         SweepInUse: a process has started to run it, or to measure it.
         UnknownName, LedgerError: its folder is not that of a valid sweep.
     """
     sweep = sweep_to_delete(home, sweep_id)
-    with SweepClaim(home, sweep):
+    with SweepLock(home, sweep):
         if pinned_sweeps(home, [sweep_id]):
             raise InputError("it was pinned meanwhile")
         summary = summary_of(sweep, home)

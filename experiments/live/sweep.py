@@ -17,9 +17,9 @@ from ackbench.experiments.ledger.digests import InvalidLedger
 from ackbench.experiments.ledger.planned import PlannedTrials
 from ackbench.experiments.ledger.record import Status, TrialRecord
 from ackbench.experiments.live.trial import LiveTrial, TrialFollower
-from ackbench.experiments.sweep.claim import is_in_progress, runs
 from ackbench.experiments.sweep.documents import read_record
 from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.lock import is_in_progress, runs
 from ackbench.experiments.sweep.plan import Plan
 from ackbench.experiments.sweep.progress import DAMAGED, Progress, ProgressReader, activity_text
 from ackbench.infra.machine.home import Home

@@ -37,8 +37,8 @@ from ackbench.experiments.orchestration.step_context import (
     uri_of_several,
 )
 from ackbench.experiments.sweep import batch_choice, published, several_hosts
-from ackbench.experiments.sweep.claim import read_run_record, record_path
 from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.lock import read_run_record, record_path
 from ackbench.experiments.sweep.plan import Plan, TrialSpec
 from ackbench.infra.errors import HarnessError, InputError
 from ackbench.infra.machine.home import Home
@@ -76,7 +76,7 @@ def list_batches(named: str) -> list[dict[str, Any]]:
         listed = [Batch(label=trials.label_of(trial)) for trial in sweep.pending_trials()]
     else:
         batches = batches_of(sweep.plan(), sweep.pending(), _max_trials())
-        batch_choice.keep_batches(published.claims_location(sweep), batches)
+        batch_choice.keep_batches(published.locks_location(sweep), batches)
         listed = [Batch(label=_label(ids), trials=ids) for ids in batches]
     return [batch.model_dump(mode="json") for batch in listed]
 
@@ -154,7 +154,7 @@ def run_batch(
     Args:
         named: the sweep's id, or the URI of a sweep that several hosts run.
         planned: the trials to run, in order, if no batches were listed; otherwise the task runs the
-            batch that its host takes. Complete and claimed trials are left out.
+            batch that its host takes. Complete and locked trials are left out.
         on_start: called with the label of the batch.
 
     Raises:
@@ -177,7 +177,7 @@ def run_batch(
     with hold_sweep("trial", sweep, is_last=True), machine_lock(sweep):
         provide_references(references_of(plan.trials))
         _prepare(home, sweep, plan)
-        trials.release_ended_claims(sweep)
+        trials.release_ended_locks(sweep)
         trial_ids = _take(sweep, plan, planned)
         on_start(_label(trial_ids) if trial_ids else "no batch is left")
         try:
@@ -205,7 +205,7 @@ def _require_planned(plan: Plan, trial_ids: Sequence[str]) -> None:
 
 
 def _take(sweep: SweepFolder, plan: Plan, planned: Sequence[str]) -> Sequence[str]:
-    taken = batch_choice.take_batch(published.claims_location(sweep), plan)
+    taken = batch_choice.take_batch(published.locks_location(sweep), plan)
     return planned if taken is None else taken
 
 
@@ -233,7 +233,7 @@ def _prepare(home: Home, sweep: SweepFolder, plan: Plan) -> None:
     check_machine(plan, home)
     prepare_kafka(plan, home, _LOG.info)
     if published.runs_on_several_hosts(sweep):
-        several_hosts.record_host(sweep, published.claims_location(sweep))
+        several_hosts.record_host(sweep, published.locks_location(sweep))
     else:
         several_hosts.record_machine(sweep)
     open_fork_server()
@@ -244,7 +244,7 @@ def _run_all(sweep: SweepFolder, specs: Iterable[TrialSpec]) -> list[str]:
     failures = []
     for spec in specs:
         try:
-            trials.run_unclaimed_trial(sweep, spec, _LOG.info)
+            trials.run_unlocked_trial(sweep, spec, _LOG.info)
         except (Interrupted, StorageError):
             raise
         except (HarnessError, InputError) as error:

@@ -228,12 +228,12 @@ def provision(sweep_id: str) -> str:
 def trial(sweep_id: str, planned: dict[str, Any]) -> str:
     """Run the next trial of the plan, or a batch of trials on a cluster of its own."""
     from ackbench.experiments.orchestration import batches
-    from ackbench.experiments.sweep.trial_claim import TASK_INDEX
+    from ackbench.experiments.sweep.trial_lock import TASK_INDEX
 
     os.environ[TASK_INDEX] = str(get_current_context()["ti"].map_index)
     ran = batches.run_planned(sweep_id, planned, set_task_label)
     if not ran:
-        raise AirflowSkipException("no trial was run: all are complete or claimed")
+        raise AirflowSkipException("no trial was run: all are complete or locked")
     return ran
 
 

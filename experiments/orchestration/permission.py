@@ -24,7 +24,7 @@ from ackbench.experiments.planning.experiment import Experiment
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.own_plans import is_own
 from ackbench.experiments.sweep.plan import Plan, TrialSpec
-from ackbench.experiments.sweep.trial_claim import own_dag_run
+from ackbench.experiments.sweep.trial_lock import own_dag_run
 from ackbench.infra.errors import AckbenchError
 from ackbench.infra.machine.home import Home
 

@@ -24,8 +24,8 @@ from urllib.request import ProxyHandler, Request, build_opener
 
 from ackbench.experiments.live.process import reader_command, reader_environment
 from ackbench.experiments.orchestration.environment import airflow_environment, ensure_database
-from ackbench.experiments.sweep.claim import is_in_progress, record_path, runs, scheduler_variables
 from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.lock import is_in_progress, record_path, runs, scheduler_variables
 from ackbench.experiments.tracking import store as tracking
 from ackbench.infra.cluster import cleaning
 from ackbench.infra.errors import HarnessError, MachineError

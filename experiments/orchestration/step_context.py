@@ -23,12 +23,12 @@ from ackbench.experiments.ledger.location import Location
 from ackbench.experiments.messages.phrases import format_value, one_line
 from ackbench.experiments.orchestration.environment import EMBEDDED, ONE_MACHINE
 from ackbench.experiments.sweep import published, several_hosts
-from ackbench.experiments.sweep.claim import TaskClaim
 from ackbench.experiments.sweep.folder import REASON, SweepFolder
+from ackbench.experiments.sweep.lock import TaskLock
 from ackbench.experiments.sweep.lookup import is_sweep_id
 from ackbench.experiments.sweep.plan import TrialSpec
 from ackbench.experiments.sweep.progress import FAILED, report_queued
-from ackbench.experiments.sweep.trial_claim import own_dag_run
+from ackbench.experiments.sweep.trial_lock import own_dag_run
 from ackbench.infra.errors import AckbenchError, HarnessError, MachineError
 from ackbench.infra.machine.files import replace_file
 from ackbench.infra.machine.home import Home, keep_files_private
@@ -37,7 +37,7 @@ from ackbench.infra.process.load_lock import COMMAND_MAX_WAIT_S, MAX_WAIT_S, hol
 from ackbench.infra.process.processes import end_with_forking_parent
 
 TASK_START_GRACE_S: Final = 120.0
-"""How long cluster and claim outlive the task that used them last, so that the next can start."""
+"""How long cluster and lock outlive the task that used them last, so that the next can start."""
 RETRY_PUBLISHING_S: Final = 60.0
 """How long trials are not uploaded after a failed upload, whose retries take seconds to minutes."""
 _BESIDE_VERIFY: Final = frozenset({"report", "track"})
@@ -130,8 +130,8 @@ def _uris_of(sweep_id: str) -> Iterator[str | None]:
     yield published.published_uri(SweepFolder(Home.from_environment().sweeps / sweep_id))
 
 
-def task_claim(sweep: SweepFolder, *, is_last: bool = False) -> AbstractContextManager[object]:
-    """Return the claim of this task; in an embedded run, the command has it.
+def task_lock(sweep: SweepFolder, *, is_last: bool = False) -> AbstractContextManager[object]:
+    """Return the lock of this task; in an embedded run, the command has it.
 
     A copy of a published sweep needs none.
 
@@ -143,7 +143,7 @@ def task_claim(sweep: SweepFolder, *, is_last: bool = False) -> AbstractContextM
         return nullcontext()
     dag_run = own_dag_run() or "?/?"
     grace_s = 0.0 if is_last else TASK_START_GRACE_S
-    return TaskClaim(Home.from_environment(), sweep, dag_run, grace_s)
+    return TaskLock(Home.from_environment(), sweep, dag_run, grace_s)
 
 
 @contextmanager
@@ -164,7 +164,7 @@ def step(
 
 @contextmanager
 def hold_sweep(name: str, sweep: SweepFolder | None, *, is_last: bool = False) -> Iterator[None]:
-    """Hold the claim of a task while it runs a step.
+    """Hold the lock of a task while it runs a step.
 
     Args:
         name: the step.
@@ -180,7 +180,7 @@ def hold_sweep(name: str, sweep: SweepFolder | None, *, is_last: bool = False) -
         _end_when_asked()
     if RUN_STATE.stopping:
         raise Interrupted(f"{name}: not started, because the run was interrupted")
-    with task_claim(sweep, is_last=is_last) if sweep else nullcontext():
+    with task_lock(sweep, is_last=is_last) if sweep else nullcontext():
         yield
 
 

@@ -32,15 +32,15 @@ from ackbench.experiments.orchestration.step_context import (
     publish,
     step,
     sweep_named,
-    task_claim,
+    task_lock,
     uri_of_several,
 )
 from ackbench.experiments.sweep import published, several_hosts
-from ackbench.experiments.sweep.claim import require_version_of_scheduler
 from ackbench.experiments.sweep.documents import read_note
 from ackbench.experiments.sweep.folder import DAG_RUN, SweepFolder
+from ackbench.experiments.sweep.lock import require_version_of_scheduler
 from ackbench.experiments.sweep.lookup import list_sweeps, sweep_of_id
-from ackbench.experiments.sweep.trial_claim import is_cleared_task, own_dag_run, read_claims
+from ackbench.experiments.sweep.trial_lock import is_cleared_task, own_dag_run, read_locks
 from ackbench.infra.machine.files import replace_file
 from ackbench.infra.machine.home import Home
 
@@ -59,7 +59,7 @@ def plan_sweep(form: Mapping[str, Any], scheduled: str | None = None) -> str:
         The sweep's id; its URI, if each task may run on a host with a home of its own.
 
     Raises:
-        InputError: the request is invalid, the process of a claimed trial lives, or another version
+        InputError: the request is invalid, the process of a locked trial lives, or another version
             was installed since the scheduler was started; one line, and nothing was started.
     """
     from ackbench.experiments.orchestration.plan_needs import references_in
@@ -76,7 +76,7 @@ def plan_sweep(form: Mapping[str, Any], scheduled: str | None = None) -> str:
         resumed = request.sweep_id or _planned_before(home, store)
         if resumed:
             existing = _sweep_to_resume(home, resumed, store)
-            with task_claim(existing):
+            with task_lock(existing):
                 for line in several_hosts.resume(existing, complete=on_one_machine()):
                     _LOG.info("%s", line)
                 publish(existing, published.publish_plan)
@@ -85,7 +85,7 @@ def plan_sweep(form: Mapping[str, Any], scheduled: str | None = None) -> str:
         provide_references(references_in(load_experiment(source)))
         overrides = replace(request.overrides(), from_form=not request.is_only(scheduled))
         sweep = new_sweep(home, source, overrides, _LOG.info)
-        with task_claim(sweep):
+        with task_lock(sweep):
             if dag_run := own_dag_run():
                 replace_file(sweep.root / DAG_RUN, dag_run)
             if store:
@@ -257,7 +257,7 @@ def destroy(sweep_id: str) -> None:
         _LOG.info("each batch of trials has destroyed its own cluster")
         return
     sweep, home = sweep_named(sweep_id), Home.from_environment()
-    with task_claim(sweep):
+    with task_lock(sweep):
         sweep.report_activity("destroy", "destroying the cluster")
         provide_references_of(home, sweep)
         clusters.destroy_all(home, sweep_id)
@@ -279,9 +279,9 @@ def verify(sweep_id: str) -> None:
     activity = "publishing the sweep" if sweep.store.is_file() else "checking for missing trials"
     with step("verify", sweep, activity, is_last=True):
         not_published = publish(sweep, published.publish_sweep, again=True)
-        claimed = _claimed_trials(sweep)
+        locked = _locked_trials(sweep)
         missing = {
-            trial_id: claimed.get(trial_id) or _failure_reason(sweep, trial_id)
+            trial_id: locked.get(trial_id) or _failure_reason(sweep, trial_id)
             for trial_id in sweep.pending()
         }
         manifest = read_manifest(sweep)
@@ -304,16 +304,15 @@ def verify(sweep_id: str) -> None:
 def finish(sweep_id: str) -> None:
     """Record that the sweep is complete, with its report and its runs."""
     sweep = sweep_named(sweep_id)
-    with task_claim(sweep, is_last=True):
+    with task_lock(sweep, is_last=True):
         sweep.report_activity("done")
 
 
-def _claimed_trials(sweep: SweepFolder) -> dict[str, str]:
-    """Return the trials whose claim was left, each with a clause that says who claimed it."""
-    claims = read_claims(sweep.origin or published.claims_location(sweep))
+def _locked_trials(sweep: SweepFolder) -> dict[str, str]:
+    """Return the trials whose lock was left, each with a clause that says who locked it."""
+    locks = read_locks(sweep.origin or published.locks_location(sweep))
     return {
-        claim.trial_id: f"claimed by {claim.describe()}, which did not finish it"
-        for claim in claims
+        lock.trial_id: f"locked by {lock.describe()}, which did not finish it" for lock in locks
     }
 
 

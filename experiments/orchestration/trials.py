@@ -1,6 +1,6 @@
 """The trials of a sweep: which one is next, and what happens around its run.
 
-A trial is claimed before it starts, so that no other process runs it, on whichever host.
+A trial is locked before it starts, so that no other process runs it, on whichever host.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from ackbench.experiments.orchestration.step_context import (
 from ackbench.experiments.sweep import batch_choice, published, several_hosts
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.plan import TrialSpec
-from ackbench.experiments.sweep.trial_claim import (
-    ClaimLost,
-    TrialClaim,
+from ackbench.experiments.sweep.trial_lock import (
+    LockLost,
+    TrialLock,
     is_cleared_task,
-    release_claim,
     release_ended,
-    require_claim,
-    take_claim,
+    release_lock,
+    require_lock,
+    take_lock,
 )
 from ackbench.infra.machine.home import Home
 
@@ -71,53 +71,53 @@ def trials_in_order(sweep: SweepFolder) -> list[TrialSpec]:
 
 
 def run_next_trial(sweep_id: str, on_start: Callable[[str], None]) -> str:
-    """Run the next trial that nobody has claimed; return its id, empty when none is left.
+    """Run the next trial that nobody has locked; return its id, empty when none is left.
 
     Args:
         sweep_id: the sweep.
         on_start: called with the trial's label before the trial starts.
 
     Raises:
-        HarnessError: as `run_claimed_trial`.
+        HarnessError: as `run_locked_trial`.
         Interrupted: the fault of an earlier trial could not be healed.
     """
     sweep = sweep_named(sweep_id)
     with hold_sweep("trial", sweep):
         provide_references_of(Home.from_environment(), sweep)
-        release_ended_claims(sweep)
+        release_ended_locks(sweep)
         for spec in trials_in_order(sweep):
-            if run_unclaimed_trial(sweep, spec, on_start):
+            if run_unlocked_trial(sweep, spec, on_start):
                 return spec.trial_id
     return ""
 
 
-def release_ended_claims(sweep: SweepFolder) -> None:
+def release_ended_locks(sweep: SweepFolder) -> None:
     """Let the trials of killed tasks run again, if this is a task that a person has cleared."""
     if is_cleared_task():
-        claims, pending = published.claims_location(sweep), sweep.pending()
-        for claim in release_ended(claims, pending):
-            _LOG.info("released trial %s, claimed by %s", claim.trial_id, claim.describe())
-        batch_choice.release_ended_batches(claims, pending)
+        locks, pending = published.locks_location(sweep), sweep.pending()
+        for lock in release_ended(locks, pending):
+            _LOG.info("released trial %s, locked by %s", lock.trial_id, lock.describe())
+        batch_choice.release_ended_batches(locks, pending)
 
 
-def run_unclaimed_trial(
+def run_unlocked_trial(
     sweep: SweepFolder, spec: TrialSpec, on_start: Callable[[str], None]
 ) -> bool:
-    """Claim a trial and run it; return whether this process has run it.
+    """Lock a trial and run it; return whether this process has run it.
 
-    A trial that another process has claimed is not run, nor is one that is complete.
+    A trial that another process has locked is not run, nor is one that is complete.
 
     Raises:
-        HarnessError: as `run_claimed_trial`.
+        HarnessError: as `run_locked_trial`.
         Interrupted: a fault could not be healed, so that no trial starts.
         StorageError: the store of several hosts does not answer.
     """
     if reason := several_hosts.stop_reason(sweep):
         raise Interrupted(f"trial {spec.trial_id} not started: {reason}")
-    claims = published.claims_location(sweep)
-    claim = take_claim(claims, spec.trial_id)
-    if claim is None:
-        _LOG.warning("trial %s not started: it is claimed", spec.trial_id)
+    locks = published.locks_location(sweep)
+    lock = take_lock(locks, spec.trial_id)
+    if lock is None:
+        _LOG.warning("trial %s not started: it is locked", spec.trial_id)
         return False
     try:
         if reason := sweep.why_foreign(spec.trial_id):
@@ -126,18 +126,18 @@ def run_unclaimed_trial(
         if _is_complete(sweep, spec.trial_id):
             return False
         on_start(label_of(spec))
-        run_claimed_trial(sweep, spec, claim)
+        run_locked_trial(sweep, spec, lock)
     finally:
-        _release(claims, claim)
+        _release(locks, lock)
     return True
 
 
-def _release(claims: Location, claim: TrialClaim) -> None:
+def _release(locks: Location, lock: TrialLock) -> None:
     try:
-        release_claim(claims, claim)
+        release_lock(locks, lock)
     except StorageError as error:
         _LOG.warning(
-            "the claim of trial %s stays until the sweep is resumed: %s", claim.trial_id, error
+            "the lock of trial %s stays until the sweep is resumed: %s", lock.trial_id, error
         )
 
 
@@ -147,7 +147,7 @@ def _is_complete(sweep: SweepFolder, trial_id: str) -> bool:
     return published.runs_on_several_hosts(sweep) and several_hosts.is_published(sweep, trial_id)
 
 
-def run_claimed_trial(sweep: SweepFolder, spec: TrialSpec, claim: TrialClaim) -> None:
+def run_locked_trial(sweep: SweepFolder, spec: TrialSpec, lock: TrialLock) -> None:
     """Run a trial, seal its ledger and publish it, if the sweep has a store.
 
     A failed upload stops nothing: the ledger is sealed, and `verify` uploads it later.
@@ -155,7 +155,7 @@ def run_claimed_trial(sweep: SweepFolder, spec: TrialSpec, claim: TrialClaim) ->
     Raises:
         HealFailed: the trial's fault could not be healed; no trial starts until the sweep is
             resumed.
-        ClaimLost: the claim was released meanwhile; the trial counts as failed here.
+        LockLost: the lock was released meanwhile; the trial counts as failed here.
         HarnessError: the trial could not be completed; this is no result about Kafka.
     """
     from ackbench.experiments.trial import run as trial_run
@@ -177,7 +177,7 @@ def run_claimed_trial(sweep: SweepFolder, spec: TrialSpec, claim: TrialClaim) ->
             raise
         finally:
             clusters.destroy_after_use(home, spec, assigned.cluster)
-        _require_claim(sweep, spec, claim)
+        _require_lock(sweep, spec, lock)
         # Left by an earlier attempt, if this run resumes the sweep.
         shutil.rmtree(sweep.failed(trial_id), ignore_errors=True)
         publish(sweep, lambda _, target: published.publish_trial(sweep, trial_id, target))
@@ -191,16 +191,16 @@ def _stop(sweep: SweepFolder, reason: str) -> None:
         _LOG.warning("other hosts may start trials: %s", error)
 
 
-def _require_claim(sweep: SweepFolder, spec: TrialSpec, claim: TrialClaim) -> None:
-    """Set a sealed ledger aside whose claim was released while the trial ran.
+def _require_lock(sweep: SweepFolder, spec: TrialSpec, lock: TrialLock) -> None:
+    """Set a sealed ledger aside whose lock was released while the trial ran.
 
     Raises:
-        ClaimLost: as `experiments.sweep.trial_claim.require_claim`.
+        LockLost: as `experiments.sweep.trial_lock.require_lock`.
     """
     try:
-        require_claim(published.claims_location(sweep), claim)
-    except ClaimLost as error:
+        require_lock(published.locks_location(sweep), lock)
+    except LockLost as error:
         sweep.fail_sealed_trial(spec.trial_id, str(error))
         raise
     except StorageError as error:
-        _LOG.warning("the claim of trial %s cannot be checked: %s", spec.trial_id, error)
+        _LOG.warning("the lock of trial %s cannot be checked: %s", spec.trial_id, error)

@@ -23,12 +23,12 @@ from ackbench.experiments.errors import StorageError
 from ackbench.experiments.ledger.location import Location
 from ackbench.experiments.sweep.plan import Plan
 from ackbench.experiments.sweep.published import storage_errors
-from ackbench.experiments.sweep.trial_claim import (
-    TrialClaim,
-    claims_of,
-    read_claims,
+from ackbench.experiments.sweep.trial_lock import (
+    TrialLock,
+    locks_of,
+    read_locks,
     release_ended,
-    take_claim,
+    take_lock,
 )
 from ackbench.infra.machine.identity import MachineIdentity
 
@@ -48,8 +48,8 @@ def keep_batches(sweep: Location, batches: Sequence[Batch]) -> None:
     """
     kept = sweep.at(BATCHES)
     with storage_errors():
-        for claim in claims_of(kept):
-            kept.delete(claim)
+        for lock in locks_of(kept):
+            kept.delete(lock)
         kept.write(_LIST, json.dumps([list(batch) for batch in batches]).encode())
 
 
@@ -57,7 +57,7 @@ def take_batch(sweep: Location, plan: Plan) -> Batch | None:
     """Take the batch that this host runs next.
 
     Args:
-        sweep: where the sweep's claims are.
+        sweep: where the sweep's locks are.
         plan: its plan.
 
     Returns:
@@ -73,9 +73,9 @@ def take_batch(sweep: Location, plan: Plan) -> Batch | None:
     cells = {trial.trial_id: json.dumps(trial.cell) for trial in plan.trials}
     if not all(cells.keys() >= {*batch} for batch in batches):
         raise _damaged(kept)
-    hosts = _hosts(read_claims(kept))
+    hosts = _hosts(read_locks(kept))
     for batch in in_order(batches, hosts, MachineIdentity.own().host, cells):
-        if take_claim(kept, batch[0]) is not None:
+        if take_lock(kept, batch[0]) is not None:
             return batch
     return ()
 
@@ -84,11 +84,11 @@ def release_ended_batches(sweep: Location, pending: Sequence[str]) -> None:
     """Let batches be taken again whose process has ended and whose trials are not all complete.
 
     Args:
-        sweep: where the sweep's claims are.
+        sweep: where the sweep's locks are.
         pending: the trials that are not complete.
 
     Raises:
-        StorageError: they cannot be read, the list is damaged, or a claim cannot be deleted.
+        StorageError: they cannot be read, the list is damaged, or a lock cannot be deleted.
     """
     kept = sweep.at(BATCHES)
     batches = _read_batches(kept) or ()
@@ -108,8 +108,8 @@ def _damaged(kept: Location) -> StorageError:
     return StorageError(f"{_LIST} in {kept.uri} is damaged: resume the sweep")
 
 
-def _hosts(claims: Sequence[TrialClaim]) -> dict[str, str]:
-    return {claim.trial_id: claim.machine.host for claim in claims}
+def _hosts(locks: Sequence[TrialLock]) -> dict[str, str]:
+    return {lock.trial_id: lock.machine.host for lock in locks}
 
 
 def in_order(

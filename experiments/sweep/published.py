@@ -24,9 +24,9 @@ from ackbench.experiments.ledger.manifest import MANIFEST
 from ackbench.experiments.ledger.planned import PLAN
 from ackbench.experiments.ledger.record import RECORD, Frozen, parse_record
 from ackbench.experiments.ledger.result_tables import RESULTS
-from ackbench.experiments.sweep.claim import is_run_by_another
 from ackbench.experiments.sweep.documents import read_document
 from ackbench.experiments.sweep.folder import DAG_RUN, FAILED, PARTIAL, REASON, SweepFolder
+from ackbench.experiments.sweep.lock import is_run_by_another
 from ackbench.experiments.sweep.lookup import experiment_of_sweep, find_sweep, list_sweeps
 from ackbench.experiments.sweep.own_plans import MARK
 from ackbench.experiments.sweep.progress import QUEUED, activity_text
@@ -36,7 +36,7 @@ from ackbench.infra.machine.paths import user_path
 
 STORE_VARIABLE: Final = "ACKBENCH_STORE"
 SEVERAL_HOSTS: Final = "several-hosts.json"
-"""A file that is published with the plan: the claims of the trials are in the store."""
+"""A file that is published with the plan: the locks of the trials are in the store."""
 _LOCAL: Final = {
     DAG_RUN,
     "progress.json",
@@ -128,8 +128,8 @@ def runs_on_several_hosts(sweep: SweepFolder) -> bool:
     return bool(kept and kept.several_hosts)
 
 
-def claims_location(sweep: SweepFolder) -> Location:
-    """Return where the claims of the sweep's trials are: its store, or its folder.
+def locks_location(sweep: SweepFolder) -> Location:
+    """Return where the locks of the sweep's trials are: its store, or its folder.
 
     Of a copy of a published sweep that is the original.
 

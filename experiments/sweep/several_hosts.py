@@ -1,6 +1,6 @@
 """A sweep whose trials several hosts run: each has a folder of its own, and the store has all.
 
-The store has the plan, the claims (`experiments.sweep.trial_claim`) and the sealed trials. A host's
+The store has the plan, the locks (`experiments.sweep.trial_lock`) and the sealed trials. A host's
 folder has the plan and the trials that this host has run.
 """
 
@@ -34,16 +34,16 @@ from ackbench.experiments.sweep.host import this_host
 from ackbench.experiments.sweep.plan import Plan
 from ackbench.experiments.sweep.published import (
     SEVERAL_HOSTS,
-    claims_location,
     is_planned,
     keep_store,
+    locks_location,
     no_sweep_at,
     published_location,
     published_uri,
     runs_on_several_hosts,
     storage_errors,
 )
-from ackbench.experiments.sweep.trial_claim import release_abandoned
+from ackbench.experiments.sweep.trial_lock import release_abandoned
 from ackbench.infra.errors import InputError
 from ackbench.infra.machine.files import replace_file
 from ackbench.infra.machine.home import Home
@@ -68,7 +68,7 @@ def check_out(home: Home, uri: str, check: Callable[[Plan], None]) -> SweepFolde
         UnknownName: there is no sweep at the URI.
         ExperimentError: `check` refuses the plan, and nothing is written.
         LedgerError: the plan is truncated, or another sweep's.
-        InputError: one machine runs the sweep, whose claims other hosts do not see; or the home has
+        InputError: one machine runs the sweep, whose locks other hosts do not see; or the home has
             another sweep with this id.
         StorageError: the store cannot be read.
     """
@@ -154,7 +154,7 @@ def is_published(sweep: SweepFolder, trial_id: str) -> bool:
         StorageError: the store cannot be read.
     """
     with storage_errors():
-        record = claims_location(sweep).read(f"trials/{trial_id}/{RECORD}")
+        record = locks_location(sweep).read(f"trials/{trial_id}/{RECORD}")
     return record is not None and is_planned(sweep, trial_id, record)
 
 
@@ -188,9 +188,9 @@ def fetch_trials(sweep: SweepFolder) -> tuple[str, ...]:
 
 
 def resume(sweep: SweepFolder, *, complete: bool) -> Sequence[str]:
-    """Let trials run again that were claimed or stopped, and return what was done, in lines.
+    """Let trials run again that were locked or stopped, and return what was done, in lines.
 
-    Hold the claim of the sweep.
+    Hold the lock of the sweep.
 
     Args:
         sweep: the sweep.
@@ -198,15 +198,15 @@ def resume(sweep: SweepFolder, *, complete: bool) -> Sequence[str]:
             it is complete.
 
     Raises:
-        TrialClaimed: the process of a claimed trial lives.
+        TrialLocked: the process of a locked trial lives.
         StorageError: the store of several hosts does not answer.
     """
-    released = release_abandoned(claims_location(sweep))
+    released = release_abandoned(locks_location(sweep))
     allow_trials(sweep)
     foreign = sweep.fail_foreign_trials()
     copied = fetch_trials(sweep) if complete else ()
     return [
-        *(f"released trial {claim.trial_id}, claimed by {claim.describe()}" for claim in released),
+        *(f"released trial {lock.trial_id}, locked by {lock.describe()}" for lock in released),
         *(f"counts as failed, and is run again: {reason}" for reason in foreign.values()),
         *([f"copied from the store: {format_list(copied)}"] if copied else []),
     ]

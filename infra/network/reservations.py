@@ -1,7 +1,7 @@
 """Machine-wide reservations of loopback ports and of subnets for clusters with namespaces.
 
 A port that is found free by binding and closing can be found free by another process as well. So
-each port and subnet is first claimed with an abstract Unix socket named after it (unix(7)). The
+each port and subnet is first locked with an abstract Unix socket named after it (unix(7)). The
 kernel gives a name to only one process in the network namespace, and frees it when that process
 ends, however it ends.
 
@@ -35,12 +35,12 @@ class PortReservation:
     """Loopback ports that no other cluster takes until they are released."""
 
     ports: tuple[int, ...]
-    claims: tuple[socket.socket, ...]
+    locks: tuple[socket.socket, ...]
 
     def release(self) -> None:
         """Let other clusters have the ports."""
-        for claim in self.claims:
-            claim.close()
+        for lock in self.locks:
+            lock.close()
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class SubnetReservation:
     """A subnet of 256 addresses that no other cluster takes until it is released."""
 
     index: int
-    claim: socket.socket
+    lock: socket.socket
 
     @property
     def host_address(self) -> str:
@@ -61,7 +61,7 @@ class SubnetReservation:
 
     def release(self) -> None:
         """Let other clusters have the subnet."""
-        self.claim.close()
+        self.lock.close()
 
 
 def reserve_ports(count: int) -> PortReservation:
@@ -70,16 +70,16 @@ def reserve_ports(count: int) -> PortReservation:
     Raises:
         MachineError: there are not enough free ports.
     """
-    claims: dict[int, socket.socket] = {}
+    locks: dict[int, socket.socket] = {}
     for port in _candidate_ports():
-        if len(claims) == count:
+        if len(locks) == count:
             break
-        claim = _claim_port(port)
-        if claim is not None:
-            claims[port] = claim
-    if len(claims) < count:
-        raise MachineError(f"{count} free loopback ports are needed, only {len(claims)} were found")
-    return PortReservation(tuple(claims), tuple(claims.values()))
+        lock = _lock_port(port)
+        if lock is not None:
+            locks[port] = lock
+    if len(locks) < count:
+        raise MachineError(f"{count} free loopback ports are needed, only {len(locks)} were found")
+    return PortReservation(tuple(locks), tuple(locks.values()))
 
 
 def reserve_subnet() -> SubnetReservation:
@@ -94,9 +94,9 @@ def reserve_subnet() -> SubnetReservation:
         index = (first + step) % len(_SUBNETS)
         if any(_SUBNETS[index].overlaps(network) for network in routed):
             continue
-        claim = _claim(f"subnet-{index}")
-        if claim is not None:
-            return SubnetReservation(index, claim)
+        lock = _lock(f"subnet-{index}")
+        if lock is not None:
+            return SubnetReservation(index, lock)
     raise MachineError(
         "no subnet of 198.18.0.0/15 is free: other clusters or this machine's routes use them all"
     )
@@ -112,12 +112,12 @@ def _candidate_ports() -> Iterator[int]:
     return (usable[(begin + step) % len(usable)] for step in range(len(usable)))
 
 
-def _claim_port(port: int) -> socket.socket | None:
-    claim = _claim(f"port-{port}")
-    if claim is not None and not _can_bind(port):
-        claim.close()
+def _lock_port(port: int) -> socket.socket | None:
+    lock = _lock(f"port-{port}")
+    if lock is not None and not _can_bind(port):
+        lock.close()
         return None
-    return claim
+    return lock
 
 
 def _can_bind(port: int) -> bool:
@@ -145,11 +145,11 @@ def _parse_network(destination: str) -> ipaddress.IPv4Network | None:
         return None
 
 
-def _claim(name: str) -> socket.socket | None:
-    claim = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+def _lock(name: str) -> socket.socket | None:
+    lock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     try:
-        claim.bind(f"\0ackbench-{name}")
+        lock.bind(f"\0ackbench-{name}")
     except OSError:
-        claim.close()
+        lock.close()
         return None
-    return claim
+    return lock

@@ -44,7 +44,7 @@ class InstalledAirflow:
     def environment(self, patch: pytest.MonkeyPatch) -> Iterator[None]:
         """Set Airflow's variables, which it reads with each setting, and its logging.
 
-        A task leaves its run's name there, and claims of later tests would have it.
+        A task leaves its run's name there, and locks of later tests would have it.
         """
         root, level = logging.getLogger(), logging.getLogger().level
         with process_of_its_own():

@@ -86,7 +86,7 @@ def test_a_trial_whose_process_is_killed_fails_and_so_does_the_run(killed: Kille
 def test_a_killed_trial_that_is_cleared_is_sealed_and_the_sweep_is_conclusive(
     killed: KilledTrial,
 ) -> None:
-    """The claim of the killed process is released."""
+    """The lock of the killed process is released."""
     killed.run.clear(("trial", killed.map_index), downstream=True)
 
     assert killed.run.wait() == "success"

@@ -9,8 +9,8 @@ their own, which share an S3 store. The scenarios:
   that host leaves the other one's cluster alone, and `ackbench run --resume` runs what is missing.
 - `trigger`: the same, and the DAG is triggered again with the sweep's id.
 - `stop`: a task is stopped (SIGTERM, as of a pod that is deleted): it destroys its cluster and
-  releases its claim.
-- `refusals`: two workers with one home, a claim that is lost, a store that refuses the credentials,
+  releases its lock.
+- `refusals`: two workers with one home, a lock that is lost, a store that refuses the credentials,
   and one that ends in mid-trial: one line each, and nothing is published that was not completed.
 - `local`: LocalExecutor, one trial per task on a shared cluster, and a batch per task.
 
@@ -302,12 +302,12 @@ def check_trials(lab: Lab, uri: str, results: Mapping[str, Any], planned: int) -
         "each trial's record names the host that has its ledger",
         holds=all(recorded.get(one) == name for name, names in kept.items() for one in names),
     )
-    left = claims_in(lab, uri)
-    lab.check(f"no claim is left {left or ''}", holds=not left)
+    left = locks_in(lab, uri)
+    lab.check(f"no lock is left {left or ''}", holds=not left)
 
 
-def claims_in(lab: Lab, uri: str) -> list[str]:
-    """Return the trials of a sweep that are claimed in the store."""
+def locks_in(lab: Lab, uri: str) -> list[str]:
+    """Return the trials of a sweep that are locked in the store."""
     from pyarrow import fs
 
     folder = f"{uri.removeprefix('s3://')}/claims"
@@ -372,7 +372,7 @@ def kill_a_worker(
     print_tasks(lab, airflow, run)
     lab.check("the run failed", holds=state == "failed")
     lab.check(
-        f"trial {victim} is claimed: {claims_in(lab, uri)}", holds=[victim] == claims_in(lab, uri)
+        f"trial {victim} is locked: {locks_in(lab, uri)}", holds=[victim] == locks_in(lab, uri)
     )
     reason = airflow.error(run, {"task_id": "verify", "map_index": -1})
     lab.say(f"verify: {reason}")
@@ -386,7 +386,7 @@ def kill_a_worker(
     lab.say(f"{how} after {time.monotonic() - began_s:.0f} s; it ran {new}")
     lab.check("all trials are in the store", holds=len(after) == _CELLS * _FEW)
     lab.check("those of before were not run again", holds=before.items() <= after.items())
-    lab.check("no claim is left", holds=not claims_in(lab, uri))
+    lab.check("no lock is left", holds=not locks_in(lab, uri))
     lab.console.print(lab.bench(first).run("show", uri).stdout)
 
 
@@ -434,7 +434,7 @@ def stop_a_task(lab: Lab, airflow: Airflow) -> None:
     supervisor = next(one for one in processes if "airflow supervisor" in one)
     psutil.Process(int(supervisor.split()[0])).terminate()
     began_s = time.monotonic()
-    lab.say(f"stopped the task on {name} in trial {claims_in(lab, uri)}")
+    lab.say(f"stopped the task on {name} in trial {locks_in(lab, uri)}")
     wait_until(
         lambda: not broker_pids(lab.home(name)),
         awaiting=f"the end of the brokers of {name}",
@@ -447,7 +447,7 @@ def stop_a_task(lab: Lab, airflow: Airflow) -> None:
     errors = [airflow.error(run, one) for one in airflow.tasks(run) if one["state"] == "failed"]
     lab.check("the run failed", holds=state == "failed")
     lab.check("the task says why", holds=any("interrupted (SIGTERM)" in one for one in errors))
-    lab.check("no claim is left", holds=not claims_in(lab, uri))
+    lab.check("no lock is left", holds=not locks_in(lab, uri))
 
 
 def is_sending(lab: Lab, name: str) -> bool:
@@ -472,14 +472,14 @@ def run_refusals(lab: Lab, airflow: Airflow) -> None:
     run = airflow.trigger({"experiment": "few.yaml", "repeats": _FEW})
     uri = wait_until(lambda: airflow.sweep(run), awaiting="the plan", timeout_s=300, every_s=1)
     sends(lab, first)
-    lost = claims_in(lab, uri)[0]
-    lab.say(f"deleting the claim of trial {lost} in mid-trial")
-    delete_claim(lab, uri, lost)
+    lost = locks_in(lab, uri)[0]
+    lab.say(f"deleting the lock of trial {lost} in mid-trial")
+    delete_lock(lab, uri, lost)
     state = airflow.wait(run, RUN_S)
     print_tasks(lab, airflow, run)
     errors = [airflow.error(run, one) for one in airflow.tasks(run) if one["state"] == "failed"]
     lab.check("the run failed", holds=state == "failed")
-    lab.check("the lost claim is named", holds=any("its claim was released" in e for e in errors))
+    lab.check("the lost lock is named", holds=any("its lock was released" in e for e in errors))
     lab.check(f"trial {lost} is not published", holds=lost not in published_records(lab, uri))
     lab.check(f"{second} is refused {first}'s home", holds=any("is used by" in e for e in errors))
     lab.check("each error is one line", holds=all("\n" not in error for error in errors))
@@ -504,8 +504,8 @@ def sends(lab: Lab, name: str) -> None:
     )
 
 
-def delete_claim(lab: Lab, uri: str, trial_id: str) -> None:
-    """Delete the claim of a trial from the store."""
+def delete_lock(lab: Lab, uri: str, trial_id: str) -> None:
+    """Delete the lock of a trial from the store."""
     from pyarrow import fs
 
     folder = f"{uri.removeprefix('s3://')}/claims"

@@ -25,8 +25,8 @@ from ackbench.experiments.ledger.record import Scalar
 from ackbench.experiments.ledger.seal import seal
 from ackbench.experiments.planning.new_sweep import new_sweep
 from ackbench.experiments.planning.overrides import Overrides
-from ackbench.experiments.sweep.claim import LOCK_FILE, SweepClaim
 from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.lock import LOCK_FILE, SweepLock
 from ackbench.experiments.sweep.progress import report_queued
 from ackbench.infra.machine.files import try_lock
 from ackbench.infra.machine.home import Home
@@ -380,7 +380,7 @@ def test_while_none_has_finished_the_newest_sweep_that_has_begun_is_shown(home: 
 def test_a_sweep_that_runs_is_not_to_be_resumed(home: Home) -> None:
     """Its own command still says how, once it has ended its trials."""
     sweep = a_sweep(home)
-    with SweepClaim(home, sweep):
+    with SweepLock(home, sweep):
         own = ackbench("show").stdout
         another = subprocess.run(
             [sys.executable, "-m", "ackbench", "show"],
@@ -522,7 +522,7 @@ def test_clean_does_not_touch_a_run_whose_command_is_running(home: Home) -> None
     sweep = a_sweep(home)
     unfinished = sweep.partial(sweep.plan().trials[1].trial_id)
     unfinished.mkdir()
-    with SweepClaim(home, sweep) as claim:
+    with SweepLock(home, sweep) as claim:
         claim.note_runner(ProcessIdentity.own())
         result = ackbench("clean")
 

@@ -12,8 +12,8 @@ from unittest import mock
 
 from ackbench.experiments import cli
 from ackbench.experiments.orchestration.step_context import TASK_START_GRACE_S
-from ackbench.experiments.sweep.claim import SweepClaim, TaskClaim
 from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.lock import SweepLock, TaskLock
 from ackbench.infra.machine.home import Home
 from ackbench.infra.process.load_lock import hold_machine_lock_for_command
 
@@ -34,9 +34,9 @@ def main(kind: str, sweep_id: str) -> None:
             cli.main()
     with ExitStack() as held:
         if kind == "task":
-            held.enter_context(TaskClaim(home, sweep, "dag/one", TASK_START_GRACE_S))
+            held.enter_context(TaskLock(home, sweep, "dag/one", TASK_START_GRACE_S))
         else:
-            held.enter_context(SweepClaim(home, sweep))
+            held.enter_context(SweepLock(home, sweep))
         held.enter_context(hold_machine_lock_for_command(home, sweep_id, sys.stderr.write))
         wait()
 

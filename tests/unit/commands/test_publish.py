@@ -211,7 +211,7 @@ def test_a_run_that_is_not_published_names_the_remedy_and_fails(
 def test_a_published_sweep_of_one_machine_is_not_resumed_on_another_one(
     uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The claims of its trials are in its own folder, and the other one would not see them."""
+    """The locks of its trials are in its own folder, and the other one would not see them."""
     monkeypatch.setenv("ACKBENCH_HOME", str(tmp_path / "another home"))
     refused = ackbench("run", "--resume", uri)
     assert refused.exit_code == 2

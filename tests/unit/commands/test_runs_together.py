@@ -19,15 +19,15 @@ from support.tiers import pairs
 
 from ackbench.experiments.orchestration import services, step_context, steps, trials
 from ackbench.experiments.results import spark_job
-from ackbench.experiments.sweep.claim import (
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.lock import (
     SCHEDULER_VARIABLE,
-    SweepClaim,
     SweepInUse,
-    TaskClaim,
+    SweepLock,
+    TaskLock,
     read_run_record,
     record_path,
 )
-from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.infra.machine.home import Home
 from ackbench.infra.process import load_lock
 from ackbench.infra.process.processes import ProcessIdentity
@@ -85,10 +85,10 @@ def end(process: subprocess.Popen[str], number: signal.Signals) -> None:
     process.wait(30)
 
 
-def is_claimed(home: Home, sweep: SweepFolder) -> bool:
+def is_locked(home: Home, sweep: SweepFolder) -> bool:
     """Return whether a command is refused the sweep."""
     try:
-        with SweepClaim(home, sweep):
+        with SweepLock(home, sweep):
             return False
     except SweepInUse:
         return True
@@ -112,7 +112,7 @@ def test_a_second_run_is_refused_by_name_until_the_first_has_ended(
         trials.run_next_trial(sweep.sweep_id, print)
     assert sweep.activity() is None
     end(process, number)
-    assert not is_claimed(home, sweep)
+    assert not is_locked(home, sweep)
 
 
 def test_a_run_is_refused_while_a_scheduler_runs_the_sweep(
@@ -120,29 +120,29 @@ def test_a_run_is_refused_while_a_scheduler_runs_the_sweep(
 ) -> None:
     """During a task and between two tasks; the tasks of the same DAG run share it."""
     process = run("task")
-    for other in (SweepClaim(home, sweep), TaskClaim(home, sweep, "dag/two", 1)):
+    for other in (SweepLock(home, sweep), TaskLock(home, sweep, "dag/two", 1)):
         with (
             pytest.raises(SweepInUse, match=rf"Airflow's run dag/one \(process {process.pid}\)"),
             other,
         ):
             pytest.fail("two runners of a sweep")
-    with TaskClaim(home, sweep, "dag/one", step_context.TASK_START_GRACE_S):
+    with TaskLock(home, sweep, "dag/one", step_context.TASK_START_GRACE_S):
         end(process, signal.SIGINT)
     refused = ackbench("run", "--resume", sweep.sweep_id)
     assert "is being run by Airflow's run dag/one (between two tasks)" in refused.stderr
-    with TaskClaim(home, sweep, "dag/one", grace_s=0):
-        assert is_claimed(home, sweep)
-    assert not is_claimed(home, sweep)
+    with TaskLock(home, sweep, "dag/one", grace_s=0):
+        assert is_locked(home, sweep)
+    assert not is_locked(home, sweep)
 
 
-def test_the_claim_of_a_killed_task_is_free(home: Home, sweep: SweepFolder, run: Runner) -> None:
+def test_the_lock_of_a_killed_task_is_free(home: Home, sweep: SweepFolder, run: Runner) -> None:
     """Nobody writes to the sweep; its cluster is kept as long as its grace lasts."""
     end(run("task"), signal.SIGKILL)
-    assert not is_claimed(home, sweep)
+    assert not is_locked(home, sweep)
 
 
 @pytest.mark.parametrize("number", ENDINGS)
-def test_a_claim_between_two_tasks_ends_with_the_services(
+def test_a_lock_between_two_tasks_ends_with_the_services(
     home: Home, sweep: SweepFolder, run: Runner, number: signal.Signals
 ) -> None:
     """Whether `ackbench up` is stopped or killed: no scheduler starts the next task."""
@@ -150,18 +150,18 @@ def test_a_claim_between_two_tasks_ends_with_the_services(
         identity = ProcessIdentity.of(up.pid)
         ticks = f"{identity.pid} {identity.start_ticks}"
         end(run("task", **{SCHEDULER_VARIABLE: ticks}), signal.SIGINT)
-        assert is_claimed(home, sweep)
+        assert is_locked(home, sweep)
         up.send_signal(number)
-    assert not is_claimed(home, sweep)
+    assert not is_locked(home, sweep)
 
 
-def test_the_services_end_the_claims_of_their_own_tasks(
+def test_the_services_end_the_locks_of_their_own_tasks(
     home: Home, sweep: SweepFolder, run: Runner
 ) -> None:
-    """And no claim of another scheduler that uses the home."""
+    """And no lock of another scheduler that uses the home."""
     end(run("task"), signal.SIGINT)
     services._end_runs(home)
-    assert is_claimed(home, sweep)
+    assert is_locked(home, sweep)
     own = ProcessIdentity.own()
     record = read_run_record(record_path(home, sweep.sweep_id))
     assert record
@@ -169,7 +169,7 @@ def test_the_services_end_the_claims_of_their_own_tasks(
         record.model_copy(update={"scheduler": own}).model_dump_json()
     )
     services._end_runs(home)
-    assert not is_claimed(home, sweep)
+    assert not is_locked(home, sweep)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -198,7 +198,7 @@ def test_clean_skips_a_sweep_between_two_tasks(home: Home, sweep: SweepFolder, r
     assert sweep.partial("001-abcdef").is_dir()
     assert "removed unfinished trial" in ackbench("clean", "--force").stdout
     assert sweep.stop_reason.read_text() == "ended by `ackbench clean --force`"
-    assert not is_claimed(home, sweep)
+    assert not is_locked(home, sweep)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -29,8 +29,8 @@ from ackbench.experiments.history.index import (
 )
 from ackbench.experiments.history.kept import summary_of
 from ackbench.experiments.messages.phrases import format_bytes
-from ackbench.experiments.sweep.claim import SweepClaim
 from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.lock import SweepLock
 from ackbench.infra.machine.home import Home
 
 
@@ -101,9 +101,9 @@ def test_a_sweep_that_misses_trials_is_incomplete(home: Home) -> None:
 
 
 def test_a_running_sweep_is_running(home: Home) -> None:
-    """As long as a process has its claim."""
+    """As long as a process has its lock."""
     sweep = SweepFolder(home.sweeps / "planted-20260101T000000-abcd")
-    with SweepClaim(home, sweep):
+    with SweepLock(home, sweep):
         assert index(home)[0].state is SweepState.RUNNING
     assert index(home)[0].state is SweepState.COMPLETE
 

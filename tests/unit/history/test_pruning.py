@@ -30,8 +30,8 @@ from ackbench.experiments.history.pruning import (
 )
 from ackbench.experiments.ledger.digests import with_digest
 from ackbench.experiments.orchestration.history import delete_history
-from ackbench.experiments.sweep.claim import SweepClaim
 from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.lock import SweepLock
 from ackbench.experiments.sweep.lookup import find_sweep, list_sweeps
 from ackbench.experiments.sweep.plan import Plan
 from ackbench.infra.errors import InputError
@@ -211,7 +211,7 @@ def test_a_sweep_in_use_is_kept_with_the_reason(home: Home) -> None:
     plan = planned_pruning(home, limits, time.time())
     sweep = SweepFolder(home.sweeps / "nightly-20260101T020000-0001")
     lines: list[str] = []
-    with SweepClaim(home, sweep):
+    with SweepLock(home, sweep):
         prune(home, plan, lines.append)
     assert sweep.sweep_id in names(home)
     assert any(line.startswith(f"kept: {sweep.sweep_id}: ") for line in lines)

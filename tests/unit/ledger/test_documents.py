@@ -33,7 +33,7 @@ from ackbench.experiments.results.read import read_results
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.published import keep_store, published_uri
 from ackbench.experiments.sweep.several_hosts import record_machine
-from ackbench.experiments.sweep.trial_claim import read_claims, take_claim
+from ackbench.experiments.sweep.trial_lock import read_locks, take_lock
 from ackbench.experiments.tracking.store import TRACKED_FILE, TrackedSweep, tracked_sweep
 from ackbench.infra.errors import AckbenchError
 from ackbench.infra.machine.home import Home
@@ -168,8 +168,8 @@ def test_documents_without_a_version_are_read(sweep: SweepFolder) -> None:
     assert sweep.machine()["cores"]
 
 
-def _claim(folder: Path) -> Path:
-    assert take_claim(open_location(str(folder)), "000-abcdef") is not None
+def _lock(folder: Path) -> Path:
+    assert take_lock(open_location(str(folder)), "000-abcdef") is not None
     return next((folder / "claims").iterdir())
 
 
@@ -197,7 +197,7 @@ def _tour(folder: Path) -> Path:
 
 
 SMALL: dict[str, tuple[Callable[[Path], Path], Callable[[Path], object]]] = {
-    "a claim": (_claim, lambda folder: read_claims(open_location(str(folder)))),
+    "a lock": (_lock, lambda folder: read_locks(open_location(str(folder)))),
     "a store": (_store, lambda folder: published_uri(SweepFolder(folder / "s"))),
     "a tracked sweep": (_tracked, lambda folder: tracked_sweep(SweepFolder(folder / "s"))),
     "a tour": (_tour, lambda folder: TourFolder(folder / "tour").read()),

@@ -11,8 +11,8 @@ from ackbench.experiments.live import reader as live_reader
 from ackbench.experiments.live.files import DATA, LOCK, PAGE, live_folder
 from ackbench.experiments.live.reader import LiveReader
 from ackbench.experiments.live.sweep import LiveSweep, SweepFollower, sweep_under_way
-from ackbench.experiments.sweep.claim import SweepClaim
 from ackbench.experiments.sweep.folder import REASON, SweepFolder
+from ackbench.experiments.sweep.lock import SweepLock
 from ackbench.infra.machine.files import try_lock
 from ackbench.infra.machine.home import Home
 
@@ -69,7 +69,7 @@ def test_the_sweep_under_way_is_the_one_that_a_process_runs(home: Home) -> None:
     """`ackbench up` shows whichever runs."""
     sweep = SweepFolder(home.sweeps / "quick-20260101T000000-abcd")
     assert sweep_under_way(home) is None
-    with SweepClaim(home, sweep):
+    with SweepLock(home, sweep):
         assert sweep_under_way(home) == sweep
         sweep.report_activity("done")
         assert sweep_under_way(home) is None
@@ -128,7 +128,7 @@ def test_without_a_sweep_the_reader_follows_whichever_runs(home: Home) -> None:
     reader = LiveReader(home, None)
     reader.tick()
     assert "No sweep runs now" in (live_folder(home) / PAGE).read_text()
-    with SweepClaim(home, SweepFolder(home.sweeps / "quick-20260101T000000-abcd")):
+    with SweepLock(home, SweepFolder(home.sweeps / "quick-20260101T000000-abcd")):
         reader.tick()
         assert "Trial 2 of 4" in (live_folder(home) / PAGE).read_text()
     reader.tick()

@@ -20,8 +20,8 @@ from ackbench.experiments.orchestration.batches import (
     run_planned,
 )
 from ackbench.experiments.results import spark_job
-from ackbench.experiments.sweep.claim import RunRecord, record_path
 from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.lock import RunRecord, record_path
 from ackbench.experiments.sweep.plan import Plan, TrialSpec
 from ackbench.experiments.sweep.published import keep_store, open_sweep, publish_plan
 from ackbench.experiments.sweep.several_hosts import (
@@ -30,7 +30,7 @@ from ackbench.experiments.sweep.several_hosts import (
     published_ids,
     resume,
 )
-from ackbench.experiments.sweep.trial_claim import TrialClaim, read_claims, take_claim
+from ackbench.experiments.sweep.trial_lock import TrialLock, read_locks, take_lock
 from ackbench.infra.errors import InputError
 from ackbench.infra.machine.home import Home
 from ackbench.infra.machine.identity import MachineIdentity
@@ -145,7 +145,7 @@ def test_each_host_runs_its_batch_and_the_store_has_all(hosts: TwoHosts) -> None
         assert world.steps == [*(f"trial {trial_id}" for trial_id in ids), "destroy"]
         assert hosts.sweep(name).complete_ids() == ids
     assert published_ids(hosts.store) == set(TRIALS)
-    assert read_claims(hosts.store) == []
+    assert read_locks(hosts.store) == []
 
 
 def test_a_second_delivery_of_a_batch_runs_nothing(hosts: TwoHosts) -> None:
@@ -157,33 +157,33 @@ def test_a_second_delivery_of_a_batch_runs_nothing(hosts: TwoHosts) -> None:
     assert world.started_trials() == []
 
 
-def test_a_claimed_trial_is_left_to_the_host_that_claimed_it(hosts: TwoHosts) -> None:
-    """And `verify` names who has claimed it and not finished."""
+def test_a_locked_trial_is_left_to_the_host_that_locked_it(hosts: TwoHosts) -> None:
+    """And `verify` names who has locked it and not finished."""
     hosts.on("a")
-    claim = take_claim(hosts.store, TRIALS[0])
-    assert claim
+    lock = take_lock(hosts.store, TRIALS[0])
+    assert lock
     world = hosts.on("b")
     run_batch(hosts.uri, TRIALS)
     assert world.started_trials() == list(TRIALS[1:])
-    expected = rf"1 of 4 trials are missing: {TRIALS[0]} \(claimed by process {os.getpid()}.*\)"
+    expected = rf"1 of 4 trials are missing: {TRIALS[0]} \(locked by process {os.getpid()}.*\)"
     with pytest.raises(TrialFailed, match=expected):
         steps.verify(hosts.uri)
 
 
-def killed_elsewhere(trial_id: str) -> TrialClaim:
-    """Return a claim of a process on a host that is not this one."""
+def killed_elsewhere(trial_id: str) -> TrialLock:
+    """Return a lock of a process on a host that is not this one."""
     elsewhere = MachineIdentity(host="kafka-2", boot_id="another", pid_namespace="pid:[1]")
-    return TrialClaim.own(trial_id).model_copy(update={"machine": elsewhere})
+    return TrialLock.own(trial_id).model_copy(update={"machine": elsewhere})
 
 
-def test_resuming_releases_a_killed_workers_claim(hosts: TwoHosts) -> None:
+def test_resuming_releases_a_killed_workers_lock(hosts: TwoHosts) -> None:
     """By its id on the host that planned it, and on any other host that knows the store."""
-    claim = killed_elsewhere(TRIALS[0])
-    hosts.store.write(claim.name, claim.model_dump_json().encode())
+    lock = killed_elsewhere(TRIALS[0])
+    hosts.store.write(lock.name, lock.model_dump_json().encode())
     hosts.on("a")
     sweep_id = hosts.sweep("a").sweep_id
     assert steps.plan_sweep({"experiment": "quick", "sweep_id": sweep_id}) == hosts.uri
-    assert read_claims(hosts.store) == []
+    assert read_locks(hosts.store) == []
 
 
 @pytest.mark.parametrize(
@@ -199,14 +199,14 @@ def test_a_task_that_is_cleared_runs_its_trial_again_on_another_host(
     """Airflow knows that the try before has ended; of other tasks' processes nothing is known."""
     for name, value in in_airflow("3", 1).items():
         monkeypatch.setenv(name, value)
-    claim = killed_elsewhere(TRIALS[0])
-    hosts.store.write(claim.name, claim.model_dump_json().encode())
+    lock = killed_elsewhere(TRIALS[0])
+    hosts.store.write(lock.name, lock.model_dump_json().encode())
     for name, value in in_airflow(index, try_number).items():
         monkeypatch.setenv(name, value)
     hosts.on("b")
 
     assert tuple(run_batch(hosts.uri, TRIALS[:1])) == ran
-    assert bool(read_claims(hosts.store)) == (not ran)
+    assert bool(read_locks(hosts.store)) == (not ran)
 
 
 def in_airflow(index: str, try_number: int) -> dict[str, str]:
@@ -317,7 +317,7 @@ def test_a_fault_that_cannot_be_healed_stops_all_hosts_until_the_sweep_is_resume
     assert world.started_trials() == list(TRIALS[2:])
 
 
-def test_a_trial_whose_claim_is_lost_is_not_published(
+def test_a_trial_whose_lock_is_lost_is_not_published(
     hosts: TwoHosts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A person resumed the sweep, so another host may have run it too."""
@@ -325,16 +325,16 @@ def test_a_trial_whose_claim_is_lost_is_not_published(
     run = world.run_trial
 
     def resumed_meanwhile(*arguments: object) -> object:
-        for claim in read_claims(hosts.store):
-            hosts.store.delete(claim.name)
+        for lock in read_locks(hosts.store):
+            hosts.store.delete(lock.name)
         return run(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr("ackbench.experiments.trial.run.run_trial", resumed_meanwhile)
-    with pytest.raises(TrialFailed, match="its claim was released while it ran"):
+    with pytest.raises(TrialFailed, match="its lock was released while it ran"):
         run_batch(hosts.uri, TRIALS[:1])
     assert published_ids(hosts.store) == set()
     assert (
-        "its claim was released" in (hosts.sweep("a").failed(TRIALS[0]) / "reason.txt").read_text()
+        "its lock was released" in (hosts.sweep("a").failed(TRIALS[0]) / "reason.txt").read_text()
     )
 
 

@@ -12,16 +12,16 @@ from support.fakes.infrastructure import FakeInfrastructure
 from ackbench.experiments.orchestration import step_context, steps, trials
 from ackbench.experiments.orchestration.environment import ONE_MACHINE
 from ackbench.experiments.sweep.folder import SweepFolder
-from ackbench.experiments.sweep.published import claims_location
-from ackbench.experiments.sweep.trial_claim import read_claims, take_claim
+from ackbench.experiments.sweep.published import locks_location
+from ackbench.experiments.sweep.trial_lock import read_locks, take_lock
 from ackbench.infra.machine.home import Home
 
 KILLED = """
 import sys
 from pathlib import Path
 from ackbench.experiments.ledger.location import open_location
-from ackbench.experiments.sweep.trial_claim import take_claim
-assert take_claim(open_location(sys.argv[1]), sys.argv[2])
+from ackbench.experiments.sweep.trial_lock import take_lock
+assert take_lock(open_location(sys.argv[1]), sys.argv[2])
 """
 
 
@@ -42,19 +42,19 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeInfrastructure
     return world
 
 
-def leave_claim(sweep: SweepFolder, trial_id: str) -> None:
-    """Leave the claim of a process that has ended, as SIGKILL does."""
-    where = claims_location(sweep).uri
+def leave_lock(sweep: SweepFolder, trial_id: str) -> None:
+    """Leave the lock of a process that has ended, as SIGKILL does."""
+    where = locks_location(sweep).uri
     subprocess.run([sys.executable, "-c", KILLED, where, trial_id], check=True)
 
 
 def test_a_killed_trial_that_a_person_clears_runs_again(world: FakeInfrastructure) -> None:
-    """Its claim belongs to a process of the same DAG run, which has ended."""
+    """Its lock belongs to a process of the same DAG run, which has ended."""
     sweep = world.sweep(1)
-    leave_claim(sweep, "000-abcdef")
+    leave_lock(sweep, "000-abcdef")
 
     assert trials.run_next_trial(sweep.sweep_id, lambda _: None) == "000-abcdef"
-    assert not read_claims(claims_location(sweep))
+    assert not read_locks(locks_location(sweep))
 
 
 def test_a_trial_that_was_killed_is_not_repeated_by_another_task_of_the_run(
@@ -63,23 +63,23 @@ def test_a_trial_that_was_killed_is_not_repeated_by_another_task_of_the_run(
     """Only a person decides that: tasks in their first try release nothing."""
     monkeypatch.setenv("AIRFLOW_CTX_TRY_NUMBER", "1")
     sweep = world.sweep(1)
-    leave_claim(sweep, "000-abcdef")
+    leave_lock(sweep, "000-abcdef")
 
     assert trials.run_next_trial(sweep.sweep_id, lambda _: None) == ""
 
 
-def test_clearing_releases_no_claim_of_a_living_process_or_of_another_run(
+def test_clearing_releases_no_lock_of_a_living_process_or_of_another_run(
     world: FakeInfrastructure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They may run the trial."""
     sweep = world.sweep(2)
-    assert take_claim(claims_location(sweep), "000-abcdef")
+    assert take_lock(locks_location(sweep), "000-abcdef")
     monkeypatch.setenv("AIRFLOW_CTX_DAG_RUN_ID", "another")
-    leave_claim(sweep, "001-abcdef")
+    leave_lock(sweep, "001-abcdef")
     monkeypatch.setenv("AIRFLOW_CTX_DAG_RUN_ID", "manual")
 
     assert trials.run_next_trial(sweep.sweep_id, lambda _: None) == ""
-    assert len(read_claims(claims_location(sweep))) == 2
+    assert len(read_locks(locks_location(sweep))) == 2
 
 
 def test_clearing_the_plan_resumes_the_sweep_that_it_has_planned(

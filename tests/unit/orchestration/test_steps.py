@@ -16,8 +16,8 @@ from ackbench.experiments.ledger.location import Location, open_location
 from ackbench.experiments.orchestration import services, step_context, steps, trials
 from ackbench.experiments.orchestration.environment import EMBEDDED, airflow_environment
 from ackbench.experiments.results import spark_job
-from ackbench.experiments.sweep.claim import VERSION_VARIABLE
 from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.lock import VERSION_VARIABLE
 from ackbench.experiments.sweep.published import keep_store, note_failure
 from ackbench.infra.errors import MachineError
 from ackbench.infra.machine.files import sqlite_url

@@ -66,7 +66,7 @@ def test_a_host_that_is_alone_runs_the_batches_in_the_plans_order() -> None:
 
 @pytest.fixture
 def sweep(tmp_path: Path) -> Location:
-    """Return where a sweep's claims are."""
+    """Return where a sweep's locks are."""
     return open_location(tmp_path.as_uri())
 
 

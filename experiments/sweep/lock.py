@@ -29,13 +29,13 @@ from ackbench.infra.process.processes import ProcessIdentity
 from ackbench.infra.process.waiting import wait_until
 
 LOCK_FILE: Final = ".claim"
-"""In the sweep's folder; it is deleted only with the sweep."""
+"""In the sweep's folder, by the name that earlier versions also lock; deleted only with it."""
 SCHEDULER_VARIABLE: Final = "ACKBENCH_UP"
 """Pid and start time of the `ackbench up` whose scheduler starts the tasks; else it is not set."""
 VERSION_VARIABLE: Final = "ACKBENCH_UP_VERSION"
 """The version of ackbench of that `ackbench up`."""
-_SHORT_CLAIM_S: Final = 0.5
-"""How long a process may exclude others that only looks whether there is a claim, or shares it."""
+_SHORT_LOCK_S: Final = 0.5
+"""How long a process may exclude others that only looks whether there is a lock, or shares it."""
 
 
 class RunRecord(BaseModel):
@@ -92,7 +92,7 @@ class SweepInUse(InputError):
         )
 
 
-class SweepClaim:
+class SweepLock:
     """The right of a command to run, measure or delete one sweep, while the context lasts.
 
     The kernel releases it when the process ends, even after a SIGKILL (flock(2)).
@@ -116,7 +116,7 @@ class SweepClaim:
         """The record of a run that was killed; `None`: the last one ended by itself."""
 
     def __enter__(self) -> Self:
-        """Take the claim and write the record."""
+        """Take the lock and write the record."""
         self._lock = self._acquire()
         self._path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(self._path, self._record.model_dump_json(), durable=False)
@@ -128,7 +128,7 @@ class SweepClaim:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Remove the record and release the claim."""
+        """Remove the record and release the lock."""
         self._path.unlink(missing_ok=True)
         self._release()
 
@@ -141,8 +141,8 @@ class SweepClaim:
         try:
             return wait_until(
                 self._try_acquire,
-                awaiting=f"the claim of sweep {self._sweep.sweep_id}",
-                timeout_s=_SHORT_CLAIM_S,
+                awaiting=f"the lock of sweep {self._sweep.sweep_id}",
+                timeout_s=_SHORT_LOCK_S,
             )
         except WaitTimeout:
             raise SweepInUse(self._sweep.sweep_id, self.previous) from None
@@ -172,14 +172,14 @@ class SweepClaim:
             self._lock = None
 
 
-class TaskClaim(SweepClaim):
+class TaskLock(SweepLock):
     """The right of a task to run a sweep, which it shares with the tasks of the same DAG run.
 
     Args:
         home: the home with the record.
         sweep: the sweep.
         dag_run: the DAG run.
-        grace_s: how long the claim outlives the task, so that the next one can start.
+        grace_s: how long the lock outlives the task, so that the next one can start.
 
     Raises:
         SweepInUse: on entering: a command or another DAG run runs the sweep.
@@ -198,7 +198,7 @@ class TaskClaim(SweepClaim):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Release the claim of the task; without a grace, end that of the DAG run too.
+        """Release the lock of the task; without a grace, end that of the DAG run too.
 
         Not while another task of the run has it: the record names the run until that one ends.
         """

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ackbench.experiments.sweep.claim import SweepClaim, SweepInUse, TaskClaim, record_path
 from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.lock import SweepInUse, SweepLock, TaskLock, record_path
 from ackbench.infra.machine.home import Home
 
 
@@ -25,14 +25,14 @@ def test_a_task_that_ends_does_not_take_the_sweep_from_another_of_its_run(
     """`verify` and `track` run side by side; the run's next task still gets the sweep."""
     home = Home(tmp_path)
 
-    def task() -> TaskClaim:
-        return TaskClaim(home, sweep, "dag/run", 0)
+    def task() -> TaskLock:
+        return TaskLock(home, sweep, "dag/run", 0)
 
     with task():
         with task():
             pass
-        with task(), pytest.raises(SweepInUse, match="dag/run"), SweepClaim(home, sweep):
+        with task(), pytest.raises(SweepInUse, match="dag/run"), SweepLock(home, sweep):
             pass
     assert not record_path(home, sweep.sweep_id).exists()
-    with SweepClaim(home, sweep):
+    with SweepLock(home, sweep):
         pass
