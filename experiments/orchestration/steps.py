@@ -273,7 +273,7 @@ def verify(sweep_id: str) -> None:
         TrialFailed: trials are missing; the message names each with the reason.
         NotPublished: the store did not accept everything; the message has the remedy.
     """
-    from ackbench.experiments.results.rows import read_manifest
+    from ackbench.experiments.results.rows import read_results_manifest
 
     sweep = sweep_named(sweep_id)
     activity = "publishing the sweep" if sweep.store.is_file() else "checking for missing trials"
@@ -284,7 +284,7 @@ def verify(sweep_id: str) -> None:
             trial_id: locked.get(trial_id) or _failure_reason(sweep, trial_id)
             for trial_id in sweep.pending()
         }
-        manifest = read_manifest(sweep)
+        manifest = read_results_manifest(sweep)
         unfit = manifest.left_out if manifest else {}
         reasons = "; ".join(f"{name} ({reason})" for name, reason in {**missing, **unfit}.items())
         if missing:

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 
 from pydantic import Field
 
-from ackbench.experiments.ledger.manifest import ResultsManifest
 from ackbench.experiments.ledger.quantities import CellQuantities, TrialQuantities
 from ackbench.experiments.ledger.record import Cell, Frozen, Role, Scalar, Status, TrialRecord
+from ackbench.experiments.ledger.results_manifest import ResultsManifest
 from ackbench.experiments.verdicts.contract import ContractClause
 from ackbench.experiments.verdicts.judge import HarnessCheck, Judgement
 from ackbench.experiments.verdicts.statistics import Estimate, Share

@@ -11,9 +11,9 @@ import pyarrow.fs as pafs
 from ackbench.experiments.errors import LedgerError
 from ackbench.experiments.ledger.digests import FileDigest, InvalidLedger, digest_file, digest_of
 from ackbench.experiments.ledger.location import LocationError
-from ackbench.experiments.ledger.manifest import ResultsManifest
 from ackbench.experiments.ledger.planned import PlannedTrials
 from ackbench.experiments.ledger.record import RECORD, TrialRecord, parse_record
+from ackbench.experiments.ledger.results_manifest import ResultsManifest
 from ackbench.experiments.ledger.validation import (
     require_sizes,
     sealed_files,
@@ -33,7 +33,12 @@ from ackbench.experiments.results.judgements import (
     with_judgements,
 )
 from ackbench.experiments.results.models import SweepResults
-from ackbench.experiments.results.rows import ResultRows, read_manifest, read_table, require_table
+from ackbench.experiments.results.rows import (
+    ResultRows,
+    read_results_manifest,
+    read_table,
+    require_table,
+)
 from ackbench.experiments.results.trials import (
     complete_trial,
     failed_trial,
@@ -66,7 +71,7 @@ def read_results(sweep: SweepFolder, *, in_full: bool = True) -> SweepResults:
         LedgerError: a trial's ledger is incomplete, truncated, altered, of another version or of
             another trial, or a table of `results/` is unreadable or altered.
     """
-    plan, manifest = sweep.plan(), read_manifest(sweep)
+    plan, manifest = sweep.plan(), read_results_manifest(sweep)
     if not in_full:
         require_table(sweep, "anomalies", manifest)
     rows = ResultRows.read(sweep, manifest)

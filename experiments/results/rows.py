@@ -15,9 +15,13 @@ import pyarrow.parquet as pq
 
 from ackbench.experiments.errors import LedgerError
 from ackbench.experiments.ledger.digests import InvalidLedger, digest_of
-from ackbench.experiments.ledger.manifest import MANIFEST, ResultsManifest, parse_manifest
 from ackbench.experiments.ledger.quantities import present_column
 from ackbench.experiments.ledger.result_tables import RESULTS
+from ackbench.experiments.ledger.results_manifest import (
+    RESULTS_MANIFEST,
+    ResultsManifest,
+    parse_results_manifest,
+)
 from ackbench.experiments.sweep.documents import read_document
 from ackbench.experiments.sweep.folder import SweepFolder
 
@@ -26,14 +30,14 @@ Row = Mapping[str, Any]
 """A row of a table of `experiments.ledger.result_tables`, by column."""
 
 
-def read_manifest(sweep: SweepFolder) -> ResultsManifest | None:
+def read_results_manifest(sweep: SweepFolder) -> ResultsManifest | None:
     """Return the manifest of `results/`; `None`: not measured, or by ledger version 4.
 
     Raises:
         LedgerError: it was altered or truncated.
     """
     try:
-        return parse_manifest(read_document(sweep.results / MANIFEST))
+        return parse_results_manifest(read_document(sweep.results / RESULTS_MANIFEST))
     except FileNotFoundError:
         return None
     except InvalidLedger as error:
@@ -60,7 +64,7 @@ def read_table(
         LedgerError: the table is unreadable, of another version, or not the one that the manifest
             names.
     """
-    path, manifest = sweep.results / f"{name}.parquet", manifest or read_manifest(sweep)
+    path, manifest = sweep.results / f"{name}.parquet", manifest or read_results_manifest(sweep)
     if manifest is None and not any(sweep.results.glob("*.parquet")):
         return RESULTS[name].empty_table()
     try:
@@ -127,8 +131,8 @@ def _require_digest(
     difference = expected.mismatch(digest_of(content)) if expected else "it is not listed there"
     if difference:
         raise LedgerError(
-            f"{path} does not match {MANIFEST} next to it ({difference}): it was altered, or the "
-            f"sweep was being measured; {_remedy(sweep)}"
+            f"{path} does not match {RESULTS_MANIFEST} next to it ({difference}): it was altered, or "
+            f"the sweep was being measured; {_remedy(sweep)}"
         )
 
 

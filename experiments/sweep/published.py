@@ -20,10 +20,10 @@ from ackbench.experiments.errors import LedgerError, StorageError, UnknownName
 from ackbench.experiments.ledger.digests import InvalidLedger
 from ackbench.experiments.ledger.documents import why_unreadable, without_version
 from ackbench.experiments.ledger.location import Location, LocationError, is_uri, open_location
-from ackbench.experiments.ledger.manifest import MANIFEST
 from ackbench.experiments.ledger.planned import PLAN
 from ackbench.experiments.ledger.record import RECORD, Frozen, parse_record
 from ackbench.experiments.ledger.result_tables import RESULTS
+from ackbench.experiments.ledger.results_manifest import RESULTS_MANIFEST
 from ackbench.experiments.sweep.documents import read_document
 from ackbench.experiments.sweep.folder import DAG_RUN, FAILED, PARTIAL, REASON, SweepFolder
 from ackbench.experiments.sweep.lock import is_run_by_another
@@ -290,7 +290,7 @@ def _publish_results(sweep: SweepFolder, target: Location) -> None:
     results = [
         f"results/{path.name}"
         for path in sorted(sweep.results.glob("*"))
-        if path.name == MANIFEST or path.suffix == ".parquet"
+        if path.name == RESULTS_MANIFEST or path.suffix == ".parquet"
     ]
     failed = [
         f"trials/{path.parent.name}/{REASON}"
@@ -435,7 +435,7 @@ def _to_fetch(published: Collection[str]) -> set[str]:
     """
     results = {f"results/{name}.parquet" for name in RESULTS}
     measured = {name for name in published if name in results}
-    manifest = {f"results/{MANIFEST}"} & set(published)
+    manifest = {f"results/{RESULTS_MANIFEST}"} & set(published)
     names = {name for name in published if "/" not in name and name not in {*_LOCAL, _PAGE}}
     for record in (name for name in published if name.endswith(f"/{RECORD}")):
         folder = record.removesuffix(f"/{RECORD}")

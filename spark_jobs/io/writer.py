@@ -16,8 +16,8 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from ackbench.experiments.ledger.digests import digest_file
-from ackbench.experiments.ledger.manifest import MANIFEST, ResultsManifest
 from ackbench.experiments.ledger.result_tables import RESULTS
+from ackbench.experiments.ledger.results_manifest import RESULTS_MANIFEST, ResultsManifest
 from ackbench.experiments.ledger.seal import sync
 
 ROW_GROUP_ROWS: Final = 1 << 18
@@ -125,7 +125,7 @@ class ResultsWriter:
         )
         with self._files.open_output_stream(self._partial("manifest")) as stream:
             stream.write(manifest.to_json().encode())
-        names = {"manifest": MANIFEST} | {name: f"{name}.parquet" for name in RESULTS}
+        names = {"manifest": RESULTS_MANIFEST} | {name: f"{name}.parquet" for name in RESULTS}
         _sync(self._files, *map(self._partial, names))
         for name, final in names.items():
             self._files.move(self._partial(name), f"{self._folder}/{final}")

@@ -29,9 +29,9 @@ from ackbench.experiments.ledger.digests import (
     with_digest,
     without_digest,
 )
-from ackbench.experiments.ledger.manifest import ResultsManifest, parse_manifest
 from ackbench.experiments.ledger.planned import PLAN, parse_planned
 from ackbench.experiments.ledger.record import RECORD, parse_record
+from ackbench.experiments.ledger.results_manifest import ResultsManifest, parse_results_manifest
 from ackbench.experiments.ledger.validation import validate_trial
 from ackbench.experiments.results.rows import read_table
 from ackbench.infra.errors import AckbenchError
@@ -171,7 +171,7 @@ def _parsers(home: Home) -> Mapping[str, tuple[Parse, Sequence[bytes]]]:
             [plan],
         ),
         "planned trials": (lambda content: parse_planned(_sealed(content)), [plan]),
-        "manifest.json": (lambda content: parse_manifest(_sealed(content)), [manifest]),
+        "manifest.json": (lambda content: parse_results_manifest(_sealed(content)), [manifest]),
         "ledgers": (
             lambda content: _with_file(
                 trial / "attempts.parquet",

@@ -28,7 +28,7 @@ from support.builders.records import a_spec
 from support.builders.sweep_folders import measured_sweep_folder
 
 from ackbench.experiments.ledger.digests import digest_of
-from ackbench.experiments.ledger.manifest import MANIFEST, ResultsManifest
+from ackbench.experiments.ledger.results_manifest import RESULTS_MANIFEST, ResultsManifest
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.infra.machine.home import Home
 
@@ -113,7 +113,7 @@ def _planted(home: Home) -> SweepFolder:
     ]
     sweep = measured_sweep_folder(home, "planted", specs, lambda _: {})
     tables = {path.name: digest_of(path.read_bytes()) for path in sweep.results.glob("*.parquet")}
-    (sweep.results / MANIFEST).write_text(ResultsManifest(tables=tables).to_json())
+    (sweep.results / RESULTS_MANIFEST).write_text(ResultsManifest(tables=tables).to_json())
     return sweep
 
 

@@ -21,8 +21,8 @@ from support.object_store import ObjectStore, object_store
 from support.set_up_home import SET_UP
 from support.spark_cluster import SparkCluster, spark_cluster
 
-from ackbench.experiments.ledger.manifest import MANIFEST
 from ackbench.experiments.ledger.result_tables import RESULTS
+from ackbench.experiments.ledger.results_manifest import RESULTS_MANIFEST
 from ackbench.experiments.results.spark_job import JAVA_OPTIONS
 from ackbench.infra.jvm.runtime import spark_java_home
 from ackbench.infra.jvm.startup_cache import quote_java_options, spark_startup_cache
@@ -148,7 +148,10 @@ def test_a_cluster_and_a_local_master_give_the_same_bytes(
     installation.remove_results()
     done = installation.run_on(cluster)
     assert (done.returncode, done.stderr) == (0, "")
-    assert installation.results().keys() == {MANIFEST, *(f"{name}.parquet" for name in RESULTS)}
+    assert installation.results().keys() == {
+        RESULTS_MANIFEST,
+        *(f"{name}.parquet" for name in RESULTS),
+    }
     assert installation.results() == installation.local_results
 
 

@@ -7,8 +7,8 @@ import pytest
 from pyspark import SparkContext
 
 from ackbench.experiments.errors import LedgerError
-from ackbench.experiments.ledger.manifest import MANIFEST
 from ackbench.experiments.ledger.result_tables import RESULTS
+from ackbench.experiments.ledger.results_manifest import RESULTS_MANIFEST
 from ackbench.experiments.results.spark_job import JAVA_OPTIONS, ensure_spark_ready, measure
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.infra.jvm.startup_cache import spark_startup_cache
@@ -29,7 +29,7 @@ def test_measuring_again_gives_the_same_bytes(spark: SparkContext, tmp_path: Pat
         trial.plant(tmp_path)
     first, second = (_measured_bytes(spark, tmp_path) for _ in range(2))
     assert first == second
-    assert set(first) == {MANIFEST, *(f"{name}.parquet" for name in RESULTS)}
+    assert set(first) == {RESULTS_MANIFEST, *(f"{name}.parquet" for name in RESULTS)}
 
 
 def _measured_bytes(spark: SparkContext, sweep: Path) -> dict[str, bytes]:

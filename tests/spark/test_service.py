@@ -8,7 +8,7 @@ import pytest
 
 from ackbench.experiments.errors import LedgerError
 from ackbench.experiments.results import spark_job
-from ackbench.experiments.results.rows import read_manifest
+from ackbench.experiments.results.rows import read_results_manifest
 from ackbench.experiments.results.spark_job import measure, measuring_service
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.infra.machine.home import Home
@@ -33,7 +33,7 @@ def test_a_service_measures_one_sweep_after_the_other(
         with pytest.raises(LedgerError, match=r"^trial 000-planted: log.parquet is missing; rest"):
             measure(sweeps[2], home)
         measure(sweeps[2], home, skip_unfit=True)
-    manifest = read_manifest(sweeps[2])
+    manifest = read_results_manifest(sweeps[2])
     assert manifest
     assert manifest.left_out == {"000-planted": "trial 000-planted: log.parquet is missing"}
     assert {path.name for path in home.cache.iterdir()} == {".scratch.lock", "spark-java"}

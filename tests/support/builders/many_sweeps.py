@@ -20,8 +20,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ackbench.experiments.ledger.digests import digest_of, with_digest, without_digest
-from ackbench.experiments.ledger.manifest import MANIFEST, parse_manifest
 from ackbench.experiments.ledger.planned import PLAN
+from ackbench.experiments.ledger.results_manifest import RESULTS_MANIFEST, parse_results_manifest
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.infra.machine.home import Home
 
@@ -108,16 +108,16 @@ def _vary_results(
     rng: random.Random,
 ) -> None:
     """Replace tables of the results by ones with other figures, and their digests."""
-    manifest = parse_manifest((sweep.results / MANIFEST).read_bytes())
+    manifest = parse_results_manifest((sweep.results / RESULTS_MANIFEST).read_bytes())
     digests = dict(manifest.tables)
     for name, table in tables.items():
         path = sweep.results / f"{name}.parquet"
         path.unlink()
         pq.write_table(_varied(table, _VARIED[name], shifted, factor, rng), path)
         digests[path.name] = digest_of(path.read_bytes())
-    (sweep.results / MANIFEST).unlink()
+    (sweep.results / RESULTS_MANIFEST).unlink()
     changed = manifest.model_copy(update={"tables": digests})
-    (sweep.results / MANIFEST).write_text(changed.to_json())
+    (sweep.results / RESULTS_MANIFEST).write_text(changed.to_json())
 
 
 def _varied(

@@ -24,9 +24,9 @@ from ackbench.experiments.ledger.documents import (
     without_version,
 )
 from ackbench.experiments.ledger.location import open_location
-from ackbench.experiments.ledger.manifest import ResultsManifest, parse_manifest
 from ackbench.experiments.ledger.planned import parse_planned
 from ackbench.experiments.ledger.record import parse_record
+from ackbench.experiments.ledger.results_manifest import ResultsManifest, parse_results_manifest
 from ackbench.experiments.ledger.schema import LEDGER_VERSION
 from ackbench.experiments.lessons.tour import TourFolder, new_tour
 from ackbench.experiments.results.read import read_results
@@ -129,7 +129,7 @@ def test_results_of_a_newer_ackbench_are_not_called_altered() -> None:
     """By their manifest."""
     content = as_newer(ResultsManifest(tables={}).to_json().encode())
     with pytest.raises(InvalidLedger, match=f"^results/manifest.json {re.escape(WORDS)}$"):
-        parse_manifest(content.encode())
+        parse_results_manifest(content.encode())
 
 
 @pytest.mark.parametrize("change", ["plan.json", "trial.json"])

@@ -19,7 +19,7 @@ from ackbench.experiments.ledger.digests import (
 )
 from ackbench.experiments.ledger.documents import why_unreadable
 
-MANIFEST: Final = "manifest.json"
+RESULTS_MANIFEST: Final = "manifest.json"
 
 
 class ResultsManifest(BaseModel):
@@ -39,13 +39,13 @@ class ResultsManifest(BaseModel):
         return with_digest(self.model_dump_json(indent=1))
 
 
-def parse_manifest(content: bytes) -> ResultsManifest:
+def parse_results_manifest(content: bytes) -> ResultsManifest:
     """Return the manifest in the content of its file.
 
     Raises:
         InvalidLedger: it was altered or truncated.
     """
-    file = f"results/{MANIFEST}"
+    file = f"results/{RESULTS_MANIFEST}"
     try:
         document, has_digest = without_digest(content)
         if not has_digest:
