@@ -154,7 +154,7 @@ def measure_trials(
 
 def trial_ids(units: Iterable[Unit]) -> list[str]:
     """Return the trials of some units, sorted."""
-    return sorted({unit.ledger.record.trial_id for unit in units})
+    return sorted({unit.ledger.manifest.trial_id for unit in units})
 
 
 def unit_pieces(location: str, number: int, unit: Unit) -> Iterator[tuple[str, Piece]]:

@@ -136,7 +136,7 @@ def _measure(
 def _commit(
     results: ResultsWriter, ledgers: Ledgers, measured: MeasuredTrials, limit: str | None
 ) -> None:
-    sha256 = {ledger.record.trial_id: ledger.sha256 for ledger in ledgers.trials}
+    sha256 = {ledger.manifest.trial_id: ledger.sha256 for ledger in ledgers.trials}
     unfit = {trial_id: str(error) for trial_id, error in measured.unfit.items()}
     with limited("writing results", StepLimit.of(limit, ledgers.records)):
         results.commit(

@@ -75,10 +75,10 @@ def verify_and_measure(location: str, unit: Unit) -> tuple[str, MeasuredTrial | 
     """Verify, read and measure a unit."""
     try:
         files = open_location(location).files
-        verify_files(files, unit.ledger.folder, unit.ledger.record, unit.files)
-        return unit.ledger.record.trial_id, measure_unit(read_unit(files, unit))
+        verify_files(files, unit.ledger.folder, unit.ledger.manifest, unit.files)
+        return unit.ledger.manifest.trial_id, measure_unit(read_unit(files, unit))
     except InvalidLedger as error:
-        return unit.ledger.record.trial_id, error
+        return unit.ledger.manifest.trial_id, error
 
 
 def tables_or_error(measured: MeasuredTrial | InvalidLedger) -> TrialTables | InvalidLedger:
@@ -116,7 +116,7 @@ def trial_tables(trial: MeasuredTrial) -> TrialTables:
     Raises:
         InvalidLedger: two counts of the same quantity differ.
     """
-    row: dict[str, Any] = {**identity_columns(trial.record)}
+    row: dict[str, Any] = {**identity_columns(trial.manifest)}
     tables: dict[str, pa.Table] = {}
     for measure in trial.measures:
         for name, rows in trial.rows_of(measure).items():

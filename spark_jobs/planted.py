@@ -15,16 +15,6 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from ackbench.experiments.ledger.planned import EQUAL, JAVA, UNKNOWN_VERSION, read_planned
-from ackbench.experiments.ledger.record import (
-    Cell,
-    FaultEvidence,
-    KeyOptions,
-    Phases,
-    ProducerSummary,
-    Replay,
-    Status,
-    TrialRecord,
-)
 from ackbench.experiments.ledger.schema import (
     ACKED,
     COMMITTED,
@@ -34,6 +24,16 @@ from ackbench.experiments.ledger.schema import (
     Source,
 )
 from ackbench.experiments.ledger.seal import seal
+from ackbench.experiments.ledger.trial_manifest import (
+    Cell,
+    FaultEvidence,
+    KeyOptions,
+    Phases,
+    ProducerSummary,
+    Replay,
+    Status,
+    TrialManifest,
+)
 from ackbench.spark_jobs.io.ledgers import Ledger
 from ackbench.spark_jobs.io.units import UnitRows
 
@@ -247,10 +247,10 @@ class PlantedTrial:
             default=0,
         )
 
-    def record(self, sweep_id: str) -> TrialRecord:
+    def record(self, sweep_id: str) -> TrialManifest:
         """Return the trial's `trial.json`."""
         ends = Counter(row.partition for row in self.log)
-        return TrialRecord(
+        return TrialManifest(
             sweep_id=sweep_id,
             trial_id=self.trial_id,
             experiment="planted",
@@ -296,12 +296,12 @@ class PlantedTrial:
         )
 
 
-def _as_planned(record: TrialRecord, sweep: Path) -> TrialRecord:
+def _as_planned(manifest: TrialManifest, sweep: Path) -> TrialManifest:
     """Return a record as the plan of a sweep has the trial, if there is one."""
     plan = read_planned(pafs.LocalFileSystem(), str(sweep))
-    planned = plan.trials and plan.trials.get(record.trial_id)
+    planned = plan.trials and plan.trials.get(manifest.trial_id)
     if not planned:
-        return record
+        return manifest
     said: dict[str, Any] = {
         **{name: getattr(planned, name) for name in EQUAL},
         **dict(planned.workload),
@@ -311,11 +311,11 @@ def _as_planned(record: TrialRecord, sweep: Path) -> TrialRecord:
         "topic_settings": planned.topic,
         "client": f"{JAVA} {UNKNOWN_VERSION}" if planned.client == JAVA else None,
         "fault": planned.fault
-        and record.fault.model_copy(
+        and manifest.fault.model_copy(
             update={"kind": planned.fault.kind, "parameters": planned.fault.all_parameters()}
         ),
     }
-    return record.model_copy(
+    return manifest.model_copy(
         update={name: value for name, value in said.items() if value is not None}
     )
 

@@ -19,8 +19,8 @@ from ackbench.experiments.api.columns import (
 from ackbench.experiments.comparing import comparison
 from ackbench.experiments.comparing.comparison import ComparedSweep
 from ackbench.experiments.errors import UnknownName
-from ackbench.experiments.ledger.record import Cell, Scalar
 from ackbench.experiments.ledger.result_tables import RESULTS
+from ackbench.experiments.ledger.trial_manifest import Cell, Scalar
 from ackbench.experiments.messages.phrases import did_you_mean, format_list
 from ackbench.experiments.results.models import SweepResults
 from ackbench.experiments.results.plain_answer import plain_answer

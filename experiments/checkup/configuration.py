@@ -19,7 +19,7 @@ from pydantic import Field
 
 from ackbench.experiments.clients.settings import java, librdkafka
 from ackbench.experiments.clients.settings.kinds import ACKS, ClientChoice
-from ackbench.experiments.ledger.record import Frozen
+from ackbench.experiments.ledger.trial_manifest import Frozen
 from ackbench.experiments.messages.phrases import did_you_mean, format_list
 from ackbench.experiments.planning.axes import SET_BY_ACKBENCH, Scope
 from ackbench.experiments.planning.client_rules import (

@@ -8,7 +8,7 @@ from functools import cached_property
 from ackbench.experiments.checkup.configuration import Configuration
 from ackbench.experiments.faults import FAULTS, FaultKind
 from ackbench.experiments.faults.core.effects import Topology
-from ackbench.experiments.ledger.record import Frozen, Scalar
+from ackbench.experiments.ledger.trial_manifest import Frozen, Scalar
 from ackbench.experiments.planning.experiment import WorkloadSection
 from ackbench.experiments.sweep.plan import (
     NO_FAULT,

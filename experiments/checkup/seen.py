@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from ackbench.experiments.checkup.configuration import Configuration
 from ackbench.experiments.errors import LedgerError
-from ackbench.experiments.ledger.record import Frozen, Status
+from ackbench.experiments.ledger.trial_manifest import Frozen, Status
 from ackbench.experiments.results.rows import read_table
 from ackbench.experiments.sweep.lookup import list_sweeps
 from ackbench.experiments.sweep.plan import TrialSpec

@@ -28,7 +28,7 @@ from ackbench.experiments.clients.java.transactional import JavaTransactionalPro
 from ackbench.experiments.clients.producer.job import ProducerJob
 from ackbench.experiments.clients.producer.process import ProducerProcess
 from ackbench.experiments.events.journal import Event
-from ackbench.experiments.ledger.record import ProducerSummary
+from ackbench.experiments.ledger.trial_manifest import ProducerSummary
 
 
 class TrialClient(Protocol):

@@ -30,7 +30,7 @@ from ackbench.experiments.commands.show import (
 )
 from ackbench.experiments.errors import StorageError
 from ackbench.experiments.ledger.location import Location, is_uri
-from ackbench.experiments.ledger.record import Scalar
+from ackbench.experiments.ledger.trial_manifest import Scalar
 from ackbench.experiments.live.process import WITHOUT_METRICS, LiveOptions, live_page
 from ackbench.experiments.messages.phrases import format_count
 from ackbench.experiments.messages.terminal import echo_error

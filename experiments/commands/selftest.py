@@ -14,7 +14,7 @@ import pyarrow.fs as pafs
 
 from ackbench.experiments.errors import LedgerError
 from ackbench.experiments.ledger.digests import InvalidLedger
-from ackbench.experiments.ledger.record import Status, TrialRecord
+from ackbench.experiments.ledger.trial_manifest import Status, TrialManifest
 from ackbench.experiments.ledger.validation import validate_trial
 from ackbench.experiments.messages.console import console_for_results
 from ackbench.experiments.messages.terminal import echo, echo_error
@@ -47,7 +47,7 @@ def selftest(home: Home, named: str | None, seed: int) -> int:
     sweep = finished_sweep(home, named, echo_error)
     ledger, undisturbed = _suitable_trial(sweep)
     records, usable = ledger.tables["attempts"].num_rows, len(undisturbed.log)
-    trial = f"trial {ledger.record.trial_id} of {sweep.sweep_id}"
+    trial = f"trial {ledger.manifest.trial_id} of {sweep.sweep_id}"
     echo(f"{trial}: {records:,} records, {usable:,} of them undisturbed")
     try:
         with (
@@ -110,7 +110,7 @@ def _rows(sweep: SweepFolder, folder: Path) -> Mapping[str, int]:
         raise LedgerError(f"{sweep.sweep_id}: {error}") from error
 
 
-def _records(sweep: SweepFolder) -> Sequence[TrialRecord]:
+def _records(sweep: SweepFolder) -> Sequence[TrialManifest]:
     try:
         return list(sweep.complete_trials())
     except OSError as error:

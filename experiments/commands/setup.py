@@ -19,7 +19,7 @@ from typing import Final
 from pydantic import ValidationError
 
 from ackbench.experiments.clients.librdkafka.code_cache import cache_folder
-from ackbench.experiments.ledger.record import Frozen
+from ackbench.experiments.ledger.trial_manifest import Frozen
 from ackbench.experiments.messages.phrases import format_bytes
 from ackbench.experiments.messages.terminal import echo, echo_error
 from ackbench.experiments.orchestration.environment import database_of, ensure_database, is_migrated

@@ -25,7 +25,7 @@ from ackbench.experiments.comparing.differences import (
 )
 from ackbench.experiments.comparing.setting_change import SettingChange
 from ackbench.experiments.errors import NotComparable
-from ackbench.experiments.ledger.record import Frozen, Role
+from ackbench.experiments.ledger.trial_manifest import Frozen, Role
 from ackbench.experiments.messages.phrases import format_count
 from ackbench.experiments.results.cells import judged_trials
 from ackbench.experiments.results.models import CellResult, SweepResults, TrialResult

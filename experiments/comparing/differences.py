@@ -19,7 +19,7 @@ from ackbench.experiments.comparing.pairing import (
     paired_shares,
     share_difference_interval,
 )
-from ackbench.experiments.ledger.record import Frozen
+from ackbench.experiments.ledger.trial_manifest import Frozen
 from ackbench.experiments.verdicts.statistics import (
     MIN_TRIALS_FOR_DIFFERENCE,
     Estimate,

@@ -12,7 +12,7 @@ from typing import Final
 from ackbench.experiments.comparing.comparison import ComparedCell, Comparison
 from ackbench.experiments.comparing.differences import ComparedMeasure, Difference, exceeds_with
 from ackbench.experiments.errors import NotComparable
-from ackbench.experiments.ledger.record import Role, Status
+from ackbench.experiments.ledger.trial_manifest import Role, Status
 from ackbench.experiments.messages.phrases import format_count
 from ackbench.experiments.results.cells import judged_trials
 from ackbench.experiments.results.models import CellResult, SweepResults

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ackbench.experiments.ledger.record import SET_ASIDE, Cell, Scalar
+from ackbench.experiments.ledger.trial_manifest import SET_ASIDE, Cell, Scalar
 from ackbench.experiments.messages.markdown import code_span, escaped
 from ackbench.experiments.messages.phrases import format_count
 from ackbench.experiments.results import wording

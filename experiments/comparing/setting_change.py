@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ackbench.experiments.ledger.record import Frozen
+from ackbench.experiments.ledger.trial_manifest import Frozen
 
 
 class SettingChange(Frozen):

@@ -16,7 +16,7 @@ from ackbench.experiments.comparing.comparison import (
     compare_pairs,
 )
 from ackbench.experiments.errors import NotComparable, UnknownName
-from ackbench.experiments.ledger.record import Frozen, Scalar
+from ackbench.experiments.ledger.trial_manifest import Frozen, Scalar
 from ackbench.experiments.messages.phrases import did_you_mean
 from ackbench.experiments.planning.axes import Scope
 from ackbench.experiments.results.models import CellResult

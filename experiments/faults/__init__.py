@@ -26,7 +26,7 @@ from ackbench.experiments.faults.core import FaultContext, FaultKind, FaultParam
 from ackbench.experiments.faults.core.effects import FaultEffects, Topology
 from ackbench.experiments.faults.operations.commands import command_kind
 from ackbench.experiments.faults.process import zookeeper
-from ackbench.experiments.ledger.record import FaultEvidence
+from ackbench.experiments.ledger.trial_manifest import FaultEvidence
 from ackbench.infra.cluster.capabilities import missing_capability
 from ackbench.infra.errors import MachineError
 

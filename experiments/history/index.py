@@ -18,7 +18,7 @@ from ackbench.experiments.history.kept import (
 from ackbench.experiments.history.pins import pinned_sweeps
 from ackbench.experiments.history.store import SummaryStore, without_details
 from ackbench.experiments.history.summary import CellSummary, SweepSummary
-from ackbench.experiments.ledger.record import Frozen
+from ackbench.experiments.ledger.trial_manifest import Frozen
 from ackbench.experiments.messages.phrases import format_value
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.lock import RunRecord, is_in_progress, runs

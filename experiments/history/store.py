@@ -24,7 +24,7 @@ from ackbench.experiments.history.summary import (
     CellSummary,
     SweepSummary,
 )
-from ackbench.experiments.ledger.record import Frozen
+from ackbench.experiments.ledger.trial_manifest import Frozen
 from ackbench.infra.machine.home import Home
 
 STORE: Final = "summaries.db"

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from ackbench.experiments.history.summary import CellSummary, SweepSummary, planned_s
-from ackbench.experiments.ledger.record import SET_ASIDE, Status, TrialRecord
+from ackbench.experiments.ledger.trial_manifest import SET_ASIDE, Status, TrialManifest
 from ackbench.experiments.lessons.finding import finding_of
 from ackbench.experiments.messages.phrases import fit_line, shorten
 from ackbench.experiments.results.cells import judged_trials
@@ -122,7 +122,7 @@ def _counts(results: SweepResults) -> dict[str, int | bool]:
 
 
 def _cells(
-    plan: Plan, results: SweepResults, records: Mapping[str, TrialRecord]
+    plan: Plan, results: SweepResults, records: Mapping[str, TrialManifest]
 ) -> dict[str, object]:
     """Return the cells that ran, and the settings that they have in common."""
     ran = [cell for cell in results.cells if cell.refused is None]
@@ -141,7 +141,7 @@ def _cells(
     }
 
 
-def _settings(plan: Plan, cell: CellResult, records: Mapping[str, TrialRecord]) -> dict[str, str]:
+def _settings(plan: Plan, cell: CellResult, records: Mapping[str, TrialManifest]) -> dict[str, str]:
     specs = [spec for spec in plan.trials if spec.cell == cell.cell]
     settings = {
         f"{scope} {name}": value for (scope, name), value in settings_of_trial(specs[0]).items()

@@ -17,7 +17,7 @@ from typing import Final
 from pydantic import Field
 
 from ackbench.experiments.ledger.planned import PLAN
-from ackbench.experiments.ledger.record import Cell, Frozen, Role
+from ackbench.experiments.ledger.trial_manifest import Cell, Frozen, Role
 from ackbench.experiments.sweep.folder import MACHINE, SweepFolder
 from ackbench.experiments.sweep.lookup import time_of_sweep
 from ackbench.experiments.verdicts.statistics import Estimate, Share

@@ -25,7 +25,7 @@ from ackbench.experiments.comparing.setting_change import SettingChange
 from ackbench.experiments.history.change_points import MIN_PART, difference_p, find_shifts
 from ackbench.experiments.history.store import without_details
 from ackbench.experiments.history.summary import CellSummary, SweepSummary
-from ackbench.experiments.ledger.record import Frozen
+from ackbench.experiments.ledger.trial_manifest import Frozen
 from ackbench.experiments.verdicts.statistics import Estimate, Interval, Share
 
 FALSE_ALARMS: Final = 0.01

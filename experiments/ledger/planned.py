@@ -15,7 +15,14 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ackbench.experiments.ledger.digests import InvalidLedger, read_bounded, without_digest
 from ackbench.experiments.ledger.documents import why_unreadable
-from ackbench.experiments.ledger.record import RECORD, Cell, Frozen, Role, Scalar, TrialRecord
+from ackbench.experiments.ledger.trial_manifest import (
+    TRIAL_MANIFEST,
+    Cell,
+    Frozen,
+    Role,
+    Scalar,
+    TrialManifest,
+)
 
 PLAN: Final = "plan.json"
 
@@ -125,25 +132,25 @@ class PlannedTrial(_Part):
     workload: _PlannedLoad = _PlannedLoad()
     fault: FaultRequest | None = None
 
-    def differences(self, record: TrialRecord) -> dict[str, tuple[object, object]]:
+    def differences(self, manifest: TrialManifest) -> dict[str, tuple[object, object]]:
         """Return what plan and record say differently, by name: first the plan's value."""
         version = self.cluster.java_client_version or self.cluster.kafka_version
-        java = is_java(record.client)
-        recorded_version = record.client.removeprefix(f"{JAVA} ")
+        java = is_java(manifest.client)
+        recorded_version = manifest.client.removeprefix(f"{JAVA} ")
         compared: dict[str, tuple[object, object]] = {
-            name: (getattr(self, name), getattr(record, name)) for name in EQUAL
+            name: (getattr(self, name), getattr(manifest, name)) for name in EQUAL
         }
-        compared |= {name: (value, getattr(record, name)) for name, value in self.workload}
+        compared |= {name: (value, getattr(manifest, name)) for name, value in self.workload}
         compared |= {
-            "kafka_version": (self.cluster.kafka_version, record.kafka_version),
+            "kafka_version": (self.cluster.kafka_version, manifest.kafka_version),
             "client": (self.client, JAVA if java else "librdkafka"),
-            "fault": (self.fault and self.fault.kind, record.fault.kind),
-            **_by_name("cell", self.cell, record.cell),
-            **_by_name("topic", self.topic, record.topic_settings),
+            "fault": (self.fault and self.fault.kind, manifest.fault.kind),
+            **_by_name("cell", self.cell, manifest.cell),
+            **_by_name("topic", self.topic, manifest.topic_settings),
             **_by_name(
                 "fault",
                 self.fault.all_parameters() if self.fault else None,
-                record.fault.parameters,
+                manifest.fault.parameters,
             ),
         }
         if java and self.client == JAVA and recorded_version != UNKNOWN_VERSION:
@@ -183,31 +190,31 @@ class PlannedTrials:
     trials: Mapping[str, PlannedTrial] | None
     """By trial id; `None`: the folder has no plan, as that of the self-test's copies."""
 
-    def why_foreign(self, record: TrialRecord) -> str | None:
+    def why_foreign(self, manifest: TrialManifest) -> str | None:
         """Return why a trial is not the plan's, in one line with its file; `None`: it is."""
-        file = f"trial {record.trial_id}: {RECORD}"
-        planned = None if self.trials is None else self.trials.get(record.trial_id)
+        file = f"trial {manifest.trial_id}: {TRIAL_MANIFEST}"
+        planned = None if self.trials is None else self.trials.get(manifest.trial_id)
         sweep_id = planned.sweep_id if planned and planned.sweep_id else self.sweep_id
-        if record.sweep_id != sweep_id:
-            return f"{file} is of sweep {record.sweep_id}: it was copied from there"
+        if manifest.sweep_id != sweep_id:
+            return f"{file} is of sweep {manifest.sweep_id}: it was copied from there"
         if self.trials is None:
             return None
         if planned is None:
             return f"{file} is of no trial that {PLAN} has"
-        differences = planned.differences(record)
+        differences = planned.differences(manifest)
         if not differences:
             return None
         found = ", ".join(f"{name} {value}" for name, (_, value) in differences.items())
         expected = ", ".join(f"{name} {value}" for name, (value, _) in differences.items())
         return " ".join(f"{file} has {found}; {PLAN} has {expected}: it is another trial".split())
 
-    def require(self, record: TrialRecord) -> None:
+    def require(self, manifest: TrialManifest) -> None:
         """Check that a trial is the plan's.
 
         Raises:
             InvalidLedger: it is not; the message is that of `why_foreign`.
         """
-        if reason := self.why_foreign(record):
+        if reason := self.why_foreign(manifest):
             raise InvalidLedger(reason)
 
 

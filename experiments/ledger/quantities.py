@@ -20,8 +20,8 @@ import pyarrow as pa
 from pydantic import model_validator
 from pydantic.fields import FieldInfo
 
-from ackbench.experiments.ledger.record import Frozen
 from ackbench.experiments.ledger.schema import nullable, required
+from ackbench.experiments.ledger.trial_manifest import Frozen
 
 
 class QuantityUnit(StrEnum):

@@ -12,8 +12,8 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from ackbench.experiments.ledger.digests import digest_file, with_digest
-from ackbench.experiments.ledger.record import RECORD, TrialRecord
 from ackbench.experiments.ledger.schema import LEDGER_VERSION, OPTIONAL_TABLES, TABLES
+from ackbench.experiments.ledger.trial_manifest import TRIAL_MANIFEST, TrialManifest
 
 ROW_GROUP_ROWS: Final = 262_144
 """A reader of a part of a large trial skips the row groups of the others: by their statistics.
@@ -53,8 +53,8 @@ def write_table(folder: Path, trial_id: str, name: str, table: pa.Table) -> None
 
 
 def seal(
-    partial: Path, sealed: Path, record: TrialRecord, tables: Mapping[str, pa.Table]
-) -> TrialRecord:
+    partial: Path, sealed: Path, manifest: TrialManifest, tables: Mapping[str, pa.Table]
+) -> TrialManifest:
     """Write all tables and `trial.json`, sync them to disk, and rename the folder.
 
     `trial.json` has the digests of all other files of the folder, and its own.
@@ -62,7 +62,7 @@ def seal(
     Args:
         partial: the folder to write to.
         sealed: its final name.
-        record: the trial's record.
+        manifest: the trial's manifest.
         tables: the ledger's tables by name.
 
     Returns:
@@ -75,19 +75,19 @@ def seal(
     if set(tables) - set(OPTIONAL_TABLES) != set(TABLES):
         raise ValueError(f"a ledger has the tables {sorted(tables)}; required: {sorted(TABLES)}")
     for name, table in tables.items():
-        write_table(partial, record.trial_id, name, table)
-    return seal_files(partial, sealed, record)
+        write_table(partial, manifest.trial_id, name, table)
+    return seal_files(partial, sealed, manifest)
 
 
-def seal_files(partial: Path, sealed: Path, record: TrialRecord) -> TrialRecord:
+def seal_files(partial: Path, sealed: Path, manifest: TrialManifest) -> TrialManifest:
     """Seal a folder as `seal` does, whose tables were written before."""
     files = sorted(path for path in partial.rglob("*") if path.is_file())
     digests = {
         str(path.relative_to(partial)): digest_file(pafs.LocalFileSystem(), str(path))
         for path in files
     }
-    complete = record.model_copy(update={"ledger_version": LEDGER_VERSION, "files": digests})
-    (partial / RECORD).write_bytes(with_digest(complete.model_dump_json(indent=1)).encode())
+    complete = manifest.model_copy(update={"ledger_version": LEDGER_VERSION, "files": digests})
+    (partial / TRIAL_MANIFEST).write_bytes(with_digest(complete.model_dump_json(indent=1)).encode())
     for path in (*partial.rglob("*"), partial):
         sync(path)
     partial.rename(sealed)

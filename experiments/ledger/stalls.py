@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final
 
-from ackbench.experiments.ledger.record import Frozen
+from ackbench.experiments.ledger.trial_manifest import Frozen
 
 STALLED: Final = "stalled"
 """Kind of the event of one stall, when it ended; its detail is a `Stall`."""

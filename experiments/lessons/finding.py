@@ -22,7 +22,7 @@ from typing import Final, cast
 
 from pydantic import Field
 
-from ackbench.experiments.ledger.record import Frozen, Scalar
+from ackbench.experiments.ledger.trial_manifest import Frozen, Scalar
 from ackbench.experiments.lessons.plots import Plot
 from ackbench.experiments.messages.markdown import escaped
 from ackbench.experiments.messages.phrases import format_count

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from ackbench.experiments.ledger.record import Frozen
+from ackbench.experiments.ledger.trial_manifest import Frozen
 from ackbench.experiments.verdicts.statistics import Share
 
 

@@ -15,9 +15,9 @@ from typing import Final
 from ackbench.experiments.errors import LedgerError, UnknownName
 from ackbench.experiments.ledger.digests import InvalidLedger
 from ackbench.experiments.ledger.planned import PlannedTrials
-from ackbench.experiments.ledger.record import Status, TrialRecord
+from ackbench.experiments.ledger.trial_manifest import Status, TrialManifest
 from ackbench.experiments.live.trial import LiveTrial, TrialFollower
-from ackbench.experiments.sweep.documents import read_record
+from ackbench.experiments.sweep.documents import read_trial_manifest
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.lock import is_in_progress, runs
 from ackbench.experiments.sweep.plan import Plan
@@ -184,18 +184,18 @@ class SweepFollower:
         )
 
 
-def _record_of(folder: Path, planned: PlannedTrials) -> tuple[TrialRecord | None, str, str]:
+def _record_of(folder: Path, planned: PlannedTrials) -> tuple[TrialManifest | None, str, str]:
     """Return the record of a trial, how the trial ended, and a remark on it."""
     try:
-        record = read_record(folder)
-        planned.require(record)
+        manifest = read_trial_manifest(folder)
+        planned.require(manifest)
     except (InvalidLedger, OSError) as error:
         return None, DAMAGED, str(error)
-    return record, record.status.value, next(iter(record.fault.evidence), "")
+    return manifest, manifest.status.value, next(iter(manifest.fault.evidence), "")
 
 
-def _in_log(record: TrialRecord) -> int:
-    return sum(record.end_offsets.values()) - sum(record.begin_offsets.values())
+def _in_log(manifest: TrialManifest) -> int:
+    return sum(manifest.end_offsets.values()) - sum(manifest.begin_offsets.values())
 
 
 def sweep_under_way(home: Home) -> SweepFolder | None:

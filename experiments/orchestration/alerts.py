@@ -22,7 +22,7 @@ from ackbench.experiments.history.kept import complete_summaries, summary_of
 from ackbench.experiments.history.summary import SweepSummary
 from ackbench.experiments.history.trend import trend_of
 from ackbench.experiments.history.wording import change_line, unusual_line
-from ackbench.experiments.ledger.record import Frozen
+from ackbench.experiments.ledger.trial_manifest import Frozen
 from ackbench.experiments.messages.phrases import format_count, one_line
 from ackbench.experiments.messages.visible import visible
 from ackbench.experiments.orchestration.request import SweepRequest

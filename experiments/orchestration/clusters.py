@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ackbench.experiments.faults.operations.commands import COMMAND, may_not_strike
-from ackbench.experiments.ledger.record import ClusterAssignment
+from ackbench.experiments.ledger.trial_manifest import ClusterAssignment
 from ackbench.experiments.orchestration.external_use import end_noted_use, finish_heals, note_use
 from ackbench.experiments.orchestration.permission import require_permission
 from ackbench.experiments.sweep.plan import ClusterNeed, TrialSpec, external_prefix

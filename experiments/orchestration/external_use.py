@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from ackbench.experiments.errors import LedgerError
 from ackbench.experiments.faults.operations.noted_heals import noted_heals, run_noted_heal
 from ackbench.experiments.ledger.documents import why_unreadable, with_version, without_version
-from ackbench.experiments.ledger.record import Frozen
+from ackbench.experiments.ledger.trial_manifest import Frozen
 from ackbench.experiments.messages.phrases import format_count, format_list
 from ackbench.experiments.sweep.documents import read_document
 from ackbench.experiments.sweep.plan import ClusterNeed, external_prefix

@@ -20,7 +20,7 @@ from ackbench.experiments.clients.settings.security import security_behind_relay
 from ackbench.experiments.clients.settings.tokens import TOKEN_COMMAND
 from ackbench.experiments.errors import ExperimentError
 from ackbench.experiments.faults.operations.commands import COMMAND, CommandParameters
-from ackbench.experiments.ledger.record import Scalar
+from ackbench.experiments.ledger.trial_manifest import Scalar
 from ackbench.experiments.messages.validation import describe_validation_error
 from ackbench.experiments.planning.axes import PROPERTY_SCOPES, SET_BY_ACKBENCH, Scope, known_names
 from ackbench.experiments.planning.cells import axis_places

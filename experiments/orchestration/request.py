@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ackbench.experiments.errors import ExperimentError, UnknownName
-from ackbench.experiments.ledger.record import Scalar
+from ackbench.experiments.ledger.trial_manifest import Scalar
 from ackbench.experiments.messages.phrases import did_you_mean, format_value
 from ackbench.experiments.messages.validation import describe_validation_error
 from ackbench.experiments.planning.catalog import catalog_names

@@ -211,7 +211,7 @@ def report(sweep_id: str) -> None:
     """Render the sweep's report, also if nothing was measured.
 
     Raises:
-        InputError: a trial's record or a table of the results cannot be read.
+        InputError: a trial's manifest or a table of the results cannot be read.
         NotPublished, StorageError: the store did not accept the page.
     """
     from ackbench.experiments.report import page

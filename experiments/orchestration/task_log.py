@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
-from ackbench.experiments.ledger.record import ClusterAssignment
+from ackbench.experiments.ledger.trial_manifest import ClusterAssignment
 from ackbench.experiments.messages.phrases import format_count, one_line
-from ackbench.experiments.sweep.documents import read_record
+from ackbench.experiments.sweep.documents import read_trial_manifest
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.plan import TrialSpec
 from ackbench.experiments.sweep.progress import expected_minutes
@@ -51,14 +51,14 @@ def log_trial_begin(sweep: SweepFolder, spec: TrialSpec, assignment: ClusterAssi
 
 def log_trial_end(sweep: SweepFolder, spec: TrialSpec) -> None:
     """Log whether the fault took effect, with its evidence, and how the trial ended."""
-    record = read_record(sweep.trial(spec.trial_id))
-    for line in record.fault.evidence:
+    manifest = read_trial_manifest(sweep.trial(spec.trial_id))
+    for line in manifest.fault.evidence:
         _LOG.info("fault: %s", line)
     _LOG.info(
         "%s: %s sent, %s in the log",
-        record.status.value,
-        format_count(sum(producer.records for producer in record.producers), "record"),
-        f"{sum(record.end_offsets.values()):,}",
+        manifest.status.value,
+        format_count(sum(producer.records for producer in manifest.producers), "record"),
+        f"{sum(manifest.end_offsets.values()):,}",
     )
 
 

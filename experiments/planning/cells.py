@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 from ackbench.experiments.errors import ExperimentError
 from ackbench.experiments.faults.composition.notation import format_fault
-from ackbench.experiments.ledger.record import Cell, Scalar
+from ackbench.experiments.ledger.trial_manifest import Cell, Scalar
 from ackbench.experiments.planning.axes import (
     FAULT_PLACE,
     PROPERTY_SCOPES,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final, get_args
 
 from ackbench.experiments.errors import ExperimentError
-from ackbench.experiments.ledger.record import Scalar
+from ackbench.experiments.ledger.trial_manifest import Scalar
 from ackbench.experiments.messages.phrases import format_value
 from ackbench.experiments.planning.experiment import Experiment
 from ackbench.experiments.planning.properties import (
@@ -208,7 +208,7 @@ _ZOOKEEPER_ONLY: Final = "zookeeper."
 
 
 def _refuse_ineffective(broker: Mapping[str, str], coordination: Coordination) -> None:
-    """Refuse properties without effect: the trial's record would claim a setting that never was."""
+    """Refuse properties without effect: a trial would name a setting that never was."""
     prefixes = _KRAFT_ONLY if coordination == "zookeeper" else _ZOOKEEPER_ONLY
     ineffective = next((name for name in broker if name.startswith(prefixes)), None)
     if ineffective:

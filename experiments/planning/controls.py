@@ -15,7 +15,7 @@ from typing import Final
 from ackbench.experiments.errors import ExperimentError
 from ackbench.experiments.faults.composition.composite import needs_load_s
 from ackbench.experiments.faults.core.effects import Topology
-from ackbench.experiments.ledger.record import Cell, Role, Scalar
+from ackbench.experiments.ledger.trial_manifest import Cell, Role, Scalar
 from ackbench.experiments.messages.phrases import one_line
 from ackbench.experiments.planning.axes import FAULT_PLACE, KnownNames, Scope, SettingPlace
 from ackbench.experiments.planning.cells import ACKS, IDEMPOTENCE

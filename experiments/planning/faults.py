@@ -18,7 +18,7 @@ from ackbench.experiments.faults.composition.composite import (
 from ackbench.experiments.faults.composition.notation import parse_fault
 from ackbench.experiments.faults.core.effects import Topology
 from ackbench.experiments.faults.operations.commands import COMMAND
-from ackbench.experiments.ledger.record import Scalar
+from ackbench.experiments.ledger.trial_manifest import Scalar
 from ackbench.experiments.messages.phrases import did_you_mean
 from ackbench.experiments.messages.validation import describe_validation_error
 from ackbench.experiments.planning.experiment import Experiment

@@ -13,7 +13,7 @@ from math import ceil
 from typing import Final
 
 from ackbench.experiments.errors import ExperimentError
-from ackbench.experiments.ledger.record import Cell, Role, Scalar
+from ackbench.experiments.ledger.trial_manifest import Cell, Role, Scalar
 from ackbench.experiments.planning.axes import (
     PROPERTY_SCOPES,
     KnownNames,

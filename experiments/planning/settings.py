@@ -13,7 +13,7 @@ from ackbench.experiments.clients.settings.security import refuse_unrelayable, s
 from ackbench.experiments.errors import ExperimentError
 from ackbench.experiments.faults.composition.composite import cluster_for_fault, needs_own_cluster
 from ackbench.experiments.faults.core.effects import Topology
-from ackbench.experiments.ledger.record import Cell, Scalar
+from ackbench.experiments.ledger.trial_manifest import Cell, Scalar
 from ackbench.experiments.messages.phrases import format_value
 from ackbench.experiments.messages.validation import describe_validation_error
 from ackbench.experiments.planning.axes import KnownNames, Scope, SettingPlace

@@ -26,7 +26,7 @@ from ackbench.experiments.comparing.within import (
     value_text,
     varied_axes,
 )
-from ackbench.experiments.ledger.record import Scalar
+from ackbench.experiments.ledger.trial_manifest import Scalar
 from ackbench.experiments.messages.phrases import format_count
 from ackbench.experiments.report.data import ReportData
 from ackbench.experiments.results.models import CellResult

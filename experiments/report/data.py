@@ -18,9 +18,9 @@ import pyarrow.parquet as pq
 
 from ackbench.experiments.errors import LedgerError
 from ackbench.experiments.ledger.digests import require_regular_file
-from ackbench.experiments.ledger.record import TrialRecord
 from ackbench.experiments.ledger.result_tables import HISTOGRAM
 from ackbench.experiments.ledger.schema import Source
+from ackbench.experiments.ledger.trial_manifest import TrialManifest
 from ackbench.experiments.lessons.finding import Finding, finding_of
 from ackbench.experiments.results.models import SweepResults
 from ackbench.experiments.results.read import read_results
@@ -49,7 +49,7 @@ class ReportData:
 
     plan: Plan
     results: SweepResults
-    records: Mapping[str, TrialRecord]
+    records: Mapping[str, TrialManifest]
     """The records of sealed and void trials, by trial."""
     timeline: Mapping[str, Sequence[Row]] = field(default_factory=dict)
     histogram: Mapping[str, Sequence[Row]] = field(default_factory=dict)
@@ -82,7 +82,7 @@ def read_report_data(sweep: SweepFolder) -> ReportData:
 
     Raises:
         UnknownName: there is no such sweep.
-        LedgerError: a trial's record or a table cannot be read; the message names the file.
+        LedgerError: a trial's manifest or a table cannot be read; the message names the file.
     """
     results = read_results(sweep)
     records = {record.trial_id: record for record in sweep.complete_trials(results.left_out)}
@@ -100,13 +100,13 @@ def read_report_data(sweep: SweepFolder) -> ReportData:
     )
 
 
-def _leader_changes(sweep: SweepFolder, record: TrialRecord) -> tuple[LeaderChange, ...]:
+def _leader_changes(sweep: SweepFolder, manifest: TrialManifest) -> tuple[LeaderChange, ...]:
     """Return the changes of leader from load begin until the cluster was healthy.
 
     Events from the brokers' logs are preferred, because they have the time of the change itself;
     the metadata poller sees it later.
     """
-    path = sweep.trial(record.trial_id) / "events.parquet"
+    path = sweep.trial(manifest.trial_id) / "events.parquet"
     try:
         require_regular_file(pafs.LocalFileSystem(), str(path))
         events = pq.read_table(
@@ -115,7 +115,7 @@ def _leader_changes(sweep: SweepFolder, record: TrialRecord) -> tuple[LeaderChan
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         raise LedgerError(f"{path} cannot be read: {' '.join(str(error).split())}") from error
     broker_events = [event for event in events if event.get("source") == Source.BROKER]
-    begin_ns, end_ns = record.phases.load_begin_ns, record.phases.healthy_ns
+    begin_ns, end_ns = manifest.phases.load_begin_ns, manifest.phases.healthy_ns
     within = [
         event
         for event in broker_events or events

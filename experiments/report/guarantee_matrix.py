@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ackbench.experiments.ledger.record import TrialRecord
 from ackbench.experiments.ledger.result_tables import TIMELINE_SLOT_NS
+from ackbench.experiments.ledger.trial_manifest import TrialManifest
 from ackbench.experiments.messages.phrases import format_count
 from ackbench.experiments.report.charts import group_by_fault
 from ackbench.experiments.report.data import ReportData
@@ -207,9 +207,9 @@ def _strip(data: ReportData, cell: CellResult) -> Strip | None:
     )
 
 
-def _points(record: TrialRecord, rows: Sequence[Row], scale: float) -> str:
+def _points(manifest: TrialManifest, rows: Sequence[Row], scale: float) -> str:
     """Return the points of the line; a slot with more than twice the load is cut off there."""
-    load = record.rate_records_per_s * TIMELINE_SLOT_NS / _NS_PER_S
+    load = manifest.rate_records_per_s * TIMELINE_SLOT_NS / _NS_PER_S
     by_slot = {row["slot"]: row["acked_records"] for row in rows}
     first, last = min(by_slot), max(by_slot)
     _, height = _STRIP
@@ -226,9 +226,9 @@ def _points(record: TrialRecord, rows: Sequence[Row], scale: float) -> str:
 
 
 def _fault(
-    record: TrialRecord, first: int, scale: float, width: float
+    manifest: TrialManifest, first: int, scale: float, width: float
 ) -> tuple[float, float] | None:
-    phases = record.phases
+    phases = manifest.phases
     if phases.fault_begin_ns is None:
         return None
     begin, end = (

@@ -192,7 +192,7 @@ def write_report(sweep: SweepFolder, home: Home) -> SweepResults:
 
     Raises:
         UnknownName: there is no such sweep.
-        LedgerError: a trial's record or a table of `results/` cannot be read; the old page stays.
+        LedgerError: a trial's manifest or a table of `results/` cannot be read; the old page stays.
     """
     set_matplotlib_cache(home)
     data = read_report_data(sweep)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ackbench.experiments.ledger.record import Cell
+from ackbench.experiments.ledger.trial_manifest import Cell
 from ackbench.experiments.report.data import ReportData
 from ackbench.experiments.results.cells import cell_key
 from ackbench.experiments.results.trials import NOT_SET, SCOPES, settings_of_trial

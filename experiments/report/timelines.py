@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from ackbench.experiments.ledger.record import TrialRecord
 from ackbench.experiments.ledger.result_tables import TIMELINE_SLOT_NS
+from ackbench.experiments.ledger.trial_manifest import TrialManifest
 from ackbench.experiments.report.data import LeaderChange
 from ackbench.experiments.report.drawing import (
     BLUE,
@@ -39,12 +39,16 @@ _LINES: Final = (("sent", BLUE, "-"), ("acked", GREEN, "--"), ("read", ORANGE, "
 
 
 def timeline_chart(
-    record: TrialRecord, rows: Sequence[Row], leaders: Sequence[LeaderChange], name: str, alt: str
+    manifest: TrialManifest,
+    rows: Sequence[Row],
+    leaders: Sequence[LeaderChange],
+    name: str,
+    alt: str,
 ) -> str:
     """Return the timeline of a trial.
 
     Args:
-        record: the trial.
+        manifest: the trial.
         rows: its rows of the table `timeline`; a slot without a row has no records.
         leaders: its changes of leader, ordered by time.
         name: unique in the page.
@@ -69,9 +73,9 @@ def timeline_chart(
             linewidth=1.1,
             label=what,
         )
-    _shade_fault(axes, record)
+    _shade_fault(axes, manifest)
     axes.set_xlim(seconds[0], seconds[-1])
-    _records_axis(axes, record.rate_records_per_s * TIMELINE_SLOT_NS / _NS_PER_S, rows)
+    _records_axis(axes, manifest.rate_records_per_s * TIMELINE_SLOT_NS / _NS_PER_S, rows)
     style_time_axis(axes)
     _mark_leaders(axes, leaders)
     drawn.legend(
@@ -107,8 +111,8 @@ def _short_number(value: float) -> str:
     return f"{value / _THOUSAND:g}k" if value >= _THOUSAND else f"{value:g}"
 
 
-def _shade_fault(axes: Axes, record: TrialRecord) -> None:
-    phases = record.phases
+def _shade_fault(axes: Axes, manifest: TrialManifest) -> None:
+    phases = manifest.phases
     if phases.fault_begin_ns is None:
         return
     begin_s = (phases.fault_begin_ns - phases.load_begin_ns) / _NS_PER_S

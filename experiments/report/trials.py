@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ackbench.experiments.ledger.record import SET_ASIDE, TrialRecord
+from ackbench.experiments.ledger.trial_manifest import SET_ASIDE, TrialManifest
 from ackbench.experiments.messages.phrases import format_count, one_line
 from ackbench.experiments.report.charts import group_by_fault
 from ackbench.experiments.report.data import ReportData
@@ -139,14 +139,14 @@ def _trial_view(data: ReportData, trial_id: str, result: TrialResult | None) -> 
     )
 
 
-def _cluster_text(record: TrialRecord | None) -> str:
+def _cluster_text(manifest: TrialManifest | None) -> str:
     """Return which cluster the trial ran on, and why it was created or shared."""
-    if record is None or record.cluster_assignment is None:
+    if manifest is None or manifest.cluster_assignment is None:
         return ""
-    assignment = record.cluster_assignment
+    assignment = manifest.cluster_assignment
     number = assignment.cluster.rpartition(".")[2]
     use = "created for this trial" if assignment.made else "shared"
-    host = f"; host {record.host.name}" if record.host else ""
+    host = f"; host {manifest.host.name}" if manifest.host else ""
     return f"; cluster {number}, {use}: {assignment.why}{host}"
 
 

@@ -16,8 +16,8 @@ from ackbench.experiments.ledger.quantities import (
     QuantitySource,
     values_of,
 )
-from ackbench.experiments.ledger.record import SET_ASIDE, Cell, Scalar, Status
 from ackbench.experiments.ledger.result_tables import QUANTILES, LatencyKind
+from ackbench.experiments.ledger.trial_manifest import SET_ASIDE, Cell, Scalar, Status
 from ackbench.experiments.results.models import (
     CellResult,
     LatencySpreads,

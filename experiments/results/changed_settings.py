@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from ackbench.experiments.clients.settings.kinds import ClientChoice
-from ackbench.experiments.ledger.record import Cell
+from ackbench.experiments.ledger.trial_manifest import Cell
 from ackbench.experiments.planning.properties import KafkaProperties, kafka_properties
 from ackbench.experiments.planning.properties.definitions import Property
 from ackbench.experiments.results.models import ChangedSetting

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ackbench.experiments.ledger.quantities import TrialQuantities
-from ackbench.experiments.ledger.record import Role
+from ackbench.experiments.ledger.trial_manifest import Role
 from ackbench.experiments.messages.phrases import format_count
 from ackbench.experiments.results.cells import cell_key
 from ackbench.experiments.results.models import CellResult, TrialResult

@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import Final, Literal
 from xml.etree import ElementTree as ET
 
-from ackbench.experiments.ledger.record import Status
+from ackbench.experiments.ledger.trial_manifest import Status
 from ackbench.experiments.messages.visible import visible
 from ackbench.experiments.results.models import SweepResults
 from ackbench.experiments.results.set_aside import describe_set_aside

@@ -13,8 +13,15 @@ from collections.abc import Mapping
 from pydantic import Field
 
 from ackbench.experiments.ledger.quantities import CellQuantities, TrialQuantities
-from ackbench.experiments.ledger.record import Cell, Frozen, Role, Scalar, Status, TrialRecord
 from ackbench.experiments.ledger.results_manifest import ResultsManifest
+from ackbench.experiments.ledger.trial_manifest import (
+    Cell,
+    Frozen,
+    Role,
+    Scalar,
+    Status,
+    TrialManifest,
+)
 from ackbench.experiments.verdicts.contract import ContractClause
 from ackbench.experiments.verdicts.judge import HarnessCheck, Judgement
 from ackbench.experiments.verdicts.statistics import Estimate, Share
@@ -284,7 +291,7 @@ class SweepResults(Frozen):
     """Complete trials that are not the plan's, with the reasons."""
     manifest: ResultsManifest | None = Field(default=None, exclude=True, repr=False)
     """Of the measurement that these results are from; further tables must be of it too."""
-    records: Mapping[str, TrialRecord] = Field(default_factory=dict, exclude=True, repr=False)
+    records: Mapping[str, TrialManifest] = Field(default_factory=dict, exclude=True, repr=False)
     """The records of the complete trials, by id, in the order in which they ran."""
 
     @property

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ackbench.experiments.ledger.record import TrialRecord
 from ackbench.experiments.ledger.result_tables import OutageStep, Side
+from ackbench.experiments.ledger.trial_manifest import TrialManifest
 from ackbench.experiments.results.rows import Row
 
 _NS_PER_MS: Final = 1e6
@@ -75,15 +75,15 @@ class Outage:
         return len(self.parts) > 1
 
 
-def outages_of(record: TrialRecord, rows: Sequence[Row]) -> list[Outage]:
+def outages_of(manifest: TrialManifest, rows: Sequence[Row]) -> list[Outage]:
     """Return a trial's outages of each partition and side, the longest first.
 
     Args:
-        record: the trial.
+        manifest: the trial.
         rows: its rows of the table `outages`.
     """
     outages = [
-        _outage(record, partition, side, steps)
+        _outage(manifest, partition, side, steps)
         for (partition, side, _), steps in steps_by_gap(rows).items()
     ]
     return sorted(outages, key=lambda outage: (-outage.length_ms, outage.partition, outage.side))
@@ -133,19 +133,19 @@ def split_outage(
     return tuple(parts) or (OutagePart(OutageStep.FIRST_AFTER, 0.0, 0.0),), tuple(out_of_order)
 
 
-def _outage(record: TrialRecord, partition: int, side: Side, steps: StepRows) -> Outage:
+def _outage(manifest: TrialManifest, partition: int, side: Side, steps: StepRows) -> Outage:
     at_ns = observed_times_ns(steps)
     answered = OutageStep.FIRST_AFTER in at_ns
     ended = {
         **at_ns,
-        OutageStep.FIRST_AFTER: at_ns.get(OutageStep.FIRST_AFTER, record.phases.settled_ns),
+        OutageStep.FIRST_AFTER: at_ns.get(OutageStep.FIRST_AFTER, manifest.phases.settled_ns),
     }
     parts, out_of_order = split_outage(
-        at_ns.get(OutageStep.LAST_BEFORE, record.phases.load_begin_ns), ended
+        at_ns.get(OutageStep.LAST_BEFORE, manifest.phases.load_begin_ns), ended
     )
     resolutions_ms = {
         step: row["resolution_ns"] / _NS_PER_MS
         for step, row in steps.items()
         if row["resolution_ns"] is not None
     }
-    return Outage(record.trial_id, partition, side, parts, answered, out_of_order, resolutions_ms)
+    return Outage(manifest.trial_id, partition, side, parts, answered, out_of_order, resolutions_ms)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Final
 
-from ackbench.experiments.ledger.record import Cell, Scalar
+from ackbench.experiments.ledger.trial_manifest import Cell, Scalar
 from ackbench.experiments.messages.phrases import format_count, format_list
 from ackbench.experiments.results.cells import cell_sort_key, judged_trials
 from ackbench.experiments.results.models import CellResult, SweepResults, TrialResult

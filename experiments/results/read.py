@@ -12,8 +12,12 @@ from ackbench.experiments.errors import LedgerError
 from ackbench.experiments.ledger.digests import FileDigest, InvalidLedger, digest_file, digest_of
 from ackbench.experiments.ledger.location import LocationError
 from ackbench.experiments.ledger.planned import PlannedTrials
-from ackbench.experiments.ledger.record import RECORD, TrialRecord, parse_record
 from ackbench.experiments.ledger.results_manifest import ResultsManifest
+from ackbench.experiments.ledger.trial_manifest import (
+    TRIAL_MANIFEST,
+    TrialManifest,
+    parse_trial_manifest,
+)
 from ackbench.experiments.ledger.validation import (
     require_sizes,
     sealed_files,
@@ -45,7 +49,7 @@ from ackbench.experiments.results.trials import (
     refused_trial,
     unfit_trial,
 )
-from ackbench.experiments.sweep.documents import read_record_file
+from ackbench.experiments.sweep.documents import read_trial_manifest_file
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.plan import Plan
 
@@ -141,7 +145,7 @@ def _records(
     measured: Collection[str],
     *,
     verified: bool,
-) -> tuple[dict[str, TrialRecord], dict[str, str]]:
+) -> tuple[dict[str, TrialManifest], dict[str, str]]:
     """Return the records of the complete trials by id, and the reasons why others are foreign.
 
     Figures without their ledger would prove nothing, so each ledger is validated. Trials that the
@@ -172,41 +176,41 @@ def _records(
             f"{sweep.sweep_id}: {foreign[name]}; results/ was computed with it: "
             f"ackbench measure {sweep.argument} --skip-unfit"
         )
-    records = [record for record in found.values() if isinstance(record, TrialRecord)]
+    records = [record for record in found.values() if isinstance(record, TrialManifest)]
     records.sort(key=lambda record: record.order)
     return {record.trial_id: record for record in records}, foreign
 
 
 def _complete(
     sweep: SweepFolder, trial_id: str, manifest: ResultsManifest | None, planned: PlannedTrials
-) -> TrialRecord | str:
-    """Return a trial's record, if all of its files are here and have their sizes.
+) -> TrialManifest | str:
+    """Return a trial's manifest, if all of its files are here and have their sizes.
 
     Of a trial that is not the plan's, return the reason.
     """
     folder = sweep.trial(trial_id)
-    content = read_record_file(folder)
-    record = parse_record(content, trial_id)
-    if reason := planned.why_foreign(record):
+    content = read_trial_manifest_file(folder)
+    trial_manifest = parse_trial_manifest(content, trial_id)
+    if reason := planned.why_foreign(trial_manifest):
         return reason
-    require_sizes(str(folder), record)
+    require_sizes(str(folder), trial_manifest)
     _require_measured(trial_id, digest_of(content), manifest)
-    return record
+    return trial_manifest
 
 
 def _require_measured(trial_id: str, found: FileDigest, manifest: ResultsManifest | None) -> None:
     measured = manifest.trials.get(trial_id) if manifest else None
     if measured not in {None, found.sha256}:
         raise InvalidLedger(
-            f"trial {trial_id}: {RECORD} is not the one that results/ was computed from: "
+            f"trial {trial_id}: {TRIAL_MANIFEST} is not the one that results/ was computed from: "
             "compute it again"
         )
 
 
 def _validated(
     sweep: SweepFolder, trial_id: str, manifest: ResultsManifest | None, planned: PlannedTrials
-) -> TrialRecord | str:
-    """Return a trial's record, after verifying all of its files that are on this machine.
+) -> TrialManifest | str:
+    """Return a trial's manifest, after verifying all of its files that are on this machine.
 
     Of a trial that is not the plan's, return the reason.
     """
@@ -217,5 +221,5 @@ def _validated(
     names = sealed_files(record, published=sweep.origin is not None)
     here = [name for name in names if not sweep.origin or (folder / name).exists()]
     verify_files(local, str(folder), record, here)
-    _require_measured(trial_id, digest_file(local, str(folder / RECORD)), manifest)
+    _require_measured(trial_id, digest_file(local, str(folder / TRIAL_MANIFEST)), manifest)
     return record

@@ -131,8 +131,8 @@ def _require_digest(
     difference = expected.mismatch(digest_of(content)) if expected else "it is not listed there"
     if difference:
         raise LedgerError(
-            f"{path} does not match {RESULTS_MANIFEST} next to it ({difference}): it was altered, or "
-            f"the sweep was being measured; {_remedy(sweep)}"
+            f"{path} does not match {RESULTS_MANIFEST} next to it ({difference}): it was altered, "
+            f"or the sweep was being measured; {_remedy(sweep)}"
         )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-from ackbench.experiments.ledger.record import TrialRecord
+from ackbench.experiments.ledger.trial_manifest import TrialManifest
 from ackbench.experiments.messages.phrases import format_count, format_list
 from ackbench.experiments.sweep.plan import ClusterNeed, Plan
 from ackbench.experiments.sweep.progress import format_duration_with_units
@@ -15,7 +15,7 @@ _NS_PER_S: Final = 1e9
 _MOST_VALUES: Final = 3
 
 
-def describe_run(plan: Plan, records: Sequence[TrialRecord]) -> str:
+def describe_run(plan: Plan, records: Sequence[TrialManifest]) -> str:
     """Return the line.
 
     Args:
@@ -25,7 +25,7 @@ def describe_run(plan: Plan, records: Sequence[TrialRecord]) -> str:
     return ", ".join(_parts(plan, records))
 
 
-def _parts(plan: Plan, records: Sequence[TrialRecord]) -> Iterator[str]:
+def _parts(plan: Plan, records: Sequence[TrialManifest]) -> Iterator[str]:
     if records:
         begin = datetime.fromtimestamp(_begin_ns(records) / _NS_PER_S, UTC)
         yield f"{begin:%Y-%m-%d %H:%M} UTC"
@@ -59,7 +59,7 @@ def _nodes(need: ClusterNeed) -> str:
     )
 
 
-def _trials(plan: Plan, records: Sequence[TrialRecord]) -> str:
+def _trials(plan: Plan, records: Sequence[TrialManifest]) -> str:
     planned = format_count(len(plan.trials), "trial")
     if not records:
         return f"0 of {planned}"
@@ -68,7 +68,7 @@ def _trials(plan: Plan, records: Sequence[TrialRecord]) -> str:
     return f"{of} in {format_duration_with_units(seconds)}"
 
 
-def _begin_ns(records: Sequence[TrialRecord]) -> int:
+def _begin_ns(records: Sequence[TrialManifest]) -> int:
     return min(record.phases.load_begin_ns for record in records)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ackbench.experiments.ledger.record import SET_ASIDE
+from ackbench.experiments.ledger.trial_manifest import SET_ASIDE
 from ackbench.experiments.messages.phrases import format_list, one_line
 from ackbench.experiments.results.judgements import trial_facts
 from ackbench.experiments.results.models import SweepResults, TrialResult

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from ackbench.experiments.ledger.record import Phases
 from ackbench.experiments.ledger.stalls import HARNESS, Stall, StallCause
+from ackbench.experiments.ledger.trial_manifest import Phases
 from ackbench.experiments.messages.phrases import plural
 from ackbench.experiments.results.rows import Row
 

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ackbench.experiments.ledger.record import SET_ASIDE, Cell
+from ackbench.experiments.ledger.trial_manifest import SET_ASIDE, Cell
 from ackbench.experiments.messages.console import print_text
 from ackbench.experiments.messages.phrases import plural
 from ackbench.experiments.results import wording

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from ackbench.experiments.ledger.quantities import TRIAL_FIELDS, QuantitySource, values_of
-from ackbench.experiments.ledger.record import Cell, Phases, Scalar, Status, TrialRecord
 from ackbench.experiments.ledger.result_tables import (
     MIN_OUTAGE_NS,
     QUANTILES,
@@ -15,6 +14,7 @@ from ackbench.experiments.ledger.result_tables import (
     Phase,
     Side,
 )
+from ackbench.experiments.ledger.trial_manifest import Cell, Phases, Scalar, Status, TrialManifest
 from ackbench.experiments.results.models import (
     Fates,
     FaultResult,
@@ -186,53 +186,53 @@ def _without_values(spec: TrialSpec, reason: str) -> TrialResult:
     )
 
 
-def lateness_p99_ms(record: TrialRecord) -> float | None:
+def lateness_p99_ms(manifest: TrialManifest) -> float | None:
     """Return how late the latest of a trial's producers was: milliseconds at the 99th percentile.
 
     `None` if it is unknown for one of them. Of a transactional producer it is that of the records
     that were due while no transactional call waited: a commit delays the schedule too, and that is
     Kafka's time and not the generator's. Older ledgers do not have it.
     """
-    in_transactions = bool(record.producer_settings.get("transactional.id"))
+    in_transactions = bool(manifest.producer_settings.get("transactional.id"))
     lateness_us = [
         producer.lateness_us_p99
         if producer.lateness_is_without_transactions or not in_transactions
         else None
-        for producer in record.producers
+        for producer in manifest.producers
     ]
     known_us = [late_us for late_us in lateness_us if late_us is not None]
     return max(known_us) / US_PER_MS if known_us and len(known_us) == len(lateness_us) else None
 
 
-def complete_trial(record: TrialRecord, rows: ResultRows, *, added: bool) -> TrialResult:
+def complete_trial(manifest: TrialManifest, rows: ResultRows, *, added: bool) -> TrialResult:
     """Return the result of a sealed or void trial, with its values if it was measured.
 
     Args:
-        record: its `trial.json`.
+        manifest: its `trial.json`.
         rows: the tables of the Spark job.
         added: whether it was planned as a control only.
     """
-    late_ms = lateness_p99_ms(record)
+    late_ms = lateness_p99_ms(manifest)
     trial = TrialResult(
-        trial_id=record.trial_id,
-        cell=record.cell,
-        label=record.label,
-        role=record.role,
+        trial_id=manifest.trial_id,
+        cell=manifest.cell,
+        label=manifest.label,
+        role=manifest.role,
         added=added,
-        repeat=record.repeat,
-        status=record.status,
-        reason=record.reason,
-        disturbances=record.disturbances,
-        fault=FaultResult(**record.fault.model_dump()),
+        repeat=manifest.repeat,
+        status=manifest.status,
+        reason=manifest.reason,
+        disturbances=manifest.disturbances,
+        fault=FaultResult(**manifest.fault.model_dump()),
         generator_late=None if late_ms is None else late_ms > LATE_MS,
         lateness_p99_ms=late_ms,
-        host=record.host.name if record.host else None,
-        client=record.client,
+        host=manifest.host.name if manifest.host else None,
+        client=manifest.client,
     )
-    row = rows.trials.get(record.trial_id)
+    row = rows.trials.get(manifest.trial_id)
     if row is None:
         return trial
-    measured = trial.model_copy(update=_values(record, row, rows))
+    measured = trial.model_copy(update=_values(manifest, row, rows))
     return measured.model_copy(update={"overloaded": is_overloaded(measured)})
 
 
@@ -255,35 +255,35 @@ def is_overloaded(trial: TrialResult) -> bool | None:
     return None if set(signs) == {None} else False
 
 
-def _values(record: TrialRecord, row: Row, rows: ResultRows) -> dict[str, Any]:
+def _values(manifest: TrialManifest, row: Row, rows: ResultRows) -> dict[str, Any]:
     """Return the measured fields of `TrialResult`."""
-    latency = rows.latency[record.trial_id]
-    gaps = [gap for gap in rows.gaps[record.trial_id] if gap["side"] == Side.PRODUCER]
-    stalls = stalls_under_load(record.phases, rows.stalls[record.trial_id])
-    acks = record.producer_settings.get("acks", "")
-    kept_up = kept_up_before_fault(record.phases, rows.timeline[record.trial_id])
+    latency = rows.latency[manifest.trial_id]
+    gaps = [gap for gap in rows.gaps[manifest.trial_id] if gap["side"] == Side.PRODUCER]
+    stalls = stalls_under_load(manifest.phases, rows.stalls[manifest.trial_id])
+    acks = manifest.producer_settings.get("acks", "")
+    kept_up = kept_up_before_fault(manifest.phases, rows.timeline[manifest.trial_id])
     return {
         **values_of(TRIAL_FIELDS, QuantitySource.TRIALS, row),
-        **values_of(TRIAL_FIELDS, QuantitySource.COPIES, rows.copies.get(record.trial_id)),
+        **values_of(TRIAL_FIELDS, QuantitySource.COPIES, rows.copies.get(manifest.trial_id)),
         "latency_ms": _latencies(latency, Phase.ALL),
         "latency_by_phase_ms": PhaseLatencies(
             **{phase.value: _latencies(latency, phase) for phase in Phase if phase is not Phase.ALL}
         ),
         "stalls": tuple(
-            stall_sentence(stall, record.phases.load_begin_ns)
+            stall_sentence(stall, manifest.phases.load_begin_ns)
             for stall in sorted(stalls, key=lambda stall: stall.began_ns - stall.ended_ns)
         ),
         "kept_up_before_fault": kept_up,
-        "recovered_before_heal": recovered_before_heal(record.phases, gaps, acks)
+        "recovered_before_heal": recovered_before_heal(manifest.phases, gaps, acks)
         if kept_up
         else None,
         "readable_before_heal": readable_before_heal(
-            record.phases, rows.readers[record.trial_id], acks
+            manifest.phases, rows.readers[manifest.trial_id], acks
         )
         if kept_up
         else None,
-        "fates": _fates(rows.fates[record.trial_id]),
-        "gaps": tuple(_gap(gap, record.phases.load_begin_ns) for gap in gaps),
+        "fates": _fates(rows.fates[manifest.trial_id]),
+        "gaps": tuple(_gap(gap, manifest.phases.load_begin_ns) for gap in gaps),
     }
 
 
@@ -327,20 +327,20 @@ NOT_SET: Final = "-"
 
 
 def settings_of_trial(
-    spec: TrialSpec, record: TrialRecord | None = None
+    spec: TrialSpec, manifest: TrialManifest | None = None
 ) -> dict[tuple[str, str], str]:
     """Return the settings of a trial, by scope and name.
 
     Args:
         spec: the plan of the trial, for its planned settings.
-        record: the `trial.json` of a trial that ran, for the effective settings of its clients,
+        manifest: the `trial.json` of a trial that ran, for the effective settings of its clients,
             topic and brokers.
     """
     tables: dict[str, Mapping[str, Scalar]] = {
-        "producer": record.producer_settings if record else spec.producer,
-        "consumer": record.consumer_settings if record else spec.consumer,
-        "topic": record.topic_settings if record else spec.topic,
-        "broker": record.broker_settings if record else spec.cluster.broker,
+        "producer": manifest.producer_settings if manifest else spec.producer,
+        "consumer": manifest.consumer_settings if manifest else spec.consumer,
+        "topic": manifest.topic_settings if manifest else spec.topic,
+        "broker": manifest.broker_settings if manifest else spec.cluster.broker,
         "cluster": {
             "kafka.version": spec.cluster.kafka_version,
             "nodes": spec.cluster.nodes,

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ackbench.experiments.ledger.record import Role
+from ackbench.experiments.ledger.trial_manifest import Role
 from ackbench.experiments.messages import phrases
 from ackbench.experiments.messages.phrases import plural
 from ackbench.experiments.results.client_versions import version_sentences

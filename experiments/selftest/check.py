@@ -91,7 +91,7 @@ def _raise_version(trial: Path) -> None:
 def _drop_row(trial: Path) -> None:
     ledger = LedgerCopy.read(trial)
     short = LedgerCopy(
-        ledger.record, {**ledger.tables, "attempts": ledger.tables["attempts"].slice(1)}
+        ledger.manifest, {**ledger.tables, "attempts": ledger.tables["attempts"].slice(1)}
     )
     short.write(trial.parents[2] / "short", TRIAL).joinpath("attempts.parquet").replace(
         trial / "attempts.parquet"

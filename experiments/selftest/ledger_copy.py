@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ackbench.experiments.ledger.record import TrialRecord
 from ackbench.experiments.ledger.schema import TABLES
 from ackbench.experiments.ledger.seal import seal
-from ackbench.experiments.sweep.documents import read_record
+from ackbench.experiments.ledger.trial_manifest import TrialManifest
+from ackbench.experiments.sweep.documents import read_trial_manifest
 
 Rows = npt.NDArray[np.int64]
 """Row numbers of one table."""
@@ -33,7 +33,7 @@ _WITHOUT_OPTIONAL_TABLES: Final = {
 class LedgerCopy:
     """The record and the tables of a trial."""
 
-    record: TrialRecord
+    manifest: TrialManifest
     tables: Mapping[str, pa.Table]
 
     @classmethod
@@ -47,7 +47,7 @@ class LedgerCopy:
                 another version.
         """
         return cls(
-            read_record(trial).model_copy(update=_WITHOUT_OPTIONAL_TABLES),
+            read_trial_manifest(trial).model_copy(update=_WITHOUT_OPTIONAL_TABLES),
             {
                 name: pq.read_table(trial / f"{name}.parquet").cast(schema)
                 for name, schema in TABLES.items()
@@ -62,7 +62,7 @@ class LedgerCopy:
         seal(
             partial,
             folder,
-            self.record.model_copy(update={"trial_id": trial_id, "sweep_id": sweep.name}),
+            self.manifest.model_copy(update={"trial_id": trial_id, "sweep_id": sweep.name}),
             self.tables,
         )
         return folder
@@ -99,14 +99,14 @@ class LedgerCopy:
             ids: producer and seq of each record; null for a record of another origin.
             partition: the partition to append to.
         """
-        end, count = self.record.end_offsets[partition], ids.num_rows
+        end, count = self.manifest.end_offsets[partition], ids.num_rows
         columns = {
             "partition": pa.array([partition] * count, pa.int32()),
             "offset": pa.array(range(end, end + count), pa.int64()),
             "producer": ids["producer"],
             "seq": ids["seq"],
             "timestamp_ms": pa.array(
-                [self.record.phases.settled_ns // 1_000_000] * count, pa.int64()
+                [self.manifest.phases.settled_ns // 1_000_000] * count, pa.int64()
             ),
             "intact": pa.array([True] * count),
             "leader_epoch": pa.array([self._last_epoch(partition)] * count, pa.int32()),
@@ -119,8 +119,8 @@ class LedgerCopy:
         """Return the copy with other end offsets."""
         return replace(
             self,
-            record=self.record.model_copy(
-                update={"end_offsets": {**self.record.end_offsets, **ends}}
+            manifest=self.manifest.model_copy(
+                update={"end_offsets": {**self.manifest.end_offsets, **ends}}
             ),
         )
 

@@ -279,7 +279,7 @@ def _phantom(context: PlantContext) -> LedgerCopy:
 
 
 def _random_partition(context: PlantContext) -> int:
-    return context.random.choice(sorted(context.ledger.record.end_offsets))
+    return context.random.choice(sorted(context.ledger.manifest.end_offsets))
 
 
 def _unknown(context: PlantContext) -> LedgerCopy:
@@ -317,7 +317,7 @@ def _missed(context: PlantContext) -> LedgerCopy:
 def _read_and_lost(context: PlantContext) -> LedgerCopy:
     """Let the consumer receive further copies, behind the end of the log that survived."""
     reads = context.ledger.tables["reads"].take(pa.array(context.sample().reads))
-    ends = context.ledger.record.end_offsets
+    ends = context.ledger.manifest.end_offsets
     offsets = [
         ends[partition] + number for number, partition in enumerate(reads["partition"].to_pylist())
     ]

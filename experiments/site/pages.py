@@ -9,7 +9,7 @@ from typing import Any, Final
 from ackbench.experiments.history.index import IndexedSweep, SweepState
 from ackbench.experiments.history.summary import CellSummary, SweepSummary
 from ackbench.experiments.history.wording import verdicts_text, when_text
-from ackbench.experiments.ledger.record import Scalar
+from ackbench.experiments.ledger.trial_manifest import Scalar
 from ackbench.experiments.messages.phrases import format_bytes
 from ackbench.experiments.planning.catalog import catalog_experiments
 from ackbench.experiments.report.page import load_template

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from ackbench.experiments.ledger.record import Cell, Scalar
+from ackbench.experiments.ledger.trial_manifest import Cell, Scalar
 
 FAULT_AXIS: Final = "fault"
 NO_FAULT: Final = "no fault"

@@ -12,7 +12,11 @@ from typing import Final
 
 from ackbench.experiments.errors import LedgerError
 from ackbench.experiments.ledger.digests import InvalidLedger
-from ackbench.experiments.ledger.record import RECORD, TrialRecord, parse_record
+from ackbench.experiments.ledger.trial_manifest import (
+    TRIAL_MANIFEST,
+    TrialManifest,
+    parse_trial_manifest,
+)
 from ackbench.infra.errors import InputError
 from ackbench.infra.machine.paths import read_small_file
 
@@ -50,24 +54,24 @@ def read_note(path: Path) -> str | None:
         return None
 
 
-def read_record(trial_folder: Path) -> TrialRecord:
+def read_trial_manifest(trial_folder: Path) -> TrialManifest:
     """Read `trial.json` from a trial's folder.
 
     Raises:
-        InvalidLedger: it is missing or cannot be read, or as in `parse_record`.
+        InvalidLedger: it is missing or cannot be read, or as in `parse_trial_manifest`.
     """
-    return parse_record(read_record_file(trial_folder), trial_folder.name)
+    return parse_trial_manifest(read_trial_manifest_file(trial_folder), trial_folder.name)
 
 
-def read_record_file(trial_folder: Path) -> bytes:
+def read_trial_manifest_file(trial_folder: Path) -> bytes:
     """Return the content of a trial's `trial.json`.
 
     Raises:
         InvalidLedger: it is missing or cannot be read.
     """
     try:
-        return read_document(trial_folder / RECORD)
+        return read_document(trial_folder / TRIAL_MANIFEST)
     except FileNotFoundError as error:
-        raise InvalidLedger(f"trial {trial_folder.name}: {RECORD} is missing") from error
+        raise InvalidLedger(f"trial {trial_folder.name}: {TRIAL_MANIFEST} is missing") from error
     except LedgerError as error:
         raise InvalidLedger(f"trial {trial_folder.name}: {error}") from error

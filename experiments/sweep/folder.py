@@ -21,9 +21,9 @@ from ackbench.experiments.errors import LedgerError, UnknownName
 from ackbench.experiments.ledger.digests import InvalidLedger, with_digest, without_digest
 from ackbench.experiments.ledger.documents import why_unreadable, with_version
 from ackbench.experiments.ledger.planned import PLAN, PlannedTrials, parse_planned, read_planned
-from ackbench.experiments.ledger.record import RECORD, Frozen, TrialRecord
 from ackbench.experiments.ledger.schema import LEDGER_VERSION, READABLE_VERSIONS, other_version
-from ackbench.experiments.sweep.documents import read_document, read_note, read_record
+from ackbench.experiments.ledger.trial_manifest import TRIAL_MANIFEST, Frozen, TrialManifest
+from ackbench.experiments.sweep.documents import read_document, read_note, read_trial_manifest
 from ackbench.experiments.sweep.plan import Plan, TrialSpec
 from ackbench.infra.machine.files import replace_file
 
@@ -228,10 +228,10 @@ class SweepFolder:
         return tuple(path.name for path in self._sealed_folders() if path.name not in foreign)
 
     def _sealed_folders(self) -> list[Path]:
-        folders = (path.parent for path in (self.root / "trials").glob(f"*/{RECORD}"))
+        folders = (path.parent for path in (self.root / "trials").glob(f"*/{TRIAL_MANIFEST}"))
         return sorted(path for path in folders if path.suffix not in (PARTIAL, FAILED))
 
-    def complete_trials(self, without: Collection[str] = ()) -> Iterator[TrialRecord]:
+    def complete_trials(self, without: Collection[str] = ()) -> Iterator[TrialManifest]:
         """Yield the sealed and void trials, in the order in which they ran; no foreign ones.
 
         Args:
@@ -244,7 +244,9 @@ class SweepFolder:
         planned = self.planned()
         try:
             records = [
-                read_record(path) for path in self._sealed_folders() if path.name not in without
+                read_trial_manifest(path)
+                for path in self._sealed_folders()
+                if path.name not in without
             ]
         except InvalidLedger as error:
             raise LedgerError(f"{self.sweep_id}: {error}; {self.unfit_remedy}") from error
@@ -320,7 +322,7 @@ def _foreign(planned: PlannedTrials, folders: Iterable[Path]) -> Iterator[tuple[
     """Yield the trials that are not the plan's, with the reasons; a damaged record has none."""
     for folder in folders:
         with suppress(InvalidLedger):
-            if reason := planned.why_foreign(read_record(folder)):
+            if reason := planned.why_foreign(read_trial_manifest(folder)):
                 yield folder.name, reason
 
 

@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-from ackbench.experiments.ledger.record import Host
+from ackbench.experiments.ledger.trial_manifest import Host
 from ackbench.infra.machine.identity import MachineIdentity
 from ackbench.infra.machine.resources import GIB
 

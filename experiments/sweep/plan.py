@@ -13,8 +13,8 @@ from pydantic import Field, StringConstraints
 
 from ackbench.experiments.errors import ExperimentError, LedgerError
 from ackbench.experiments.ledger.planned import Composition, FaultRequest
-from ackbench.experiments.ledger.record import Cell, Frozen, KeyOptions, Role, Scalar
 from ackbench.experiments.ledger.schema import LEDGER_VERSION
+from ackbench.experiments.ledger.trial_manifest import Cell, Frozen, KeyOptions, Role, Scalar
 from ackbench.experiments.messages.phrases import format_count, format_list, format_value
 from ackbench.infra.kafka.broker_settings import shared_properties
 from ackbench.infra.kafka.spec import ClusterSpec, Coordination, DiskKind, NetworkKind
@@ -302,7 +302,7 @@ class TrialSpec(Frozen):
     fault: FaultRequest
 
     def keying(self) -> KeyOptions | None:
-        """Return the key options of the trial's record; `None` if keys are not measured."""
+        """Return the key options of the trial's manifest; `None` if keys are not measured."""
         load = self.workload
         if not load.placement and load.pairs == "none":
             return None

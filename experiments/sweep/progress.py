@@ -15,8 +15,8 @@ from types import MappingProxyType
 from typing import Final
 
 from ackbench.experiments.ledger.digests import InvalidLedger
-from ackbench.experiments.ledger.record import Status
-from ackbench.experiments.sweep.documents import read_record
+from ackbench.experiments.ledger.trial_manifest import Status
+from ackbench.experiments.sweep.documents import read_trial_manifest
 from ackbench.experiments.sweep.folder import SweepActivity, SweepFolder
 from ackbench.experiments.sweep.plan import Plan, TrialSpec
 
@@ -73,7 +73,7 @@ class StageTimer:
         """Run a stage.
 
         Args:
-            name: the stage's name in the trial's record.
+            name: the stage's name in the trial's manifest.
             activity: what the stage does, for the person who watches.
         """
         self._sweep.report_activity("trial", activity, self._trial_id)
@@ -195,9 +195,9 @@ class ProgressReader:
         if not folder.exists():
             return EndedTrial(label, Status.FAILED.value)
         try:
-            record = read_record(folder)
-            self._sweep.planned().require(record)
-            return EndedTrial(label, record.status.value)
+            manifest = read_trial_manifest(folder)
+            self._sweep.planned().require(manifest)
+            return EndedTrial(label, manifest.status.value)
         except InvalidLedger:
             return EndedTrial(label, DAMAGED)
 

@@ -21,9 +21,9 @@ from ackbench.experiments.ledger.digests import InvalidLedger
 from ackbench.experiments.ledger.documents import why_unreadable, without_version
 from ackbench.experiments.ledger.location import Location, LocationError, is_uri, open_location
 from ackbench.experiments.ledger.planned import PLAN
-from ackbench.experiments.ledger.record import RECORD, Frozen, parse_record
 from ackbench.experiments.ledger.result_tables import RESULTS
 from ackbench.experiments.ledger.results_manifest import RESULTS_MANIFEST
+from ackbench.experiments.ledger.trial_manifest import TRIAL_MANIFEST, Frozen, parse_trial_manifest
 from ackbench.experiments.sweep.documents import read_document
 from ackbench.experiments.sweep.folder import DAG_RUN, FAILED, PARTIAL, REASON, SweepFolder
 from ackbench.experiments.sweep.lock import is_run_by_another
@@ -183,8 +183,8 @@ def publish_trial(sweep: SweepFolder, trial_id: str, target: Location) -> None:
     """
     folder = f"trials/{trial_id}"
     with storage_errors():
-        record = target.read(f"{folder}/{RECORD}")
-        if record == read_document(sweep.trial(trial_id) / RECORD):
+        record = target.read(f"{folder}/{TRIAL_MANIFEST}")
+        if record == read_document(sweep.trial(trial_id) / TRIAL_MANIFEST):
             return
         if record is not None:
             if runs_on_several_hosts(sweep) and is_planned(sweep, trial_id, record):
@@ -192,10 +192,10 @@ def publish_trial(sweep: SweepFolder, trial_id: str, target: Location) -> None:
                     f"trial {trial_id} was also run elsewhere, and that ledger is published: "
                     f"delete {sweep.trial(trial_id)}"
                 )
-            target.delete(f"{folder}/{RECORD}")
+            target.delete(f"{folder}/{TRIAL_MANIFEST}")
         names = {path.name for path in sweep.trial(trial_id).iterdir() if path.is_file()}
-        _upload(sweep, target, (f"{folder}/{name}" for name in sorted(names - {RECORD})))
-        target.upload(sweep.trial(trial_id) / RECORD, f"{folder}/{RECORD}")
+        _upload(sweep, target, (f"{folder}/{name}" for name in sorted(names - {TRIAL_MANIFEST})))
+        target.upload(sweep.trial(trial_id) / TRIAL_MANIFEST, f"{folder}/{TRIAL_MANIFEST}")
 
 
 def is_planned(sweep: SweepFolder, trial_id: str, record: bytes) -> bool:
@@ -207,7 +207,7 @@ def is_planned(sweep: SweepFolder, trial_id: str, record: bytes) -> bool:
         record: the content of `trial.json` in the store.
     """
     with suppress(InvalidLedger):
-        return sweep.planned().why_foreign(parse_record(record, trial_id)) is None
+        return sweep.planned().why_foreign(parse_trial_manifest(record, trial_id)) is None
     return True
 
 
@@ -248,7 +248,9 @@ def publish_sweep(sweep: SweepFolder, target: Location) -> None:
         complete = sweep.complete_ids()
         left = list(complete)
         count = len(left)
-        left = [trial_id for trial_id in left if f"trials/{trial_id}/{RECORD}" not in published]
+        left = [
+            trial_id for trial_id in left if f"trials/{trial_id}/{TRIAL_MANIFEST}" not in published
+        ]
         what = _unpublished(len(left), count)
         publish_plan(sweep, target)
         for published_id in complete:
@@ -437,8 +439,8 @@ def _to_fetch(published: Collection[str]) -> set[str]:
     measured = {name for name in published if name in results}
     manifest = {f"results/{RESULTS_MANIFEST}"} & set(published)
     names = {name for name in published if "/" not in name and name not in {*_LOCAL, _PAGE}}
-    for record in (name for name in published if name.endswith(f"/{RECORD}")):
-        folder = record.removesuffix(f"/{RECORD}")
+    for record in (name for name in published if name.endswith(f"/{TRIAL_MANIFEST}")):
+        folder = record.removesuffix(f"/{TRIAL_MANIFEST}")
         if not folder.endswith((PARTIAL, FAILED)):
             tables = {f"{folder}/{table}" for table in _FETCHED_TABLES}
             names |= {record, *(tables & set(published))}

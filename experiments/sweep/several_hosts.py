@@ -19,7 +19,7 @@ from ackbench.experiments.errors import StorageError, UnknownName
 from ackbench.experiments.ledger.digests import with_digest, without_digest
 from ackbench.experiments.ledger.location import Location, open_location
 from ackbench.experiments.ledger.planned import PLAN
-from ackbench.experiments.ledger.record import RECORD
+from ackbench.experiments.ledger.trial_manifest import TRIAL_MANIFEST
 from ackbench.experiments.messages.phrases import format_list
 from ackbench.experiments.sweep.documents import read_document, read_note
 from ackbench.experiments.sweep.folder import (
@@ -143,7 +143,7 @@ def published_ids(source: Location) -> frozenset[str]:
     return frozenset(
         name[0]
         for name in names
-        if name[1:] == [RECORD] and not name[0].endswith((PARTIAL, FAILED))
+        if name[1:] == [TRIAL_MANIFEST] and not name[0].endswith((PARTIAL, FAILED))
     )
 
 
@@ -154,7 +154,7 @@ def is_published(sweep: SweepFolder, trial_id: str) -> bool:
         StorageError: the store cannot be read.
     """
     with storage_errors():
-        record = locks_location(sweep).read(f"trials/{trial_id}/{RECORD}")
+        record = locks_location(sweep).read(f"trials/{trial_id}/{TRIAL_MANIFEST}")
     return record is not None and is_planned(sweep, trial_id, record)
 
 

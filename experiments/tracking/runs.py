@@ -15,7 +15,7 @@ from hashlib import blake2b
 from typing import Final
 
 from ackbench.experiments.ledger.quantities import TRIAL_PLACES
-from ackbench.experiments.ledger.record import Scalar, Status, TrialRecord
+from ackbench.experiments.ledger.trial_manifest import Scalar, Status, TrialManifest
 from ackbench.experiments.lessons.finding import Finding
 from ackbench.experiments.messages.visible import visible
 from ackbench.experiments.results.models import CellResult, Latencies, SweepResults, TrialResult
@@ -98,22 +98,22 @@ class RunContent:
         return self.tags["trial_id"]
 
 
-def trial_run(result: TrialResult, spec: TrialSpec, record: TrialRecord | None) -> RunContent:
+def trial_run(result: TrialResult, spec: TrialSpec, manifest: TrialManifest | None) -> RunContent:
     """Return the run of a trial.
 
     Args:
         result: the trial's result.
         spec: its plan.
-        record: its record; `None` if the harness failed.
+        manifest: its record; `None` if the harness failed.
     """
     return RunContent(
         name=result.label if spec.repeat == 0 else f"{result.label} #{spec.repeat + 1}",
         tags=_tags(result, spec),
-        params=_params(spec, record),
-        metrics=dict(_metrics(result, record)),
+        params=_params(spec, manifest),
+        metrics=dict(_metrics(result, manifest)),
         failed=result.status is Status.FAILED,
-        begin_ms=record.phases.load_begin_ns // _NS_PER_MS if record else None,
-        end_ms=record.phases.healthy_ns // _NS_PER_MS if record else None,
+        begin_ms=manifest.phases.load_begin_ns // _NS_PER_MS if manifest else None,
+        end_ms=manifest.phases.healthy_ns // _NS_PER_MS if manifest else None,
     )
 
 
@@ -255,7 +255,7 @@ def _without_empty(tags: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in tags.items() if value}
 
 
-def _params(spec: TrialSpec, record: TrialRecord | None) -> dict[str, str]:
+def _params(spec: TrialSpec, manifest: TrialManifest | None) -> dict[str, str]:
     """Return the settings under Kafka's own names.
 
     The producer's and the topic's names have no prefix; the others' are `consumer.` and `broker.`.
@@ -266,7 +266,7 @@ def _params(spec: TrialSpec, record: TrialRecord | None) -> dict[str, str]:
     for scope, settings in (
         ("topic", spec.topic),
         ("consumer", spec.consumer),
-        ("broker", record.broker_settings if record else spec.cluster.broker),
+        ("broker", manifest.broker_settings if manifest else spec.cluster.broker),
     ):
         for name, value in settings.items():
             params[name if name not in params and scope == "topic" else f"{scope}.{name}"] = value
@@ -277,7 +277,7 @@ def _params(spec: TrialSpec, record: TrialRecord | None) -> dict[str, str]:
     client = {
         "client": spec.client,
         "client.defaults": _format(spec.passed is not None),
-        **({"client.version": record.client} if record else {}),
+        **({"client.version": manifest.client} if manifest else {}),
     }
     return {**params, **workload, **fault, **_cluster_params(spec.cluster), **client}
 
@@ -305,7 +305,7 @@ def _cluster_params(cluster: ClusterNeed) -> dict[str, str]:
     return {name: str(value) for name, value in params.items()}
 
 
-def _metrics(result: TrialResult, record: TrialRecord | None) -> Iterator[tuple[str, float]]:
+def _metrics(result: TrialResult, manifest: TrialManifest | None) -> Iterator[tuple[str, float]]:
     # MLflow's comparison opens with the first metric.
     for place in sorted(TRIAL_PLACES, key=lambda place: place.quantity.chart != "loss"):
         if (value := place.of(result)) is not None:
@@ -318,8 +318,8 @@ def _metrics(result: TrialResult, record: TrialRecord | None) -> Iterator[tuple[
     yield from _latencies("latency", result.latency_ms)
     for phase in ("before", "during", "after"):
         yield from _latencies(f"latency_{phase}", getattr(result.latency_by_phase_ms, phase))
-    if record:
-        yield from ((f"stages/{stage}_s", seconds) for stage, seconds in record.stages_s.items())
+    if manifest:
+        yield from ((f"stages/{stage}_s", seconds) for stage, seconds in manifest.stages_s.items())
 
 
 def _latencies(group: str, latencies: Latencies) -> Iterator[tuple[str, float]]:

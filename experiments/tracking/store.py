@@ -22,7 +22,7 @@ from pydantic import ValidationError
 
 from ackbench.experiments.errors import LedgerError
 from ackbench.experiments.ledger.documents import why_unreadable, without_version
-from ackbench.experiments.ledger.record import Frozen, Status
+from ackbench.experiments.ledger.trial_manifest import Frozen, Status
 from ackbench.experiments.lessons.finding import Finding, finding_of
 from ackbench.experiments.messages.markdown import code_block, escaped
 from ackbench.experiments.messages.phrases import one_line

@@ -31,8 +31,8 @@ from ackbench.experiments.clients.settings.librdkafka import (
 )
 from ackbench.experiments.events.clock import monotonic_s, now_ns
 from ackbench.experiments.events.journal import Event
-from ackbench.experiments.ledger.record import ProducerSummary
 from ackbench.experiments.ledger.schema import EPOCHS, LOG
+from ackbench.experiments.ledger.trial_manifest import ProducerSummary
 from ackbench.experiments.sweep.plan import TrialSpec
 from ackbench.experiments.sweep.retention import retention_of
 from ackbench.experiments.trial.final_read import (

@@ -21,8 +21,8 @@ from ackbench.experiments.clients.librdkafka import topics
 from ackbench.experiments.clients.librdkafka.admin import alter_configs
 from ackbench.experiments.clients.record.layout import TextValueFormat
 from ackbench.experiments.errors import CrcMismatch
-from ackbench.experiments.ledger.record import Replay
 from ackbench.experiments.ledger.schema import ACKED
+from ackbench.experiments.ledger.trial_manifest import Replay
 from ackbench.experiments.sweep.retention import KEEP_ALL
 from ackbench.experiments.trial.jobs import ISOLATION_LEVEL
 from ackbench.infra.cluster.interface import Cluster

@@ -18,7 +18,7 @@ from ackbench.experiments.clients.settings.librdkafka import (
     copier_settings,
     is_idempotent,
 )
-from ackbench.experiments.ledger.record import KeyOptions
+from ackbench.experiments.ledger.trial_manifest import KeyOptions
 from ackbench.experiments.sweep.plan import TrialSpec, external_prefix
 
 CLIENT_ID: Final = "client.id"

@@ -12,8 +12,8 @@ import pyarrow as pa
 from ackbench.experiments.clients.settings.librdkafka import is_idempotent
 from ackbench.experiments.events.clock import ahead_of_wall_ns
 from ackbench.experiments.events.journal import Event
-from ackbench.experiments.ledger.record import Frozen
 from ackbench.experiments.ledger.schema import BATCHES, Source
+from ackbench.experiments.ledger.trial_manifest import Frozen
 from ackbench.experiments.sweep.plan import TrialSpec
 from ackbench.infra.cluster.interface import Cluster
 from ackbench.infra.kafka.logs import RESOLUTION_NS, BrokerLogEvent

@@ -20,14 +20,14 @@ from ackbench.experiments.faults import FaultContext
 from ackbench.experiments.faults.composition.execution import InjectedFault, evidence_of, inject
 from ackbench.experiments.faults.core.context import HeldNodes
 from ackbench.experiments.faults.core.narrative import narrative_of
-from ackbench.experiments.ledger.record import (
+from ackbench.experiments.ledger.seal import seal
+from ackbench.experiments.ledger.trial_manifest import (
     ClusterAssignment,
     FaultEvidence,
     Phases,
     Status,
-    TrialRecord,
+    TrialManifest,
 )
-from ackbench.experiments.ledger.seal import seal
 from ackbench.experiments.sweep.folder import REASON, SweepFolder
 from ackbench.experiments.sweep.host import this_host
 from ackbench.experiments.sweep.plan import TrialSpec
@@ -55,7 +55,7 @@ def run_trial(
     cluster: Cluster,
     home: Home,
     cluster_assignment: ClusterAssignment | None = None,
-) -> TrialRecord:
+) -> TrialManifest:
     """Run one trial on a cluster and seal its ledger.
 
     1. Wait until the cluster is healthy.
@@ -78,7 +78,7 @@ def run_trial(
         spec: the trial.
         cluster: the cluster to run on.
         home: the home, for its cache of Kafka's jars.
-        cluster_assignment: why the trial got this cluster, for the record.
+        cluster_assignment: why the trial got this cluster, for the manifest.
 
     Raises:
         TrialFailed: a step failed. The trial's folder is kept as failed, with the reason.
@@ -135,7 +135,7 @@ def run_trial(
                 if stored is not None:
                     tables["batches"] = stored
                 (partial / JOURNAL_FILE).unlink()  # the table `events` has all of it
-        record = _trial_record(spec, clients, cluster, results, phases, evidence).model_copy(
+        manifest = _manifest(spec, clients, cluster, results, phases, evidence).model_copy(
             update={
                 **_status(evidence, disturbances.sentences()),
                 "cluster_assignment": cluster_assignment,
@@ -144,7 +144,7 @@ def run_trial(
                 "record_batches": stored is not None,
             }
         )
-        sealed = seal(partial, sweep.trial(spec.trial_id), record, tables)
+        sealed = seal(partial, sweep.trial(spec.trial_id), manifest, tables)
     _delete_topics(spec, clients)
     return sealed
 
@@ -300,15 +300,15 @@ def _status(evidence: FaultEvidence, disturbances: tuple[str, ...]) -> dict[str,
     }
 
 
-def _trial_record(
+def _manifest(
     spec: TrialSpec,
     clients: TrialClients,
     cluster: Cluster,
     results: ClientResults,
     phases: Phases,
     evidence: FaultEvidence,
-) -> TrialRecord:
-    return TrialRecord(
+) -> TrialManifest:
+    return TrialManifest(
         sweep_id=spec.sweep_id,
         trial_id=spec.trial_id,
         experiment=spec.experiment,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ackbench.experiments.ledger.record import Frozen
+from ackbench.experiments.ledger.trial_manifest import Frozen
 from ackbench.experiments.verdicts.guarantees import GUARANTEES, Guarantee, NamedGuarantee
 from ackbench.experiments.verdicts.guarantees.circumstances import Circumstances
 from ackbench.experiments.verdicts.guarantees.rules import (

@@ -17,7 +17,7 @@ from typing import Final
 from pydantic import Field
 
 from ackbench.experiments.ledger.quantities import TrialQuantities
-from ackbench.experiments.ledger.record import Frozen, Status
+from ackbench.experiments.ledger.trial_manifest import Frozen, Status
 from ackbench.experiments.messages.phrases import plural
 from ackbench.experiments.verdicts.contract import ContractClause
 from ackbench.experiments.verdicts.guarantees import GUARANTEES, Guarantee, NamedGuarantee

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ackbench.experiments.ledger.record import Role
+from ackbench.experiments.ledger.trial_manifest import Role
 from ackbench.experiments.messages.phrases import format_count, format_list
 from ackbench.experiments.sweep.plan import Plan, TrialSpec
 from ackbench.experiments.verdicts.contract import clauses_of

@@ -12,7 +12,7 @@ from functools import lru_cache
 from statistics import median
 from typing import Final
 
-from ackbench.experiments.ledger.record import Frozen
+from ackbench.experiments.ledger.trial_manifest import Frozen
 
 CONFIDENCE: Final = 0.95
 INTERVAL_LEGEND: Final = (

@@ -42,7 +42,7 @@ class AnomalyMeasure(Measure):
         needs_ranges = _has_loss_without_offset(anomalies)
         ranges = trial_ranges(unit.arrays) if needs_ranges else APPENDED_RANGES.empty_table()
         epochs = unit.arrays.rows.tables["epochs"]
-        evidence = trial_evidence(unit.record, unit.events, epochs)
+        evidence = trial_evidence(unit.manifest, unit.events, epochs)
         return cls(explain_anomalies(anomalies, ranges, evidence))
 
     def __add__(self, other: AnomalyMeasure) -> AnomalyMeasure:

@@ -14,7 +14,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from ackbench.experiments.ledger.record import TrialRecord
+from ackbench.experiments.ledger.trial_manifest import TrialManifest
 
 BECAME_LEADER: Final = "became_leader"
 LEADER: Final = "leader"
@@ -96,7 +96,7 @@ class LeaderEpochRange:
 class TrialEvidence:
     """The evidence of one trial."""
 
-    record: TrialRecord
+    manifest: TrialManifest
     events: tuple[TrialEvent, ...]
     """By time; events of the same time in an order that does not depend on the file's."""
     epochs: tuple[EpochStart, ...]
@@ -183,17 +183,17 @@ class TrialEvidence:
         )
 
 
-def trial_evidence(record: TrialRecord, events: pa.Table, epochs: pa.Table) -> TrialEvidence:
+def trial_evidence(manifest: TrialManifest, events: pa.Table, epochs: pa.Table) -> TrialEvidence:
     """Return a trial's evidence.
 
     Args:
-        record: of the trial.
+        manifest: of the trial.
         events: of the schema `experiments.ledger.schema.EVENTS`.
         epochs: of the schema `experiments.ledger.schema.EPOCHS`.
     """
     by_time = sorted((TrialEvent(**row) for row in events.to_pylist()), key=_event_order)
     return TrialEvidence(
-        record, tuple(by_time), tuple(EpochStart(**row) for row in epochs.to_pylist())
+        manifest, tuple(by_time), tuple(EpochStart(**row) for row in epochs.to_pylist())
     )
 
 

@@ -21,7 +21,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ackbench.experiments.ledger.record import Phases
 from ackbench.experiments.ledger.result_tables import (
     ANOMALIES,
     ANOMALY_ROWS,
@@ -30,6 +29,7 @@ from ackbench.experiments.ledger.result_tables import (
     Cause,
     Phase,
 )
+from ackbench.experiments.ledger.trial_manifest import Phases
 from ackbench.spark_jobs.causes.evidence import ISR, TrialEvidence
 from ackbench.spark_jobs.causes.rules import (
     NULL,
@@ -204,7 +204,7 @@ def _explain_partition(
     )
     isrs = list(evidence.partition_events(partition, ISR))
     columns = {
-        "phase": _take_names(list(Phase), _phases(rows.at_ns, evidence.record.phases)),
+        "phase": _take_names(list(Phase), _phases(rows.at_ns, evidence.manifest.phases)),
         "leader": _nullable(explained.leader),
         "leader_epoch": _nullable(explained.leader_epoch),
         "isr": _take_names(

@@ -97,7 +97,7 @@ def outage_steps(
     fenced = [
         event
         for event in within
-        if event.kind == FENCED and event.node in evidence.record.fault.targets
+        if event.kind == FENCED and event.node in evidence.manifest.fault.targets
     ]
     yield (
         OutageStep.DETECTED,
@@ -155,7 +155,7 @@ def _parse_gap(row: Row) -> OutageGap:
 
 
 def _overlaps_fault(gap: OutageGap, evidence: TrialEvidence) -> bool:
-    phases = evidence.record.phases
+    phases = evidence.manifest.phases
     return (
         phases.fault_begin_ns is not None
         and gap.began_ns <= phases.healthy_ns
@@ -180,5 +180,5 @@ class OutageMeasure(OfEvents):
 
     def rows(self, trial: MeasuredTrial) -> Tables:
         """Return a trial's rows of `OUTAGES`."""
-        evidence = trial_evidence(trial.record, trial.events, trial.context["epochs"])
+        evidence = trial_evidence(trial.manifest, trial.events, trial.context["epochs"])
         return {"outages": outage_rows(trial.rows_of(AvailabilityMeasure)["gaps"], evidence)}

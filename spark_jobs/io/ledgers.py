@@ -13,7 +13,7 @@ import pyarrow.fs as pafs
 from ackbench.experiments.ledger.digests import InvalidLedger, digest_file
 from ackbench.experiments.ledger.location import LocationError, is_uri, open_location
 from ackbench.experiments.ledger.planned import PlannedTrials, read_planned
-from ackbench.experiments.ledger.record import RECORD, TrialRecord
+from ackbench.experiments.ledger.trial_manifest import TRIAL_MANIFEST, TrialManifest
 from ackbench.experiments.ledger.validation import sealed_files, sealed_folders, validate_trial
 from ackbench.spark_jobs.limits import DEFAULT_LIMIT, StepLimit, limited
 
@@ -24,7 +24,7 @@ __all__ = ["InvalidLedger", "Ledger", "Ledgers", "open_ledgers"]
 class Ledger:
     """One sealed trial: its record, and the row counts of its tables' footers."""
 
-    record: TrialRecord
+    manifest: TrialManifest
     folder: str
     """In the file system of its sweep."""
     attempts_rows: int
@@ -111,6 +111,6 @@ def _check_trial(
         rows["log"],
         rows["reads"],
         rows["transactions"],
-        sha256=digest_file(files, f"{folder}/{RECORD}").sha256,
+        sha256=digest_file(files, f"{folder}/{TRIAL_MANIFEST}").sha256,
         sealed_files=sealed_files(record, published=published),
     )

@@ -99,7 +99,7 @@ class Unit:
         """How many of its records were attempted: a producer's are dense from 0."""
         return sum(
             max(0, min(self.end_seq, producer.records) - max(self.first_seq, 0))
-            for producer in self.ledger.record.producers
+            for producer in self.ledger.manifest.producers
         )
 
 
@@ -149,12 +149,12 @@ def split(ledgers: Sequence[Ledger], unit_records: int = UNIT_RECORDS) -> list[U
 
 
 def _split_trial(ledger: Ledger, unit_records: int) -> Iterator[Unit]:
-    record = ledger.record
+    manifest = ledger.manifest
     count = -(-ledger.rows // unit_records)
-    if count <= 1 or record.keying is not None or record.compacted or record.replays:
+    if count <= 1 or manifest.keying is not None or manifest.compacted or manifest.replays:
         yield Unit(ledger, files=ledger.sealed_files)
         return
-    records = max((producer.records for producer in record.producers), default=0)
+    records = max((producer.records for producer in manifest.producers), default=0)
     width = -(-records // count)
     begins = [_MIN_SEQ, *(number * width for number in range(1, count)), _MAX_SEQ]
     for number in range(count):
@@ -173,7 +173,7 @@ def read_unit(files: pafs.FileSystem, unit: Unit) -> UnitRows:
             unknown.
     """
     columns, tables, beyond = {}, {}, _BeyondUnit(unit)
-    for name in (*TABLES, *optional_tables(unit.ledger.record)):
+    for name in (*TABLES, *optional_tables(unit.ledger.manifest)):
         with _opened(files, unit.ledger, name) as file:
             if name in LARGE_TABLES:
                 columns[name] = _read_columns(file, name, unit, beyond)
@@ -198,10 +198,10 @@ def _opened(files: pafs.FileSystem, ledger: Ledger, name: str) -> Iterator[pq.Pa
     except MemoryError:  # that of Arrow is also one of its own exceptions
         raise
     except UnknownOutcome as error:
-        raise InvalidLedger(f"trial {ledger.record.trial_id}: {name}.parquet {error}") from error
+        raise InvalidLedger(f"trial {ledger.manifest.trial_id}: {name}.parquet {error}") from error
     except (pa.ArrowException, UnicodeDecodeError, OSError) as error:
         raise InvalidLedger(
-            f"trial {ledger.record.trial_id}: {name}.parquet cannot be read: "
+            f"trial {ledger.manifest.trial_id}: {name}.parquet cannot be read: "
             "its footer is valid, but its data are not"
         ) from error
 
@@ -290,9 +290,9 @@ def _read_columns(file: pq.ParquetFile, name: str, unit: Unit, beyond: _BeyondUn
 
 def _columns(name: str, unit: Unit) -> list[str]:
     columns = list(_COLUMNS.get(name, _SCHEMAS[name].names))
-    has_keys = unit.ledger.record.keying is not None
+    has_keys = unit.ledger.manifest.keying is not None
     if name == "attempts":
-        columns += ["key"] * (has_keys or unit.ledger.record.compacted)
+        columns += ["key"] * (has_keys or unit.ledger.manifest.compacted)
         columns += ["transaction"] * bool(unit.ledger.transactions_rows)
     if name == "log":
         columns += ["timestamp_ms"] * has_keys
@@ -326,7 +326,7 @@ class _BeyondUnit:
             .select(LATER_OFFSETS.names)
             .cast(LATER_OFFSETS)
         )
-        begins = self.unit.ledger.record.begin_offsets
+        begins = self.unit.ledger.manifest.begin_offsets
         if begins:
             others = rows.filter(
                 pc.and_(rows["visible"], pc.invert(is_own_row(rows["seq"], self.unit)))
@@ -374,7 +374,7 @@ def row_groups(footer: pq.FileMetaData, unit: Unit, *, with_beyond: bool) -> lis
     ]
     if not with_beyond:
         return own
-    if unit.ledger.record.begin_offsets:
+    if unit.ledger.manifest.begin_offsets:
         return list(range(footer.num_row_groups))
     partitions, offsets = _ranges(footer, "partition"), _ranges(footer, "offset")
 

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from ackbench.experiments.ledger.record import Phases, TrialRecord
 from ackbench.experiments.ledger.result_tables import MIN_OUTAGE_NS, Side
+from ackbench.experiments.ledger.trial_manifest import Phases, TrialManifest
 from ackbench.spark_jobs.io.arrays import Attempts, Reads, UnitArrays
 from ackbench.spark_jobs.io.columns import ACKED_CODE, NO_NUMBER, NULL, BoolColumn, IntColumn
 from ackbench.spark_jobs.measures.measure import (
@@ -297,16 +297,16 @@ def _gaps_that_matter(gaps: Gaps, stalled: Spans) -> Iterator[Mapping[str, Any]]
 
 
 def reader_rows(
-    responses: ResponsesBySide, record: TrialRecord, stalls: TrialStalls = NO_STALLS
+    responses: ResponsesBySide, manifest: TrialManifest, stalls: TrialStalls = NO_STALLS
 ) -> Iterator[Mapping[str, Any]]:
     """Yield a trial's rows of `READERS`, without trial_id; times are exact to a millisecond.
 
     Args:
         responses: of a trial whose concurrent consumer reads what its producers write.
-        record: the trial's; without a healed fault there are no rows.
+        manifest: the trial's; without a healed fault there are no rows.
         stalls: the trial's.
     """
-    heal_ns = record.phases.fault_end_ns
+    heal_ns = manifest.phases.fault_end_ns
     if heal_ns is None:
         return
     for (partition, side), acknowledged in responses.items():
@@ -385,12 +385,12 @@ class AvailabilityMeasure(Measure):
         return {
             "trials": [
                 {
-                    "unavailable_ns": self.unavailable_ns(trial.record, gaps, trial.stalls),
+                    "unavailable_ns": self.unavailable_ns(trial.manifest, gaps, trial.stalls),
                     "consumer_unavailable_ns": max(of_consumer, default=None),
                 }
             ],
             "gaps": gaps,
-            "readers": reader_rows(self.responses, trial.record, trial.stalls)
+            "readers": reader_rows(self.responses, trial.manifest, trial.stalls)
             if self._lets_consumer_wait(trial)
             else [],
         }
@@ -408,7 +408,7 @@ class AvailabilityMeasure(Measure):
 
     def unavailable_ns(
         self,
-        record: TrialRecord,
+        manifest: TrialManifest,
         gaps: Sequence[Mapping[str, Any]],
         stalls: TrialStalls = NO_STALLS,
     ) -> int | None:
@@ -419,6 +419,6 @@ class AvailabilityMeasure(Measure):
         """
         of_producers = [gap for gap in gaps if gap["side"] == Side.PRODUCER]
         if self.attempts and not any(gap["records"] for gap in of_producers):
-            begin, end = record.phases.load_begin_ns, record.phases.settled_ns
+            begin, end = manifest.phases.load_begin_ns, manifest.phases.settled_ns
             return end - begin - stalls.producer.total_within_ns(begin, end)
         return max((gap["gap_ns"] for gap in of_producers), default=None)

@@ -11,7 +11,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from ackbench.experiments.ledger.record import Status
 from ackbench.experiments.ledger.result_tables import (
     CELLS,
     QUANTILES,
@@ -19,6 +18,7 @@ from ackbench.experiments.ledger.result_tables import (
     SUMMED_COLUMNS,
     Phase,
 )
+from ackbench.experiments.ledger.trial_manifest import Status
 
 Row = Mapping[str, Any]
 """A row of a table whose schema `experiments.ledger.result_tables` has."""

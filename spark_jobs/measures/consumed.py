@@ -116,15 +116,15 @@ def judged_reads(unit: UnitArrays) -> JudgedReads:
     Raises:
         InvalidLedger: the reads of other units cannot be read.
     """
-    record = unit.rows.ledger.record
+    manifest = unit.rows.ledger.manifest
     log: list[LogRows | HiddenRows] = [unit.log]
-    log += [unit.hidden] if record.shows_aborted else []
+    log += [unit.hidden] if manifest.shows_aborted else []
     if unit.output is None:
-        return _of_topic(unit, unit.reads, log, record.begin_offsets, of_output=None)
+        return _of_topic(unit, unit.reads, log, manifest.begin_offsets, of_output=None)
     by_copiers = unit.reads.consumer > 0
-    output = _chosen_output(unit.output, unit.output.visible | record.shows_aborted)
+    output = _chosen_output(unit.output, unit.output.visible | manifest.shows_aborted)
     return _of_topic(
-        unit, unit.reads.where(by_copiers), log, record.begin_offsets, of_output=False
+        unit, unit.reads.where(by_copiers), log, manifest.begin_offsets, of_output=False
     ) + _of_topic(unit, unit.reads.where(~by_copiers), [output], {}, of_output=True)
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 import pyarrow as pa
 
-from ackbench.experiments.ledger.record import TrialRecord
+from ackbench.experiments.ledger.trial_manifest import TrialManifest
 from ackbench.spark_jobs.io.ledgers import Ledger
 from ackbench.spark_jobs.measures.consumers import ConsumerEnding, consumer_ending
 from ackbench.spark_jobs.measures.stalls import TrialStalls, stalls_of
@@ -112,9 +112,9 @@ class MeasuredTrial:
         return {}
 
     @property
-    def record(self) -> TrialRecord:
-        """The trial's record."""
-        return self.ledger.record
+    def manifest(self) -> TrialManifest:
+        """The trial's manifest."""
+        return self.ledger.manifest
 
     @property
     def events(self) -> pa.Table:
@@ -134,4 +134,4 @@ class MeasuredTrial:
     @cached_property
     def stalls(self) -> TrialStalls:
         """When the harness kept its processes from running."""
-        return stalls_of(self.record, self.events)
+        return stalls_of(self.manifest, self.events)

@@ -12,6 +12,6 @@ class StallMeasure(OfEvents):
     def rows(self, trial: MeasuredTrial) -> Tables:
         """Return a trial's rows of `STALLS`, and its columns."""
         return {
-            "trials": [stall_columns(trial.stalls, trial.record)],
+            "trials": [stall_columns(trial.stalls, trial.manifest)],
             "stalls": stall_rows(trial.stalls),
         }

@@ -19,7 +19,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ackbench.experiments.ledger.record import TrialRecord
 from ackbench.experiments.ledger.stalls import (
     CONSUMER,
     OF_EACH_CLIENT,
@@ -28,6 +27,7 @@ from ackbench.experiments.ledger.stalls import (
     Stall,
     producer_name,
 )
+from ackbench.experiments.ledger.trial_manifest import TrialManifest
 from ackbench.spark_jobs.io.columns import IntColumn
 
 Span = tuple[int, int]
@@ -98,11 +98,11 @@ class TrialStalls:
 NO_STALLS: Final = TrialStalls()
 
 
-def stalls_of(record: TrialRecord, events: pa.Table) -> TrialStalls:
+def stalls_of(manifest: TrialManifest, events: pa.Table) -> TrialStalls:
     """Return a trial's stalls; none if its ledger is older than these events.
 
     Args:
-        record: of the trial.
+        manifest: of the trial.
         events: of the schema `experiments.ledger.schema.EVENTS`.
     """
     noted = events.filter(pc.field("kind") == STALLED)["detail"].to_pylist()
@@ -111,7 +111,7 @@ def stalls_of(record: TrialRecord, events: pa.Table) -> TrialStalls:
         key=lambda stall: (stall.began_ns, stall.model_dump_json()),
     )
     producers = [
-        _spans_of(stalls, producer_name(producer.producer)) for producer in record.producers
+        _spans_of(stalls, producer_name(producer.producer)) for producer in manifest.producers
     ]
     return TrialStalls(
         tuple(stalls),
@@ -135,13 +135,13 @@ def stall_rows(stalls: TrialStalls) -> Iterator[Mapping[str, Any]]:
     return (stall.model_dump(mode="json") for stall in stalls.stalls)
 
 
-def stall_columns(stalls: TrialStalls, record: TrialRecord) -> dict[str, int | None]:
+def stall_columns(stalls: TrialStalls, manifest: TrialManifest) -> dict[str, int | None]:
     """Return for how long a producer, and the consumer, was stalled within the load; null: unknown.
 
     The load lasts until every record has settled.
     """
     sides = {"producer": stalls.any_producer, "consumer": stalls.consumer}
-    load = record.phases.load_begin_ns, record.phases.settled_ns
+    load = manifest.phases.load_begin_ns, manifest.phases.settled_ns
     return {
         f"{side}_stalled_ns": spans.total_within_ns(*load) if stalls.sampled else None
         for side, spans in sides.items()

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from ackbench.experiments.ledger.record import Phases
 from ackbench.experiments.ledger.result_tables import TIMELINE_SLOT_NS
+from ackbench.experiments.ledger.trial_manifest import Phases
 from ackbench.spark_jobs.io.arrays import Attempts, Reads
 from ackbench.spark_jobs.io.columns import ACKED_CODE, NULL, IntColumn
 from ackbench.spark_jobs.measures.measure import (
@@ -103,6 +103,6 @@ class Throughput(Measure):
     def rows(self, trial: MeasuredTrial) -> Tables:
         """Return a trial's rows of `TIMELINE`, and its columns."""
         return {
-            "trials": [self.rates(trial.record.phases)],
+            "trials": [self.rates(trial.manifest.phases)],
             "timeline": timeline_table(self.timeline),
         }

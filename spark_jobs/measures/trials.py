@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from ackbench.experiments.ledger.digests import InvalidLedger
-from ackbench.experiments.ledger.record import TrialRecord
 from ackbench.experiments.ledger.result_tables import Anomaly, LatencyKind
 from ackbench.experiments.ledger.schema import ACKED
+from ackbench.experiments.ledger.trial_manifest import TrialManifest
 from ackbench.spark_jobs.measures.latency import LatencyMeasure
 from ackbench.spark_jobs.measures.measure import MeasuredTrial
 from ackbench.spark_jobs.measures.reads import ReadCounts
@@ -33,12 +33,12 @@ REORDERED is missing: it has a row for each partition, and is counted once.
 """
 
 
-def identity_columns(record: TrialRecord) -> dict[str, str]:
+def identity_columns(manifest: TrialManifest) -> dict[str, str]:
     """Return which trial it is, and its cell."""
     return {
-        "trial_id": record.trial_id,
-        "cell": json.dumps(record.cell, sort_keys=True),
-        "status": record.status.value,
+        "trial_id": manifest.trial_id,
+        "cell": json.dumps(manifest.cell, sort_keys=True),
+        "status": manifest.status.value,
     }
 
 
@@ -69,7 +69,7 @@ def check_sums(
     for pair in (*_pairs(trial, row), *_anomaly_pairs(row, anomalies)):
         if pair.first != pair.second:
             raise InvalidLedger(
-                f"trial {trial.record.trial_id}: " + pair.message.format(pair.first, pair.second)
+                f"trial {trial.manifest.trial_id}: " + pair.message.format(pair.first, pair.second)
             )
 
 

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from ackbench.experiments.ledger.record import Phases, TrialRecord
+from ackbench.experiments.ledger.trial_manifest import Phases, TrialManifest
 from ackbench.spark_jobs.io.arrays import Reads, UnitArrays, to_arrays
 from ackbench.spark_jobs.io.columns import BoolColumn, IntColumn
 from ackbench.spark_jobs.io.units import UnitRows
@@ -38,14 +38,14 @@ class MeasuredUnit:
         return cls(as_read_committed(to_arrays(rows)))
 
     @property
-    def record(self) -> TrialRecord:
-        """The trial's record."""
-        return self.arrays.rows.ledger.record
+    def manifest(self) -> TrialManifest:
+        """The trial's manifest."""
+        return self.arrays.rows.ledger.manifest
 
     @property
     def phases(self) -> Phases:
         """The trial's phases."""
-        return self.record.phases
+        return self.manifest.phases
 
     @property
     def events(self) -> pa.Table:
@@ -106,7 +106,7 @@ class MeasuredUnit:
     @cached_property
     def compacted(self) -> compaction.CompactedRecords | None:
         """The records that compaction removed or lost; `None`: the topic is not compacted."""
-        if not self.record.compacted:
+        if not self.manifest.compacted:
             return None
         return compaction.compacted_records(self.arrays.attempts, self.arrays.log, self.fates)
 
@@ -128,7 +128,7 @@ def as_read_committed(stored: UnitArrays) -> UnitArrays:
             stored.attempts, stored.rows.tables["transactions"]
         ),
     )
-    begins = stored.rows.ledger.record.begin_offsets
+    begins = stored.rows.ledger.manifest.begin_offsets
     if begins:
         copies_of = fates.record_fates(attempts, stored.log, stored.ids).copies
         attempts = replace(

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ackbench.experiments.ledger.record import Phases
+from ackbench.experiments.ledger.trial_manifest import Phases
 from ackbench.spark_jobs.measures.consumers import GroupOffsets, by_group, groups_of
 from ackbench.spark_jobs.measures.measure import (
     Measure,
@@ -356,7 +356,7 @@ class GroupMeasure(Measure):
                     unit.arrays.log,
                     len(unit.arrays.ids),
                     unit.phases,
-                    unit.record.begin_offsets,
+                    unit.manifest.begin_offsets,
                 )
                 for group in unit.groups
             )
@@ -381,7 +381,7 @@ class GroupMeasure(Measure):
         return {
             "trials": [columns if self.counts else dict.fromkeys(columns)],
             "groups": [
-                group_row(group, counts, events, trial.record.phases)
+                group_row(group, counts, events, trial.manifest.phases)
                 for group, counts in zip(found, self.counts, strict=True)
             ],
             "assignments": assignment_rows(found, events),

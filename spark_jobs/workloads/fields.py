@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ackbench.experiments.ledger.record import Replay
+from ackbench.experiments.ledger.trial_manifest import Replay
 from ackbench.experiments.ledger.workload_tables import Field
 from ackbench.spark_jobs.io.arrays import FIELD_COLUMNS, Attempts, ReplayedRows, SentFields
 from ackbench.spark_jobs.io.columns import ACKED_CODE, NO_NUMBER, NULL, BoolColumn, IntColumn

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ackbench.experiments.ledger.record import Phases
+from ackbench.experiments.ledger.trial_manifest import Phases
 from ackbench.spark_jobs.io.arrays import LogRows, Reads
 from ackbench.spark_jobs.io.columns import NO_NUMBER, IntColumn
 from ackbench.spark_jobs.measures.availability import Responses, rows_by_number

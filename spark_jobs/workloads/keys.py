@@ -23,7 +23,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ackbench.experiments.ledger.record import TrialRecord
+from ackbench.experiments.ledger.trial_manifest import TrialManifest
 from ackbench.experiments.ledger.workload_tables import ERAS
 from ackbench.spark_jobs.io.arrays import Attempts
 from ackbench.spark_jobs.io.columns import ACKED_CODE, NO_NUMBER, NULL, BoolColumn, IntColumn
@@ -35,22 +35,22 @@ _POSITIVE: Final = 0x7FFF_FFFF
 _WORD: Final = 4
 
 
-def key_rows(attempts: Attempts, record: TrialRecord) -> Iterator[Mapping[str, Any]]:
+def key_rows(attempts: Attempts, manifest: TrialManifest) -> Iterator[Mapping[str, Any]]:
     """Yield a trial's rows of `KEYS`, without trial_id.
 
     No row if no record has a key; none of the second era if no key was sent in it.
 
     Args:
         attempts: of the entire trial, with keys.
-        record: the trial's; it requests the placement of its keys.
+        manifest: the trial's; it requests the placement of its keys.
     """
-    if attempts.key is None or record.keying is None:
+    if attempts.key is None or manifest.keying is None:
         return
-    counts = (record.partitions, max(record.partitions, len(record.end_offsets)))
+    counts = (manifest.partitions, max(manifest.partitions, len(manifest.end_offsets)))
     acked = (attempts.outcome == ACKED_CODE) & (attempts.partition != NO_NUMBER)
-    after, before = _eras(attempts, acked, record)
+    after, before = _eras(attempts, acked, manifest)
     eras = [
-        _Placement.of(attempts.key[chosen], attempts.partition[chosen], record.keying.text, count)
+        _Placement.of(attempts.key[chosen], attempts.partition[chosen], manifest.keying.text, count)
         for chosen, count in ((acked & before & ~after, counts[0]), (acked & after, counts[1]))
     ]
     for name, era in zip(ERAS, eras, strict=True):
@@ -63,15 +63,15 @@ def key_rows(attempts: Attempts, record: TrialRecord) -> Iterator[Mapping[str, A
 
 
 def _eras(
-    attempts: Attempts, acked: BoolColumn, record: TrialRecord
+    attempts: Attempts, acked: BoolColumn, manifest: TrialManifest
 ) -> tuple[BoolColumn, BoolColumn]:
     """Return which attempts certainly used the new, and which the old partition count."""
     after, before = np.zeros(len(attempts), bool), np.zeros(len(attempts), bool)
-    changed_ns = record.phases.fault_begin_ns
+    changed_ns = manifest.phases.fault_begin_ns
     has_key = attempts.key != NULL
     for producer in np.unique(attempts.producer):
         mine = attempts.producer == producer
-        new = attempts.seq[mine & acked & (attempts.partition >= record.partitions)]
+        new = attempts.seq[mine & acked & (attempts.partition >= manifest.partitions)]
         if not len(new):
             before |= mine
             continue

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ackbench.experiments.ledger.record import TrialRecord
+from ackbench.experiments.ledger.trial_manifest import TrialManifest
 from ackbench.experiments.ledger.workload_tables import LoadQuantity
 from ackbench.spark_jobs.io.arrays import LogRows
 from ackbench.spark_jobs.io.columns import NO_NUMBER
@@ -105,17 +105,19 @@ def skew_of(counts: Sequence[int]) -> Skew | None:
     return Skew(total, max(counts) * len(counts) / total, max(gini, 0.0))
 
 
-def skew_rows(loads: Sequence[Mapping[str, Any]], record: TrialRecord) -> Iterator[dict[str, Any]]:
+def skew_rows(
+    loads: Sequence[Mapping[str, Any]], manifest: TrialManifest
+) -> Iterator[dict[str, Any]]:
     """Yield a trial's rows of `SKEWS`, without trial_id: how unequally its load is distributed.
 
     A partition without records counts as one with 0.
 
     Args:
         loads: of `load_rows`.
-        record: of the trial.
+        manifest: of the trial.
     """
-    partitions = len(record.end_offsets)
-    seconds = range((record.phases.load_end_ns - record.phases.load_begin_ns) // _NS_PER_S)
+    partitions = len(manifest.end_offsets)
+    seconds = range((manifest.phases.load_end_ns - manifest.phases.load_begin_ns) // _NS_PER_S)
     for quantity in LoadQuantity:
         if not loads or any(row[quantity] is None for row in loads):
             continue

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ackbench.experiments.ledger.record import KeyOptions
+from ackbench.experiments.ledger.trial_manifest import KeyOptions
 from ackbench.experiments.ledger.workload_tables import OrderObserver, OrderScope
 from ackbench.spark_jobs.io.arrays import LogRows, Reads, UnitArrays
 from ackbench.spark_jobs.io.columns import NO_NUMBER, NULL, BoolColumn, IntColumn

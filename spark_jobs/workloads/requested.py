@@ -25,7 +25,7 @@ class KeyedRows(OfEntireTrial):
     @classmethod
     def of(cls, unit: MeasuredUnit) -> KeyedRows | None:
         """Compare the order of sending with that of the log and of the reads, where keys matter."""
-        record, arrays = unit.record, unit.arrays
+        record, arrays = unit.manifest, unit.arrays
         if record.keying is None:
             return None
         received = unit.processed if unit.groups else unit.received
@@ -63,7 +63,7 @@ class FieldRows(OfEntireTrial):
         return cls(
             {
                 "fields": list(fields.field_rows(sent, replays, unit.arrays.attempts, records)),
-                "replays": list(fields.replay_rows(replays, unit.record.replays)),
+                "replays": list(fields.replay_rows(replays, unit.manifest.replays)),
             }
         )
 

@@ -14,9 +14,9 @@ from support.builders.records import a_spec
 
 from ackbench.experiments.clients.settings.librdkafka import consumer_settings, producer_settings
 from ackbench.experiments.faults.composition.notation import parse_fault
-from ackbench.experiments.ledger.record import TrialRecord
 from ackbench.experiments.ledger.schema import UNKNOWN
 from ackbench.experiments.ledger.stalls import STALLED, Stall, StallCause
+from ackbench.experiments.ledger.trial_manifest import TrialManifest
 from ackbench.experiments.planning.faults import fault_parameters
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.plan import Workload
@@ -31,7 +31,7 @@ SHORT_SESSION = {
     "heartbeat.interval.ms": "300",
     "max.poll.interval.ms": "2000",
 }
-Run = Callable[..., tuple[TrialRecord, Path]]
+Run = Callable[..., tuple[TrialManifest, Path]]
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def run(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
         commit: str,
         consumer: dict[str, str] = SHORT_SESSION,
         **load: float,
-    ) -> tuple[TrialRecord, Path]:
+    ) -> tuple[TrialManifest, Path]:
         workload = Workload(
             **{
                 "rate_records_per_s": 1000,
@@ -76,8 +76,8 @@ def run(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
                 )
             ),
         )
-        record = run_trial(SweepFolder(folder / "sweep"), spec, cluster, Home(folder / "home"))
-        return record, folder / "sweep" / "trials" / trial_id
+        manifest = run_trial(SweepFolder(folder / "sweep"), spec, cluster, Home(folder / "home"))
+        return manifest, folder / "sweep" / "trials" / trial_id
 
     yield one
     cluster.destroy()

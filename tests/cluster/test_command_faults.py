@@ -16,11 +16,11 @@ from support.external_sweeps import acls, left_in, run_all
 
 from ackbench.experiments.errors import ExperimentError, TrialFailed
 from ackbench.experiments.events.journal import BROKER_LEFT
-from ackbench.experiments.ledger.record import Status, TrialRecord
+from ackbench.experiments.ledger.trial_manifest import Status, TrialManifest
 from ackbench.experiments.orchestration import clusters
 from ackbench.experiments.planning.new_sweep import new_sweep
 from ackbench.experiments.planning.yaml_reader import dump_yaml
-from ackbench.experiments.sweep.documents import read_record
+from ackbench.experiments.sweep.documents import read_trial_manifest
 from ackbench.infra.cluster.external import probe_cluster
 from ackbench.infra.errors import InputError
 from ackbench.infra.machine.home import Home
@@ -80,11 +80,11 @@ def sections(brokers: ExternalBrokers, **fault: Any) -> dict[str, Any]:
     }
 
 
-def struck(home: Home, brokers: ExternalBrokers, **fault: Any) -> TrialRecord:
+def struck(home: Home, brokers: ExternalBrokers, **fault: Any) -> TrialManifest:
     """Run one trial with a fault by command and return its record."""
     sweep = run_all(home, brokers, acls(), **sections(brokers, **fault))
     (trial,) = sweep.plan().trials
-    return read_record(sweep.trial(trial.trial_id))
+    return read_trial_manifest(sweep.trial(trial.trial_id))
 
 
 def test_a_leader_that_is_killed_and_started_by_commands_is_seen_to_go(
@@ -124,12 +124,12 @@ def test_a_broker_that_dies_of_something_else_makes_the_trial_void(
             workload={**LOAD, "duration_s": 25},
         )
     (trial,) = sweep.plan().trials
-    record = read_record(sweep.trial(trial.trial_id))
-    assert record.status is Status.VOID
+    manifest = read_trial_manifest(sweep.trial(trial.trial_id))
+    assert manifest.status is Status.VOID
     assert re.match(
         r"broker 3 left the cluster and refuses connections \d+\.\d s into the load, which the"
         " trial did not ask for",
-        record.reason or "",
+        manifest.reason or "",
     )
 
 

@@ -14,7 +14,7 @@ from support.builders.records import a_spec
 
 from ackbench.experiments.clients.settings.librdkafka import consumer_settings, producer_settings
 from ackbench.experiments.faults.composition.notation import parse_fault
-from ackbench.experiments.ledger.record import Status
+from ackbench.experiments.ledger.trial_manifest import Status
 from ackbench.experiments.planning.faults import fault_parameters
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.plan import Workload

@@ -16,7 +16,7 @@ from support.builders.records import a_spec
 from support.set_up_home import SET_UP
 
 from ackbench.experiments.clients.settings.kinds import ClientChoice
-from ackbench.experiments.ledger.record import FaultEvidence, Status
+from ackbench.experiments.ledger.trial_manifest import FaultEvidence, Status
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.plan import ClientKind, FaultRequest, Workload
 from ackbench.experiments.trial.run import run_trial

@@ -19,9 +19,9 @@ from support.dying import during, kill_child, kill_fork, kill_node
 from ackbench.experiments.clients.settings.kinds import ClientChoice
 from ackbench.experiments.errors import TrialFailed
 from ackbench.experiments.faults.composition.notation import parse_fault
-from ackbench.experiments.ledger.record import Status, TrialRecord
+from ackbench.experiments.ledger.trial_manifest import Status, TrialManifest
 from ackbench.experiments.planning.faults import fault_parameters
-from ackbench.experiments.sweep.documents import read_record
+from ackbench.experiments.sweep.documents import read_trial_manifest
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.plan import ClientKind, TrialSpec, Workload
 from ackbench.experiments.trial.run import run_trial
@@ -57,7 +57,7 @@ def killable(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 
 @pytest.fixture
-def trial(killable: LocalCluster, tmp_path: Path, cache: Path) -> Callable[..., TrialRecord]:
+def trial(killable: LocalCluster, tmp_path: Path, cache: Path) -> Callable[..., TrialManifest]:
     """Return a function that runs a trial; when its journal has an event, something is killed."""
     for node in killable.status():
         killable.start(node.node_id)
@@ -70,7 +70,7 @@ def trial(killable: LocalCluster, tmp_path: Path, cache: Path) -> Callable[..., 
         event: str = "flowing",
         client: ClientKind = "librdkafka",
         **changes: Any,
-    ) -> TrialRecord:
+    ) -> TrialManifest:
         sweep = SweepFolder(tmp_path / "sweep")
         workload = Workload(
             rate_records_per_s=1000,
@@ -112,7 +112,7 @@ def another_broker(cluster: LocalCluster) -> Callable[[], None]:
 
 
 def test_a_trial_in_which_another_broker_died_is_void_whatever_its_fault_did(
-    killable: LocalCluster, trial: Callable[..., TrialRecord], tmp_path: Path
+    killable: LocalCluster, trial: Callable[..., TrialManifest], tmp_path: Path
 ) -> None:
     """The broker is started again, so the ledger is complete; it is evidence of nothing."""
     record = trial(
@@ -127,13 +127,13 @@ def test_a_trial_in_which_another_broker_died_is_void_whatever_its_fault_did(
     )
     assert (record.reason or "").startswith(disturbance)
     assert record.fault.took_effect, record.fault.evidence
-    assert read_record(SweepFolder(tmp_path / "sweep").trial(record.trial_id)) == record
+    assert read_trial_manifest(SweepFolder(tmp_path / "sweep").trial(record.trial_id)) == record
     assert killable.wait_until_healthy().brokers == (1, 2, 3)
 
 
 @pytest.mark.further
 def test_a_paused_broker_that_died_is_started_again_and_makes_the_trial_void(
-    killable: LocalCluster, trial: Callable[..., TrialRecord]
+    killable: LocalCluster, trial: Callable[..., TrialManifest]
 ) -> None:
     """The fault held it, and its heal finds it dead."""
 
@@ -150,7 +150,7 @@ def test_a_paused_broker_that_died_is_started_again_and_makes_the_trial_void(
 
 @pytest.mark.further
 def test_a_controller_that_died_makes_a_trial_without_a_fault_void(
-    killable: LocalCluster, trial: Callable[..., TrialRecord]
+    killable: LocalCluster, trial: Callable[..., TrialManifest]
 ) -> None:
     """It is no broker, and the fault `none` asks for nothing."""
     record = trial(lambda: kill_node(killable, CONTROLLER))
@@ -195,7 +195,10 @@ def test_a_controller_that_died_makes_a_trial_without_a_fault_void(
     ],
 )
 def test_a_trial_whose_client_died_fails_with_its_exit_status(
-    trial: Callable[..., TrialRecord], kill: Callable[[], None], name: str, changes: dict[str, Any]
+    trial: Callable[..., TrialManifest],
+    kill: Callable[[], None],
+    name: str,
+    changes: dict[str, Any],
 ) -> None:
     """What the client would have recorded from then on is missing."""
     with pytest.raises(TrialFailed, match=rf"{name} exited by SIGKILL"):

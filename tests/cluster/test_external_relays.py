@@ -16,8 +16,8 @@ from support.client_connections import ClientConnections, counted_connections
 from support.external_brokers import ExternalBrokers, external_brokers
 from support.external_sweeps import acls, left_in, run_all
 
-from ackbench.experiments.ledger.record import TrialRecord
-from ackbench.experiments.sweep.documents import read_record
+from ackbench.experiments.ledger.trial_manifest import TrialManifest
+from ackbench.experiments.sweep.documents import read_trial_manifest
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.infra.machine.home import Home
 
@@ -36,7 +36,7 @@ def brokers(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[E
 
 def run_relayed(
     home: Home, brokers: ExternalBrokers, fault: str, **changes: Any
-) -> tuple[SweepFolder, TrialRecord, ClientConnections]:
+) -> tuple[SweepFolder, TrialManifest, ClientConnections]:
     """Run one trial; return its sweep, its record, and the connections of its clients."""
     settings: dict[str, Any] = {
         "axes": {"acks": ["all"], "fault": [fault], "replication.factor": [3]},
@@ -47,13 +47,13 @@ def run_relayed(
     with counted_connections(brokers.ports(), brokers.pids()) as connections:
         sweep = run_all(home, brokers, acls(), **settings)
     (trial,) = sweep.plan().trials
-    return sweep, read_record(sweep.trial(trial.trial_id)), connections
+    return sweep, read_trial_manifest(sweep.trial(trial.trial_id)), connections
 
 
-def log_rows(sweep: SweepFolder, record: TrialRecord) -> list[dict[str, Any]]:
+def log_rows(sweep: SweepFolder, manifest: TrialManifest) -> list[dict[str, Any]]:
     """Return the rows of the trial's log."""
     rows: list[dict[str, Any]] = pq.read_table(
-        sweep.trial(record.trial_id) / "log.parquet"
+        sweep.trial(manifest.trial_id) / "log.parquet"
     ).to_pylist()
     return rows
 

@@ -12,8 +12,8 @@ from support.builders.records import a_spec
 
 from ackbench.experiments.clients.settings.librdkafka import consumer_settings, producer_settings
 from ackbench.experiments.faults import FAULTS
-from ackbench.experiments.ledger.record import Status, TrialRecord
 from ackbench.experiments.ledger.schema import ACKED
+from ackbench.experiments.ledger.trial_manifest import Status, TrialManifest
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.plan import FaultRequest, Workload
 from ackbench.experiments.trial.run import run_trial
@@ -36,7 +36,7 @@ REFRESH = {"topic.metadata.refresh.interval.ms": "500"}
 class TrialRun:
     """A trial and its ledger."""
 
-    record: TrialRecord
+    manifest: TrialManifest
     folder: Path
 
     def seqs(self, table: str, **values: object) -> list[int]:
@@ -78,8 +78,8 @@ def run(
         ),
         fault=FaultRequest(kind=kind, parameters=full),
     )
-    record = run_trial(SweepFolder(folder), spec, cluster, Home(folder))
-    return TrialRun(record, folder / "trials" / kind)
+    manifest = run_trial(SweepFolder(folder), spec, cluster, Home(folder))
+    return TrialRun(manifest, folder / "trials" / kind)
 
 
 def test_an_unclean_election_loses_records_of_acks_all(
@@ -90,7 +90,7 @@ def test_an_unclean_election_loses_records_of_acks_all(
     All quotas are removed afterwards.
     """
     trial = run(cluster, tmp_path, "unclean-election", 8, restart_after_s=1, patience_s=30)
-    assert trial.record.status is Status.SEALED, trial.record.reason
+    assert trial.manifest.status is Status.SEALED, trial.manifest.reason
     assert trial.lost()
 
 
@@ -99,7 +99,7 @@ def test_a_reassigned_leader_loses_no_record_of_acks_all(
 ) -> None:
     """The replica is moved away and back under load."""
     trial = run(cluster, tmp_path, "reassignment", 4, away_s=0.5)
-    assert trial.record.status is Status.SEALED, trial.record.reason
+    assert trial.manifest.status is Status.SEALED, trial.manifest.reason
     assert not trial.lost()
 
 
@@ -108,8 +108,8 @@ def test_partitions_added_under_load_are_written_and_read(
 ) -> None:
     """The producer, the concurrent consumer and the final read use all of them."""
     trial = run(cluster, tmp_path, "partitions-raised", 8, to=3)
-    assert trial.record.status is Status.SEALED, trial.record.reason
-    assert (trial.record.partitions, sorted(trial.record.end_offsets)) == (1, [0, 1, 2])
+    assert trial.manifest.status is Status.SEALED, trial.manifest.reason
+    assert (trial.manifest.partitions, sorted(trial.manifest.end_offsets)) == (1, [0, 1, 2])
     for partition in range(3):
         assert trial.seqs("log", partition=partition)
         assert trial.seqs("reads", partition=partition) == trial.seqs("log", partition=partition)
@@ -121,6 +121,6 @@ def test_a_recreated_topic_has_no_records_of_the_old_one(
 ) -> None:
     """Records acknowledged before are lost; the client continues with the new topic."""
     trial = run(cluster, tmp_path, "topic-recreated", 5, gone_s=0.5)
-    assert trial.record.status is Status.SEALED, trial.record.reason
+    assert trial.manifest.status is Status.SEALED, trial.manifest.reason
     assert {0, 1, 2} <= trial.lost()
     assert max(trial.seqs("log")) == max(trial.seqs("attempts"))

@@ -16,7 +16,6 @@ from support.builders.records import a_spec
 from support.measured import measure_ledger
 
 from ackbench.experiments.clients.settings.librdkafka import consumer_settings, producer_settings
-from ackbench.experiments.ledger.record import TrialRecord
 from ackbench.experiments.ledger.result_tables import MIN_OUTAGE_NS, Side
 from ackbench.experiments.ledger.stalls import (
     STALLED,
@@ -25,6 +24,7 @@ from ackbench.experiments.ledger.stalls import (
     StallCause,
     StallSampling,
 )
+from ackbench.experiments.ledger.trial_manifest import TrialManifest
 from ackbench.experiments.results.stalls import stall_sentence, stalls_under_load
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.plan import FaultRequest, Workload
@@ -44,15 +44,15 @@ Run = Callable[..., "Ran"]
 class Ran:
     """A sealed trial and its results."""
 
-    def __init__(self, record: TrialRecord, folder: Path) -> None:
-        self.record, self.folder = record, folder
+    def __init__(self, manifest: TrialManifest, folder: Path) -> None:
+        self.manifest, self.folder = manifest, folder
         self.tables = {
             name: table.to_pylist() for name, table in measure_ledger(folder.parent.parent).items()
         }
 
     def rows(self, table: str) -> list[dict[str, Any]]:
         """Return the trial's rows of a result table."""
-        return [row for row in self.tables[table] if row["trial_id"] == self.record.trial_id]
+        return [row for row in self.tables[table] if row["trial_id"] == self.manifest.trial_id]
 
     def gaps(self, side: Side) -> list[dict[str, Any]]:
         """Return the gaps of a side, stalls included, that lasted as long as an outage."""
@@ -137,8 +137,8 @@ def run(
         sweep = SweepFolder(folder / trial_id / spec.sweep_id)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("ackbench.experiments.trial.run.TrialClients", clients)
-            record = run_trial(sweep, spec, cluster, Home(folder / "home"))
-        return Ran(record, sweep.trial(trial_id))
+            manifest = run_trial(sweep, spec, cluster, Home(folder / "home"))
+        return Ran(manifest, sweep.trial(trial_id))
 
     yield one
     cluster.destroy()
@@ -157,9 +157,9 @@ def test_a_stopped_producer_makes_no_outage_and_is_named(run: Run) -> None:
     assert all(gap["gap_ns"] < MIN_OUTAGE_NS for gap in ran.rows("gaps"))
     (row,) = ran.rows("trials")
     assert row["producer_stalled_ns"] >= stall.ended_ns - stall.began_ns > 0.9 * STOPPED_S * 1e9
-    named = stalls_under_load(ran.record.phases, ran.rows("stalls"))
+    named = stalls_under_load(ran.manifest.phases, ran.rows("stalls"))
     assert stall in named
-    begin_ns = ran.record.phases.load_begin_ns
+    begin_ns = ran.manifest.phases.load_begin_ns
     assert stall_sentence(stall, begin_ns).startswith("producer 0 was stopped for 1.")
 
 
@@ -208,4 +208,4 @@ def test_stopped_relays_make_no_outage_and_are_named(run: Run) -> None:
     (row,) = ran.rows("trials")
     assert row["producer_stalled_ns"] >= stall.ended_ns - stall.began_ns > 0.9 * STOPPED_S * 1e9
     assert row["consumer_stalled_ns"] >= stall.ended_ns - stall.began_ns
-    assert stall in stalls_under_load(ran.record.phases, ran.rows("stalls"))
+    assert stall in stalls_under_load(ran.manifest.phases, ran.rows("stalls"))

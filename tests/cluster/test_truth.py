@@ -17,8 +17,8 @@ import pytest
 from support.builders.records import a_spec
 
 from ackbench.experiments.clients.settings.librdkafka import consumer_settings, producer_settings
-from ackbench.experiments.ledger.record import TrialRecord
 from ackbench.experiments.ledger.schema import ACKED
+from ackbench.experiments.ledger.trial_manifest import TrialManifest
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.plan import FaultRequest, TrialSpec, Workload
 from ackbench.experiments.trial.run import run_trial
@@ -81,7 +81,7 @@ class Dump:
 class Case:
     """A sealed trial with loss, and its logs as the tool prints them."""
 
-    record: TrialRecord
+    manifest: TrialManifest
     folder: Path
     crashed: Dump
     """The crashed leader's log before its restart."""
@@ -91,7 +91,7 @@ class Case:
     @property
     def leader(self) -> int:
         """The node that crashed."""
-        return self.record.fault.targets[0]
+        return self.manifest.fault.targets[0]
 
     def rows(self, table: str, **values: object) -> list[dict[str, object]]:
         """Return the rows of a table that have these values."""
@@ -121,13 +121,13 @@ def case(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Case
     provisioned = provision(folder / "clusters", cache, "truth", SPEC)
     try:
         cluster = CopyingCluster(provisioned.folder, read_handle(provisioned.folder))
-        record = run_trial(
+        manifest = run_trial(
             SweepFolder(folder / "sweep"), _trial(cluster, folder), cluster, Home(folder / "home")
         )
         dumps = _dumps(cache, folder / "copies")
         yield Case(
-            record,
-            folder / "sweep" / "trials" / record.trial_id,
+            manifest,
+            folder / "sweep" / "trials" / manifest.trial_id,
             next(dump for name, dump in dumps.items() if name.startswith("crashed-")),
             {
                 int(name.removeprefix("end-")): dump

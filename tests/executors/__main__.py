@@ -299,7 +299,7 @@ def check_trials(lab: Lab, uri: str, results: Mapping[str, Any], planned: int) -
     lab.check("no trial ran twice", holds=len(ran) == planned and set(ran.values()) == {1})
     recorded = {trial["trial_id"]: trial["host"] for trial in trials}
     lab.check(
-        "each trial's record names the host that has its ledger",
+        "each trial's manifest names the host that has its ledger",
         holds=all(recorded.get(one) == name for name, names in kept.items() for one in names),
     )
     left = locks_in(lab, uri)

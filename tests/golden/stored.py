@@ -87,7 +87,7 @@ def measure_here(sweep: Path) -> None:
     with ResultsWriter(ledgers.files, ledgers.root) as results:
         for part in sweep_parts(sorted(measured.items())):
             results.add(part)
-        results.commit({one.record.trial_id: one.sha256 for one in ledgers.trials})
+        results.commit({one.manifest.trial_id: one.sha256 for one in ledgers.trials})
 
 
 def damage(sweep: Path, folder: Path) -> Path:

@@ -30,8 +30,8 @@ from ackbench.experiments.ledger.digests import (
     without_digest,
 )
 from ackbench.experiments.ledger.planned import PLAN, parse_planned
-from ackbench.experiments.ledger.record import RECORD, parse_record
 from ackbench.experiments.ledger.results_manifest import ResultsManifest, parse_results_manifest
+from ackbench.experiments.ledger.trial_manifest import TRIAL_MANIFEST, parse_trial_manifest
 from ackbench.experiments.ledger.validation import validate_trial
 from ackbench.experiments.results.rows import read_table
 from ackbench.infra.errors import AckbenchError
@@ -141,7 +141,7 @@ def _parsers(home: Home) -> Mapping[str, tuple[Parse, Sequence[bytes]]]:
     )
     trial = sweep.trial(_TRIAL)
     plan, _ = without_digest((sweep.root / PLAN).read_bytes())
-    record, _ = without_digest((trial / RECORD).read_bytes())
+    record, _ = without_digest((trial / TRIAL_MANIFEST).read_bytes())
     manifest, _ = without_digest(_manifest().to_json().encode())
     return {
         "frames": (_split, [_frame(_metadata()), *_requests()]),
@@ -165,7 +165,7 @@ def _parsers(home: Home) -> Mapping[str, tuple[Parse, Sequence[bytes]]]:
             lambda text: list(read_java_log(_text(text), "producer", _TOPIC, 0)),
             _lines(_JAVA_LOG),
         ),
-        "trial.json": (lambda content: parse_record(_sealed(content), _TRIAL), [record]),
+        "trial.json": (lambda content: parse_trial_manifest(_sealed(content), _TRIAL), [record]),
         "plan.json": (
             lambda content: _with_file(sweep.root / PLAN, _sealed(content), sweep.plan),
             [plan],

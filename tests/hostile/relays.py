@@ -22,7 +22,7 @@ from hostile.kills import pids_of
 from hostile.signals import TIMEOUT_S, SentSignal, Signal, send_in_trials, signals
 from hostile.stages import new_sweep, sweep_ids
 
-from ackbench.experiments.sweep.documents import read_record
+from ackbench.experiments.sweep.documents import read_trial_manifest
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.infra.errors import WaitTimeout
 
@@ -173,7 +173,7 @@ def _law(sweep: SweepFolder, one: SentSignal, trial: dict[str, Any]) -> Iterator
         if not is_named:
             yield f"failed: {trial['reason']!r}"
         return
-    phases = read_record(sweep.trial(one.trial_id)).phases
+    phases = read_trial_manifest(sweep.trial(one.trial_id)).phases
     healthy_s = (phases.healthy_ns - phases.load_begin_ns) / 1e9
     watched_s = min(one.signal.at_s + one.signal.stopped_s, healthy_s) - one.signal.at_s
     named = any(text.startswith("relay was stopped") for text in trial["stalls"])

@@ -30,7 +30,7 @@ from perf.relays import RelayCosts, relay_costs
 from perf.spark_job import MILLION, Side, job_costs
 from perf.sweeps import sweeps_costs, sweeps_table
 
-from ackbench.experiments.ledger.record import ProducerSummary
+from ackbench.experiments.ledger.trial_manifest import ProducerSummary
 from ackbench.experiments.results.spark_job import ensure_spark_ready
 from ackbench.infra.cluster.interface import Cluster
 from ackbench.infra.cluster.local import provision

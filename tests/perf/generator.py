@@ -29,7 +29,7 @@ from ackbench.experiments.clients.producer.job import ProducerJob
 from ackbench.experiments.clients.producer.process import ProducerProcess, attempts_table
 from ackbench.experiments.clients.settings.librdkafka import consumer_settings, producer_settings
 from ackbench.experiments.events.clock import now_ns
-from ackbench.experiments.ledger.record import ProducerSummary
+from ackbench.experiments.ledger.trial_manifest import ProducerSummary
 from ackbench.infra.cluster.interface import Cluster
 from ackbench.infra.jvm.runtime import java_binary, java_environment
 from ackbench.infra.kafka.jars import kafka_jars

@@ -20,9 +20,14 @@ import pyarrow as pa
 from perf.crash_evidence import BEGIN_NS, CRASHED_LEADERS, Crash, fault_tables
 from support.builders.records import a_record, no_rows, planned_as
 
-from ackbench.experiments.ledger.record import FaultEvidence, Phases, ProducerSummary, TrialRecord
 from ackbench.experiments.ledger.schema import ACKED, LOG, READS, REJECTED, TABLES, UNKNOWN
 from ackbench.experiments.ledger.seal import seal_files, write_table
+from ackbench.experiments.ledger.trial_manifest import (
+    FaultEvidence,
+    Phases,
+    ProducerSummary,
+    TrialManifest,
+)
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.plan import Plan
 
@@ -353,7 +358,7 @@ class GeneratedTrial:
         }
         return _table(columns, READS)
 
-    def record(self, sweep_id: str, trial_id: str) -> TrialRecord:
+    def record(self, sweep_id: str, trial_id: str) -> TrialManifest:
         """Return the content of `trial.json`."""
         shape, kind = self.shape, "leader-crash" if self.shape.damage else "none"
         return a_record(

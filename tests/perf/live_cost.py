@@ -23,7 +23,7 @@ import psutil
 import pyarrow.parquet as pq
 
 from ackbench.experiments.events.clock import now_ns
-from ackbench.experiments.ledger.record import Scalar
+from ackbench.experiments.ledger.trial_manifest import Scalar
 from ackbench.experiments.live.files import page_path
 from ackbench.experiments.live.process import ReaderProcess
 from ackbench.experiments.planning.new_sweep import plan_new_sweep

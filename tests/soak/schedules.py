@@ -21,7 +21,7 @@ from ackbench.experiments.faults.composition.composite import (
 )
 from ackbench.experiments.faults.composition.notation import format_fault, parse_fault
 from ackbench.experiments.faults.core.effects import Topology
-from ackbench.experiments.ledger.record import Scalar
+from ackbench.experiments.ledger.trial_manifest import Scalar
 from ackbench.experiments.sweep.plan import FaultRequest
 
 CLIENT_TIMEOUT_S: Final = 1.0

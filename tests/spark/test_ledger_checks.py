@@ -86,7 +86,7 @@ def _invalid_json(trial: Path) -> None:
         ),
         (_of_other_types, "log.parquet has "),
         (_short_of_rows, "attempts.parquet has 1 records; trial.json counts 2"),
-        (_invalid_json, "trial.json is not a valid trial record: "),
+        (_invalid_json, "trial.json is not a valid trial manifest: "),
         (_without_record, "trial.json is missing"),
     ],
 )

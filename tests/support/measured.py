@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ackbench.experiments.ledger.digests import digest_of, with_digest
-from ackbench.experiments.ledger.record import RECORD
-from ackbench.experiments.sweep.documents import read_record
+from ackbench.experiments.ledger.trial_manifest import TRIAL_MANIFEST
+from ackbench.experiments.sweep.documents import read_trial_manifest
 from ackbench.spark_jobs.io.arrays import UnitArrays, to_arrays
 from ackbench.spark_jobs.io.ledgers import InvalidLedger, Ledger, open_ledgers
 from ackbench.spark_jobs.io.units import LARGE_TABLES, read_unit, split
@@ -64,7 +64,7 @@ def measure_in_units(
     ledgers = open_ledgers(str(sweep))
     return sweep_tables(
         {
-            ledger.record.trial_id: trial_tables(
+            ledger.manifest.trial_id: trial_tables(
                 merge_at_random(
                     [
                         measure_unit(read_unit(ledgers.files, unit))
@@ -80,15 +80,15 @@ def measure_in_units(
 
 def shrink_row_groups(trial: Path) -> None:
     """Seal a planted trial again, its large tables with row groups of a few rows."""
-    record = read_record(trial)
+    manifest = read_trial_manifest(trial)
     for path in trial.glob("*.parquet"):
         if path.stem in LARGE_TABLES:
             table = pq.read_table(path)
             rows = max(FEW_ROWS, len(table) // MOST_ROW_GROUPS)
             pq.write_table(table, path, row_group_size=rows)
-    files = {name: digest_of((trial / name).read_bytes()) for name in record.files or ()}
-    sealed = record.model_copy(update={"files": files})
-    (trial / RECORD).write_text(with_digest(sealed.model_dump_json(indent=1)))
+    files = {name: digest_of((trial / name).read_bytes()) for name in manifest.files or ()}
+    sealed = manifest.model_copy(update={"files": files})
+    (trial / TRIAL_MANIFEST).write_text(with_digest(sealed.model_dump_json(indent=1)))
 
 
 def _unit_records(ledger: Ledger) -> int:
@@ -120,7 +120,7 @@ def measure_ledger(sweep: Path) -> dict[str, pa.Table]:
     ledgers = open_ledgers(str(sweep))
     return sweep_tables(
         {
-            ledger.record.trial_id: trial_tables(measure_unit(read_unit(ledgers.files, unit)))
+            ledger.manifest.trial_id: trial_tables(measure_unit(read_unit(ledgers.files, unit)))
             for ledger in ledgers.trials
             for unit in split(
                 [ledger], max(1, ledger.attempts_rows, ledger.log_rows, ledger.reads_rows)

@@ -21,8 +21,8 @@ from support.builders.records import no_rows, record_of
 from support.command_line import ackbench
 
 from ackbench.experiments.cli import OneLineErrors
-from ackbench.experiments.ledger.record import Scalar
 from ackbench.experiments.ledger.seal import seal
+from ackbench.experiments.ledger.trial_manifest import Scalar
 from ackbench.experiments.planning.new_sweep import new_sweep
 from ackbench.experiments.planning.overrides import Overrides
 from ackbench.experiments.sweep.folder import SweepFolder

@@ -29,8 +29,8 @@ from ackbench.experiments.clients.process.fork_server import SpawnRequest
 from ackbench.experiments.clients.process.mapped_file import reserve
 from ackbench.experiments.events.clock import anchor_ns
 from ackbench.experiments.events.journal import Event
-from ackbench.experiments.ledger.record import Frozen
 from ackbench.experiments.ledger.schema import SERVED
+from ackbench.experiments.ledger.trial_manifest import Frozen
 
 _MARGIN_S: Final = 10.0
 """How long a process may take to report its result after its own time limit."""

@@ -27,8 +27,8 @@ from ackbench.experiments.clients.settings.librdkafka import admin_settings
 from ackbench.experiments.clients.settings.security import connection_settings
 from ackbench.experiments.clients.settings.tokens import confluent_settings
 from ackbench.experiments.events.journal import Event
-from ackbench.experiments.ledger.record import Frozen
 from ackbench.experiments.ledger.schema import READS
+from ackbench.experiments.ledger.trial_manifest import Frozen
 from ackbench.experiments.sweep.plan import AutoOffsetReset, Commit
 from ackbench.infra.errors import HarnessError, WaitTimeout
 from ackbench.infra.process.waiting import wait_until

@@ -25,8 +25,8 @@ from ackbench.experiments.clients.process.client_process import DONE, FINISH, Cl
 from ackbench.experiments.clients.process.fork_server import SpawnRequest
 from ackbench.experiments.events.clock import anchor_ns, now_ns
 from ackbench.experiments.events.journal import Event
-from ackbench.experiments.ledger.record import Frozen, KeyOptions
 from ackbench.experiments.ledger.schema import Source
+from ackbench.experiments.ledger.trial_manifest import Frozen, KeyOptions
 from ackbench.experiments.sweep.plan import Commit
 from ackbench.infra.errors import HarnessError, WaitTimeout
 from ackbench.infra.process.processes import is_stopped

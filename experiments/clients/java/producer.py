@@ -36,8 +36,8 @@ from ackbench.experiments.clients.record.layout import (
 from ackbench.experiments.clients.settings.security import java_connection_settings
 from ackbench.experiments.events.clock import ahead_of_wall_ns
 from ackbench.experiments.events.journal import Event
-from ackbench.experiments.ledger.record import ProducerSummary
 from ackbench.experiments.ledger.schema import TRANSACTIONS
+from ackbench.experiments.ledger.trial_manifest import ProducerSummary
 from ackbench.infra.errors import HarnessError
 from ackbench.infra.kafka.commands import client_command, config_option
 from ackbench.infra.process.waiting import wait_until

@@ -30,8 +30,8 @@ from ackbench.experiments.clients.producer.transactions_file import (
     transactions_table,
 )
 from ackbench.experiments.clients.record.layout import warm_up_records
-from ackbench.experiments.ledger.record import ProducerSummary
 from ackbench.experiments.ledger.schema import REJECTED
+from ackbench.experiments.ledger.trial_manifest import ProducerSummary
 from ackbench.infra.kafka.commands import source_command
 
 _SOURCE: Final = Path(__file__).with_name("TransactionalProducer.java")

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from ackbench.experiments.ledger.record import Frozen
+from ackbench.experiments.ledger.trial_manifest import Frozen
 from ackbench.infra.errors import HarnessError
 from ackbench.infra.process.exits import describe_exit
 from ackbench.infra.process.processes import spawn_dying_with_parent

@@ -33,8 +33,8 @@ import pyarrow as pa
 
 from ackbench.experiments.clients.process.mapped_file import Column, Records
 from ackbench.experiments.clients.record.keys import record_keys
-from ackbench.experiments.ledger.record import KeyOptions
 from ackbench.experiments.ledger.schema import ACKED, ATTEMPTS, REJECTED, UNKNOWN
+from ackbench.experiments.ledger.trial_manifest import KeyOptions
 from ackbench.infra.errors import HarnessError
 
 COUNTERS_BYTES: Final = 4096

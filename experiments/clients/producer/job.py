@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from ackbench.experiments.clients.record.layout import MAX_PRODUCER
 from ackbench.experiments.clients.settings.librdkafka import delivery_timeout_ms
 from ackbench.experiments.events.clock import anchor_ns
-from ackbench.experiments.ledger.record import Frozen, KeyOptions
+from ackbench.experiments.ledger.trial_manifest import Frozen, KeyOptions
 
 
 class ProducerJob(Frozen):

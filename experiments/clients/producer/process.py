@@ -35,8 +35,8 @@ from ackbench.experiments.clients.producer.transactions_file import (
     transactions_table,
 )
 from ackbench.experiments.events.journal import Event
-from ackbench.experiments.ledger.record import ProducerSummary
 from ackbench.experiments.ledger.schema import SENT, SERVED, TRANSACTIONS
+from ackbench.experiments.ledger.trial_manifest import ProducerSummary
 
 
 def summarize(job: ProducerJob, ledger: AttemptsFile, begin: int) -> ProducerSummary:

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from ackbench.experiments.clients.process.mapped_file import Column
-from ackbench.experiments.ledger.record import KeyOptions
+from ackbench.experiments.ledger.trial_manifest import KeyOptions
 
 HOT_KEY: Final = 0
 

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 from ackbench.experiments.clients.settings import java, librdkafka
 from ackbench.experiments.clients.settings.librdkafka import is_true
-from ackbench.experiments.ledger.record import Frozen
+from ackbench.experiments.ledger.trial_manifest import Frozen
 from ackbench.experiments.sweep.plan import ClientKind, PassedSettings, TrialSpec
 
 ACKS: Final = "acks"

@@ -25,7 +25,7 @@ from ackbench.experiments.faults.core import (
 )
 from ackbench.experiments.faults.core.effects import FaultEffects, Topology
 from ackbench.experiments.faults.core.kind import TrialObservations, extend_evidence
-from ackbench.experiments.ledger.record import FaultEvidence
+from ackbench.experiments.ledger.trial_manifest import FaultEvidence
 from ackbench.infra.errors import WaitTimeout
 
 BreakpointChoice = Callable[[MemberProcess], Breakpoint]

@@ -16,7 +16,7 @@ from ackbench.experiments.faults.clients.members import (
 from ackbench.experiments.faults.clients.producers import FAMILY
 from ackbench.experiments.faults.core import EFFECTIVE, FaultContext, FaultKind, FaultMissed
 from ackbench.experiments.faults.core.kind import TrialObservations, extend_evidence
-from ackbench.experiments.ledger.record import FaultEvidence
+from ackbench.experiments.ledger.trial_manifest import FaultEvidence
 from ackbench.infra.errors import WaitTimeout
 
 _JOIN_TIMEOUT_S: Final = 30.0

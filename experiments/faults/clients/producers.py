@@ -17,7 +17,7 @@ from ackbench.experiments.faults.core import (
     FaultParameters,
 )
 from ackbench.experiments.faults.core.effects import FaultEffects, Topology
-from ackbench.experiments.ledger.record import FaultEvidence
+from ackbench.experiments.ledger.trial_manifest import FaultEvidence
 
 FAMILY: Final = "clients"
 

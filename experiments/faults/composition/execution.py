@@ -15,7 +15,7 @@ from ackbench.experiments.faults import FAULTS
 from ackbench.experiments.faults.core import EFFECTIVE, FaultAbandoned, FaultContext, FaultMissed
 from ackbench.experiments.faults.core.context import IN_THE_LOAD
 from ackbench.experiments.faults.core.kind import TrialObservations, extend_evidence
-from ackbench.experiments.ledger.record import FaultEvidence
+from ackbench.experiments.ledger.trial_manifest import FaultEvidence
 from ackbench.experiments.sweep.plan import FaultRequest
 
 

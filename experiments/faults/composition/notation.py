@@ -19,7 +19,7 @@ from pydantic_core import from_json
 from ackbench.experiments.errors import ExperimentError
 from ackbench.experiments.faults import FAULTS
 from ackbench.experiments.faults.operations.commands import COMMAND
-from ackbench.experiments.ledger.record import Scalar
+from ackbench.experiments.ledger.trial_manifest import Scalar
 from ackbench.experiments.messages.phrases import did_you_mean
 from ackbench.experiments.sweep.plan import Composition, FaultRequest
 

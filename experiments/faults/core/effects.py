@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ackbench.experiments.clients.settings.group_members import member_expiry_ms
-from ackbench.experiments.ledger.record import Frozen
+from ackbench.experiments.ledger.trial_manifest import Frozen
 from ackbench.experiments.sweep.plan import ClientKind, ClusterNeed, Workload
 from ackbench.infra.kafka.broker_settings import broker_session_timeout_ms
 

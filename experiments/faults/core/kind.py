@@ -12,7 +12,7 @@ from ackbench.experiments.clients.librdkafka.log import timed_out_requests
 from ackbench.experiments.events.journal import Event
 from ackbench.experiments.faults.core.effects import FaultEffects, Topology
 from ackbench.experiments.faults.core.exits import MayExit
-from ackbench.experiments.ledger.record import FaultEvidence, Frozen, Scalar
+from ackbench.experiments.ledger.trial_manifest import FaultEvidence, Frozen, Scalar
 from ackbench.infra.cluster.capabilities import Capability
 from ackbench.infra.kafka.spec import DiskKind, NetworkKind
 

@@ -30,7 +30,7 @@ from ackbench.experiments.faults.disk.parameters import (
     slow_disk_effects,
 )
 from ackbench.experiments.faults.disk.power_loss import NodeLogTail
-from ackbench.experiments.ledger.record import FaultEvidence
+from ackbench.experiments.ledger.trial_manifest import FaultEvidence
 from ackbench.infra.cluster.capabilities import Capability
 from ackbench.infra.cluster.disks import SYNCED_BYTES
 

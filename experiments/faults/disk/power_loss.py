@@ -33,7 +33,7 @@ from ackbench.experiments.faults.disk.parameters import (
     truncation_everywhere_effects,
 )
 from ackbench.experiments.faults.process.parameters import CrashParameters
-from ackbench.experiments.ledger.record import FaultEvidence
+from ackbench.experiments.ledger.trial_manifest import FaultEvidence
 from ackbench.infra.cluster.capabilities import Capability
 from ackbench.infra.cluster.node import NODE_LOG, node_folder
 from ackbench.infra.kafka.replica_files import ReplicaLog

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from ackbench.experiments.faults.core import EFFECTIVE, FaultContext, FaultMissed, FaultParameters
 from ackbench.experiments.faults.core.effects import Topology
-from ackbench.experiments.ledger.record import FaultEvidence
+from ackbench.experiments.ledger.trial_manifest import FaultEvidence
 from ackbench.infra.errors import ImpairmentConflict, WaitTimeout
 from ackbench.infra.network.impairment import ImpairmentCounts, NodeImpairment
 

@@ -29,7 +29,7 @@ from ackbench.experiments.faults.network.impairment import (
     PartitionParameters,
     impair,
 )
-from ackbench.experiments.ledger.record import FaultEvidence
+from ackbench.experiments.ledger.trial_manifest import FaultEvidence
 from ackbench.infra.cluster.capabilities import Capability
 from ackbench.infra.kafka.spec import NetworkKind
 from ackbench.infra.network.impairment import PacketDrop

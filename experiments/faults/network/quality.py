@@ -13,7 +13,7 @@ from ackbench.experiments.faults.core import FaultContext, FaultKind
 from ackbench.experiments.faults.core.effects import FaultEffects, Topology
 from ackbench.experiments.faults.network.impairment import ImpairmentParameters, impair
 from ackbench.experiments.faults.network.isolation import FAMILY, NETWORK, REQUIRED, other_nodes
-from ackbench.experiments.ledger.record import FaultEvidence
+from ackbench.experiments.ledger.trial_manifest import FaultEvidence
 from ackbench.infra.cluster.capabilities import Capability
 from ackbench.infra.network.impairment import PacketDrop, TrafficShaping
 

@@ -19,7 +19,7 @@ from ackbench.experiments.faults.core.kind import (
 )
 from ackbench.experiments.faults.network.impairment import ImpairmentParameters, impair
 from ackbench.experiments.faults.network.isolation import SilenceParameters
-from ackbench.experiments.ledger.record import FaultEvidence
+from ackbench.experiments.ledger.trial_manifest import FaultEvidence
 from ackbench.infra.kafka.spec import NetworkKind
 from ackbench.infra.network.impairment import Direction, RelayAction, RelayTreatment
 

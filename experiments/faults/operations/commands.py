@@ -33,7 +33,7 @@ from ackbench.experiments.faults.operations.noted_heals import (
     run_command,
     run_noted_heal,
 )
-from ackbench.experiments.ledger.record import FaultEvidence
+from ackbench.experiments.ledger.trial_manifest import FaultEvidence
 from ackbench.experiments.messages.phrases import format_list, format_value, shorten
 from ackbench.infra.errors import WaitTimeout
 from ackbench.infra.kafka.spec import ClusterState, PartitionState

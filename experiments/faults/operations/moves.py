@@ -20,7 +20,7 @@ from ackbench.experiments.faults.core import (
 )
 from ackbench.experiments.faults.core.effects import FaultEffects, Topology
 from ackbench.experiments.faults.core.evidence import leader_changed
-from ackbench.experiments.ledger.record import FaultEvidence
+from ackbench.experiments.ledger.trial_manifest import FaultEvidence
 from ackbench.infra.cluster.replicas import reassign
 from ackbench.infra.errors import HarnessError
 from ackbench.infra.kafka.spec import PartitionState

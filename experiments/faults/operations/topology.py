@@ -25,7 +25,7 @@ from ackbench.experiments.faults.core.evidence import (
     refusals_as_missed,
 )
 from ackbench.experiments.faults.core.kind import TrialObservations, extend_evidence
-from ackbench.experiments.ledger.record import FaultEvidence
+from ackbench.experiments.ledger.trial_manifest import FaultEvidence
 from ackbench.infra.errors import HarnessError
 from ackbench.infra.kafka.spec import PartitionState
 from ackbench.infra.process.waiting import wait_until

@@ -45,7 +45,7 @@ from ackbench.experiments.faults.process.targets import (
     Targets,
     TargetSelector,
 )
-from ackbench.experiments.ledger.record import FaultEvidence
+from ackbench.experiments.ledger.trial_manifest import FaultEvidence
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

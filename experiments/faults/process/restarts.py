@@ -19,7 +19,7 @@ from ackbench.experiments.faults.core.effects import FaultEffects, Topology
 from ackbench.experiments.faults.process.actions import crash_effects, require_clean_shutdown
 from ackbench.experiments.faults.process.parameters import FAMILY, RESTART_S, CrashParameters
 from ackbench.experiments.faults.process.targets import LEADER, NODE, Targets
-from ackbench.experiments.ledger.record import FaultEvidence
+from ackbench.experiments.ledger.trial_manifest import FaultEvidence
 from ackbench.infra.errors import WaitTimeout
 from ackbench.infra.kafka.logs import BrokerLogEvent
 

@@ -7,7 +7,7 @@ from typing import Final
 from ackbench.experiments.faults.core import FaultContext, FaultKind, FaultMissed
 from ackbench.experiments.faults.core.effects import FaultEffects, Topology
 from ackbench.experiments.faults.process.parameters import CrashParameters
-from ackbench.experiments.ledger.record import FaultEvidence
+from ackbench.experiments.ledger.trial_manifest import FaultEvidence
 from ackbench.infra.cluster.health import zookeeper_leader
 
 FAMILY: Final = "ensemble"

@@ -33,7 +33,7 @@ from ackbench.experiments.faults.core.evidence import (
     leader_changed,
     refusals_as_missed,
 )
-from ackbench.experiments.ledger.record import FaultEvidence
+from ackbench.experiments.ledger.trial_manifest import FaultEvidence
 from ackbench.experiments.messages.phrases import format_list
 from ackbench.infra.cluster.replicas import leader_candidates
 from ackbench.infra.errors import HarnessError, WaitTimeout

@@ -18,7 +18,7 @@ from ackbench.experiments.faults.transactions.producers import (
     no_own_producer_reason,
     transactional_id_of,
 )
-from ackbench.experiments.ledger.record import FaultEvidence
+from ackbench.experiments.ledger.trial_manifest import FaultEvidence
 from ackbench.infra.errors import WaitTimeout
 from ackbench.infra.kafka.spec import PartitionState
 

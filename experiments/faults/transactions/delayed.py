@@ -22,7 +22,7 @@ from ackbench.experiments.faults.core import (
 )
 from ackbench.experiments.faults.core.effects import FaultEffects, Topology
 from ackbench.experiments.faults.transactions.producers import FAMILY, no_transactions_reason
-from ackbench.experiments.ledger.record import FaultEvidence
+from ackbench.experiments.ledger.trial_manifest import FaultEvidence
 from ackbench.infra.errors import ImpairmentConflict, WaitTimeout
 from ackbench.infra.kafka.frames import TransactionalApi
 from ackbench.infra.kafka.spec import NetworkKind

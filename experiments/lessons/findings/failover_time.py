@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Final
 
-from ackbench.experiments.ledger.record import Cell
 from ackbench.experiments.ledger.result_tables import MIN_OUTAGE_NS, OutageStep, Side
+from ackbench.experiments.ledger.trial_manifest import Cell
 from ackbench.experiments.lessons.criterion import conclude, outcome
 from ackbench.experiments.lessons.finding import (
     MIN_TRIALS,

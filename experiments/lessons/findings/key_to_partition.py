@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ackbench.experiments.ledger.record import Cell
+from ackbench.experiments.ledger.trial_manifest import Cell
 from ackbench.experiments.ledger.workload_tables import OrderObserver, OrderScope
 from ackbench.experiments.lessons.criterion import conclude, outcome
 from ackbench.experiments.lessons.finding import (

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Final
 
-from ackbench.experiments.ledger.record import Cell
+from ackbench.experiments.ledger.trial_manifest import Cell
 from ackbench.experiments.ledger.workload_tables import LoadQuantity
 from ackbench.experiments.lessons.criterion import conclude, outcome
 from ackbench.experiments.lessons.finding import (

@@ -11,7 +11,7 @@ from ackbench.experiments.clients.settings.librdkafka import is_true
 from ackbench.experiments.faults import FAULTS
 from ackbench.experiments.faults.composition.composite import effects_of
 from ackbench.experiments.faults.core.effects import FaultEffects, Topology
-from ackbench.experiments.ledger.record import Frozen
+from ackbench.experiments.ledger.trial_manifest import Frozen
 from ackbench.experiments.sweep.plan import (
     AutoOffsetReset,
     ClientKind,

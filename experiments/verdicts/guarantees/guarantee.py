@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ackbench.experiments.ledger.quantities import TRIAL_PLACES
-from ackbench.experiments.ledger.record import Role
 from ackbench.experiments.ledger.result_tables import Anomaly
+from ackbench.experiments.ledger.trial_manifest import Role
 from ackbench.experiments.verdicts.guarantees.circumstances import Circumstances
 from ackbench.experiments.verdicts.guarantees.rules import Rule, first_rule
 from ackbench.experiments.verdicts.guarantees.violations import Violation

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from ackbench.experiments.ledger.record import Role
 from ackbench.experiments.ledger.result_tables import Anomaly
+from ackbench.experiments.ledger.trial_manifest import Role
 from ackbench.experiments.verdicts.guarantees.circumstances import Circumstances
 from ackbench.experiments.verdicts.guarantees.guarantee import Guarantee, PositiveControl, Words
 from ackbench.experiments.verdicts.guarantees.late_requests import late_request_rules

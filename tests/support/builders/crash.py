@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from ackbench.experiments.ledger.record import FaultEvidence, Phases
 from ackbench.experiments.ledger.result_tables import ANOMALIES
+from ackbench.experiments.ledger.trial_manifest import FaultEvidence, Phases
 from ackbench.spark_jobs.causes.anomalous_records import ANOMALOUS_RECORDS, APPENDED_RANGES
 from ackbench.spark_jobs.causes.evidence import trial_evidence
 from ackbench.spark_jobs.causes.explanations import explained_parts

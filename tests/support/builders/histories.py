@@ -14,9 +14,9 @@ from typing import Protocol
 
 from support.builders.simulation import MS, InFlight, Simulation
 
-from ackbench.experiments.ledger.record import Cell
 from ackbench.experiments.ledger.schema import ABANDONED, ACKED, Source
 from ackbench.experiments.ledger.stalls import STALLED, STALLS_SAMPLED, Stall, StallCause
+from ackbench.experiments.ledger.trial_manifest import Cell
 from ackbench.spark_jobs.planted import (
     PlantedAttempt,
     PlantedEpoch,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ackbench.experiments.ledger.record import Status
+from ackbench.experiments.ledger.trial_manifest import Status
 from ackbench.experiments.results.models import FaultResult, Latencies, Quantiles, TrialResult
 
 SCATTER = 0.1

@@ -12,9 +12,9 @@ from typing import Final
 
 import pyarrow.parquet as pq
 
-from ackbench.experiments.ledger.record import RECORD, TrialRecord
 from ackbench.experiments.ledger.seal import seal_files, write_table
-from ackbench.experiments.sweep.documents import read_record
+from ackbench.experiments.ledger.trial_manifest import TRIAL_MANIFEST, TrialManifest
+from ackbench.experiments.sweep.documents import read_trial_manifest
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.plan import Plan, TrialSpec
 from ackbench.infra.machine.home import Home
@@ -84,10 +84,10 @@ def _copied(original: TrialSpec, sweep_id: str, name: str, number: int, repeats:
 def _seal(source: Path, target: Path, spec: TrialSpec) -> None:
     partial = target.with_name(f"{target.name}.partial")
     shutil.copytree(source, partial)
-    (partial / RECORD).unlink()
+    (partial / TRIAL_MANIFEST).unlink()
     for path in partial.glob("*.parquet"):
         write_table(partial, spec.trial_id, path.stem, pq.read_table(path))
-    record: TrialRecord = read_record(source)
+    record: TrialManifest = read_trial_manifest(source)
     shared = spec.model_dump(include={"sweep_id", "experiment", "trial_id", "cell", "label"})
     changes = {**shared, "repeat": spec.repeat, "order": spec.order}
     settings = {**record.producer_settings, AXIS: str(spec.cell[AXIS])}

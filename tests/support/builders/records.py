@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from ackbench.experiments.ledger.record import (
+from ackbench.experiments.ledger.schema import TABLES
+from ackbench.experiments.ledger.trial_manifest import (
     FaultEvidence,
     Phases,
     ProducerSummary,
     Status,
-    TrialRecord,
+    TrialManifest,
 )
-from ackbench.experiments.ledger.schema import TABLES
 from ackbench.experiments.sweep.plan import ClusterNeed, FaultRequest, TrialSpec, Workload
 
-_SHARED = TrialSpec.model_fields.keys() & TrialRecord.model_fields.keys() - {
+_SHARED = TrialSpec.model_fields.keys() & TrialManifest.model_fields.keys() - {
     "client",
     "fault",
     "topic",
@@ -52,25 +52,25 @@ def a_spec(**changes: object) -> TrialSpec:
     return spec.model_copy(update=changes)
 
 
-def planned_as(record: TrialRecord) -> TrialSpec:
+def planned_as(manifest: TrialManifest) -> TrialSpec:
     """Return a planned trial of which a record is."""
     return a_spec(
-        **{name: getattr(record, name) for name in _SHARED},
-        client="java" if record.client.startswith("java") else "librdkafka",
-        cluster=ClusterNeed(kafka_version=record.kafka_version),
-        topic=record.topic_settings,
+        **{name: getattr(manifest, name) for name in _SHARED},
+        client="java" if manifest.client.startswith("java") else "librdkafka",
+        cluster=ClusterNeed(kafka_version=manifest.kafka_version),
+        topic=manifest.topic_settings,
         workload=Workload(
-            rate_records_per_s=record.rate_records_per_s,
-            record_size_bytes=record.record_size_bytes,
-            duration_s=record.duration_s,
+            rate_records_per_s=manifest.rate_records_per_s,
+            record_size_bytes=manifest.record_size_bytes,
+            duration_s=manifest.duration_s,
             keys=4,
             producers=1,
         ),
-        fault=FaultRequest(kind=record.fault.kind, parameters=record.fault.parameters),
+        fault=FaultRequest(kind=manifest.fault.kind, parameters=manifest.fault.parameters),
     )
 
 
-def record_of(spec: TrialSpec, **changes: object) -> TrialRecord:
+def record_of(spec: TrialSpec, **changes: object) -> TrialManifest:
     """Return the record of a sealed trial as its plan has it, with these fields changed."""
     java = f"java {spec.cluster.version_of_java_clients}"
     planned: dict[str, object] = {
@@ -90,9 +90,9 @@ def record_of(spec: TrialSpec, **changes: object) -> TrialRecord:
     return a_record(**planned | changes)
 
 
-def a_record(**changes: object) -> TrialRecord:
+def a_record(**changes: object) -> TrialManifest:
     """Return the record of a sealed trial with these fields changed."""
-    record = TrialRecord(
+    record = TrialManifest(
         sweep_id="sweep",
         trial_id="000-abcdef",
         experiment="planted",

@@ -13,8 +13,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ackbench.experiments.ledger.record import Cell, TrialRecord
 from ackbench.experiments.ledger.result_tables import RESULTS
+from ackbench.experiments.ledger.trial_manifest import Cell, TrialManifest
 from ackbench.experiments.sweep.folder import SweepFolder
 
 Counts = Mapping[str, int]
@@ -69,11 +69,11 @@ def cell_text(cell: Cell) -> str:
     return json.dumps(cell, sort_keys=True)
 
 
-def _trial(record: TrialRecord, counts: Counts) -> dict[str, Any]:
+def _trial(manifest: TrialManifest, counts: Counts) -> dict[str, Any]:
     return {
-        "trial_id": record.trial_id,
-        "cell": cell_text(record.cell),
-        "status": record.status.value,
+        "trial_id": manifest.trial_id,
+        "cell": cell_text(manifest.cell),
+        "status": manifest.status.value,
         **counts,
     }
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from ackbench.experiments.ledger.record import Cell, TrialRecord
 from ackbench.experiments.ledger.result_tables import LatencyKind, OutageStep, Phase, Side
+from ackbench.experiments.ledger.trial_manifest import Cell, TrialManifest
 from ackbench.experiments.results.models import TrialResult
 
 LOAD_S = 10.0
@@ -20,9 +20,9 @@ def has_fault(cell: Cell) -> bool:
     return cell["fault"] != "none"
 
 
-def timeline_rows(record: TrialRecord, rng: random.Random) -> list[dict[str, Any]]:
+def timeline_rows(manifest: TrialManifest, rng: random.Random) -> list[dict[str, Any]]:
     """Return the timeline: no records during the fault, and three times as many after it."""
-    down = range(25, 55) if has_fault(record.cell) else range(0)
+    down = range(25, 55) if has_fault(manifest.cell) else range(0)
     rows = []
     for slot in range(110):
         sent = 1000 if slot < 100 else 0
@@ -31,7 +31,7 @@ def timeline_rows(record: TrialRecord, rng: random.Random) -> list[dict[str, Any
             flowing = rng.randint(960, 1040) * (3 if 55 <= slot < 65 and down else 1)
         rows.append(
             {
-                "trial_id": record.trial_id,
+                "trial_id": manifest.trial_id,
                 "slot": slot,
                 "sent_records": sent,
                 "acked_records": flowing,

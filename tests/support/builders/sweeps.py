@@ -18,14 +18,14 @@ from support.builders.sweep_rows import (
     timeline_rows,
 )
 
-from ackbench.experiments.ledger.record import (
+from ackbench.experiments.ledger.trial_manifest import (
     Cell,
     ClusterAssignment,
     FaultEvidence,
     Phases,
     Role,
     Status,
-    TrialRecord,
+    TrialManifest,
 )
 from ackbench.experiments.report.data import LeaderChange, ReportData
 from ackbench.experiments.results.models import (
@@ -245,7 +245,7 @@ def _spec(sweep_id: str, truth: Truth, index: int, repeat: int, seed: int) -> Tr
     )
 
 
-def _record(spec: TrialSpec, status: Status) -> TrialRecord:
+def _record(spec: TrialSpec, status: Status) -> TrialManifest:
     begin = 1_700_000_000 * _NS
     fault = has_fault(spec.cell)
     return a_record(

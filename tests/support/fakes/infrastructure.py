@@ -13,8 +13,8 @@ from support.builders.records import a_spec, no_rows, record_of
 from support.fakes.cluster import MemoryCluster
 
 from ackbench.experiments.errors import HealFailed, TrialFailed
-from ackbench.experiments.ledger.record import ClusterAssignment, TrialRecord
 from ackbench.experiments.ledger.seal import seal
+from ackbench.experiments.ledger.trial_manifest import ClusterAssignment, TrialManifest
 from ackbench.experiments.orchestration.clusters import AssignedCluster
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.plan import Plan, TrialSpec
@@ -96,7 +96,7 @@ class FakeInfrastructure:
         cluster: Cluster,
         home: Home,
         cluster_assignment: ClusterAssignment,
-    ) -> TrialRecord:
+    ) -> TrialManifest:
         """Seal an empty ledger, or fail as configured."""
         del cluster, home, cluster_assignment
         self.steps.append(f"trial {spec.trial_id}")
@@ -114,7 +114,7 @@ class FakeInfrastructure:
             raise HealFailed("the rules of node 2 could not be deleted")
         return self._sealed(sweep, spec)
 
-    def _sealed(self, sweep: SweepFolder, spec: TrialSpec) -> TrialRecord:
+    def _sealed(self, sweep: SweepFolder, spec: TrialSpec) -> TrialManifest:
         partial = sweep.partial(spec.trial_id)
         partial.mkdir()
         record = record_of(spec)

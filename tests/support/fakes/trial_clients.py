@@ -12,7 +12,7 @@ from support.builders.records import a_record, no_rows
 from ackbench.experiments.clients.consumer.process import ConsumerResult
 from ackbench.experiments.events.clock import now_ns
 from ackbench.experiments.events.journal import Event
-from ackbench.experiments.ledger.record import ProducerSummary
+from ackbench.experiments.ledger.trial_manifest import ProducerSummary
 from ackbench.experiments.trial.clients import ClientResults
 
 

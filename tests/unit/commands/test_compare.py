@@ -12,7 +12,7 @@ from support.builders.sweep_folders import measured_sweep_folder
 from support.command_line import ackbench
 
 from ackbench.experiments.comparing.within import AxisComparison
-from ackbench.experiments.ledger.record import Cell
+from ackbench.experiments.ledger.trial_manifest import Cell
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.infra.machine.home import Home
 

@@ -7,7 +7,7 @@ from support.builders.sweeps import DUPLICATING, LOSING, SAFE, TRUTHS, WITHOUT_F
 from support.golden_files import Says
 
 from ackbench.experiments.comparing.gate import NO_GATE, Gate
-from ackbench.experiments.ledger.record import Role, Status
+from ackbench.experiments.ledger.trial_manifest import Role, Status
 from ackbench.experiments.results.models import SweepResults
 
 SAFE_TRIALS = [f"000-{repeat:06d}" for repeat in range(5)]

@@ -20,7 +20,7 @@ from ackbench.experiments.comparing.differences import (
 )
 from ackbench.experiments.comparing.within import axis_values, cells_with_value, compare_within
 from ackbench.experiments.errors import NotComparable, UnknownName
-from ackbench.experiments.ledger.record import Cell, Scalar
+from ackbench.experiments.ledger.trial_manifest import Cell, Scalar
 from ackbench.experiments.report.changes import MAX_SHOWN, changes_view
 from ackbench.experiments.report.comparison_page import merge_labels, render_axis_comparison
 from ackbench.experiments.report.drawing import set_matplotlib_cache

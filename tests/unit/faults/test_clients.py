@@ -11,8 +11,8 @@ from ackbench.experiments.events.journal import Event, Journal
 from ackbench.experiments.faults import FAULTS
 from ackbench.experiments.faults.core import FaultContext, FaultMissed
 from ackbench.experiments.faults.core.kind import TrialObservations
-from ackbench.experiments.ledger.record import FaultEvidence
 from ackbench.experiments.ledger.schema import Source
+from ackbench.experiments.ledger.trial_manifest import FaultEvidence
 
 PAUSED = FaultEvidence(kind="consumer-pause", took_effect=True, evidence=("member 1.0 was paused",))
 

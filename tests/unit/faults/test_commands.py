@@ -36,7 +36,7 @@ from ackbench.experiments.faults.operations.noted_heals import (
     run_command,
     run_noted_heal,
 )
-from ackbench.experiments.ledger.record import FaultEvidence, Scalar
+from ackbench.experiments.ledger.trial_manifest import FaultEvidence, Scalar
 from ackbench.experiments.sweep.documents import MOST_BYTES
 from ackbench.infra.errors import WaitTimeout
 from ackbench.infra.kafka.spec import ClusterState, NodeStatus, PartitionState

@@ -14,7 +14,7 @@ from ackbench.experiments.faults import FAULTS
 from ackbench.experiments.faults.composition.execution import inject
 from ackbench.experiments.faults.core.context import FaultContext
 from ackbench.experiments.faults.core.kind import TrialObservations
-from ackbench.experiments.ledger.record import FaultEvidence
+from ackbench.experiments.ledger.trial_manifest import FaultEvidence
 from ackbench.experiments.sweep.plan import FaultRequest
 from ackbench.experiments.trial.metadata_poller import MetadataPoller
 

@@ -13,8 +13,8 @@ from ackbench.experiments.faults import FAULTS, FaultContext
 from ackbench.experiments.faults.composition.execution import inject as inject_request
 from ackbench.experiments.faults.core.effects import Topology
 from ackbench.experiments.faults.core.kind import TrialObservations
-from ackbench.experiments.ledger.record import FaultEvidence
 from ackbench.experiments.ledger.schema import Source
+from ackbench.experiments.ledger.trial_manifest import FaultEvidence
 from ackbench.experiments.sweep.plan import FaultRequest
 from ackbench.experiments.trial.metadata_poller import MetadataPoller
 from ackbench.infra.errors import ImpairmentConflict

@@ -20,7 +20,7 @@ from ackbench.experiments.faults.transactions.producers import (
     advanced,
     wait_for_stuck_offset,
 )
-from ackbench.experiments.ledger.record import FaultEvidence
+from ackbench.experiments.ledger.trial_manifest import FaultEvidence
 from ackbench.infra.network.impairment import HeldRequest
 
 PLAIN = Topology(nodes=3, partitions=1, replication_factor=3)

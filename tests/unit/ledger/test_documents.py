@@ -25,9 +25,9 @@ from ackbench.experiments.ledger.documents import (
 )
 from ackbench.experiments.ledger.location import open_location
 from ackbench.experiments.ledger.planned import parse_planned
-from ackbench.experiments.ledger.record import parse_record
 from ackbench.experiments.ledger.results_manifest import ResultsManifest, parse_results_manifest
 from ackbench.experiments.ledger.schema import LEDGER_VERSION
+from ackbench.experiments.ledger.trial_manifest import parse_trial_manifest
 from ackbench.experiments.lessons.tour import TourFolder, new_tour
 from ackbench.experiments.results.read import read_results
 from ackbench.experiments.sweep.folder import SweepFolder
@@ -120,7 +120,7 @@ def test_a_record_of_a_newer_ackbench_is_not_called_invalid(sweep: SweepFolder) 
     path = sweep.trial(trial) / "trial.json"
     path.write_text(as_newer(path.read_bytes()))
     with pytest.raises(InvalidLedger, match=f"^{re.escape(f'trial {trial}: trial.json {WORDS}')}$"):
-        parse_record(path.read_bytes(), trial)
+        parse_trial_manifest(path.read_bytes(), trial)
     with pytest.raises(LedgerError, match=re.escape(WORDS)):
         read_results(sweep)
 

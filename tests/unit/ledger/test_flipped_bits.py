@@ -59,7 +59,7 @@ def measure_without_spark(sweep: SweepFolder, *, skip_unfit: bool = False) -> No
             left_out[trial_id] = str(found)
         else:
             tables[trial_id] = found
-    hashes = {each.record.trial_id: each.sha256 for each in ledgers.trials}
+    hashes = {each.manifest.trial_id: each.sha256 for each in ledgers.trials}
     measured = {name: hashes[name] for name in tables}
     write_results(ledgers.files, ledgers.root, sweep_tables(tables), measured, left_out)
 

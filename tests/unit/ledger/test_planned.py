@@ -10,7 +10,7 @@ from support.builders.records import a_spec, record_of
 
 from ackbench.experiments.ledger.digests import InvalidLedger, with_digest
 from ackbench.experiments.ledger.planned import PLAN, PlannedTrials, parse_planned
-from ackbench.experiments.ledger.record import FaultEvidence, TrialRecord
+from ackbench.experiments.ledger.trial_manifest import FaultEvidence, TrialManifest
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.plan import FaultRequest, Plan, TrialSpec
 
@@ -100,7 +100,7 @@ def test_each_value_that_plan_and_record_both_have_is_compared(
     """The reason has both values."""
     document = json.loads(record_of(JAVA).model_dump_json())
     document |= json.loads(record_of(JAVA, **changes).model_dump_json(warnings=False))
-    record = TrialRecord.model_validate(document)
+    record = TrialManifest.model_validate(document)
     reason = planned(JAVA).why_foreign(record)
     assert reason is not None
     assert words in reason

@@ -11,7 +11,7 @@ from support.builders.records import a_record, no_rows
 
 from ackbench.experiments.ledger.schema import LOG, TABLES
 from ackbench.experiments.ledger.seal import seal
-from ackbench.experiments.sweep.documents import read_record
+from ackbench.experiments.sweep.documents import read_trial_manifest
 
 
 def test_a_sealed_trial_has_the_written_record_and_tables(tmp_path: Path) -> None:
@@ -29,9 +29,9 @@ def test_a_sealed_trial_has_the_written_record_and_tables(tmp_path: Path) -> Non
         "visible": [True],
     }
     log = pa.table(row, schema=LOG)
-    record = seal(partial, sealed, a_record(), {**no_rows(), "log": log})
-    assert read_record(sealed) == record
-    assert record.model_copy(update={"files": None}) == a_record()
+    manifest = seal(partial, sealed, a_record(), {**no_rows(), "log": log})
+    assert read_trial_manifest(sealed) == manifest
+    assert manifest.model_copy(update={"files": None}) == a_record()
     assert pq.read_table(sealed / "log.parquet").equals(log)
 
 

@@ -15,7 +15,7 @@ from support.builders.findings import (
 )
 from support.golden_files import Says
 
-from ackbench.experiments.ledger.record import Cell
+from ackbench.experiments.ledger.trial_manifest import Cell
 from ackbench.experiments.lessons.finding import (
     Conclusion,
     Finding,

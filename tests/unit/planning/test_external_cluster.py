@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from ackbench.experiments.errors import ExperimentError
-from ackbench.experiments.ledger.record import Role
+from ackbench.experiments.ledger.trial_manifest import Role
 from ackbench.experiments.planning.experiment import Experiment, parse_experiment
 from ackbench.experiments.planning.external_cluster import (
     check_commands,

@@ -3,7 +3,7 @@
 import pytest
 
 from ackbench.experiments.errors import ExperimentError
-from ackbench.experiments.ledger.record import Role
+from ackbench.experiments.ledger.trial_manifest import Role
 from ackbench.experiments.planning.experiment import parse_experiment
 from ackbench.experiments.planning.planner import plan
 from ackbench.experiments.sweep.plan import Plan

@@ -9,7 +9,7 @@ from support.fakes.client_rules import RULES
 from support.golden_files import Says
 
 from ackbench.experiments.ledger.quantities import TransactionCounts
-from ackbench.experiments.ledger.record import Role, Status
+from ackbench.experiments.ledger.trial_manifest import Role, Status
 from ackbench.experiments.planning.catalog import load_experiment
 from ackbench.experiments.planning.experiment import parse_experiment
 from ackbench.experiments.planning.planner import plan

@@ -16,7 +16,6 @@ from support.golden_files import GoldenFiles, Says
 from ackbench.experiments.errors import LedgerError, UnknownName
 from ackbench.experiments.ledger.digests import with_digest
 from ackbench.experiments.ledger.quantities import CELL_FIELDS, TRIAL_FIELDS, QuantityField
-from ackbench.experiments.ledger.record import Cell, FaultEvidence, Phases, Status
 from ackbench.experiments.ledger.result_tables import (
     ANOMALIES,
     FATES,
@@ -26,11 +25,12 @@ from ackbench.experiments.ledger.result_tables import (
     TRIALS,
 )
 from ackbench.experiments.ledger.schema import LEDGER_VERSION
+from ackbench.experiments.ledger.trial_manifest import Cell, FaultEvidence, Phases, Status
 from ackbench.experiments.results.judgements import named_records
 from ackbench.experiments.results.read import SweepResults, read_results
 from ackbench.experiments.results.trials import LATE_MS, lateness_p99_ms
 from ackbench.experiments.results.wording import short_share_text
-from ackbench.experiments.sweep.documents import read_record
+from ackbench.experiments.sweep.documents import read_trial_manifest
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.plan import FaultRequest, Plan, RefusedCell, TrialSpec
 from ackbench.experiments.verdicts.guarantees import GUARANTEES
@@ -402,7 +402,7 @@ def _newer(trial: Path) -> None:
         (lambda trial: (trial / "trial.json").unlink(), "trial.json is missing"),
         (
             lambda trial: (trial / "trial.json").write_text("{"),
-            "trial.json is not a valid trial record",
+            "trial.json is not a valid trial manifest",
         ),
     ],
 )
@@ -479,7 +479,7 @@ def test_a_cell_that_was_not_measured_has_its_contract(sweep: SweepFolder) -> No
 
 def _change_record(sweep: SweepFolder, trial_id: str, **changes: object) -> None:
     """Write a `trial.json` again with these fields changed."""
-    record = read_record(sweep.trial(trial_id)).model_copy(update=changes)
+    record = read_trial_manifest(sweep.trial(trial_id)).model_copy(update=changes)
     (sweep.trial(trial_id) / "trial.json").write_text(with_digest(record.model_dump_json(indent=1)))
 
 
@@ -491,8 +491,8 @@ def test_a_violation_names_its_trials(sweep: SweepFolder) -> None:
         "fault": FaultRequest(kind="none"),
     }
     for trial_id in sweep.complete_ids():
-        record = read_record(sweep.trial(trial_id))
-        _change_record(sweep, trial_id, fault=record.fault.model_copy(update={"kind": "none"}))
+        manifest = read_trial_manifest(sweep.trial(trial_id))
+        _change_record(sweep, trial_id, fault=manifest.fault.model_copy(update={"kind": "none"}))
     sweep.write_plan(
         plan.model_copy(
             update={"trials": tuple(spec.model_copy(update=safe) for spec in plan.trials)}
@@ -546,8 +546,8 @@ def test_the_first_violating_records_are_named_once_each() -> None:
 
 def test_a_late_load_generator_marks_its_trial(sweep: SweepFolder) -> None:
     """The lateness is in trial.json, so it is known without measuring."""
-    record = read_record(sweep.trial("000-planned"))
-    late = record.producers[0].model_copy(update={"lateness_us_p99": LATE_MS * 1000 + 1})
+    manifest = read_trial_manifest(sweep.trial("000-planned"))
+    late = manifest.producers[0].model_copy(update={"lateness_us_p99": LATE_MS * 1000 + 1})
     _change_record(sweep, "000-planned", producers=(late,))
     trials = {trial.trial_id: trial for trial in read_results(sweep).trials}
     assert [

@@ -7,7 +7,7 @@ from support.builders.records import a_spec
 from support.builders.result_tables import write_results
 
 from ackbench.experiments.ledger.quantities import CopyCounts
-from ackbench.experiments.ledger.record import Cell
+from ackbench.experiments.ledger.trial_manifest import Cell
 from ackbench.experiments.results.read import read_results
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.plan import Delivery, Plan, Workload

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from support.golden_files import Says
 
-from ackbench.experiments.ledger.record import Phases
 from ackbench.experiments.ledger.stalls import Stall, StallCause
+from ackbench.experiments.ledger.trial_manifest import Phases
 from ackbench.experiments.results.stalls import shorten_stalls, stall_sentence, stalls_under_load
 
 S = 1_000_000_000

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ackbench.experiments.ledger.record import Phases
+from ackbench.experiments.ledger.trial_manifest import Phases
 from ackbench.experiments.results.trials import (
     kept_up_before_fault,
     readable_before_heal,

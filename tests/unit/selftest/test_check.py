@@ -18,7 +18,7 @@ from support.builders.sweep_folders import TRIAL, plant_sweep, realistic_trial
 from support.command_line import ackbench
 
 from ackbench.experiments.errors import LedgerError
-from ackbench.experiments.ledger.record import Status
+from ackbench.experiments.ledger.trial_manifest import Status
 from ackbench.experiments.ledger.validation import optional_tables, validate_trial
 from ackbench.experiments.selftest.check import BREAKAGES, BrokenLedger, _compared
 from ackbench.experiments.selftest.check import TRIAL as BROKEN
@@ -30,7 +30,7 @@ from ackbench.experiments.selftest.plants import (
     PlantContext,
     undisturbed_records,
 )
-from ackbench.experiments.sweep.documents import read_record
+from ackbench.experiments.sweep.documents import read_trial_manifest
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.infra.machine.home import Home
 from ackbench.spark_jobs.io.ledgers import open_ledgers
@@ -137,9 +137,9 @@ def test_the_copy_of_a_ledger_with_the_brokers_batches_is_valid(home: Home, tmp_
     sweep = plant_sweep(home, trial)
     LedgerCopy.read(sweep.trial(TRIAL)).write(tmp_path, TRIAL)
 
-    record = read_record(tmp_path / "trials" / TRIAL)
-    assert optional_tables(read_record(sweep.trial(TRIAL))) == ("batches",)
-    assert optional_tables(record) == ()
+    manifest = read_trial_manifest(tmp_path / "trials" / TRIAL)
+    assert optional_tables(read_trial_manifest(sweep.trial(TRIAL))) == ("batches",)
+    assert optional_tables(manifest) == ()
     validate_trial(pafs.LocalFileSystem(), str(tmp_path / "trials" / TRIAL))
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from ackbench.experiments.ledger.record import FaultEvidence, Phases, Status
 from ackbench.experiments.ledger.result_tables import RESULTS, SUMMED_COLUMNS
+from ackbench.experiments.ledger.trial_manifest import FaultEvidence, Phases, Status
 from ackbench.spark_jobs.io.ledgers import InvalidLedger, open_ledgers
 from ackbench.spark_jobs.io.units import Unit
 from ackbench.spark_jobs.pipeline import sweep_tables, tables_or_error, verify_and_measure

@@ -1,6 +1,6 @@
 """The axes that name a cell among others."""
 
-from ackbench.experiments.ledger.record import Cell
+from ackbench.experiments.ledger.trial_manifest import Cell
 from ackbench.experiments.sweep.cell_names import axes_by_fault, differing_axes
 
 

@@ -12,9 +12,9 @@ import pytest
 from ackbench.experiments.errors import LedgerError
 from ackbench.experiments.ledger.digests import InvalidLedger, digest_file
 from ackbench.experiments.ledger.location import LocationError, open_location
-from ackbench.experiments.ledger.record import TrialRecord
+from ackbench.experiments.ledger.trial_manifest import TrialManifest
 from ackbench.experiments.ledger.validation import validate_trial
-from ackbench.experiments.sweep.documents import read_document, read_note, read_record
+from ackbench.experiments.sweep.documents import read_document, read_note, read_trial_manifest
 
 
 def _pipe(path: Path) -> None:
@@ -57,7 +57,7 @@ def test_a_record_that_is_no_file_is_an_invalid_ledger(
     trial.mkdir()
     make(trial / "trial.json")
     with pytest.raises(InvalidLedger, match="trial 000-aaaaaa: "):
-        read_record(trial)
+        read_trial_manifest(trial)
     with pytest.raises(InvalidLedger, match="trial 000-aaaaaa: "):
         validate_trial(pafs.LocalFileSystem(), str(trial))
 
@@ -97,4 +97,4 @@ def test_a_note_that_is_no_text_is_shown_as_far_as_it_is(tmp_path: Path) -> None
 def test_a_record_names_no_files_outside_of_its_trial(name: str) -> None:
     """They would be read to compare their digests."""
     with pytest.raises(ValueError, match="no file of the trial"):
-        TrialRecord._require_own_files({name: None})  # type: ignore[dict-item]
+        TrialManifest._require_own_files({name: None})  # type: ignore[dict-item]

@@ -121,7 +121,7 @@ def test_it_is_not_measured(sweep: SweepFolder) -> None:
     with pytest.raises(InvalidLedger, match=f"^{REASON}$"):
         open_ledgers(str(sweep.root))
     ledgers = open_ledgers(str(sweep.root), skip_unfit=True)
-    assert [ledger.record.trial_id for ledger in ledgers.trials] == [FIRST]
+    assert [ledger.manifest.trial_id for ledger in ledgers.trials] == [FIRST]
     assert ledgers.left_out == {SECOND: REASON}
 
 

@@ -11,7 +11,7 @@ import pytest
 from support.command_line import ackbench
 
 from ackbench.experiments.errors import ExperimentError
-from ackbench.experiments.ledger.record import Cell
+from ackbench.experiments.ledger.trial_manifest import Cell
 from ackbench.experiments.lessons.finding import load_finding
 from ackbench.experiments.planning.catalog import catalog_experiments, finding_names
 from ackbench.experiments.planning.experiment import Experiment

@@ -16,8 +16,8 @@ from support.builders.records import a_spec, no_rows, record_of
 from support.golden_files import Says
 
 from ackbench.experiments.commands.progress_display import Lines, render_progress
-from ackbench.experiments.ledger.record import Cell, Status
 from ackbench.experiments.ledger.seal import seal
+from ackbench.experiments.ledger.trial_manifest import Cell, Status
 from ackbench.experiments.messages.console import console_for_results
 from ackbench.experiments.results.models import (
     CellResult,

@@ -13,8 +13,8 @@ import pytest
 from support.builders.records import a_record, a_spec, no_rows, record_of
 from support.golden_files import Says
 
-from ackbench.experiments.ledger.record import FaultEvidence, ProducerSummary, TrialRecord
 from ackbench.experiments.ledger.seal import seal
+from ackbench.experiments.ledger.trial_manifest import FaultEvidence, ProducerSummary, TrialManifest
 from ackbench.experiments.results.models import (
     CellResult,
     Fates,
@@ -356,7 +356,7 @@ def run_of_spec(spec: TrialSpec, **changes: Any) -> RunContent:
         "unavailable_ms": 12.5,
         "fates": Fates(**NO_FATES),
     }
-    record: TrialRecord = a_record(
+    record: TrialManifest = a_record(
         broker_settings={"broker.session.timeout.ms": "4000"},
         fault=FaultEvidence(kind="none", took_effect=True),
         producers=tuple(

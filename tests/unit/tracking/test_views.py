@@ -7,7 +7,7 @@ from typing import Any
 
 from support.builders.records import a_spec
 
-from ackbench.experiments.ledger.record import Cell
+from ackbench.experiments.ledger.trial_manifest import Cell
 from ackbench.experiments.sweep.cell_names import varying_axes
 from ackbench.experiments.tracking import views
 from ackbench.experiments.tracking.runs import TRIAL

@@ -22,8 +22,8 @@ from ackbench.experiments.errors import TrialFailed
 from ackbench.experiments.faults import FAULTS
 from ackbench.experiments.faults.core import FaultContext, FaultParameters
 from ackbench.experiments.faults.core.kind import FaultKind
-from ackbench.experiments.ledger.record import FaultEvidence, Status, TrialRecord
-from ackbench.experiments.sweep.documents import read_record
+from ackbench.experiments.ledger.trial_manifest import FaultEvidence, Status, TrialManifest
+from ackbench.experiments.sweep.documents import read_trial_manifest
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.plan import FaultRequest
 from ackbench.experiments.trial.run import run_trial
@@ -60,17 +60,19 @@ def sweep(tmp_path: Path) -> SweepFolder:
 @pytest.fixture
 def run(
     sweep: SweepFolder, monkeypatch: pytest.MonkeyPatch
-) -> Callable[[MemoryCluster, FakeTrialClients, FaultRequest], TrialRecord]:
+) -> Callable[[MemoryCluster, FakeTrialClients, FaultRequest], TrialManifest]:
     """Return a function that runs a trial on a fake cluster with fake clients."""
 
-    def one(cluster: MemoryCluster, clients: FakeTrialClients, fault: FaultRequest) -> TrialRecord:
+    def one(
+        cluster: MemoryCluster, clients: FakeTrialClients, fault: FaultRequest
+    ) -> TrialManifest:
         monkeypatch.setattr("ackbench.experiments.trial.run.TrialClients", clients)
         return run_trial(sweep, a_spec(fault=fault), cluster, Home(sweep.root))
 
     return one
 
 
-Run = Callable[[MemoryCluster, FakeTrialClients, FaultRequest], TrialRecord]
+Run = Callable[[MemoryCluster, FakeTrialClients, FaultRequest], TrialManifest]
 NONE = FaultRequest(kind="none")
 
 
@@ -87,7 +89,7 @@ def test_a_broker_that_died_of_something_else_makes_the_trial_void(
         record.disturbances[0],
     )
     assert set(cluster.states.values()) == {"running"}
-    assert read_record(sweep.trial(record.trial_id)) == record
+    assert read_trial_manifest(sweep.trial(record.trial_id)) == record
     events = pq.read_table(sweep.trial(record.trial_id) / "events.parquet").to_pylist()
     assert [(one["node"], one["detail"]) for one in events if one["kind"] == "exited"] == [
         (3, "node 3 exited by SIGKILL")

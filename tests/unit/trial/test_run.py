@@ -13,9 +13,9 @@ from support.fakes.trial_clients import FakeTrialClients
 from ackbench.experiments.errors import TrialFailed
 from ackbench.experiments.events.clock import now_ns
 from ackbench.experiments.events.journal import Event
-from ackbench.experiments.ledger.record import Status, TrialRecord
 from ackbench.experiments.ledger.schema import Source
-from ackbench.experiments.sweep.documents import read_record
+from ackbench.experiments.ledger.trial_manifest import Status, TrialManifest
+from ackbench.experiments.sweep.documents import read_trial_manifest
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.plan import FaultRequest, TrialSpec
 from ackbench.experiments.trial.run import run_trial
@@ -36,7 +36,7 @@ def run(
     clients: FakeTrialClients,
     monkeypatch: pytest.MonkeyPatch,
     **changes: object,
-) -> TrialRecord:
+) -> TrialManifest:
     """Run a trial on a fake cluster with fake clients."""
     monkeypatch.setattr("ackbench.experiments.trial.run.TrialClients", clients)
     return run_trial(sweep, a_spec(**changes), MemoryCluster(), Home(sweep.root))
@@ -75,7 +75,7 @@ def test_a_topic_that_cannot_be_deleted_costs_no_trial(
     """Its ledger is sealed already; the warning names the trial."""
     record = run(sweep, FakeTrialClients("deleted", HarnessError), monkeypatch)
 
-    assert read_record(sweep.trial(record.trial_id)) == record
+    assert read_trial_manifest(sweep.trial(record.trial_id)) == record
     assert f"trial {record.trial_id} is sealed, but its topic stays: deleted" in caplog.text
 
 
@@ -85,7 +85,7 @@ def test_a_trial_whose_fault_took_effect_is_sealed(
     """The record on disk is the one that is returned."""
     record = run(sweep, FakeTrialClients(), monkeypatch, fault=crash())
     assert record.status is Status.SEALED
-    assert read_record(sweep.trial(record.trial_id)) == record
+    assert read_trial_manifest(sweep.trial(record.trial_id)) == record
 
 
 def test_a_trial_whose_node_crashed_without_a_reaction_is_incomplete(
@@ -94,9 +94,9 @@ def test_a_trial_whose_node_crashed_without_a_reaction_is_incomplete(
     """Its ledger is sealed all the same, and the reason says what was done and what was not."""
     monkeypatch.setattr("ackbench.experiments.trial.run.TrialClients", FakeTrialClients())
     spec: TrialSpec = a_spec(fault=crash())
-    record = run_trial(sweep, spec, MemoryCluster(detects_failures=False), Home(sweep.root))
-    assert record.status is Status.INCOMPLETE
-    reason = record.reason or ""
+    manifest = run_trial(sweep, spec, MemoryCluster(detects_failures=False), Home(sweep.root))
+    assert manifest.status is Status.INCOMPLETE
+    reason = manifest.reason or ""
     assert reason.startswith("the fault did not take full effect: node 2 ")
     assert "crashed (SIGKILL)" in reason
     assert "kept its leader (node 2)" in reason
@@ -109,14 +109,14 @@ def test_a_trial_whose_fault_found_no_target_is_void(
     monkeypatch.setattr("ackbench.experiments.trial.run.TrialClients", FakeTrialClients())
     cluster = MemoryCluster()
     cluster.kill(2)
-    record = run_trial(
+    manifest = run_trial(
         sweep,
         a_spec(fault=FaultRequest(kind="node-crash", parameters={"at_s": 0.05, "node": 2})),
         cluster,
         Home(sweep.root),
     )
-    assert record.status is Status.VOID
-    assert (record.reason or "").startswith(
+    assert manifest.status is Status.VOID
+    assert (manifest.reason or "").startswith(
         "the fault had no observable effect: node 2 was down already; none of the target nodes ran"
     )
 
@@ -165,9 +165,9 @@ def test_events_of_brokers_and_clients_have_their_source(
         )
     )
     monkeypatch.setattr("ackbench.experiments.trial.run.TrialClients", clients)
-    record = run_trial(sweep, a_spec(), MemoryCluster(log_events=(fenced,)), Home(sweep.root))
+    manifest = run_trial(sweep, a_spec(), MemoryCluster(log_events=(fenced,)), Home(sweep.root))
     events = (
-        pq.read_table(sweep.trial(record.trial_id) / "events.parquet")
+        pq.read_table(sweep.trial(manifest.trial_id) / "events.parquet")
         .select(["source", "kind", "node"])
         .to_pylist()
     )

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from support.golden_files import Says
 
 from ackbench.experiments.ledger.quantities import TransactionCounts
-from ackbench.experiments.ledger.record import Status
+from ackbench.experiments.ledger.trial_manifest import Status
 from ackbench.experiments.verdicts.contract import ContractClause
 from ackbench.experiments.verdicts.guarantees import GUARANTEES, Guarantee
 from ackbench.experiments.verdicts.guarantees.atomicity import ATOMICITY

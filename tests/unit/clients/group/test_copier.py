@@ -20,7 +20,7 @@ from ackbench.experiments.clients.consumer.final_read import read_log
 from ackbench.experiments.clients.group.groups import ConsumerGroup, GroupJob
 from ackbench.experiments.clients.group.member import Breakpoint, CopyTarget
 from ackbench.experiments.clients.settings.librdkafka import consumer_settings, producer_settings
-from ackbench.experiments.ledger.record import KeyOptions
+from ackbench.experiments.ledger.trial_manifest import KeyOptions
 from ackbench.experiments.sweep.plan import Commit
 from ackbench.infra.process.waiting import wait_until
 

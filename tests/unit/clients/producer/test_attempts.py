@@ -18,8 +18,8 @@ from ackbench.experiments.clients.producer.attempts import (
     AttemptsFile,
     attempts_from_rows,
 )
-from ackbench.experiments.ledger.record import KeyOptions
 from ackbench.experiments.ledger.schema import ACKED, ATTEMPTS, REJECTED, UNKNOWN
+from ackbench.experiments.ledger.trial_manifest import KeyOptions
 from ackbench.infra.errors import HarnessError
 
 QUEUE_FULL, TRANSPORT = -184, -195

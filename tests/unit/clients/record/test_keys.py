@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ackbench.experiments.clients.librdkafka.library import ANY_PARTITION
 from ackbench.experiments.clients.producer.loop import Schedule, key_of, partition_of
 from ackbench.experiments.clients.record.keys import record_keys, record_pairs
-from ackbench.experiments.ledger.record import KeyOptions
+from ackbench.experiments.ledger.trial_manifest import KeyOptions
 
 SEQ = np.arange(4_000, dtype=np.int64)
 Pairs = Literal["none", "own", "common"]

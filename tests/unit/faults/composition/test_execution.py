@@ -11,8 +11,8 @@ from ackbench.experiments.events.journal import Event, Journal
 from ackbench.experiments.faults import FaultContext
 from ackbench.experiments.faults.composition.execution import InjectedFault, evidence_of, inject
 from ackbench.experiments.faults.core import EFFECTIVE
-from ackbench.experiments.ledger.record import FaultEvidence, Status
 from ackbench.experiments.ledger.schema import Source
+from ackbench.experiments.ledger.trial_manifest import FaultEvidence, Status
 from ackbench.experiments.sweep.plan import Composition, FaultRequest
 from ackbench.experiments.trial.metadata_poller import MetadataPoller
 

@@ -10,7 +10,7 @@ from support.builders.findings import a_trial, finding_input_of_trials
 from support.builders.records import a_spec
 from support.golden_files import Says
 
-from ackbench.experiments.ledger.record import Cell
+from ackbench.experiments.ledger.trial_manifest import Cell
 from ackbench.experiments.lessons.finding import Conclusion, Finding
 from ackbench.experiments.lessons.findings.consumer_groups import find
 from ackbench.experiments.sweep.plan import ClusterNeed

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from support.builders.findings import a_trial, finding_input_of_trials
 from support.golden_files import Says
 
-from ackbench.experiments.ledger.record import Cell
+from ackbench.experiments.ledger.trial_manifest import Cell
 from ackbench.experiments.lessons.finding import Conclusion, Finding, FindingInput
 from ackbench.experiments.lessons.findings.delivery_semantics import DELIVERIES, find
 from ackbench.experiments.results.models import Latencies, Quantiles, TrialResult

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from support.builders.findings import a_trial, finding_input_of_trials
 from support.golden_files import Says
 
-from ackbench.experiments.ledger.record import Cell
+from ackbench.experiments.ledger.trial_manifest import Cell
 from ackbench.experiments.lessons.finding import Conclusion, Finding
 from ackbench.experiments.lessons.findings.in_sync_minimum import find
 from ackbench.experiments.lessons.plots import DotsPlot

@@ -7,7 +7,7 @@ from typing import Any
 from support.builders.findings import a_trial, finding_input_of_trials
 from support.golden_files import Says
 
-from ackbench.experiments.ledger.record import Cell
+from ackbench.experiments.ledger.trial_manifest import Cell
 from ackbench.experiments.lessons.finding import Conclusion, Finding
 from ackbench.experiments.lessons.findings.leader_only import find
 

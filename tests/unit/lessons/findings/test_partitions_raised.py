@@ -5,7 +5,7 @@ from __future__ import annotations
 from support.builders.findings import a_trial, finding_input_of_trials
 from support.golden_files import Says
 
-from ackbench.experiments.ledger.record import Cell
+from ackbench.experiments.ledger.trial_manifest import Cell
 from ackbench.experiments.lessons.finding import Conclusion, Finding
 from ackbench.experiments.lessons.findings.partitions_raised import find, longest_unassigned_s
 from ackbench.experiments.lessons.plots import DotsPlot

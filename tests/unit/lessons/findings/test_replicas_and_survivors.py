@@ -9,7 +9,7 @@ import pytest
 from support.builders.findings import a_trial, finding_input_of_trials, outage_rows
 from support.golden_files import Says
 
-from ackbench.experiments.ledger.record import Cell
+from ackbench.experiments.ledger.trial_manifest import Cell
 from ackbench.experiments.lessons.finding import Conclusion, Finding
 from ackbench.experiments.lessons.findings.replicas_and_survivors import find
 from ackbench.experiments.lessons.plots import SharesPlot

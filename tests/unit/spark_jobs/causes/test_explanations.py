@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from support.measured import with_measures
 
-from ackbench.experiments.ledger.record import FaultEvidence, Phases
+from ackbench.experiments.ledger.trial_manifest import FaultEvidence, Phases
 from ackbench.spark_jobs.causes.anomalies import AnomalyMeasure
 from ackbench.spark_jobs.causes.explanations import ExplainedAnomalies
 from ackbench.spark_jobs.io.ledgers import InvalidLedger

@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from ackbench.experiments.ledger.record import FaultEvidence, Phases
 from ackbench.experiments.ledger.result_tables import OUTAGES
+from ackbench.experiments.ledger.trial_manifest import FaultEvidence, Phases
 from ackbench.spark_jobs.causes.evidence import trial_evidence
 from ackbench.spark_jobs.causes.outages import outage_rows
 from ackbench.spark_jobs.planted import PlantedEvent, PlantedTrial

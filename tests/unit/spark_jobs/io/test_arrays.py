@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.measured import planted_arrays
 
-from ackbench.experiments.ledger.record import Replay
+from ackbench.experiments.ledger.trial_manifest import Replay
 from ackbench.spark_jobs.io.arrays import UnitArrays
 from ackbench.spark_jobs.io.columns import NO_NUMBER
 from ackbench.spark_jobs.planted import PlantedAttempt, PlantedLogRow, PlantedRead, PlantedSentRow

@@ -18,8 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.measured import shrink_row_groups
 
-from ackbench.experiments.ledger.record import KeyOptions, Replay
 from ackbench.experiments.ledger.schema import LOG
+from ackbench.experiments.ledger.trial_manifest import KeyOptions, Replay
 from ackbench.spark_jobs.io.ledgers import InvalidLedger, Ledger, open_ledgers
 from ackbench.spark_jobs.io.units import Unit, UnitRows, is_own_row, read_unit, row_groups, split
 from ackbench.spark_jobs.planted import (
@@ -59,7 +59,7 @@ def records_of(unit: Unit) -> int:
     """Return how many records a unit has: the sequence numbers of a producer are dense from 0."""
     return sum(
         max(0, min(unit.end_seq, producer.records) - max(unit.first_seq, 0))
-        for producer in unit.ledger.record.producers
+        for producer in unit.ledger.manifest.producers
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ackbench.experiments.ledger.record import Phases
+from ackbench.experiments.ledger.trial_manifest import Phases
 from ackbench.spark_jobs.measures.throughput import Throughput
 from ackbench.spark_jobs.measures.unit import MeasuredUnit
 from ackbench.spark_jobs.planted import PlantedAttempt, PlantedTrial

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
-from ackbench.experiments.ledger.record import Replay
+from ackbench.experiments.ledger.trial_manifest import Replay
 from ackbench.spark_jobs.planted import (
     PlantedAttempt,
     PlantedLogRow,

@@ -10,8 +10,8 @@ import pytest
 from support.reference.hashing import crc32_partition, key_bytes, murmur2_partition
 from support.reference.keys import inversions, key_counts
 
-from ackbench.experiments.ledger.record import KeyOptions, Phases
 from ackbench.experiments.ledger.schema import REJECTED
+from ackbench.experiments.ledger.trial_manifest import KeyOptions, Phases
 from ackbench.spark_jobs.planted import (
     PlantedAttempt,
     PlantedEvent,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ackbench.experiments.ledger.record import KeyOptions, Phases
+from ackbench.experiments.ledger.trial_manifest import KeyOptions, Phases
 from ackbench.spark_jobs.planted import PlantedAttempt, PlantedEvent, PlantedLogRow, PlantedTrial
 from ackbench.spark_jobs.workloads.loads import skew_of
 

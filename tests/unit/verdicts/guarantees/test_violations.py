@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ackbench.experiments.ledger.record import Status
+from ackbench.experiments.ledger.trial_manifest import Status
 from ackbench.experiments.verdicts.guarantees.violations import (
     Bounds,
     Count,

@@ -12,7 +12,7 @@ from ackbench.experiments.ledger.digests import FileDigest, InvalidLedger, witho
 from ackbench.experiments.ledger.documents import why_unreadable
 from ackbench.experiments.ledger.schema import LEDGER_VERSION, READABLE_VERSIONS, other_version
 
-RECORD: Final = "trial.json"
+TRIAL_MANIFEST: Final = "trial.json"
 
 Scalar = str | int | float | bool | None
 Cell = dict[str, Scalar]
@@ -181,7 +181,7 @@ class Replay(Frozen):
     """The timestamp that the replay began at; null: it began at offsets."""
 
 
-class TrialRecord(Frozen):
+class TrialManifest(Frozen):
     """The content of `trial.json`."""
 
     ledger_version: int = LEDGER_VERSION
@@ -266,7 +266,7 @@ class TrialRecord(Frozen):
         return self.consumer_settings.get("isolation.level") != "read_committed"
 
 
-def parse_record(content: bytes, trial_id: str) -> TrialRecord:
+def parse_trial_manifest(content: bytes, trial_id: str) -> TrialManifest:
     """Return the record in the content of a `trial.json`.
 
     Args:
@@ -276,7 +276,7 @@ def parse_record(content: bytes, trial_id: str) -> TrialRecord:
     Raises:
         InvalidLedger: it is truncated, altered, of another version or of another trial.
     """
-    file = f"trial {trial_id}: {RECORD}"
+    file = f"trial {trial_id}: {TRIAL_MANIFEST}"
     try:
         document, has_digest = without_digest(content)
     except ValueError as error:
@@ -290,10 +290,10 @@ def parse_record(content: bytes, trial_id: str) -> TrialRecord:
                 f"{file} does not end with its SHA-256, as every ledger of version"
                 f" {version} does: it was altered"
             )
-        record = TrialRecord.model_validate_json(document)
+        manifest = TrialManifest.model_validate_json(document)
     except (ValidationError, ValueError, AttributeError) as error:
-        invalid = f"is not a valid trial record: {' '.join(str(error).split())}"
+        invalid = f"is not a valid trial manifest: {' '.join(str(error).split())}"
         raise InvalidLedger(f"{file} {why_unreadable(content, invalid)}") from error
-    if record.trial_id != trial_id:
-        raise InvalidLedger(f"{file} has trial_id {record.trial_id}")
-    return record
+    if manifest.trial_id != trial_id:
+        raise InvalidLedger(f"{file} has trial_id {manifest.trial_id}")
+    return manifest
