@@ -346,8 +346,8 @@ def _unknown_verdicts(cells: Sequence[CellResult]) -> Iterator[ResultNote]:
 def unknown_reason(cell: CellResult, judgement: Judgement) -> str:
     """Return why a verdict is unknown.
 
-    The contract's own reason, which is the first, is left out, unless the contract does not know
-    whether the cell has the guarantee.
+    The contract's mechanism is left out, unless the contract does not know whether the cell has the
+    guarantee.
     """
     outcomes = {clause.guarantee: clause.guaranteed for clause in cell.clauses}
     contract_knows = outcomes.get(judgement.guarantee, False) is not None

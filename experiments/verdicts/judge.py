@@ -14,15 +14,28 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from pydantic import Field
+from pydantic import Field, computed_field
 
 from ackbench.experiments.ledger.quantities import TrialQuantities
 from ackbench.experiments.ledger.trial_manifest import Frozen, Status
-from ackbench.experiments.messages.phrases import plural
 from ackbench.experiments.verdicts.contract import ContractClause
+from ackbench.experiments.verdicts.evidence import (
+    ControlNotClean,
+    Evidence,
+    GeneratorLate,
+    Inconclusive,
+    NoSealedTrial,
+    Observed,
+    ObservedSetAside,
+    PositiveControlFailed,
+    PowerNotShown,
+    SetAside,
+    Stalled,
+)
 from ackbench.experiments.verdicts.guarantees import GUARANTEES, Guarantee, NamedGuarantee
-from ackbench.experiments.verdicts.guarantees.violations import Violation
-from ackbench.experiments.verdicts.statistics import Share, describe_share, share_of
+from ackbench.experiments.verdicts.guarantees.violations import Doubt, Violation
+from ackbench.experiments.verdicts.sentences import evidence_sentence
+from ackbench.experiments.verdicts.statistics import Share, share_of
 
 
 class Verdict(StrEnum):
@@ -106,8 +119,10 @@ class Judgement(Frozen):
     """Whether a conclusive trial showed a violation; `None`: unknown."""
     share: Share | None
     """In how many trials; its `unknown` ones are inconclusive. `None`: all of them are."""
-    reasons: tuple[str, ...]
-    """Sentences: the mechanism of the contract clause first, then what the verdict rests on."""
+    mechanism: str
+    """Of the contract clause, as a sentence."""
+    evidence: tuple[Evidence, ...] = ()
+    """What the verdict rests on."""
     trials: tuple[str, ...] = ()
     """IDs of the trials that showed a violation."""
     set_aside: tuple[str, ...] = ()
@@ -118,6 +133,13 @@ class Judgement(Frozen):
     `results/anomalies.parquet` has all, or the first `ANOMALY_ROWS` of each trial and cause.
     """
     records_total: int = 0
+
+    @computed_field  # type: ignore[prop-decorator]  # mypy does not know pydantic's decorator
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Sentences: the mechanism of the contract clause first, then the evidence."""
+        evidence = (evidence_sentence(self, one) for one in self.evidence)
+        return (self.mechanism, *evidence)
 
 
 MAX_NAMED_RECORDS: Final = 5
@@ -212,9 +234,10 @@ def _judgement(case: _Case) -> Judgement:
         power_shown=case.power_shown() if verdict is Verdict.HELD else None,
         seen=True if verdict is Verdict.VIOLATED else case.observed(),
         share=case.share() if case.conclusive() else None,
-        reasons=(case.clause.reason, *_reasons(case)),
-        trials=tuple(trial.trial_id for trial in trials),
-        set_aside=tuple(trial.trial_id for trial in set_aside),
+        mechanism=case.clause.reason,
+        evidence=tuple(_evidence(case)),
+        trials=_ids(trials),
+        set_aside=_ids(set_aside),
         records=tuple(records[:MAX_NAMED_RECORDS]),
         records_total=sum(case.violated_by.count(trial) for trial in trials),
     )
@@ -265,75 +288,52 @@ def _record_key(record: NamedRecord) -> tuple[str, int, int]:
     )
 
 
-def _reasons(case: _Case) -> Iterator[str]:
-    """Yield what the verdict rests on, in addition to the clause's mechanism."""
+def _evidence(case: _Case) -> Iterator[Evidence]:
+    """Yield what the verdict rests on, in addition to the mechanism of the clause."""
     if case.harness.control_clean is False:
-        yield (
-            "the control, a cell without a fault, was not clean: the harness is at fault, and its "
-            "observations are not reliable"
+        yield ControlNotClean()
+    if not case.sealed():
+        yield NoSealedTrial()
+    if case.conclusive():
+        yield Observed()
+    for trial in case.violating_set_aside():
+        yield ObservedSetAside(
+            trial_id=trial.trial_id, status=trial.status, count=case.violated_by.count(trial)
         )
-    yield from _observations(case)
-    yield from _set_aside_observations(case)
-    yield from _inconclusive_trials(case)
+    if inconclusive := case.inconclusive():
+        yield _inconclusive(case.violated_by, inconclusive, len(case.sealed()))
     yield from _missing_power(case)
     yield from _unjudged_and_late_trials(case)
 
 
-def _observations(case: _Case) -> Iterator[str]:
-    if not case.sealed():
-        yield "no sealed trial: there is nothing to judge"
-    if case.conclusive():
-        trial_ids = "".join(f", {trial.trial_id}" for trial in case.violating())
-        yield f"{case.guarantee.words.violated} in {describe_share(case.share())}{trial_ids}"
-
-
-def _set_aside_observations(case: _Case) -> Iterator[str]:
-    for trial in case.violating_set_aside():
-        count = case.violated_by.count(trial)
-        yield (
-            f"{case.guarantee.words.violated} ({count:,}) in {trial.trial_id}, which is "
-            f"{trial.status.value} and in no share"
-        )
-
-
-def _inconclusive_trials(case: _Case) -> Iterator[str]:
-    inconclusive, sealed = case.inconclusive(), case.sealed()
-    if inconclusive:
-        extent = f"{len(inconclusive)} of {len(sealed)} sealed {plural(len(sealed), 'trial')}"
-        yield case.violated_by.unclear(inconclusive, extent)
-
-
-def _missing_power(case: _Case) -> Iterator[str]:
-    control = case.guarantee.control
-    if control is not None and case.lacks_power():
-        yield (
-            f"the positive control, which must {control.must} in each of its trials, did not: this "
-            f"sweep does not show that the harness would detect {control.shows}"
-        )
+def _missing_power(case: _Case) -> Iterator[Evidence]:
+    if case.lacks_power():
+        yield PositiveControlFailed()
     elif _verdict(case) is Verdict.HELD and not case.power_shown():
-        yield (
-            f"power not shown: in no trial of this sweep {case.guarantee.words.violated}, so it "
-            "does not show that it would detect that"
-        )
+        yield PowerNotShown()
 
 
-def _unjudged_and_late_trials(case: _Case) -> Iterator[str]:
+def _unjudged_and_late_trials(case: _Case) -> Iterator[Evidence]:
     for status in (Status.VOID, Status.INCOMPLETE, Status.FAILED):
-        trials = [trial for trial in case.trials if trial.status is status]
-        if trials:
-            causes = "; ".join(f"{t.trial_id}: {t.reason or 'no reason recorded'}" for t in trials)
-            noun = plural(len(trials), "trial")
-            yield f"{len(trials)} {status.value} {noun}, set aside ({causes})"
-    late = [trial.trial_id for trial in case.sealed() if trial.generator_late]
-    if late:
-        yield (
-            f"in {len(late)} judged {plural(len(late), 'trial')} the load generator fell behind "
-            f"its schedule ({', '.join(late)})"
-        )
-    stalled = [trial for trial in case.sealed() if trial.stalls]
-    if stalled:
-        first = "; ".join(f"{trial.trial_id}: {trial.stalls[0]}" for trial in stalled)
-        yield (
-            f"in {len(stalled)} judged {plural(len(stalled), 'trial')} processes were kept from "
-            f"running, neither by Kafka nor by the fault ({first})"
-        )
+        reasons = {one.trial_id: one.reason for one in case.trials if one.status is status}
+        if reasons:
+            yield SetAside(status=status, reasons=reasons)
+    if late := [trial for trial in case.sealed() if trial.generator_late]:
+        yield GeneratorLate(trials=_ids(late))
+    if stalled := {trial.trial_id: trial.stalls[0] for trial in case.sealed() if trial.stalls}:
+        yield Stalled(first=stalled)
+
+
+def _inconclusive(violated_by: Violation, trials: Sequence[TrialFacts], of: int) -> Inconclusive:
+    doubt = violated_by.doubt(trials)
+    bounds = [violated_by.at_most(trial) for trial in trials if doubt is Doubt.NOT_BOUNDED]
+    return Inconclusive(
+        doubt=doubt,
+        trials=_ids(trials),
+        of=of,
+        at_most=tuple(bound for bound in bounds if bound is not None),
+    )
+
+
+def _ids(trials: Iterable[TrialFacts]) -> tuple[str, ...]:
+    return tuple(trial.trial_id for trial in trials)

@@ -31,6 +31,10 @@ class Words:
     """Which further cells would show the power of a sweep without a violation."""
     counted: tuple[str, str] = ("violation", "violations")
     """One of what is counted, and several."""
+    untested: str = ""
+    """The event without which nothing tests it, as a clause: that it did not happen."""
+    not_bounded: str = ""
+    """Why the number of violations is between 0 and an upper bound."""
     figures: tuple[tuple[str, str], ...] = ()
     """Of the page's table of figures, if it applies to a cell: heads, and the cell's values."""
 

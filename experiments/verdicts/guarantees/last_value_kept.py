@@ -75,9 +75,7 @@ LAST_VALUE_KEPT: Final = Guarantee(
     applies=lambda c: c.compacted,
     measured_with="lost_values",
     rules=_RULES,
-    violated_by=Count(
-        "lost_values", tested_by="compacted", untested="compaction removed no record"
-    ),
+    violated_by=Count("lost_values", tested_by="compacted"),
     words=Words(
         head="last",
         legend=(
@@ -87,6 +85,7 @@ LAST_VALUE_KEPT: Final = Guarantee(
         observed="the last values of keys were lost",
         violated="acknowledged records were absent without a later one of their key",
         counted=("lost last value", "lost last values"),
+        untested="compaction removed no record",
         figures=(("compacted", "compacted"), ("last values lost", "lost_values")),
     ),
     anomaly=Anomaly.VALUE_LOST,

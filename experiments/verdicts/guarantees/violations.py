@@ -8,7 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, ClassVar, Protocol
+
+
+class Doubt(StrEnum):
+    """Why trials cannot tell whether there was a violation."""
+
+    NOT_MEASURED = "not-measured"
+    NOT_TESTED = "not-tested"
+    """Nothing happened that could have shown it."""
+    OVERLOADED = "overloaded"
+    """The load was not acknowledged in time before the fault."""
+    NOT_BOUNDED = "not-bounded"
+    """The number is between 0 and an upper bound."""
 
 
 class Violation(Protocol):
@@ -27,13 +40,11 @@ class Violation(Protocol):
     def count(self, trial: Any) -> int:
         """Return how many violations a trial shows for certain; 0 if they are not counted."""
 
-    def unclear(self, trials: Sequence[Any], extent: str) -> str:
-        """Return why trials cannot tell.
+    def doubt(self, trials: Sequence[Any]) -> Doubt:
+        """Return why these trials cannot tell."""
 
-        Args:
-            trials: those that cannot.
-            extent: how many of how many these are, as text.
-        """
+    def at_most(self, trial: Any) -> int | None:
+        """Return the greatest number of violations that a trial may show; `None`: unknown."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +56,6 @@ class Count:
     value: str
     tested_by: str = ""
     """The number that is 0 if nothing tested the guarantee, so that no violation shows nothing."""
-    untested: str = ""
-    """The event that then did not happen."""
 
     def shown_in(self, trial: Any) -> bool | None:
         """Return whether the number is above 0."""
@@ -57,11 +66,14 @@ class Count:
         """Return the number."""
         return self._number(trial) or 0
 
-    def unclear(self, trials: Sequence[Any], extent: str) -> str:
+    def doubt(self, trials: Sequence[Any]) -> Doubt:
         """Return that nothing tested the guarantee, or else that nothing was measured."""
-        if self.tested_by and all(getattr(trial, self.tested_by) == 0 for trial in trials):
-            return f"{self.untested} in {extent}: it was not tested there"
-        return f"not measurable in {extent}"
+        untested = self.tested_by and all(getattr(one, self.tested_by) == 0 for one in trials)
+        return Doubt.NOT_TESTED if untested else Doubt.NOT_MEASURED
+
+    def at_most(self, trial: Any) -> int | None:
+        """Return the number."""
+        return self._number(trial)
 
     def _number(self, trial: Any) -> int | None:
         number: int | None = getattr(trial, self.value)
@@ -76,8 +88,6 @@ class Bounds:
     of_time: ClassVar[bool] = False
 
     value: str
-    between: str
-    """Why the number is not known if the lower bound is 0 and the upper one is not."""
 
     def shown_in(self, trial: Any) -> bool | None:
         """Return whether the number is above 0 for certain."""
@@ -88,12 +98,15 @@ class Bounds:
         bounds: tuple[int, int] | None = getattr(trial, self.value)
         return bounds[0] if bounds else 0
 
-    def unclear(self, trials: Sequence[Any], extent: str) -> str:
-        """Return the upper bounds with their reason, or else that nothing was measured."""
-        bounds = [(trial.trial_id, getattr(trial, self.value)) for trial in trials]
-        if any(measured is None for _, measured in bounds):
-            return f"not measurable in {extent}"
-        return f"{self.between} ({', '.join(f'{trial}: {high}' for trial, (_, high) in bounds)})"
+    def doubt(self, trials: Sequence[Any]) -> Doubt:
+        """Return that each has an upper bound, or else that nothing was measured."""
+        bounded = all(getattr(trial, self.value) is not None for trial in trials)
+        return Doubt.NOT_BOUNDED if bounded else Doubt.NOT_MEASURED
+
+    def at_most(self, trial: Any) -> int | None:
+        """Return the upper bound."""
+        bounds: tuple[int, int] | None = getattr(trial, self.value)
+        return bounds[1] if bounds else None
 
 
 @dataclass(frozen=True)
@@ -113,11 +126,14 @@ class YesNo:
         """Return 0: an outage is no number of records."""
         return 0
 
-    def unclear(self, trials: Sequence[Any], extent: str) -> str:
+    def doubt(self, trials: Sequence[Any]) -> Doubt:
         """Return that nothing was measured, and whether the load was the reason."""
         overloaded = any(trial.kept_up_before_fault is False for trial in trials)
-        why = ": the load was not acknowledged in time before the fault" if overloaded else ""
-        return f"not measurable in {extent}{why}"
+        return Doubt.OVERLOADED if overloaded else Doubt.NOT_MEASURED
+
+    def at_most(self, trial: Any) -> int | None:  # noqa: ARG002 - as all violations have it
+        """Return `None`: an outage is no number of records."""
+        return None
 
 
 def is_positive(bounds: tuple[int, int] | None) -> bool | None:

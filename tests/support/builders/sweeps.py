@@ -407,7 +407,7 @@ def _judgement(truth: Truth, judged: Sequence[TrialResult], guarantee: Guarantee
             verdict=Verdict.UNKNOWN,
             seen=None,
             share=None,
-            reasons=("no trial was sealed",),
+            mechanism="no trial was sealed",
         )
     if not _is_guaranteed(truth, guarantee):
         verdict = Verdict.NOT_GUARANTEED
@@ -419,7 +419,7 @@ def _judgement(truth: Truth, judged: Sequence[TrialResult], guarantee: Guarantee
         power_shown=True if verdict is Verdict.HELD else None,
         seen=bool(seen_in),
         share=share(len(seen_in), len(judged)),
-        reasons=("as the documentation says",),
+        mechanism="as the documentation says",
         trials=tuple(seen_in),
         records=tuple(
             NamedRecord(trial_id=trial_id, producer=0, seq=7) for trial_id in seen_in[:5]

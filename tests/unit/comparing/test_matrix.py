@@ -110,7 +110,7 @@ def _violated(cell: CellResult) -> Judgement:
         guarantee=NO_ACKED_LOSS,
         verdict=Verdict.VIOLATED,
         seen=True,
-        reasons=("it lost",),
+        mechanism="it lost",
         share=cell.loss,
     )
 

@@ -27,7 +27,7 @@ def test_the_records_that_are_not_named_are_in_the_table_of_anomalies(
         verdict=Verdict.VIOLATED,
         seen=True,
         share=None,
-        reasons=(),
+        mechanism="as the documentation says",
         records=(NamedRecord(trial_id="000-a", producer=0, seq=7),),
         records_total=total,
     )

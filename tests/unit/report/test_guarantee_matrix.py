@@ -28,7 +28,7 @@ def with_transactions(**counts: int) -> ReportData:
         verdict=Verdict.NOT_GUARANTEED,
         seen=True,
         share=None,
-        reasons=(),
+        mechanism="as the documentation says",
     )
     changed = cell.model_copy(
         update={

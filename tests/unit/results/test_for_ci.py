@@ -22,7 +22,7 @@ def results_with(verdict: Verdict) -> SweepResults:
     results = measured_sweep().results
     first, *others = results.cells
     judgement = first.judgements[0].model_copy(
-        update={"verdict": verdict, "reasons": ("because | of *this*",)}
+        update={"verdict": verdict, "mechanism": "because | of *this*"}
     )
     cell = first.model_copy(update={"judgements": (judgement,)})
     return results.model_copy(

@@ -12,6 +12,7 @@ from hypothesis import settings
 from support.builders.sweeps import measured_sweep
 from support.hostile_texts import GITHUB, HOSTILE, Page, acting, for_any_text
 
+from ackbench.experiments.ledger.trial_manifest import Status
 from ackbench.experiments.messages.console import TerminalConsole, print_text
 from ackbench.experiments.messages.visible import visible
 from ackbench.experiments.report.page import render_page
@@ -21,10 +22,11 @@ from ackbench.experiments.results.models import SweepResults
 from ackbench.experiments.results.plain_answer import plain_answer
 from ackbench.experiments.results.tables import print_cells, print_notes
 from ackbench.experiments.tracking.runs import summary_run, trial_run
+from ackbench.experiments.verdicts.evidence import SetAside, Stalled
 
 EVIDENCE = measured_sweep(void=("000-000000",))
 OWN_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-_TEXTS = {"label", "question", "reason", "reasons", "refused", "evidence", "sentences", "fault"}
+_TEXTS = {"label", "question", "reason", "mechanism", "refused", "evidence", "sentences", "fault"}
 
 
 def saying(value: Any, text: str, name: str = "") -> Any:
@@ -42,7 +44,14 @@ def results_saying(text: str) -> SweepResults:
     Without halves of surrogate pairs, which no file can have.
     """
     said = re.sub("[\ud800-\udfff]", "", text)
-    return SweepResults.model_validate(saying(EVIDENCE.results.model_dump(mode="json"), said))
+    document = saying(EVIDENCE.results.model_dump(mode="json"), said)
+    for judgement in (one for cell in document["cells"] for one in cell["judgements"]):
+        del judgement["reasons"]  # the sentences of the evidence
+        judgement["evidence"] = [
+            SetAside(status=Status.VOID, reasons={"000-000000": said}),
+            Stalled(first={"001-000000": said}),
+        ]
+    return SweepResults.model_validate(document)
 
 
 @settings(max_examples=20, deadline=None)

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -33,6 +33,7 @@ from ackbench.experiments.results.wording import short_share_text
 from ackbench.experiments.sweep.documents import read_trial_manifest
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.plan import FaultRequest, Plan, RefusedCell, TrialSpec
+from ackbench.experiments.verdicts.evidence import Evidence
 from ackbench.experiments.verdicts.guarantees import GUARANTEES
 from ackbench.experiments.verdicts.guarantees.duplicates import NO_DUPLICATES
 from ackbench.experiments.verdicts.guarantees.loss import NO_ACKED_LOSS
@@ -305,7 +306,7 @@ def documented_keys(section: str) -> set[str]:
     document = (Path(__file__).parents[3] / "docs" / "show-json.md").read_text()
     table = f"\n{document}".split(f"\n{section}\n", 1)[1].split("\n## ", 1)[0]
     first_columns = re.findall(r"^\| (`.+?) \|", table, re.MULTILINE)
-    return {key for column in first_columns for key in re.findall(r"`(\w+)`", column)}
+    return {key for column in first_columns for key in re.findall(r"`([\w-]+)`", column)}
 
 
 def test_the_document_has_every_key_of_the_json_and_no_other(results: SweepResults) -> None:
@@ -316,6 +317,9 @@ def test_the_document_has_every_key_of_the_json_and_no_other(results: SweepResul
     assert documented_keys("## A cell") == shown["cells"][0].keys()
     judgement = next(cell["judgements"][0] for cell in shown["cells"] if cell["judgements"])
     assert documented_keys("## A judgement") == judgement.keys()
+    assert documented_keys("## Evidence") == {
+        kind.model_fields["code"].default for kind in get_args(get_args(Evidence)[0])
+    }
 
 
 def test_the_json_has_quantiles_and_the_evidence_of_the_fault(results: SweepResults) -> None:

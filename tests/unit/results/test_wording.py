@@ -7,12 +7,14 @@ from ackbench.experiments.results.models import CellResult, SweepResults
 from ackbench.experiments.results.wording import LEGEND, result_notes, verdict_sign, verdict_text
 from ackbench.experiments.tracking.runs import count_verdicts, verdict_metrics
 from ackbench.experiments.verdicts.contract import ContractClause
+from ackbench.experiments.verdicts.evidence import Observed
 from ackbench.experiments.verdicts.guarantees.duplicates import NO_DUPLICATES
 from ackbench.experiments.verdicts.guarantees.order import ORDER
 from ackbench.experiments.verdicts.judge import Judgement, Verdict
+from ackbench.experiments.verdicts.statistics import share
 
 CONTRACT_REASON = "Kafka's version is unknown"
-OBSERVATION = "records were stored more than once in 0 of 5 trials"
+OBSERVATION = "records were stored more than once in 0 of 5 trials (below 53 %)"
 
 
 def _sweep_with_unknown_verdict(guaranteed: bool | None) -> SweepResults:
@@ -26,8 +28,9 @@ def _sweep_with_unknown_verdict(guaranteed: bool | None) -> SweepResults:
         guarantee=NO_DUPLICATES,
         verdict=Verdict.UNKNOWN,
         seen=False,
-        share=None,
-        reasons=(CONTRACT_REASON, OBSERVATION),
+        share=share(0, 5),
+        mechanism=CONTRACT_REASON,
+        evidence=(Observed(),),
     )
     cell = CellResult(
         cell={}, label="acks=all", planned_trials=5, clauses=(clause,), judgements=(judgement,)
@@ -76,7 +79,7 @@ def _held(power_shown: bool | None) -> Judgement:
         power_shown=power_shown,
         seen=False,
         share=None,
-        reasons=(),
+        mechanism=CONTRACT_REASON,
     )
 
 

@@ -48,7 +48,9 @@ from ackbench.experiments.sweep.progress import (
     remaining_duration_s,
     report_queued,
 )
+from ackbench.experiments.verdicts.evidence import Inconclusive
 from ackbench.experiments.verdicts.guarantees.order import ORDER
+from ackbench.experiments.verdicts.guarantees.violations import Doubt
 from ackbench.experiments.verdicts.judge import HarnessCheck, Judgement, NamedRecord, Verdict
 from ackbench.experiments.verdicts.statistics import share
 
@@ -98,7 +100,8 @@ def a_judgement(verdict: Verdict, seen: bool | None, **changes: Any) -> Judgemen
         verdict=verdict,
         seen=seen,
         share=None,
-        reasons=("by design", "not measured"),
+        mechanism="by design",
+        evidence=(Inconclusive(doubt=Doubt.NOT_MEASURED, trials=("000-a",), of=1),),
     ).model_copy(update=changes)
 
 

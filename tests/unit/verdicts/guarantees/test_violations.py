@@ -8,6 +8,7 @@ from ackbench.experiments.ledger.trial_manifest import Status
 from ackbench.experiments.verdicts.guarantees.violations import (
     Bounds,
     Count,
+    Doubt,
     Violation,
     YesNo,
     is_positive,
@@ -15,10 +16,9 @@ from ackbench.experiments.verdicts.guarantees.violations import (
 from ackbench.experiments.verdicts.judge import TrialFacts
 
 REORDERED = Count("reordered")
-VALUES = Count("lost_values", tested_by="compacted", untested="nothing was removed")
-LOST = Bounds("lost", between="some may have been acknowledged")
+VALUES = Count("lost_values", tested_by="compacted")
+LOST = Bounds("lost")
 WRITTEN = YesNo("recovered_before_heal")
-EXTENT = "1 of 3 sealed trials"
 
 
 def facts(**values: object) -> TrialFacts:
@@ -56,36 +56,41 @@ def test_a_trial_shows_a_violation_or_none_or_cannot_tell(
 
 
 @pytest.mark.parametrize(
-    ("violation", "trials", "why"),
+    ("violation", "trials", "doubt"),
     [
-        (REORDERED, [{}], "not measurable in 1 of 3 sealed trials"),
-        (
-            VALUES,
-            [{"compacted": 0}, {"compacted": 0}],
-            "nothing was removed in 1 of 3 sealed trials: it was not tested there",
-        ),
-        (VALUES, [{"compacted": 0}, {}], "not measurable in 1 of 3 sealed trials"),
-        (LOST, [{"lost": (0, 4)}], "some may have been acknowledged (000-a: 4)"),
-        (
-            LOST,
-            [{"lost": (0, 4)}, {"lost": (0, 2)}],
-            "some may have been acknowledged (000-a: 4, 000-a: 2)",
-        ),
-        (LOST, [{"lost": (0, 4)}, {}], "not measurable in 1 of 3 sealed trials"),
-        (WRITTEN, [{}], "not measurable in 1 of 3 sealed trials"),
-        (WRITTEN, [{"kept_up_before_fault": True}], "not measurable in 1 of 3 sealed trials"),
-        (
-            WRITTEN,
-            [{}, {"kept_up_before_fault": False}],
-            f"not measurable in {EXTENT}: the load was not acknowledged in time before the fault",
-        ),
+        (REORDERED, [{}], Doubt.NOT_MEASURED),
+        (VALUES, [{"compacted": 0}, {"compacted": 0}], Doubt.NOT_TESTED),
+        (VALUES, [{"compacted": 0}, {}], Doubt.NOT_MEASURED),
+        (LOST, [{"lost": (0, 4)}], Doubt.NOT_BOUNDED),
+        (LOST, [{"lost": (0, 4)}, {"lost": (0, 2)}], Doubt.NOT_BOUNDED),
+        (LOST, [{"lost": (0, 4)}, {}], Doubt.NOT_MEASURED),
+        (WRITTEN, [{}], Doubt.NOT_MEASURED),
+        (WRITTEN, [{"kept_up_before_fault": True}], Doubt.NOT_MEASURED),
+        (WRITTEN, [{}, {"kept_up_before_fault": False}], Doubt.OVERLOADED),
     ],
 )
 def test_what_a_trial_cannot_tell_has_a_reason(
-    violation: Violation, trials: list[dict[str, object]], why: str
+    violation: Violation, trials: list[dict[str, object]], doubt: Doubt
 ) -> None:
     """The reason of its kind if it is that of all these trials; else nothing was measured."""
-    assert violation.unclear([facts(**values) for values in trials], EXTENT) == why
+    assert violation.doubt([facts(**values) for values in trials]) is doubt
+
+
+@pytest.mark.parametrize(
+    ("violation", "values", "most"),
+    [
+        (REORDERED, {}, None),
+        (REORDERED, {"reordered": 7}, 7),
+        (LOST, {}, None),
+        (LOST, {"lost": (3, 9)}, 9),
+        (WRITTEN, {"recovered_before_heal": False}, None),
+    ],
+)
+def test_a_trial_has_at_most_as_many_violations_as_its_upper_bound(
+    violation: Violation, values: dict[str, object], most: int | None
+) -> None:
+    """Of what is no number, none is known."""
+    assert violation.at_most(facts(**values)) == most
 
 
 def test_only_what_depends_on_the_length_of_the_fault_is_of_time() -> None:

@@ -1,0 +1,124 @@
+"""The sentences of a verdict's evidence."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+from typing import TYPE_CHECKING
+
+from ackbench.experiments.messages.phrases import plural
+from ackbench.experiments.verdicts.evidence import (
+    ControlNotClean,
+    Evidence,
+    GeneratorLate,
+    Inconclusive,
+    NoSealedTrial,
+    Observed,
+    ObservedSetAside,
+    PositiveControlFailed,
+    PowerNotShown,
+    SetAside,
+    Stalled,
+)
+from ackbench.experiments.verdicts.guarantees.violations import Doubt
+from ackbench.experiments.verdicts.statistics import describe_share
+
+if TYPE_CHECKING:
+    from ackbench.experiments.verdicts.judge import Judgement
+
+
+def evidence_sentence(judgement: Judgement, evidence: Evidence) -> str:
+    """Return one piece of evidence on a verdict as a sentence without a full stop."""
+    return _sentence(evidence, judgement)
+
+
+@singledispatch
+def _sentence(evidence: object, _judgement: Judgement) -> str:
+    raise AssertionError(evidence)  # each kind has its function below
+
+
+@_sentence.register(ControlNotClean)
+def _(_evidence: ControlNotClean, _judgement: Judgement) -> str:
+    return (
+        "the control, a cell without a fault, was not clean: the harness is at fault, and its "
+        "observations are not reliable"
+    )
+
+
+@_sentence.register(NoSealedTrial)
+def _(_evidence: NoSealedTrial, _judgement: Judgement) -> str:
+    return "no sealed trial: there is nothing to judge"
+
+
+@_sentence.register(Observed)
+def _(_evidence: Observed, judgement: Judgement) -> str:
+    extent = "no trial" if judgement.share is None else describe_share(judgement.share)
+    sealed = [trial for trial in judgement.trials if trial not in judgement.set_aside]
+    return ", ".join([f"{judgement.guarantee.words.violated} in {extent}", *sealed])
+
+
+@_sentence.register(ObservedSetAside)
+def _(evidence: ObservedSetAside, judgement: Judgement) -> str:
+    return (
+        f"{judgement.guarantee.words.violated} ({evidence.count:,}) in {evidence.trial_id}, which "
+        f"is {evidence.status.value} and in no share"
+    )
+
+
+@_sentence.register(Inconclusive)
+def _(evidence: Inconclusive, judgement: Judgement) -> str:
+    extent = f"{len(evidence.trials)} of {_trials(evidence.of, 'sealed')}"
+    if evidence.doubt is Doubt.NOT_TESTED:
+        return f"{judgement.guarantee.words.untested} in {extent}: it was not tested there"
+    if evidence.doubt is Doubt.NOT_BOUNDED:
+        bounds = zip(evidence.trials, evidence.at_most, strict=True)
+        most = ", ".join(f"{trial}: {high}" for trial, high in bounds)
+        return f"{judgement.guarantee.words.not_bounded} ({most})"
+    overloaded = evidence.doubt is Doubt.OVERLOADED
+    why = ": the load was not acknowledged in time before the fault" if overloaded else ""
+    return f"not measurable in {extent}{why}"
+
+
+@_sentence.register(PositiveControlFailed)
+def _(evidence: PositiveControlFailed, judgement: Judgement) -> str:
+    if (control := judgement.guarantee.control) is None:
+        raise AssertionError(evidence)  # only one that a guarantee has can fail
+    return (
+        f"the positive control, which must {control.must} in each of its trials, did not: this "
+        f"sweep does not show that the harness would detect {control.shows}"
+    )
+
+
+@_sentence.register(PowerNotShown)
+def _(_evidence: PowerNotShown, judgement: Judgement) -> str:
+    return (
+        f"power not shown: in no trial of this sweep {judgement.guarantee.words.violated}, so it "
+        "does not show that it would detect that"
+    )
+
+
+@_sentence.register(SetAside)
+def _(evidence: SetAside, _judgement: Judgement) -> str:
+    reasons = evidence.reasons.items()
+    causes = "; ".join(f"{trial}: {why or 'no reason recorded'}" for trial, why in reasons)
+    return f"{_trials(len(reasons), evidence.status.value)}, set aside ({causes})"
+
+
+@_sentence.register(GeneratorLate)
+def _(evidence: GeneratorLate, _judgement: Judgement) -> str:
+    return (
+        f"in {_trials(len(evidence.trials), 'judged')} the load generator fell behind its schedule "
+        f"({', '.join(evidence.trials)})"
+    )
+
+
+@_sentence.register(Stalled)
+def _(evidence: Stalled, _judgement: Judgement) -> str:
+    first = "; ".join(f"{trial}: {stall}" for trial, stall in evidence.first.items())
+    return (
+        f"in {_trials(len(evidence.first), 'judged')} processes were kept from running, neither by "
+        f"Kafka nor by the fault ({first})"
+    )
+
+
+def _trials(number: int, kind: str) -> str:
+    return f"{number} {kind} {plural(number, 'trial')}"
