@@ -23,9 +23,9 @@ from ackbench.experiments.ledger.result_tables import RESULTS
 from ackbench.experiments.ledger.trial_manifest import Cell, Scalar
 from ackbench.experiments.messages.phrases import did_you_mean, format_list
 from ackbench.experiments.results.models import SweepResults
-from ackbench.experiments.results.plain_answer import plain_answer
 from ackbench.experiments.results.read import read_results
 from ackbench.experiments.results.rows import read_table
+from ackbench.experiments.results.sentences import plain_answer
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.lookup import list_sweeps
 from ackbench.experiments.sweep.published import open_sweep

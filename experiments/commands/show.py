@@ -19,9 +19,9 @@ from ackbench.experiments.report.page import write_report
 from ackbench.experiments.results.junit import junit_xml, sweep_cases
 from ackbench.experiments.results.markdown import markdown_lines
 from ackbench.experiments.results.models import SweepResults
-from ackbench.experiments.results.plain_answer import plain_answer
 from ackbench.experiments.results.read import read_results
 from ackbench.experiments.results.run_description import describe_run
+from ackbench.experiments.results.sentences import plain_answer
 from ackbench.experiments.results.set_aside import describe_set_aside, set_aside_trials
 from ackbench.experiments.results.tables import print_cells, print_notes
 from ackbench.experiments.sweep.documents import read_note

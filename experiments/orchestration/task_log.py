@@ -64,7 +64,7 @@ def log_trial_end(sweep: SweepFolder, spec: TrialSpec) -> None:
 
 def log_answer(sweep: SweepFolder, results: SweepResults) -> None:
     """Log the answer of a sweep, and where its report is."""
-    from ackbench.experiments.results.plain_answer import plain_answer
+    from ackbench.experiments.results.sentences import plain_answer
 
     for sentence in plain_answer(results):
         _LOG.info("%s", sentence)

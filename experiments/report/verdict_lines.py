@@ -1,4 +1,4 @@
-"""The verdicts of a sweep, line by line; `experiments.results.plain_answer` is its short form.
+"""The verdicts of a sweep, line by line; `experiments.results.sentences` is its short form.
 
 They state which guarantees were violated, what was observed where nothing is guaranteed, which
 guarantees held and how strong the evidence is, and what is unknown. Each statement names its cells;
@@ -7,23 +7,26 @@ cells that form a cross product are named by it: `acks=0/1 RF=1/3`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from ackbench.experiments.messages.phrases import format_count
-from ackbench.experiments.results.models import CellResult, SweepResults
+from ackbench.experiments.results.models import SweepResults
+from ackbench.experiments.results.statements import (
+    JudgedCell,
+    VerdictStatement,
+    verdict_statements,
+)
 from ackbench.experiments.results.wording import (
-    OBSERVED_SIGN,
     POWER_NOT_SHOWN,
-    UNKNOWN_SIGN,
-    VIOLATED_SIGN,
     is_unproven,
     share_text,
+    verdict_class,
     verdict_sign,
 )
 from ackbench.experiments.sweep.cell_names import cell_group_names, differing_axes
-from ackbench.experiments.verdicts.guarantees import GUARANTEES, Guarantee
-from ackbench.experiments.verdicts.judge import Judgement, Verdict
+from ackbench.experiments.verdicts.judge import Verdict
 
 
 @dataclass(frozen=True)
@@ -38,27 +41,48 @@ class VerdictLine:
     """Names of cells and of cross products of cells."""
 
 
-@dataclass(frozen=True)
-class _CellJudgement:
-    cell: CellResult
-    judgement: Judgement
-
-
-_Judged = Sequence[_CellJudgement]
-
-
 def verdict_lines(results: SweepResults) -> tuple[VerdictLine, ...]:
     """Return one line per guarantee and outcome: violated, observed, held, unknown.
 
     The controls that the planner added are not part of it.
     """
-    judged = [
-        _CellJudgement(cell, judgement)
-        for cell in results.cells
-        if not cell.added
-        for judgement in cell.judgements
-    ]
-    return tuple(_lines(judged, results.cells))
+    axes = differing_axes([cell.cell for cell in results.cells if cell.refused is None])
+    return tuple(
+        VerdictLine(
+            sign=verdict_sign(one.judged[0].judgement),
+            kind=verdict_class(one.judged[0].judgement),
+            text=_TEXTS[one.verdict](one),
+            cells=cell_group_names([judged.cell.cell for judged in one.judged], axes),
+        )
+        for one in verdict_statements(results.cells)
+    )
+
+
+def _violated(statement: VerdictStatement) -> str:
+    return f"Guaranteed, VIOLATED: {statement.guarantee.label}. {_extent(statement.judged)}"
+
+
+def _observed(statement: VerdictStatement) -> str:
+    observed = statement.guarantee.words.observed
+    return f"Not guaranteed, observed: {observed}. {_extent(statement.judged)}"
+
+
+def _held(statement: VerdictStatement) -> str:
+    evidence = f"{_weakest_evidence(statement.judged)}{_unproven(statement.judged)}"
+    return f"Guaranteed and held: {statement.guarantee.label}{evidence}."
+
+
+def _unknown(statement: VerdictStatement) -> str:
+    return f"Unknown: {statement.guarantee.label}."
+
+
+_TEXTS: Final[Mapping[Verdict, Callable[[VerdictStatement], str]]] = {
+    Verdict.VIOLATED: _violated,
+    Verdict.NOT_GUARANTEED: _observed,
+    Verdict.HELD: _held,
+    Verdict.UNKNOWN: _unknown,
+}
+_Judged = Sequence[JudgedCell]
 
 
 def _weakest_evidence(held: _Judged) -> str:
@@ -75,40 +99,6 @@ def _unproven(held: _Judged) -> str:
     if not unproven:
         return ""
     return f"; {POWER_NOT_SHOWN}" + (f" for {unproven} of them" if unproven < len(held) else "")
-
-
-# The lines
-
-
-def _lines(judged: _Judged, cells: Sequence[CellResult]) -> Iterator[VerdictLine]:
-    """Yield the statements, the most severe first."""
-    axes = differing_axes([cell.cell for cell in cells if cell.refused is None])
-
-    def names(entries: _Judged) -> tuple[str, ...]:
-        return cell_group_names([one.cell.cell for one in entries], axes)
-
-    for guarantee in GUARANTEES:
-        violated = _with_verdict(judged, Verdict.VIOLATED, guarantee)
-        if violated:
-            text = f"Guaranteed, VIOLATED: {guarantee.label}. {_extent(violated)}"
-            yield VerdictLine(VIOLATED_SIGN, "violated", text, names(violated))
-    for guarantee in GUARANTEES:
-        observed = _observed(judged, guarantee)
-        if observed:
-            text = f"Not guaranteed, observed: {guarantee.words.observed}. {_extent(observed)}"
-            yield VerdictLine(OBSERVED_SIGN, "seen", text, names(observed))
-    for guarantee in GUARANTEES:
-        held = _with_verdict(judged, Verdict.HELD, guarantee)
-        if held:
-            evidence = f"{_weakest_evidence(held)}{_unproven(held)}"
-            text = f"Guaranteed and held: {guarantee.label}{evidence}."
-            sign = verdict_sign(held[0].judgement)
-            yield VerdictLine(sign, "held", text, names(held))
-    for guarantee in GUARANTEES:
-        unknown = _with_verdict(judged, Verdict.UNKNOWN, guarantee)
-        if unknown:
-            text = f"Unknown: {guarantee.label}."
-            yield VerdictLine(UNKNOWN_SIGN, "unknown", text, names(unknown))
 
 
 def _extent(entries: _Judged) -> str:
@@ -132,22 +122,3 @@ def _where(entries: _Judged) -> str:
     every = all(share and share.seen == share.trials for share in shares)
     extent = "in each trial" if every else "in some of their trials"
     return f"In {format_count(len(entries), 'cell')}, {extent}"
-
-
-def _with_verdict(
-    judged: _Judged, verdict: Verdict, guarantee: Guarantee | None = None
-) -> list[_CellJudgement]:
-    return [
-        one
-        for one in judged
-        if one.judgement.verdict is verdict and guarantee in {None, one.judgement.guarantee}
-    ]
-
-
-def _observed(judged: _Judged, guarantee: Guarantee) -> list[_CellJudgement]:
-    """Return the cells to which the guarantee is not given, and which showed the opposite."""
-    return [
-        one
-        for one in _with_verdict(judged, Verdict.NOT_GUARANTEED, guarantee)
-        if one.judgement.seen
-    ]

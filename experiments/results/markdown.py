@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from ackbench.experiments.messages.markdown import code_span, escaped
 from ackbench.experiments.results.models import CellResult, SweepResults
-from ackbench.experiments.results.plain_answer import plain_answer
+from ackbench.experiments.results.sentences import plain_answer
 from ackbench.experiments.results.wording import verdict_sign, verdict_text
 from ackbench.experiments.verdicts.guarantees import GUARANTEES, Guarantee
 from ackbench.experiments.verdicts.judge import Verdict

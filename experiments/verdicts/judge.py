@@ -268,7 +268,7 @@ def count_detections(trials: Iterable[TrialFacts]) -> dict[Guarantee, int]:
     }
 
 
-def violations_of(trial: TrialFacts) -> dict[Guarantee, int]:
+def violations_of(trial: TrialQuantities) -> dict[Guarantee, int]:
     """Return how many records, reads or transactions violate each guarantee that is about them.
 
     Guarantees without a violation are left out, and so is what the trial cannot tell.

@@ -40,6 +40,8 @@ def store_sweep(data: ReportData, path: Path = STORED) -> None:
     document = json.loads(_DATA.dump_json(stored))
     for table in _TABLES:
         document[table] = {trial: _columns(rows) for trial, rows in document[table].items()}
+    for judgement in (one for cell in document["results"]["cells"] for one in cell["judgements"]):
+        del judgement["reasons"]  # made from the evidence
     path.write_bytes(lzma.compress(json.dumps(document, separators=(",", ":")).encode()))
 
 

@@ -5,7 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from ackbench.experiments.ledger.result_tables import Anomaly
-from ackbench.experiments.verdicts.guarantees.guarantee import Guarantee, PositiveControl, Words
+from ackbench.experiments.verdicts.guarantees.guarantee import (
+    Answer,
+    Guarantee,
+    PositiveControl,
+    Words,
+)
 from ackbench.experiments.verdicts.guarantees.late_requests import (
     LATE_REQUESTS_ARE_REFUSED,
     late_request_rules,
@@ -80,6 +85,15 @@ ATOMICITY: Final = Guarantee(
         observed="transactions were partly visible, or visible though not committed",
         violated="transactions were visible in part, or without being committed",
         counted=("violation of atomicity", "violations of atomicity"),
+    ),
+    answer=Answer(
+        none="Every transaction was visible as a whole or not at all",
+        never="showed every transaction as a whole or not at all",
+        worst=lambda trial: (
+            "showed a transaction in part"
+            if trial.transactions.torn
+            else "showed records that were not committed"
+        ),
     ),
     control=PositiveControl(
         result="positive_control_torn", must="tear transactions", shows="a torn transaction"

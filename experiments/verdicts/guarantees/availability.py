@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ackbench.experiments.verdicts.guarantees.circumstances import Circumstances
-from ackbench.experiments.verdicts.guarantees.guarantee import Guarantee, Words
+from ackbench.experiments.verdicts.guarantees.guarantee import Answer, Guarantee, Words
 from ackbench.experiments.verdicts.guarantees.rules import (
     ACKS,
     KIP_516,
@@ -168,6 +168,14 @@ AVAILABILITY: Final = Guarantee(
         observed="the partition was unavailable until the fault was healed",
         violated="partitions were unavailable until the fault was healed",
         remedy="cells with replication.factor=1 under the same fault",
+    ),
+    answer=Answer(
+        none="Records were accepted again before the fault was healed",
+        never="accepted records again before the fault was healed",
+        worst=lambda trial: (
+            "accepted no records until the fault was healed, for up to "
+            f"{(trial.unavailable_ms or 0) / 1000:,.1f} s"
+        ),
     ),
     amount="unavailable_ms",
     gate="unavailable",

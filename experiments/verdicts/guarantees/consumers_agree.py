@@ -12,8 +12,9 @@ from __future__ import annotations
 from typing import Final
 
 from ackbench.experiments.ledger.result_tables import Anomaly
+from ackbench.experiments.messages.phrases import format_count
 from ackbench.experiments.verdicts.guarantees.circumstances import Circumstances, has_group
-from ackbench.experiments.verdicts.guarantees.guarantee import Guarantee, Words
+from ackbench.experiments.verdicts.guarantees.guarantee import Answer, Guarantee, Words
 from ackbench.experiments.verdicts.guarantees.rules import (
     KAFKA_15583,
     KIP_106,
@@ -144,6 +145,13 @@ CONSUMERS_AGREE: Final = Guarantee(
         violated="consumers received different records at one offset",
         counted=("record received in conflict", "records received in conflict"),
         figures=(("received in conflict", "conflicting_reads"),),
+    ),
+    answer=Answer(
+        never="delivered one record per offset",
+        worst=lambda trial: (
+            f"delivered up to {format_count(trial.conflicting_reads, 'record')} at an offset where "
+            "another one was received"
+        ),
     ),
     always_measured=True,
     anomaly=Anomaly.READ_CONFLICT,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from ackbench.experiments.ledger.result_tables import Anomaly
+from ackbench.experiments.messages.phrases import format_count
 from ackbench.experiments.verdicts.guarantees.circumstances import Circumstances
-from ackbench.experiments.verdicts.guarantees.guarantee import Guarantee, Words
+from ackbench.experiments.verdicts.guarantees.guarantee import Answer, Guarantee, Words
 from ackbench.experiments.verdicts.guarantees.rules import (
     ACKS,
     IDEMPOTENCE,
@@ -152,6 +153,11 @@ NO_DUPLICATES: Final = Guarantee(
         violated="records were stored more than once",
         remedy="cells with enable.idempotence=false under the same fault",
         counted=("record with duplicates", "records with duplicates"),
+    ),
+    answer=Answer(
+        none="No record was duplicated",
+        never="duplicated no record",
+        worst=lambda trial: f"had up to {format_count(trial.duplicates, 'duplicate')}",
     ),
     amount="duplicates",
     anomaly=Anomaly.DUPLICATED,

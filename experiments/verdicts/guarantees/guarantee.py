@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from ackbench.experiments.ledger.quantities import TRIAL_PLACES
 from ackbench.experiments.ledger.result_tables import Anomaly
@@ -40,6 +41,21 @@ class Words:
 
 
 @dataclass(frozen=True)
+class Answer:
+    """How the plain answer tells what trials showed of a guarantee's opposite: predicates."""
+
+    worst: Callable[[Any], str]
+    """Of the cells that showed it, by the trial with the most of it."""
+    never: str
+    """Of cells that did not, beside others that did."""
+    none: str = ""
+    """A clause, if no trial of the sweep showed it; empty: then nothing is said of it."""
+    of: Callable[[Any], bool] | None = None
+    """The trials that it tells of, which are not those where it is by design or follows from what
+    is told of another guarantee; `None`: all."""
+
+
+@dataclass(frozen=True)
 class PositiveControl:
     """Cells that must violate a guarantee in each trial, or the sweep would not detect it."""
 
@@ -70,6 +86,7 @@ class Guarantee:
     violated_by: Violation
     """The sign of a violation in a trial, which knows when a trial cannot tell."""
     words: Words
+    answer: Answer
     applies: Callable[[Circumstances], bool] | None = None
     """Which cells it is about; `None`: all."""
     measured_with: str = ""
@@ -120,6 +137,20 @@ class Guarantee:
         """
         always = (place for place in TRIAL_PLACES if not place.quantity.null)
         return next((place.column for place in always if place.path[0] == self.figure), "")
+
+    def observed_in(self, trial: Any) -> bool | None:
+        """Return whether a trial showed the opposite, guaranteed or not; `None`: nothing to tell.
+
+        Args:
+            trial: its facts or its result: the values are read by name.
+        """
+        told = self.answer.of is None or self.answer.of(trial)
+        return self.violated_by.shown_in(trial) if told else None
+
+    def extent(self, trial: Any) -> float:
+        """Return how much of the opposite a trial showed: a count, or the longest gap."""
+        value = getattr(trial, self.figure)
+        return float(value[0] if isinstance(value, tuple) else value or 0)
 
     def applies_to(self, circumstances: Circumstances) -> bool:
         """Return whether it is about a cell with these circumstances."""

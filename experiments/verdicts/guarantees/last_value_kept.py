@@ -12,8 +12,9 @@ from __future__ import annotations
 from typing import Final
 
 from ackbench.experiments.ledger.result_tables import Anomaly
+from ackbench.experiments.messages.phrases import format_count
 from ackbench.experiments.verdicts.guarantees.circumstances import Circumstances
-from ackbench.experiments.verdicts.guarantees.guarantee import Guarantee, Words
+from ackbench.experiments.verdicts.guarantees.guarantee import Answer, Guarantee, Words
 from ackbench.experiments.verdicts.guarantees.loss import NO_ACKED_LOSS
 from ackbench.experiments.verdicts.guarantees.rules import (
     CLEANUP,
@@ -87,6 +88,13 @@ LAST_VALUE_KEPT: Final = Guarantee(
         counted=("lost last value", "lost last values"),
         untested="compaction removed no record",
         figures=(("compacted", "compacted"), ("last values lost", "lost_values")),
+    ),
+    answer=Answer(
+        none="The last value of every key was kept",
+        never="kept the last value of every key",
+        worst=lambda trial: (
+            f"lost the last values of up to {format_count(trial.lost_values, 'key')}"
+        ),
     ),
     anomaly=Anomaly.VALUE_LOST,
     gate="lost",

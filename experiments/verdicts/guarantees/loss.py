@@ -7,7 +7,12 @@ from typing import Final
 from ackbench.experiments.ledger.result_tables import Anomaly
 from ackbench.experiments.ledger.trial_manifest import Role
 from ackbench.experiments.verdicts.guarantees.circumstances import Circumstances
-from ackbench.experiments.verdicts.guarantees.guarantee import Guarantee, PositiveControl, Words
+from ackbench.experiments.verdicts.guarantees.guarantee import (
+    Answer,
+    Guarantee,
+    PositiveControl,
+    Words,
+)
 from ackbench.experiments.verdicts.guarantees.late_requests import late_request_rules
 from ackbench.experiments.verdicts.guarantees.rules import (
     ACKS,
@@ -188,6 +193,14 @@ NO_ACKED_LOSS: Final = Guarantee(
         counted=("lost record", "lost records"),
         not_bounded=(
             "records of unknown outcome are absent, and any of them may have been acknowledged"
+        ),
+    ),
+    answer=Answer(
+        of=lambda trial: trial.compacted is None,  # compaction removes records by design
+        none="No acknowledged record was lost",
+        never="lost no acknowledged record",
+        worst=lambda trial: (
+            f"lost up to {trial.lost[0]:,} of {trial.acked or 0:,} acknowledged records"
         ),
     ),
     control=PositiveControl(

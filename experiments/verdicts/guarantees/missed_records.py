@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from ackbench.experiments.messages.phrases import format_count
 from ackbench.experiments.verdicts.guarantees.circumstances import Circumstances, has_group
-from ackbench.experiments.verdicts.guarantees.guarantee import Guarantee, Words
+from ackbench.experiments.verdicts.guarantees.guarantee import Answer, Guarantee, Words
 from ackbench.experiments.verdicts.guarantees.late_requests import late_request_rules
 from ackbench.experiments.verdicts.guarantees.loss import guarantees_no_loss
 from ackbench.experiments.verdicts.guarantees.rules import (
@@ -119,5 +120,13 @@ NO_MISSED_RECORDS: Final = Guarantee(
         remedy="cells with workload.commits=before",
         counted=("record missed by the group", "records missed by the group"),
         figures=(("missed by the group", "group_missed"),),
+    ),
+    answer=Answer(
+        none="The group missed no record",
+        never="missed no record",
+        worst=lambda trial: (
+            f"committed past up to {format_count(trial.group_missed, 'record')} that the group did "
+            "not process"
+        ),
     ),
 )

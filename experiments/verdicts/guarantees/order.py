@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from ackbench.experiments.ledger.result_tables import Anomaly
+from ackbench.experiments.messages.phrases import format_count
 from ackbench.experiments.verdicts.guarantees.duplicates import FORGOTTEN_PRODUCER
-from ackbench.experiments.verdicts.guarantees.guarantee import Guarantee, Words
+from ackbench.experiments.verdicts.guarantees.guarantee import Answer, Guarantee, Words
 from ackbench.experiments.verdicts.guarantees.rules import (
     ACKS,
     IDEMPOTENCE,
@@ -102,6 +103,11 @@ ORDER: Final = Guarantee(
         violated="records were stored out of order",
         remedy="cells with enable.idempotence=false under the same fault",
         counted=("record out of order", "records out of order"),
+    ),
+    answer=Answer(
+        none="No record was out of order",
+        never="kept the order",
+        worst=lambda trial: f"had up to {format_count(trial.reordered, 'record')} out of order",
     ),
     anomaly=Anomaly.REORDERED,
     shown_by=("leader-pause",),

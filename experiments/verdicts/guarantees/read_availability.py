@@ -12,7 +12,7 @@ from typing import Final
 
 from ackbench.experiments.verdicts.guarantees.availability import AVAILABILITY, has_no_outage
 from ackbench.experiments.verdicts.guarantees.circumstances import Circumstances
-from ackbench.experiments.verdicts.guarantees.guarantee import Guarantee, Words
+from ackbench.experiments.verdicts.guarantees.guarantee import Answer, Guarantee, Words
 from ackbench.experiments.verdicts.guarantees.rules import (
     ACKS,
     ISOLATION,
@@ -119,6 +119,14 @@ READ_AVAILABILITY: Final = Guarantee(
         observed="acknowledged records could not be read until the heal",
         violated="consumers did not receive acknowledged records until the fault was healed",
         remedy="cells with replication.factor=1 under the same fault",
+    ),
+    answer=Answer(
+        of=lambda trial: trial.recovered_before_heal is True,  # else there was nothing to read
+        never="delivered what was acknowledged before the fault was healed",
+        worst=lambda trial: (
+            "delivered nothing of what was acknowledged until the fault was healed, for up to "
+            f"{(trial.consumer_unavailable_ms or 0) / 1000:,.1f} s"
+        ),
     ),
     amount="consumer_unavailable_ms",
 )

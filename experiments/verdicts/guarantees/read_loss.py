@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from ackbench.experiments.ledger.result_tables import Anomaly
+from ackbench.experiments.messages.phrases import format_count
 from ackbench.experiments.verdicts.guarantees.consumers_agree import CONSUMERS_AGREE
-from ackbench.experiments.verdicts.guarantees.guarantee import Guarantee, Words
+from ackbench.experiments.verdicts.guarantees.guarantee import Answer, Guarantee, Words
 from ackbench.experiments.verdicts.guarantees.rules import CLEANUP, RETENTION, not_guaranteed
 from ackbench.experiments.verdicts.guarantees.violations import Count
 
@@ -39,6 +40,13 @@ NO_READ_LOSS: Final = Guarantee(
         observed="records that consumers had received were lost",
         violated="records that consumers had received were lost",
         counted=("record received and lost", "records received and lost"),
+    ),
+    answer=Answer(
+        of=lambda trial: trial.compacted is None,  # compaction removes records by design
+        never="lost no record that a consumer had received",
+        worst=lambda trial: (
+            f"lost up to {format_count(trial.lost_reads, 'record')} that a consumer had received"
+        ),
     ),
     always_measured=True,
     anomaly=Anomaly.READ_LOST,

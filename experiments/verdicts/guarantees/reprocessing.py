@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from ackbench.experiments.messages.phrases import format_count
 from ackbench.experiments.verdicts.guarantees.circumstances import has_group
-from ackbench.experiments.verdicts.guarantees.guarantee import Guarantee, Words
+from ackbench.experiments.verdicts.guarantees.guarantee import Answer, Guarantee, Words
 from ackbench.experiments.verdicts.guarantees.late_requests import late_request_rules
 from ackbench.experiments.verdicts.guarantees.missed_records import consumed_records_may_be_lost
 from ackbench.experiments.verdicts.guarantees.rules import (
@@ -75,5 +76,11 @@ NO_REPROCESSING: Final = Guarantee(
         remedy="cells with workload.commits=after",
         counted=("record processed again", "records processed again"),
         figures=(("reprocessed by the group", "group_redelivered"),),
+    ),
+    answer=Answer(
+        never="processed no record again",
+        worst=lambda trial: (
+            f"processed records again, up to {format_count(trial.group_redelivered, 'time')}"
+        ),
     ),
 )

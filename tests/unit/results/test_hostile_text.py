@@ -19,7 +19,7 @@ from ackbench.experiments.report.page import render_page
 from ackbench.experiments.results.junit import junit_xml, sweep_cases
 from ackbench.experiments.results.markdown import markdown_lines
 from ackbench.experiments.results.models import SweepResults
-from ackbench.experiments.results.plain_answer import plain_answer
+from ackbench.experiments.results.sentences import plain_answer
 from ackbench.experiments.results.tables import print_cells, print_notes
 from ackbench.experiments.tracking.runs import summary_run, trial_run
 from ackbench.experiments.verdicts.evidence import SetAside, Stalled

@@ -19,8 +19,11 @@ from support.builders.sweeps import (
 )
 from support.golden_files import Says
 
+from ackbench.experiments.ledger.quantities import TransactionCounts
 from ackbench.experiments.results.models import SweepResults, TrialResult
-from ackbench.experiments.results.plain_answer import plain_answer
+from ackbench.experiments.results.sentences import _sentences, plain_answer
+from ackbench.experiments.results.statements import ObservedStatement, statements
+from ackbench.experiments.verdicts.guarantees import GUARANTEES, Guarantee, guarantee_named
 from ackbench.experiments.verdicts.judge import HarnessCheck, Verdict
 
 ONCE = "One trial per cell shows what can happen, not how often."
@@ -137,6 +140,44 @@ def test_each_kind_of_observation_is_told_if_trials_can_show_it(
     assert any(sentence in one for one in answered)
     if "lost" in changes:
         assert not any("acknowledged record" in one for one in answered)
+
+
+SHOWS: dict[Guarantee, dict[str, object]] = {
+    guarantee_named("no-acked-loss"): {"lost": (3, 3)},
+    guarantee_named("no-duplicates"): {"duplicated": 2, "duplicates": 3},
+    guarantee_named("order"): {"reordered": 4},
+    guarantee_named("no-read-loss"): {"lost_reads": 5},
+    guarantee_named("consumers-agree"): {"conflicting_reads": 6},
+    guarantee_named("last-value-kept"): {"compacted": 9, "lost_values": 7},
+    guarantee_named("atomicity"): {
+        "transactions": TransactionCounts(
+            committed=9, aborted=0, unknown=0, torn=1, aborted_visible=0
+        )
+    },
+    guarantee_named("availability"): {"recovered_before_heal": False, "unavailable_ms": 4200.0},
+    guarantee_named("read-availability"): {
+        "recovered_before_heal": True,
+        "readable_before_heal": False,
+        "consumer_unavailable_ms": 3100.0,
+    },
+    guarantee_named("no-missed-records"): {"group_missed": 8},
+    guarantee_named("no-reprocessing"): {"group_redelivered": 11},
+}
+"""Values of a trial that shows the opposite of each guarantee."""
+
+
+def test_the_opposite_of_every_guarantee_is_told_where_it_was_seen(says: Says) -> None:
+    """Whether it is guaranteed or not: nothing that was seen is left out."""
+    assert set(SHOWS) == set(GUARANTEES)
+    told = {}
+    for guarantee, values in SHOWS.items():
+        results = with_trials(measured_sweep((SAFE,)).results, **values)
+        (told[guarantee],) = (
+            "".join(str(sentence) for sentence in _sentences(one))
+            for one in statements(results)
+            if isinstance(one, ObservedStatement) and one.guarantee is guarantee and one.groups
+        )
+    says(told.values())
 
 
 def test_trials_that_cannot_tell_are_counted(says: Says) -> None:
