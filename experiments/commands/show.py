@@ -21,8 +21,8 @@ from ackbench.experiments.results.markdown import markdown_lines
 from ackbench.experiments.results.models import SweepResults
 from ackbench.experiments.results.read import read_results
 from ackbench.experiments.results.run_description import describe_run
-from ackbench.experiments.results.sentences import plain_answer
-from ackbench.experiments.results.set_aside import describe_set_aside, set_aside_trials
+from ackbench.experiments.results.sentences import describe_set_aside, plain_answer
+from ackbench.experiments.results.statements import set_aside_trials
 from ackbench.experiments.results.tables import print_cells, print_notes
 from ackbench.experiments.sweep.documents import read_note
 from ackbench.experiments.sweep.folder import SweepFolder

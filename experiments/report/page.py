@@ -30,9 +30,9 @@ from ackbench.experiments.results.client_versions import version_sentences
 from ackbench.experiments.results.hosts import host_sentences
 from ackbench.experiments.results.models import SweepResults
 from ackbench.experiments.results.run_description import describe_run
-from ackbench.experiments.results.sentences import plain_answer
-from ackbench.experiments.results.set_aside import describe_set_aside, set_aside_trials
+from ackbench.experiments.results.sentences import describe_set_aside, plain_answer
 from ackbench.experiments.results.stalls import shorten_stalls
+from ackbench.experiments.results.statements import set_aside_trials
 from ackbench.experiments.results.tables import refusal_lines
 from ackbench.experiments.results.trials import LATE_MS
 from ackbench.experiments.results.wording import (

@@ -16,7 +16,7 @@ from xml.etree import ElementTree as ET
 from ackbench.experiments.ledger.trial_manifest import Status
 from ackbench.experiments.messages.visible import visible
 from ackbench.experiments.results.models import SweepResults
-from ackbench.experiments.results.set_aside import describe_set_aside
+from ackbench.experiments.results.sentences import describe_set_aside
 from ackbench.experiments.results.wording import verdict_text
 from ackbench.experiments.verdicts.judge import Judgement, Verdict
 

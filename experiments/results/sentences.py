@@ -1,20 +1,19 @@
-"""The plain answer of a sweep: the words of its statements."""
+"""The words of statements: the plain answer, and what trials that are set aside showed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import singledispatch
 from typing import Final
 
 from ackbench.experiments.ledger.trial_manifest import Cell, Scalar
-from ackbench.experiments.messages.phrases import format_count, format_list
-from ackbench.experiments.results.models import SweepResults
-from ackbench.experiments.results.set_aside import describe_violations
+from ackbench.experiments.messages.phrases import format_count, format_list, one_line
+from ackbench.experiments.results.models import SweepResults, TrialResult
 from ackbench.experiments.results.statements import (
+    CellGroup,
     CertaintyStatement,
     ControlNotCleanStatement,
-    Group,
     NothingMeasured,
     NotObservedStatement,
     ObservedStatement,
@@ -24,7 +23,8 @@ from ackbench.experiments.results.statements import (
     statements,
 )
 from ackbench.experiments.sweep.cell_names import NO_FAULT, cell_group_names
-from ackbench.experiments.verdicts.judge import Verdict
+from ackbench.experiments.verdicts.guarantees import Guarantee
+from ackbench.experiments.verdicts.judge import Verdict, violations_of
 from ackbench.experiments.verdicts.statistics import share
 
 _MOST_NAMES: Final = 3
@@ -64,7 +64,7 @@ class Sentence:
 def plain_answer(results: SweepResults) -> tuple[Sentence, ...]:
     """Return the answer in sentences, in the order of the statements.
 
-    Verdicts that held, and observations where nothing is guaranteed, are told by what the trials
+    Verdicts that held, and observations where nothing is guaranteed, are in what the trials
     showed; unknown verdicts are counted.
     """
     stated = statements(results)
@@ -139,7 +139,7 @@ def _clauses(statement: ObservedStatement) -> Iterator[Clause]:
         yield Clause(others, f"{answer.never} ({trials})")
 
 
-def _names(group: Group, axes: Sequence[str]) -> str:
+def _names(group: CellGroup, axes: Sequence[str]) -> str:
     """Return names that denote exactly these cells among those of one fault."""
     cells = [one.cell.cell for one in group.outcomes]
     if not axes:
@@ -177,3 +177,19 @@ def _(statement: CertaintyStatement) -> Iterator[Sentence]:
             f"What happened in none of {fewest} trials of a cell may still happen in up to "
             f"{100 * most:.0f} % of them (95 % confidence)"
         )
+
+
+def describe_set_aside(trial: TrialResult) -> str:
+    """Return why a trial is set aside, and what it showed all the same, in one line."""
+    reason = one_line(trial.reason or "") or "; ".join(trial.fault.evidence) or "no reason recorded"
+    violations = violations_of(trial)
+    return (
+        f"{reason}; seen all the same: {describe_violations(violations)}" if violations else reason
+    )
+
+
+def describe_violations(violations: Mapping[Guarantee, int]) -> str:
+    """Return what a trial showed, guaranteed or not: `346 records with duplicates`."""
+    return format_list(
+        [f"{count:,} {one.words.counted[count != 1]}" for one, count in violations.items()]
+    )

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import combinations
 
+from ackbench.experiments.ledger.trial_manifest import SET_ASIDE
 from ackbench.experiments.results.cells import cell_sort_key, judged_trials
 from ackbench.experiments.results.models import CellResult, SweepResults, TrialResult
-from ackbench.experiments.results.set_aside import set_aside_trials
 from ackbench.experiments.sweep.cell_names import FAULT_AXIS, NO_FAULT, fault_name, varying_axes
 from ackbench.experiments.verdicts.guarantees import GUARANTEES, Guarantee
 from ackbench.experiments.verdicts.judge import Judgement, Verdict, violations_of
@@ -42,7 +42,7 @@ class VerdictStatement:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CellOutcome:
     """A cell, and its trials that can tell whether they show the opposite of a guarantee."""
 
     cell: CellResult
@@ -51,10 +51,10 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Group:
+class CellGroup:
     """Cells of one fault with one outcome: all of their trials show it, or none, or one cell."""
 
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[CellOutcome, ...]
 
     @property
     def known(self) -> list[TrialResult]:
@@ -77,9 +77,9 @@ class ObservedStatement:
 
     guarantee: Guarantee
     fault: str
-    groups: tuple[Group, ...]
+    groups: tuple[CellGroup, ...]
     """Cells that show it, those with the most of it first."""
-    never: Group
+    never: CellGroup
     """The cells of this fault that do not show it."""
     axes: tuple[str, ...]
     """The fewest axes whose values tell the groups apart."""
@@ -206,23 +206,23 @@ def _of_fault(guarantee: Guarantee, fault: str, entries: _Measured) -> Iterator[
     always = [one for one in outcomes if len(one.seen) == len(one.known)]
     never = [one for one in outcomes if not one.seen]
     sometimes = [[one] for one in outcomes if 0 < len(one.seen) < len(one.known)]
-    groups = [Group(tuple(group)) for group in (always, *sometimes) if group]
+    groups = [CellGroup(tuple(group)) for group in (always, *sometimes) if group]
     if outcomes:
         yield ObservedStatement(
             guarantee,
             fault,
             tuple(sorted(groups, key=lambda one: -guarantee.extent(one.worst(guarantee)))),
-            Group(tuple(never)),
+            CellGroup(tuple(never)),
             _deciding_axes([always, *sometimes, never]),
         )
 
 
-def _outcome(guarantee: Guarantee, cell: CellResult, judged: Iterable[TrialResult]) -> Outcome:
+def _outcome(guarantee: Guarantee, cell: CellResult, judged: Iterable[TrialResult]) -> CellOutcome:
     known = tuple(trial for trial in judged if guarantee.observed_in(trial) is not None)
-    return Outcome(cell, known, tuple(trial for trial in known if guarantee.observed_in(trial)))
+    return CellOutcome(cell, known, tuple(trial for trial in known if guarantee.observed_in(trial)))
 
 
-def _deciding_axes(groups: Sequence[Sequence[Outcome]]) -> tuple[str, ...]:
+def _deciding_axes(groups: Sequence[Sequence[CellOutcome]]) -> tuple[str, ...]:
     """Return the fewest axes whose values decide to which group a cell belongs; none for one."""
     cells = [one.cell.cell for group in groups for one in group]
     axes = [axis for axis in varying_axes(cells) if axis != FAULT_AXIS]
@@ -234,11 +234,16 @@ def _deciding_axes(groups: Sequence[Sequence[Outcome]]) -> tuple[str, ...]:
     )
 
 
-def _decide(axes: Sequence[str], groups: Sequence[Sequence[Outcome]]) -> bool:
+def _decide(axes: Sequence[str], groups: Sequence[Sequence[CellOutcome]]) -> bool:
     values = [
         {tuple(one.cell.cell.get(axis) for axis in axes) for one in group} for group in groups
     ]
     return all(one.isdisjoint(other) for one, other in combinations(values, 2))
+
+
+def set_aside_trials(results: SweepResults) -> Iterator[TrialResult]:
+    """Yield the void, incomplete and failed trials, by id."""
+    return (trial for trial in results.trials if trial.status in SET_ASIDE)
 
 
 def set_aside_statements(results: SweepResults) -> Iterator[SetAsideStatement]:

@@ -42,7 +42,7 @@ class Words:
 
 @dataclass(frozen=True)
 class Answer:
-    """How the plain answer tells what trials showed of a guarantee's opposite: predicates."""
+    """The predicates of the plain answer on the opposite of a guarantee."""
 
     worst: Callable[[Any], str]
     """Of the cells that showed it, by the trial with the most of it."""
@@ -51,8 +51,8 @@ class Answer:
     none: str = ""
     """A clause, if no trial of the sweep showed it; empty: then nothing is said of it."""
     of: Callable[[Any], bool] | None = None
-    """The trials that it tells of, which are not those where it is by design or follows from what
-    is told of another guarantee; `None`: all."""
+    """The trials that it is about: not those where it is by design, or follows from another
+    observation; `None`: all."""
 
 
 @dataclass(frozen=True)
@@ -139,13 +139,15 @@ class Guarantee:
         return next((place.column for place in always if place.path[0] == self.figure), "")
 
     def observed_in(self, trial: Any) -> bool | None:
-        """Return whether a trial showed the opposite, guaranteed or not; `None`: nothing to tell.
+        """Return whether a trial showed the opposite, guaranteed or not.
+
+        `None`: it cannot tell, or it is none of `answer.of`.
 
         Args:
             trial: its facts or its result: the values are read by name.
         """
-        told = self.answer.of is None or self.answer.of(trial)
-        return self.violated_by.shown_in(trial) if told else None
+        counts = self.answer.of is None or self.answer.of(trial)
+        return self.violated_by.shown_in(trial) if counts else None
 
     def extent(self, trial: Any) -> float:
         """Return how much of the opposite a trial showed: a count, or the longest gap."""

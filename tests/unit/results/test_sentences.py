@@ -166,18 +166,18 @@ SHOWS: dict[Guarantee, dict[str, object]] = {
 """Values of a trial that shows the opposite of each guarantee."""
 
 
-def test_the_opposite_of_every_guarantee_is_told_where_it_was_seen(says: Says) -> None:
+def test_the_opposite_of_every_guarantee_is_reported_where_it_was_seen(says: Says) -> None:
     """Whether it is guaranteed or not: nothing that was seen is left out."""
     assert set(SHOWS) == set(GUARANTEES)
-    told = {}
+    said = {}
     for guarantee, values in SHOWS.items():
         results = with_trials(measured_sweep((SAFE,)).results, **values)
-        (told[guarantee],) = (
+        (said[guarantee],) = (
             "".join(str(sentence) for sentence in _sentences(one))
             for one in statements(results)
             if isinstance(one, ObservedStatement) and one.guarantee is guarantee and one.groups
         )
-    says(told.values())
+    says(said.values())
 
 
 def test_trials_that_cannot_tell_are_counted(says: Says) -> None:
