@@ -12,6 +12,7 @@ from typing import Final
 
 from ackbench.infra.cluster.supervisor_protocol import (
     DiskAction,
+    DiskRequest,
     SupervisorReply,
     SupervisorRequest,
 )
@@ -146,14 +147,7 @@ class Disks:
     def _act(
         self, action: DiskAction, node_ids: Sequence[int], write_bytes_per_s: int | None = None
     ) -> None:
-        self.send(
-            SupervisorRequest(
-                "disk",
-                disk_action=action,
-                node_ids=tuple(node_ids),
-                write_bytes_per_s=write_bytes_per_s,
-            )
-        )
+        self.send(DiskRequest(action, tuple(node_ids), write_bytes_per_s))
 
 
 def _synced_write_s(probe: Path) -> float:

@@ -21,8 +21,15 @@ from ackbench.infra.cluster.handle import LOCK_FILE, ClusterHandle, LeaseHolder,
 from ackbench.infra.cluster.metadata_poller import LocalMetadataPoller
 from ackbench.infra.cluster.node import NODE_LOG, node_folder
 from ackbench.infra.cluster.supervisor_protocol import (
+    CountsRequest,
+    DestroyRequest,
+    HealRequest,
+    ImpairRequest,
+    LeaseRequest,
     NodeAction,
     NodeReport,
+    NodeRequest,
+    StatusRequest,
     SupervisorReply,
     SupervisorRequest,
     send_request,
@@ -116,7 +123,7 @@ class ClusterControl:
             ImpairmentConflict: another impairment uses the same network resource.
             SupervisorError: the cluster's network does not support them, or the name is in use.
         """
-        self._send(SupervisorRequest("impair", name=name, impairments=tuple(impairments)))
+        self._send(ImpairRequest(name, tuple(impairments)))
 
     def impairment_counts(self, name: str) -> tuple[ImpairmentCounts, ...]:
         """Return how much traffic the impairments of that name have affected so far.
@@ -124,11 +131,11 @@ class ClusterControl:
         Raises:
             SupervisorError: no active impairment has this name.
         """
-        return self._send(SupervisorRequest("impairment_counts", name=name)).impairment_counts
+        return self._send(CountsRequest(name)).impairment_counts
 
     def active_impairments(self) -> tuple[str, ...]:
         """Return the names of the active impairments."""
-        return self._send(SupervisorRequest("status")).active_impairments
+        return self._send(StatusRequest()).active_impairments
 
     def heal(self, name: str) -> tuple[ImpairmentCounts, ...]:
         """End the impairments of that name; return the final counts. A second call has no effect.
@@ -136,10 +143,10 @@ class ClusterControl:
         Raises:
             SupervisorError: the kernel refused.
         """
-        return self._send(SupervisorRequest("heal", name=name)).impairment_counts
+        return self._send(HealRequest(name)).impairment_counts
 
     def _act(self, action: NodeAction, node_id: int, timeout_s: float = 30.0) -> NodeStatus:
-        status = self._send(SupervisorRequest(action, node_id, timeout_s)).node
+        status = self._send(NodeRequest(action, node_id, timeout_s)).node
         if status is None:
             raise SupervisorError(f"the supervisor did not return the status of node {node_id}")
         return status
@@ -231,7 +238,7 @@ class LocalCluster(ClusterControl):
         Raises:
             SupervisorError: the supervisor cannot be reached.
         """
-        reply = self._send(SupervisorRequest("status"))
+        reply = self._send(StatusRequest())
         of_nodes = (one for report in reply.nodes for one in report.unexpected_exits)
         return (*of_nodes, *reply.failures)
 
@@ -347,7 +354,7 @@ class LocalCluster(ClusterControl):
     def _end_supervisor(self, supervisor: ProcessIdentity) -> None:
         """Ask the supervisor to end; the caller kills one that does not."""
         try:
-            self._send(SupervisorRequest("destroy"))
+            self._send(DestroyRequest())
             wait_until(
                 lambda: not supervisor.is_alive(),
                 awaiting="the supervisor to exit",
@@ -358,7 +365,7 @@ class LocalCluster(ClusterControl):
             return
 
     def _node_reports(self) -> tuple[NodeReport, ...]:
-        return self._send(SupervisorRequest("status")).nodes
+        return self._send(StatusRequest()).nodes
 
     def _state(self, topics: Sequence[str] | None, timeout_s: float) -> ClusterState | None:
         nodes = self.status()
@@ -453,9 +460,7 @@ def attach(folder: Path, holder_grace_s: float = 0) -> LocalCluster:
     own = ProcessIdentity.own()
     send_request(
         folder,
-        SupervisorRequest(
-            "lease", pid=own.pid, start_ticks=own.start_ticks, grace_s=holder_grace_s
-        ),
+        LeaseRequest(own.pid, own.start_ticks, holder_grace_s),
     )
     return LocalCluster(folder, handle)
 
@@ -514,7 +519,7 @@ def _wait_for_supervisor(folder: Path, supervisor: subprocess.Popen[bytes]) -> N
                 f"{failure_excerpt(folder / _SUPERVISOR_LOG)}"
             )
         try:
-            return bool(send_request(folder, SupervisorRequest("status")).nodes)
+            return bool(send_request(folder, StatusRequest()).nodes)
         except HarnessError:
             return False
 

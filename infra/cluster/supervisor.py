@@ -24,7 +24,15 @@ from ackbench.infra.cluster.lease import Lease
 from ackbench.infra.cluster.node import Node, node_folder
 from ackbench.infra.cluster.supervisor_protocol import (
     SOCKET,
+    CountsRequest,
+    DestroyRequest,
+    DiskRequest,
+    HealRequest,
+    ImpairRequest,
+    LeaseRequest,
     NodeReport,
+    NodeRequest,
+    StatusRequest,
     SupervisorReply,
     SupervisorRequest,
     decode_request,
@@ -131,7 +139,7 @@ class Supervisor:
     async def _answer(self, line: bytes) -> SupervisorReply:
         try:
             request = decode_request(line)
-            if request.action != "status":
+            if not isinstance(request, StatusRequest):
                 _log.info("%s", request)
             return await self._handle_request(request)
         except AckbenchError as error:
@@ -147,28 +155,28 @@ class Supervisor:
     async def _handle_request(self, request: SupervisorRequest) -> SupervisorReply:
         """Carry out a request; write the handle after those that may have changed it."""
         node: NodeStatus | None = None
-        match request.action:
-            case "status":
+        match request:
+            case StatusRequest():
                 active = self._network.active_impairments()
                 return SupervisorReply(
                     self._reports(), active_impairments=active, failures=self._failures.so_far
                 )
-            case "impair" | "impairment_counts" | "heal":
+            case ImpairRequest() | CountsRequest() | HealRequest():
                 counts = self._handle_network(request)
                 return SupervisorReply(self._reports(), impairment_counts=counts)
-            case "lease":
-                self._take_lease(request)
-            case "disk":
-                await self._handle_disks(request)
-            case "destroy":
+            case DestroyRequest():
                 self._shutdown.set()  # the handle is written when the nodes have ended
                 return SupervisorReply(self._reports())
-            case "kill" | "pause" | "resume" | "stop" | "start":
+            case LeaseRequest(pid=pid, start_ticks=start_ticks, grace_s=grace_s):
+                self._lease.take(LeaseHolder(ProcessIdentity(pid, start_ticks), grace_s))
+            case DiskRequest():
+                await self._handle_disks(request)
+            case NodeRequest():
                 node = await self._handle_node(request)
         self._write_handle()
         return SupervisorReply(self._reports(), node)
 
-    async def _handle_node(self, request: SupervisorRequest) -> NodeStatus:
+    async def _handle_node(self, request: NodeRequest) -> NodeStatus:
         """Carry out a node action; return the status before `kill` and `stop`, after the others."""
         node = self._node(request.node_id)
         before = node.status()
@@ -181,24 +189,24 @@ class Supervisor:
                 node.pause()
             case "resume":
                 node.resume()
-            case _:
+            case "start":
                 node.start()
         return before if request.action in {"kill", "stop"} else node.status()
 
-    def _handle_network(self, request: SupervisorRequest) -> tuple[ImpairmentCounts, ...]:
-        """Carry out a network action; return the counts of the named impairments."""
-        name = request.name or ""
-        match request.action:
-            case "impair":
-                self._network.impair(name, request.impairments)
-            case "heal":
-                return self._network.heal(name)
-        return self._network.impairment_counts(name)
+    def _handle_network(
+        self, request: ImpairRequest | CountsRequest | HealRequest
+    ) -> tuple[ImpairmentCounts, ...]:
+        """Impair or heal; return the counts of the named impairments."""
+        if isinstance(request, HealRequest):
+            return self._network.heal(request.name)
+        if isinstance(request, ImpairRequest):
+            self._network.impair(request.name, request.impairments)
+        return self._network.impairment_counts(request.name)
 
-    async def _handle_disks(self, request: SupervisorRequest) -> None:
+    async def _handle_disks(self, request: DiskRequest) -> None:
         """Carry out a disk action on the disks of the named nodes."""
         nodes = [self._node(node_id) for node_id in request.node_ids]
-        match request.disk_action:
+        match request.action:
             case "lose_power":
                 await lose_power(self._disk, nodes)
             case "shut_down":
@@ -209,8 +217,6 @@ class Supervisor:
                 self._replace_disks(nodes)
             case "limit":
                 _for_each(nodes, lambda folder: self._disk.limit(folder, request.write_bytes_per_s))
-            case _:
-                raise SupervisorError("the disk request has no disk_action")
 
     def _replace_disks(self, nodes: Sequence[Node]) -> None:
         """Give stopped nodes empty disks, formatted as at their first start."""
@@ -223,17 +229,11 @@ class Supervisor:
             self._disk.remove(node.folder)
             self._prepare(node.address, node.folder)
 
-    def _node(self, node_id: int | None) -> Node:
-        node = self._nodes.get(-1 if node_id is None else node_id)
+    def _node(self, node_id: int) -> Node:
+        node = self._nodes.get(node_id)
         if node is None:
             raise SupervisorError(f"there is no node {node_id}: there are {sorted(self._nodes)}")
         return node
-
-    def _take_lease(self, request: SupervisorRequest) -> None:
-        if request.pid is None or request.start_ticks is None:
-            raise SupervisorError("the lease request has no pid or no start_ticks")
-        process = ProcessIdentity(request.pid, request.start_ticks)
-        self._lease.take(LeaseHolder(process, request.grace_s))
 
     def _on_lease_expired(self) -> None:
         _log.info("the lease has expired: no process holds the cluster any more")

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 from ackbench.infra.errors import (
     HarnessError,
@@ -32,37 +32,99 @@ _ERRORS: Final[dict[str, type[HarnessError]]] = {
     for error in (HarnessError, ImpairmentConflict, NodeFailed, SupervisorError, WaitTimeout)
 }
 """The errors that a reply can name; the client raises them again."""
-_REPLY_MARGIN_S: Final = 10.0
-"""How long a reply may take beyond the time that the request allows the supervisor."""
+_REPLY_MARGIN_S: Final = 40.0
+"""How long a reply may take, beyond the time that a shutdown may take."""
 
 NodeAction = Literal["kill", "pause", "resume", "stop", "start"]
-NetworkAction = Literal["impair", "impairment_counts", "heal"]
 DiskAction = Literal["lose_power", "shut_down", "bring_back", "limit", "replace"]
 """See `infra.cluster.disks`."""
-SupervisorAction = NodeAction | NetworkAction | Literal["status", "lease", "disk", "destroy"]
 
 
 @dataclass(frozen=True)
-class SupervisorRequest:
-    """One action of the supervisor, with the parameters that this action needs."""
+class StatusRequest:
+    """Report the nodes; nothing is done."""
 
-    action: SupervisorAction
-    node_id: int | None = None
-    """The target of a node action."""
+    kind: Literal["status"] = "status"
+
+
+@dataclass(frozen=True)
+class NodeRequest:
+    """Do something to the process of a node."""
+
+    action: NodeAction
+    node_id: int
     timeout_s: float = 30.0
-    """How long the supervisor may take."""
-    pid: int | None = None
-    """`lease`: the new holder, together with its start time and its grace."""
-    start_ticks: int | None = None
-    grace_s: float = 0.0
-    disk_action: DiskAction | None = None
-    node_ids: tuple[int, ...] = ()
-    """`disk`: the nodes whose disks are the target."""
+    """How long a shutdown may take."""
+    kind: Literal["node"] = "node"
+
+
+@dataclass(frozen=True)
+class ImpairRequest:
+    """Start impairments of the nodes' traffic under a name."""
+
+    name: str
+    impairments: tuple[Impairment, ...]
+    kind: Literal["impair"] = "impair"
+
+
+@dataclass(frozen=True)
+class CountsRequest:
+    """Report what the impairments of a name have affected so far."""
+
+    name: str
+    kind: Literal["counts"] = "counts"
+
+
+@dataclass(frozen=True)
+class HealRequest:
+    """End the impairments of a name."""
+
+    name: str
+    kind: Literal["heal"] = "heal"
+
+
+@dataclass(frozen=True)
+class DiskRequest:
+    """Do something to the disks of nodes."""
+
+    action: DiskAction
+    node_ids: tuple[int, ...]
     write_bytes_per_s: int | None = None
-    """Disk action `limit`: the highest write rate; `None` removes the limit."""
-    name: str | None = None
-    """The name of the impairments of a network action."""
-    impairments: tuple[Impairment, ...] = ()
+    """Of `limit`: the highest write rate; `None` removes the limit."""
+    kind: Literal["disk"] = "disk"
+
+
+@dataclass(frozen=True)
+class LeaseRequest:
+    """Take over the lease of the cluster."""
+
+    pid: int
+    """The new holder, which its start time identifies too."""
+    start_ticks: int
+    grace_s: float
+    kind: Literal["lease"] = "lease"
+
+
+@dataclass(frozen=True)
+class DestroyRequest:
+    """End all nodes, and then the supervisor."""
+
+    kind: Literal["destroy"] = "destroy"
+
+
+SupervisorRequest = (
+    StatusRequest
+    | NodeRequest
+    | ImpairRequest
+    | CountsRequest
+    | HealRequest
+    | DiskRequest
+    | LeaseRequest
+    | DestroyRequest
+)
+_REQUESTS: Final[dict[str, type[SupervisorRequest]]] = {
+    request.kind: request for request in get_args(SupervisorRequest)
+}
 
 
 @dataclass(frozen=True)
@@ -91,7 +153,7 @@ class SupervisorReply:
     error_type: str | None = None
     """The class name of the error, one of `infra.errors`."""
     impairment_counts: tuple[ImpairmentCounts, ...] = ()
-    """Network actions: the traffic that the named impairments have affected."""
+    """The traffic that the named impairments have affected."""
     active_impairments: tuple[str, ...] = ()
     """`status`: the names of the active impairments."""
     failures: tuple[ProcessExit, ...] = ()
@@ -111,9 +173,11 @@ def decode_request(line: bytes) -> SupervisorRequest:
     """
     try:
         fields = json.loads(line)
-        fields["impairments"] = tuple(map(decode_impairment, fields.get("impairments", ())))
-        fields["node_ids"] = tuple(fields.get("node_ids", ()))
-        return SupervisorRequest(**fields)
+        if "impairments" in fields:
+            fields["impairments"] = tuple(map(decode_impairment, fields["impairments"]))
+        if "node_ids" in fields:
+            fields["node_ids"] = tuple(fields["node_ids"])
+        return _REQUESTS[fields["kind"]](**fields)
     except (ValueError, TypeError, KeyError) as error:
         raise SupervisorError(f"not a request: {error}") from error
 
@@ -173,7 +237,8 @@ def send_request(folder: Path, request: SupervisorRequest) -> SupervisorReply:
         HarnessError: the error of `infra.errors` that the action caused in the supervisor.
     """
     try:
-        line = _exchange(folder, encode(request), timeout_s=request.timeout_s + _REPLY_MARGIN_S)
+        shutdown_s = request.timeout_s if isinstance(request, NodeRequest) else 0.0
+        line = _exchange(folder, encode(request), timeout_s=shutdown_s + _REPLY_MARGIN_S)
     except OSError as error:
         raise SupervisorError(f"cannot reach the supervisor of {folder.name}: {error}") from error
     reply = decode_reply(line)

@@ -1,12 +1,21 @@
 """The handle of a cluster and the messages of its supervisor survive encoding and decoding."""
 
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from ackbench.infra.cluster.handle import ClusterHandle, LeaseHolder, read_handle
 from ackbench.infra.cluster.supervisor_protocol import (
+    CountsRequest,
+    DestroyRequest,
+    DiskRequest,
+    HealRequest,
+    ImpairRequest,
+    LeaseRequest,
     NodeReport,
+    NodeRequest,
+    StatusRequest,
     SupervisorReply,
     SupervisorRequest,
     decode_reply,
@@ -15,6 +24,7 @@ from ackbench.infra.cluster.supervisor_protocol import (
 )
 from ackbench.infra.errors import SupervisorError, WaitTimeout
 from ackbench.infra.kafka.spec import ClusterSpec, LaunchSpec, NodeStatus
+from ackbench.infra.network.impairment import PacketDrop, RequestHold
 from ackbench.infra.process.exits import ProcessExit
 from ackbench.infra.process.processes import ProcessIdentity
 
@@ -53,7 +63,16 @@ def test_an_invalid_handle_file_is_an_error_with_its_folder(tmp_path: Path, text
 
 def test_requests_and_replies_are_decoded_as_they_were_encoded() -> None:
     """Each is one line."""
-    request = SupervisorRequest("lease", pid=1, start_ticks=2, grace_s=0.5)
+    requests: tuple[SupervisorRequest, ...] = (
+        StatusRequest(),
+        NodeRequest("stop", 2, 7.5),
+        ImpairRequest("cut", (PacketDrop(1, (2, 3)), RequestHold("EndTxn", "t-0"))),
+        CountsRequest("cut"),
+        HealRequest("cut"),
+        DiskRequest("limit", (1, 2), 1000),
+        LeaseRequest(pid=1, start_ticks=2, grace_s=0.5),
+        DestroyRequest(),
+    )
     reply = SupervisorReply(
         (NodeReport(NODE, 1.5, exited_unexpectedly=True, unexpected_exits=(EXIT,)),),
         NODE,
@@ -61,7 +80,8 @@ def test_requests_and_replies_are_decoded_as_they_were_encoded() -> None:
         WaitTimeout.__name__,
         failures=(EXIT,),
     )
-    assert decode_request(encode(request)) == request
+    assert [type(request) for request in requests] == list(get_args(SupervisorRequest))
+    assert tuple(decode_request(encode(request)) for request in requests) == requests
     assert decode_reply(encode(reply)) == reply
     assert encode(reply).count(b"\n") == 1
 

@@ -10,6 +10,8 @@ import pytest
 
 from ackbench.infra.cluster.supervisor import Supervisor
 from ackbench.infra.cluster.supervisor_protocol import (
+    NodeRequest,
+    StatusRequest,
     SupervisorReply,
     SupervisorRequest,
     send_request,
@@ -26,7 +28,7 @@ class FailingSupervisor(Supervisor):
         self._error, self._folder = error, Path("planted.001")
 
     async def _handle_request(self, request: SupervisorRequest) -> SupervisorReply:
-        if request.action == "status":
+        if isinstance(request, StatusRequest):
             return SupervisorReply()
         raise self._error
 
@@ -36,9 +38,9 @@ class FailingSupervisor(Supervisor):
             server = await asyncio.start_unix_server(self._serve_connection, address)
         try:
             with pytest.raises(SupervisorError) as failure:
-                await asyncio.to_thread(send_request, folder, SupervisorRequest("resume"))
+                await asyncio.to_thread(send_request, folder, NodeRequest("resume", 1))
             self.answer = str(failure.value)
-            return await asyncio.to_thread(send_request, folder, SupervisorRequest("status"))
+            return await asyncio.to_thread(send_request, folder, StatusRequest())
         finally:
             server.close()
 

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from ackbench.infra.cluster.supervisor_protocol import (
+    ImpairRequest,
     SupervisorReply,
-    SupervisorRequest,
     decode_reply,
     decode_request,
     encode,
@@ -117,7 +117,7 @@ def test_impairments_and_counts_survive_the_supervisor_protocol() -> None:
         RelayAction(3, "requests", "hold"),
         RequestHold("EndTxn", "trial-0"),
     )
-    request = SupervisorRequest("impair", name="leader-isolated", impairments=impairments)
+    request = ImpairRequest("leader-isolated", impairments)
     assert decode_request(encode(request)) == request
     reply = SupervisorReply(
         impairment_counts=(
