@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, Strict, ValidationError, field_validator
 from pydantic_core import from_json
 
 from ackbench.experiments.ledger.digests import FileDigest, InvalidLedger, without_digest
@@ -14,6 +14,10 @@ from ackbench.experiments.ledger.schema import LEDGER_VERSION, READABLE_VERSIONS
 
 TRIAL_MANIFEST: Final = "trial.json"
 
+WholeNumber = Annotated[int, Strict()]
+Number = Annotated[float, Strict(), Field(allow_inf_nan=False)]
+Boolean = Annotated[bool, Strict()]
+"""Of a number that is given: no text, and `true` is no number."""
 Scalar = str | int | float | bool | None
 Cell = dict[str, Scalar]
 """A cell's value of each axis, by the YAML's names (`acks`, `enable.idempotence`), in its order."""

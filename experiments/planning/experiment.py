@@ -14,23 +14,21 @@ from pydantic import BaseModel, ConfigDict, Field, Strict, ValidationError, fiel
 from ackbench.experiments.clients.record.layout import HEADER_BYTES
 from ackbench.experiments.errors import ExperimentError
 from ackbench.experiments.faults.operations.commands import COMMAND
+from ackbench.experiments.ledger.trial_manifest import Boolean, WholeNumber
 from ackbench.experiments.messages.validation import describe_validation_error
 from ackbench.experiments.planning.field_types import (
     AlertCondition,
     AxesUnion,
-    Boolean,
     Cron,
     FaultSection,
     KafkaVersion,
     Line,
-    Number,
     Properties,
     Text,
-    WholeNumber,
 )
 from ackbench.experiments.planning.properties import newest_patch
 from ackbench.experiments.planning.yaml_reader import dump_yaml
-from ackbench.experiments.sweep.plan import AutoOffsetReset, Claim, Delivery
+from ackbench.experiments.sweep.plan import Claim, Workload
 
 _KAFKA_VERSION: Final = "kafka.version"
 
@@ -39,33 +37,10 @@ class _Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
 
-class WorkloadSection(_Section):
-    """The load of every trial; `experiments.sweep.plan.Workload` documents the fields."""
+class WorkloadSection(Workload):
+    """The load of every trial, of values that ackbench's own producers write."""
 
-    rate_records_per_s: Number = Field(default=10_000.0, gt=0, le=10_000_000)
     record_size_bytes: WholeNumber = Field(default=100, ge=HEADER_BYTES, le=1_000_000)
-    duration_s: Number = Field(default=10.0, gt=0, le=86_400)
-    keys: WholeNumber = Field(default=64, ge=0, le=2**31 - 1)
-    pairs: Literal["none", "own", "common"] = "none"
-    pair_apart_records: WholeNumber = Field(default=1, ge=1, le=1_000_000)
-    hot_key_share: Number = Field(default=0.0, ge=0, lt=1)
-    round_robin: Boolean = False
-    placement: Boolean = False
-    producers: WholeNumber = Field(default=1, ge=1, le=64)
-    transaction_records: WholeNumber = Field(default=0, ge=0, le=1_000_000)
-    abort_every: WholeNumber = Field(default=0, ge=0, le=1_000_000)
-    consumers: WholeNumber = Field(default=0, ge=0, le=64)
-    record_serving_brokers: Boolean = False
-    headers: WholeNumber = Field(default=0, ge=0, le=9)
-    groups: WholeNumber = Field(default=1, ge=1, le=16)
-    slow_members: WholeNumber = Field(default=0, ge=0, le=64)
-    slow_records_per_s: Number = Field(default=0.0, ge=0, le=10_000_000)
-    auto_offset_reset: AutoOffsetReset = "earliest"
-    commit: Literal["before", "after"] = "after"
-    commit_every_records: WholeNumber = Field(default=500, ge=1, le=100_000)
-    kind: Literal["produce", "copy"] = "produce"
-    copiers: WholeNumber = Field(default=0, ge=0, le=64)
-    delivery: Delivery = "at-least-once"
 
 
 class Experiment(_Section):

@@ -129,9 +129,6 @@ CrossProduct = dict[str, Annotated[tuple[ScalarValue, ...], BeforeValidator(_che
 """The values of each axis, by the name of the axis."""
 AxesUnion = Annotated[tuple[CrossProduct, ...], BeforeValidator(_as_union)]
 """Cross products whose cells are run together."""
-WholeNumber = Annotated[int, Strict()]
-Number = Annotated[float, Strict(), Field(allow_inf_nan=False)]
-Boolean = Annotated[bool, Strict()]
 Text = Annotated[str, Strict(), Field(min_length=1)]
 KafkaVersion = Annotated[Text, BeforeValidator(_newest_patch)]
 """A release; a line such as 3.9, also as a number, is its newest known patch."""

@@ -193,7 +193,8 @@ class _CellInput:
     def workload(self) -> Workload:
         values = self.experiment.workload.model_dump() | self.axes(Scope.WORKLOAD)
         try:
-            workload = Workload(**WorkloadSection.model_validate(values).model_dump())
+            section = WorkloadSection.model_validate(values)
+            workload = Workload(**section.model_dump())
         except ValidationError as error:
             raise ExperimentError(
                 describe_validation_error(error, WorkloadSection, "workload.")

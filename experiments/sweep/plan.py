@@ -14,7 +14,16 @@ from pydantic import Field, StringConstraints
 from ackbench.experiments.errors import ExperimentError, LedgerError
 from ackbench.experiments.ledger.planned import Composition, FaultRequest
 from ackbench.experiments.ledger.schema import LEDGER_VERSION
-from ackbench.experiments.ledger.trial_manifest import Cell, Frozen, KeyOptions, Role, Scalar
+from ackbench.experiments.ledger.trial_manifest import (
+    Boolean,
+    Cell,
+    Frozen,
+    KeyOptions,
+    Number,
+    Role,
+    Scalar,
+    WholeNumber,
+)
 from ackbench.experiments.messages.phrases import format_count, format_list, format_value
 from ackbench.infra.kafka.broker_settings import shared_properties
 from ackbench.infra.kafka.spec import ClusterSpec, Coordination, DiskKind, NetworkKind
@@ -175,65 +184,65 @@ class ClusterNeed(Frozen):
 class Workload(Frozen):
     """The load of a trial. It is open-loop: the schedule does not wait for the cluster."""
 
-    rate_records_per_s: float
+    rate_records_per_s: Number = Field(default=10_000.0, gt=0, le=10_000_000)
     """Rate of all producers together."""
-    record_size_bytes: int
+    record_size_bytes: WholeNumber = Field(default=100, ge=1, le=1_000_000)
     """Size of a record's value, including ackbench's header."""
-    duration_s: float
-    keys: int
+    duration_s: Number = Field(default=10.0, gt=0, le=86_400)
+    keys: WholeNumber = Field(default=64, ge=0, le=2**31 - 1)
     """Number of distinct keys, used in turn; 0: records have no key."""
     pairs: Literal["none", "own", "common"] = "none"
     """Whether a producer's records come in pairs: a record and one that depends on it.
 
     `own`: each record has its own key; `common`: both have the same key.
     """
-    pair_apart_records: int = 1
+    pair_apart_records: WholeNumber = Field(default=1, ge=1, le=1_000_000)
     """Distance of the two records of a pair, in records of their producer."""
-    hot_key_share: float = 0.0
+    hot_key_share: Number = Field(default=0.0, ge=0, lt=1)
     """Share of the records with one and the same key; the others use the remaining keys in turn.
 
     0: all keys are used in turn.
     """
-    round_robin: bool = False
+    round_robin: Boolean = False
     """Whether the producer sets the partition, in turn; librdkafka has no such partitioner."""
-    placement: bool = False
+    placement: Boolean = False
     """Whether the partitions of the keys and the load of each partition are measured."""
-    producers: int
-    transaction_records: int = 0
+    producers: WholeNumber = Field(default=1, ge=1, le=64)
+    transaction_records: WholeNumber = Field(default=0, ge=0, le=1_000_000)
     """Records per transaction of each producer; 0: no transactions."""
-    abort_every: int = 0
+    abort_every: WholeNumber = Field(default=0, ge=0, le=1_000_000)
     """Every n-th transaction is aborted on purpose; 0: none."""
-    consumers: int = 0
+    consumers: WholeNumber = Field(default=0, ge=0, le=64)
     """Members of each consumer group; 0: only the concurrent consumer reads the topic."""
-    headers: int = 0
+    headers: WholeNumber = Field(default=0, ge=0, le=9)
     """Headers of each record.
 
     With at least one, digests of each record's fields are recorded, and the log is replayed at the
     end. 0: none of this.
     """
-    record_serving_brokers: bool = False
+    record_serving_brokers: Boolean = False
     """Whether the broker is recorded that served each record.
 
     Applies to the producers and the concurrent consumer.
     """
-    groups: int = 1
+    groups: WholeNumber = Field(default=1, ge=1, le=16)
     """Number of consumer groups of that size; faults of members affect the first group."""
-    slow_members: int = 0
+    slow_members: WholeNumber = Field(default=0, ge=0, le=64)
     """Number of slow members of each group; they are its first members."""
-    slow_records_per_s: float = 0.0
+    slow_records_per_s: Number = Field(default=0.0, ge=0, le=10_000_000)
     """Maximum rate of each slow member during the load; 0: no member is slow."""
     auto_offset_reset: AutoOffsetReset = "earliest"
     """The members' `auto.offset.reset`."""
     commit: Literal["before", "after"] = "after"
     """When a member commits: before or after it processes a record."""
-    commit_every_records: int = 500
+    commit_every_records: WholeNumber = Field(default=500, ge=1, le=100_000)
     """Approximate maximum number of records between two commits of a member."""
     kind: Literal["produce", "copy"] = "produce"
     """`copy`: the records are also copied to another topic (consume-process-produce).
 
     The concurrent consumer then reads that topic.
     """
-    copiers: int = 0
+    copiers: WholeNumber = Field(default=0, ge=0, le=64)
     """Members of the consumer group that copies the records."""
     delivery: Delivery = "at-least-once"
     """Delivery semantics of the copiers: commit before, after, or in one transaction."""

@@ -29,7 +29,7 @@ from ackbench.infra.cluster.supervisor_protocol import (
     NodeAction,
     NodeReport,
     NodeRequest,
-    StatusRequest,
+    ReportRequest,
     SupervisorReply,
     SupervisorRequest,
     send_request,
@@ -135,7 +135,7 @@ class ClusterControl:
 
     def active_impairments(self) -> tuple[str, ...]:
         """Return the names of the active impairments."""
-        return self._send(StatusRequest()).active_impairments
+        return self._send(ReportRequest()).active_impairments
 
     def heal(self, name: str) -> tuple[ImpairmentCounts, ...]:
         """End the impairments of that name; return the final counts. A second call has no effect.
@@ -238,7 +238,7 @@ class LocalCluster(ClusterControl):
         Raises:
             SupervisorError: the supervisor cannot be reached.
         """
-        reply = self._send(StatusRequest())
+        reply = self._send(ReportRequest())
         of_nodes = (one for report in reply.nodes for one in report.unexpected_exits)
         return (*of_nodes, *reply.failures)
 
@@ -365,7 +365,7 @@ class LocalCluster(ClusterControl):
             return
 
     def _node_reports(self) -> tuple[NodeReport, ...]:
-        return self._send(StatusRequest()).nodes
+        return self._send(ReportRequest()).nodes
 
     def _state(self, topics: Sequence[str] | None, timeout_s: float) -> ClusterState | None:
         nodes = self.status()
@@ -519,7 +519,7 @@ def _wait_for_supervisor(folder: Path, supervisor: subprocess.Popen[bytes]) -> N
                 f"{failure_excerpt(folder / _SUPERVISOR_LOG)}"
             )
         try:
-            return bool(send_request(folder, StatusRequest()).nodes)
+            return bool(send_request(folder, ReportRequest()).nodes)
         except HarnessError:
             return False
 

@@ -32,7 +32,7 @@ from ackbench.infra.cluster.supervisor_protocol import (
     LeaseRequest,
     NodeReport,
     NodeRequest,
-    StatusRequest,
+    ReportRequest,
     SupervisorReply,
     SupervisorRequest,
     decode_request,
@@ -139,7 +139,7 @@ class Supervisor:
     async def _answer(self, line: bytes) -> SupervisorReply:
         try:
             request = decode_request(line)
-            if not isinstance(request, StatusRequest):
+            if not isinstance(request, ReportRequest):
                 _log.info("%s", request)
             return await self._handle_request(request)
         except AckbenchError as error:
@@ -156,7 +156,7 @@ class Supervisor:
         """Carry out a request; write the handle after those that may have changed it."""
         node: NodeStatus | None = None
         match request:
-            case StatusRequest():
+            case ReportRequest():
                 active = self._network.active_impairments()
                 return SupervisorReply(
                     self._reports(), active_impairments=active, failures=self._failures.so_far

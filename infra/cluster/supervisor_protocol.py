@@ -41,10 +41,10 @@ DiskAction = Literal["lose_power", "shut_down", "bring_back", "limit", "replace"
 
 
 @dataclass(frozen=True)
-class StatusRequest:
+class ReportRequest:
     """Report the nodes; nothing is done."""
 
-    kind: Literal["status"] = "status"
+    kind: Literal["report"] = "report"
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ class DestroyRequest:
 
 
 SupervisorRequest = (
-    StatusRequest
+    ReportRequest
     | NodeRequest
     | ImpairRequest
     | CountsRequest

@@ -15,7 +15,7 @@ from ackbench.infra.cluster.supervisor_protocol import (
     LeaseRequest,
     NodeReport,
     NodeRequest,
-    StatusRequest,
+    ReportRequest,
     SupervisorReply,
     SupervisorRequest,
     decode_reply,
@@ -64,7 +64,7 @@ def test_an_invalid_handle_file_is_an_error_with_its_folder(tmp_path: Path, text
 def test_requests_and_replies_are_decoded_as_they_were_encoded() -> None:
     """Each is one line."""
     requests: tuple[SupervisorRequest, ...] = (
-        StatusRequest(),
+        ReportRequest(),
         NodeRequest("stop", 2, 7.5),
         ImpairRequest("cut", (PacketDrop(1, (2, 3)), RequestHold("EndTxn", "t-0"))),
         CountsRequest("cut"),

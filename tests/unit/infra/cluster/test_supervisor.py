@@ -11,7 +11,7 @@ import pytest
 from ackbench.infra.cluster.supervisor import Supervisor
 from ackbench.infra.cluster.supervisor_protocol import (
     NodeRequest,
-    StatusRequest,
+    ReportRequest,
     SupervisorReply,
     SupervisorRequest,
     send_request,
@@ -28,7 +28,7 @@ class FailingSupervisor(Supervisor):
         self._error, self._folder = error, Path("planted.001")
 
     async def _handle_request(self, request: SupervisorRequest) -> SupervisorReply:
-        if isinstance(request, StatusRequest):
+        if isinstance(request, ReportRequest):
             return SupervisorReply()
         raise self._error
 
@@ -40,7 +40,7 @@ class FailingSupervisor(Supervisor):
             with pytest.raises(SupervisorError) as failure:
                 await asyncio.to_thread(send_request, folder, NodeRequest("resume", 1))
             self.answer = str(failure.value)
-            return await asyncio.to_thread(send_request, folder, StatusRequest())
+            return await asyncio.to_thread(send_request, folder, ReportRequest())
         finally:
             server.close()
 
