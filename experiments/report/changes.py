@@ -5,9 +5,9 @@ Trials with the same repeat are compared in pairs, because they share their seed
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, product
 from typing import Final
 
 from ackbench.experiments.comparing.cell_pairs import experiment_cells, pair_cells_except
@@ -41,6 +41,11 @@ CHANGE_SIGNS: Final = {
 }
 MAX_SHOWN: Final = 4
 """Pairs of an axis that are shown; the others are folded, so that many cells stay readable."""
+MAX_VALUES_IN_PAIRS: Final = 12
+"""Up to so many values of an axis each is compared with each other one; of more, with the first.
+
+The pairs of 500 values made a page of 50 MB in nine minutes.
+"""
 COLUMNS: Final = (
     ComparedMeasure.LOSS,
     ComparedMeasure.DUPLICATES,
@@ -122,7 +127,10 @@ def changes_view(evidence: ReportData) -> ChangesView:
         _axis(axis, [change for change in changes if change.is_measured], axes)
         for axis, changes in by_axis.items()
     )
-    notes = tuple(_notes([change for changes in by_axis.values() for change in changes]))
+    notes = (
+        *_first_only(cells, by_axis),
+        *_notes([change for changes in by_axis.values() for change in changes]),
+    )
     return ChangesView(
         tuple(view for view in views if view.shown),
         tuple(MEASURE_NAMES[measure] for measure in COLUMNS),
@@ -132,11 +140,24 @@ def changes_view(evidence: ReportData) -> ChangesView:
 
 def _changes(evidence: ReportData, axis: str) -> Iterator[_Change]:
     cells, sweep = evidence.results.cells, ComparedSweep(evidence.plan, evidence.results)
-    for before, after in combinations(axis_values(cells, axis), 2):
-        for pair in pair_cells_except(
-            axis, cells_with_value(cells, axis, before), cells_with_value(cells, axis, after)
-        ):
-            yield _Change((before, after), pair[0], compare_pair(pair, sweep, sweep))
+    values = axis_values(cells, axis)
+    chosen = [cells_with_value(cells, axis, value) for value in values]
+    sides = list(zip(values, chosen, strict=True))
+    few = len(values) <= MAX_VALUES_IN_PAIRS
+    for before, after in combinations(sides, 2) if few else product(sides[:1], sides[1:]):
+        for pair in pair_cells_except(axis, before[1], after[1]):
+            yield _Change((before[0], after[0]), pair[0], compare_pair(pair, sweep, sweep))
+
+
+def _first_only(cells: Sequence[CellResult], axes: Iterable[str]) -> Iterator[str]:
+    """Yield which axes have too many values for all pairs."""
+    for axis in axes:
+        values = axis_values(cells, axis)
+        if len(values) > MAX_VALUES_IN_PAIRS:
+            yield (
+                f"{axis_name(axis)} has {len(values)} values: each is compared with the first one, "
+                f"{value_text(values[0])}."
+            )
 
 
 def _axis(axis: str, changes: Sequence[_Change], axes: Sequence[str]) -> AxisView:
