@@ -283,26 +283,28 @@ def trials_for_width(probability: float, width: float, confidence: float = CONFI
 
 @lru_cache(maxsize=10_000)
 def _clopper_pearson(seen: int, of: int, confidence: float) -> Interval:
-    """Return the interval; SciPy takes a millisecond, and a sweep has few different counts."""
-    from scipy.stats import binomtest
-
-    if of == 0:
-        return Interval(low=0.0, high=1.0, confidence=confidence)
-    interval = binomtest(seen, of).proportion_ci(confidence, method="exact")
-    return Interval(low=float(interval.low), high=float(interval.high), confidence=confidence)
+    """Return the interval, of which a sweep has few different ones."""
+    low, high = _exact_bounds(seen, of, confidence) if of else (0.0, 1.0)
+    return Interval(low=low, high=high, confidence=confidence)
 
 
 def _expected_width(probability: float, trials: int, confidence: float) -> float:
-    """Return the width of the Clopper-Pearson interval at `probability * trials` observations.
+    """Return the width of the Clopper-Pearson interval at `probability * trials` observations."""
+    low, high = _exact_bounds(probability * trials, trials, confidence)
+    return high - low
 
-    Its bounds are quantiles of beta distributions, which are defined for fractions of a trial too.
+
+def _exact_bounds(seen: float, trials: int, confidence: float) -> tuple[float, float]:
+    """Return the bounds of the Clopper-Pearson interval.
+
+    They are quantiles of beta distributions, which are defined for fractions of a trial too.
     """
-    from scipy.stats import beta
+    from scipy.special import betaincinv  # `scipy.stats` has the same, and takes a second to load
 
-    tail, seen = (1 - confidence) / 2, probability * trials
-    low = beta.ppf(tail, seen, trials - seen + 1) if seen > 0 else 0.0
-    high = beta.ppf(1 - tail, seen + 1, trials - seen) if seen < trials else 1.0
-    return float(high - low)
+    tail = (1 - confidence) / 2
+    low = betaincinv(seen, trials - seen + 1, tail) if seen > 0 else 0.0
+    high = betaincinv(seen + 1, trials - seen, 1 - tail) if seen < trials else 1.0
+    return float(low), float(high)
 
 
 def _percent(fraction: float, *, up: bool) -> str:
