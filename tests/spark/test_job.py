@@ -38,13 +38,13 @@ def _measured_bytes(spark: SparkContext, sweep: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in (sweep / "results").iterdir()}
 
 
-def test_the_job_accepts_a_path_with_special_characters(tmp_path: Path) -> None:
+def test_the_job_accepts_a_path_with_special_characters(home: Home, tmp_path: Path) -> None:
     """It writes results only, and removes its own files and those of a crashed run.
 
     While it runs, its own files are in the home folder.
     """
-    sweep, home = SweepFolder(tmp_path / AWKWARD), Home(tmp_path / "a home")
-    (home.cache / ".spark-left").mkdir(parents=True)  # no process has it locked
+    sweep = SweepFolder(tmp_path / AWKWARD)
+    (home.cache / ".spark-left").mkdir()  # no process has it locked
     PlantedTrial(
         "000-planted",
         [PlantedAttempt(0, 0), PlantedAttempt(0, 1)],
@@ -54,7 +54,11 @@ def test_the_job_accepts_a_path_with_special_characters(tmp_path: Path) -> None:
     measure(sweep, home)
     assert pq.read_table(sweep.results / "trials.parquet")["lost_low_records"].to_pylist() == [1]
     assert {path.name for path in tmp_path.iterdir()} == {AWKWARD, "a home"}
-    assert {path.name for path in home.cache.iterdir()} == {".scratch.lock", "spark-java"}
+    assert {path.name for path in home.cache.iterdir()} == {
+        ".scratch.lock",
+        "spark-java",
+        "startup",
+    }
 
 
 @pytest.mark.further

@@ -45,13 +45,13 @@ SMALL = PlantedTrial("000-planted", [PlantedAttempt(0, 0)])
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+def home(home: Home, monkeypatch: pytest.MonkeyPatch) -> Home:
     """Return the home of the commands, without settings of Spark."""
-    monkeypatch.setenv("ACKBENCH_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("ACKBENCH_HOME", str(home.root))
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))  # of fake jobs
     for variable in (spark_job.MASTER_VARIABLE, spark_job.SETTINGS_VARIABLE):
         monkeypatch.setenv(variable, "")
-    return Home(tmp_path / "home")
+    return home
 
 
 def plant_lost_records(sweep: SweepFolder, records: int) -> None:

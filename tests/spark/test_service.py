@@ -17,10 +17,10 @@ from ackbench.spark_jobs.planted import PlantedAttempt, PlantedTrial
 
 
 def test_a_service_measures_one_sweep_after_the_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An invalid ledger is an error of its sweep only; no job of its own is started."""
-    home, sweeps = Home(tmp_path / "home"), [SweepFolder(tmp_path / name) for name in "abc"]
+    sweeps = [SweepFolder(tmp_path / name) for name in "abc"]
     for sweep in sweeps:
         trial = PlantedTrial("000-planted", [PlantedAttempt(0, 0)]).plant(sweep.root)
     (trial / "log.parquet").unlink()
@@ -36,7 +36,11 @@ def test_a_service_measures_one_sweep_after_the_other(
     manifest = read_results_manifest(sweeps[2])
     assert manifest
     assert manifest.left_out == {"000-planted": "trial 000-planted: log.parquet is missing"}
-    assert {path.name for path in home.cache.iterdir()} == {".scratch.lock", "spark-java"}
+    assert {path.name for path in home.cache.iterdir()} == {
+        ".scratch.lock",
+        "spark-java",
+        "startup",
+    }
 
 
 def has_ended(process: psutil.Process) -> bool:
@@ -49,9 +53,11 @@ def has_ended(process: psutil.Process) -> bool:
 
 @pytest.mark.further("jvm")
 @pytest.mark.parametrize("whose", ["service", "jvm"])
-def test_a_sweep_is_measured_when_the_service_was_killed(tmp_path: Path, whose: str) -> None:
+def test_a_sweep_is_measured_when_the_service_was_killed(
+    home: Home, tmp_path: Path, whose: str
+) -> None:
     """Or its JVM: by a job of its own."""
-    home, sweeps = Home(tmp_path / "home"), [SweepFolder(tmp_path / name) for name in "ab"]
+    sweeps = [SweepFolder(tmp_path / name) for name in "ab"]
     for sweep in sweeps:
         PlantedTrial("000-planted", [PlantedAttempt(0, 0)]).plant(sweep.root)
     with measuring_service(home):
