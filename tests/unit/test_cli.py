@@ -25,6 +25,7 @@ from ackbench.experiments.ledger.seal import seal
 from ackbench.experiments.ledger.trial_manifest import Scalar
 from ackbench.experiments.planning.new_sweep import new_sweep
 from ackbench.experiments.planning.overrides import Overrides
+from ackbench.experiments.results import spark_job
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.lock import LOCK_FILE, SweepLock
 from ackbench.experiments.sweep.progress import report_queued
@@ -327,8 +328,11 @@ def test_show_takes_the_newest_sweep_that_has_finished(home: Home, named: tuple[
     ],
     ids=" ".join,
 )
-def test_each_command_says_that_a_newer_sweep_runs(home: Home, command: tuple[str, ...]) -> None:
+def test_each_command_says_that_a_newer_sweep_runs(
+    home: Home, command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It takes the newest one that has finished, whether its results suffice for it or not."""
+    monkeypatch.setattr(spark_job, "measure", lambda *_, **__: None)  # the line is printed before
     finished, running = a_sweep(home), a_newer_sweep(home)
     running.partial("000-aaaaaa").mkdir()
     with locked(running.root / LOCK_FILE):
