@@ -83,7 +83,7 @@ def shrink_row_groups(trial: Path) -> None:
     manifest = read_trial_manifest(trial)
     for path in trial.glob("*.parquet"):
         if path.stem in LARGE_TABLES:
-            table = pq.read_table(path)
+            table = pq.ParquetFile(path).read(use_threads=False)  # `read_table` takes 6 ms each
             rows = max(FEW_ROWS, len(table) // MOST_ROW_GROUPS)
             pq.write_table(table, path, row_group_size=rows)
     files = {name: digest_of((trial / name).read_bytes()) for name in manifest.files or ()}

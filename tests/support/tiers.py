@@ -8,7 +8,7 @@ of a page, another seed, a longer run of the same. What no other test would noti
     @pytest.mark.further(width=[768, 1280])     its cases with these values of an argument
     @pytest.mark.parametrize(("a", "b"), pairs(A, B))       all pairs but one for each value
 
-Of generated cases the first tier tries some: `@settings(max_examples=examples(150))`.
+Of many cases of one test the first tier tries some: `@settings(max_examples=examples(150))`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def examples(count: int) -> int:
-    """Return how many of so many generated cases this run tries: in the first tier, a third."""
+    """Return how many of so many cases this run tries: in the first tier, a third."""
     return -(-count // 3) if _first_tier else count
 
 
