@@ -1,5 +1,6 @@
 """Settings of all tests, and a summary of what the tests counted."""
 
+import gc
 import os
 import signal
 import sys
@@ -22,6 +23,11 @@ settings.register_profile(
     "no deadline", deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("no deadline")
+
+
+def pytest_collection_finish() -> None:
+    """Spare the garbage collector what stays until the end: modules, and thousands of tests."""
+    gc.freeze()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

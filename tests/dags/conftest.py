@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 import os
@@ -79,8 +80,12 @@ def installed_airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Inst
         with pytest.MonkeyPatch.context() as patch:
             for name, value in changed.items():
                 patch.setenv(name, value)
-            import airflow.dag_processing.dagbag  # noqa: F401
+            import airflow.api_fastapi.execution_api.app
+            import airflow.dag_processing.dagbag
+            import airflow.sdk.execution_time.supervisor
+            import airflow.sdk.execution_time.task_runner  # noqa: F401
 
+        gc.freeze()  # what a task leaves is collected after each test; Airflow's modules stay
         added = [handler for handler in root.handlers if handler not in handlers]
         folders = [folder for folder in sys.path if folder not in path]
         installed = InstalledAirflow(home, changed, folders, root.level, added)
