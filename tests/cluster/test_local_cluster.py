@@ -1,19 +1,25 @@
-"""What can be done to a local cluster, and what it reports meanwhile."""
+"""What can be done to a local cluster, and what it and its poller of metadata report meanwhile."""
 
 import json
 import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from ackbench.experiments.clients.librdkafka.topics import create_topic
 from ackbench.infra.cluster.handle import read_handle
+from ackbench.infra.cluster.interface import MetadataSnapshot
 from ackbench.infra.cluster.local import LocalCluster
+from ackbench.infra.cluster.metadata_poller import LocalMetadataPoller
 from ackbench.infra.errors import NodeFailed, SupervisorError, WaitTimeout
-from ackbench.infra.kafka.spec import ClusterState
+from ackbench.infra.kafka.logs import BrokerLogEvent
+from ackbench.infra.kafka.spec import ClusterState, LeaderEpoch, NodeStatus, PartitionState
 from ackbench.infra.process.processes import ProcessIdentity, is_stopped, send_signal
 from ackbench.infra.process.waiting import wait_until
 
@@ -51,6 +57,67 @@ def _registrations(cluster: LocalCluster, node_id: int) -> int:
     return cluster.node_log(node_id).read_text().count("Successfully registered broker")
 
 
+def poll_until(
+    poller: LocalMetadataPoller, condition: Callable[[MetadataSnapshot], bool], awaiting: str
+) -> MetadataSnapshot:
+    """Poll until a snapshot meets the condition; return it."""
+
+    def probe() -> MetadataSnapshot | None:
+        snapshot = poller.partitions()
+        return snapshot if snapshot is not None and condition(snapshot) else None
+
+    return wait_until(probe, awaiting=awaiting, timeout_s=30, every_s=0.01)
+
+
+@dataclass(frozen=True)
+class LeaderCrash:
+    """What a cluster and a poller reported before, while and after the leader was down."""
+
+    topic: str
+    killed: NodeStatus
+    polled_before: PartitionState
+    polled: PartitionState
+    """With another leader."""
+    described: ClusterState
+    """With another leader."""
+    healthy: ClusterState
+    """After the restart."""
+    lines: Sequence[BrokerLogEvent]
+    """Of the brokers' logs, about the topic, from before the crash on."""
+    epochs: Sequence[LeaderEpoch]
+    """Of the checkpoints, after the restart."""
+
+
+@pytest.fixture(scope="module")
+def leader_crash(shared_cluster: LocalCluster) -> LeaderCrash:
+    """Crash the leader of a topic that has three replicas, and start it again."""
+    cluster, topic = shared_cluster, "crashed"
+    cluster.wait_until_healthy()
+    create_topic(cluster.admin_servers, topic, partitions=1, replication_factor=3)
+    cluster.wait_until_healthy()
+    leader = _leader(cluster, topic)
+    sizes = cluster.node_log_sizes()
+    with closing(cluster.metadata_poller(topic)) as poller:
+        (before,) = poll_until(poller, lambda _: True, "anything").partitions
+        killed = cluster.kill(leader)
+        (polled,) = poll_until(
+            poller,
+            lambda snapshot: snapshot.partitions[0].leader not in {None, leader},
+            "another leader",
+        ).partitions
+        described = _until(
+            cluster, lambda s: s.of(topic)[0].leader not in {None, leader}, "another leader"
+        )
+        cluster.start(leader)
+        poll_until(
+            poller, lambda snapshot: set(snapshot.partitions[0].isr) == {1, 2, 3}, "the full ISR"
+        )
+    healthy = cluster.wait_until_healthy()
+    lines = cluster.node_log_events_since(sizes, topic)
+    epochs = cluster.leader_epochs(topic)
+    return LeaderCrash(topic, killed, before, polled, described, healthy, lines, epochs)
+
+
 def test_a_provisioned_cluster_describes_itself(cluster: LocalCluster) -> None:
     """All nodes are registered, one is the active controller, and each listener has a port."""
     state = cluster.describe()
@@ -84,19 +151,11 @@ def test_describe_returns_the_requested_topics(
     assert "no-such-topic" not in {p.topic for p in cluster.describe().partitions}
 
 
-def test_another_replica_leads_after_the_leader_crashed(
-    cluster: LocalCluster, make_topic: MakeTopic
-) -> None:
+def test_another_replica_leads_after_the_leader_crashed(leader_crash: LeaderCrash) -> None:
     """It is elected when the session has expired; the restarted node rejoins the ISR."""
-    topic = make_topic(1, 3)
-    killed = cluster.kill(_leader(cluster, topic))
-    assert killed.state == "running"
-    moved = _until(
-        cluster, lambda s: s.of(topic)[0].leader not in {None, killed.node_id}, "another leader"
-    )
-    assert killed.node_id not in moved.brokers
-    cluster.start(killed.node_id)
-    assert set(cluster.wait_until_healthy().of(topic)[0].isr) == {1, 2, 3}
+    assert leader_crash.killed.state == "running"
+    assert leader_crash.killed.node_id not in leader_crash.described.brokers
+    assert set(leader_crash.healthy.of(leader_crash.topic)[0].isr) == {1, 2, 3}
 
 
 def test_another_controller_is_active_after_the_active_one_crashed(cluster: LocalCluster) -> None:
@@ -228,3 +287,59 @@ def test_the_handle_on_disk_names_every_process(cluster: LocalCluster) -> None:
     handle = read_handle(Path(cluster.folder))
     assert handle.nodes == cluster.status()
     assert len([process for process in handle.processes() if process.is_alive()]) == 4
+
+
+@pytest.fixture
+def topic(make_topic: MakeTopic) -> str:
+    """A topic with one partition on three nodes."""
+    return make_topic(1, 3)
+
+
+@pytest.fixture
+def poller(cluster: LocalCluster, topic: str) -> Iterator[LocalMetadataPoller]:
+    """A poller of the topic."""
+    with closing(cluster.metadata_poller(topic)) as local_poller:
+        yield local_poller
+
+
+def test_the_poller_returns_what_the_cluster_describes(
+    cluster: LocalCluster, topic: str, poller: LocalMetadataPoller
+) -> None:
+    """Leader, leader epoch and ISR; and the active controller with its epoch."""
+    state = cluster.describe([topic])
+    assert poll_until(poller, lambda _: True, "anything").partitions == state.of(topic)
+    active = wait_until(
+        poller.controller, awaiting="the active controller to answer in time", timeout_s=30
+    )
+    assert (active.leader, active.epoch) == (state.controller, state.controller_epoch)
+
+
+def test_a_paused_broker_does_not_interrupt_polling(
+    cluster: LocalCluster, poller: LocalMetadataPoller
+) -> None:
+    """Whichever broker was preferred: the poller queries the others without waiting for it."""
+    for node_id in cluster.node_ids():
+        poll_until(poller, lambda _: True, "anything before the pause")
+        cluster.pause(node_id)
+        poll_until(poller, lambda _: True, f"anything while node {node_id} is paused")
+        cluster.resume(node_id)
+
+
+def test_the_poller_sees_another_leader_in_a_new_epoch_after_a_crash(
+    leader_crash: LeaderCrash,
+) -> None:
+    """Also when the crashed leader was the preferred broker; it rejoins the ISR after its start."""
+    assert leader_crash.polled_before.leader == leader_crash.killed.node_id
+    assert leader_crash.polled_before.leader_epoch is not None
+    assert leader_crash.polled.leader_epoch == leader_crash.polled_before.leader_epoch + 1
+
+
+def test_the_checkpoints_and_logs_have_the_new_leader_epoch(leader_crash: LeaderCrash) -> None:
+    """The election appends no record, and is in the new leader's checkpoint nevertheless."""
+    state = leader_crash.healthy.of(leader_crash.topic)[0]
+    (led,) = [line for line in leader_crash.lines if line.kind == "became_leader"]
+    assert (led.node, led.leader_epoch, led.offset) == (state.leader, state.leader_epoch, 0)
+    assert (state.leader, state.leader_epoch) in {
+        (epoch.node_id, epoch.leader_epoch) for epoch in leader_crash.epochs
+    }
+    assert "unparsed" not in {line.kind for line in leader_crash.lines}
