@@ -3,10 +3,11 @@
 import pytest
 from support.builders.hosts import hosted_sweep, hosted_trial
 from support.golden_files import Says
+from support.tiers import examples
 
 from ackbench.experiments.results.hosts import MEASURES, compare_hosts, host_sentences
 
-SWEEPS = 300
+SWEEPS = examples(300)
 
 
 @pytest.mark.parametrize("hosts", ["ab", "abc"])
