@@ -309,7 +309,7 @@ def test_an_interrupt_ends_the_run_and_keeps_sealed_trials(
 
 def test_an_interrupt_before_the_first_trial_leaves_nothing_running(start: Start) -> None:
     """The cluster is starting then."""
-    command = start("waits", *ONE_CELL)
+    command = start("waits", *WITHOUT_PAGE)
     child = command.wait_for_trial()
     command.interrupt(signal.SIGINT)
 
@@ -333,7 +333,7 @@ def test_a_second_interrupt_kills_a_run_that_does_not_stop(start: Start) -> None
 
 def test_killing_the_command_kills_the_run(start: Start) -> None:
     """The kernel ends the run (PR_SET_PDEATHSIG), and `ackbench clean` removes the rest."""
-    command = start("hangs", *ONE_CELL)
+    command = start("hangs", *WITHOUT_PAGE)
     child = command.wait_for_trial()
     command.process.kill()
 
@@ -387,7 +387,7 @@ def test_an_interrupted_sweep_can_be_resumed(start: Start) -> None:
     command.wait()
     first = next(command.sweep.complete_trials())
     sealed_ns = (command.sweep.trial(first.trial_id) / "trial.json").stat().st_mtime_ns
-    resumed = start("completes", "run", "--resume", command.sweep.sweep_id)
+    resumed = start("completes", "run", "--resume", command.sweep.sweep_id, "--no-live")
     code, _, err = resumed.wait()
 
     assert (code, command.sweep.pending()) == (0, ())
