@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import math
 import re
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -53,9 +52,6 @@ def parse_yaml(text: str, source: str) -> Any:
     Raises:
         ExperimentError: the text is not YAML; one line with the line number.
     """
-    if _CompiledLoader is not None and not _UNLIKE_LIBYAML.search(text):
-        with suppress(yaml.YAMLError, ValueError, RecursionError):  # PyYAML has the better message
-            return yaml.load(text, Loader=_CompiledLoader)  # noqa: S506 - as below
     try:
         return yaml.load(text, Loader=_PlainLoader)  # noqa: S506 - a SafeLoader with fewer types
     except yaml.MarkedYAMLError as error:
@@ -110,10 +106,6 @@ _STANDARD_TAG: Final = "tag:yaml.org,2002:"
 _Resolvers = dict[str, list[tuple[str, re.Pattern[str]]]]
 
 
-_UNLIKE_LIBYAML: Final = re.compile(r"[^\n -~]|[!\\]|[|>][-+0-9]*#")
-"""Tags, which libyaml resolves out of sight, and what it parses to another value than PyYAML."""
-
-
 class _PlainLoader(yaml.SafeLoader):
     """A loader with the resolvers below instead of YAML 1.1's."""
 
@@ -139,12 +131,7 @@ class _PlainDumper(yaml.SafeDumper):
     yaml_implicit_resolvers: _Resolvers = {}  # noqa: RUF012 - the same
 
 
-_CompiledLoader: Any = None
-if yaml.__with_libyaml__:
-    # A tenth of the time: a DAG file that lists the catalogue parses 43 experiments.
-    _CompiledLoader = type("_CompiledLoader", (yaml.CSafeLoader,), {"yaml_implicit_resolvers": {}})
-
-for _class in filter(None, (_PlainLoader, _PlainDumper, _CompiledLoader)):
+for _class in (_PlainLoader, _PlainDumper):
     _class.add_implicit_resolver("tag:yaml.org,2002:bool", _BOOLEAN, list("tTfFyYnNoO"))
     _class.add_implicit_resolver("tag:yaml.org,2002:int", _INTEGER, list("-+0123456789"))
     _class.add_implicit_resolver("tag:yaml.org,2002:float", _DECIMAL, list("-+0123456789."))
@@ -197,8 +184,7 @@ def _construct_decimal(_loader: _PlainLoader, node: yaml.ScalarNode) -> float:
     return value
 
 
-for _class in filter(None, (_PlainLoader, _CompiledLoader)):
-    _class.add_constructor("tag:yaml.org,2002:map", _construct_mapping)
-    _class.add_constructor("tag:yaml.org,2002:str", _construct_text)
-    _class.add_constructor("tag:yaml.org,2002:int", _construct_integer)
-    _class.add_constructor("tag:yaml.org,2002:float", _construct_decimal)
+_PlainLoader.add_constructor("tag:yaml.org,2002:map", _construct_mapping)
+_PlainLoader.add_constructor("tag:yaml.org,2002:str", _construct_text)
+_PlainLoader.add_constructor("tag:yaml.org,2002:int", _construct_integer)
+_PlainLoader.add_constructor("tag:yaml.org,2002:float", _construct_decimal)

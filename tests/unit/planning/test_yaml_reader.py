@@ -5,15 +5,11 @@ from __future__ import annotations
 import string
 
 import pytest
-import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.tiers import examples
 
 from ackbench.experiments.errors import ExperimentError
-from ackbench.experiments.planning import yaml_reader
-from ackbench.experiments.planning.catalog import CATALOG
-from ackbench.experiments.planning.yaml_reader import dump_yaml, parse_values, parse_yaml, read_yaml
+from ackbench.experiments.planning.yaml_reader import dump_yaml, parse_values, parse_yaml
 
 LETTERS = string.ascii_letters + string.digits + "-+._:,#&*!|>'\"%@`?~[]{}= \n\té"
 SCALARS = st.one_of(
@@ -105,24 +101,3 @@ def test_values_of_the_command_line_are_parsed_as_yaml() -> None:
         "compact,delete",
         1.5,
     )
-
-
-@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=examples(1500))
-@given(st.text(string.printable, max_size=16))
-def test_libyaml_and_pyyaml_parse_a_text_to_the_same_value(text: str) -> None:
-    """Where one of them is asked for the other; libyaml accepts `[a?]`, too."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(yaml_reader, "_CompiledLoader", None)
-        try:
-            expected = repr(parse_yaml(text, "x.yaml"))
-        except ExperimentError:
-            return
-    assert repr(parse_yaml(text, "x.yaml")) == expected
-
-
-def test_the_catalogue_is_parsed_by_libyaml(monkeypatch: pytest.MonkeyPatch) -> None:
-    """PyYAML takes ten times as long; a DAG file waits for all experiments."""
-    if not yaml.__with_libyaml__:
-        pytest.skip("PyYAML without libyaml")
-    monkeypatch.setattr(yaml_reader, "_PlainLoader", None)
-    assert all(map(read_yaml, CATALOG.glob("*.yaml")))
