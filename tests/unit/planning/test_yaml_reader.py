@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import string
+import subprocess
+import sys
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -85,6 +87,27 @@ def test_invalid_yaml_is_refused_in_one_line_with_the_line_number(text: str, mes
 
     assert str(raised.value).startswith(message)
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[" * 100_000, "a: " + "[" * 5_000 + "]" * 5_000, "{a: " * 20_000, "- " * 50_000],
+    ids=["open", "closed", "mappings", "items"],
+)
+def test_a_deeply_nested_text_is_refused_in_a_process_that_goes_on(text: str) -> None:
+    """A parser that recurses in C would end the process."""
+    code = (
+        "import sys\n"
+        "from ackbench.experiments.errors import ExperimentError\n"
+        "from ackbench.experiments.planning.yaml_reader import parse_yaml\n"
+        "try:\n    parse_yaml(sys.stdin.read(), 'mine.yaml')\n"
+        "except ExperimentError as error:\n    print(error)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], input=text, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("mine.yaml: not YAML: ")
 
 
 def test_an_escaped_surrogate_pair_is_one_character() -> None:
