@@ -181,7 +181,9 @@ def _columns(
         ),
         *(_Column(figure.head, texts(figure.text), is_figure=True) for figure in layout.figures),
         _Column(
-            " ".join(heads.values()), tuple(_marks(row, heads) for row in rows), is_verdicts=True
+            _verdict_head(heads.values()),
+            tuple(_marks(row, heads) for row in rows),
+            is_verdicts=True,
         ),
     ]
     if numbered:
@@ -326,9 +328,27 @@ def _head(axis: str) -> str:
     return "\n".join(lines)
 
 
+def _verdict_head(heads: Iterable[str]) -> str:
+    """Return the heads of guarantees side by side; one of two words has them one above the other.
+
+    The last line has the last word of each, above its marks.
+    """
+    words = [head.split() for head in heads]
+    depth = max(map(len, words), default=1)
+    columns = [[""] * (depth - len(head)) + head for head in words]
+    lines = [
+        " ".join(column[line].ljust(max(map(len, column))) for column in columns).rstrip()
+        for line in range(depth)
+    ]
+    return "\n".join(lines)
+
+
 def _marks(row: CellResult, heads: Mapping[Guarantee, str]) -> Text:
     """Return the verdict on each guarantee, centered below its part of the head."""
-    marks = [(wording.verdict_mark(row, guarantee), len(head)) for guarantee, head in heads.items()]
+    marks = [
+        (wording.verdict_mark(row, guarantee), max(map(len, head.split())))
+        for guarantee, head in heads.items()
+    ]
     return Text(" ").join(
         Text(mark.center(width), style=_STYLES.get(mark.rpartition(" ")[2], ""))
         for mark, width in marks

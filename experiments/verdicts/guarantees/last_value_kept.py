@@ -78,7 +78,7 @@ LAST_VALUE_KEPT: Final = Guarantee(
     rules=_RULES,
     violated_by=Count("lost_values", tested_by="compacted"),
     words=Words(
-        head="last",
+        head="compaction",
         legend=(
             "acknowledged records that are absent, and no later one of their key is in the log"
         ),
