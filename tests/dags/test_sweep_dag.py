@@ -51,7 +51,7 @@ def finished_events() -> list[dict[str, Any]]:
 
 def test_trials_run_in_the_plans_order(dags: Any, world: FakeInfrastructure) -> None:
     """The shuffled order is part of the experiment; Airflow iterates over a set of mapped tasks."""
-    sweep = world.sweep(8)
+    sweep = world.sweep(5)
     dag_run = run(dags, sweep)
     assert dag_run.state == "success"
     assert world.started_trials() == [trial.trial_id for trial in sweep.plan().trials]
@@ -180,6 +180,7 @@ def test_a_sweep_that_failed_is_reported_and_the_run_is_still_failed(
     assert reported == [sweep.sweep_id]
 
 
+@pytest.mark.further("report")
 @pytest.mark.parametrize("broken", ["report", "track"])
 def test_missing_trials_are_named_and_reported_without_the_report_and_mlflow(
     dags: Any, world: FakeInfrastructure, monkeypatch: pytest.MonkeyPatch, broken: str
@@ -288,9 +289,11 @@ def test_after_an_interrupt_no_task_runs(dags: Any, world: FakeInfrastructure) -
     assert world.steps == ["provision", "trial 000-abcdef", "trial 001-abcdef"]
 
 
+@pytest.mark.further("experiment")
 @pytest.mark.parametrize(
     "unknown",
     [{"sweep_id": "nowhere-20260101T000000-0000"}, {"experiment": "quikc"}, {"expriment": "quick"}],
+    ids=["sweep", "experiment", "field"],
 )
 def test_an_invalid_request_is_refused_before_anything_starts(
     dags: Any, world: FakeInfrastructure, unknown: dict[str, str]
