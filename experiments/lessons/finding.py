@@ -26,7 +26,7 @@ from ackbench.experiments.ledger.trial_manifest import Frozen, Scalar
 from ackbench.experiments.lessons.plots import Plot
 from ackbench.experiments.messages.markdown import escaped
 from ackbench.experiments.messages.phrases import format_count
-from ackbench.experiments.planning.catalog import check_finding
+from ackbench.experiments.planning.catalog import FINDINGS, check_finding
 from ackbench.experiments.results.cells import judged_trials
 from ackbench.experiments.results.models import CellResult, SweepResults, TrialResult
 from ackbench.experiments.results.read import read_results
@@ -200,12 +200,16 @@ def load_finding(name: str) -> Callable[[FindingInput], Finding]:
     """Return the function that computes a finding.
 
     Args:
-        name: a module of `experiments.lessons.findings`.
+        name: a lesson or a module of `experiments/lessons/findings`.
 
     Raises:
-        ExperimentError: there is no such module.
+        ExperimentError: there is neither.
     """
     check_finding(name)
+    if (FINDINGS / f"{name}.yaml").exists():
+        lessons = import_module("ackbench.experiments.lessons.lesson")
+        evaluation = import_module("ackbench.experiments.lessons.evaluation")
+        return partial(evaluation.find, lessons.load_lesson(name))
     module = import_module(f"ackbench.experiments.lessons.findings.{name}")
     return cast("Callable[[FindingInput], Finding]", module.find)
 

@@ -1,7 +1,7 @@
 """The catalogue of experiments: one YAML file per experiment in `experiments/catalog/`.
 
 An experiment is found by its name in the catalogue, or as any YAML file by its path. The finding of
-its claim is a module of `experiments.lessons.findings`, known here by its name only.
+its claim is a file of `experiments/lessons/findings`, known here by its name only.
 """
 
 from __future__ import annotations
@@ -68,18 +68,19 @@ def read_experiment(path: Path) -> Experiment:
 
 def finding_names() -> tuple[str, ...]:
     """Return the names that `claim.finding` may have, sorted."""
-    return tuple(sorted(path.stem for path in FINDINGS.glob("*.py") if path.stem != "__init__"))
+    files = (*FINDINGS.glob("*.yaml"), *FINDINGS.glob("*.py"))
+    return tuple(sorted(path.stem for path in files if path.stem != "__init__"))
 
 
 def check_finding(name: str) -> None:
     """Check that a finding exists, without loading it.
 
     Raises:
-        ExperimentError: `experiments.lessons.findings` has no module of that name.
+        ExperimentError: `experiments/lessons/findings` has no file of that name.
     """
     names = finding_names()
     if name not in names:
         raise ExperimentError(
-            f"claim.finding is {name}, which is no module of ackbench.experiments.lessons.findings"
+            f"claim.finding is {name}, which is no lesson of experiments/lessons/findings"
             f"{did_you_mean(name, names)}"
         )

@@ -20,11 +20,10 @@ from ackbench.experiments.lessons.finding import (
     Conclusion,
     Finding,
     format_percent,
+    load_finding,
     share_with_loss,
 )
-from ackbench.experiments.lessons.findings.acks_levels import find as find_acks_levels
 from ackbench.experiments.lessons.findings.idempotent_retries import find as find_idempotent_retries
-from ackbench.experiments.lessons.findings.one_node_or_three import find as find_one_node_or_three
 from ackbench.experiments.results.models import Latencies, Quantiles
 from ackbench.experiments.verdicts.statistics import MIN_TRIALS_FOR_INTERVAL, describe_share, share
 
@@ -76,7 +75,7 @@ def acks(
         for level, ms in zip(levels, p50_ms, strict=True)
         for repeat in range(repeats)
     ]
-    return find_acks_levels(finding_input_of_trials(trials))
+    return load_finding("acks_levels")(finding_input_of_trials(trials))
 
 
 def quantiles(p50_ms: float) -> Quantiles:
@@ -278,7 +277,7 @@ def test_a_load_within_capacity_does_not_show_the_throughput(says: Says) -> None
 def nodes(one: bool, three: bool, repeats: int = 3) -> Finding:
     """Return the finding on one node and three, by whether writes resumed before the heal."""
     found = finding_input(*(planted_truth({"nodes": count}, [0] * repeats) for count in (1, 3)))
-    return find_one_node_or_three(
+    return load_finding("one_node_or_three")(
         change_trials(
             change_trials(found, {"recovered_before_heal": one}, nodes=1),
             {"recovered_before_heal": three},

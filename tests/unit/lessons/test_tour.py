@@ -10,7 +10,7 @@ from support.command_line import ackbench
 
 from ackbench.experiments.commands.tour import fetch_ahead
 from ackbench.experiments.errors import UnknownName
-from ackbench.experiments.lessons.findings.acks_levels import find
+from ackbench.experiments.lessons.finding import load_finding
 from ackbench.experiments.lessons.plots import (
     BarPart,
     BarRow,
@@ -170,7 +170,7 @@ def test_kafka_versions_are_fetched_before_the_first_stop(
 
 def test_a_chapter_has_claim_experiment_finding_and_advice() -> None:
     """They come in the order in which they are read."""
-    found = find(
+    found = load_finding("acks_levels")(
         finding_input(
             *(
                 planted_truth({"acks": level, "fault": "leader-crash-behind"})
@@ -253,7 +253,7 @@ def test_a_plot_has_its_caption_as_label(plot: Plot) -> None:
 
 def test_a_finding_survives_json() -> None:
     """So does its plot, of any kind."""
-    found = find(
+    found = load_finding("acks_levels")(
         finding_input(
             *(
                 planted_truth({"acks": level, "fault": "leader-crash-behind"})

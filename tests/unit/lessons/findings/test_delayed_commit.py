@@ -9,10 +9,11 @@ from support.builders.findings import a_trial, finding_input_of_trials
 from support.golden_files import Says
 
 from ackbench.experiments.ledger.quantities import TransactionCounts
-from ackbench.experiments.lessons.finding import Conclusion, Finding
-from ackbench.experiments.lessons.findings.delayed_commit import FAULT, find
+from ackbench.experiments.lessons.finding import Conclusion, Finding, load_finding
 from ackbench.experiments.results.models import FaultResult, TrialResult
 
+FAULT = "end-txn-delayed"
+find = load_finding("delayed_commit")
 CASES = tuple(product(("librdkafka", "java"), (1, 2)))
 EXPECTED = {("librdkafka", 1): 1, ("librdkafka", 2): 1, ("java", 1): 1, ("java", 2): 0}
 

@@ -8,11 +8,12 @@ from support.builders.findings import a_trial, finding_input_of_trials
 from support.golden_files import Says
 
 from ackbench.experiments.ledger.trial_manifest import Cell
-from ackbench.experiments.lessons.finding import Conclusion, Finding, FindingInput
-from ackbench.experiments.lessons.findings.delivery_semantics import DELIVERIES, find
+from ackbench.experiments.lessons.finding import Conclusion, Finding, FindingInput, load_finding
 from ackbench.experiments.results.models import Latencies, Quantiles, TrialResult
-from ackbench.experiments.sweep.plan import Delivery
+from ackbench.experiments.sweep.plan import COMMIT_BY_DELIVERY, Delivery
 
+find = load_finding("delivery_semantics")
+DELIVERIES: tuple[Delivery, ...] = tuple(COMMIT_BY_DELIVERY)
 Seen = Mapping[Delivery, tuple[int, int]]
 AS_TAUGHT: Seen = {"at-most-once": (200, 0), "at-least-once": (0, 180), "exactly-once": (0, 0)}
 """Records missed and repeated, by delivery."""

@@ -7,8 +7,7 @@ from support.builders.findings import a_trial, finding_input_of_trials
 from support.golden_files import Says
 
 from ackbench.experiments.ledger.trial_manifest import Cell
-from ackbench.experiments.lessons.finding import Conclusion, Finding
-from ackbench.experiments.lessons.findings.power_cut import find
+from ackbench.experiments.lessons.finding import Conclusion, Finding, load_finding
 
 
 def _found(
@@ -34,7 +33,7 @@ def _found(
         ({"acks": "all", "fault": f"all-{kind}", "flush.messages": None}, every),
         ({"acks": "all", "fault": f"all-{kind}", "flush.messages": 1}, synced),
     ]
-    return find(
+    return load_finding("power_cut")(
         finding_input_of_trials(
             [a_trial(cell, lost=(lost, lost)) for cell, lost in cells for _ in range(repeats)]
         )

@@ -1,0 +1,318 @@
+"""Compute the finding of a sweep from a lesson that is data (`experiments.lessons.lesson`)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import pairwise
+from string import Formatter
+from typing import Any, Final
+
+from ackbench.experiments.ledger.trial_manifest import Cell, Scalar
+from ackbench.experiments.lessons.criterion import Outcome, conclude, outcome, paired_order
+from ackbench.experiments.lessons.figures import (
+    Measured,
+    NoValueError,
+    Orders,
+    figure_of_trial,
+    is_selected,
+    matches,
+)
+from ackbench.experiments.lessons.finding import (
+    MIN_TRIALS,
+    Conclusion,
+    Finding,
+    FindingInput,
+)
+from ackbench.experiments.lessons.lesson import (
+    CaseGroup,
+    Condition,
+    Lesson,
+    LessonPlot,
+    OfCases,
+    Part,
+    Sentence,
+    Shown,
+    Text,
+)
+from ackbench.experiments.lessons.plots import (
+    BarPart,
+    BarRow,
+    BarsPlot,
+    DotRow,
+    DotsPlot,
+    Plot,
+    ShareDot,
+    SharesPlot,
+)
+from ackbench.experiments.messages.phrases import format_list
+from ackbench.experiments.results.models import CellResult, TrialResult
+from ackbench.experiments.verdicts.statistics import Share
+
+_OPTIONAL: Final = re.compile(r"\[([^\]]*)\]")
+
+
+@dataclass(frozen=True)
+class Case:
+    """Cells that have the same values of the axes of a group."""
+
+    values: Cell
+    words: Mapping[str, str]
+    """By axis of the group."""
+    cell: Cell
+    """The first of its cells."""
+    trials: tuple[TrialResult, ...]
+
+
+def find(lesson: Lesson, data: FindingInput) -> Finding:
+    """Return the finding of a sweep."""
+    return _Evaluation(lesson, data).finding()
+
+
+class _Formatter(Formatter):
+    """Takes names with dots as they are."""
+
+    def get_field(self, field_name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        del args
+        return kwargs[field_name], field_name
+
+
+@dataclass(frozen=True)
+class _Evaluation:
+    """A lesson, applied to one sweep."""
+
+    lesson: Lesson
+    data: FindingInput
+    cases: dict[str, list[Case]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        groups = {name: list(self._cases(group)) for name, group in self.lesson.cases.items()}
+        object.__setattr__(self, "cases", groups)
+
+    def finding(self) -> Finding:
+        criterion = self.lesson.criterion
+        orders = self._orders()
+        conclusion = conclude(
+            map(self._outcome, criterion.required),
+            [
+                *map(self._outcome, criterion.further),
+                *(pair.outcome for pair in (orders.pairs.values() if orders else ())),
+            ],
+            limited=any(map(self._holds, criterion.limited_if)),
+        )
+        texts = {"order": orders} if orders else {}
+        sentences = tuple(
+            text for one in self.lesson.sentences for text in self._sentences(one, texts)
+        )
+        trials = [len(self.data.cell_trials(cell)) for cell in self.data.cells()]
+        return Finding(
+            lesson=self.data.lesson,
+            conclusion=conclusion,
+            lead=self._joined(self.lesson.lead, texts) or None if sentences else None,
+            sentences=sentences or ("No trial was judged.",),
+            remark=self._joined(self.lesson.remarks[conclusion], texts),
+            repeats_needed=2 * max(MIN_TRIALS, *trials, 0)
+            if conclusion is Conclusion.INCONCLUSIVE
+            else None,
+            plot=self._plot(self.lesson.plot),
+        )
+
+    # Cases and their figures
+
+    def _cases(self, group: CaseGroup) -> Iterator[Case]:
+        """Yield the cases of a group in the order of its words, then of the sweep's cells."""
+        found: dict[tuple[tuple[int, Scalar], ...], list[CellResult]] = {}
+        for cell in self.data.cells():
+            places = [_place(cell.cell.get(axis), words) for axis, words in group.by.items()]
+            if is_selected(cell.cell, group) and None not in places:
+                key = tuple(
+                    (place, cell.cell.get(axis))
+                    for place, axis in zip(places, group.by, strict=True)
+                    if place is not None
+                )
+                found.setdefault(key, []).append(cell)
+        for key in sorted(found, key=lambda key: [place for place, _ in key]):
+            values = {axis: value for axis, (_, value) in zip(group.by, key, strict=True)}
+            words = {
+                axis: list(group.by[axis].values())[place].replace("{}", _value_text(value))
+                for axis, (place, value) in zip(group.by, key, strict=True)
+            }
+            trials = [trial for cell in found[key] for trial in self._trials(cell)]
+            yield Case(values, words, found[key][0].cell, tuple(trials))
+
+    def _trials(self, cell: CellResult) -> Iterable[TrialResult]:
+        table = self.lesson.needs_table
+        trials = self.data.cell_trials(cell)
+        if table is None:
+            return trials
+        return [trial for trial in trials if self.data.rows(table).get(trial.trial_id)]
+
+    def _selected(self, of: OfCases) -> list[Case]:
+        return [case for case in self.cases[of.cases] if is_selected(case.values, of)]
+
+    def _measured(self, case: Case, name: str) -> Measured:
+        bounds = (
+            figure_of_trial(name, self.lesson.figures.get(name), self.data, trial)
+            for trial in case.trials
+        )
+        return Measured(tuple(one for one in bounds if one is not None))
+
+    # The criterion
+
+    def _outcome(self, part: Part) -> Outcome:
+        return outcome(
+            met=any(map(self._holds, part.refuted_if)), measured=all(map(self._holds, part.needs))
+        )
+
+    def _holds(self, condition: Condition) -> bool:
+        prefix, _, name = condition.rpartition(" ")
+        observation = self.lesson.observations[name]
+        cases = self._selected(observation)
+        if observation.quantity is None or observation.shows is None:
+            return bool(cases) is not (prefix == "not")
+        shares = [self._measured(case, observation.quantity).share for case in cases]
+        if prefix == "known":
+            return bool(shares) and all(share.of >= MIN_TRIALS for share in shares)
+        observed = any(_shows(observation.shows, share) for share in shares)
+        return observed is not (prefix == "not")
+
+    def _orders(self) -> Orders | None:
+        order = self.lesson.criterion.order
+        if order is None:
+            return None
+        ((axis, words),) = self.lesson.cases[order.cases].by.items()
+        trials = {
+            pattern: [
+                trial
+                for case in self.cases[order.cases]
+                if matches(case.values[axis], pattern)
+                for trial in case.trials
+            ]
+            for pattern in words
+        }
+        figure = partial(self._value, order.quantity)
+        pairs = {
+            (words[first], words[second]): paired_order(trials[first], trials[second], figure)
+            for first, second in pairwise(words)
+        }
+        return Orders(order, pairs)
+
+    def _value(self, name: str, trial: TrialResult) -> float | None:
+        bounds = figure_of_trial(name, self.lesson.figures.get(name), self.data, trial)
+        return bounds[0] if bounds else None
+
+    # Words
+
+    def _sentences(self, sentence: Sentence, texts: Mapping[str, object]) -> Iterator[str]:
+        cases = self._selected(sentence)
+        if sentence.each is None:
+            yield from (text for case in cases if (text := self._text(sentence.says, case, texts)))
+            return
+        each = [text for case in cases if (text := self._text(sentence.each, case, texts))]
+        if each:
+            listed = format_list(each) if sentence.join == "and" else sentence.join.join(each)
+            text = self._text(sentence.says, cases[0], {**texts, "each": listed})
+            yield from [text] if text else []
+
+    def _joined(self, parts: Sequence[Text], texts: Mapping[str, object]) -> str:
+        said = (
+            self._text(part.says, None, texts)
+            for part in parts
+            if all(map(self._holds, part.only_if))
+        )
+        return " ".join(text for text in said if text)
+
+    def _text(self, text: str, case: Case | None, texts: Mapping[str, object]) -> str | None:
+        """Return a text with its figures; None where one of them has no value."""
+        names = _Names(self, case, texts)
+        optional = _OPTIONAL.sub(lambda part: _formatted(part[1], names) or "", text)
+        return _formatted(optional, names)
+
+    def value_of(self, name: str, case: Case | None) -> object:
+        """Return what a placeholder stands for: a word, a cell's value, or a figure."""
+        if case is None:
+            raise KeyError(name)
+        if name in case.words:
+            return case.words[name]
+        if name in case.cell:
+            return _value_text(case.cell[name])
+        return self._measured(case, name)
+
+    # The plot
+
+    def _plot(self, plot: LessonPlot) -> Plot:
+        measured = [
+            (
+                self._text(rows.name, case, {"quantity": name}) or "",
+                name,
+                self._measured(case, quantity),
+            )
+            for rows in plot.rows
+            for case in self._selected(rows)
+            for name, quantity in rows.quantities.items()
+        ]
+        if plot.kind == "shares":
+            dots = (ShareDot(name=row, share=of.share) for row, _, of in measured if of.bounds)
+            return SharesPlot(caption=plot.caption, rows=tuple(dots))
+        if plot.kind == "dots":
+            lines = (
+                DotRow(name=row, values=tuple(plot.unit_of_figure * one for one in of.values))
+                for row, _, of in measured
+            )
+            return DotsPlot(
+                caption=plot.caption,
+                label=plot.label,
+                rows=tuple(lines),
+                logarithmic=plot.logarithmic,
+            )
+        parts: dict[str, list[BarPart]] = {}
+        for row, name, of in measured:
+            if of.bounds:
+                parts.setdefault(row, []).append(BarPart(name=name, value=sum(of.values)))
+        bars = (BarRow(name=row, parts=tuple(of_row)) for row, of_row in parts.items())
+        return BarsPlot(caption=plot.caption, label=plot.label, rows=tuple(bars))
+
+
+@dataclass(frozen=True)
+class _Names(Mapping[str, object]):
+    """What the placeholders of a text stand for."""
+
+    evaluation: _Evaluation
+    case: Case | None
+    texts: Mapping[str, object]
+
+    def __getitem__(self, name: str) -> object:
+        return self.texts[name] if name in self.texts else self.evaluation.value_of(name, self.case)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.texts)
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+
+def _formatted(text: str, names: Mapping[str, object]) -> str | None:
+    try:
+        return _Formatter().vformat(text, (), names)
+    except NoValueError:
+        return None
+
+
+def _place(value: Scalar, words: Mapping[str, str]) -> int | None:
+    """Return the place of the first pattern that a value matches; None: it matches none."""
+    places = (place for place, pattern in enumerate(words) if matches(value, pattern))
+    return next(places, None)
+
+
+def _value_text(value: Scalar) -> str:
+    return f"{value:,g}" if isinstance(value, float) else str(value)
+
+
+def _shows(shown: Shown, share: Share) -> bool:
+    return {
+        Shown.SOME: share.seen > 0,
+        Shown.NONE: share.of >= MIN_TRIALS and not share.seen,
+        Shown.NOT_ALWAYS: share.seen < share.of,
+    }[shown]

@@ -1,0 +1,287 @@
+"""A lesson as data: the cases that a claim compares, its criterion, its words and its plot.
+
+The file `findings/<name>.yaml` holds one; `experiments.lessons.evaluation` applies it to a sweep. A
+**pattern** is a value of an axis, with `*` for any text; `*` alone is any value, and `unset` is a
+cell without the axis. A **text** has placeholders `{name}` (the word of an axis, or a cell's value)
+and `{figure:form}` (`experiments.lessons.figures.Measured`); a text, or a part of it in square
+brackets, is left out where one of its figures has no value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
+from functools import cache
+from string import Formatter
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
+
+from ackbench.experiments.errors import ExperimentError
+from ackbench.experiments.ledger.trial_manifest import Frozen, Scalar
+from ackbench.experiments.lessons.derived import DERIVED
+from ackbench.experiments.lessons.finding import Conclusion
+from ackbench.experiments.messages.validation import describe_validation_error
+from ackbench.experiments.planning.catalog import FINDINGS, check_finding
+from ackbench.experiments.planning.yaml_reader import read_yaml
+from ackbench.experiments.results.models import TrialResult
+
+UNSET = "unset"
+
+
+def _several(value: Any) -> Any:
+    return value if isinstance(value, list | tuple) else (value,)
+
+
+def _with_text_keys(value: Any) -> Any:
+    return {str(key): one for key, one in value.items()} if isinstance(value, dict) else value
+
+
+Patterns = Annotated[tuple[Scalar, ...], BeforeValidator(_several)]
+Selector = dict[str, Patterns]
+"""Patterns by axis: what matches one pattern of each axis is selected."""
+Words = Annotated[dict[str, str], BeforeValidator(_with_text_keys)]
+"""Word by pattern, in the order of the cases; `{}` in a word is the value."""
+
+
+class Selected(Frozen):
+    """A selection: what matches `select`, without what matches all of `unless`."""
+
+    select: Selector = Field(default_factory=dict)
+    unless: Selector = Field(default_factory=dict)
+
+
+class CaseGroup(Selected):
+    """Cells of the experiment, one case per combination of the values of some axes."""
+
+    by: dict[str, Words] = Field(default_factory=dict)
+    """The words of these axes' values. A cell with a value that has no word is in no case."""
+
+
+class OfCases(Selected):
+    """Cases of a group; `select` and `unless` are patterns of the axes in its `by`."""
+
+    cases: str
+    """The group's name."""
+
+
+class Shown(StrEnum):
+    """What the trials of a case show of a figure."""
+
+    SOME = "some"
+    """It is above 0 in a trial."""
+    NONE = "none"
+    """It is 0 in each of at least `MIN_TRIALS` trials."""
+    NOT_ALWAYS = "not always"
+    """It is 0 in a trial."""
+
+
+class Observation(OfCases):
+    """What one of the cases shows; without `is`: that the sweep has such a case."""
+
+    quantity: str | None = None
+    shows: Shown | None = Field(default=None, alias="is")
+
+    @model_validator(mode="after")
+    def _has_a_figure_to_show(self) -> Self:
+        if (self.quantity is None) != (self.shows is None):
+            raise ValueError("an observation has both `quantity` and `is`, or neither")
+        return self
+
+
+Condition = Annotated[str, Field(pattern=r"^(not |known )?[a-z0-9_]+$")]
+"""An observation by its name.
+
+`not NAME`: it was not made. `known NAME`: at least `MIN_TRIALS` trials of each of its cases, and of
+at least one, can tell.
+"""
+
+
+class Part(Frozen):
+    """A part of the criterion: any of `refuted_if` refutes; else all of `needs` must hold."""
+
+    refuted_if: tuple[Condition, ...] = ()
+    needs: tuple[Condition, ...] = Field(min_length=1)
+
+
+class Order(Frozen):
+    """Each case of a group has a higher figure than the one before, by pairs with one seed.
+
+    It is a further part of the criterion. Texts refer to it as `{order:form}`.
+    """
+
+    cases: str
+    """A group with one axis in its `by`."""
+    quantity: str
+    higher: str
+    """Comparative: `slower`."""
+    lower: str
+
+
+class Criterion(Frozen):
+    """How figures decide the claim (`experiments.lessons.criterion.conclude`)."""
+
+    required: tuple[Part, ...] = Field(min_length=1)
+    further: tuple[Part, ...] = ()
+    order: Order | None = None
+    limited_if: tuple[Condition, ...] = ()
+    """Any of these limits a claim that holds by its criterion."""
+
+
+class Text(Frozen):
+    """A text that is true if all conditions of `if` hold."""
+
+    says: str
+    only_if: tuple[Condition, ...] = Field(default=(), alias="if")
+
+
+def _as_texts(value: Any) -> Any:
+    return [{"says": one} if isinstance(one, str) else one for one in _several(value)]
+
+
+Texts = Annotated[tuple[Text, ...], BeforeValidator(_as_texts)]
+"""One text, or several that are joined."""
+
+
+class Sentence(OfCases):
+    """A sentence per case; with `each`, one that lists all cases as `{each}`."""
+
+    says: str
+    each: str | None = None
+    join: str = ", "
+    """Between the cases; `and`: as a phrase."""
+
+
+class PlotRows(OfCases):
+    """Rows of a plot: one per case and quantity; the quantities are the parts of a bar."""
+
+    name: str
+    """With `{quantity}`, the key in `quantities`."""
+    quantities: dict[str, str]
+    """Figure by name."""
+
+
+class LessonPlot(Frozen):
+    """The plot: shares of trials with a figure above 0, one dot per trial, or bars of sums."""
+
+    kind: Literal["shares", "dots", "bars"]
+    caption: str
+    label: str = ""
+    rows: tuple[PlotRows, ...]
+    unit_of_figure: float = 1.0
+    """The figure is multiplied by it: 0.001 draws milliseconds as seconds."""
+    logarithmic: bool = False
+
+
+class Figure(Selected):
+    """A figure of a trial: a sum of quantities, or of columns over the selected rows of a table."""
+
+    sum_of: tuple[str, ...] = ()
+    """Quantities; unknown if one is unknown."""
+    table: str | None = None
+    columns: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Self:
+        if bool(self.sum_of) == bool(self.table and self.columns):
+            raise ValueError("a figure has either `sum_of`, or `table` and `columns`")
+        return self
+
+
+class Lesson(Frozen):
+    """All that a finding is computed from, beside the figures."""
+
+    cases: dict[str, CaseGroup]
+    figures: dict[str, Figure] = Field(default_factory=dict)
+    """Figures beside the quantities of a trial (`experiments.lessons.figures`)."""
+    needs_table: str | None = None
+    """Trials without a row of this table are left out."""
+    observations: dict[str, Observation]
+    criterion: Criterion
+    lead: Texts = ()
+    sentences: tuple[Sentence, ...]
+    remarks: dict[Conclusion, Texts]
+    plot: LessonPlot
+
+    @model_validator(mode="after")
+    def _has_what_it_refers_to(self) -> Self:
+        parts = list(_parts(self))
+        used_cases = {part.cases for part in parts if isinstance(part, OfCases | Order)}
+        own = {*self.figures, *TrialResult.model_fields, *DERIVED}
+        figures = {
+            *(part.quantity for part in parts if isinstance(part, Observation | Order)),
+            *(
+                one
+                for part in parts
+                if isinstance(part, PlotRows)
+                for one in part.quantities.values()
+            ),
+            *(one for figure in self.figures.values() for one in figure.sum_of),
+            *(name for part in parts for name in _figures_in_texts(part)),
+        } - {None, "order"}
+        if figures - own:
+            raise ValueError(
+                f"no quantity and no figure: {', '.join(sorted(map(str, figures - own)))}"
+            )
+        conditions = [
+            *(name for part in parts if isinstance(part, Part) for name in part.refuted_if),
+            *(name for part in parts if isinstance(part, Part) for name in part.needs),
+            *(name for part in parts if isinstance(part, Text) for name in part.only_if),
+            *self.criterion.limited_if,
+        ]
+        for key, used, known in (
+            ("cases", used_cases, set(self.cases)),
+            (
+                "observations",
+                {name.rpartition(" ")[2] for name in conditions},
+                set(self.observations),
+            ),
+        ):
+            if used != known:
+                raise ValueError(
+                    f"`{key}`: used and not declared, or declared and not used: "
+                    f"{', '.join(sorted(used ^ known))}"
+                )
+        missing = set(Conclusion) - set(self.remarks) - {Conclusion.PARTLY_SUPPORTED}
+        if missing:
+            raise ValueError(f"`remarks` has no {', '.join(sorted(missing))}")
+        return self
+
+
+def _parts(value: object) -> Iterator[Frozen]:
+    """Yield every model within a value."""
+    if isinstance(value, Frozen):
+        yield value
+        values: Iterable[object] = [getattr(value, name) for name in type(value).model_fields]
+    elif isinstance(value, dict):
+        values = value.values()
+    else:
+        values = value if isinstance(value, tuple) else ()
+    for one in values:
+        yield from _parts(one)
+
+
+def _figures_in_texts(part: Frozen) -> Iterator[str]:
+    """Yield the figures in the placeholders of a part's own texts: those that have a form."""
+    values = (getattr(part, name) for name in type(part).model_fields)
+    for text in values:
+        if isinstance(text, str) and "{" in text:
+            yield from (name for _, name, form, _ in Formatter().parse(text) if name and form)
+
+
+@cache  # the files belong to the installation
+def load_lesson(name: str) -> Lesson:
+    """Return the lesson of a finding.
+
+    Raises:
+        ExperimentError: there is no such finding, or its file is not a valid lesson; one line with
+            the key.
+    """
+    check_finding(name)
+    path = FINDINGS / f"{name}.yaml"
+    data = read_yaml(path)
+    try:
+        return Lesson.model_validate(data)
+    except ValidationError as error:
+        text = describe_validation_error(error, Lesson, written=data)
+        raise ExperimentError(f"{path}: {text}") from error
