@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from ackbench.experiments.lessons.finding import RATE_AXIS
+from ackbench.experiments.lessons.finding import RATE_AXIS, FindingInput
 from ackbench.experiments.results.models import TrialResult
 
 Bounds = tuple[float, float]
@@ -17,23 +17,23 @@ _HELD_END_TXN: Final = re.compile(
 )
 
 
-def _ack_p50_ms(trial: TrialResult) -> float | None:
+def _ack_p50_ms(_data: FindingInput, trial: TrialResult) -> float | None:
     latency = trial.latency_ms.ack
     return latency.p50 if latency else None
 
 
-def _end_to_end_p50_ms(trial: TrialResult) -> float | None:
+def _end_to_end_p50_ms(_data: FindingInput, trial: TrialResult) -> float | None:
     latency = trial.latency_ms.end_to_end
     return latency.p50 if latency else None
 
 
-def _acked_in_time_percent(trial: TrialResult) -> float | None:
+def _acked_in_time_percent(_data: FindingInput, trial: TrialResult) -> float | None:
     if trial.throughput_records_per_s is None:
         return None
     return 100 * trial.throughput_records_per_s / float(str(trial.cell[RATE_AXIS]))
 
 
-def _held_end_txn(trial: TrialResult, part: str) -> Bounds | None:
+def _held_end_txn(_data: FindingInput, trial: TrialResult, part: str) -> Bounds | None:
     """Return the lowest and the highest version, or error code, of EndTxn requests in a relay."""
     held = [
         int(match[part])
@@ -43,11 +43,43 @@ def _held_end_txn(trial: TrialResult, part: str) -> Bounds | None:
     return (min(held), max(held)) if held else None
 
 
-DERIVED: Final[dict[str, Callable[[TrialResult], float | Bounds | None]]] = {
+def _idle_nodes(data: FindingInput, trial: TrialResult) -> set[int]:
+    """Return the brokers with counters by which no client reports to be served."""
+    serving = {row["node"] for row in data.rows("serving").get(trial.trial_id, ())}
+    return {row["node"] for row in data.rows("brokers").get(trial.trial_id, ())} - serving
+
+
+def _idle_brokers(data: FindingInput, trial: TrialResult) -> float | None:
+    return len(_idle_nodes(data, trial)) or None
+
+
+def _of_idle_brokers(data: FindingInput, trial: TrialResult, counter: str) -> float | None:
+    """Return a counter of the brokers that served no client; None: there are none."""
+    idle = _idle_nodes(data, trial)
+    rows = data.rows("brokers").get(trial.trial_id, ())
+    counts = [row["count"] for row in rows if row["node"] in idle and row["name"] == counter]
+    return sum(counts) if counts else None
+
+
+def _changed_broker(data: FindingInput, trial: TrialResult) -> float | None:
+    """Return whether consumers read partition 0, whose leader the fault stops, from several."""
+    nodes = {
+        row["node"]
+        for row in data.rows("serving").get(trial.trial_id, ())
+        if row["side"] == "consumer" and row["partition"] == 0
+    }
+    return len(nodes) > 1
+
+
+DERIVED: Final[dict[str, Callable[[FindingInput, TrialResult], float | Bounds | None]]] = {
     "ack_p50_ms": _ack_p50_ms,
     "end_to_end_p50_ms": _end_to_end_p50_ms,
     "acked_in_time_percent": _acked_in_time_percent,
-    "atomicity_violations": lambda trial: trial.atomicity_violations,
+    "atomicity_violations": lambda _data, trial: trial.atomicity_violations,
+    "idle_brokers": _idle_brokers,
+    "idle_brokers_sent_bytes": partial(_of_idle_brokers, counter="BytesOutPerSec"),
+    "idle_brokers_received_records": partial(_of_idle_brokers, counter="MessagesInPerSec"),
+    "changed_broker": _changed_broker,
     "end_txn_version": partial(_held_end_txn, part="version"),
     "end_txn_error": partial(_held_end_txn, part="error"),
 }

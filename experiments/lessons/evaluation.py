@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
+from statistics import median
 from string import Formatter
 from typing import Any, Final
 
@@ -27,10 +28,13 @@ from ackbench.experiments.lessons.finding import (
     FindingInput,
 )
 from ackbench.experiments.lessons.lesson import (
+    CASES,
     CaseGroup,
     Condition,
+    Figure,
     Lesson,
     LessonPlot,
+    Observation,
     OfCases,
     Part,
     Sentence,
@@ -61,6 +65,7 @@ class Case:
     values: Cell
     words: Mapping[str, str]
     """By axis of the group."""
+    name: str
     cell: Cell
     """The first of its cells."""
     trials: tuple[TrialResult, ...]
@@ -140,7 +145,8 @@ class _Evaluation:
                 for axis, (place, value) in zip(group.by, key, strict=True)
             }
             trials = [trial for cell in found[key] for trial in self._trials(cell)]
-            yield Case(values, words, found[key][0].cell, tuple(trials))
+            name = _formatted(group.name, words) or ""
+            yield Case(values, words, name, found[key][0].cell, tuple(trials))
 
     def _trials(self, cell: CellResult) -> Iterable[TrialResult]:
         table = self.lesson.needs_table
@@ -154,10 +160,12 @@ class _Evaluation:
 
     def _measured(self, case: Case, name: str) -> Measured:
         bounds = (
-            figure_of_trial(name, self.lesson.figures.get(name), self.data, trial)
-            for trial in case.trials
+            figure_of_trial(name, self._figure(name), self.data, trial) for trial in case.trials
         )
         return Measured(tuple(one for one in bounds if one is not None))
+
+    def _figure(self, name: str) -> Figure | None:
+        return self.lesson.figures.get(name.partition(".")[0])
 
     # The criterion
 
@@ -169,14 +177,18 @@ class _Evaluation:
     def _holds(self, condition: Condition) -> bool:
         prefix, _, name = condition.rpartition(" ")
         observation = self.lesson.observations[name]
-        cases = self._selected(observation)
-        if observation.quantity is None or observation.shows is None:
-            return bool(cases) is not (prefix == "not")
-        shares = [self._measured(case, observation.quantity).share for case in cases]
-        if prefix == "known":
+        if prefix == "known" and observation.quantity:
+            cases = self._selected(observation)
+            shares = [self._measured(case, observation.quantity).share for case in cases]
             return bool(shares) and all(share.of >= MIN_TRIALS for share in shares)
-        observed = any(_shows(observation.shows, share) for share in shares)
-        return observed is not (prefix == "not")
+        return any(self._that_show(observation)) is not (prefix == "not")
+
+    def _that_show(self, observation: Observation) -> Iterator[Case]:
+        """Yield the cases that show an observation; without a figure, all that it selects."""
+        for case in self._selected(observation):
+            name, shown = observation.quantity, observation.shows
+            if name is None or shown is None or _shows(shown, self._measured(case, name).share):
+                yield case
 
     def _orders(self) -> Orders | None:
         order = self.lesson.criterion.order
@@ -200,7 +212,7 @@ class _Evaluation:
         return Orders(order, pairs)
 
     def _value(self, name: str, trial: TrialResult) -> float | None:
-        bounds = figure_of_trial(name, self.lesson.figures.get(name), self.data, trial)
+        bounds = figure_of_trial(name, self._figure(name), self.data, trial)
         return bounds[0] if bounds else None
 
     # Words
@@ -232,8 +244,12 @@ class _Evaluation:
 
     def value_of(self, name: str, case: Case | None) -> object:
         """Return what a placeholder stands for: a word, a cell's value, or a figure."""
+        if name in self.lesson.observations:
+            return _CaseNames(list(self._that_show(self.lesson.observations[name])))
         if case is None:
             raise KeyError(name)
+        if name == "name":
+            return case.name
         if name in case.words:
             return case.words[name]
         if name in case.cell:
@@ -248,18 +264,25 @@ class _Evaluation:
                 self._text(rows.name, case, {"quantity": name}) or "",
                 name,
                 self._measured(case, quantity),
+                self._measured(case, rows.expected) if rows.expected else Measured(()),
             )
             for rows in plot.rows
             for case in self._selected(rows)
             for name, quantity in rows.quantities.items()
         ]
         if plot.kind == "shares":
-            dots = (ShareDot(name=row, share=of.share) for row, _, of in measured if of.bounds)
+            dots = (ShareDot(name=row, share=of.share) for row, _, of, _ in measured if of.bounds)
             return SharesPlot(caption=plot.caption, rows=tuple(dots))
         if plot.kind == "dots":
             lines = (
-                DotRow(name=row, values=tuple(plot.unit_of_figure * one for one in of.values))
-                for row, _, of in measured
+                DotRow(
+                    name=row,
+                    values=tuple(plot.unit_of_figure * one for one in of.values),
+                    expected=plot.unit_of_figure * median(expected.values)
+                    if expected.bounds
+                    else None,
+                )
+                for row, _, of, expected in measured
             )
             return DotsPlot(
                 caption=plot.caption,
@@ -268,11 +291,25 @@ class _Evaluation:
                 logarithmic=plot.logarithmic,
             )
         parts: dict[str, list[BarPart]] = {}
-        for row, name, of in measured:
+        for row, name, of, _ in measured:
             if of.bounds:
                 parts.setdefault(row, []).append(BarPart(name=name, value=sum(of.values)))
         bars = (BarRow(name=row, parts=tuple(of_row)) for row, of_row in parts.items())
         return BarsPlot(caption=plot.caption, label=plot.label, rows=tuple(bars))
+
+
+@dataclass(frozen=True)
+class _CaseNames:
+    """The cases that show an observation, as a phrase."""
+
+    cases: Sequence[Case]
+
+    def __format__(self, form: str) -> str:
+        if form != CASES:
+            raise ValueError(f"an observation has the form {CASES}, and no {form!r}")
+        if not self.cases:
+            raise NoValueError
+        return format_list([case.name for case in self.cases])
 
 
 @dataclass(frozen=True)
@@ -314,5 +351,6 @@ def _shows(shown: Shown, share: Share) -> bool:
     return {
         Shown.SOME: share.seen > 0,
         Shown.NONE: share.of >= MIN_TRIALS and not share.seen,
+        Shown.ALWAYS: share.seen == share.of >= MIN_TRIALS,
         Shown.NOT_ALWAYS: share.seen < share.of,
     }[shown]

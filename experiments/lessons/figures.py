@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from statistics import median
 from typing import Final
@@ -43,11 +43,17 @@ def figure_of_trial(
         trial: the trial.
     """
     if figure is None:
-        value = DERIVED[name](trial) if name in DERIVED else getattr(trial, name)
+        value = DERIVED[name](data, trial) if name in DERIVED else getattr(trial, name)
         return value if value is None or isinstance(value, tuple) else (value, value)
     if figure.table:
         rows = data.rows(figure.table).get(trial.trial_id, ())
-        total = sum(row[column] for row in select_rows(rows, figure) for column in figure.columns)
+        value = name.partition(".")[2]
+        selected = [
+            row
+            for row in rows
+            if is_selected(row, figure) and (not value or str(row[figure.by]) == value)
+        ]
+        total = sum(_number(row, figure) for row in selected)
         return (total, total) if rows else None
     parts = [figure_of_trial(part, None, data, trial) for part in figure.sum_of]
     known = [part for part in parts if part is not None]
@@ -56,9 +62,11 @@ def figure_of_trial(
     return sum(low for low, _ in known), sum(high for _, high in known)
 
 
-def select_rows(rows: Sequence[Row], selected: Selected) -> list[Row]:
-    """Return the rows of a table that are selected by their columns."""
-    return [row for row in rows if is_selected(row, selected)]
+def _number(row: Row, figure: Figure) -> float:
+    added, subtracted = (
+        sum(row[column] for column in columns) for columns in (figure.columns, figure.less)
+    )
+    return float(added - subtracted) if figure.columns else 1.0
 
 
 def is_selected(values: Cell | Row, selected: Selected) -> bool:

@@ -2,9 +2,9 @@
 
 The file `findings/<name>.yaml` holds one; `experiments.lessons.evaluation` applies it to a sweep. A
 **pattern** is a value of an axis, with `*` for any text; `*` alone is any value, and `unset` is a
-cell without the axis. A **text** has placeholders `{name}` (the word of an axis, or a cell's value)
-and `{figure:form}` (`experiments.lessons.figures.Measured`); a text, or a part of it in square
-brackets, is left out where one of its figures has no value.
+cell without the axis. A **text** has placeholders: `{axis}` (its word, or the cells' value),
+`{figure:form}` (`experiments.lessons.figures.Measured`) and `{observation:cases}`. A text, or a
+part of it in square brackets, is left out where one of its figures has no value.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from functools import cache
 from string import Formatter
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
@@ -26,7 +26,9 @@ from ackbench.experiments.planning.catalog import FINDINGS, check_finding
 from ackbench.experiments.planning.yaml_reader import read_yaml
 from ackbench.experiments.results.models import TrialResult
 
-UNSET = "unset"
+UNSET: Final = "unset"
+CASES: Final = "cases"
+"""The form of an observation in a text: the cases that show it."""
 
 
 def _several(value: Any) -> Any:
@@ -56,6 +58,8 @@ class CaseGroup(Selected):
 
     by: dict[str, Words] = Field(default_factory=dict)
     """The words of these axes' values. A cell with a value that has no word is in no case."""
+    name: str = ""
+    """A text: what a case is called, also in texts as `{name}`."""
 
 
 class OfCases(Selected):
@@ -72,6 +76,8 @@ class Shown(StrEnum):
     """It is above 0 in a trial."""
     NONE = "none"
     """It is 0 in each of at least `MIN_TRIALS` trials."""
+    ALWAYS = "always"
+    """It is above 0 in each of at least `MIN_TRIALS` trials."""
     NOT_ALWAYS = "not always"
     """It is 0 in a trial."""
 
@@ -159,6 +165,8 @@ class PlotRows(OfCases):
     """With `{quantity}`, the key in `quantities`."""
     quantities: dict[str, str]
     """Figure by name."""
+    expected: str | None = None
+    """A figure: its median is drawn as a line across the row of dots."""
 
 
 class LessonPlot(Frozen):
@@ -174,17 +182,25 @@ class LessonPlot(Frozen):
 
 
 class Figure(Selected):
-    """A figure of a trial: a sum of quantities, or of columns over the selected rows of a table."""
+    """A figure of a trial: a sum of quantities, or of columns over the selected rows of a table.
+
+    It is unknown in a trial without a row of the table.
+    """
 
     sum_of: tuple[str, ...] = ()
     """Quantities; unknown if one is unknown."""
     table: str | None = None
     columns: tuple[str, ...] = ()
+    """None: the number of rows is counted."""
+    less: tuple[str, ...] = ()
+    """Columns that are subtracted."""
+    by: str | None = None
+    """`FIGURE.VALUE` is this figure over the rows with this value of this column."""
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
-        if bool(self.sum_of) == bool(self.table and self.columns):
-            raise ValueError("a figure has either `sum_of`, or `table` and `columns`")
+        if bool(self.sum_of) == bool(self.table):
+            raise ValueError("a figure has either `sum_of` or `table`")
         return self
 
 
@@ -219,6 +235,11 @@ class Lesson(Frozen):
             *(one for figure in self.figures.values() for one in figure.sum_of),
             *(name for part in parts for name in _figures_in_texts(part)),
         } - {None, "order"}
+        figures = {str(name).partition(".")[0] for name in figures}
+        if set(self.observations) & own:
+            raise ValueError(
+                f"observations named as figures: {', '.join(sorted(set(self.observations) & own))}"
+            )
         if figures - own:
             raise ValueError(
                 f"no quantity and no figure: {', '.join(sorted(map(str, figures - own)))}"
@@ -266,7 +287,11 @@ def _figures_in_texts(part: Frozen) -> Iterator[str]:
     values = (getattr(part, name) for name in type(part).model_fields)
     for text in values:
         if isinstance(text, str) and "{" in text:
-            yield from (name for _, name, form, _ in Formatter().parse(text) if name and form)
+            yield from (
+                name
+                for _, name, form, _ in Formatter().parse(text)
+                if name and form and form != CASES
+            )
 
 
 @cache  # the files belong to the installation

@@ -8,8 +8,9 @@ from support.builders.findings import a_trial, finding_input_of_trials
 from support.golden_files import Says
 
 from ackbench.experiments.ledger.trial_manifest import Cell
-from ackbench.experiments.lessons.finding import Conclusion, Finding
-from ackbench.experiments.lessons.findings.leader_only import find
+from ackbench.experiments.lessons.finding import Conclusion, Finding, load_finding
+
+find = load_finding("leader_only")
 
 
 def _row(

@@ -10,8 +10,9 @@ from support.golden_files import Says
 
 from ackbench.experiments.ledger.trial_manifest import Cell
 from ackbench.experiments.ledger.workload_tables import Field
-from ackbench.experiments.lessons.finding import Conclusion, Finding
-from ackbench.experiments.lessons.findings.record_fields import find
+from ackbench.experiments.lessons.finding import Conclusion, Finding, load_finding
+
+find = load_finding("record_fields")
 
 
 def _found(
