@@ -93,7 +93,10 @@ class _Evaluation:
     cases: dict[str, list[Case]] = field(init=False)
 
     def __post_init__(self) -> None:
-        groups = {name: list(self._cases(group)) for name, group in self.lesson.cases.items()}
+        groups = {
+            name: [case for group in of_name for case in self._cases(group)]
+            for name, of_name in self.lesson.cases.items()
+        }
         object.__setattr__(self, "cases", groups)
 
     def finding(self) -> Finding:
@@ -156,7 +159,9 @@ class _Evaluation:
         return [trial for trial in trials if self.data.rows(table).get(trial.trial_id)]
 
     def _selected(self, of: OfCases) -> list[Case]:
-        return [case for case in self.cases[of.cases] if is_selected(case.values, of)]
+        return [
+            case for case in self.cases[of.cases] if is_selected({**case.cell, **case.values}, of)
+        ]
 
     def _measured(self, case: Case, name: str) -> Measured:
         bounds = (
@@ -194,7 +199,7 @@ class _Evaluation:
         order = self.lesson.criterion.order
         if order is None:
             return None
-        ((axis, words),) = self.lesson.cases[order.cases].by.items()
+        ((axis, words),) = self.lesson.cases[order.cases][0].by.items()
         trials = {
             pattern: [
                 trial
@@ -344,7 +349,9 @@ def _place(value: Scalar, words: Mapping[str, str]) -> int | None:
 
 
 def _value_text(value: Scalar) -> str:
-    return f"{value:,g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float) or type(value) is int:
+        return f"{value:,}".removesuffix(".0")
+    return str(value)
 
 
 def _shows(shown: Shown, share: Share) -> bool:

@@ -51,10 +51,14 @@ def figure_of_trial(
         selected = [
             row
             for row in rows
-            if is_selected(row, figure) and (not value or str(row[figure.by]) == value)
+            if is_selected(row, figure)
+            and (figure.by is None or not value or str(row[figure.by]) == value)
         ]
         total = sum(_number(row, figure) for row in selected)
-        return (total, total) if rows else None
+        if figure.percent_of:
+            whole = sum(row[column] for row in selected for column in figure.percent_of)
+            return (100 * total / whole, 100 * total / whole) if whole else None
+        return (total, total) if (selected if figure.needs_row else rows) else None
     parts = [figure_of_trial(part, None, data, trial) for part in figure.sum_of]
     known = [part for part in parts if part is not None]
     if len(known) < len(parts):
@@ -102,7 +106,7 @@ class Measured:
     | `typical` | `, 2,310 records at the median`: of the trials above 0; empty if there is none |
     | `durations`, `duration` | `9.4 s (9.1 s to 9.9 s in 3 trials)`, `9.4 s`: milliseconds |
     | `values.1 ms` | `1.0 ms (0.9 ms to 1.2 ms in 3 trials)`: with decimals and unit |
-    | `median`, `sum` | `1,024` |
+    | `median.1 %`, `sum` | `1,024.0 %`, `1,024` |
     | `distinct` | `1 and 5`: every value |
     """
 
@@ -131,8 +135,11 @@ class Measured:
         parts = _FORM.fullmatch(form)
         if parts is None or parts["form"] not in _FORMS:
             raise ValueError(f"a figure has no form {form!r}; allowed: {', '.join(_FORMS)}")
+        decimals, unit = int(parts["decimals"] or 0), parts["unit"] or ""
         if parts["form"] == "values":
-            return describe_values(self.values, int(parts["decimals"] or 0), parts["unit"] or "")
+            return describe_values(self.values, decimals, unit)
+        if parts["form"] == "median":
+            return f"{median(self.values):,.{decimals}f}{unit}"
         return _FORMS[parts["form"]](self)
 
 

@@ -194,6 +194,10 @@ class Figure(Selected):
     """None: the number of rows is counted."""
     less: tuple[str, ...] = ()
     """Columns that are subtracted."""
+    percent_of: tuple[str, ...] = ()
+    """The figure is the sum as a percentage of these columns' sum."""
+    needs_row: bool = False
+    """Whether it is unknown, not 0, in a trial without a selected row."""
     by: str | None = None
     """`FIGURE.VALUE` is this figure over the rows with this value of this column."""
 
@@ -207,7 +211,7 @@ class Figure(Selected):
 class Lesson(Frozen):
     """All that a finding is computed from, beside the figures."""
 
-    cases: dict[str, CaseGroup]
+    cases: dict[str, Annotated[tuple[CaseGroup, ...], BeforeValidator(_several)]]
     figures: dict[str, Figure] = Field(default_factory=dict)
     """Figures beside the quantities of a trial (`experiments.lessons.figures`)."""
     needs_table: str | None = None

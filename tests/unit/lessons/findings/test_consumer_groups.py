@@ -11,9 +11,10 @@ from support.builders.records import a_spec
 from support.golden_files import Says
 
 from ackbench.experiments.ledger.trial_manifest import Cell
-from ackbench.experiments.lessons.finding import Conclusion, Finding
-from ackbench.experiments.lessons.findings.consumer_groups import find
+from ackbench.experiments.lessons.finding import Conclusion, Finding, load_finding
 from ackbench.experiments.sweep.plan import ClusterNeed
+
+find = load_finding("consumer_groups")
 
 S = 1_000_000_000
 COMPLETE = {
@@ -67,7 +68,7 @@ def test_five_statements_that_hold_support_the_claim(says: Says) -> None:
     assert finding.conclusion is Conclusion.SUPPORTED
     assert finding.sentence.startswith(
         "No partition was held by two members of a group that kept their session: "
-        "in each of 18 trials. After one member had left"
+        "in 18 of 18 trials. After one member had left"
     )
     says(finding.sentence)
 
@@ -135,11 +136,17 @@ def test_a_paused_member_without_overlap_supports_the_claim(says: Says) -> None:
 
 def test_the_session_behind_the_time_after_a_crash_is_named(says: Says) -> None:
     """Each protocol has its own; the default is 45 seconds for both."""
-    data = finding_input_of_trials([])
+    cells: list[Cell] = [
+        {"fault": "consumer-crash-before-commit", "group.protocol": protocol}
+        for protocol in ("classic", "consumer")
+    ]
+    groups = {place: _groups(str(cell["fault"]), {}) for place, cell in enumerate(cells)}
+    data = finding_input_of_trials([a_trial(cell) for cell in cells], {"groups": groups})
     specs = (
-        a_spec(cell={"group.protocol": "classic"}, consumer={"session.timeout.ms": "2000"}),
+        a_spec(trial_id="000", cell=cells[0], consumer={"session.timeout.ms": "2000"}),
         a_spec(
-            cell={"group.protocol": "consumer"},
+            trial_id="001",
+            cell=cells[1],
             cluster=ClusterNeed(
                 kafka_version="4.3.1", broker={"group.consumer.session.timeout.ms": "2500"}
             ),

@@ -8,9 +8,10 @@ from support.builders.findings import a_trial, finding_input_of_trials
 from support.golden_files import Says
 
 from ackbench.experiments.ledger.trial_manifest import Cell
-from ackbench.experiments.lessons.finding import Conclusion, Finding
-from ackbench.experiments.lessons.findings.key_to_partition import find
+from ackbench.experiments.lessons.finding import Conclusion, Finding, load_finding
 from ackbench.experiments.lessons.plots import DotsPlot
+
+find = load_finding("key_to_partition")
 
 DEFAULT: Cell = {
     "client": "librdkafka",
@@ -75,7 +76,7 @@ def test_a_default_with_another_hash_refutes_the_claim(says: Says) -> None:
     says(finding.remark)
     says(finding.sentence)
     assert isinstance(finding.plot, DotsPlot)
-    assert [row.expected for row in finding.plot.rows] == [100 / 6, 100, 100, 100 / 6, 100, 100 / 6]
+    assert [row.expected for row in finding.plot.rows] == [100 / 6, 100, 100, 100, 100 / 6, 100 / 6]
 
 
 def test_a_formula_that_misses_one_key_is_not_followed(says: Says) -> None:

@@ -6,9 +6,11 @@ from support.builders.findings import a_trial, finding_input_of_trials
 from support.golden_files import Says
 
 from ackbench.experiments.ledger.trial_manifest import Cell
-from ackbench.experiments.lessons.finding import Conclusion, Finding
-from ackbench.experiments.lessons.findings.partitions_raised import find, longest_unassigned_s
+from ackbench.experiments.lessons.derived import longest_unassigned_s
+from ackbench.experiments.lessons.finding import Conclusion, Finding, load_finding
 from ackbench.experiments.lessons.plots import DotsPlot
+
+find = load_finding("partitions_raised")
 
 NS = 1_000_000_000
 GROWN = ((3, 4, 1250), (6, 12, 2500))

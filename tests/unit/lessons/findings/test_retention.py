@@ -11,9 +11,10 @@ from support.builders.records import a_spec
 from support.golden_files import Says
 
 from ackbench.experiments.ledger.trial_manifest import Cell
-from ackbench.experiments.lessons.finding import Conclusion, Finding
-from ackbench.experiments.lessons.findings.retention import find
+from ackbench.experiments.lessons.finding import Conclusion, Finding, load_finding
 from ackbench.experiments.sweep.plan import Workload
+
+find = load_finding("retention")
 
 LOAD = Workload(
     rate_records_per_s=2000,

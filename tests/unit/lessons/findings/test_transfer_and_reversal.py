@@ -8,8 +8,9 @@ from support.builders.findings import a_trial, finding_input_of_trials
 from support.golden_files import Says
 
 from ackbench.experiments.ledger.trial_manifest import Cell
-from ackbench.experiments.lessons.finding import Conclusion, Finding
-from ackbench.experiments.lessons.findings.transfer_and_reversal import find
+from ackbench.experiments.lessons.finding import Conclusion, Finding, load_finding
+
+find = load_finding("transfer_and_reversal")
 
 NS = 1_000_000_000
 PAIRS = 10_000
