@@ -9,6 +9,7 @@ from itertools import pairwise
 from math import gcd
 from typing import Final
 
+from ackbench.experiments.ledger.workload_tables import LoadQuantity
 from ackbench.experiments.lessons.finding import RATE_AXIS, FindingInput
 from ackbench.experiments.results.models import TrialResult
 from ackbench.experiments.results.rows import Row
@@ -103,7 +104,8 @@ def _expected_unmoved_percent(data: FindingInput, trial: TrialResult) -> float |
     """
     before = int(str(trial.cell["partitions"]))
     for row in _keys(data, trial):
-        return 100 * gcd(before, row["partitions"]) / max(before, row["partitions"])
+        after = int(row["partitions"])
+        return 100 * gcd(before, after) / max(before, after)
     return None
 
 
@@ -211,6 +213,37 @@ def _session_ms(data: FindingInput, trial: TrialResult) -> float | None:
     return float(value) if value else None
 
 
+def _records_per_batch(data: FindingInput, trial: TrialResult) -> float | None:
+    rows = data.rows("skews").get(trial.trial_id, ())
+    total = {row["of"]: float(row["total"]) for row in rows}
+    batches = total.get(LoadQuantity.BATCHES)
+    return total[LoadQuantity.RECORDS] / batches if batches else None
+
+
+def _expected_load(data: FindingInput, trial: TrialResult) -> float | None:
+    """Return the predicted load of the fullest partition; None where theory predicts none.
+
+    Round robin: the mean. With a hot key: its share in one partition, and the rest spread evenly.
+    """
+    share = float(str(trial.cell.get("workload.hot_key_share") or 0))
+    if trial.cell.get("workload.keys") and share:
+        rows = data.rows("skews").get(trial.trial_id, ())
+        return share * max(int(row["partitions"]) for row in rows) + 1 - share
+    return 1.0 if trial.cell.get("workload.round_robin") else None
+
+
+def _waits_for(data: FindingInput, trial: TrialResult, part: float) -> float | None:
+    """Return whether an outage lasted at least this part of `replica.lag.time.max.ms`.
+
+    The leader counts from the follower's last fetch, which may be a little older than the last
+    acknowledgement.
+    """
+    del data
+    if trial.unavailable_ms is None:
+        return None
+    return trial.unavailable_ms >= part * float(str(trial.cell["replica.lag.time.max.ms"]))
+
+
 DERIVED: Final[dict[str, Callable[[FindingInput, TrialResult], float | Bounds | None]]] = {
     "ack_p50_ms": _ack_p50_ms,
     "end_to_end_p50_ms": _end_to_end_p50_ms,
@@ -254,6 +287,11 @@ DERIVED: Final[dict[str, Callable[[FindingInput, TrialResult], float | Bounds | 
     "processing_gap_ms": partial(_of_first_group, column="processing_gap_ns", unit=_NS_PER_MS),
     "processed_again": partial(_of_first_group, column="redelivered_reads", unit=1),
     "session_ms": _session_ms,
+    "records_per_batch": _records_per_batch,
+    "expected_load": _expected_load,
+    "waits_until_removed": partial(_waits_for, part=0.9),
+    "waits_for_half": partial(_waits_for, part=0.5),
+    "lag_time_max_ms": lambda _data, trial: float(str(trial.cell["replica.lag.time.max.ms"])),
     "end_txn_version": partial(_held_end_txn, part="version"),
     "end_txn_error": partial(_held_end_txn, part="error"),
 }

@@ -53,7 +53,6 @@ from ackbench.experiments.lessons.plots import (
 )
 from ackbench.experiments.messages.phrases import format_list
 from ackbench.experiments.results.models import CellResult, TrialResult
-from ackbench.experiments.verdicts.statistics import Share
 
 _OPTIONAL: Final = re.compile(r"\[([^\]]*)\]")
 
@@ -144,10 +143,12 @@ class _Evaluation:
         for key in sorted(found, key=lambda key: [place for place, _ in key]):
             values = {axis: value for axis, (_, value) in zip(group.by, key, strict=True)}
             words = {
-                axis: list(group.by[axis].values())[place].replace("{}", _value_text(value))
+                axis: list(group.by[axis].values())[place].format(value)
                 for axis, (place, value) in zip(group.by, key, strict=True)
             }
             trials = [trial for cell in found[key] for trial in self._trials(cell)]
+            if self.lesson.needs_table and not trials:
+                continue
             name = _formatted(group.name, words) or ""
             yield Case(values, words, name, found[key][0].cell, tuple(trials))
 
@@ -176,7 +177,9 @@ class _Evaluation:
 
     def _outcome(self, part: Part) -> Outcome:
         return outcome(
-            met=any(map(self._holds, part.refuted_if)), measured=all(map(self._holds, part.needs))
+            met=any(map(self._holds, part.refuted_if))
+            or bool(part.refuted_if_all and all(map(self._holds, part.refuted_if_all))),
+            measured=all(map(self._holds, part.needs)),
         )
 
     def _holds(self, condition: Condition) -> bool:
@@ -191,8 +194,9 @@ class _Evaluation:
     def _that_show(self, observation: Observation) -> Iterator[Case]:
         """Yield the cases that show an observation; without a figure, all that it selects."""
         for case in self._selected(observation):
-            name, shown = observation.quantity, observation.shows
-            if name is None or shown is None or _shows(shown, self._measured(case, name).share):
+            if observation.quantity is None or _shows(
+                observation, self._measured(case, observation.quantity)
+            ):
                 yield case
 
     def _orders(self) -> Orders | None:
@@ -282,8 +286,8 @@ class _Evaluation:
             lines = (
                 DotRow(
                     name=row,
-                    values=tuple(plot.unit_of_figure * one for one in of.values),
-                    expected=plot.unit_of_figure * median(expected.values)
+                    values=tuple(one / plot.figures_per_unit for one in of.values),
+                    expected=median(expected.values) / plot.figures_per_unit
                     if expected.bounds
                     else None,
                 )
@@ -349,15 +353,23 @@ def _place(value: Scalar, words: Mapping[str, str]) -> int | None:
 
 
 def _value_text(value: Scalar) -> str:
-    if isinstance(value, float) or type(value) is int:
-        return f"{value:,}".removesuffix(".0")
-    return str(value)
+    return f"{value:,.10g}" if isinstance(value, float) else str(value)
 
 
-def _shows(shown: Shown, share: Share) -> bool:
+def _shows(observation: Observation, measured: Measured) -> bool:
+    """Return whether the trials of a case show what is observed."""
+    share = measured.share
+    known = share.of >= MIN_TRIALS
+    if observation.shows is None:
+        low, high = observation.median_from, observation.median_below
+        return known and (
+            (low is None or median(measured.values) >= low)
+            and (high is None or median(measured.values) < high)
+        )
     return {
         Shown.SOME: share.seen > 0,
-        Shown.NONE: share.of >= MIN_TRIALS and not share.seen,
-        Shown.ALWAYS: share.seen == share.of >= MIN_TRIALS,
+        Shown.NONE: known and not share.seen,
+        Shown.ALWAYS: known and share.seen == share.of,
         Shown.NOT_ALWAYS: share.seen < share.of,
-    }[shown]
+        Shown.UNKNOWN: not known,
+    }[observation.shows]

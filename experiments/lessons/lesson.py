@@ -21,6 +21,7 @@ from ackbench.experiments.errors import ExperimentError
 from ackbench.experiments.ledger.trial_manifest import Frozen, Scalar
 from ackbench.experiments.lessons.derived import DERIVED
 from ackbench.experiments.lessons.finding import Conclusion
+from ackbench.experiments.messages.phrases import did_you_mean
 from ackbench.experiments.messages.validation import describe_validation_error
 from ackbench.experiments.planning.catalog import FINDINGS, check_finding
 from ackbench.experiments.planning.yaml_reader import read_yaml
@@ -43,7 +44,7 @@ Patterns = Annotated[tuple[Scalar, ...], BeforeValidator(_several)]
 Selector = dict[str, Patterns]
 """Patterns by axis: what matches one pattern of each axis is selected."""
 Words = Annotated[dict[str, str], BeforeValidator(_with_text_keys)]
-"""Word by pattern, in the order of the cases; `{}` in a word is the value."""
+"""Word by pattern, in the order of the cases. `{}` in a word is the value, `{:,}` also."""
 
 
 class Selected(Frozen):
@@ -80,18 +81,26 @@ class Shown(StrEnum):
     """It is above 0 in each of at least `MIN_TRIALS` trials."""
     NOT_ALWAYS = "not always"
     """It is 0 in a trial."""
+    UNKNOWN = "unknown"
+    """Fewer than `MIN_TRIALS` trials can tell."""
 
 
 class Observation(OfCases):
-    """What one of the cases shows; without `is`: that the sweep has such a case."""
+    """What one of the cases shows; without `quantity`: that the sweep has such a case."""
 
     quantity: str | None = None
     shows: Shown | None = Field(default=None, alias="is")
+    median_from: float | None = None
+    """Instead of `is`: the median over at least `MIN_TRIALS` trials is not below this."""
+    median_below: float | None = None
+    """The same, and it is below this."""
 
     @model_validator(mode="after")
     def _has_a_figure_to_show(self) -> Self:
-        if (self.quantity is None) != (self.shows is None):
-            raise ValueError("an observation has both `quantity` and `is`, or neither")
+        if (self.quantity is None) != (
+            all(one is None for one in (self.shows, self.median_from, self.median_below))
+        ):
+            raise ValueError("an observation has `quantity` and `is` or `median_from`, or neither")
         return self
 
 
@@ -107,6 +116,8 @@ class Part(Frozen):
     """A part of the criterion: any of `refuted_if` refutes; else all of `needs` must hold."""
 
     refuted_if: tuple[Condition, ...] = ()
+    refuted_if_all: tuple[Condition, ...] = ()
+    """All of these together refute too."""
     needs: tuple[Condition, ...] = Field(min_length=1)
 
 
@@ -176,8 +187,8 @@ class LessonPlot(Frozen):
     caption: str
     label: str = ""
     rows: tuple[PlotRows, ...]
-    unit_of_figure: float = 1.0
-    """The figure is multiplied by it: 0.001 draws milliseconds as seconds."""
+    figures_per_unit: float = 1.0
+    """Figures are divided by it: 1000 draws milliseconds as seconds."""
     logarithmic: bool = False
 
 
@@ -215,7 +226,7 @@ class Lesson(Frozen):
     figures: dict[str, Figure] = Field(default_factory=dict)
     """Figures beside the quantities of a trial (`experiments.lessons.figures`)."""
     needs_table: str | None = None
-    """Trials without a row of this table are left out."""
+    """Trials without a row of this table are left out, and so are cases without such a trial."""
     observations: dict[str, Observation]
     criterion: Criterion
     lead: Texts = ()
@@ -223,54 +234,44 @@ class Lesson(Frozen):
     remarks: dict[Conclusion, Texts]
     plot: LessonPlot
 
-    @model_validator(mode="after")
-    def _has_what_it_refers_to(self) -> Self:
-        parts = list(_parts(self))
-        used_cases = {part.cases for part in parts if isinstance(part, OfCases | Order)}
-        own = {*self.figures, *TrialResult.model_fields, *DERIVED}
-        figures = {
-            *(part.quantity for part in parts if isinstance(part, Observation | Order)),
-            *(
-                one
-                for part in parts
-                if isinstance(part, PlotRows)
-                for one in part.quantities.values()
-            ),
-            *(one for figure in self.figures.values() for one in figure.sum_of),
-            *(name for part in parts for name in _figures_in_texts(part)),
-        } - {None, "order"}
-        figures = {str(name).partition(".")[0] for name in figures}
-        if set(self.observations) & own:
-            raise ValueError(
-                f"observations named as figures: {', '.join(sorted(set(self.observations) & own))}"
-            )
-        if figures - own:
-            raise ValueError(
-                f"no quantity and no figure: {', '.join(sorted(map(str, figures - own)))}"
-            )
-        conditions = [
-            *(name for part in parts if isinstance(part, Part) for name in part.refuted_if),
-            *(name for part in parts if isinstance(part, Part) for name in part.needs),
-            *(name for part in parts if isinstance(part, Text) for name in part.only_if),
-            *self.criterion.limited_if,
-        ]
-        for key, used, known in (
-            ("cases", used_cases, set(self.cases)),
-            (
-                "observations",
-                {name.rpartition(" ")[2] for name in conditions},
-                set(self.observations),
-            ),
-        ):
-            if used != known:
-                raise ValueError(
-                    f"`{key}`: used and not declared, or declared and not used: "
-                    f"{', '.join(sorted(used ^ known))}"
-                )
-        missing = set(Conclusion) - set(self.remarks) - {Conclusion.PARTLY_SUPPORTED}
-        if missing:
-            raise ValueError(f"`remarks` has no {', '.join(sorted(missing))}")
-        return self
+
+def _problems(lesson: Lesson) -> Iterator[str]:
+    """Yield what a lesson refers to and does not have, or has and does not use."""
+    parts = list(_parts(lesson))
+    placeholders = [pair for part in parts for pair in _placeholders(part)]
+    conditions = [
+        *lesson.criterion.limited_if,
+        *(one for part in parts if isinstance(part, Text) for one in part.only_if),
+        *(
+            one
+            for part in parts
+            if isinstance(part, Part)
+            for one in (*part.refuted_if, *part.refuted_if_all, *part.needs)
+        ),
+    ]
+    used: dict[str, set[str]] = {
+        "cases": {part.cases for part in parts if isinstance(part, OfCases | Order)},
+        "observations": {condition.rpartition(" ")[2] for condition in conditions}
+        | {name for name, form in placeholders if form == CASES},
+        "remarks": {*Conclusion} - {Conclusion.PARTLY_SUPPORTED},
+    }
+    for key, names in used.items():
+        declared = set(getattr(lesson, key))
+        yield from (f"{key}.{name} is missing" for name in sorted(names - declared))
+        unused = declared - names - set(Conclusion)
+        yield from (f"{key}.{name} is not used" for name in sorted(unused))
+    own = {*lesson.figures, *TrialResult.model_fields, *DERIVED}
+    figures = [
+        *(part.quantity for part in parts if isinstance(part, Observation | Order)),
+        *(one for part in parts if isinstance(part, PlotRows) for one in part.quantities.values()),
+        *(part.expected for part in parts if isinstance(part, PlotRows)),
+        *(one for figure in lesson.figures.values() for one in figure.sum_of),
+        *(name for name, form in placeholders if form != CASES and name != "order"),
+    ]
+    for name in sorted({name.partition(".")[0] for name in figures if name} - own):
+        yield f"{name} is neither in figures nor a quantity of a trial{did_you_mean(name, own)}"
+    for name in sorted(set(lesson.observations) & own):
+        yield f"observations.{name} has the name of a figure"
 
 
 def _parts(value: object) -> Iterator[Frozen]:
@@ -286,16 +287,14 @@ def _parts(value: object) -> Iterator[Frozen]:
         yield from _parts(one)
 
 
-def _figures_in_texts(part: Frozen) -> Iterator[str]:
-    """Yield the figures in the placeholders of a part's own texts: those that have a form."""
+def _placeholders(part: Frozen) -> Iterator[tuple[str, str]]:
+    """Yield name and form of the figures and observations in a part's own texts."""
     values = (getattr(part, name) for name in type(part).model_fields)
     for text in values:
         if isinstance(text, str) and "{" in text:
-            yield from (
-                name
-                for _, name, form, _ in Formatter().parse(text)
-                if name and form and form != CASES
-            )
+            for _, name, form, _ in Formatter().parse(text):
+                if name and form:
+                    yield name, form
 
 
 @cache  # the files belong to the installation
@@ -310,7 +309,10 @@ def load_lesson(name: str) -> Lesson:
     path = FINDINGS / f"{name}.yaml"
     data = read_yaml(path)
     try:
-        return Lesson.model_validate(data)
+        lesson = Lesson.model_validate(data)
     except ValidationError as error:
         text = describe_validation_error(error, Lesson, written=data)
         raise ExperimentError(f"{path}: {text}") from error
+    if problems := "; ".join(_problems(lesson)):
+        raise ExperimentError(f"{path}: {problems}")
+    return lesson

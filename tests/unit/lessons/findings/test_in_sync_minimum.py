@@ -8,9 +8,10 @@ from support.builders.findings import a_trial, finding_input_of_trials
 from support.golden_files import Says
 
 from ackbench.experiments.ledger.trial_manifest import Cell
-from ackbench.experiments.lessons.finding import Conclusion, Finding
-from ackbench.experiments.lessons.findings.in_sync_minimum import find
+from ackbench.experiments.lessons.finding import Conclusion, Finding, load_finding
 from ackbench.experiments.lessons.plots import DotsPlot
+
+find = load_finding("in_sync_minimum")
 
 CRASHES = "follower-crash & follower-crash"
 
