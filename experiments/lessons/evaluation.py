@@ -18,6 +18,7 @@ from ackbench.experiments.lessons.figures import (
     NoValueError,
     Orders,
     figure_of_trial,
+    is_quantity,
     is_selected,
     matches,
 )
@@ -263,6 +264,8 @@ class _Evaluation:
             return case.words[name]
         if name in case.cell:
             return _value_text(case.cell[name])
+        if not (self._figure(name) or is_quantity(name)):
+            raise NoValueError  # an axis that the cells do not have
         return self._measured(case, name)
 
     # The plot

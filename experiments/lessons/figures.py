@@ -31,6 +31,11 @@ class NoValueError(Exception):
     """No trial has a value of a figure that a text needs."""
 
 
+def is_quantity(name: str) -> bool:
+    """Return whether a name is that of a quantity of a trial, or of a derived figure."""
+    return name in DERIVED or name in TrialResult.model_fields
+
+
 def figure_of_trial(
     name: str, figure: Figure | None, data: FindingInput, trial: TrialResult
 ) -> Bounds | None:

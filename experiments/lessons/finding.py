@@ -4,8 +4,9 @@ A finding is computed from measured figures only. It has one sentence per case, 
 their intervals. Where the figures decide nothing it is inconclusive and names the number of repeats
 that would be enough.
 
-The functions of `experiments.lessons.findings` compute the findings, one module per claim. What
-they share is here: shares of trials, and the text of a duration, a percentage and a median.
+A finding is computed from a lesson that is data (`experiments.lessons.lesson`), or by a module of
+`experiments.lessons.findings`. What these share is here: shares of trials, and the text of a
+duration, a percentage and a median.
 """
 
 from __future__ import annotations
@@ -15,8 +16,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from importlib import import_module
-from itertools import groupby
-from operator import itemgetter
 from statistics import median
 from typing import Final, cast
 
@@ -271,15 +270,6 @@ def acked_in_time_percent(trials: Sequence[TrialResult]) -> list[float]:
     ]
 
 
-def group_by_trial(rows: Sequence[Row]) -> list[list[Row]]:
-    """Return the rows of each trial.
-
-    Args:
-        rows: rows ordered by trial, as `FindingInput.cell_rows` returns them.
-    """
-    return [list(group) for _, group in groupby(rows, key=itemgetter("trial_id"))]
-
-
 # Format of figures in sentences
 
 
@@ -340,12 +330,3 @@ def format_percent(part: float) -> str:
     percent = 100 * part
     decimals = 1 if 0 < percent < 1 or 99 < percent < 100 else 0  # noqa: PLR2004 - percent
     return f"{percent:.{decimals}f} %"
-
-
-def describe_lost_records(trials: Sequence[TrialResult]) -> str:
-    """Return the end of a clause: `, 2,310 records at the median`; empty if no trial lost any.
-
-    The median is over the trials with loss.
-    """
-    counts = [trial.lost[0] for trial in trials if trial.lost and trial.lost[0]]
-    return f", {median(counts):,.0f} records at the median" if counts else ""

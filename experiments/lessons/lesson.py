@@ -268,7 +268,9 @@ def _problems(lesson: Lesson) -> Iterator[str]:
         *(one for figure in lesson.figures.values() for one in figure.sum_of),
         *(name for name, form in placeholders if form != CASES and name != "order"),
     ]
-    for name in sorted({name.partition(".")[0] for name in figures if name} - own):
+    named = {name.partition(".")[0] for name in figures if name}
+    yield from (f"figures.{name} is not used" for name in sorted(set(lesson.figures) - named))
+    for name in sorted(named - own):
         yield f"{name} is neither in figures nor a quantity of a trial{did_you_mean(name, own)}"
     for name in sorted(set(lesson.observations) & own):
         yield f"observations.{name} has the name of a figure"

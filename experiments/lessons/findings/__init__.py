@@ -1,5 +1,6 @@
-"""The findings of the claims: one module per claim, with a pure function `find`.
+"""The lessons: one file of data per claim, or a module with a pure function `find`.
 
-An experiment names the module of its claim under `claim.finding`. `find` computes the finding from
-the figures of a sweep; it reads no file.
+An experiment names the file of its claim under `claim.finding`. A module is for a lesson whose
+figures take more than one trial, such as the steps of the median outage; `find` computes the
+finding from the figures of a sweep, and reads no file.
 """
