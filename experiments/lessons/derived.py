@@ -9,9 +9,11 @@ from itertools import pairwise
 from math import gcd
 from typing import Final
 
+from ackbench.experiments.ledger.result_tables import OutageStep, Side
 from ackbench.experiments.ledger.workload_tables import LoadQuantity
 from ackbench.experiments.lessons.finding import RATE_AXIS, FindingInput
 from ackbench.experiments.results.models import TrialResult
+from ackbench.experiments.results.outages import observed_times_ns, steps_of_longest_gaps
 from ackbench.experiments.results.rows import Row
 
 Bounds = tuple[float, float]
@@ -244,6 +246,79 @@ def _waits_for(data: FindingInput, trial: TrialResult, part: float) -> float | N
     return trial.unavailable_ms >= part * float(str(trial.cell["replica.lag.time.max.ms"]))
 
 
+def _elected_before_restart(data: FindingInput, trial: TrialResult) -> bool:
+    """Return whether a leader was elected before the first crashed broker was started again."""
+    steps = steps_of_longest_gaps(data.rows("outages").get(trial.trial_id, ()))
+    at_ns = observed_times_ns(steps.get((0, Side.PRODUCER), {}))  # the fault's partition is 0
+    if OutageStep.ELECTED not in at_ns or OutageStep.LAST_BEFORE not in at_ns:
+        return False
+    restarts_s = [
+        float(str(value))
+        for name, value in trial.fault.parameters.items()
+        if name.rpartition(".")[2] == "restart_after_s"
+    ]
+    elected_after_ns = at_ns[OutageStep.ELECTED] - at_ns[OutageStep.LAST_BEFORE]
+    return elected_after_ns < min(restarts_s, default=0.0) * _NS_PER_S
+
+
+def _readable(data: FindingInput, trial: TrialResult) -> Bounds | None:
+    """Return whether a topic was readable before the restart; (0, 1): the trial cannot tell."""
+    writable, readable = trial.recovered_before_heal, trial.readable_before_heal
+    if writable is None:
+        return None
+    if readable is None and not writable and not _elected_before_restart(data, trial):
+        readable = False  # nothing was acknowledged, and no broker led the partition
+    return (0, 1) if readable is None else (readable, readable)
+
+
+def _readable_if_known(data: FindingInput, trial: TrialResult) -> float | None:
+    low, high = _readable(data, trial) or (0, 1)
+    return low if low == high else None
+
+
+def _enough_alive(_data: FindingInput, trial: TrialResult) -> bool:
+    """Return whether as many replicas are alive as the high watermark needs to advance."""
+    replicas, minimum = (
+        int(str(trial.cell[axis])) for axis in ("replication.factor", "min.insync.replicas")
+    )
+    return len(trial.fault.targets) <= replicas - minimum
+
+
+def _some_alive(trial: TrialResult) -> bool:
+    return len(trial.fault.targets) < int(str(trial.cell["replication.factor"]))
+
+
+def _as_expected(data: FindingInput, trial: TrialResult) -> float | None:
+    """Return whether nothing of a trial differs from theory; what is unknown does not."""
+    readable = _readable(data, trial)
+    if readable is None:
+        return None
+    for_readers = _enough_alive(data, trial)
+    for_writers = for_readers if trial.cell.get("acks", "all") == "all" else _some_alive(trial)
+    return readable in {(for_readers, for_readers), (0, 1)} and (
+        trial.recovered_before_heal == for_writers
+    )
+
+
+def _tells(data: FindingInput, trial: TrialResult) -> float | None:
+    """Return 1 if a trial tells what is claimed of its topic.
+
+    That a topic is readable has to be seen. Where even writes are not possible, nothing new can be
+    read, and the trial tells that it was not written.
+    """
+    unwritten = not _enough_alive(data, trial) and trial.recovered_before_heal is False
+    return 1 if unwritten or _readable_if_known(data, trial) is not None else None
+
+
+def _hidden(data: FindingInput, trial: TrialResult) -> float:
+    """Return whether records were acknowledged that no consumer received before the restart."""
+    return (
+        bool(trial.recovered_before_heal)
+        and _readable_if_known(data, trial) == 0
+        and not _enough_alive(data, trial)
+    )
+
+
 DERIVED: Final[dict[str, Callable[[FindingInput, TrialResult], float | Bounds | None]]] = {
     "ack_p50_ms": _ack_p50_ms,
     "end_to_end_p50_ms": _end_to_end_p50_ms,
@@ -291,6 +366,13 @@ DERIVED: Final[dict[str, Callable[[FindingInput, TrialResult], float | Bounds | 
     "expected_load": _expected_load,
     "waits_until_removed": partial(_waits_for, part=0.9),
     "waits_for_half": partial(_waits_for, part=0.5),
+    "crashed_brokers": lambda _data, trial: len(trial.fault.targets),
+    "readable": _readable,
+    "readable_if_known": _readable_if_known,
+    "as_expected": _as_expected,
+    "tells_of_survival": _tells,
+    "hidden": _hidden,
+    "beyond_minimum": lambda data, trial: _some_alive(trial) and not _enough_alive(data, trial),
     "lag_time_max_ms": lambda _data, trial: float(str(trial.cell["replica.lag.time.max.ms"])),
     "end_txn_version": partial(_held_end_txn, part="version"),
     "end_txn_error": partial(_held_end_txn, part="error"),

@@ -10,10 +10,11 @@ from support.builders.findings import a_trial, finding_input_of_trials, outage_r
 from support.golden_files import Says
 
 from ackbench.experiments.ledger.trial_manifest import Cell
-from ackbench.experiments.lessons.finding import Conclusion, Finding
-from ackbench.experiments.lessons.findings.replicas_and_survivors import find
+from ackbench.experiments.lessons.finding import Conclusion, Finding, load_finding
 from ackbench.experiments.lessons.plots import SharesPlot
 from ackbench.experiments.results.models import TrialResult
+
+find = load_finding("replicas_and_survivors")
 
 TOGETHER = "leader-crash & follower-crash"
 READ_AND_WRITTEN, HIDDEN, LED, NEITHER = "read and written", "written", "led", ""
