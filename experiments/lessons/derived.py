@@ -372,6 +372,9 @@ DERIVED: Final[dict[str, Callable[[FindingInput, TrialResult], float | Bounds | 
     "as_expected": _as_expected,
     "tells_of_survival": _tells,
     "hidden": _hidden,
+    "lost_if_watched": lambda _data, trial: (
+        None if trial.recovered_before_heal is None else trial.lost
+    ),
     "beyond_minimum": lambda data, trial: _some_alive(trial) and not _enough_alive(data, trial),
     "lag_time_max_ms": lambda _data, trial: float(str(trial.cell["replica.lag.time.max.ms"])),
     "end_txn_version": partial(_held_end_txn, part="version"),

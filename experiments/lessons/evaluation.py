@@ -151,7 +151,9 @@ class _Evaluation:
             if self.lesson.needs_table and not trials:
                 continue
             name = _formatted(group.name, words) or ""
-            yield Case(values, words, name, found[key][0].cell, tuple(trials))
+            case = Case(values, words, name, found[key][0].cell, tuple(trials))
+            if group.if_known is None or self._measured(case, group.if_known).bounds:
+                yield case
 
     def _trials(self, cell: CellResult) -> Iterable[TrialResult]:
         table = self.lesson.needs_table
@@ -372,6 +374,7 @@ def _shows(observation: Observation, measured: Measured) -> bool:
     return {
         Shown.SOME: share.seen > 0,
         Shown.NONE: known and not share.seen,
+        Shown.NEVER: share.of > 0 and not share.seen,
         Shown.ALWAYS: known and share.seen == share.of,
         Shown.NOT_ALWAYS: share.seen < share.of,
         Shown.UNKNOWN: not known,

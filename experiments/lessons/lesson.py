@@ -61,6 +61,8 @@ class CaseGroup(Selected):
     """The words of these axes' values. A cell with a value that has no word is in no case."""
     name: str = ""
     """A text: what a case is called, also in texts as `{name}`."""
+    if_known: str | None = None
+    """A figure: a case in none of whose trials it is known is left out."""
 
 
 class OfCases(Selected):
@@ -77,6 +79,8 @@ class Shown(StrEnum):
     """It is above 0 in a trial."""
     NONE = "none"
     """It is 0 in each of at least `MIN_TRIALS` trials."""
+    NEVER = "never"
+    """It is 0 in each trial, and in at least one."""
     ALWAYS = "always"
     """It is above 0 in each of at least `MIN_TRIALS` trials."""
     NOT_ALWAYS = "not always"
@@ -264,6 +268,7 @@ def _problems(lesson: Lesson) -> Iterator[str]:
     figures = [
         *(part.quantity for part in parts if isinstance(part, Observation | Order)),
         *(one for part in parts if isinstance(part, PlotRows) for one in part.quantities.values()),
+        *(part.if_known for part in parts if isinstance(part, CaseGroup)),
         *(part.expected for part in parts if isinstance(part, PlotRows)),
         *(one for figure in lesson.figures.values() for one in figure.sum_of),
         *(name for name, form in placeholders if form != CASES and name != "order"),

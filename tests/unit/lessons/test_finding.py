@@ -302,6 +302,22 @@ def test_one_node_is_judged_by_writes_before_the_heal(
     assert found.conclusion is conclusion
 
 
+def test_a_node_is_judged_over_all_faults_and_described_by_each() -> None:
+    """Two trials of each of two faults are enough; no sentence pools them."""
+    found = load_finding("one_node_or_three")(
+        finding_input_of_trials(
+            [
+                a_trial({"nodes": count, "fault": fault}, recovered_before_heal=count == 3)
+                for count in (1, 3)
+                for fault in ("leader-crash", "leader-pause")
+                for _ in range(2)
+            ]
+        )
+    )
+    assert found.conclusion is Conclusion.SUPPORTED
+    assert len(found.sentences) == 4
+
+
 @pytest.mark.parametrize(
     ("part", "text"),
     [(0, "0 %"), (0.004, "0.4 %"), (0.364, "36 %"), (0.996, "99.6 %"), (1, "100 %")],

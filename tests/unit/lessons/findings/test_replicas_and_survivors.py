@@ -143,6 +143,21 @@ def test_one_slow_takeover_of_three_is_inconclusive() -> None:
     )
 
 
+def test_one_trial_of_a_case_refutes_the_claim() -> None:
+    """A topic that should have survived, and did not in any trial of its case."""
+    unsurvived = list(_three(3, 1, 2, NEITHER))[:1]
+    assert _found(unsurvived).conclusion is Conclusion.REFUTED
+
+
+def test_a_loss_in_a_trial_whose_restart_was_not_seen_does_not_count() -> None:
+    """Such a trial tells nothing of the time before the restart."""
+    rows = [
+        (trial.model_copy(update={"recovered_before_heal": None}), marks)
+        for trial, marks in _three(2, 1, 1, READ_AND_WRITTEN, lost=3)
+    ]
+    assert _found(rows).conclusion is Conclusion.INCONCLUSIVE
+
+
 def test_two_trials_are_inconclusive() -> None:
     """A finding needs three trials of each cell."""
     assert _found(list(_three(2, 1, 1, READ_AND_WRITTEN))[:2]).conclusion is Conclusion.INCONCLUSIVE
