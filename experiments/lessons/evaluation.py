@@ -38,7 +38,7 @@ from ackbench.experiments.lessons.lesson import (
     Observation,
     OfCases,
     Part,
-    Sentence,
+    CaseSentence,
     Shown,
     Text,
 )
@@ -229,7 +229,7 @@ class _Evaluation:
 
     # Words
 
-    def _sentences(self, sentence: Sentence, texts: Mapping[str, object]) -> Iterator[str]:
+    def _sentences(self, sentence: CaseSentence, texts: Mapping[str, object]) -> Iterator[str]:
         cases = self._selected(sentence)
         if sentence.each is None:
             yield from (text for case in cases if (text := self._text(sentence.says, case, texts)))

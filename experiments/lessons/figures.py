@@ -63,7 +63,8 @@ def figure_of_trial(
         if figure.percent_of:
             whole = sum(row[column] for row in selected for column in figure.percent_of)
             return (100 * total / whole, 100 * total / whole) if whole else None
-        return (total, total) if (selected if figure.needs_row else rows) else None
+        is_known = bool(selected) if figure.needs_row else bool(rows)
+        return (total, total) if is_known else None
     parts = [figure_of_trial(part, None, data, trial) for part in figure.sum_of]
     known = [part for part in parts if part is not None]
     if len(known) < len(parts):

@@ -164,7 +164,7 @@ Texts = Annotated[tuple[Text, ...], BeforeValidator(_as_texts)]
 """One text, or several that are joined."""
 
 
-class Sentence(OfCases):
+class CaseSentence(OfCases):
     """A sentence per case; with `each`, one that lists all cases as `{each}`."""
 
     says: str
@@ -234,7 +234,7 @@ class Lesson(Frozen):
     observations: dict[str, Observation]
     criterion: Criterion
     lead: Texts = ()
-    sentences: tuple[Sentence, ...]
+    sentences: tuple[CaseSentence, ...]
     remarks: dict[Conclusion, Texts]
     plot: LessonPlot
 

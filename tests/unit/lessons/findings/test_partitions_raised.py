@@ -17,7 +17,9 @@ GROWN = ((3, 4, 1250), (6, 12, 2500))
 KEYS = 5_000
 
 
-def _found(inverted: int = 300, expected: int = KEYS, repeats: int = 3) -> Finding:
+def _found(
+    inverted: int = 300, expected: int = KEYS, repeats: int = 3, known: int = KEYS
+) -> Finding:
     """Return the finding where a quarter and a half of the keys stay.
 
     Partition 0 has no consumer for 0.4 s.
@@ -37,6 +39,7 @@ def _found(inverted: int = 300, expected: int = KEYS, repeats: int = 3) -> Findi
                 "murmur2_keys": expected,
                 "unmoved_keys": of[2],
                 **counts,
+                **({"known_keys": known} if of == GROWN[1] else {}),
             }
         ]
         for place, of in enumerate(grown)
@@ -88,6 +91,13 @@ def test_a_key_that_does_not_follow_the_formula_refutes_the_claim() -> None:
 def test_pairs_in_order_support_the_claim_in_part() -> None:
     """The keys move nevertheless."""
     assert _found(inverted=0).conclusion is Conclusion.PARTLY_SUPPORTED
+
+
+def test_a_topic_whose_new_partitions_were_not_used_is_left_out() -> None:
+    """The other one decides."""
+    finding = _found(known=0)
+    assert finding.conclusion is Conclusion.SUPPORTED
+    assert [sentence[:17] for sentence in finding.sentences] == ["From 3 to 4 parti"]
 
 
 def test_two_trials_or_none_are_inconclusive() -> None:
