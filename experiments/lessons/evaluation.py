@@ -31,6 +31,7 @@ from ackbench.experiments.lessons.finding import (
 from ackbench.experiments.lessons.lesson import (
     CASES,
     CaseGroup,
+    CaseSentence,
     Condition,
     Figure,
     Lesson,
@@ -38,7 +39,6 @@ from ackbench.experiments.lessons.lesson import (
     Observation,
     OfCases,
     Part,
-    CaseSentence,
     Shown,
     Text,
 )
