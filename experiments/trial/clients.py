@@ -61,7 +61,7 @@ from ackbench.infra.process.waiting import sleep_until, wait_until
 
 LEAD_NS: Final = 200_000_000
 """From the request to begin to the first intended time, so that every producer gets it in time."""
-FLOW_TIMEOUT_S: Final = 10.0
+FLOW_TIMEOUT_S: Final = 30.0
 SETTLE_MARGIN_S: Final = 20.0
 TRANSACTION_CLEANUP_INTERVAL: Final = "transaction.abort.timed.out.transaction.cleanup.interval.ms"
 DEFAULT_TRANSACTION_CLEANUP_INTERVAL_MS: Final = 10_000

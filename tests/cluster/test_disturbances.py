@@ -114,10 +114,13 @@ def another_broker(cluster: LocalCluster) -> Callable[[], None]:
 def test_a_trial_in_which_another_broker_died_is_void_whatever_its_fault_did(
     killable: LocalCluster, trial: Callable[..., TrialManifest], tmp_path: Path
 ) -> None:
-    """The broker is started again, so the ledger is complete; it is evidence of nothing."""
+    """The broker is started again, so the ledger is complete; it is evidence of nothing.
+
+    On a starved machine the crash may come after the load: then it has no effect on it, either.
+    """
     record = trial(
         another_broker(killable),
-        "leader-crash(at_s=1, restart_after_s=3, patience_s=60)",
+        "leader-crash(at_s=1, restart_after_s=3)",
         "fault_effective",
     )
     assert record.status is Status.VOID
@@ -126,7 +129,7 @@ def test_a_trial_in_which_another_broker_died_is_void_whatever_its_fault_did(
         rf"node \d exited by SIGKILL {WHEN}, which the fault did not ask for", disturbance
     )
     assert (record.reason or "").startswith(disturbance)
-    assert record.fault.took_effect, record.fault.evidence
+    assert "crashed (SIGKILL)" in record.fault.evidence[0]
     assert read_trial_manifest(SweepFolder(tmp_path / "sweep").trial(record.trial_id)) == record
     assert killable.wait_until_healthy().brokers == (1, 2, 3)
 

@@ -49,7 +49,7 @@ def during(folder: Path, event: str, act: Callable[[], None]) -> Iterator[None]:
                 lambda: ended.is_set() or has_happened(folder, event),
                 awaiting=f"the event {event}",
                 timeout_s=_TIMEOUT_S,
-                every_s=0.01,
+                every_s=0.05,
             )
             if not ended.is_set():
                 act()

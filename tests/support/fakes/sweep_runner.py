@@ -6,6 +6,7 @@ Kinds: `command` (`ackbench run`), `task` (a task of the DAG run `dag/one`), `me
 
 from __future__ import annotations
 
+import signal
 import sys
 from contextlib import ExitStack
 from unittest import mock
@@ -26,6 +27,8 @@ def wait(*_arguments: object, **_options: object) -> None:
 
 def main(kind: str, sweep_id: str) -> None:
     """Hold what the process of this kind holds."""
+    # Where the tests run in the background, SIGINT is ignored, and this process inherits that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     home = Home.from_environment()
     sweep = SweepFolder(home.sweeps / sweep_id)
     if kind == "measure":
