@@ -53,11 +53,11 @@ RELEASED: Final = "released"
 
 # Messages between the parent and the member's process.
 HOLD: Final = "hold"
-"""To the member, with a breakpoint: wait there; without one: cancel."""
+"""To the member, with its number and a breakpoint: wait there."""
 HELD: Final = "held"
-"""From the member: it waits at its breakpoint, with this `PendingBatch`."""
+"""From the member: it waits at the breakpoint of a hold, with its number and a `PendingBatch`."""
 RELEASE: Final = "release"
-"""To the member: go on from the breakpoint."""
+"""To the member: go on from the breakpoint, or do not wait there any more."""
 UNTHROTTLE: Final = "unthrottle"
 """To a slow member: process as fast as you can."""
 
@@ -254,6 +254,8 @@ class MemberProcess(ClientProcess):
         self.jobs = [job]
         self._is_ready = False
         self._is_paused = False
+        self._holds = 0
+        self._awaited_hold: int | None = None
         self._crashes: list[Event] = []
         super().__init__(job.member_name, _spawn_request(job), job.errors)
 
@@ -315,12 +317,24 @@ class MemberProcess(ClientProcess):
             HarnessError: the process has exited.
         """
         self.wait_in_group(_HOLD_TIMEOUT_S)
-        self.send_line(f"{HOLD} {point}")
+        self._holds += 1
+        self._awaited_hold = self._holds
+        self.send_line(f"{HOLD} {self._holds} {point}")
         try:
-            return PendingBatch.model_validate_json(self.expect_line(HELD, _HOLD_TIMEOUT_S))
+            _, _, batch = self.expect_line(HELD, _HOLD_TIMEOUT_S).partition(" ")
         except WaitTimeout:
-            self.send_line(HOLD)  # cancel, or it would stop there later and stay
+            self.release()  # or it would stop there later and stay
             raise
+        finally:
+            self._awaited_hold = None
+        return PendingBatch.model_validate_json(batch)
+
+    def _next_line(self) -> str | None:
+        """Return the next line; a member that was held after nobody waited for it went on."""
+        line = super()._next_line()
+        word, _, rest = (line or "").partition(" ")
+        is_late = word == HELD and rest.partition(" ")[0] != f"{self._awaited_hold}"
+        return None if is_late else line
 
     def release(self) -> None:
         """Let the member go on from its breakpoint; has no effect on one that has exited."""

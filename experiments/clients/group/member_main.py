@@ -75,6 +75,8 @@ class MemberLoop:
     processed: ReadsFile
     log: MemberEventLog
     hold_at: Breakpoint | None = None
+    hold: str = ""
+    """The number of the hold that was requested last."""
     """Where to wait, once the member is there with records pending."""
     reported_ready: bool = field(default=False, init=False)
     member_since_s: float | None = field(default=None, init=False)
@@ -145,9 +147,12 @@ class MemberLoop:
         if not select.select([sys.stdin], [], [], timeout_s)[0]:
             return
         request = read_line()
-        word, _, point = request.partition(" ")
+        word, _, rest = request.partition(" ")
         if word == HOLD:
-            self.hold_at = Breakpoint(point) if point else None
+            number, _, point = rest.partition(" ")
+            self.hold_at, self.hold = Breakpoint(point), number
+        elif word == RELEASE:
+            self.hold_at = None
         elif word == UNTHROTTLE:
             self.unthrottled = True
         elif word == FINISH:
@@ -155,7 +160,7 @@ class MemberLoop:
         else:
             raise HarnessError(
                 f"unexpected request {request!r} from the parent"
-                f" (allowed: {HOLD!r}, {UNTHROTTLE!r}, {FINISH!r})"
+                f" (allowed: {HOLD!r}, {RELEASE!r}, {UNTHROTTLE!r}, {FINISH!r})"
             )
 
     def _report_out_of_range(self) -> None:
@@ -268,7 +273,7 @@ class MemberLoop:
             records=self.consumer.pending.size,
             processed=self.job.commit != "before",
         )
-        write_line(HELD, batch.model_dump_json())
+        write_line(HELD, f"{self.hold} {batch.model_dump_json()}")
         expect_line(RELEASE)
 
 

@@ -3,6 +3,7 @@
 Killed between the two, they repeat or miss their presult records.
 """
 
+import select
 import signal
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -25,7 +26,7 @@ from ackbench.experiments.clients.settings.group_members import (
 )
 from ackbench.experiments.clients.settings.librdkafka import consumer_settings
 from ackbench.experiments.sweep.plan import Commit
-from ackbench.infra.errors import HarnessError
+from ackbench.infra.errors import HarnessError, WaitTimeout
 from ackbench.infra.process.waiting import wait_until
 
 TOKEN = 77
@@ -119,6 +120,26 @@ def test_a_member_killed_between_processing_and_commit_misses_or_repeats_pending
     assert set(group.reads()["generation"].to_pylist()) == (
         {1} if missed or not held.processed else {0, 1}
     )
+
+
+def test_a_member_that_is_held_when_nobody_waits_for_it_any_more_goes_on(
+    brokers: MockBrokers, job: Callable[[Commit, int], GroupJob], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And it can be held again: what it said of the first hold is not taken for the second."""
+    with ConsumerGroup.running(job("after", 1)) as group:
+        member = group.members[0]
+        member.wait_in_group(20)
+        with monkeypatch.context() as patch:
+            patch.setattr("ackbench.experiments.clients.group.member._HOLD_TIMEOUT_S", 0.0)
+            patch.setattr(member, "release", lambda: None)  # the release is on its way
+            with pytest.raises(WaitTimeout, match="held"):
+                member.hold_at(Breakpoint.BEFORE_COMMIT)
+        brokers.write("trial", 2, RECORDS, TOKEN)
+        assert select.select([member._output], [], [], 20)[0]
+        member.release()
+        assert member.hold_at(Breakpoint.AFTER_COMMIT).breakpoint is Breakpoint.AFTER_COMMIT
+        member.release()
+        assert group.finish({0: RECORDS // 2, 1: RECORDS // 2}, 20) is not None
 
 
 def test_a_paused_member_that_was_killed_by_another_program_is_an_error_of_the_trial(
