@@ -84,7 +84,7 @@ def write_result_files(sweep: SweepFolder, results: SweepResults, files: ResultF
     if files.json is not None:
         replace_file(files.json, f"{_as_json(sweep, results)}\n")
     if files.markdown is not None:
-        run = describe_run(sweep.plan(), list(sweep.complete_trials(results.left_out)))
+        run = describe_run(sweep.plan(), list(results.manifests.values()))
         lines = markdown_lines(results, run, remarks(sweep, results))
         replace_file(files.markdown, "\n".join(lines) + "\n")
 
@@ -144,8 +144,11 @@ def print_results(sweep: SweepFolder, results: SweepResults) -> None:
     """
     plan, terminal = sweep.plan(), sys.stdout.isatty()
     console = console_for_results(terminal=terminal)
-    records = list(sweep.complete_trials(results.left_out))
-    print_text(console, f"{results.sweep_id}: {describe_run(plan, records)}\n", wrap=terminal)
+    print_text(
+        console,
+        f"{results.sweep_id}: {describe_run(plan, list(results.manifests.values()))}\n",
+        wrap=terminal,
+    )
     print_text(console, f"{results.question.strip()}\n", wrap=terminal)
     for line in finding_lines(sweep, results):
         print_text(console, line, wrap=terminal)

@@ -82,12 +82,12 @@ def _parts(sweep: SweepFolder) -> Iterator[dict[str, Any]]:
         }
         return
     results = read_results(sweep, in_full=False)
-    records = results.records
+    manifests = results.manifests
     finding = finding_of(sweep, results)
     yield {
         **_counts(results),
-        **_cells(plan, results, records),
-        "client_versions": tuple(sorted({record.client for record in records.values()})),
+        **_cells(plan, results, manifests),
+        "client_versions": tuple(sorted({manifest.client for manifest in manifests.values()})),
         "conclusion": finding.conclusion.value if finding else None,
     }
 
@@ -122,11 +122,11 @@ def _counts(results: SweepResults) -> dict[str, int | bool]:
 
 
 def _cells(
-    plan: Plan, results: SweepResults, records: Mapping[str, TrialManifest]
+    plan: Plan, results: SweepResults, manifests: Mapping[str, TrialManifest]
 ) -> dict[str, object]:
     """Return the cells that ran, and the settings that they have in common."""
     ran = [cell for cell in results.cells if cell.refused is None]
-    settings = [_settings(plan, cell, records) for cell in ran]
+    settings = [_settings(plan, cell, manifests) for cell in ran]
     common = dict(set.intersection(*(set(one.items()) for one in settings))) if settings else {}
     return {
         "settings": dict(sorted(common.items())),
@@ -141,13 +141,15 @@ def _cells(
     }
 
 
-def _settings(plan: Plan, cell: CellResult, records: Mapping[str, TrialManifest]) -> dict[str, str]:
+def _settings(
+    plan: Plan, cell: CellResult, manifests: Mapping[str, TrialManifest]
+) -> dict[str, str]:
     specs = [spec for spec in plan.trials if spec.cell == cell.cell]
     settings = {
         f"{scope} {name}": value for (scope, name), value in settings_of_trial(specs[0]).items()
     }
     # The first trial may have failed, and left no record.
-    clients = [records[one.trial_id].client for one in specs if one.trial_id in records]
+    clients = [manifests[one.trial_id].client for one in specs if one.trial_id in manifests]
     return {**settings, "client version": clients[0]} if clients else settings
 
 

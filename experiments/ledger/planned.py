@@ -28,9 +28,9 @@ PLAN: Final = "plan.json"
 
 Composition = Literal["&", ">>"]
 JAVA: Final = "java"
-"""The kind of a client, and how its version begins in a record."""
+"""The kind of a client, and how its version begins in a manifest."""
 UNKNOWN_VERSION: Final = "unknown"
-"""The version in the record of a Java client whose log did not name it."""
+"""The version in the manifest of a Java client whose log did not name it."""
 _ABSENT: Final = "absent"
 EQUAL: Final = (
     "experiment",
@@ -43,7 +43,7 @@ EQUAL: Final = (
     "replication_factor",
     "partitions",
 )
-"""The fields that a plan and a record have in the same form."""
+"""The fields that a plan and a manifest have in the same form."""
 
 
 class FaultRequest(Frozen):
@@ -90,7 +90,7 @@ class FaultRequest(Frozen):
 
 
 def is_java(client: str) -> bool:
-    """Return whether the client's version in a record is that of Java's client."""
+    """Return whether the client's version in a manifest is that of Java's client."""
     return client.startswith(f"{JAVA} ")
 
 
@@ -112,7 +112,7 @@ class _PlannedLoad(_Part):
 
 
 class PlannedTrial(_Part):
-    """The values of a trial that plan and record both have."""
+    """The values of a trial that plan and manifest both have."""
 
     sweep_id: str | None = None
     trial_id: str
@@ -133,7 +133,7 @@ class PlannedTrial(_Part):
     fault: FaultRequest | None = None
 
     def differences(self, manifest: TrialManifest) -> dict[str, tuple[object, object]]:
-        """Return what plan and record say differently, by name: first the plan's value."""
+        """Return what plan and manifest say differently, by name: first the plan's value."""
         version = self.cluster.java_client_version or self.cluster.kafka_version
         java = is_java(manifest.client)
         recorded_version = manifest.client.removeprefix(f"{JAVA} ")

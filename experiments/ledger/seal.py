@@ -66,7 +66,7 @@ def seal(
         tables: the ledger's tables by name.
 
     Returns:
-        The record as sealed.
+        The manifest as sealed.
 
     Raises:
         ValueError: a table is missing or has another schema.

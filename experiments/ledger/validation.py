@@ -44,8 +44,8 @@ def sealed_folders(files: pafs.FileSystem, root: str, *, published: bool = False
     folders = sorted(info.path for info in infos if info.type == pafs.FileType.Directory)
     sealed = [folder for folder in folders if not folder.endswith(UNFINISHED)]
     if published:
-        records = files.get_file_info([f"{folder}/{TRIAL_MANIFEST}" for folder in sealed])
-        sealed = [folder for folder, info in zip(sealed, records, strict=True) if info.is_file]
+        manifests = files.get_file_info([f"{folder}/{TRIAL_MANIFEST}" for folder in sealed])
+        sealed = [folder for folder, info in zip(sealed, manifests, strict=True) if info.is_file]
     yield from sealed
 
 

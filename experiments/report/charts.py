@@ -302,7 +302,7 @@ def _outage_charts(group: FaultGroup, data: ReportData, side: Side) -> Iterator[
 
 def _longest_outage(data: ReportData, trial: TrialResult, side: Side) -> list[Outage]:
     """Return the longest outage of a trial's partitions, or nothing."""
-    outages = outages_of(data.records[trial.trial_id], data.outages.get(trial.trial_id, ()))
+    outages = outages_of(data.manifests[trial.trial_id], data.outages.get(trial.trial_id, ()))
     return [outage for outage in outages if outage.side is side][:1]
 
 

@@ -49,7 +49,7 @@ class ReportData:
 
     plan: Plan
     results: SweepResults
-    records: Mapping[str, TrialManifest]
+    manifests: Mapping[str, TrialManifest]
     """The records of sealed and void trials, by trial."""
     timeline: Mapping[str, Sequence[Row]] = field(default_factory=dict)
     histogram: Mapping[str, Sequence[Row]] = field(default_factory=dict)
@@ -85,14 +85,16 @@ def read_report_data(sweep: SweepFolder) -> ReportData:
         LedgerError: a trial's manifest or a table cannot be read; the message names the file.
     """
     results = read_results(sweep)
-    records = {record.trial_id: record for record in sweep.complete_trials(results.left_out)}
+    manifests = results.manifests
     return ReportData(
         plan=sweep.plan(),
         results=results,
-        records=records,
+        manifests=manifests,
         histogram=large_table_by_trial(sweep, "histogram", results.manifest),
         **{name: rows_by_trial(sweep, name, results.manifest) for name in _TABLES},
-        leaders={trial_id: _leader_changes(sweep, record) for trial_id, record in records.items()},
+        leaders={
+            trial_id: _leader_changes(sweep, manifest) for trial_id, manifest in manifests.items()
+        },
         machine=sweep.machine(),
         folder=sweep.argument if sweep.origin else str(sweep.root.resolve()),
         program=str(Path(sys.executable).with_name("ackbench")),

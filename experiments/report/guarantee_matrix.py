@@ -194,14 +194,14 @@ def _strip(data: ReportData, cell: CellResult) -> Strip | None:
     if not gaps:
         return None
     gap_ms, trial_id = gaps[(len(gaps) - 1) // 2]
-    record, rows = data.records[trial_id], data.timeline[trial_id]
+    manifest, rows = data.manifests[trial_id], data.timeline[trial_id]
     first, last = min(row["slot"] for row in rows), max(row["slot"] for row in rows)
     width, _ = _STRIP
     scale = width / max(last - first + 1, 1)
     return Strip(
         trial_id,
-        _points(record, rows, scale),
-        _fault(record, first, scale, width),
+        _points(manifest, rows, scale),
+        _fault(manifest, first, scale, width),
         f"Acknowledged records over {(last - first + 1) * TIMELINE_SLOT_NS / _NS_PER_S:.0f} s; "
         f"the longest gap is {_duration(gap_ms)}.",
     )

@@ -236,7 +236,7 @@ def _template_values(data: ReportData) -> dict[str, Any]:
         "finding": finding,
         "overload": LEGEND_OF_OVERLOAD if any(cell.overloaded_trials for cell in run) else "",
         "plot": plot_chart(finding.plot, "finding") if finding and finding.plot else None,
-        "run": describe_run(data.plan, list(data.records.values())),
+        "run": describe_run(data.plan, list(data.manifests.values())),
         "answer": plain_answer(results),
         "hosts": tuple(map(as_sentence, host_sentences(results.hosts))) if results.hosts else (),
         "client_versions": tuple(map(as_sentence, version_sentences(results.client_versions)))
@@ -287,13 +287,13 @@ def _exceptions(results: SweepResults) -> Iterator[tuple[str, str, str]]:
 
 def _versions(data: ReportData) -> Iterator[tuple[str, str]]:
     """Yield the versions of Kafka, the client and the ledger; several if the trials differ."""
-    records = data.records.values()
+    manifests = data.manifests.values()
     kafka = sorted(
-        {record.kafka_version for record in records}
+        {manifest.kafka_version for manifest in manifests}
         or {spec.cluster.kafka_version for spec in data.plan.trials}
     )
-    clients = sorted({record.client for record in records})
-    ledgers = sorted({str(record.ledger_version) for record in records})
+    clients = sorted({manifest.client for manifest in manifests})
+    ledgers = sorted({str(manifest.ledger_version) for manifest in manifests})
     yield "Kafka", ", ".join(kafka) or UNKNOWN_TEXT
     yield "client", ", ".join(clients) or UNKNOWN_TEXT
     yield "ledger", ", ".join(ledgers) or UNKNOWN_TEXT

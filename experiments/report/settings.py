@@ -96,6 +96,6 @@ def _cell_settings(data: ReportData, specs: Sequence[TrialSpec]) -> dict[tuple[s
     """Return a cell's settings by scope and name; `VARIES` where its own trials differ."""
     settings: dict[tuple[str, str], str] = {}
     for spec in specs:
-        for name, value in settings_of_trial(spec, data.records.get(spec.trial_id)).items():
+        for name, value in settings_of_trial(spec, data.manifests.get(spec.trial_id)).items():
             settings[name] = value if settings.get(name, value) == value else VARIES
     return settings

@@ -118,15 +118,15 @@ def _summary(cell: CellResult) -> str:
 
 
 def _trial_view(data: ReportData, trial_id: str, result: TrialResult | None) -> TrialView:
-    spec, record = data.plan.trial(trial_id), data.records.get(trial_id)
+    spec, manifest = data.plan.trial(trial_id), data.manifests.get(trial_id)
     caption, timeline = _caption(result), ""
     rows = data.timeline.get(trial_id, ())
-    if record and rows:
+    if manifest and rows:
         leaders = data.leaders.get(trial_id, ())
-        timeline = timeline_chart(record, rows, leaders, f"t{trial_id}", caption)
+        timeline = timeline_chart(manifest, rows, leaders, f"t{trial_id}", caption)
     return TrialView(
         trial_id=trial_id,
-        origin=f"repeat {spec.repeat + 1}, seed {spec.seed}{_cluster_text(record)}",
+        origin=f"repeat {spec.repeat + 1}, seed {spec.seed}{_cluster_text(manifest)}",
         status=result.status.value if result else "not run",
         late=bool(result and result.generator_late),
         stalled=bool(result and result.stalls),

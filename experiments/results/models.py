@@ -291,7 +291,7 @@ class SweepResults(Frozen):
     """Complete trials that are not the plan's, with the reasons."""
     manifest: ResultsManifest | None = Field(default=None, exclude=True, repr=False)
     """Of the measurement that these results are from; further tables must be of it too."""
-    records: Mapping[str, TrialManifest] = Field(default_factory=dict, exclude=True, repr=False)
+    manifests: Mapping[str, TrialManifest] = Field(default_factory=dict, exclude=True, repr=False)
     """The records of the complete trials, by id, in the order in which they ran."""
 
     @property

@@ -79,17 +79,18 @@ def read_results(sweep: SweepFolder, *, in_full: bool = True) -> SweepResults:
     if not in_full:
         require_table(sweep, "anomalies", manifest)
     rows = ResultRows.read(sweep, manifest)
-    records, foreign = _records(sweep, manifest, rows.trials, verified=in_full)
+    manifests, foreign = _trial_manifests(sweep, manifest, rows.trials, verified=in_full)
     left_out = {**(manifest.left_out if manifest else {}), **foreign}
     added = {spec.trial_id for spec in plan.trials if spec.added}
     trials = [refused_trial(cell) for cell in plan.refused]
     trials += [
-        complete_trial(record, rows, added=record.trial_id in added) for record in records.values()
+        complete_trial(trial_manifest, rows, added=trial_manifest.trial_id in added)
+        for trial_manifest in manifests.values()
     ]
     trials += [
         failed_trial(spec, sweep)
         for spec in plan.trials
-        if spec.trial_id not in {*records, *left_out} and sweep.failed(spec.trial_id).exists()
+        if spec.trial_id not in {*manifests, *left_out} and sweep.failed(spec.trial_id).exists()
     ]
     planned = {spec.trial_id: spec for spec in plan.trials}
     trials += [
@@ -115,18 +116,22 @@ def read_results(sweep: SweepFolder, *, in_full: bool = True) -> SweepResults:
             harness,
         ),
         pending=tuple(spec.trial_id for spec in plan.trials if spec.trial_id not in known),
-        unmeasured=tuple(sorted(records.keys() - rows.trials.keys())),
+        unmeasured=tuple(sorted(manifests.keys() - rows.trials.keys())),
         harness=harness,
         changed_settings=changed_settings(plan.trials) if in_full else (),
         hosts=compare_hosts(trials),
         client_versions=mixed_client_versions(trials),
         relayed=_relayed_faults(plan),
         without_digests=tuple(
-            sorted(trial_id for trial_id, record in records.items() if record.files is None)
+            sorted(
+                trial_id
+                for trial_id, trial_manifest in manifests.items()
+                if trial_manifest.files is None
+            )
         ),
         foreign=foreign,
         manifest=manifest,
-        records=records,
+        manifests=manifests,
     )
 
 
@@ -139,14 +144,14 @@ def _relayed_faults(plan: Plan) -> tuple[str, ...]:
     return tuple(dict.fromkeys(faults))
 
 
-def _records(
+def _trial_manifests(
     sweep: SweepFolder,
     manifest: ResultsManifest | None,
     measured: Collection[str],
     *,
     verified: bool,
 ) -> tuple[dict[str, TrialManifest], dict[str, str]]:
-    """Return the records of the complete trials by id, and the reasons why others are foreign.
+    """Return the manifests of the complete trials by id, and the reasons why others are foreign.
 
     Figures without their ledger would prove nothing, so each ledger is validated. Trials that the
     results leave out are not read. In a store, each footer is a request, and many are made at a
@@ -176,9 +181,9 @@ def _records(
             f"{sweep.sweep_id}: {foreign[name]}; results/ was computed with it: "
             f"ackbench measure {sweep.argument} --skip-unfit"
         )
-    records = [record for record in found.values() if isinstance(record, TrialManifest)]
-    records.sort(key=lambda record: record.order)
-    return {record.trial_id: record for record in records}, foreign
+    manifests = [manifest for manifest in found.values() if isinstance(manifest, TrialManifest)]
+    manifests.sort(key=lambda manifest: manifest.order)
+    return {manifest.trial_id: manifest for manifest in manifests}, foreign
 
 
 def _complete(
@@ -215,11 +220,13 @@ def _validated(
     Of a trial that is not the plan's, return the reason.
     """
     local, folder = pafs.LocalFileSystem(), sweep.trial(trial_id)
-    record, _ = validate_trial(sweep.ledgers.files, f"{sweep.ledgers.path}/trials/{trial_id}")
-    if reason := planned.why_foreign(record):
+    trial_manifest, _ = validate_trial(
+        sweep.ledgers.files, f"{sweep.ledgers.path}/trials/{trial_id}"
+    )
+    if reason := planned.why_foreign(trial_manifest):
         return reason
-    names = sealed_files(record, published=sweep.origin is not None)
+    names = sealed_files(trial_manifest, published=sweep.origin is not None)
     here = [name for name in names if not sweep.origin or (folder / name).exists()]
-    verify_files(local, str(folder), record, here)
+    verify_files(local, str(folder), trial_manifest, here)
     _require_measured(trial_id, digest_file(local, str(folder / TRIAL_MANIFEST)), manifest)
-    return record
+    return trial_manifest

@@ -188,7 +188,7 @@ class SweepFolder:
         return read_note(self.failed(trial_id) / REASON)
 
     def planned(self) -> PlannedTrials:
-        """Return what the plan says of the trials' records.
+        """Return what the plan says of the trials' manifests.
 
         Raises:
             LedgerError: the plan is truncated or altered.
@@ -319,7 +319,7 @@ class SweepFolder:
 
 
 def _foreign(planned: PlannedTrials, folders: Iterable[Path]) -> Iterator[tuple[str, str]]:
-    """Yield the trials that are not the plan's, with the reasons; a damaged record has none."""
+    """Yield the trials that are not the plan's, with the reasons; a damaged manifest has none."""
     for folder in folders:
         with suppress(InvalidLedger):
             if reason := planned.why_foreign(read_trial_manifest(folder)):

@@ -183,11 +183,11 @@ def publish_trial(sweep: SweepFolder, trial_id: str, target: Location) -> None:
     """
     folder = f"trials/{trial_id}"
     with storage_errors():
-        record = target.read(f"{folder}/{TRIAL_MANIFEST}")
-        if record == read_document(sweep.trial(trial_id) / TRIAL_MANIFEST):
+        manifest = target.read(f"{folder}/{TRIAL_MANIFEST}")
+        if manifest == read_document(sweep.trial(trial_id) / TRIAL_MANIFEST):
             return
-        if record is not None:
-            if runs_on_several_hosts(sweep) and is_planned(sweep, trial_id, record):
+        if manifest is not None:
+            if runs_on_several_hosts(sweep) and is_planned(sweep, trial_id, manifest):
                 raise StorageError(
                     f"trial {trial_id} was also run elsewhere, and that ledger is published: "
                     f"delete {sweep.trial(trial_id)}"
@@ -198,16 +198,16 @@ def publish_trial(sweep: SweepFolder, trial_id: str, target: Location) -> None:
         target.upload(sweep.trial(trial_id) / TRIAL_MANIFEST, f"{folder}/{TRIAL_MANIFEST}")
 
 
-def is_planned(sweep: SweepFolder, trial_id: str, record: bytes) -> bool:
+def is_planned(sweep: SweepFolder, trial_id: str, manifest: bytes) -> bool:
     """Return whether a `trial.json` is of the sweep's own trial; a damaged one counts as such.
 
     Args:
         sweep: has the plan.
         trial_id: the trial.
-        record: the content of `trial.json` in the store.
+        manifest: the content of `trial.json` in the store.
     """
     with suppress(InvalidLedger):
-        return sweep.planned().why_foreign(parse_trial_manifest(record, trial_id)) is None
+        return sweep.planned().why_foreign(parse_trial_manifest(manifest, trial_id)) is None
     return True
 
 
@@ -439,11 +439,11 @@ def _to_fetch(published: Collection[str]) -> set[str]:
     measured = {name for name in published if name in results}
     manifest = {f"results/{RESULTS_MANIFEST}"} & set(published)
     names = {name for name in published if "/" not in name and name not in {*_LOCAL, _PAGE}}
-    for record in (name for name in published if name.endswith(f"/{TRIAL_MANIFEST}")):
-        folder = record.removesuffix(f"/{TRIAL_MANIFEST}")
+    for name in (name for name in published if name.endswith(f"/{TRIAL_MANIFEST}")):
+        folder = name.removesuffix(f"/{TRIAL_MANIFEST}")
         if not folder.endswith((PARTIAL, FAILED)):
             tables = {f"{folder}/{table}" for table in _FETCHED_TABLES}
-            names |= {record, *(tables & set(published))}
+            names |= {name, *(tables & set(published))}
     names |= {name for name in published if name.endswith(f"{FAILED}/{REASON}")}
     return names | (measured | manifest if measured == results else set())
 

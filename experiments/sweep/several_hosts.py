@@ -154,8 +154,8 @@ def is_published(sweep: SweepFolder, trial_id: str) -> bool:
         StorageError: the store cannot be read.
     """
     with storage_errors():
-        record = locks_location(sweep).read(f"trials/{trial_id}/{TRIAL_MANIFEST}")
-    return record is not None and is_planned(sweep, trial_id, record)
+        manifest = locks_location(sweep).read(f"trials/{trial_id}/{TRIAL_MANIFEST}")
+    return manifest is not None and is_planned(sweep, trial_id, manifest)
 
 
 def fetch_trials(sweep: SweepFolder) -> tuple[str, ...]:

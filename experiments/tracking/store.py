@@ -297,14 +297,13 @@ def open_client(home: Home) -> MlflowClient:
 
 def _run_contents(sweep: SweepFolder, results: SweepResults) -> list[RunContent]:
     plan = sweep.plan()
-    records = {record.trial_id: record for record in sweep.complete_trials(results.left_out)}
     ran = [trial for trial in results.trials if trial.status is not Status.REFUSED]
     planned = {spec.trial_id: spec for spec in plan.trials}
     finding = finding_of(sweep, results)
     summary = summary_run(results, _description(results, finding), finding)
     runs = [
         *(
-            trial_run(trial, planned[trial.trial_id], records.get(trial.trial_id))
+            trial_run(trial, planned[trial.trial_id], results.manifests.get(trial.trial_id))
             for trial in ran
             if trial.trial_id in planned
         ),

@@ -22,7 +22,7 @@ __all__ = ["InvalidLedger", "Ledger", "Ledgers", "open_ledgers"]
 
 @dataclass(frozen=True)
 class Ledger:
-    """One sealed trial: its record, and the row counts of its tables' footers."""
+    """One sealed trial: its manifest, and the row counts of its tables' footers."""
 
     manifest: TrialManifest
     folder: str
@@ -102,15 +102,15 @@ def _check_trial(
     files: pafs.FileSystem, folder: str, planned: PlannedTrials, *, published: bool
 ) -> Ledger:
     """Return a trial's ledger, after checking its files against `trial.json`, and that one."""
-    record, rows = validate_trial(files, folder)
-    planned.require(record)
+    manifest, rows = validate_trial(files, folder)
+    planned.require(manifest)
     return Ledger(
-        record,
+        manifest,
         folder,
         rows["attempts"],
         rows["log"],
         rows["reads"],
         rows["transactions"],
         sha256=digest_file(files, f"{folder}/{TRIAL_MANIFEST}").sha256,
-        sealed_files=sealed_files(record, published=published),
+        sealed_files=sealed_files(manifest, published=published),
     )

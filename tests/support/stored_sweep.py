@@ -74,7 +74,7 @@ def site_page(data: ReportData) -> str:
         question=results.question,
         planned_s=0.0,
         kafka_versions=tuple(kafka_versions),
-        **_cells(data.plan, results, data.records),
+        **_cells(data.plan, results, data.manifests),
     )
     return breaks_page([summary], {sweep_id: f"sweeps/{sweep_id}.html"}, NAVIGATION)
 

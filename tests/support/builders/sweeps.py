@@ -196,7 +196,7 @@ def measured_sweep(
             refused=(refused,),
         ),
         results=results,
-        records=records,
+        manifests=records,
         timeline={trial_id: timeline_rows(record, rng) for trial_id, record in records.items()},
         histogram={trial.trial_id: histogram_rows(trial, rng) for trial in trials},
         outages={trial.trial_id: outage_rows(trial) for trial in trials if has_fault(trial.cell)},

@@ -13,7 +13,7 @@ from ackbench.experiments.results.run_description import describe_run
 
 def described(data: ReportData) -> str:
     """Return the line of a sweep."""
-    return describe_run(data.plan, list(data.records.values()))
+    return describe_run(data.plan, list(data.manifests.values()))
 
 
 def test_the_line_has_time_versions_nodes_load_and_trials(says: Says) -> None:
@@ -29,11 +29,11 @@ def test_the_line_has_time_versions_nodes_load_and_trials(says: Says) -> None:
 def test_a_sweep_that_is_not_complete_says_how_many_trials_are(says: Says) -> None:
     """Before the first trial there is no time and no client."""
     data = measured_sweep((SAFE,))
-    some = replace(data, records=dict(list(data.records.items())[:2]))
+    some = replace(data, manifests=dict(list(data.manifests.items())[:2]))
 
     says(described(some))
-    assert described(replace(data, records={})).endswith("0 of 5 trials")
-    assert "UTC" not in described(replace(data, records={}))
+    assert described(replace(data, manifests={})).endswith("0 of 5 trials")
+    assert "UTC" not in described(replace(data, manifests={}))
 
 
 def test_dedicated_controllers_and_several_clusters_are_named(says: Says) -> None:
