@@ -32,8 +32,10 @@ _ERRORS: Final[dict[str, type[HarnessError]]] = {
     for error in (HarnessError, ImpairmentConflict, NodeFailed, SupervisorError, WaitTimeout)
 }
 """The errors that a reply can name; the client raises them again."""
-_REPLY_MARGIN_S: Final = 40.0
-"""How long a reply may take, beyond the time that a shutdown may take."""
+_TIMEOUT_S: Final = 30.0
+"""For the supervisor, unless a request says otherwise."""
+_REPLY_MARGIN_S: Final = 10.0
+"""For the reply, in addition."""
 
 NodeAction = Literal["kill", "pause", "resume", "stop", "start"]
 DiskAction = Literal["lose_power", "shut_down", "bring_back", "limit", "replace"]
@@ -53,8 +55,8 @@ class NodeRequest:
 
     action: NodeAction
     node_id: int
-    timeout_s: float = 30.0
-    """How long a shutdown may take."""
+    timeout_s: float = _TIMEOUT_S
+    """For a shutdown."""
     kind: Literal["node"] = "node"
 
 
@@ -237,8 +239,8 @@ def send_request(folder: Path, request: SupervisorRequest) -> SupervisorReply:
         HarnessError: the error of `infra.errors` that the action caused in the supervisor.
     """
     try:
-        shutdown_s = request.timeout_s if isinstance(request, NodeRequest) else 0.0
-        line = _exchange(folder, encode(request), timeout_s=shutdown_s + _REPLY_MARGIN_S)
+        timeout_s = request.timeout_s if isinstance(request, NodeRequest) else _TIMEOUT_S
+        line = _exchange(folder, encode(request), timeout_s=timeout_s + _REPLY_MARGIN_S)
     except OSError as error:
         raise SupervisorError(f"cannot reach the supervisor of {folder.name}: {error}") from error
     reply = decode_reply(line)
