@@ -101,12 +101,8 @@ def axis_values(cells: Sequence[CellResult], axis: str) -> list[Scalar]:
 
 def cells_with_value(cells: Sequence[CellResult], axis: str, value: Scalar) -> list[CellResult]:
     """Return an experiment's own cells with this value of an axis."""
-    # As JSON, because 1 == True in Python.
-    return [
-        cell
-        for cell in experiment_cells(cells)
-        if json.dumps(cell.cell.get(axis)) == json.dumps(value)
-    ]
+    wanted = json.dumps(value)  # because 1 == True in Python
+    return [cell for cell in experiment_cells(cells) if json.dumps(cell.cell.get(axis)) == wanted]
 
 
 def value_text(value: Scalar) -> str:

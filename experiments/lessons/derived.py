@@ -11,7 +11,7 @@ from typing import Final
 
 from ackbench.experiments.ledger.result_tables import OutageStep, Side
 from ackbench.experiments.ledger.workload_tables import LoadQuantity
-from ackbench.experiments.lessons.finding import RATE_AXIS, FindingInput
+from ackbench.experiments.lessons.finding import FindingInput, ack_p50_ms, acked_in_time_percent
 from ackbench.experiments.results.models import TrialResult
 from ackbench.experiments.results.outages import observed_times_ns, steps_of_longest_gaps
 from ackbench.experiments.results.rows import Row
@@ -25,20 +25,9 @@ _HELD_END_TXN: Final = re.compile(
 )
 
 
-def _ack_p50_ms(_data: FindingInput, trial: TrialResult) -> float | None:
-    latency = trial.latency_ms.ack
-    return latency.p50 if latency else None
-
-
 def _end_to_end_p50_ms(_data: FindingInput, trial: TrialResult) -> float | None:
     latency = trial.latency_ms.end_to_end
     return latency.p50 if latency else None
-
-
-def _acked_in_time_percent(_data: FindingInput, trial: TrialResult) -> float | None:
-    if trial.throughput_records_per_s is None:
-        return None
-    return 100 * trial.throughput_records_per_s / float(str(trial.cell[RATE_AXIS]))
 
 
 def _held_end_txn(_data: FindingInput, trial: TrialResult, part: str) -> Bounds | None:
@@ -320,9 +309,9 @@ def _hidden(data: FindingInput, trial: TrialResult) -> float:
 
 
 DERIVED: Final[dict[str, Callable[[FindingInput, TrialResult], float | Bounds | None]]] = {
-    "ack_p50_ms": _ack_p50_ms,
+    "ack_p50_ms": lambda _data, trial: ack_p50_ms(trial),
     "end_to_end_p50_ms": _end_to_end_p50_ms,
-    "acked_in_time_percent": _acked_in_time_percent,
+    "acked_in_time_percent": lambda _data, trial: acked_in_time_percent(trial),
     "atomicity_violations": lambda _data, trial: trial.atomicity_violations,
     "idle_brokers": _idle_brokers,
     "idle_brokers_sent_bytes": partial(_of_idle_brokers, counter="BytesOutPerSec"),

@@ -141,33 +141,29 @@ class Measured:
         parts = _FORM.fullmatch(form)
         if parts is None or parts["form"] not in _FORMS:
             raise ValueError(f"a figure has no form {form!r}; allowed: {', '.join(_FORMS)}")
-        decimals, unit = int(parts["decimals"] or 0), parts["unit"] or ""
-        if parts["form"] == "values":
-            return describe_values(self.values, decimals, unit)
-        if parts["form"] == "median":
-            return f"{median(self.values):,.{decimals}f}{unit}"
-        return _FORMS[parts["form"]](self)
+        return _FORMS[parts["form"]](self, int(parts["decimals"] or 0), parts["unit"] or "")
 
 
-def _typical(measured: Measured) -> str:
+def _typical(measured: Measured, _decimals: int, _unit: str) -> str:
     counts = [value for value in measured.values if value]
     return f", {median(counts):,.0f} records at the median" if counts else ""
 
 
-_FORMS: Final[dict[str, Callable[[Measured], str]]] = {
-    "share": lambda measured: describe_share(measured.share),
-    "seen": lambda measured: str(measured.share.seen),
-    "trials": lambda measured: format_count(measured.share.trials, "trial"),
+_FORMS: Final[dict[str, Callable[[Measured, int, str], str]]] = {
+    "share": lambda measured, *_: describe_share(measured.share),
+    "seen": lambda measured, *_: str(measured.share.seen),
+    "trials": lambda measured, *_: format_count(measured.share.trials, "trial"),
     "typical": _typical,
-    "durations": lambda measured: describe_durations(measured.values),
-    "duration": lambda measured: describe_duration(median(measured.values)),
-    "values": lambda measured: describe_values(measured.values),
-    "median": lambda measured: f"{median(measured.values):,.0f}",
-    "distinct": lambda measured: format_list(
+    "durations": lambda measured, *_: describe_durations(measured.values),
+    "duration": lambda measured, *_: describe_duration(median(measured.values)),
+    "values": lambda measured, *form: describe_values(measured.values, *form),
+    "median": lambda measured, decimals, unit: f"{median(measured.values):,.{decimals}f}{unit}",
+    "distinct": lambda measured, *_: format_list(
         [f"{value:g}" for value in sorted({one for bounds in measured.bounds for one in bounds})]
     ),
-    "sum": lambda measured: f"{sum(measured.values):,.0f}",
+    "sum": lambda measured, *_: f"{sum(measured.values):,.0f}",
 }
+"""The forms, by measured figure, decimals and unit."""
 
 
 @dataclass(frozen=True)

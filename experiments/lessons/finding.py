@@ -258,16 +258,20 @@ def unavailable_ms(trials: Sequence[TrialResult]) -> list[float]:
     return [trial.unavailable_ms for trial in trials if trial.unavailable_ms is not None]
 
 
-def acked_in_time_percent(trials: Sequence[TrialResult]) -> list[float]:
-    """Return the part of the offered load that each trial acknowledged in time, percent.
+def acked_in_time_percent(trial: TrialResult) -> float | None:
+    """Return the part of the offered load that a trial acknowledged in time, percent.
 
-    Trials whose cell has no axis for the rate are left out.
+    `None`: it is not measured, or the trial's cell has no axis for the rate.
     """
-    return [
-        100 * trial.throughput_records_per_s / float(str(trial.cell[RATE_AXIS]))
-        for trial in trials
-        if trial.throughput_records_per_s is not None and RATE_AXIS in trial.cell
-    ]
+    if trial.throughput_records_per_s is None or RATE_AXIS not in trial.cell:
+        return None
+    return 100 * trial.throughput_records_per_s / float(str(trial.cell[RATE_AXIS]))
+
+
+def ack_p50_ms(trial: TrialResult) -> float | None:
+    """Return the median time to an acknowledgement, milliseconds; `None`: there is none."""
+    latency = trial.latency_ms.ack
+    return latency.p50 if latency else None
 
 
 # Format of figures in sentences

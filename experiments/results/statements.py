@@ -148,8 +148,8 @@ def statements(results: SweepResults) -> tuple[Statement, ...]:
     measured = [(cell, judged) for cell in with_fault if (judged := judged_trials(results, cell))]
     return (
         *(one for one in verdicts if one.verdict is Verdict.VIOLATED),
-        *(observations(measured)),
-        *(set_aside_statements(results)),
+        *observations(measured),
+        *set_aside_statements(results),
         *(one for one in verdicts if one.verdict is not Verdict.VIOLATED),
         CertaintyStatement(min(len(judged) for _, judged in measured))
         if measured

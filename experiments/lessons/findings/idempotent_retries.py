@@ -26,6 +26,7 @@ from ackbench.experiments.lessons.finding import (
     Conclusion,
     Finding,
     FindingInput,
+    ack_p50_ms,
     acked_in_time_percent,
     describe_values,
     repeats_needed,
@@ -131,7 +132,10 @@ def _case(data: FindingInput, cell: CellResult) -> _Case:
 def _throughput_cost(data: FindingInput) -> Iterator[_Cost]:
     """Yield the cost in throughput, where the load was more than the cluster could take."""
     off, on = (_without_fault(data, value, overloaded=True) for value in (False, True))
-    in_time = [acked_in_time_percent(trials) for trials in (off, on)]
+    in_time = [
+        [percent for trial in trials if (percent := acked_in_time_percent(trial)) is not None]
+        for trials in (off, on)
+    ]
     ratio = _ratio(off, on, _throughput)
     if not all(in_time) or ratio is None:
         return
@@ -157,9 +161,9 @@ def _throughput_cost(data: FindingInput) -> Iterator[_Cost]:
 def _latency_cost(data: FindingInput) -> Iterator[_Cost]:
     """Yield the cost in latency under a light load without a fault."""
     off, on = (_without_fault(data, value, overloaded=False) for value in (False, True))
-    ratio = _ratio(off, on, _ack_p50_ms)
+    ratio = _ratio(off, on, ack_p50_ms)
     if ratio:
-        order = paired_order(off, on, _ack_p50_ms)
+        order = paired_order(off, on, ack_p50_ms)
         yield _Cost(
             "Without a fault, under a load far below the cluster's capacity, the median latency "
             f"with idempotence was {_describe_ratio(ratio)} that without, and higher "
@@ -178,11 +182,6 @@ def _without_fault(
 
 def _throughput(trial: TrialResult) -> float | None:
     return trial.throughput_records_per_s
-
-
-def _ack_p50_ms(trial: TrialResult) -> float | None:
-    latency = trial.latency_ms.ack
-    return latency.p50 if latency else None
 
 
 def _ratio(
