@@ -255,7 +255,7 @@ class _Evaluation:
         return _formatted(optional, names)
 
     def value_of(self, name: str, case: Case | None) -> object:
-        """Return what a placeholder stands for: a word, a cell's value, or a figure."""
+        """Return the value of a placeholder: a word, a cell's value, or a figure."""
         if name in self.lesson.observations:
             return _CaseNames(list(self._that_show(self.lesson.observations[name])))
         if case is None:
@@ -328,7 +328,7 @@ class _CaseNames:
 
 @dataclass(frozen=True)
 class _Names(Mapping[str, object]):
-    """What the placeholders of a text stand for."""
+    """The values of a text's placeholders."""
 
     evaluation: _Evaluation
     case: Case | None

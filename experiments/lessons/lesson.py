@@ -73,7 +73,7 @@ class OfCases(Selected):
 
 
 class Shown(StrEnum):
-    """What the trials of a case show of a figure."""
+    """A finding about a figure in the trials of a case."""
 
     SOME = "some"
     """It is above 0 in a trial."""
@@ -90,7 +90,7 @@ class Shown(StrEnum):
 
 
 class Observation(OfCases):
-    """What one of the cases shows; without `quantity`: that the sweep has such a case."""
+    """A finding in one of the cases; without `quantity`: the sweep has such a case."""
 
     quantity: str | None = None
     shows: Shown | None = Field(default=None, alias="is")
@@ -140,7 +140,7 @@ class Order(Frozen):
 
 
 class Criterion(Frozen):
-    """How figures decide the claim (`experiments.lessons.criterion.conclude`)."""
+    """The rule by which figures decide the claim (`experiments.lessons.criterion.conclude`)."""
 
     required: tuple[Part, ...] = Field(min_length=1)
     further: tuple[Part, ...] = ()
@@ -212,7 +212,7 @@ class Figure(Selected):
     percent_of: tuple[str, ...] = ()
     """The figure is the sum as a percentage of these columns' sum."""
     needs_row: bool = False
-    """Whether it is unknown, not 0, in a trial without a selected row."""
+    """`True`: it is unknown, not 0, in a trial without a selected row."""
     by: str | None = None
     """`FIGURE.VALUE` is this figure over the rows with this value of this column."""
 

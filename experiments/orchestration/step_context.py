@@ -37,7 +37,7 @@ from ackbench.infra.process.load_lock import COMMAND_MAX_WAIT_S, MAX_WAIT_S, hol
 from ackbench.infra.process.processes import end_with_forking_parent
 
 TASK_START_GRACE_S: Final = 120.0
-"""How long cluster and lock outlive the task that used them last, so that the next can start."""
+"""Cluster and lock outlive the task that used them last by this, so that the next can start."""
 RETRY_PUBLISHING_S: Final = 60.0
 """How long trials are not uploaded after a failed upload, whose retries take seconds to minutes."""
 _BESIDE_VERIFY: Final = frozenset({"report", "track"})

@@ -40,7 +40,7 @@ _NOTHING_MEASURED: Final = {
 
 @dataclass(frozen=True)
 class Clause:
-    """What is said of some cells."""
+    """A subject and its predicate."""
 
     subject: str
     """The cells: `acks=all`. Empty: the predicate is a sentence."""

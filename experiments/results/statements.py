@@ -1,4 +1,4 @@
-"""What a sweep showed, as statements: codes, cells and figures, in the order of importance.
+"""The statements on a sweep: codes, cells and figures, in the order of importance.
 
 `experiments.results.sentences` has the words of the plain answer, and the page shows the verdicts
 line by line (`experiments.report.verdict_lines`).
@@ -97,7 +97,7 @@ class NotObservedStatement:
 
 @dataclass(frozen=True)
 class SetAsideStatement:
-    """What a void, incomplete or failed trial showed: it is in no share."""
+    """Violations in a void, incomplete or failed trial: they are in no share."""
 
     trial: TrialResult
     violations: dict[Guarantee, int]
@@ -118,7 +118,7 @@ class ControlNotCleanStatement:
 
 @dataclass(frozen=True)
 class CertaintyStatement:
-    """How many trials the cell with the fewest of them has."""
+    """The number of trials of the cell with the fewest."""
 
     fewest_trials: int
 

@@ -35,7 +35,7 @@ SCHEDULER_VARIABLE: Final = "ACKBENCH_UP"
 VERSION_VARIABLE: Final = "ACKBENCH_UP_VERSION"
 """The version of ackbench of that `ackbench up`."""
 _SHORT_LOCK_S: Final = 0.5
-"""How long a process may exclude others that only looks whether there is a lock, or shares it."""
+"""The time for which a process that only looks for a lock, or shares it, may exclude others."""
 
 
 class RunRecord(BaseModel):

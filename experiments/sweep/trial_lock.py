@@ -93,7 +93,7 @@ class TrialLock(Frozen):
         return bool(same and self.task) and self.try_number < _own_try_number()
 
     def describe(self) -> str:
-        """Return who locks the trial, for messages."""
+        """Return who has locked the trial, for messages."""
         where = "" if self.machine.is_own else f" {self.machine.describe()}"
         run = f" (Airflow's run {self.dag_run})" if self.dag_run else ""
         return f"process {self.process.pid}{where}{run}"

@@ -1,4 +1,4 @@
-"""What a verdict rests on, as codes and figures; `experiments.verdicts.sentences` has the words.
+"""The evidence of a verdict, as codes and figures; `experiments.verdicts.sentences` has the words.
 
 Each kind of evidence is a class whose `code` names it, in JSON too.
 """

@@ -122,7 +122,7 @@ class Judgement(Frozen):
     mechanism: str
     """Of the contract clause, as a sentence."""
     evidence: tuple[Evidence, ...] = ()
-    """What the verdict rests on."""
+    """In the order of the sentences."""
     trials: tuple[str, ...] = ()
     """IDs of the trials that showed a violation."""
     set_aside: tuple[str, ...] = ()

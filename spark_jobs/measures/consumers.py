@@ -67,11 +67,11 @@ def by_group(reads: Reads, group: GroupOffsets) -> Reads:
 
 @dataclass(frozen=True)
 class ConsumerEnding:
-    """How the concurrent consumer ended, as its `consumer_end` event reports."""
+    """The end of the concurrent consumer, from its `consumer_end` event."""
 
     at_ns: int
     at_end: bool
-    """Whether it reached the end of every partition."""
+    """`True` if it reached the end of every partition."""
 
 
 def consumer_ending(events: pa.Table) -> ConsumerEnding | None:

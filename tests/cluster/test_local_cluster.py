@@ -1,4 +1,4 @@
-"""What can be done to a local cluster, and what it and its poller of metadata report meanwhile."""
+"""Actions on a local cluster, and the reports of it and of its poller of metadata meanwhile."""
 
 import json
 import re
@@ -71,7 +71,7 @@ def poll_until(
 
 @dataclass(frozen=True)
 class LeaderCrash:
-    """What a cluster and a poller reported before, while and after the leader was down."""
+    """Reports of a cluster and a poller before, while and after the leader was down."""
 
     topic: str
     killed: NodeStatus

@@ -1,4 +1,4 @@
-"""What each setting changes: which pairs of cells are compared."""
+"""Comparisons by setting: the pairs of cells that are compared."""
 
 from dataclasses import replace
 

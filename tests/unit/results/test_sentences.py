@@ -167,7 +167,7 @@ SHOWS: dict[Guarantee, dict[str, object]] = {
 
 
 def test_the_opposite_of_every_guarantee_is_reported_where_it_was_seen(says: Says) -> None:
-    """Whether it is guaranteed or not: nothing that was seen is left out."""
+    """Guaranteed or not: nothing that was seen is left out."""
     assert set(SHOWS) == set(GUARANTEES)
     said = {}
     for guarantee, values in SHOWS.items():

@@ -136,7 +136,7 @@ def test_resuming_releases_the_lock_of_a_killed_process(sweep: Location) -> None
 
 
 def test_resuming_releases_the_lock_of_another_host(sweep: Location) -> None:
-    """Whether its process lives is not known here; if it does, it finds that its lock is lost."""
+    """Nothing is known here of its process; if that lives, it finds that its lock is lost."""
     lock = written(sweep, machine=ELSEWHERE, process=ProcessIdentity.own())
     require_lock(sweep, lock)
     assert release_abandoned(sweep) == [lock]
