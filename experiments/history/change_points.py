@@ -40,6 +40,8 @@ _SEED: Final = 20_260_101
 """A fixed seed, so that equal series have equal changes."""
 _MOST_ENDS: Final = 200
 """A longer series is searched only at so many places."""
+_COARSER: Final = 5
+"""The first orders are searched at every fifth place: one that reaches a limit there reaches it."""
 
 
 @dataclass(frozen=True)
@@ -115,10 +117,10 @@ def difference_p(before: Sequence[float] | _Numbers, after: Sequence[float] | _N
 
 def _most_different_part(values: _Numbers) -> tuple[int, int, float]:
     """Return the begin and the end of a part, and its difference from the rest."""
-    sums = _sums(_ranks(values)[None, :])
+    sums, step = _sums(_ranks(values)[None, :]), _step(len(values))
     found = [
         (float(differences.max()), begin, begin + MIN_PART + step * int(differences.argmax()))
-        for begin, step, differences in _differences(sums)
+        for begin, differences in _differences(sums, step)
     ]
     largest, begin, end = max(found, key=lambda one: one[0])
     return begin, min(end, len(values)), largest
@@ -129,28 +131,15 @@ def _p_value(values: _Numbers, largest: float, significance: float) -> float:
 
     Of a share above the significance only that is certain.
     """
-    import numpy as np
-
-    ranks, random = _ranks(values), np.random.default_rng(_SEED)
+    ranks, step = _ranks(values), _step(len(values))
     limit = largest * (1 - 1e-9)
-
-    def at_least(orders: int, enough: int, at_once: int) -> int:
-        """Return how many orders reach the limit; once `enough` do, the others are not tried."""
-        found = 0
-        for begin in range(0, orders, at_once):
-            count = min(at_once, orders - begin)
-            sums = _sums(random.permuted(np.tile(ranks, (count, 1)), axis=1))
-            most = np.zeros(count)
-            for _, _, differences in _differences(sums):
-                np.maximum(most, differences.max(axis=0), out=most)
-            found += int((most >= limit).sum())
-            if found >= enough:
-                break
-        return found
-
     # With so many among the first orders, the share is above the significance.
     enough = max(_SCREENED_LIMIT, int(significance * (_SCREENED + 1)))
-    found, tried = at_least(_SCREENED, enough, _FIRST_AT_ONCE), _SCREENED
+    coarse = _Orders(ranks, limit, _COARSER * step)
+    if coarse.at_least(_SCREENED, enough, _FIRST_AT_ONCE) >= enough:
+        return (enough + 1) / (_SCREENED + 1)
+    orders = _Orders(ranks, limit, step)
+    found, tried = orders.at_least(_SCREENED, enough, _FIRST_AT_ONCE), _SCREENED
     if found >= _SCREENED_LIMIT:
         return (found + 1) / (tried + 1)
     needed = min(int(5 / significance), _MOST_ORDERS)
@@ -158,8 +147,34 @@ def _p_value(values: _Numbers, largest: float, significance: float) -> float:
         batches = -(-max(needed - tried, 0) // _BATCH)
         return 1 / (tried + batches * _BATCH + 1)
     while tried < needed and found <= significance * needed:
-        found, tried = found + at_least(_BATCH, _BATCH + 1, _AT_ONCE), tried + _BATCH
+        found, tried = found + orders.at_least(_BATCH, _BATCH + 1, _AT_ONCE), tried + _BATCH
     return (found + 1) / (tried + 1)
+
+
+class _Orders:
+    """Random orders of the same ranks; equal ones in each process."""
+
+    def __init__(self, ranks: _Numbers, limit: float, step: int) -> None:
+        import numpy as np
+
+        self._ranks, self._limit, self._step = ranks, limit, step
+        self._random = np.random.default_rng(_SEED)
+
+    def at_least(self, orders: int, enough: int, at_once: int) -> int:
+        """Return how many of the next reach the limit; once `enough` do, others are not tried."""
+        import numpy as np
+
+        found = 0
+        for begin in range(0, orders, at_once):
+            count = min(at_once, orders - begin)
+            sums = _sums(self._random.permuted(np.tile(self._ranks, (count, 1)), axis=1))
+            most = np.zeros(count)
+            for _, differences in _differences(sums, self._step):
+                np.maximum(most, differences.max(axis=0), out=most)
+            found += int((most >= self._limit).sum())
+            if found >= enough:
+                break
+        return found
 
 
 def _most_probable(ranks: _Numbers, limit: float) -> float:
@@ -192,7 +207,12 @@ def _sums(ranks: _Numbers) -> _Numbers:
     return sums
 
 
-def _differences(sums: _Numbers) -> Iterator[tuple[int, int, _Numbers]]:
+def _step(length: int) -> int:
+    """Return the distance of the places at which a part may begin."""
+    return -(-length // _MOST_ENDS)
+
+
+def _differences(sums: _Numbers, step: int) -> Iterator[tuple[int, _Numbers]]:
     """Yield the differences of the parts with one begin, by their ends and by column.
 
     A difference is that of the mean rank of a part and of the rest, divided by its standard
@@ -200,18 +220,16 @@ def _differences(sums: _Numbers) -> Iterator[tuple[int, int, _Numbers]]:
     or none.
 
     Yields:
-        The begin, the distance of two ends, and the differences; the first end is `MIN_PART` after
-        the begin.
+        The begin and the differences; the first end is `MIN_PART` after the begin, the others
+        follow at the distance of a step.
     """
     import numpy as np
 
-    length = len(sums) - 1
-    step = -(-length // _MOST_ENDS)
-    for begin, weights in _weights(length, step):
+    for begin, weights in _weights(len(sums) - 1, step):
         found = sums[begin + MIN_PART :: step] - sums[begin]
         np.abs(found, out=found)
         found *= weights
-        yield begin, step, found
+        yield begin, found
 
 
 @lru_cache(maxsize=8)

@@ -70,7 +70,7 @@ def _joined(figures: CellFigures, identity: CellIdentity) -> CellSummary:
     cell = CellSummary.__new__(CellSummary)
     cell.__setstate__(
         {
-            "__dict__": {**figures.__dict__, **identity.__dict__},
+            "__dict__": {**figures.__dict__, **identity.__dict__, "key": identity.key},
             "__pydantic_fields_set__": figures.model_fields_set | identity.model_fields_set,
             "__pydantic_extra__": None,
             "__pydantic_private__": None,

@@ -12,6 +12,7 @@ import json
 import os
 import time
 from contextlib import suppress
+from functools import cached_property
 from typing import Final
 
 from pydantic import Field
@@ -62,14 +63,14 @@ class CellIdentity(Frozen):
     settings: dict[str, str] = Field(default_factory=dict)
     """`scope name`: value, for settings that are not the same in all cells of the sweep."""
 
-
-class CellSummary(CellIdentity, CellFigures):
-    """One cell of a sweep."""
-
-    @property
+    @cached_property
     def key(self) -> str:
         """Identifies the cell over sweeps."""
         return json.dumps(self.cell, sort_keys=True)
+
+
+class CellSummary(CellIdentity, CellFigures):
+    """One cell of a sweep."""
 
 
 class SweepSummary(Frozen):
@@ -112,7 +113,7 @@ class SweepSummary(Frozen):
     pruned_s: float | None = None
     """When the sweep was pruned: only this summary is left."""
 
-    @property
+    @cached_property
     def version(self) -> str:
         """The versions of Kafka, as one text."""
         return ", ".join(self.kafka_versions)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import gc
 import math
 import operator
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -75,9 +76,12 @@ MEASURE_TITLES: Final[Mapping[TrendMeasure, str]] = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class TrendPoint:
-    """The value of one sweep; a trend of thousands of sweeps has hundreds of thousands."""
+    """The value of one sweep; a trend of thousands of sweeps has hundreds of thousands.
+
+    It is not frozen: making it would take four times as long. Nothing changes one.
+    """
 
     sweep_id: str
     planned_s: float
@@ -217,10 +221,8 @@ class _History:
             settings = last.settings if is_same else settings
         self.parts = parts
         self.of_sweeps.append(_CellOfSweep(head, cell.label, settings, segment))
-        for measure, points in self.points.items():
-            point = _point(measure, head, cell, segment)
-            if point is not None:
-                points.append(point)
+        for measure, point in _points(head, cell, segment):
+            self.points[measure].append(point)
 
     @property
     def label(self) -> str:
@@ -309,25 +311,43 @@ _SHARES: Final[Mapping[TrendMeasure, Callable[[CellSummary], Share | None]]] = {
 }
 
 
-def _point(
-    measure: TrendMeasure, head: SweepSummary, cell: CellSummary, segment: int
-) -> TrendPoint | None:
-    """Return the value of a measure in one sweep; `None`: it has none."""
-    figures: tuple[float, Interval | None, int, int | None]
-    if measure.is_share:
-        observed = _SHARES[measure](cell)
-        if observed is None or not observed.of:
-            return None
-        figures = observed.seen / observed.of, observed.interval, observed.of, observed.seen
-    else:
-        figure = _ESTIMATES[measure](cell)
-        if figure is None:
-            return None
-        figures = figure.median, figure.interval, figure.trials, None
-    value, interval, trials, seen = figures
-    return TrendPoint(
-        head.sweep_id, head.planned_s, head.version, value, interval, trials, seen, segment
-    )
+def _points(
+    head: SweepSummary, cell: CellSummary, segment: int
+) -> Iterator[tuple[TrendMeasure, TrendPoint]]:
+    """Yield the measures that have a value in one sweep, with the value."""
+    sweep_id, planned_s, version = head.sweep_id, head.planned_s, head.version
+    for measure, share_of in _SHARES.items():
+        share = share_of(cell)
+        if share is not None and share.of:
+            yield (
+                measure,
+                TrendPoint(
+                    sweep_id=sweep_id,
+                    planned_s=planned_s,
+                    version=version,
+                    value=share.seen / share.of,
+                    interval=share.interval,
+                    trials=share.of,
+                    seen=share.seen,
+                    segment=segment,
+                ),
+            )
+    for measure, estimate_of in _ESTIMATES.items():
+        estimate = estimate_of(cell)
+        if estimate is not None:
+            yield (
+                measure,
+                TrendPoint(
+                    sweep_id=sweep_id,
+                    planned_s=planned_s,
+                    version=version,
+                    value=estimate.median,
+                    interval=estimate.interval,
+                    trials=estimate.trials,
+                    seen=None,
+                    segment=segment,
+                ),
+            )
 
 
 _Sides = tuple[list[TrendPoint], list[TrendPoint]]
@@ -499,7 +519,8 @@ def _last_level(tested: _TestedSeries, changes: Sequence[TrendChange]) -> list[T
         for change in changes
         if (change.cell, change.measure) == (tested.label, tested.measure)
     ]
-    return [point for point in tested.segments[-1] if point.planned_s >= max(begins, default=0.0)]
+    begin, points = max(begins, default=0.0), tested.segments[-1]
+    return points[bisect_left(points, begin, key=operator.attrgetter("planned_s")) :]
 
 
 def _worst_expected(
