@@ -1,1 +1,1 @@
-"""The subcommands of `ackbench`, one module each; `experiments.cli` defines names and options."""
+"""The subcommands of `ackbench`, one module each; `commands.cli` defines names and options."""

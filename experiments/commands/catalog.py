@@ -11,7 +11,6 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 
-from ackbench.experiments.lessons.shortened import describe_shortened
 from ackbench.experiments.messages.console import console_for_results, print_text
 from ackbench.experiments.messages.phrases import format_count
 from ackbench.experiments.planning.capacity import resource_needs
@@ -19,6 +18,7 @@ from ackbench.experiments.planning.catalog import catalog_experiments, load_expe
 from ackbench.experiments.planning.experiment import Experiment
 from ackbench.experiments.planning.new_sweep import PlannedSweep, plan_experiment, refuse_empty
 from ackbench.experiments.results.cells import cell_sort_key
+from ackbench.experiments.results.lessons.shortened import describe_shortened
 from ackbench.experiments.results.tables import lines_of_refusals
 from ackbench.experiments.results.wording import ROLE_NAMES
 from ackbench.experiments.sweep.plan import Plan

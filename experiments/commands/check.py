@@ -8,16 +8,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from ackbench.experiments.checkup.changes import ChangeSearch
-from ackbench.experiments.checkup.configuration import Configuration, ReportedCluster
-from ackbench.experiments.checkup.diagnosis import Diagnosis, diagnose
-from ackbench.experiments.checkup.seen import seen_trials, stored_trials
-from ackbench.experiments.checkup.text import as_document, report_lines, wrapped
-from ackbench.experiments.comparing.gate import EXIT_CODE
-from ackbench.experiments.faults import FAULTS
 from ackbench.experiments.messages.phrases import did_you_mean
 from ackbench.experiments.messages.terminal import echo, echo_error, echo_json
+from ackbench.experiments.results.checkup.changes import ChangeSearch
+from ackbench.experiments.results.checkup.configuration import Configuration, ReportedCluster
+from ackbench.experiments.results.checkup.diagnosis import Diagnosis, diagnose
+from ackbench.experiments.results.checkup.seen import seen_trials, stored_trials
+from ackbench.experiments.results.checkup.text import as_document, report_lines, wrapped
+from ackbench.experiments.results.comparing.gate import EXIT_CODE
 from ackbench.experiments.results.junit import Outcome, TestCase, junit_xml
+from ackbench.experiments.trial.faults import FAULTS
 from ackbench.experiments.verdicts.guarantees import Guarantee, guarantee_named
 from ackbench.infra.errors import InputError
 from ackbench.infra.machine.files import replace_file
@@ -51,7 +51,7 @@ def cluster_of(
     for option, given in excluded.items():
         if given:
             raise InputError(f"{option} and --bootstrap: give one, the cluster reports the same")
-    from ackbench.experiments.checkup.running_cluster import reported_cluster
+    from ackbench.experiments.results.checkup.running_cluster import reported_cluster
 
     return reported_cluster(servers, topic, command_config)
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from ackbench.experiments.history.kept import forget_summary
-from ackbench.experiments.live.files import LOCK, live_folder
 from ackbench.experiments.messages.terminal import echo
+from ackbench.experiments.pages.live.files import LOCK, live_folder
+from ackbench.experiments.results.history.kept import forget_summary
 from ackbench.experiments.sweep.folder import PARTIAL, SweepFolder
 from ackbench.experiments.sweep.lock import (
     RunRecord,

@@ -14,9 +14,19 @@ from rich import box
 from rich.table import Table
 
 from ackbench.experiments.commands.show import ResultFiles, gate_exit_code
-from ackbench.experiments.comparing.comparison import ComparedSweep, Comparison, compare
-from ackbench.experiments.comparing.gate import Gate
-from ackbench.experiments.comparing.matrix import (
+from ackbench.experiments.messages.console import console_for_results, print_text
+from ackbench.experiments.messages.terminal import echo, echo_error, echo_json
+from ackbench.experiments.pages.report.comparison_files import comparison_cases, comparison_lines
+from ackbench.experiments.pages.report.comparison_page import (
+    ComparedCellView,
+    compared_cell_view,
+    render_axis_comparison,
+    render_comparison,
+)
+from ackbench.experiments.pages.report.drawing import set_matplotlib_cache
+from ackbench.experiments.results.comparing.comparison import ComparedSweep, Comparison, compare
+from ackbench.experiments.results.comparing.gate import Gate
+from ackbench.experiments.results.comparing.matrix import (
     Matrix,
     as_markdown,
     column_heads,
@@ -25,18 +35,8 @@ from ackbench.experiments.comparing.matrix import (
     matrix_notes,
     matrix_of,
 )
-from ackbench.experiments.comparing.sentences import comparison_sentences
-from ackbench.experiments.comparing.within import AxisComparison, compare_within
-from ackbench.experiments.messages.console import console_for_results, print_text
-from ackbench.experiments.messages.terminal import echo, echo_error, echo_json
-from ackbench.experiments.report.comparison_files import comparison_cases, comparison_lines
-from ackbench.experiments.report.comparison_page import (
-    ComparedCellView,
-    compared_cell_view,
-    render_axis_comparison,
-    render_comparison,
-)
-from ackbench.experiments.report.drawing import set_matplotlib_cache
+from ackbench.experiments.results.comparing.sentences import comparison_sentences
+from ackbench.experiments.results.comparing.within import AxisComparison, compare_within
 from ackbench.experiments.results.junit import junit_xml
 from ackbench.experiments.results.models import SweepResults
 from ackbench.experiments.results.read import read_results

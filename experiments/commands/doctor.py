@@ -114,7 +114,7 @@ def _package(name: str) -> DoctorCheck:
 
 
 def _librdkafka() -> str:
-    from ackbench.experiments.clients.librdkafka import library
+    from ackbench.experiments.trial.clients.librdkafka import library
 
     found = library.version()
     library.require_verified(found)
@@ -221,7 +221,7 @@ def _root(home: Home) -> DoctorCheck:
 def _faults() -> Iterator[DoctorCheck]:
     """Count the available faults, and yield each other one with the reason and the remedy."""
     from ackbench.experiments.commands.faults import missing_capabilities_of
-    from ackbench.experiments.faults import FAULTS
+    from ackbench.experiments.trial.faults import FAULTS
 
     unavailable = {
         name: missing for name, kind in FAULTS.items() if (missing := missing_capabilities_of(kind))

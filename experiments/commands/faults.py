@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from ackbench.experiments.errors import UnknownName
-from ackbench.experiments.faults import FAULTS, FaultKind
 from ackbench.experiments.messages.phrases import did_you_mean
 from ackbench.experiments.messages.terminal import echo
+from ackbench.experiments.trial.faults import FAULTS, FaultKind
 from ackbench.infra.cluster.capabilities import MissingCapability, missing_capability
 
 UNAVAILABLE: Final = "not available on this machine"

@@ -7,18 +7,18 @@ import os
 import click
 
 from ackbench.experiments.errors import UnknownName
-from ackbench.experiments.live.files import page_path
 from ackbench.experiments.messages.terminal import echo, echo_error
 from ackbench.experiments.orchestration import services
-from ackbench.experiments.report.page import write_report
-from ackbench.experiments.sweep.published import open_sweep
-from ackbench.experiments.tracking.store import (
+from ackbench.experiments.orchestration.tracking.store import (
     MLFLOW_PORT,
     charts_link,
     embedded_uri,
     page_address,
     tracked_sweep,
 )
+from ackbench.experiments.pages.live.files import page_path
+from ackbench.experiments.pages.report.page import write_report
+from ackbench.experiments.sweep.published import open_sweep
 from ackbench.infra.machine.home import Home
 from ackbench.infra.machine.loopback import LOOPBACK
 

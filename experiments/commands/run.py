@@ -31,10 +31,11 @@ from ackbench.experiments.commands.show import (
 from ackbench.experiments.errors import StorageError
 from ackbench.experiments.ledger.location import Location, is_uri
 from ackbench.experiments.ledger.trial_manifest import Scalar
-from ackbench.experiments.live.process import WITHOUT_METRICS, LiveOptions, live_page
 from ackbench.experiments.messages.phrases import format_count
 from ackbench.experiments.messages.terminal import echo_error
 from ackbench.experiments.orchestration.permission import check_plan, plan_to_run
+from ackbench.experiments.orchestration.tracking.server_access import check_server
+from ackbench.experiments.pages.live.process import WITHOUT_METRICS, LiveOptions, live_page
 from ackbench.experiments.planning.catalog import load_experiment
 from ackbench.experiments.planning.experiment import Experiment
 from ackbench.experiments.planning.new_sweep import (
@@ -61,7 +62,6 @@ from ackbench.experiments.sweep.published import (
 )
 from ackbench.experiments.sweep.several_hosts import check_out
 from ackbench.experiments.sweep.several_hosts import resume as resume_trials
-from ackbench.experiments.tracking.server_access import check_server
 from ackbench.infra.errors import AckbenchError, HarnessError, InputError, MachineError
 from ackbench.infra.machine.home import HeldHome, Home, HomeMoved
 from ackbench.infra.machine.resources import full_disk, full_disk_is_named

@@ -18,9 +18,13 @@ from ackbench.experiments.ledger.trial_manifest import Status, TrialManifest
 from ackbench.experiments.ledger.validation import validate_trial
 from ackbench.experiments.messages.console import console_for_results
 from ackbench.experiments.messages.terminal import echo, echo_error
-from ackbench.experiments.selftest.check import CheckResult, check
-from ackbench.experiments.selftest.ledger_copy import LedgerCopy
-from ackbench.experiments.selftest.plants import RECORDS, UndisturbedRecords, undisturbed_records
+from ackbench.experiments.results.selftest.check import CheckResult, check
+from ackbench.experiments.results.selftest.ledger_copy import LedgerCopy
+from ackbench.experiments.results.selftest.plants import (
+    RECORDS,
+    UndisturbedRecords,
+    undisturbed_records,
+)
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.published import finished_sweep
 from ackbench.infra.errors import HarnessError, InputError

@@ -18,14 +18,14 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from ackbench.experiments.clients.librdkafka.code_cache import cache_folder
 from ackbench.experiments.ledger.trial_manifest import Frozen
 from ackbench.experiments.messages.phrases import format_bytes
 from ackbench.experiments.messages.terminal import echo, echo_error
 from ackbench.experiments.orchestration.environment import database_of, ensure_database, is_migrated
 from ackbench.experiments.orchestration.services import is_up
+from ackbench.experiments.orchestration.tracking.store import database_of_store, ensure_store
 from ackbench.experiments.results.spark_job import ensure_spark_ready
-from ackbench.experiments.tracking.store import database_of_store, ensure_store
+from ackbench.experiments.trial.clients.librdkafka.code_cache import cache_folder
 from ackbench.infra.cluster.setup import ensure_kafka_ready
 from ackbench.infra.errors import MachineError
 from ackbench.infra.kafka.spec import ClusterSpec
@@ -35,8 +35,8 @@ from ackbench.infra.process.load_lock import hold_machine_lock_for_command
 from ackbench.infra.start import RUN_PACKAGES
 
 COMPILED_MODULES: Final = (
-    "ackbench.experiments.clients.consumer.loop",
-    "ackbench.experiments.clients.producer.loop",
+    "ackbench.experiments.trial.clients.consumer.loop",
+    "ackbench.experiments.trial.clients.producer.loop",
 )
 """Importing them compiles what the clients run, into Numba's cache."""
 _COMPILED: Final = "compiled"

@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from ackbench.experiments.comparing.gate import EXIT_CODE, NO_GATE, Gate
-from ackbench.experiments.lessons.finding import finding_of
 from ackbench.experiments.messages.console import console_for_results, print_text
 from ackbench.experiments.messages.phrases import fit_line, format_count, one_line
 from ackbench.experiments.messages.terminal import echo, echo_error, echo_json
-from ackbench.experiments.report.page import write_report
+from ackbench.experiments.orchestration.tracking.store import TRACKED_FILE
+from ackbench.experiments.pages.report.page import write_report
+from ackbench.experiments.results.comparing.gate import EXIT_CODE, NO_GATE, Gate
 from ackbench.experiments.results.junit import junit_xml, sweep_cases
+from ackbench.experiments.results.lessons.finding import finding_of
 from ackbench.experiments.results.markdown import markdown_lines
 from ackbench.experiments.results.models import SweepResults
 from ackbench.experiments.results.read import read_results
@@ -29,7 +30,6 @@ from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.lock import SweepLock, is_run_by_another
 from ackbench.experiments.sweep.progress import FAILED
 from ackbench.experiments.sweep.published import open_sweep, published_uri
-from ackbench.experiments.tracking.store import TRACKED_FILE
 from ackbench.infra.machine.files import replace_file
 from ackbench.infra.machine.home import Home
 from ackbench.infra.process.load_lock import hold_machine_lock_for_command

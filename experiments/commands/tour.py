@@ -12,8 +12,16 @@ from rich.table import Table
 
 from ackbench.experiments.commands.run import log_of, reason_of_failure, report_interrupt, run_dag
 from ackbench.experiments.commands.setup import ensure_set_up
-from ackbench.experiments.lessons.finding import finding_of
-from ackbench.experiments.lessons.tour import (
+from ackbench.experiments.messages.console import console_for_results
+from ackbench.experiments.messages.phrases import format_count
+from ackbench.experiments.messages.terminal import echo, echo_error
+from ackbench.experiments.pages.report.chapters import write_chapters
+from ackbench.experiments.pages.report.drawing import set_matplotlib_cache
+from ackbench.experiments.pages.report.tour_page import write_tour_page
+from ackbench.experiments.planning.new_sweep import new_sweep, plan_experiment, prepare_kafka
+from ackbench.experiments.planning.overrides import apply_overrides
+from ackbench.experiments.results.lessons.finding import finding_of
+from ackbench.experiments.results.lessons.tour import (
     QUICK_NOTE,
     Tour,
     TourFolder,
@@ -23,14 +31,6 @@ from ackbench.experiments.lessons.tour import (
     new_tour,
     parse_lessons,
 )
-from ackbench.experiments.messages.console import console_for_results
-from ackbench.experiments.messages.phrases import format_count
-from ackbench.experiments.messages.terminal import echo, echo_error
-from ackbench.experiments.planning.new_sweep import new_sweep, plan_experiment, prepare_kafka
-from ackbench.experiments.planning.overrides import apply_overrides
-from ackbench.experiments.report.chapters import write_chapters
-from ackbench.experiments.report.drawing import set_matplotlib_cache
-from ackbench.experiments.report.tour_page import write_tour_page
 from ackbench.experiments.results.spark_job import measuring_service
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.lock import SweepLock

@@ -59,7 +59,7 @@ def up(
     from ackbench.experiments.commands.setup import set_up_of
     from ackbench.experiments.orchestration import services
     from ackbench.experiments.orchestration.request import EXPERIMENTS_VARIABLE
-    from ackbench.experiments.tracking.store import MLFLOW_PORT
+    from ackbench.experiments.orchestration.tracking.store import MLFLOW_PORT
 
     if os.geteuid() == 0 and not as_root:
         raise MachineError(

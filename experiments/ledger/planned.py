@@ -50,9 +50,9 @@ class FaultRequest(Frozen):
     """One fault with its parameters, or several faults, in parallel or in sequence."""
 
     kind: str
-    """The fault's name; for several, their notation (`experiments.faults.composition.notation`)."""
+    """The fault's name; for several, their notation (`trial.faults.composition.notation`)."""
     parameters: dict[str, Scalar] = Field(default_factory=dict)
-    """Parameters of a single fault, as `experiments.faults` names them; empty for several."""
+    """Parameters of a single fault, as `experiments.trial.faults` names them; empty for several."""
     joined: Composition | None = None
     """`&`: the parts run in parallel; `>>`: each part begins after the heal of the one before."""
     parts: tuple[FaultRequest, ...] = ()

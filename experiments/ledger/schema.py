@@ -175,7 +175,7 @@ _FIELDS: Final = [
     count("value_digest"),
     count("headers_digest"),
 ]
-"""A record's fields, as digests; the interceptors of `experiments.clients.librdkafka` make them."""
+"""A record's fields, as digests; interceptors make them (`trial.clients.librdkafka`)."""
 
 SENT: Final = pa.schema([required("producer", pa.int32()), count("seq"), *_FIELDS])
 

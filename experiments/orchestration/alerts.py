@@ -17,11 +17,6 @@ from importlib import import_module
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from ackbench.experiments.history.index import IndexFilter, index
-from ackbench.experiments.history.kept import complete_summaries, summary_of
-from ackbench.experiments.history.summary import SweepSummary
-from ackbench.experiments.history.trend import trend_of
-from ackbench.experiments.history.wording import change_line, unusual_line
 from ackbench.experiments.ledger.trial_manifest import Frozen
 from ackbench.experiments.messages.phrases import format_count, one_line
 from ackbench.experiments.messages.visible import visible
@@ -31,6 +26,11 @@ from ackbench.experiments.orchestration.sweep_links import site_page, stored_pag
 from ackbench.experiments.planning.catalog import load_experiment
 from ackbench.experiments.planning.field_types import void_limit
 from ackbench.experiments.planning.yaml_reader import read_yaml
+from ackbench.experiments.results.history.index import IndexFilter, index
+from ackbench.experiments.results.history.kept import complete_summaries, summary_of
+from ackbench.experiments.results.history.summary import SweepSummary
+from ackbench.experiments.results.history.trend import trend_of
+from ackbench.experiments.results.history.wording import change_line, unusual_line
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.infra.errors import AckbenchError
 from ackbench.infra.machine.files import replace_file

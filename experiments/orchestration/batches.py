@@ -227,8 +227,8 @@ def _require_own_home(home: Home, sweep: SweepFolder) -> None:
 
 def _prepare(home: Home, sweep: SweepFolder, plan: Plan) -> None:
     """Check that this host can run the sweep, and make what its versions of Kafka need."""
-    from ackbench.experiments.clients.process.fork_server import open_fork_server
     from ackbench.experiments.planning.new_sweep import check_machine, prepare_kafka
+    from ackbench.experiments.trial.clients.process.fork_server import open_fork_server
 
     check_machine(plan, home)
     prepare_kafka(plan, home, _LOG.info)

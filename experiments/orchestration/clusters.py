@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from ackbench.experiments.faults.operations.commands import COMMAND, may_not_strike
 from ackbench.experiments.ledger.trial_manifest import ClusterAssignment
 from ackbench.experiments.orchestration.external_use import end_noted_use, finish_heals, note_use
 from ackbench.experiments.orchestration.permission import require_permission
 from ackbench.experiments.sweep.plan import ClusterNeed, TrialSpec, external_prefix
+from ackbench.experiments.trial.faults.operations.commands import COMMAND, may_not_strike
 from ackbench.infra.cluster import local
 from ackbench.infra.cluster.handle import HANDLE_FILE, read_handle
 from ackbench.infra.cluster.interface import Cluster
@@ -141,11 +141,11 @@ def _external_cluster(
     Raises:
         InputError: it cannot be reached, is another one, or may not be struck: a broker is down.
     """
-    from ackbench.experiments.clients.settings.security import (
+    from ackbench.experiments.trial.clients.settings.security import (
         connection_settings,
         register_security,
     )
-    from ackbench.experiments.clients.settings.tokens import confluent_settings
+    from ackbench.experiments.trial.clients.settings.tokens import confluent_settings
     from ackbench.infra.cluster.external import ExternalCluster, probe_cluster
 
     servers = str(need.external)
@@ -202,7 +202,7 @@ def _start_relays(
     Raises:
         InputError: a file of the security properties cannot be used.
     """
-    from ackbench.experiments.clients.settings.security import (
+    from ackbench.experiments.trial.clients.settings.security import (
         register_security,
         security_behind_relay,
     )
@@ -219,7 +219,7 @@ def _start_relays(
 
 def _assign(cluster: Cluster, trial: TrialSpec, why_new: str = "") -> AssignedCluster:
     """Mark the cluster as used, and warm it up if other trials follow on it."""
-    from ackbench.experiments.clients.librdkafka import warm_up
+    from ackbench.experiments.trial.clients.librdkafka import warm_up
 
     unused = (cluster.folder / UNUSED_MARKER).is_file()
     if unused and not trial.needs_own_cluster:

@@ -15,12 +15,12 @@ from typing import Final
 from pydantic import ValidationError
 
 from ackbench.experiments.errors import LedgerError
-from ackbench.experiments.faults.operations.noted_heals import noted_heals, run_noted_heal
 from ackbench.experiments.ledger.documents import why_unreadable, with_version, without_version
 from ackbench.experiments.ledger.trial_manifest import Frozen
 from ackbench.experiments.messages.phrases import format_count, format_list
 from ackbench.experiments.sweep.documents import read_document
 from ackbench.experiments.sweep.plan import ClusterNeed, external_prefix
+from ackbench.experiments.trial.faults.operations.noted_heals import noted_heals, run_noted_heal
 from ackbench.infra.errors import AckbenchError, HarnessError
 from ackbench.infra.machine.files import replace_file
 from ackbench.infra.machine.home import Home
@@ -101,8 +101,8 @@ def _read(note: Path) -> ExternalUse:
 
 
 def _delete_everything_of(use: ExternalUse) -> Sequence[str]:
-    from ackbench.experiments.clients.librdkafka.leftovers import delete_leftovers
-    from ackbench.experiments.clients.settings.security import register_security
+    from ackbench.experiments.trial.clients.librdkafka.leftovers import delete_leftovers
+    from ackbench.experiments.trial.clients.settings.security import register_security
 
     register_security(use.servers, use.security)
     prefix = external_prefix(use.sweep_id)

@@ -16,10 +16,7 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from ackbench.experiments.clients.settings.security import security_behind_relay
-from ackbench.experiments.clients.settings.tokens import TOKEN_COMMAND
 from ackbench.experiments.errors import ExperimentError
-from ackbench.experiments.faults.operations.commands import COMMAND, CommandParameters
 from ackbench.experiments.ledger.trial_manifest import Scalar
 from ackbench.experiments.messages.validation import describe_validation_error
 from ackbench.experiments.planning.axes import PROPERTY_SCOPES, SET_BY_ACKBENCH, Scope, known_names
@@ -32,6 +29,9 @@ from ackbench.experiments.planning.planner import property_values
 from ackbench.experiments.planning.properties.protected import code_problem
 from ackbench.experiments.planning.settings import property_text
 from ackbench.experiments.sweep.plan import PassedSettings, TrialSpec
+from ackbench.experiments.trial.clients.settings.security import security_behind_relay
+from ackbench.experiments.trial.clients.settings.tokens import TOKEN_COMMAND
+from ackbench.experiments.trial.faults.operations.commands import COMMAND, CommandParameters
 from ackbench.infra.errors import InputError
 from ackbench.infra.kafka.secrets import (
     is_literal_secret,

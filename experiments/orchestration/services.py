@@ -22,11 +22,11 @@ from typing import Any, Final
 from urllib.error import URLError
 from urllib.request import ProxyHandler, Request, build_opener
 
-from ackbench.experiments.live.process import reader_command, reader_environment
 from ackbench.experiments.orchestration.environment import airflow_environment, ensure_database
+from ackbench.experiments.orchestration.tracking import store as tracking
+from ackbench.experiments.pages.live.process import reader_command, reader_environment
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.lock import is_in_progress, record_path, runs, scheduler_variables
-from ackbench.experiments.tracking import store as tracking
 from ackbench.infra.cluster import cleaning
 from ackbench.infra.errors import HarnessError, MachineError
 from ackbench.infra.machine.files import is_locked, try_lock
@@ -331,7 +331,7 @@ def _mlflow(home: Home, port: int) -> Service:
         (
             str(_BIN / "mlflow"),
             "server",
-            # Tracking only: `experiments/tracking/server.py`.
+            # Tracking only: `experiments/orchestration/tracking/server.py`.
             "--app-name",
             "ackbench",
             *store,

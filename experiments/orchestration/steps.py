@@ -64,9 +64,9 @@ def plan_sweep(form: Mapping[str, Any], scheduled: str | None = None) -> str:
     """
     from ackbench.experiments.orchestration.plan_needs import references_in
     from ackbench.experiments.orchestration.request import SweepRequest
+    from ackbench.experiments.orchestration.tracking.server_access import check_server
     from ackbench.experiments.planning.catalog import load_experiment
     from ackbench.experiments.planning.new_sweep import new_sweep
-    from ackbench.experiments.tracking.server_access import check_server
 
     with step("plan"):
         require_version_of_scheduler()
@@ -145,9 +145,9 @@ def provision(sweep_id: str) -> str:
     Raises:
         InputError, HarnessError: the cluster did not start; only its logs are left.
     """
-    from ackbench.experiments.clients.process.fork_server import open_fork_server
     from ackbench.experiments.orchestration import clusters
     from ackbench.experiments.orchestration.trials import next_trial
+    from ackbench.experiments.trial.clients.process.fork_server import open_fork_server
 
     if not on_one_machine():
         _LOG.info("each batch of trials starts and destroys its own cluster")
@@ -214,7 +214,7 @@ def report(sweep_id: str) -> None:
         InputError: a trial's manifest or a table of the results cannot be read.
         NotPublished, StorageError: the store did not accept the page.
     """
-    from ackbench.experiments.report import page
+    from ackbench.experiments.pages.report import page
 
     sweep = sweep_named(sweep_id)
     with step("report", sweep, "rendering the report"):
@@ -236,7 +236,7 @@ def track(sweep_id: str) -> None:
     Raises:
         HarnessError: MLflow refused, or is unreachable.
     """
-    from ackbench.experiments.tracking import store
+    from ackbench.experiments.orchestration.tracking import store
 
     sweep = sweep_named(sweep_id)
     with step("track", sweep, "writing to MLflow", is_last=True):

@@ -13,8 +13,8 @@ from ackbench.experiments.sweep.published import published_uri
 from ackbench.infra.errors import AckbenchError
 
 if TYPE_CHECKING:
+    from ackbench.experiments.orchestration.tracking.store import TrackedSweep
     from ackbench.experiments.sweep.folder import SweepFolder
-    from ackbench.experiments.tracking.store import TrackedSweep
 
 SITE_VARIABLE: Final = "ACKBENCH_SITE_URL"
 """The address of the folder that `ackbench site` writes, for links."""
@@ -53,7 +53,7 @@ def asset_extra(named: str) -> dict[str, str | None]:
 
 def report_address(sweep: SweepFolder) -> str | None:
     """Return the address of a sweep's report, for a browser; `None`: it has none but its file."""
-    from ackbench.experiments.tracking import store
+    from ackbench.experiments.orchestration.tracking import store
 
     site = site_page(sweep)
     if site:
@@ -67,7 +67,7 @@ def report_address(sweep: SweepFolder) -> str | None:
 
 def mlflow_address(sweep: SweepFolder) -> str | None:
     """Return the address of a sweep's charts in MLflow; `None`: there is none."""
-    from ackbench.experiments.tracking import store
+    from ackbench.experiments.orchestration.tracking import store
 
     found = _tracked(sweep)
     return store.charts_link(found[0], sweep.sweep_id, found[1]) if found else None
@@ -87,7 +87,7 @@ def stored_page(sweep: SweepFolder) -> str | None:
 
 def _tracked(sweep: SweepFolder) -> tuple[str, TrackedSweep] | None:
     """Return the address of MLflow's page and the sweep's ids there; `None`: it has no page."""
-    from ackbench.experiments.tracking import store
+    from ackbench.experiments.orchestration.tracking import store
     from ackbench.infra.machine.home import Home
 
     tracked = store.tracked_sweep(sweep)

@@ -73,7 +73,7 @@ def log_answer(sweep: SweepFolder, results: SweepResults) -> None:
 
 def log_mlflow(sweep: SweepFolder, home: Home) -> None:
     """Log the address of a sweep's trials in MLflow."""
-    from ackbench.experiments.tracking import store
+    from ackbench.experiments.orchestration.tracking import store
 
     tracked = store.tracked_sweep(sweep)
     address = tracked and store.page_address(tracked, home)

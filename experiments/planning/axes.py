@@ -8,11 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from ackbench.experiments.clients.settings.librdkafka import CANONICAL_NAMES
 from ackbench.experiments.errors import ExperimentError
-from ackbench.experiments.faults import FAULTS
-from ackbench.experiments.faults.composition.notation import parse_fault
-from ackbench.experiments.faults.operations.commands import SWEPT_PARAMETERS
 from ackbench.experiments.messages.phrases import did_you_mean
 from ackbench.experiments.planning.client_rules import ClientRules
 from ackbench.experiments.planning.clients import CLIENT_AXES, rules_of_all_clients
@@ -20,6 +16,10 @@ from ackbench.experiments.planning.cluster import CLUSTER_AXES
 from ackbench.experiments.planning.experiment import Experiment, WorkloadSection
 from ackbench.experiments.planning.properties import KafkaProperties, merge_versions
 from ackbench.experiments.sweep.plan import FaultRequest
+from ackbench.experiments.trial.clients.settings.librdkafka import CANONICAL_NAMES
+from ackbench.experiments.trial.faults import FAULTS
+from ackbench.experiments.trial.faults.composition.notation import parse_fault
+from ackbench.experiments.trial.faults.operations.commands import SWEPT_PARAMETERS
 from ackbench.infra.errors import InputError
 
 
@@ -125,7 +125,7 @@ class KnownNames:
         """Return the faults that a text requests.
 
         Raises:
-            ExperimentError: as `experiments.faults.composition.notation.parse_fault`.
+            ExperimentError: as `experiments.trial.faults.composition.notation.parse_fault`.
         """
         return parse_fault(text, self.commands)
 

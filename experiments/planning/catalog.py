@@ -1,7 +1,7 @@
 """The catalogue of experiments: one YAML file per experiment in `experiments/catalog/`.
 
 An experiment is found by its name in the catalogue, or as any YAML file by its path. The finding of
-its claim is a file of `experiments/lessons/findings`, known here by its name only.
+its claim is a file of `experiments/results/lessons/findings`, known here by its name only.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ackbench.experiments.planning.yaml_reader import read_yaml
 from ackbench.infra.machine.paths import user_path
 
 CATALOG: Final = Path(__file__).parents[1] / "catalog"
-FINDINGS: Final = Path(__file__).parents[1] / "lessons" / "findings"
+FINDINGS: Final = Path(__file__).parents[1] / "results" / "lessons" / "findings"
 
 
 @cache  # the files belong to the installation, and parsing them takes a second
@@ -76,11 +76,11 @@ def check_finding(name: str) -> None:
     """Check that a finding exists, without loading it.
 
     Raises:
-        ExperimentError: `experiments/lessons/findings` has no file of that name.
+        ExperimentError: `experiments/results/lessons/findings` has no file of that name.
     """
     names = finding_names()
     if name not in names:
         raise ExperimentError(
-            f"claim.finding is {name}, which is no lesson of experiments/lessons/findings"
+            f"claim.finding is {name}, which is no lesson of experiments/results/lessons/findings"
             f"{did_you_mean(name, names)}"
         )

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from ackbench.experiments.errors import ExperimentError
-from ackbench.experiments.faults.composition.notation import format_fault
 from ackbench.experiments.ledger.trial_manifest import Cell, Scalar
 from ackbench.experiments.planning.axes import (
     FAULT_PLACE,
@@ -26,6 +25,7 @@ from ackbench.experiments.planning.experiment import Experiment
 from ackbench.experiments.planning.faults import scalar_parameter
 from ackbench.experiments.planning.settings import property_text
 from ackbench.experiments.sweep.cell_names import CORE_AXES
+from ackbench.experiments.trial.faults.composition.notation import format_fault
 
 CrossProduct: TypeAlias = Mapping[str, tuple[Scalar, ...]]
 CORE_DEFAULTS: Final[Mapping[str, Scalar]] = {

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
-from ackbench.experiments.clients.settings import java as java_settings
-from ackbench.experiments.clients.settings.librdkafka import CANONICAL_NAMES
 from ackbench.experiments.planning.properties import Property, kafka_properties, nearest_version
+from ackbench.experiments.trial.clients.settings import java as java_settings
+from ackbench.experiments.trial.clients.settings.librdkafka import CANONICAL_NAMES
 
 SettingsBuilder = Callable[[Mapping[str, str]], dict[str, str]]
 
@@ -94,8 +94,8 @@ def librdkafka_rules() -> ClientRules:
     Without the library, what only it can refuse is not refused: combinations of properties, and
     values of those that its table allows any value of.
     """
-    from ackbench.experiments.clients.librdkafka import library, properties, settings_check
-    from ackbench.experiments.clients.settings import librdkafka
+    from ackbench.experiments.trial.clients.librdkafka import library, properties, settings_check
+    from ackbench.experiments.trial.clients.settings import librdkafka
 
     settable = [
         known

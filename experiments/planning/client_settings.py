@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ackbench.experiments.clients.settings.librdkafka import copier_settings
-from ackbench.experiments.clients.settings.record_sizes import record_size_problem
-from ackbench.experiments.clients.settings.tokens import TOKEN_COMMAND
 from ackbench.experiments.errors import ExperimentError
 from ackbench.experiments.messages.phrases import format_value
 from ackbench.experiments.planning.client_rules import ClientRules, java_rules
 from ackbench.experiments.planning.settings import CellSettings
 from ackbench.experiments.planning.workload import TRANSACTIONAL_ID
 from ackbench.experiments.sweep.plan import PassedSettings
+from ackbench.experiments.trial.clients.settings.librdkafka import copier_settings
+from ackbench.experiments.trial.clients.settings.record_sizes import record_size_problem
+from ackbench.experiments.trial.clients.settings.tokens import TOKEN_COMMAND
 
 
 @dataclass(frozen=True)

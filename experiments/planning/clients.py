@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, get_args
 
-from ackbench.experiments.clients.settings.kinds import ClientChoice
 from ackbench.experiments.errors import ExperimentError
 from ackbench.experiments.ledger.trial_manifest import Cell, Scalar
 from ackbench.experiments.messages.phrases import format_value
 from ackbench.experiments.planning.client_rules import ClientRules, java_rules
 from ackbench.experiments.planning.experiment import Experiment
 from ackbench.experiments.sweep.plan import ClientKind
+from ackbench.experiments.trial.clients.settings.kinds import ClientChoice
 
 KIND: Final = "client"
 DEFAULTS: Final = "client.defaults"

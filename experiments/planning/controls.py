@@ -13,8 +13,6 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from ackbench.experiments.errors import ExperimentError
-from ackbench.experiments.faults.composition.composite import needs_load_s
-from ackbench.experiments.faults.core.effects import Topology
 from ackbench.experiments.ledger.trial_manifest import Cell, Role, Scalar
 from ackbench.experiments.messages.phrases import one_line
 from ackbench.experiments.planning.axes import FAULT_PLACE, KnownNames, Scope, SettingPlace
@@ -29,6 +27,8 @@ from ackbench.experiments.planning.settings import (
 )
 from ackbench.experiments.planning.workload import remove_transactions
 from ackbench.experiments.sweep.plan import FaultRequest, Workload
+from ackbench.experiments.trial.faults.composition.composite import needs_load_s
+from ackbench.experiments.trial.faults.core.effects import Topology
 
 LOAD_AFTER_HEAL_S: Final = 2.0
 """Least time that the load of a positive control continues after the heal."""

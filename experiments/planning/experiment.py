@@ -11,9 +11,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, Strict, ValidationError, field_validator
 
-from ackbench.experiments.clients.record.layout import HEADER_BYTES
 from ackbench.experiments.errors import ExperimentError
-from ackbench.experiments.faults.operations.commands import COMMAND
 from ackbench.experiments.ledger.trial_manifest import Boolean, WholeNumber
 from ackbench.experiments.messages.validation import describe_validation_error
 from ackbench.experiments.planning.field_types import (
@@ -29,6 +27,8 @@ from ackbench.experiments.planning.field_types import (
 from ackbench.experiments.planning.properties import newest_patch
 from ackbench.experiments.planning.yaml_reader import dump_yaml
 from ackbench.experiments.sweep.plan import Claim, Workload
+from ackbench.experiments.trial.clients.record.layout import HEADER_BYTES
+from ackbench.experiments.trial.faults.operations.commands import COMMAND
 
 _KAFKA_VERSION: Final = "kafka.version"
 

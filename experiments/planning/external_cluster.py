@@ -10,17 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from ackbench.experiments.clients.settings.java_security import refuse_unsupported
-from ackbench.experiments.clients.settings.librdkafka import CANONICAL_NAMES, canonical_names
-from ackbench.experiments.clients.settings.tokens import OAUTHBEARER, TOKEN_COMMAND, encode_command
 from ackbench.experiments.errors import ExperimentError
-from ackbench.experiments.faults import FAULTS
-from ackbench.experiments.faults.operations.commands import (
-    COMMAND,
-    CommandParameters,
-    may_not_strike,
-    refused_value,
-)
 from ackbench.experiments.messages.phrases import did_you_mean, format_value
 from ackbench.experiments.planning.axes import Scope, SettingPlace
 from ackbench.experiments.planning.cluster import CLUSTER_AXES, refuse_unknown_properties
@@ -28,6 +18,20 @@ from ackbench.experiments.planning.experiment import Experiment
 from ackbench.experiments.planning.properties import nearest_properties
 from ackbench.experiments.planning.properties.protected import refuse_protected
 from ackbench.experiments.sweep.plan import ClusterNeed, FaultRequest, Plan
+from ackbench.experiments.trial.clients.settings.java_security import refuse_unsupported
+from ackbench.experiments.trial.clients.settings.librdkafka import CANONICAL_NAMES, canonical_names
+from ackbench.experiments.trial.clients.settings.tokens import (
+    OAUTHBEARER,
+    TOKEN_COMMAND,
+    encode_command,
+)
+from ackbench.experiments.trial.faults import FAULTS
+from ackbench.experiments.trial.faults.operations.commands import (
+    COMMAND,
+    CommandParameters,
+    may_not_strike,
+    refused_value,
+)
 from ackbench.infra.kafka.api_versions import METADATA_VERSION, BrokerFeatures
 from ackbench.infra.kafka.secrets import SECURITY_PREFIXES, resolve_reference
 

@@ -8,21 +8,21 @@ from collections.abc import Mapping
 from pydantic import ValidationError
 
 from ackbench.experiments.errors import ExperimentError
-from ackbench.experiments.faults import FAULTS
-from ackbench.experiments.faults.composition.composite import (
-    impossible_reason,
-    needs_load_s,
-    parameters_of,
-    unnoticed_reason,
-)
-from ackbench.experiments.faults.composition.notation import parse_fault
-from ackbench.experiments.faults.core.effects import Topology
-from ackbench.experiments.faults.operations.commands import COMMAND
 from ackbench.experiments.ledger.trial_manifest import Scalar
 from ackbench.experiments.messages.phrases import did_you_mean
 from ackbench.experiments.messages.validation import describe_validation_error
 from ackbench.experiments.planning.experiment import Experiment
 from ackbench.experiments.sweep.plan import FaultRequest
+from ackbench.experiments.trial.faults import FAULTS
+from ackbench.experiments.trial.faults.composition.composite import (
+    impossible_reason,
+    needs_load_s,
+    parameters_of,
+    unnoticed_reason,
+)
+from ackbench.experiments.trial.faults.composition.notation import parse_fault
+from ackbench.experiments.trial.faults.core.effects import Topology
+from ackbench.experiments.trial.faults.operations.commands import COMMAND
 
 
 def fault_request(experiment: Experiment, text: str, axes: Mapping[str, Scalar]) -> FaultRequest:
@@ -33,7 +33,7 @@ def fault_request(experiment: Experiment, text: str, axes: Mapping[str, Scalar])
 
     Args:
         experiment: supplies the section `faults`.
-        text: the fault in the notation of `experiments.faults.composition.notation`.
+        text: the fault in the notation of `experiments.trial.faults.composition.notation`.
         axes: the cell's values of axes that sweep a parameter of a fault.
 
     Raises:

@@ -9,10 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
-from ackbench.experiments.clients.settings.security import connection_settings, register_security
-from ackbench.experiments.clients.settings.tokens import confluent_settings
 from ackbench.experiments.errors import ExperimentError
-from ackbench.experiments.faults.composition.composite import require_fault_capabilities
 from ackbench.experiments.messages.phrases import format_count, one_line
 from ackbench.experiments.planning.capacity import resource_needs
 from ackbench.experiments.planning.catalog import load_experiment
@@ -26,6 +23,12 @@ from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.lookup import new_sweep_id
 from ackbench.experiments.sweep.own_plans import mark_as_own
 from ackbench.experiments.sweep.plan import Plan
+from ackbench.experiments.trial.clients.settings.security import (
+    connection_settings,
+    register_security,
+)
+from ackbench.experiments.trial.clients.settings.tokens import confluent_settings
+from ackbench.experiments.trial.faults.composition.composite import require_fault_capabilities
 from ackbench.experiments.verdicts.power import power_remarks
 from ackbench.infra.cluster.setup import ensure_kafka_ready
 from ackbench.infra.errors import InputError

@@ -7,12 +7,7 @@ from dataclasses import dataclass, replace
 
 from pydantic import ValidationError
 
-from ackbench.experiments.clients.settings.kinds import ClientChoice
-from ackbench.experiments.clients.settings.librdkafka import canonical_names
-from ackbench.experiments.clients.settings.security import refuse_unrelayable, security_behind_relay
 from ackbench.experiments.errors import ExperimentError
-from ackbench.experiments.faults.composition.composite import cluster_for_fault, needs_own_cluster
-from ackbench.experiments.faults.core.effects import Topology
 from ackbench.experiments.ledger.trial_manifest import Cell, Scalar
 from ackbench.experiments.messages.phrases import format_value
 from ackbench.experiments.messages.validation import describe_validation_error
@@ -46,6 +41,17 @@ from ackbench.experiments.sweep.plan import (
     FaultRequest,
     Workload,
 )
+from ackbench.experiments.trial.clients.settings.kinds import ClientChoice
+from ackbench.experiments.trial.clients.settings.librdkafka import canonical_names
+from ackbench.experiments.trial.clients.settings.security import (
+    refuse_unrelayable,
+    security_behind_relay,
+)
+from ackbench.experiments.trial.faults.composition.composite import (
+    cluster_for_fault,
+    needs_own_cluster,
+)
+from ackbench.experiments.trial.faults.core.effects import Topology
 
 MAJORITY = "majority"
 """A value of `min.insync.replicas`: the smallest majority of the cell's replication factor."""

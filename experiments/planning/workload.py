@@ -9,12 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from ackbench.experiments.clients.record.layout import MAX_JAVA_PRODUCERS, max_text_value_bytes
-from ackbench.experiments.clients.settings.group_members import CLASSIC, CLASSIC_ONLY, PROTOCOL
-from ackbench.experiments.clients.settings.kinds import ClientChoice
-from ackbench.experiments.clients.settings.librdkafka import is_true
 from ackbench.experiments.errors import ExperimentError
 from ackbench.experiments.sweep.plan import ClusterNeed, Workload
+from ackbench.experiments.trial.clients.record.layout import (
+    MAX_JAVA_PRODUCERS,
+    max_text_value_bytes,
+)
+from ackbench.experiments.trial.clients.settings.group_members import (
+    CLASSIC,
+    CLASSIC_ONLY,
+    PROTOCOL,
+)
+from ackbench.experiments.trial.clients.settings.kinds import ClientChoice
+from ackbench.experiments.trial.clients.settings.librdkafka import is_true
 
 
 def refuse_invalid_workload(

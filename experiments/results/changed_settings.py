@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from ackbench.experiments.clients.settings.kinds import ClientChoice
 from ackbench.experiments.ledger.trial_manifest import Cell
 from ackbench.experiments.planning.properties import KafkaProperties, kafka_properties
 from ackbench.experiments.planning.properties.definitions import Property
 from ackbench.experiments.results.models import ChangedSetting
 from ackbench.experiments.sweep.plan import TrialSpec
+from ackbench.experiments.trial.clients.settings.kinds import ClientChoice
 
 COMBINED: Final = "broker,controller"
 """`process.roles` of a broker that is also a controller, which Kafka's documentation does not

@@ -1,7 +1,7 @@
 """The statements on a sweep: codes, cells and figures, in the order of importance.
 
 `experiments.results.sentences` has the words of the plain answer, and the page shows the verdicts
-line by line (`experiments.report.verdict_lines`).
+line by line (`experiments.pages.report.verdict_lines`).
 
 A statement is about one fault, and about cells with one outcome: trials of different faults, or of
 settings with different outcomes, are never counted together. What trials showed is stated apart

@@ -60,7 +60,7 @@ class Claim(Frozen):
     lesson: int = Field(ge=1, strict=True)
     """Number of the lesson."""
     finding: Annotated[str, StringConstraints(strict=True, pattern=r"^[a-z][a-z0-9_]*$")]
-    """The file in `experiments/lessons/findings` that the finding is computed from."""
+    """The file in `experiments/results/lessons/findings` that the finding is computed from."""
     says: ClaimText
     """The claim, as the lesson states it."""
     mechanism: ClaimText

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from ackbench.experiments.events.clock import epoch_ns
-from ackbench.experiments.events.journal import (
+from ackbench.experiments.trial.events.clock import epoch_ns
+from ackbench.experiments.trial.events.journal import (
     BROKER_LEFT,
     CLIENT_EXITED,
     EXITED,
@@ -21,7 +21,7 @@ from ackbench.experiments.events.journal import (
     Event,
     Journal,
 )
-from ackbench.experiments.faults.core.exits import ExpectedExits
+from ackbench.experiments.trial.faults.core.exits import ExpectedExits
 from ackbench.infra.cluster.interface import Cluster
 from ackbench.infra.errors import HarnessError
 from ackbench.infra.process.exits import ProcessExit, is_kill

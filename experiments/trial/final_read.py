@@ -15,15 +15,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ackbench.experiments.clients.consumer.final_read import read_log
-from ackbench.experiments.clients.consumer.replay import first_offsets_after, replay
-from ackbench.experiments.clients.librdkafka import topics
-from ackbench.experiments.clients.librdkafka.admin import alter_configs
-from ackbench.experiments.clients.record.layout import TextValueFormat
 from ackbench.experiments.errors import CrcMismatch
 from ackbench.experiments.ledger.schema import ACKED
 from ackbench.experiments.ledger.trial_manifest import Replay
 from ackbench.experiments.sweep.retention import KEEP_ALL
+from ackbench.experiments.trial.clients.consumer.final_read import read_log
+from ackbench.experiments.trial.clients.consumer.replay import first_offsets_after, replay
+from ackbench.experiments.trial.clients.librdkafka import topics
+from ackbench.experiments.trial.clients.librdkafka.admin import alter_configs
+from ackbench.experiments.trial.clients.record.layout import TextValueFormat
 from ackbench.experiments.trial.jobs import ISOLATION_LEVEL
 from ackbench.infra.cluster.interface import Cluster
 from ackbench.infra.errors import WaitTimeout

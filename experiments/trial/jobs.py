@@ -6,20 +6,24 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from ackbench.experiments.clients.consumer.process import ConsumerJob
-from ackbench.experiments.clients.group.groups import GroupJob
-from ackbench.experiments.clients.group.member import CopyTarget
-from ackbench.experiments.clients.producer.job import ProducerJob
-from ackbench.experiments.clients.record.layout import TextValueFormat, trial_tag, warm_up_records
-from ackbench.experiments.clients.settings.group_members import without_group_settings
-from ackbench.experiments.clients.settings.librdkafka import (
+from ackbench.experiments.ledger.trial_manifest import KeyOptions
+from ackbench.experiments.sweep.plan import TrialSpec, external_prefix
+from ackbench.experiments.trial.clients.consumer.process import ConsumerJob
+from ackbench.experiments.trial.clients.group.groups import GroupJob
+from ackbench.experiments.trial.clients.group.member import CopyTarget
+from ackbench.experiments.trial.clients.producer.job import ProducerJob
+from ackbench.experiments.trial.clients.record.layout import (
+    TextValueFormat,
+    trial_tag,
+    warm_up_records,
+)
+from ackbench.experiments.trial.clients.settings.group_members import without_group_settings
+from ackbench.experiments.trial.clients.settings.librdkafka import (
     IDEMPOTENT_LOGGING,
     REQUIRED_PRODUCER_SETTINGS,
     copier_settings,
     is_idempotent,
 )
-from ackbench.experiments.ledger.trial_manifest import KeyOptions
-from ackbench.experiments.sweep.plan import TrialSpec, external_prefix
 
 CLIENT_ID: Final = "client.id"
 COPIER_TRANSACTIONAL_ID: Final = "ackbench-copier"

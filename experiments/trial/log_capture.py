@@ -9,12 +9,12 @@ from typing import Final, Self
 
 import pyarrow as pa
 
-from ackbench.experiments.clients.settings.librdkafka import is_idempotent
-from ackbench.experiments.events.clock import ahead_of_wall_ns
-from ackbench.experiments.events.journal import Event
 from ackbench.experiments.ledger.schema import BATCHES, Source
 from ackbench.experiments.ledger.trial_manifest import Frozen
 from ackbench.experiments.sweep.plan import TrialSpec
+from ackbench.experiments.trial.clients.settings.librdkafka import is_idempotent
+from ackbench.experiments.trial.events.clock import ahead_of_wall_ns
+from ackbench.experiments.trial.events.journal import Event
 from ackbench.infra.cluster.interface import Cluster
 from ackbench.infra.kafka.logs import RESOLUTION_NS, BrokerLogEvent
 from ackbench.infra.kafka.replica_files import RecordBatch
@@ -28,7 +28,8 @@ _MS_PER_S: Final = 1000
 class LogCapture:
     """Where the brokers' logs ended when the trial began, and how the two clocks differed then.
 
-    Brokers stamp their lines by the wall clock; a trial's clock is `experiments.events.clock`.
+    Brokers stamp their lines by the wall clock; a trial's clock is
+    `experiments.trial.events.clock`.
     """
 
     cluster: Cluster

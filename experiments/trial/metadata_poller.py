@@ -13,9 +13,9 @@ import time
 from types import TracebackType
 from typing import Final, Self
 
-from ackbench.experiments.events.clock import epoch_ns, now_ns
-from ackbench.experiments.events.journal import BROKER_LEFT, EXITED, Event, Journal
 from ackbench.experiments.ledger.schema import Source
+from ackbench.experiments.trial.events.clock import epoch_ns, now_ns
+from ackbench.experiments.trial.events.journal import BROKER_LEFT, EXITED, Event, Journal
 from ackbench.infra.cluster.interface import Cluster
 from ackbench.infra.errors import HarnessError
 from ackbench.infra.kafka.spec import ControllerView, PartitionState

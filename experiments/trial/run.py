@@ -11,15 +11,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
-from ackbench.experiments.clients.interface import client_factory
-from ackbench.experiments.clients.settings.kinds import request_timeout_ms
-from ackbench.experiments.clients.settings.permissions import missing_permission
 from ackbench.experiments.errors import HealFailed, TrialFailed
-from ackbench.experiments.events.journal import BROKER_COUNTERS, CRC_FAILED, JOURNAL_FILE, Journal
-from ackbench.experiments.faults import FaultContext
-from ackbench.experiments.faults.composition.execution import InjectedFault, evidence_of, inject
-from ackbench.experiments.faults.core.context import HeldNodes
-from ackbench.experiments.faults.core.narrative import narrative_of
 from ackbench.experiments.ledger.seal import seal
 from ackbench.experiments.ledger.trial_manifest import (
     ClusterAssignment,
@@ -32,12 +24,29 @@ from ackbench.experiments.sweep.folder import REASON, SweepFolder
 from ackbench.experiments.sweep.host import this_host
 from ackbench.experiments.sweep.plan import TrialSpec
 from ackbench.experiments.sweep.progress import StageTimer
-from ackbench.experiments.trial.clients import ClientResults, TrialClients
+from ackbench.experiments.trial.clients.interface import client_factory
+from ackbench.experiments.trial.clients.settings.kinds import request_timeout_ms
+from ackbench.experiments.trial.clients.settings.permissions import missing_permission
 from ackbench.experiments.trial.disturbances import Disturbances
+from ackbench.experiments.trial.events.journal import (
+    BROKER_COUNTERS,
+    CRC_FAILED,
+    JOURNAL_FILE,
+    Journal,
+)
+from ackbench.experiments.trial.faults import FaultContext
+from ackbench.experiments.trial.faults.composition.execution import (
+    InjectedFault,
+    evidence_of,
+    inject,
+)
+from ackbench.experiments.trial.faults.core.context import HeldNodes
+from ackbench.experiments.trial.faults.core.narrative import narrative_of
 from ackbench.experiments.trial.jobs import topic_name
 from ackbench.experiments.trial.log_capture import STORED, LogCapture, batch_table, stored_batches
 from ackbench.experiments.trial.metadata_poller import MetadataPoller
 from ackbench.experiments.trial.stall_sampler import StallSampler
+from ackbench.experiments.trial.trial_clients import ClientResults, TrialClients
 from ackbench.infra.cluster.interface import Cluster
 from ackbench.infra.errors import HarnessError, NodeFailed
 from ackbench.infra.kafka.metrics import topic_metrics

@@ -16,9 +16,6 @@ from itertools import count
 from types import TracebackType
 from typing import Final, Self
 
-from ackbench.experiments.events.clock import epoch_ns, now_ns
-from ackbench.experiments.events.journal import Event, Journal
-from ackbench.experiments.faults.core.context import HeldNodes
 from ackbench.experiments.ledger.schema import Source
 from ackbench.experiments.ledger.stalls import (
     HARNESS,
@@ -28,6 +25,9 @@ from ackbench.experiments.ledger.stalls import (
     Stall,
     StallSampling,
 )
+from ackbench.experiments.trial.events.clock import epoch_ns, now_ns
+from ackbench.experiments.trial.events.journal import Event, Journal
+from ackbench.experiments.trial.faults.core.context import HeldNodes
 from ackbench.experiments.trial.stalls import MachineStalls, ProcessStalls, WakeUp, any_ran
 from ackbench.infra.cluster.interface import Cluster
 from ackbench.infra.errors import HarnessError

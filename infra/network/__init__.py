@@ -1,6 +1,6 @@
 """The network of a cluster: how nodes reach each other and their clients, and how it is impaired.
 
-Faults choose the impairments (`experiments.faults.network`); this package carries them out.
+Faults choose the impairments (`experiments.trial.faults.network`); this package carries them out.
 """
 
 from __future__ import annotations

@@ -140,7 +140,7 @@ def is_behind(stream: IntColumn, seq: IntColumn) -> BoolColumn:
 def _pair_orders(positions: Positions, apart_records: int) -> Iterator[Mapping[str, Any]]:
     """Count the pairs whose second record is before the first; a pair needs both records.
 
-    `experiments.clients.record.keys.record_pairs` defines which records form a pair.
+    `experiments.trial.clients.record.keys.record_pairs` defines which records form a pair.
     """
     compared = inverted = apart = 0
     for producer in np.unique(positions.producer):

@@ -13,14 +13,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ackbench.experiments.api.columns import (
+    from ackbench.experiments.commands.api.columns import (
         CELL_COLUMNS,
         DIFFERENCE_COLUMNS,
         TRIAL_COLUMNS,
         VERDICT_COLUMNS,
         Column,
     )
-    from ackbench.experiments.api.sweeps import Sweep, compare, load, run, sweeps
+    from ackbench.experiments.commands.api.sweeps import Sweep, compare, load, run, sweeps
     from ackbench.infra.errors import AckbenchError
 
 __all__ = [
@@ -49,7 +49,7 @@ def __getattr__(name: str) -> Any:
     """
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from ackbench.experiments.api import columns, sweeps
+    from ackbench.experiments.commands.api import columns, sweeps
     from ackbench.infra import errors
 
     return next(vars(module)[name] for module in (sweeps, columns, errors) if name in vars(module))

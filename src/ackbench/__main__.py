@@ -13,7 +13,7 @@ def main() -> None:
     if reason := unsupported(sys.platform, platform.machine(), sys.version_info[:2]):
         sys.stderr.write(f"ackbench: {reason}\n")
         sys.exit(INVALID)
-    from ackbench.experiments import cli
+    from ackbench.experiments.commands import cli
 
     cli.main()
 

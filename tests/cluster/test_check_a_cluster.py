@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from support.command_line import ackbench
 
-from ackbench.experiments.clients.librdkafka.topics import admin_client, create_topic
+from ackbench.experiments.trial.clients.librdkafka.topics import admin_client, create_topic
 from ackbench.infra.cluster.local import LocalCluster, provision
 from ackbench.infra.kafka.spec import ClusterSpec
 

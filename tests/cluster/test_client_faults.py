@@ -12,14 +12,17 @@ import pyarrow.parquet as pq
 import pytest
 from support.builders.records import a_spec
 
-from ackbench.experiments.clients.settings.librdkafka import consumer_settings, producer_settings
-from ackbench.experiments.faults.composition.notation import parse_fault
 from ackbench.experiments.ledger.schema import UNKNOWN
 from ackbench.experiments.ledger.stalls import STALLED, Stall, StallCause
 from ackbench.experiments.ledger.trial_manifest import TrialManifest
 from ackbench.experiments.planning.faults import fault_parameters
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.plan import Workload
+from ackbench.experiments.trial.clients.settings.librdkafka import (
+    consumer_settings,
+    producer_settings,
+)
+from ackbench.experiments.trial.faults.composition.notation import parse_fault
 from ackbench.experiments.trial.run import run_trial
 from ackbench.infra.cluster.local import provision
 from ackbench.infra.kafka.spec import ClusterSpec

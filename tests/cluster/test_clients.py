@@ -11,22 +11,29 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from support.reference.values import ValueFields, decode, encode
 
-from ackbench.experiments.clients.consumer.final_read import read_log
-from ackbench.experiments.clients.consumer.process import ConsumerJob, ConsumerProcess, reads_table
-from ackbench.experiments.clients.interface import JavaClientFactory
-from ackbench.experiments.clients.librdkafka import topics
-from ackbench.experiments.clients.producer.job import ProducerJob
-from ackbench.experiments.clients.producer.process import ProducerProcess, attempts_table
-from ackbench.experiments.clients.record.layout import (
+from ackbench.experiments.ledger.schema import ACKED
+from ackbench.experiments.trial.clients.consumer.final_read import read_log
+from ackbench.experiments.trial.clients.consumer.process import (
+    ConsumerJob,
+    ConsumerProcess,
+    reads_table,
+)
+from ackbench.experiments.trial.clients.interface import JavaClientFactory
+from ackbench.experiments.trial.clients.librdkafka import topics
+from ackbench.experiments.trial.clients.producer.job import ProducerJob
+from ackbench.experiments.trial.clients.producer.process import ProducerProcess, attempts_table
+from ackbench.experiments.trial.clients.record.layout import (
     Origin,
     TextValueFormat,
     trial_tag,
     warm_up_records,
 )
-from ackbench.experiments.clients.settings.kinds import ClientChoice
-from ackbench.experiments.clients.settings.librdkafka import consumer_settings, producer_settings
-from ackbench.experiments.events.clock import now_ns
-from ackbench.experiments.ledger.schema import ACKED
+from ackbench.experiments.trial.clients.settings.kinds import ClientChoice
+from ackbench.experiments.trial.clients.settings.librdkafka import (
+    consumer_settings,
+    producer_settings,
+)
+from ackbench.experiments.trial.events.clock import now_ns
 from ackbench.infra.cluster.local import LocalCluster
 from ackbench.infra.errors import HarnessError
 from ackbench.infra.kafka.spec import ClusterSpec

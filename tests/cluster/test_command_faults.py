@@ -15,12 +15,12 @@ from support.external_brokers import PASSWORD, VARIABLE, ExternalBrokers, extern
 from support.external_sweeps import acls, left_in, run_all
 
 from ackbench.experiments.errors import ExperimentError, TrialFailed
-from ackbench.experiments.events.journal import BROKER_LEFT
 from ackbench.experiments.ledger.trial_manifest import Status, TrialManifest
 from ackbench.experiments.orchestration import clusters
 from ackbench.experiments.planning.new_sweep import new_sweep
 from ackbench.experiments.planning.yaml_reader import dump_yaml
 from ackbench.experiments.sweep.documents import read_trial_manifest
+from ackbench.experiments.trial.events.journal import BROKER_LEFT
 from ackbench.infra.cluster.external import probe_cluster
 from ackbench.infra.errors import InputError
 from ackbench.infra.machine.home import Home

@@ -16,14 +16,14 @@ import pytest
 from support.builders.records import a_spec
 from support.dying import during, kill_child, kill_fork, kill_node
 
-from ackbench.experiments.clients.settings.kinds import ClientChoice
 from ackbench.experiments.errors import TrialFailed
-from ackbench.experiments.faults.composition.notation import parse_fault
 from ackbench.experiments.ledger.trial_manifest import Status, TrialManifest
 from ackbench.experiments.planning.faults import fault_parameters
 from ackbench.experiments.sweep.documents import read_trial_manifest
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.plan import ClientKind, TrialSpec, Workload
+from ackbench.experiments.trial.clients.settings.kinds import ClientChoice
+from ackbench.experiments.trial.faults.composition.notation import parse_fault
 from ackbench.experiments.trial.run import run_trial
 from ackbench.infra.cluster.local import LocalCluster, provision
 from ackbench.infra.kafka.spec import ClusterSpec

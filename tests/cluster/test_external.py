@@ -18,23 +18,26 @@ from support.external_brokers import (
     write_certificate,
 )
 
-from ackbench.experiments.clients.librdkafka import leftovers
-from ackbench.experiments.clients.librdkafka.client import Client
-from ackbench.experiments.clients.librdkafka.library import PRODUCER
-from ackbench.experiments.clients.librdkafka.topics import (
+from ackbench.experiments.commands.clean import clean
+from ackbench.experiments.ledger.documents import without_version
+from ackbench.experiments.orchestration import external_use
+from ackbench.experiments.orchestration.external_use import ExternalUse
+from ackbench.experiments.sweep.plan import ClusterNeed, external_prefix
+from ackbench.experiments.trial.clients.librdkafka import leftovers
+from ackbench.experiments.trial.clients.librdkafka.client import Client
+from ackbench.experiments.trial.clients.librdkafka.library import PRODUCER
+from ackbench.experiments.trial.clients.librdkafka.topics import (
     BROKER_DEFAULT,
     admin_client,
     create_topic,
     delete_topic,
     ensure_topic,
 )
-from ackbench.experiments.clients.settings.librdkafka import producer_settings
-from ackbench.experiments.clients.settings.security import connection_settings, register_security
-from ackbench.experiments.commands.clean import clean
-from ackbench.experiments.ledger.documents import without_version
-from ackbench.experiments.orchestration import external_use
-from ackbench.experiments.orchestration.external_use import ExternalUse
-from ackbench.experiments.sweep.plan import ClusterNeed, external_prefix
+from ackbench.experiments.trial.clients.settings.librdkafka import producer_settings
+from ackbench.experiments.trial.clients.settings.security import (
+    connection_settings,
+    register_security,
+)
 from ackbench.infra.cluster.external import (
     ExternalCluster,
     ExternalMetadataPoller,

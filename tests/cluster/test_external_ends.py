@@ -19,8 +19,8 @@ from soak.killing import kill_during_the_fault
 from support.external_brokers import PASSWORD, VARIABLE, ExternalBrokers, external_brokers
 from support.external_sweeps import acls, left_in, topics_left_in
 
-from ackbench.experiments.clients.librdkafka.topics import admin_client
 from ackbench.experiments.planning.yaml_reader import dump_yaml
+from ackbench.experiments.trial.clients.librdkafka.topics import admin_client
 from ackbench.infra.cluster.external import probe_cluster
 from ackbench.infra.process.waiting import wait_until
 

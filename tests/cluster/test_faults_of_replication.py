@@ -11,17 +11,20 @@ import pyarrow.parquet as pq
 import pytest
 from support.builders.records import a_spec
 
-from ackbench.experiments.clients.settings.librdkafka import consumer_settings, producer_settings
-from ackbench.experiments.events.clock import now_ns
-from ackbench.experiments.events.journal import Journal
-from ackbench.experiments.faults import FAULTS, FaultContext
-from ackbench.experiments.faults.composition.execution import inject
 from ackbench.experiments.ledger.schema import ACKED
 from ackbench.experiments.ledger.trial_manifest import Status, TrialManifest
 from ackbench.experiments.planning.experiment import parse_experiment
 from ackbench.experiments.planning.faults import fault_request
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.plan import FaultRequest, Workload
+from ackbench.experiments.trial.clients.settings.librdkafka import (
+    consumer_settings,
+    producer_settings,
+)
+from ackbench.experiments.trial.events.clock import now_ns
+from ackbench.experiments.trial.events.journal import Journal
+from ackbench.experiments.trial.faults import FAULTS, FaultContext
+from ackbench.experiments.trial.faults.composition.execution import inject
 from ackbench.experiments.trial.metadata_poller import MetadataPoller
 from ackbench.experiments.trial.run import run_trial
 from ackbench.infra.cluster.local import LocalCluster, provision

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ackbench.experiments.clients.librdkafka.topics import create_topic
+from ackbench.experiments.trial.clients.librdkafka.topics import create_topic
 from ackbench.infra.cluster.local import LocalCluster, provision
 from ackbench.infra.errors import HarnessError
 from ackbench.infra.kafka.spec import ClusterSpec

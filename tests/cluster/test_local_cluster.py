@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ackbench.experiments.clients.librdkafka.topics import create_topic
+from ackbench.experiments.trial.clients.librdkafka.topics import create_topic
 from ackbench.infra.cluster.handle import read_handle
 from ackbench.infra.cluster.interface import MetadataSnapshot
 from ackbench.infra.cluster.local import LocalCluster

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ackbench.experiments.clients.librdkafka import topics
+from ackbench.experiments.trial.clients.librdkafka import topics
 from ackbench.infra.cluster.capabilities import Capability, missing_capability
 from ackbench.infra.cluster.cleaning import CleanReport, clean
 from ackbench.infra.cluster.handle import read_handle

@@ -10,7 +10,7 @@ import pytest
 from support.external_brokers import VARIABLE, ExternalBrokers, external_brokers
 from support.external_sweeps import LOAD, acls, left_in, run_all
 
-from ackbench.experiments.clients.librdkafka.topics import delete_topic
+from ackbench.experiments.trial.clients.librdkafka.topics import delete_topic
 from ackbench.experiments.verdicts.contract import clauses_of
 from ackbench.experiments.verdicts.guarantees.circumstances import circumstances_of
 from ackbench.infra.errors import HarnessError, InputError

@@ -14,10 +14,13 @@ from support import tally
 from support.builders.records import a_spec
 from support.reference.values import ValueFields, encode
 
-from ackbench.experiments.clients.librdkafka import topics
-from ackbench.experiments.clients.settings.librdkafka import consumer_settings, producer_settings
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.plan import FaultRequest, Workload
+from ackbench.experiments.trial.clients.librdkafka import topics
+from ackbench.experiments.trial.clients.settings.librdkafka import (
+    consumer_settings,
+    producer_settings,
+)
 from ackbench.experiments.trial.final_read import FinalReader
 from ackbench.experiments.trial.run import run_trial
 from ackbench.infra.cluster.capabilities import Capability, missing_capability

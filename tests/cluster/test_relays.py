@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Message, Producer
 
-from ackbench.experiments.clients.librdkafka import topics
+from ackbench.experiments.trial.clients.librdkafka import topics
 from ackbench.infra.cluster.local import LocalCluster, provision
 from ackbench.infra.errors import SupervisorError, WaitTimeout
 from ackbench.infra.kafka.spec import ClusterSpec

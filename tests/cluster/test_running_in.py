@@ -5,7 +5,7 @@ from statistics import median
 
 import pytest
 
-from ackbench.experiments.clients.librdkafka import warm_up
+from ackbench.experiments.trial.clients.librdkafka import warm_up
 from ackbench.infra.cluster.local import provision
 from ackbench.infra.kafka.spec import ClusterSpec
 

@@ -15,7 +15,6 @@ import pytest
 from support.builders.records import a_spec
 from support.measured import measure_ledger
 
-from ackbench.experiments.clients.settings.librdkafka import consumer_settings, producer_settings
 from ackbench.experiments.ledger.result_tables import MIN_OUTAGE_NS, Side
 from ackbench.experiments.ledger.stalls import (
     STALLED,
@@ -28,8 +27,12 @@ from ackbench.experiments.ledger.trial_manifest import TrialManifest
 from ackbench.experiments.results.stalls import stall_sentence, stalls_under_load
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.plan import FaultRequest, Workload
-from ackbench.experiments.trial.clients import TrialClients
+from ackbench.experiments.trial.clients.settings.librdkafka import (
+    consumer_settings,
+    producer_settings,
+)
 from ackbench.experiments.trial.run import run_trial
+from ackbench.experiments.trial.trial_clients import TrialClients
 from ackbench.infra.cluster.local import provision
 from ackbench.infra.kafka.spec import ClusterSpec, NetworkKind
 from ackbench.infra.machine.home import Home

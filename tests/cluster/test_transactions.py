@@ -14,10 +14,13 @@ import pyarrow.parquet as pq
 import pytest
 from support.builders.records import a_spec
 
-from ackbench.experiments.clients.settings.librdkafka import consumer_settings, producer_settings
 from ackbench.experiments.ledger.trial_manifest import Status
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.plan import FaultRequest, Workload
+from ackbench.experiments.trial.clients.settings.librdkafka import (
+    consumer_settings,
+    producer_settings,
+)
 from ackbench.experiments.trial.run import run_trial
 from ackbench.infra.cluster.local import provision
 from ackbench.infra.kafka.spec import ClusterSpec

@@ -16,11 +16,14 @@ import pyarrow.parquet as pq
 import pytest
 from support.builders.records import a_spec
 
-from ackbench.experiments.clients.settings.librdkafka import consumer_settings, producer_settings
 from ackbench.experiments.ledger.schema import ACKED
 from ackbench.experiments.ledger.trial_manifest import TrialManifest
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.plan import FaultRequest, TrialSpec, Workload
+from ackbench.experiments.trial.clients.settings.librdkafka import (
+    consumer_settings,
+    producer_settings,
+)
 from ackbench.experiments.trial.run import run_trial
 from ackbench.infra.cluster.handle import read_handle
 from ackbench.infra.cluster.local import LocalCluster, provision

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from ackbench.experiments.faults import FAULTS
 from ackbench.experiments.orchestration.environment import DAGS_FOLDER, EMBEDDED, MACHINE_POOL
 from ackbench.experiments.orchestration.request import SweepRequest
 from ackbench.experiments.planning.catalog import catalog_experiments, catalog_names
+from ackbench.experiments.trial.faults import FAULTS
 from ackbench.infra.machine.home import Home
 
 HEAVY = ("mlflow", "pyspark", "pandas", "numba", "confluent_kafka", "scipy", "matplotlib")

@@ -16,7 +16,7 @@ from support.machine_state import processes_of
 from support.set_up_home import SET_UP
 
 from ackbench.experiments.commands.setup import make_ready
-from ackbench.experiments.events.journal import JOURNAL_FILE
+from ackbench.experiments.trial.events.journal import JOURNAL_FILE
 from ackbench.infra.machine.home import Home
 
 COMMAND = Path(sys.executable).with_name("ackbench")

@@ -10,7 +10,7 @@ from soak.killing import kill_during_the_fault
 from support.machine_state import machine_state
 
 from ackbench.experiments.commands.faults import missing_capabilities_of
-from ackbench.experiments.faults import FAULTS
+from ackbench.experiments.trial.faults import FAULTS
 
 pytestmark = pytest.mark.cluster
 

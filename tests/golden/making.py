@@ -20,8 +20,8 @@ from support import broker_keeper
 from support.external_brokers import external_brokers
 from support.set_up_home import SET_UP
 
-from ackbench.experiments.lessons.tour import TourFolder, new_tour
 from ackbench.experiments.planning.yaml_reader import dump_yaml
+from ackbench.experiments.results.lessons.tour import TourFolder, new_tour
 from ackbench.infra.cluster.external import probe_cluster
 from ackbench.infra.kafka.broker_settings import shared_properties
 from ackbench.infra.kafka.spec import ClusterSpec

@@ -2,10 +2,11 @@
 
 Not here, because it says nothing of a stored sweep: `setup`, `doctor`, `env`, `up`, `open`, `clean`
 and `publish` (this machine and its services), the live page and its metrics (a running process;
-`tests/unit/live`), `selftest` (it damages copies, and has its own expected figures), `prune`, `pin`
-and alerts (limits, and what failed; `tests/unit/history`, `tests/unit/orchestration`), `faults` and
-`run --dry-run` (by what this machine permits), `run`, `tour` and `measure` (their results are those
-of `show`), the pictures of the README (`tests/pictures`), and `docs/` itself.
+`tests/unit/pages/live`), `selftest` (it damages copies, and has its own expected figures), `prune`,
+`pin` and alerts (limits, and what failed; `tests/unit/results/history`,
+`tests/unit/orchestration`), `faults` and `run --dry-run` (by what this machine permits), `run`,
+`tour` and `measure` (their results are those of `show`), the pictures of the README
+(`tests/pictures`), and `docs/` itself.
 """
 
 from __future__ import annotations
@@ -26,18 +27,18 @@ import pytest
 from golden.outline import outline
 
 import ackbench
-from ackbench.experiments.cli import cli
-from ackbench.experiments.comparing.gate import OBSERVED, UNKNOWN, VIOLATED, Gate
-from ackbench.experiments.lessons.tour import TourFolder
-from ackbench.experiments.report.chapters import write_chapters
-from ackbench.experiments.report.data import read_report_data
-from ackbench.experiments.report.drawing import set_matplotlib_cache
-from ackbench.experiments.report.page import render_page
-from ackbench.experiments.report.tour_page import write_tour_page
+from ackbench.experiments.commands.cli import cli
+from ackbench.experiments.orchestration.tracking import store
+from ackbench.experiments.pages.report.chapters import write_chapters
+from ackbench.experiments.pages.report.data import read_report_data
+from ackbench.experiments.pages.report.drawing import set_matplotlib_cache
+from ackbench.experiments.pages.report.page import render_page
+from ackbench.experiments.pages.report.tour_page import write_tour_page
+from ackbench.experiments.results.comparing.gate import OBSERVED, UNKNOWN, VIOLATED, Gate
+from ackbench.experiments.results.lessons.tour import TourFolder
 from ackbench.experiments.results.read import read_results
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.published import open_sweep
-from ackbench.experiments.tracking import store
 from ackbench.infra.machine.home import Home
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-from ackbench.experiments.selftest.ledger_copy import LedgerCopy
-from ackbench.experiments.selftest.plants import PLANTS, PlantContext, undisturbed_records
+from ackbench.experiments.results.selftest.ledger_copy import LedgerCopy
+from ackbench.experiments.results.selftest.plants import PLANTS, PlantContext, undisturbed_records
 from ackbench.infra.machine.home import Home
 from ackbench.spark_jobs.io.ledgers import InvalidLedger, open_ledgers
 from ackbench.spark_jobs.io.units import split

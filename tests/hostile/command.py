@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-from ackbench.experiments.cli import cli
+from ackbench.experiments.commands.cli import cli
 
 STARTED: Final = 99
 """The exit code of a command that would have started something."""

@@ -39,9 +39,9 @@ PROCESSES: Final[Mapping[str, str]] = {
     "command": "ackbench",
     "run": "ackbench.experiments.orchestration.embedded",
     "supervisor": "ackbench.infra.cluster.supervisor",
-    "clients": "ackbench.experiments.clients.process.fork_server_main",
+    "clients": "ackbench.experiments.trial.clients.process.fork_server_main",
     "broker": "kafka.Kafka",
-    "live": "ackbench.experiments.live.reader",
+    "live": "ackbench.experiments.pages.live.reader",
     "spark": "spark_jobs",
 }
 """The kinds of processes, by a part of their command lines; `command` also starts `ackbench`."""

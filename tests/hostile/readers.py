@@ -21,7 +21,7 @@ from hostile.kills import pids_of
 from hostile.signals import TIMEOUT_S, Signal, send_in_trials, signals
 from hostile.stages import new_sweep, sweep_ids
 
-from ackbench.experiments.live.files import DATA, PAGE, live_folder
+from ackbench.experiments.pages.live.files import DATA, PAGE, live_folder
 from ackbench.infra.errors import WaitTimeout
 
 TRIALS: Final = 2

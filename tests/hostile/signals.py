@@ -18,7 +18,7 @@ from typing import Final
 from e2e.command import AckbenchCommand
 from hostile.stages import new_sweep
 
-from ackbench.experiments.events.journal import JOURNAL_FILE
+from ackbench.experiments.trial.events.journal import JOURNAL_FILE
 from ackbench.infra.process.waiting import sleep_until, wait_until
 
 TIMEOUT_S: Final = 900.0

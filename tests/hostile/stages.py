@@ -11,8 +11,8 @@ from typing import Final
 
 from e2e.command import AckbenchCommand
 
-from ackbench.experiments.events.journal import JOURNAL_FILE
 from ackbench.experiments.sweep.folder import FAILED, PARTIAL, SweepActivity, SweepFolder
+from ackbench.experiments.trial.events.journal import JOURNAL_FILE
 from ackbench.infra.process.waiting import wait_until
 
 EXPERIMENT: Final = """\

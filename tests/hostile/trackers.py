@@ -30,8 +30,8 @@ from hostile.services import RUN_TIMEOUT_S, START_TIMEOUT_S
 from hostile.signals import Signal, signals
 from support.machine_state import machine_state
 
+from ackbench.experiments.orchestration.tracking.store import database_of_store
 from ackbench.experiments.sweep.lookup import list_sweeps
-from ackbench.experiments.tracking.store import database_of_store
 from ackbench.infra.process.waiting import sleep_until, wait_until
 
 _LONGEST_S: Final = 8.0

@@ -73,7 +73,7 @@ def only_one_user() -> str | None:
         return "not root"
     if reason := missing(["setpriv"]):
         return reason
-    command = (*AS_NOBODY, sys.executable, "-c", "import ackbench.experiments.cli")
+    command = (*AS_NOBODY, sys.executable, "-c", "import ackbench.experiments.commands.cli")
     tried = subprocess.run(command, capture_output=True, text=True, check=False, cwd="/")
     return tried.stderr.strip().splitlines()[-1] if tried.returncode else None
 

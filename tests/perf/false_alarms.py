@@ -19,7 +19,7 @@ from rich.console import Console
 from support.builders.hosts import SCATTER, hosted_sweep
 from support.builders.nights import CELLS, history, shifted
 
-from ackbench.experiments.history.trend import FALSE_ALARMS, TrendMeasure, trend_of
+from ackbench.experiments.results.history.trend import FALSE_ALARMS, TrendMeasure, trend_of
 from ackbench.experiments.results.hosts import SIGNIFICANCE, compare_hosts
 from ackbench.experiments.sweep.cell_names import cell_label
 

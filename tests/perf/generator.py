@@ -23,13 +23,16 @@ from typing import Final
 
 import pyarrow.compute as pc
 
-from ackbench.experiments.clients.consumer.final_read import read_log
-from ackbench.experiments.clients.librdkafka import topics
-from ackbench.experiments.clients.producer.job import ProducerJob
-from ackbench.experiments.clients.producer.process import ProducerProcess, attempts_table
-from ackbench.experiments.clients.settings.librdkafka import consumer_settings, producer_settings
-from ackbench.experiments.events.clock import now_ns
 from ackbench.experiments.ledger.trial_manifest import ProducerSummary
+from ackbench.experiments.trial.clients.consumer.final_read import read_log
+from ackbench.experiments.trial.clients.librdkafka import topics
+from ackbench.experiments.trial.clients.producer.job import ProducerJob
+from ackbench.experiments.trial.clients.producer.process import ProducerProcess, attempts_table
+from ackbench.experiments.trial.clients.settings.librdkafka import (
+    consumer_settings,
+    producer_settings,
+)
+from ackbench.experiments.trial.events.clock import now_ns
 from ackbench.infra.cluster.interface import Cluster
 from ackbench.infra.jvm.runtime import java_binary, java_environment
 from ackbench.infra.kafka.jars import kafka_jars

@@ -22,13 +22,13 @@ import numpy as np
 import psutil
 import pyarrow.parquet as pq
 
-from ackbench.experiments.events.clock import now_ns
 from ackbench.experiments.ledger.trial_manifest import Scalar
-from ackbench.experiments.live.files import page_path
-from ackbench.experiments.live.process import ReaderProcess
+from ackbench.experiments.pages.live.files import page_path
+from ackbench.experiments.pages.live.process import ReaderProcess
 from ackbench.experiments.planning.new_sweep import plan_new_sweep
 from ackbench.experiments.planning.overrides import Overrides
 from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.trial.events.clock import now_ns
 from ackbench.experiments.trial.run import run_trial
 from ackbench.infra.cluster.interface import Cluster
 from ackbench.infra.machine.home import Home

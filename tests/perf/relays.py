@@ -22,16 +22,16 @@ import pyarrow.compute as pc
 from support.external_brokers import ExternalBrokers, external_brokers
 from support.external_sweeps import acls
 
-from ackbench.experiments.clients.librdkafka import topics
-from ackbench.experiments.clients.producer.job import ProducerJob
-from ackbench.experiments.clients.producer.process import ProducerProcess, attempts_table
-from ackbench.experiments.clients.settings.librdkafka import producer_settings
-from ackbench.experiments.clients.settings.security import (
+from ackbench.experiments.trial.clients.librdkafka import topics
+from ackbench.experiments.trial.clients.producer.job import ProducerJob
+from ackbench.experiments.trial.clients.producer.process import ProducerProcess, attempts_table
+from ackbench.experiments.trial.clients.settings.librdkafka import producer_settings
+from ackbench.experiments.trial.clients.settings.security import (
     connection_settings,
     register_security,
     security_behind_relay,
 )
-from ackbench.experiments.events.clock import now_ns
+from ackbench.experiments.trial.events.clock import now_ns
 from ackbench.infra.cluster.external import probe_cluster
 from ackbench.infra.machine.home import Home
 from ackbench.infra.network.external_relays import ExternalRelays

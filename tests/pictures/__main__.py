@@ -26,9 +26,9 @@ from support.stored_sweep import (
     stored_sweep,
 )
 
-from ackbench.experiments.report.data import read_report_data
-from ackbench.experiments.report.drawing import set_matplotlib_cache
-from ackbench.experiments.report.page import render_page
+from ackbench.experiments.pages.report.data import read_report_data
+from ackbench.experiments.pages.report.drawing import set_matplotlib_cache
+from ackbench.experiments.pages.report.page import render_page
 from ackbench.experiments.sweep.lookup import find_sweep
 from ackbench.infra.machine.home import Home
 

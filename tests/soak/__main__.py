@@ -24,7 +24,7 @@ from soak.killing import kill_in_each
 from soak.schedules import soak_experiment
 from support.machine_state import machine_state
 
-from ackbench.experiments.faults import FAULTS
+from ackbench.experiments.trial.faults import FAULTS
 from ackbench.infra.cluster.capabilities import Capability, missing_capability
 from ackbench.infra.machine.home import Home
 

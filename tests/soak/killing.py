@@ -14,10 +14,10 @@ from rich.console import Console
 from support.machine_state import machine_state
 
 from ackbench.experiments.commands.faults import missing_capabilities_of
-from ackbench.experiments.faults import FAULTS, FaultKind
 from ackbench.experiments.planning.experiment import parse_experiment
 from ackbench.experiments.planning.new_sweep import plan_experiment
 from ackbench.experiments.planning.yaml_reader import parse_yaml
+from ackbench.experiments.trial.faults import FAULTS, FaultKind
 from ackbench.infra.errors import HarnessError, InputError
 from ackbench.infra.machine.home import Home
 from ackbench.infra.process.waiting import wait_until

@@ -13,16 +13,16 @@ from typing import Any, Final
 import yaml
 
 from ackbench.experiments.commands.faults import missing_capabilities_of
-from ackbench.experiments.faults import FAULTS, FaultKind
-from ackbench.experiments.faults.composition.composite import (
+from ackbench.experiments.ledger.trial_manifest import Scalar
+from ackbench.experiments.sweep.plan import FaultRequest
+from ackbench.experiments.trial.faults import FAULTS, FaultKind
+from ackbench.experiments.trial.faults.composition.composite import (
     impossible_reason,
     needs_load_s,
     unnoticed_reason,
 )
-from ackbench.experiments.faults.composition.notation import format_fault, parse_fault
-from ackbench.experiments.faults.core.effects import Topology
-from ackbench.experiments.ledger.trial_manifest import Scalar
-from ackbench.experiments.sweep.plan import FaultRequest
+from ackbench.experiments.trial.faults.composition.notation import format_fault, parse_fault
+from ackbench.experiments.trial.faults.core.effects import Topology
 
 CLIENT_TIMEOUT_S: Final = 1.0
 """The clients' `socket.timeout.ms`; every pause of a schedule is longer."""
@@ -107,7 +107,7 @@ def _case(rng: random.Random, kinds: Sequence[str], seed: str) -> dict[str, Any]
 
 
 def random_schedule(seed: int | str, kinds: Sequence[str], nodes: int, duration_s: float) -> str:
-    """Return a schedule in the notation of `experiments.faults.composition.notation`.
+    """Return a schedule in the notation of `experiments.trial.faults.composition.notation`.
 
     Args:
         seed: equal seeds give equal schedules.

@@ -7,9 +7,9 @@ from pyspark import SparkContext
 from support.builders.sweep_folders import TRIAL, plant_sweep, realistic_trial
 
 from ackbench.experiments.errors import LedgerError
-from ackbench.experiments.selftest.check import BREAKAGES, check
-from ackbench.experiments.selftest.ledger_copy import LedgerCopy
-from ackbench.experiments.selftest.plants import PLANTS, undisturbed_records
+from ackbench.experiments.results.selftest.check import BREAKAGES, check
+from ackbench.experiments.results.selftest.ledger_copy import LedgerCopy
+from ackbench.experiments.results.selftest.plants import PLANTS, undisturbed_records
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.infra.machine.home import Home
 from ackbench.spark_jobs.distribution import measure_ledgers
@@ -30,7 +30,7 @@ def test_each_planted_fault_is_found_exactly(
             raise LedgerError(str(error)) from error
         write_results(ledgers.files, ledgers.root, tables)
 
-    monkeypatch.setattr("ackbench.experiments.selftest.check.measure", measured)
+    monkeypatch.setattr("ackbench.experiments.results.selftest.check.measure", measured)
     home = Home(tmp_path / "a home")
     ledger = LedgerCopy.read(plant_sweep(home, realistic_trial()).trial(TRIAL))
     results = list(check(ledger, undisturbed_records(ledger), tmp_path, home, seed=3))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from click.testing import CliRunner, Result
 
-from ackbench.experiments.cli import cli
+from ackbench.experiments.commands.cli import cli
 
 
 def ackbench(*arguments: str) -> Result:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 
-from ackbench.experiments.events.journal import JOURNAL_FILE
+from ackbench.experiments.trial.events.journal import JOURNAL_FILE
 from ackbench.infra.cluster.local import LocalCluster
 from ackbench.infra.process.waiting import wait_until
 

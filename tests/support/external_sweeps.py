@@ -12,7 +12,6 @@ from confluent_kafka.admin._group import ListConsumerGroupsResult
 from confluent_kafka.admin._resource import ResourceType
 from support.external_brokers import ExternalBrokers, acl
 
-from ackbench.experiments.clients.librdkafka.topics import admin_client
 from ackbench.experiments.orchestration.clusters import (
     assign_cluster,
     destroy_after_use,
@@ -21,6 +20,7 @@ from ackbench.experiments.orchestration.clusters import (
 from ackbench.experiments.planning.new_sweep import new_sweep
 from ackbench.experiments.planning.yaml_reader import dump_yaml
 from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.trial.clients.librdkafka.topics import admin_client
 from ackbench.experiments.trial.run import run_trial
 from ackbench.infra.machine.home import Home
 from ackbench.infra.process.waiting import wait_until

@@ -17,11 +17,11 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter
 
-from ackbench.experiments.history.summarize import _cells
-from ackbench.experiments.history.summary import SweepSummary
-from ackbench.experiments.report.data import ReportData
-from ackbench.experiments.site.build import NAVIGATION
-from ackbench.experiments.site.pages import breaks_page
+from ackbench.experiments.pages.report.data import ReportData
+from ackbench.experiments.pages.site.build import NAVIGATION
+from ackbench.experiments.pages.site.pages import breaks_page
+from ackbench.experiments.results.history.summarize import _cells
+from ackbench.experiments.results.history.summary import SweepSummary
 
 _ROOT: Final = Path(__file__).parents[2]
 STORED: Final = _ROOT / "tests" / "pictures" / "quick-sweep.json.xz"

@@ -11,7 +11,7 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from ackbench.experiments.cli import cli
+from ackbench.experiments.commands.cli import cli
 from ackbench.infra.machine.home import REPOSITORY
 
 JOBS: Final = sorted((REPOSITORY / "docs" / "ci").glob("*.yml"))

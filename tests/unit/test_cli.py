@@ -20,7 +20,7 @@ import pytest
 from support.builders.records import no_rows, record_of
 from support.command_line import ackbench
 
-from ackbench.experiments.cli import OneLineErrors
+from ackbench.experiments.commands.cli import OneLineErrors
 from ackbench.experiments.ledger.seal import seal
 from ackbench.experiments.ledger.trial_manifest import Scalar
 from ackbench.experiments.planning.new_sweep import new_sweep
@@ -262,7 +262,7 @@ def test_no_large_library_is_imported_for_help_and_the_list(
 ) -> None:
     """Both appear at once. The list plans each experiment, because it shows the minutes."""
     program = (
-        f"import sys\nfrom ackbench.experiments.cli import cli\ntry:\n  cli({arguments})\n"
+        f"import sys\nfrom ackbench.experiments.commands.cli import cli\ntry:\n  cli({arguments})\n"
         "finally:\n  print('imported', *sys.modules, file=sys.stderr)"
     )
     ran = subprocess.run(

@@ -19,8 +19,8 @@ from support.builders.records import a_spec
 from support.builders.result_tables import loss_counts
 from support.builders.sweep_folders import measured_sweep_folder
 
-from ackbench.experiments.clients.librdkafka.properties import COPY, table_rows
 from ackbench.experiments.commands.setup import SetUp
+from ackbench.experiments.trial.clients.librdkafka.properties import COPY, table_rows
 from ackbench.infra.machine.home import REPOSITORY, SET_UP_FILE, Home
 from ackbench.infra.start import RUN_PACKAGES
 
@@ -39,7 +39,7 @@ found = importlib.util.find_spec
 importlib.util.find_spec = lambda name, package=None: (
     None if name.partition(".")[0] in {RUN_PACKAGES!r} else found(name, package)
 )
-from ackbench.experiments.cli import main
+from ackbench.experiments.commands.cli import main
 main()
 """
 
@@ -138,7 +138,7 @@ def test_files_with_librdkafkas_names_are_checked_without_it(home: Home, tmp_pat
 
 
 def test_the_copy_of_librdkafkas_properties_is_that_of_the_library() -> None:
-    """After an upgrade: `python -m ackbench.experiments.clients.librdkafka.properties`."""
+    """After an upgrade: `python -m ackbench.experiments.trial.clients.librdkafka.properties`."""
     assert json.loads(COPY.read_text()) == table_rows()
 
 

@@ -9,9 +9,13 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from ackbench.experiments.commands.setup import require_run_packages
-from ackbench.experiments.history.pins import pin as pin_sweep
-from ackbench.experiments.history.pins import unpin as unpin_sweep
-from ackbench.experiments.history.pruning import (
+from ackbench.experiments.messages.phrases import format_bytes, format_count, format_value
+from ackbench.experiments.messages.terminal import echo
+from ackbench.experiments.orchestration.history import delete_history
+from ackbench.experiments.orchestration.tracking.deletion import delete_runs
+from ackbench.experiments.results.history.pins import pin as pin_sweep
+from ackbench.experiments.results.history.pins import unpin as unpin_sweep
+from ackbench.experiments.results.history.pruning import (
     LIMITS_VARIABLE,
     PruneLimits,
     PrunePlan,
@@ -19,13 +23,9 @@ from ackbench.experiments.history.pruning import (
     machine_limits,
     planned_pruning,
 )
-from ackbench.experiments.history.pruning import prune as prune_sweeps
-from ackbench.experiments.history.wording import when_text
-from ackbench.experiments.messages.phrases import format_bytes, format_count, format_value
-from ackbench.experiments.messages.terminal import echo
-from ackbench.experiments.orchestration.history import delete_history
+from ackbench.experiments.results.history.pruning import prune as prune_sweeps
+from ackbench.experiments.results.history.wording import when_text
 from ackbench.experiments.sweep.lookup import find_sweep
-from ackbench.experiments.tracking.deletion import delete_runs
 from ackbench.infra.errors import AckbenchError, InputError
 from ackbench.infra.machine.home import Home
 

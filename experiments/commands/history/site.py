@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ackbench.experiments.messages.phrases import format_bytes
 from ackbench.experiments.messages.terminal import echo, echo_error
-from ackbench.experiments.site.build import build_site
+from ackbench.experiments.pages.site.build import build_site
 from ackbench.infra.machine.home import Home
 from ackbench.infra.machine.paths import user_path
 

@@ -8,20 +8,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ackbench.experiments.errors import UnknownName
-from ackbench.experiments.history.index import (
-    IndexedSweep,
-    IndexFilter,
-    OnNew,
-    SweepState,
-    experiment_names,
-    index,
-)
-from ackbench.experiments.history.wording import (
-    VERDICT_LEGEND,
-    verdicts_text,
-    versions_text,
-    when_text,
-)
 from ackbench.experiments.messages.columns import column_lines
 from ackbench.experiments.messages.phrases import (
     did_you_mean,
@@ -30,6 +16,20 @@ from ackbench.experiments.messages.phrases import (
     shorten,
 )
 from ackbench.experiments.messages.terminal import echo, echo_json, echo_progress
+from ackbench.experiments.results.history.index import (
+    IndexedSweep,
+    IndexFilter,
+    OnNew,
+    SweepState,
+    experiment_names,
+    index,
+)
+from ackbench.experiments.results.history.wording import (
+    VERDICT_LEGEND,
+    verdicts_text,
+    versions_text,
+    when_text,
+)
 from ackbench.experiments.sweep.progress import format_duration
 from ackbench.infra.machine.home import Home
 

@@ -13,11 +13,19 @@ from rich.table import Table
 
 from ackbench.experiments.commands.history.sweeps import announce_summaries
 from ackbench.experiments.errors import NotComparable, UnknownName
-from ackbench.experiments.history.index import IndexFilter, experiment_names, has_words, index
-from ackbench.experiments.history.kept import complete_summaries
-from ackbench.experiments.history.summary import SweepSummary
-from ackbench.experiments.history.trend import MEASURE_TITLES, Trend, TrendCell, trend_of
-from ackbench.experiments.history.wording import (
+from ackbench.experiments.messages.console import console_for_results, print_text
+from ackbench.experiments.messages.phrases import did_you_mean, shorten
+from ackbench.experiments.messages.terminal import echo_json
+from ackbench.experiments.results.history.index import (
+    IndexFilter,
+    experiment_names,
+    has_words,
+    index,
+)
+from ackbench.experiments.results.history.kept import complete_summaries
+from ackbench.experiments.results.history.summary import SweepSummary
+from ackbench.experiments.results.history.trend import MEASURE_TITLES, Trend, TrendCell, trend_of
+from ackbench.experiments.results.history.wording import (
     boundary_line,
     change_line,
     interval_text,
@@ -26,9 +34,6 @@ from ackbench.experiments.history.wording import (
     unusual_line,
     value_text,
 )
-from ackbench.experiments.messages.console import console_for_results, print_text
-from ackbench.experiments.messages.phrases import did_you_mean, shorten
-from ackbench.experiments.messages.terminal import echo_json
 from ackbench.infra.machine.files import replace_file
 from ackbench.infra.machine.home import Home
 
@@ -52,7 +57,7 @@ def trend(home: Home, wanted: IndexFilter, *, as_json: bool, html: Path | None) 
     """
     found = read_trend(home, wanted)
     if html:
-        from ackbench.experiments.site.trend_page import render_trend
+        from ackbench.experiments.pages.site.trend_page import render_trend
 
         replace_file(html, render_trend(found))
     if as_json:

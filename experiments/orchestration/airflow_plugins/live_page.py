@@ -1,7 +1,7 @@
 """A plugin of Airflow's API server: the live page, for users who are logged in.
 
-The server reads the files that the live reader writes (`experiments.live`); the page's links to
-records and reports of sweeps lead here too. Nothing else of the home is served.
+The server reads the files that the live reader writes (`experiments.pages.live`); the page's links
+to records and reports of sweeps lead here too. Nothing else of the home is served.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from airflow.plugins_manager import AirflowPlugin
 from fastapi import Depends, FastAPI, HTTPException, Request
 from fastapi.responses import FileResponse, JSONResponse, RedirectResponse, Response
 
-from ackbench.experiments.live.files import DATA, PAGE, live_folder
+from ackbench.experiments.pages.live.files import DATA, PAGE, live_folder
 from ackbench.infra.machine.home import Home
 
 PREFIX: Final = "/ackbench"

@@ -6,11 +6,6 @@ import math
 from collections.abc import Mapping
 from typing import Final
 
-from ackbench.experiments.clients.settings.kinds import client_choice, request_timeout_ms
-from ackbench.experiments.clients.settings.librdkafka import is_true
-from ackbench.experiments.faults import FAULTS
-from ackbench.experiments.faults.composition.composite import effects_of
-from ackbench.experiments.faults.core.effects import FaultEffects, Topology
 from ackbench.experiments.ledger.trial_manifest import Frozen
 from ackbench.experiments.sweep.plan import (
     AutoOffsetReset,
@@ -21,6 +16,11 @@ from ackbench.experiments.sweep.plan import (
     TrialSpec,
 )
 from ackbench.experiments.sweep.retention import Retention, resolve_retention
+from ackbench.experiments.trial.clients.settings.kinds import client_choice, request_timeout_ms
+from ackbench.experiments.trial.clients.settings.librdkafka import is_true
+from ackbench.experiments.trial.faults import FAULTS
+from ackbench.experiments.trial.faults.composition.composite import effects_of
+from ackbench.experiments.trial.faults.core.effects import FaultEffects, Topology
 from ackbench.infra.kafka.broker_settings import (
     broker_heartbeat_interval_ms,
     broker_session_timeout_ms,

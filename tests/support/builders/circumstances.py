@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ackbench.experiments.faults.core.effects import FaultEffects
+from ackbench.experiments.trial.faults.core.effects import FaultEffects
 from ackbench.experiments.verdicts.guarantees.circumstances import UNLIMITED_RETRIES, Circumstances
 
 NO_FAULT = FaultEffects(kind="none")

@@ -16,7 +16,7 @@ from support.builders.sweeps import Truth, measured_sweep
 
 from ackbench.experiments.ledger.result_tables import OutageStep, Side
 from ackbench.experiments.ledger.trial_manifest import Cell, Scalar, Status
-from ackbench.experiments.lessons.finding import FindingInput
+from ackbench.experiments.results.lessons.finding import FindingInput
 from ackbench.experiments.results.models import CellResult, FaultResult, SweepResults, TrialResult
 from ackbench.experiments.results.rows import Row
 from ackbench.experiments.sweep.plan import Plan

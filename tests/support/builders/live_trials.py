@@ -10,11 +10,11 @@ from typing import Any, Final
 import numpy as np
 from support.builders.records import a_spec
 
-from ackbench.experiments.clients.consumer.reads import HEADER_BYTES, ReadRow
-from ackbench.experiments.clients.producer.attempts import NOT_DUE, SETTLED, AttemptsFile
-from ackbench.experiments.events.journal import JOURNAL_FILE
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.plan import Plan, TrialSpec
+from ackbench.experiments.trial.clients.consumer.reads import HEADER_BYTES, ReadRow
+from ackbench.experiments.trial.clients.producer.attempts import NOT_DUE, SETTLED, AttemptsFile
+from ackbench.experiments.trial.events.journal import JOURNAL_FILE
 
 MS: Final = 1_000_000
 BEGIN_NS: Final = 1_700_000_000_000 * MS

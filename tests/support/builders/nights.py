@@ -7,10 +7,10 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 
-from ackbench.experiments.history.kept import current_stamp
-from ackbench.experiments.history.store import SummaryStore
-from ackbench.experiments.history.summary import CellSummary, SweepSummary
 from ackbench.experiments.ledger.trial_manifest import Cell
+from ackbench.experiments.results.history.kept import current_stamp
+from ackbench.experiments.results.history.store import SummaryStore
+from ackbench.experiments.results.history.summary import CellSummary, SweepSummary
 from ackbench.experiments.sweep.cell_names import cell_label
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.verdicts.statistics import Share, estimate, share

@@ -27,7 +27,7 @@ from ackbench.experiments.ledger.trial_manifest import (
     Status,
     TrialManifest,
 )
-from ackbench.experiments.report.data import LeaderChange, ReportData
+from ackbench.experiments.pages.report.data import LeaderChange, ReportData
 from ackbench.experiments.results.models import (
     CellResult,
     Fates,

@@ -137,4 +137,4 @@ class FakeInfrastructure:
             setattr_(f"ackbench.experiments.orchestration.clusters.{name}", getattr(self, name))
         setattr_("ackbench.experiments.trial.run.run_trial", self.run_trial)
         setattr_("ackbench.experiments.results.spark_job.measure", self.measure)
-        setattr_("ackbench.experiments.tracking.store.track", self.track)
+        setattr_("ackbench.experiments.orchestration.tracking.store.track", self.track)

@@ -12,9 +12,9 @@ from typing import Self
 from confluent_kafka import Producer
 from support.reference.values import ValueFields, encode
 
-from ackbench.experiments.clients.group.groups import ConsumerGroup
-from ackbench.experiments.clients.librdkafka.client import Client
-from ackbench.experiments.clients.librdkafka.library import PRODUCER, library
+from ackbench.experiments.trial.clients.group.groups import ConsumerGroup
+from ackbench.experiments.trial.clients.librdkafka.client import Client
+from ackbench.experiments.trial.clients.librdkafka.library import PRODUCER, library
 from ackbench.infra.process.waiting import wait_until
 
 SHORT_SESSION = {"session.timeout.ms": "4000", "heartbeat.interval.ms": "200"}

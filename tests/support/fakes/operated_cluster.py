@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from support.fakes.cluster import MemoryCluster
 
-from ackbench.experiments.clients.librdkafka import admin, topics
-from ackbench.experiments.faults.operations import moves, topology
-from ackbench.experiments.faults.replication import isr
+from ackbench.experiments.trial.clients.librdkafka import admin, topics
+from ackbench.experiments.trial.faults.operations import moves, topology
+from ackbench.experiments.trial.faults.replication import isr
 from ackbench.infra.errors import HarnessError
 from ackbench.infra.kafka.spec import ClusterState, NodeStatus, PartitionState
 from ackbench.infra.kafka.wire import LeaderCandidates

@@ -4,8 +4,7 @@ import sys
 from pathlib import Path
 from unittest import mock
 
-from ackbench.experiments import cli
-from ackbench.experiments.commands import run
+from ackbench.experiments.commands import cli, run
 
 MODE, *ARGUMENTS = sys.argv[1:]
 FAKE_RUN = Path(__file__).with_name("dag_run.py")

@@ -11,7 +11,7 @@ import sys
 from contextlib import ExitStack
 from unittest import mock
 
-from ackbench.experiments import cli
+from ackbench.experiments.commands import cli
 from ackbench.experiments.orchestration.step_context import TASK_START_GRACE_S
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.lock import SweepLock, TaskLock

@@ -9,16 +9,16 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 from support.builders.records import a_record, no_rows
 
-from ackbench.experiments.clients.consumer.process import ConsumerResult
-from ackbench.experiments.events.clock import now_ns
-from ackbench.experiments.events.journal import Event
 from ackbench.experiments.ledger.trial_manifest import ProducerSummary
-from ackbench.experiments.trial.clients import ClientResults
+from ackbench.experiments.trial.clients.consumer.process import ConsumerResult
+from ackbench.experiments.trial.events.clock import now_ns
+from ackbench.experiments.trial.events.journal import Event
+from ackbench.experiments.trial.trial_clients import ClientResults
 
 
 @dataclass
 class FakeTrialClients:
-    """Replaces `experiments.trial.clients.TrialClients`, class and instance.
+    """Replaces `experiments.trial.trial_clients.TrialClients`, class and instance.
 
     Args:
         fails_at: the step that raises `error`; empty: none.

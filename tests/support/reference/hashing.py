@@ -9,7 +9,11 @@ import zlib
 from collections.abc import Iterable
 from typing import Final
 
-from ackbench.experiments.clients.librdkafka.interceptor_tables import ABSENT, FNV_BASIS, FNV_PRIME
+from ackbench.experiments.trial.clients.librdkafka.interceptor_tables import (
+    ABSENT,
+    FNV_BASIS,
+    FNV_PRIME,
+)
 
 _M, _MASK = 0x5BD1E995, 0xFFFF_FFFF
 _MASK_64: Final = 0xFFFF_FFFF_FFFF_FFFF

@@ -7,7 +7,7 @@ import struct
 from dataclasses import dataclass
 from typing import Final
 
-from ackbench.experiments.clients.record.layout import (
+from ackbench.experiments.trial.clients.record.layout import (
     CHECKSUM_FACTOR,
     CHECKSUM_SEED,
     CHECKSUM_WORD,

@@ -11,8 +11,8 @@ from support.builders.result_tables import loss_counts
 from support.builders.sweep_folders import measured_sweep_folder
 from support.command_line import ackbench
 
-from ackbench.experiments.comparing.within import AxisComparison
 from ackbench.experiments.ledger.trial_manifest import Cell
+from ackbench.experiments.results.comparing.within import AxisComparison
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.infra.machine.home import Home
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from click.testing import CliRunner
 
-from ackbench.experiments.cli import cli
 from ackbench.experiments.commands import faults
-from ackbench.experiments.faults import FAULTS
+from ackbench.experiments.commands.cli import cli
+from ackbench.experiments.trial.faults import FAULTS
 from ackbench.infra.cluster.capabilities import MissingCapability
 
 NO_ROOT = MissingCapability("not root", "run as root")

@@ -12,8 +12,8 @@ from support.builders.sweep_folders import measured_sweep_folder
 from support.command_line import ackbench
 
 from ackbench.experiments.orchestration import services
+from ackbench.experiments.orchestration.tracking import store
 from ackbench.experiments.sweep.folder import SweepFolder
-from ackbench.experiments.tracking import store
 from ackbench.infra.machine.home import Home
 
 

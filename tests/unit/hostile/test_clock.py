@@ -12,7 +12,7 @@ pytestmark = pytest.mark.skipif(bool(missing(["cc"])), reason=str(missing(["cc"]
 STEPPING = """
 import struct, sys, threading, time
 from pathlib import Path
-from ackbench.experiments.events.clock import ahead_of_wall_ns, now_ns
+from ackbench.experiments.trial.events.clock import ahead_of_wall_ns, now_ns
 step_file = Path(sys.argv[1])
 condition = threading.Condition()
 def ahead_of_boot_ns():

@@ -44,7 +44,7 @@ def test_a_parser_reads_what_a_stranger_sends_or_refuses_it_in_one_line() -> Non
 
 def test_the_table_has_a_case_for_every_command() -> None:
     """A new command needs its bad input."""
-    from ackbench.experiments.cli import cli
+    from ackbench.experiments.commands.cli import cli
 
     tested = {case.arguments[0] for case in inputs.bad_inputs()}
     assert set(cli.commands) <= tested

@@ -28,13 +28,17 @@ from ackbench.experiments.ledger.planned import parse_planned
 from ackbench.experiments.ledger.results_manifest import ResultsManifest, parse_results_manifest
 from ackbench.experiments.ledger.schema import LEDGER_VERSION
 from ackbench.experiments.ledger.trial_manifest import parse_trial_manifest
-from ackbench.experiments.lessons.tour import TourFolder, new_tour
+from ackbench.experiments.orchestration.tracking.store import (
+    TRACKED_FILE,
+    TrackedSweep,
+    tracked_sweep,
+)
+from ackbench.experiments.results.lessons.tour import TourFolder, new_tour
 from ackbench.experiments.results.read import read_results
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.published import keep_store, published_uri
 from ackbench.experiments.sweep.several_hosts import record_machine
 from ackbench.experiments.sweep.trial_lock import read_locks, take_lock
-from ackbench.experiments.tracking.store import TRACKED_FILE, TrackedSweep, tracked_sweep
 from ackbench.infra.errors import AckbenchError
 from ackbench.infra.machine.home import Home
 

@@ -22,8 +22,8 @@ from support.builders.sweep_folders import (
 from ackbench.experiments.commands.show import remarks
 from ackbench.experiments.ledger.digests import with_digest, without_digest
 from ackbench.experiments.ledger.seal import seal
-from ackbench.experiments.report.data import read_report_data
-from ackbench.experiments.report.page import render_page
+from ackbench.experiments.pages.report.data import read_report_data
+from ackbench.experiments.pages.report.page import render_page
 from ackbench.experiments.results.read import read_results
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.infra.machine.home import Home

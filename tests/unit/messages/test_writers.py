@@ -18,14 +18,14 @@ from rich.table import Table
 from rich.text import Text
 from support.hostile_texts import GITHUB, HOSTILE, Page, acting, for_any_text
 
-from ackbench.experiments.cli import cli
+from ackbench.experiments.commands.cli import cli
 from ackbench.experiments.messages.console import TerminalConsole
 from ackbench.experiments.messages.log_records import keep_log_records_visible
 from ackbench.experiments.messages.markdown import code_block, code_span, escaped
 from ackbench.experiments.messages.phrases import one_line
 from ackbench.experiments.messages.terminal import echo
 from ackbench.experiments.messages.visible import REPLACEMENT, visible, visible_json
-from ackbench.experiments.report.environment import template_environment
+from ackbench.experiments.pages.report.environment import template_environment
 from ackbench.experiments.results import junit
 
 ROOT = Path(__file__).parents[3]
@@ -164,7 +164,7 @@ def test_an_error_shows_what_was_given() -> None:
 
 WRITERS = {"click.echo", "click.secho", "print", "sys.stdout.write", "sys.stderr.write"}
 CONSOLE = "Console"
-OTHERS = ("messages/terminal.py", "messages/console.py", "clients/", "planning/properties/")
+OTHERS = ("messages/terminal.py", "messages/console.py", "trial/clients/", "planning/properties/")
 """The writers themselves, and programs whose output another program reads."""
 
 

@@ -9,9 +9,9 @@ import pytest
 from support.builders.records import a_spec
 from support.fakes.cluster import MemoryCluster
 
-from ackbench.experiments.clients.librdkafka import warm_up
 from ackbench.experiments.orchestration import clusters
 from ackbench.experiments.sweep.plan import TrialSpec
+from ackbench.experiments.trial.clients.librdkafka import warm_up
 from ackbench.infra.cluster import local
 from ackbench.infra.cluster.handle import ClusterHandle, read_handle
 from ackbench.infra.errors import WaitTimeout

@@ -9,10 +9,14 @@ from pathlib import Path
 import pytest
 
 from ackbench.experiments.commands.clean import clean
-from ackbench.experiments.faults.operations.noted_heals import NotedHeal, note_heal, noted_heals
 from ackbench.experiments.orchestration.clusters import destroy_all
 from ackbench.experiments.orchestration.external_use import note_use, noted_uses
 from ackbench.experiments.sweep.plan import ClusterNeed
+from ackbench.experiments.trial.faults.operations.noted_heals import (
+    NotedHeal,
+    note_heal,
+    noted_heals,
+)
 from ackbench.infra.machine.home import Home
 
 SWEEP = "mine-20260101T000000-0001"

@@ -16,7 +16,7 @@ from support.servers import serving
 
 from ackbench.experiments.orchestration import services
 from ackbench.experiments.orchestration.environment import airflow_environment
-from ackbench.experiments.tracking import store
+from ackbench.experiments.orchestration.tracking import store
 from ackbench.infra.errors import HarnessError, MachineError
 from ackbench.infra.machine.home import REPOSITORY, Home, HomeMoved
 from ackbench.infra.machine.loopback import LOOPBACK

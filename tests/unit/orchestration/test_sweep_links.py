@@ -13,9 +13,9 @@ from ackbench.experiments.orchestration.sweep_links import (
     mlflow_address,
     report_address,
 )
+from ackbench.experiments.orchestration.tracking.store import TRACKED_FILE, TrackedSweep
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.published import keep_store
-from ackbench.experiments.tracking.store import TRACKED_FILE, TrackedSweep
 from ackbench.infra.machine.home import Home
 
 SWEEP_ID = "quick-20260102T030405-ab12"

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 from support.fakes.client_rules import RULES
 
-from ackbench.experiments.clients.librdkafka.properties import known_properties
-from ackbench.experiments.clients.settings import java, librdkafka
-from ackbench.experiments.clients.settings.kinds import ClientChoice, request_timeout_ms
 from ackbench.experiments.errors import ExperimentError
 from ackbench.experiments.planning.experiment import parse_experiment
 from ackbench.experiments.planning.planner import plan
 from ackbench.experiments.planning.properties import kafka_properties
 from ackbench.experiments.sweep.plan import Plan
+from ackbench.experiments.trial.clients.librdkafka.properties import known_properties
+from ackbench.experiments.trial.clients.settings import java, librdkafka
+from ackbench.experiments.trial.clients.settings.kinds import ClientChoice, request_timeout_ms
 from ackbench.experiments.verdicts.guarantees.circumstances import circumstances_of
 from ackbench.infra.errors import InputError
 

@@ -10,7 +10,6 @@ import pytest
 from support.fakes.client_rules import RULES
 
 from ackbench.experiments.errors import ExperimentError
-from ackbench.experiments.faults import FAULTS
 from ackbench.experiments.ledger.trial_manifest import Cell
 from ackbench.experiments.planning.catalog import catalog_experiments, load_experiment
 from ackbench.experiments.planning.experiment import Experiment, parse_experiment
@@ -19,6 +18,7 @@ from ackbench.experiments.planning.planner import plan
 from ackbench.experiments.planning.yaml_reader import parse_yaml
 from ackbench.experiments.sweep.cell_names import cell_label
 from ackbench.experiments.sweep.plan import Plan
+from ackbench.experiments.trial.faults import FAULTS
 from ackbench.infra.errors import InputError
 
 DOCS = Path(__file__).parents[3] / "docs"

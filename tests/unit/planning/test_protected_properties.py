@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from support.command_line import ackbench
 
-from ackbench.experiments.clients.librdkafka.settings_check import refusal
 from ackbench.experiments.errors import ExperimentError
 from ackbench.experiments.orchestration.request import SweepRequest
 from ackbench.experiments.planning.catalog import catalog_experiments, load_experiment
@@ -18,6 +17,7 @@ from ackbench.experiments.planning.overrides import Overrides, apply_overrides
 from ackbench.experiments.planning.planner import plan
 from ackbench.experiments.planning.properties import kafka_properties
 from ackbench.experiments.planning.properties.protected import refuse_protected
+from ackbench.experiments.trial.clients.librdkafka.settings_check import refusal
 from ackbench.infra.machine.home import Home
 
 MESSAGE = "loads or runs code; allowed: only in an experiment's file with `allow_code: true`"

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 from support.command_line import ackbench
 
-from ackbench.experiments.clients.java.log import effective_settings
-from ackbench.experiments.clients.java.program import JavaProgram
-from ackbench.experiments.clients.librdkafka.client import Client
-from ackbench.experiments.clients.librdkafka.library import PRODUCER
 from ackbench.experiments.errors import ExperimentError
 from ackbench.experiments.planning.experiment import parse_experiment
 from ackbench.experiments.planning.new_sweep import new_sweep
 from ackbench.experiments.planning.overrides import Overrides, apply_overrides, parse_override
 from ackbench.experiments.planning.planner import plan
+from ackbench.experiments.trial.clients.java.log import effective_settings
+from ackbench.experiments.trial.clients.java.program import JavaProgram
+from ackbench.experiments.trial.clients.librdkafka.client import Client
+from ackbench.experiments.trial.clients.librdkafka.library import PRODUCER
 from ackbench.infra.cluster.handle import ClusterHandle
 from ackbench.infra.cluster.supervisor import prepare_node
 from ackbench.infra.errors import InputError

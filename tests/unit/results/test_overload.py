@@ -10,8 +10,9 @@ from rich.console import Console
 from support.builders.sweeps import DUPLICATING, LOSING, WITHOUT_FAULT, measured_sweep
 
 from ackbench.experiments.commands.show import remarks
-from ackbench.experiments.report.data import ReportData
-from ackbench.experiments.report.page import render_page
+from ackbench.experiments.orchestration.tracking.runs import trial_run
+from ackbench.experiments.pages.report.data import ReportData
+from ackbench.experiments.pages.report.page import render_page
 from ackbench.experiments.results.models import (
     LatencySpreads,
     MedianAndMax,
@@ -23,7 +24,6 @@ from ackbench.experiments.results.tables import print_cells
 from ackbench.experiments.results.trials import is_overloaded
 from ackbench.experiments.results.wording import LEGEND_OF_OVERLOAD, OVERLOADED_SIGN
 from ackbench.experiments.sweep.folder import SweepFolder
-from ackbench.experiments.tracking.runs import trial_run
 
 
 def a_trial(**values: Any) -> TrialResult:

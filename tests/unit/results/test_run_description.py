@@ -7,7 +7,7 @@ from dataclasses import replace
 from support.builders.sweeps import SAFE, TRUTHS, measured_sweep
 from support.golden_files import Says
 
-from ackbench.experiments.report.data import ReportData
+from ackbench.experiments.pages.report.data import ReportData
 from ackbench.experiments.results.run_description import describe_run
 
 

@@ -2,10 +2,10 @@
 
 from support.golden_files import Says
 
-from ackbench.experiments.comparing.gate import Gate
+from ackbench.experiments.orchestration.tracking.runs import count_verdicts, verdict_metrics
+from ackbench.experiments.results.comparing.gate import Gate
 from ackbench.experiments.results.models import CellResult, SweepResults
 from ackbench.experiments.results.wording import LEGEND, result_notes, verdict_sign, verdict_text
-from ackbench.experiments.tracking.runs import count_verdicts, verdict_metrics
 from ackbench.experiments.verdicts.contract import ContractClause
 from ackbench.experiments.verdicts.evidence import Observed
 from ackbench.experiments.verdicts.guarantees.duplicates import NO_DUPLICATES

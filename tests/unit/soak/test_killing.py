@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from soak import killing
 
-from ackbench.experiments.faults import FAULTS
+from ackbench.experiments.trial.faults import FAULTS
 
 FAMILIES = sorted({kind.family for kind in FAULTS.values() if kind.kind not in {"none", "command"}})
 

@@ -8,16 +8,16 @@ from hypothesis import strategies as st
 from soak.schedules import random_schedule
 from support.fakes.cluster import MemoryCluster
 
-from ackbench.experiments.events.clock import now_ns
-from ackbench.experiments.events.journal import Journal
-from ackbench.experiments.faults import FAULTS, FaultContext, process
-from ackbench.experiments.faults.composition.composite import needs_load_s
-from ackbench.experiments.faults.composition.execution import inject
-from ackbench.experiments.faults.composition.notation import format_fault, parse_fault
-from ackbench.experiments.faults.core.effects import Topology
 from ackbench.experiments.planning.experiment import parse_experiment
 from ackbench.experiments.planning.faults import fault_request, refuse_invalid_fault
 from ackbench.experiments.sweep.plan import FaultRequest
+from ackbench.experiments.trial.events.clock import now_ns
+from ackbench.experiments.trial.events.journal import Journal
+from ackbench.experiments.trial.faults import FAULTS, FaultContext, process
+from ackbench.experiments.trial.faults.composition.composite import needs_load_s
+from ackbench.experiments.trial.faults.composition.execution import inject
+from ackbench.experiments.trial.faults.composition.notation import format_fault, parse_fault
+from ackbench.experiments.trial.faults.core.effects import Topology
 
 WITHOUT_CAPABILITIES = tuple(
     kind.kind

@@ -16,15 +16,18 @@ from mutations.mutator import Mutant, mutants_of
 from support.tiers import examples
 
 TESTS = Path(__file__).parents[1]
+MODULES = (
+    "results/lessons/criterion",
+    "verdicts/guarantees/violations",
+    "verdicts/judge",
+    "verdicts/statistics",
+    "verdicts/power",
+)
 CASES = {
-    "ackbench.experiments.lessons.criterion": TESTS / "lessons" / "test_criterion.py",
-    "ackbench.experiments.verdicts.guarantees.violations": TESTS
-    / "verdicts"
-    / "guarantees"
-    / "test_violations.py",
-    "ackbench.experiments.verdicts.judge": TESTS / "verdicts" / "test_judge.py",
-    "ackbench.experiments.verdicts.statistics": TESTS / "verdicts" / "test_statistics.py",
-    "ackbench.experiments.verdicts.power": TESTS / "verdicts" / "test_power.py",
+    f"ackbench.experiments.{module.replace('/', '.')}": (TESTS / module).with_name(
+        f"test_{module.rpartition('/')[2]}.py"
+    )
+    for module in MODULES
 }
 """By module, the file whose tests must notice each of its mutants."""
 FIXTURES: Mapping[str, Callable[..., None]] = {"says": lambda *_, **__: None}

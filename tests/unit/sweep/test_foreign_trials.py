@@ -10,15 +10,15 @@ from support.builders.records import a_spec, no_rows, record_of
 from support.builders.result_tables import write_results
 from support.builders.sweep_folders import measured_sweep_folder
 
-from ackbench.experiments.api.sweeps import Sweep
+from ackbench.experiments.commands.api.sweeps import Sweep
 from ackbench.experiments.commands.show import remarks
-from ackbench.experiments.comparing.gate import Gate
 from ackbench.experiments.errors import LedgerError
 from ackbench.experiments.ledger.location import Location
 from ackbench.experiments.ledger.seal import seal
-from ackbench.experiments.live.sweep import SweepFollower
-from ackbench.experiments.report.data import read_report_data
-from ackbench.experiments.report.page import render_page
+from ackbench.experiments.pages.live.sweep import SweepFollower
+from ackbench.experiments.pages.report.data import read_report_data
+from ackbench.experiments.pages.report.page import render_page
+from ackbench.experiments.results.comparing.gate import Gate
 from ackbench.experiments.results.read import read_results
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.progress import ProgressReader

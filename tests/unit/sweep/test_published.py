@@ -16,7 +16,7 @@ from ackbench.experiments.errors import LedgerError, StorageError, UnknownName
 from ackbench.experiments.ledger.documents import without_version
 from ackbench.experiments.ledger.location import Location, LocationError, open_location
 from ackbench.experiments.ledger.validation import sealed_folders
-from ackbench.experiments.report.data import read_report_data
+from ackbench.experiments.pages.report.data import read_report_data
 from ackbench.experiments.results.read import read_results
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.published import (

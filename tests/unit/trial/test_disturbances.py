@@ -19,13 +19,13 @@ from support.fakes.cluster import MemoryCluster, MemoryMetadataPoller
 from support.fakes.trial_clients import FakeTrialClients
 
 from ackbench.experiments.errors import TrialFailed
-from ackbench.experiments.faults import FAULTS
-from ackbench.experiments.faults.core import FaultContext, FaultParameters
-from ackbench.experiments.faults.core.kind import FaultKind
 from ackbench.experiments.ledger.trial_manifest import FaultEvidence, Status, TrialManifest
 from ackbench.experiments.sweep.documents import read_trial_manifest
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.plan import FaultRequest
+from ackbench.experiments.trial.faults import FAULTS
+from ackbench.experiments.trial.faults.core import FaultContext, FaultParameters
+from ackbench.experiments.trial.faults.core.kind import FaultKind
 from ackbench.experiments.trial.run import run_trial
 from ackbench.infra.cluster.interface import MetadataSnapshot
 from ackbench.infra.errors import SupervisorError, WaitTimeout
@@ -199,7 +199,7 @@ def test_a_fault_whose_target_may_exit_declares_it(
     declared = FAULTS["disk-full"]
     assert declared.may_exit == "targets"
     faults = {**FAULTS, "disk-full": _with_injection(declared, inject)}
-    monkeypatch.setattr("ackbench.experiments.faults.composition.execution.FAULTS", faults)
+    monkeypatch.setattr("ackbench.experiments.trial.faults.composition.execution.FAULTS", faults)
     record = run(cluster, FakeTrialClients(), FaultRequest(kind="disk-full"))
     assert record.status is expected
 
@@ -216,7 +216,7 @@ def test_a_target_that_exits_after_its_fault_was_healed_died_of_something_else(
         return FaultEvidence(kind="disk-full", targets=(2,), took_effect=True)
 
     faults = {**FAULTS, "disk-full": _with_injection(FAULTS["disk-full"], inject)}
-    monkeypatch.setattr("ackbench.experiments.faults.composition.execution.FAULTS", faults)
+    monkeypatch.setattr("ackbench.experiments.trial.faults.composition.execution.FAULTS", faults)
     clients = DisturbedClients(disturb=lambda: cluster.crash(2, 1))
     record = run(cluster, clients, FaultRequest(kind="disk-full"))
     assert (record.status, len(record.disturbances)) == (Status.VOID, 1)

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 from support.fakes.cluster import MemoryCluster
 
-from ackbench.experiments.clients.librdkafka import topics
 from ackbench.experiments.ledger.schema import ATTEMPTS, LOG
+from ackbench.experiments.trial.clients.librdkafka import topics
 from ackbench.experiments.trial.final_read import (
     FinalRead,
     FinalReader,

@@ -17,7 +17,7 @@ from support.builders.records import a_spec
 from support.builders.sweep_folders import realistic_trial
 from support.fakes.cluster import MemoryCluster
 from ackbench.experiments.errors import TrialFailed
-from ackbench.experiments.events.journal import Journal
+from ackbench.experiments.trial.events.journal import Journal
 from ackbench.experiments.ledger.seal import seal
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.trial.disturbances import Disturbances

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from ackbench.experiments.events.clock import now_ns
-from ackbench.experiments.events.journal import Event, Journal
 from ackbench.experiments.ledger.schema import Source
+from ackbench.experiments.trial.events.clock import now_ns
+from ackbench.experiments.trial.events.journal import Event, Journal
 from ackbench.experiments.trial.metadata_poller import MetadataChanges
 from ackbench.infra.kafka.spec import ControllerView, PartitionState
 

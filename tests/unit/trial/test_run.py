@@ -11,13 +11,13 @@ from support.fakes.cluster import MemoryCluster
 from support.fakes.trial_clients import FakeTrialClients
 
 from ackbench.experiments.errors import TrialFailed
-from ackbench.experiments.events.clock import now_ns
-from ackbench.experiments.events.journal import Event
 from ackbench.experiments.ledger.schema import Source
 from ackbench.experiments.ledger.trial_manifest import Status, TrialManifest
 from ackbench.experiments.sweep.documents import read_trial_manifest
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.plan import FaultRequest, TrialSpec
+from ackbench.experiments.trial.events.clock import now_ns
+from ackbench.experiments.trial.events.journal import Event
 from ackbench.experiments.trial.run import run_trial
 from ackbench.infra.errors import HarnessError, NodeFailed, WaitTimeout
 from ackbench.infra.kafka.logs import BrokerLogEvent

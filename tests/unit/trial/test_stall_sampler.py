@@ -14,8 +14,6 @@ from dataclasses import replace
 import pytest
 from support.fakes.cluster import MemoryCluster
 
-from ackbench.experiments.events.journal import Journal
-from ackbench.experiments.faults.core.context import HeldNodes
 from ackbench.experiments.ledger.schema import Source
 from ackbench.experiments.ledger.stalls import (
     STALLED,
@@ -24,6 +22,8 @@ from ackbench.experiments.ledger.stalls import (
     StallCause,
     StallSampling,
 )
+from ackbench.experiments.trial.events.journal import Journal
+from ackbench.experiments.trial.faults.core.context import HeldNodes
 from ackbench.experiments.trial.stall_sampler import StallSampler, WatchedProcess
 from ackbench.experiments.trial.stalls import MachineStalls, WakeUp
 from ackbench.infra.kafka.spec import NodeStatus

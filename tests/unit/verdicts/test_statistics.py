@@ -382,7 +382,7 @@ def test_importing_the_statistics_loads_no_scipy() -> None:
     """The CLI and the DAG parser import them, and must start fast."""
     program = (
         "import sys; from ackbench.experiments.verdicts import judge, statistics; "
-        "from ackbench.experiments.comparing import pairing; print('scipy' in sys.modules)"
+        "from ackbench.experiments.results.comparing import pairing; print('scipy' in sys.modules)"
     )
     assert (
         subprocess.run(

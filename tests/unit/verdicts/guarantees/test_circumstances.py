@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from ackbench.experiments.faults.core.effects import FaultEffects
 from ackbench.experiments.sweep.plan import (
     ClientKind,
     ClusterNeed,
@@ -12,6 +11,7 @@ from ackbench.experiments.sweep.plan import (
     TrialSpec,
     Workload,
 )
+from ackbench.experiments.trial.faults.core.effects import FaultEffects
 from ackbench.experiments.verdicts.contract import clauses_of
 from ackbench.experiments.verdicts.guarantees.availability import AVAILABILITY
 from ackbench.experiments.verdicts.guarantees.circumstances import (

@@ -28,7 +28,7 @@ from support.builders.circumstances import (
     ZOOKEEPER_UNAVAILABLE,
 )
 
-from ackbench.experiments.faults.core.effects import FaultEffects
+from ackbench.experiments.trial.faults.core.effects import FaultEffects
 from ackbench.experiments.verdicts.contract import (
     as_line,
     as_markdown,

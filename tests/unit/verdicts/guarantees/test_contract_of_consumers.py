@@ -21,7 +21,7 @@ from support.builders.circumstances import (
     USUAL,
 )
 
-from ackbench.experiments.faults.core.effects import FaultEffects
+from ackbench.experiments.trial.faults.core.effects import FaultEffects
 from ackbench.experiments.verdicts.contract import clauses_of, deciding_rule
 from ackbench.experiments.verdicts.guarantees import Guarantee
 from ackbench.experiments.verdicts.guarantees.availability import AVAILABILITY

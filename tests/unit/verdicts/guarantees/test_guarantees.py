@@ -9,9 +9,9 @@ from typing import Final
 import pytest
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from ackbench.experiments.faults import FAULTS
 from ackbench.experiments.ledger.result_tables import TRIALS
 from ackbench.experiments.results.models import CellResult
+from ackbench.experiments.trial.faults import FAULTS
 from ackbench.experiments.verdicts import guarantees
 from ackbench.experiments.verdicts.guarantees import (
     GUARANTEES,

@@ -1,0 +1,994 @@
+"""The command `ackbench`: its subcommands, their options and exit codes.
+
+`experiments.commands` has one module per subcommand. Each is imported when it is needed, so that
+`ackbench --help` is fast.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from ackbench.experiments.messages.phrases import fit_line, shorten
+from ackbench.experiments.messages.terminal import echo, echo_error
+from ackbench.infra.errors import AckbenchError, HarnessError, MachineError
+from ackbench.infra.machine.home import INSTALL, Home, keep_files_private
+from ackbench.infra.machine.paths import machine_error_of, require_writable_file, user_path
+from ackbench.infra.start import RUN_PACKAGES
+
+INTERRUPTED: Final = 130
+"""128 + SIGINT, as shells report it."""
+FAIL_ON: Final = (
+    "Exit with code 3 on: violated (a guarantee was violated), unknown (no verdict is possible); "
+    "lost, duplicated, out-of-order, unavailable (observed, guaranteed or not). May be repeated."
+)
+
+
+class _OutputFile(click.ParamType[Path]):
+    """A file to write, checked before anything is done; `~` is the user's home."""
+
+    name = "file"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        """Return the path of a regular file that can be written or created."""
+        del ctx
+        path = user_path(str(value))
+        require_writable_file(path, param.opts[-1] if param else "file")
+        return path
+
+
+_FILE = click.Path(path_type=Path)
+_OUTPUT: Final = _OutputFile()
+_MASTER = click.option(
+    "--master",
+    metavar="URL",
+    help="Spark's master for measuring, such as spark://HOST:7077 (default: this machine).",
+)
+_CONF = click.option(
+    "--conf",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A setting of Spark, such as spark.executor.memory=2g. May be repeated.",
+)
+
+
+_METRICS_PORT = click.option(
+    "--metrics-port",
+    type=click.IntRange(1, 65535),
+    metavar="PORT",
+    help="Serve figures of the trial under way as OpenMetrics on this port of 127.0.0.1.",
+)
+
+
+class OneLineErrors(click.Group):
+    """A group whose errors are one line on stderr and an exit code, never a traceback.
+
+    Exit code 2: the user can fix it. 1: the harness failed.
+    """
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        """Run a command and end the process with its exit code."""
+        kwargs["standalone_mode"] = False
+        given = kwargs.get("args", args[0] if args else None)
+        try:
+            _require_text(sys.argv[1:] if given is None else given)
+            code = super().main(*args, **kwargs)
+        except click.UsageError as error:
+            sys.exit(_print_error(_usage(error), error.exit_code))
+        except click.ClickException as error:
+            sys.exit(_print_error(error.format_message(), error.exit_code))
+        except (click.Abort, KeyboardInterrupt):
+            sys.exit(_print_error("interrupted", INTERRUPTED))
+        except AckbenchError as error:
+            sys.exit(_print_error(str(error), error.exit_code))
+        except ModuleNotFoundError as error:
+            package = (error.name or "").partition(".")[0]
+            if package not in RUN_PACKAGES:
+                raise
+            text = (
+                f"this needs the package {package}, which the light installation does not have: "
+                f"{INSTALL} installs it"
+            )
+            sys.exit(_print_error(text, MachineError.exit_code))
+        except OSError as error:
+            from ackbench.infra.machine.resources import full_disk
+
+            root = Home.from_environment().root
+            full, machine_error = full_disk(error, root), machine_error_of(error, root)
+            if full is None and machine_error is None:
+                raise
+            text = f"{error}; {full}" if full else str(machine_error)
+            sys.exit(_print_error(text, MachineError.exit_code))
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def _require_text(arguments: Sequence[str]) -> None:
+    """Refuse bytes that are not UTF-8, which Python hands on as halves of surrogate pairs."""
+    for number, argument in enumerate(arguments, 1):
+        try:
+            argument.encode()
+        except UnicodeEncodeError:
+            shown = shorten(ascii(argument))
+            raise click.UsageError(f"argument {number} is not UTF-8 text: {shown}") from None
+
+
+def _print_error(text: str, code: int) -> int:
+    """Print the error; return the exit code."""
+    line = text if code == HarnessError.exit_code else fit_line(text)
+    echo_error(f"ackbench: {line}")
+    return code
+
+
+def _usage(error: click.UsageError) -> str:
+    command = error.ctx.command_path if error.ctx else "ackbench"
+    return f"{error.format_message()} (`{command} --help`)"
+
+
+EXAMPLES = """
+\b
+Examples:
+  ackbench explain acks-levels                     its claim and its method
+  ackbench run quick                               the quick sweep
+  ackbench run quick --set acks=1,all --repeats 5  a part of it, more trials
+  ackbench run mine.yaml                           your own experiment
+  ackbench show --json                             the newest finished sweep as JSON
+  ackbench open report                             its report
+  ackbench compare A B                             two sweeps side by side
+  ackbench compare A --by acks                     the cells of one
+  ackbench faults                                  the faults of this machine
+"""
+
+
+FIRST_STEPS = """\
+ackbench tests what Kafka loses and duplicates when brokers fail, by setting.
+
+  ackbench setup                 make what sweeps need, once
+  ackbench run quick --dry-run   what the quick sweep runs, and for how long
+  ackbench run quick             run it, on a cluster of its own
+  ackbench open report           its report
+  ackbench list                  the other experiments
+  ackbench doctor                what this machine can do, and what is missing
+  ackbench --help                all commands\
+"""
+
+
+@click.group(
+    cls=OneLineErrors,
+    epilog=EXAMPLES,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.version_option(package_name="ackbench", message="%(prog)s %(version)s")
+@click.pass_context
+def cli(context: click.Context) -> None:
+    """Which records do Kafka's settings lose or duplicate, and how long is a partition unavailable?
+
+    Each experiment injects faults into a real cluster, records the fate of every record, and
+    answers one question.
+    """
+    if context.invoked_subcommand is None:
+        echo(FIRST_STEPS)
+
+
+@cli.command(
+    short_help="Run an experiment and show its results.",
+    epilog="""
+\b
+Examples:
+  ackbench run quick
+  ackbench run quick --set acks=1 --set partitions=1 --repeats 5
+  ackbench run quick --set workload.duration_s=20 --set linger.ms=0,50
+  ackbench run quick --set acks=1,all --until "ci<0.3" --budget 30m
+  ackbench run quick --repeats 29 --dry-run
+  ackbench run --resume quick-20260102T030405-ab12
+  ackbench run mine.yaml --resume s3://bucket/sweeps/mine-20260102T030405-ab12
+  ackbench run quick --store s3://bucket/sweeps
+""",
+)
+@click.argument("experiment", required=False)
+@click.option(
+    "--set",
+    "overrides",
+    multiple=True,
+    metavar="AXIS=V1[,V2...]",
+    help="Values for an axis, a property or workload.*; several values make it an axis.",
+)
+@click.option("--repeats", type=int, metavar="N", help="Trials per cell.")
+@click.option("--seed", type=int, metavar="N", help="Determines keys, order and timing.")
+@click.option(
+    "--no-controls",
+    is_flag=True,
+    help="Omit the control, which must lose nothing, and the positive control, which must lose.",
+)
+@click.option(
+    "--until",
+    metavar="ci<WIDTH",
+    help="Add repeats until the 95 % intervals of loss and duplicates are narrower than WIDTH.",
+)
+@click.option(
+    "--budget",
+    metavar="TIME",
+    help="With --until: start no round that would end later; 90s, 30m, 2h.",
+)
+@click.option(
+    "--max-repeats", type=int, metavar="N", help="With --until: at most N trials per cell (100)."
+)
+@click.option("--fail-on", "fail_on", multiple=True, metavar="WHAT", help=FAIL_ON)
+@click.option("--junit", type=_OUTPUT, metavar="FILE", help="Also write JUnit's XML.")
+@click.option("--markdown", type=_OUTPUT, metavar="FILE", help="Also write a job summary.")
+@click.option("--json", "as_json", type=_OUTPUT, metavar="FILE", help="Also write JSON.")
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Print the trials, and the time, memory and disk that they take; start nothing.",
+)
+@click.option(
+    "--resume",
+    metavar="SWEEP",
+    help="Run the missing trials of an interrupted sweep; also with --until. "
+    "Of one that several hosts run: its URI. With EXPERIMENT: its file permits what it says, "
+    "if another home has made the plan.",
+)
+@click.option(
+    "--store",
+    metavar="URI",
+    help="Publish sealed trials and results to this folder, file://, s3://, gs:// or abfs:// URI "
+    "(default: ACKBENCH_STORE).",
+)
+@_METRICS_PORT
+@click.option("--no-live", is_flag=True, help="Write no page of the trial under way.")
+@_MASTER
+@_CONF
+def run(
+    experiment: str | None,
+    overrides: tuple[str, ...],
+    repeats: int | None,
+    seed: int | None,
+    no_controls: bool,
+    until: str | None,
+    budget: str | None,
+    max_repeats: int | None,
+    fail_on: tuple[str, ...],
+    junit: Path | None,
+    markdown: Path | None,
+    as_json: Path | None,
+    dry_run: bool,
+    resume: str | None,
+    store: str | None,
+    metrics_port: int | None,
+    no_live: bool,
+    master: str | None,
+    settings: tuple[str, ...],
+) -> int:
+    """Run EXPERIMENT, a name from `ackbench list` or a YAML file, and print its results.
+
+    Exit code 0: every trial ended, whether or not Kafka lost records. 1: the harness failed, or
+    not everything is published to --store. 2: invalid request. 3: --fail-on.
+    """
+    from ackbench.experiments.commands import run as command
+    from ackbench.experiments.commands.show import Reporting, ResultFiles
+    from ackbench.experiments.pages.live.process import LiveOptions
+    from ackbench.experiments.planning.overrides import Overrides
+    from ackbench.experiments.results.comparing.gate import Gate
+    from ackbench.experiments.results.spark_job import configure_spark
+
+    configure_spark(master, settings)
+    home = Home.from_environment()
+    if no_live and metrics_port:
+        raise click.UsageError("--metrics-port needs what --no-live leaves out: give one of them")
+    live = LiveOptions(page=not no_live, metrics_port=metrics_port)
+    limits = command.limits_of(until, budget, max_repeats)
+    reporting = Reporting(Gate.parse(fail_on), ResultFiles(junit, markdown, as_json))
+    if resume:
+        if overrides or repeats is not None or seed is not None or no_controls:
+            raise click.UsageError("--resume runs a sweep as it was planned: give no other option")
+        if dry_run:
+            raise click.UsageError("--dry-run plans a new sweep: give no --resume")
+        return command.resume(home, resume, limits, reporting, store, live, experiment)
+    if not experiment:
+        raise click.UsageError(
+            "name an experiment: `ackbench list` shows them; a file's name ends in .yaml"
+        )
+    changes = Overrides(
+        command.axes_of(overrides), repeats, seed, controls=False if no_controls else None
+    )
+    if dry_run:
+        return command.dry_run(home, experiment, changes)
+    return command.run_new(home, experiment, changes, limits, reporting, store, live)
+
+
+@cli.command(
+    short_help="Test the lessons' claims, on one page.",
+    epilog="""
+\b
+Examples:
+  ackbench tour
+  ackbench tour --quick
+  ackbench tour --lessons 5,8-9
+  ackbench tour --resume newest
+  ackbench tour --resume newest --lessons 8 --repeats 10
+  ackbench tour --resume newest --chapters docs/lessons
+""",
+)
+@click.option(
+    "--lessons",
+    metavar="N[,N-M...]",
+    help="Only these lessons, as in 1,5-8; with --resume: test these again.",
+)
+@click.option(
+    "--repeats",
+    type=click.IntRange(1, 1024),
+    metavar="N",
+    help="Trials per cell (default: as each experiment has it).",
+)
+@click.option(
+    "--quick",
+    is_flag=True,
+    help="About an hour: 3 repeats, short cells, few controls; answers are less certain.",
+)
+@click.option("--resume", metavar="TOUR", help="Resume an interrupted tour, or `newest`.")
+@click.option(
+    "--chapters",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="Also write the answers as Markdown chapters.",
+)
+def tour(
+    lessons: str | None,
+    repeats: int | None,
+    quick: bool,
+    resume: str | None,
+    chapters: Path | None,
+) -> int:
+    """Test the lessons' claims one after the other and make one page of the answers.
+
+    Exit code 0: every claim that this machine can test has an answer. 1: the harness failed.
+    2: invalid request.
+    """
+    from ackbench.experiments.commands import tour as command
+
+    home = Home.from_environment()
+    if resume and repeats and not lessons:
+        raise click.UsageError(
+            "--repeats with --resume needs --lessons: it applies to lessons that are tested again"
+        )
+    if resume and quick:
+        raise click.UsageError("--quick with --resume: a tour keeps the kind it was started as")
+    return (
+        command.resume(home, resume, lessons, repeats, chapters)
+        if resume
+        else command.tour(home, lessons, repeats, chapters, quick=quick)
+    )
+
+
+@cli.command("list", short_help="List the experiments.")
+def list_() -> int:
+    """List the experiments of the catalogue."""
+    from ackbench.experiments.commands import catalog as command
+
+    return command.list_experiments()
+
+
+@cli.command(short_help="Explain an experiment: claim, method, cells.")
+@click.argument("experiment")
+def explain(experiment: str) -> int:
+    """Explain EXPERIMENT: its question, claim, mechanism, method and what would refute it."""
+    from ackbench.experiments.commands import catalog as command
+
+    return command.explain(experiment)
+
+
+@cli.command(
+    short_help="List the faults, or explain one.",
+    epilog="""
+\b
+Examples:
+  ackbench faults
+  ackbench faults leader-crash-behind
+""",
+)
+@click.argument("fault", required=False)
+def faults(fault: str | None) -> int:
+    """List the faults, or the parameters of one FAULT, and which are unavailable here."""
+    from ackbench.experiments.commands import faults as command
+
+    return command.list_faults() if fault is None else command.explain_fault(fault)
+
+
+@cli.command(
+    short_help="Say what given settings guarantee, before any sweep.",
+    epilog="""
+\b
+Examples:
+  ackbench check --producer producer.properties --replication-factor 3
+  ackbench check --broker server.properties --topic topic.properties \\
+    --producer producer.properties --fail-on no-acked-loss:leader-crash
+  ackbench check --bootstrap localhost:9092 --topic-name orders \\
+    --producer producer.properties
+""",
+)
+@click.option("--broker", type=_FILE, metavar="FILE", help="Properties of the brokers.")
+@click.option("--topic", type=_FILE, metavar="FILE", help="Properties of the topic.")
+@click.option("--producer", type=_FILE, metavar="FILE", help="Properties of the producer.")
+@click.option("--consumer", type=_FILE, metavar="FILE", help="Properties of a group's members.")
+@click.option(
+    "--client",
+    type=click.Choice(["java", "librdkafka"]),
+    help="Whose defaults the clients have (default: whose names the files have).",
+)
+@click.option(
+    "--bootstrap",
+    metavar="HOST:PORT,...",
+    help="Read the settings of a running cluster's brokers instead of --broker. Changes nothing.",
+)
+@click.option(
+    "--topic-name",
+    metavar="NAME",
+    help="With --bootstrap: read the settings of this topic instead of --topic.",
+)
+@click.option(
+    "--command-config",
+    metavar="FILE",
+    help="With --bootstrap: properties with the security of the connection.",
+)
+@click.option("--kafka-version", metavar="VERSION", help="Of the brokers (default: the newest).")
+@click.option("--nodes", type=click.IntRange(1, 9), help="Brokers (default: 3).")
+@click.option(
+    "--replication-factor",
+    type=click.IntRange(1, 9),
+    help="Of the topic (default: the brokers' default.replication.factor).",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--junit", type=_OUTPUT, metavar="FILE", help="Also write JUnit's XML.")
+@click.option(
+    "--fail-on",
+    "fail_on",
+    multiple=True,
+    metavar="GUARANTEE[:FAULT]",
+    help="Exit with code 3 if it is not guaranteed. May be repeated.",
+)
+def check(
+    client: Any,
+    bootstrap: str | None,
+    topic_name: str | None,
+    command_config: str | None,
+    kafka_version: str | None,
+    nodes: int | None,
+    replication_factor: int | None,
+    as_json: bool,
+    junit: Path | None,
+    fail_on: tuple[str, ...],
+    **files: Path | None,
+) -> int:
+    """Say what Kafka guarantees with the settings of property files, under each fault.
+
+    The files have the names of Kafka's Java clients or of librdkafka; what they do not set has its
+    default. No cluster is started; one is contacted only with --bootstrap.
+    """
+    from ackbench.experiments.commands import check as command
+    from ackbench.experiments.results.checkup.configuration import DEFAULT_NODES, configuration_of
+
+    given = {scope: path for scope, path in files.items() if path is not None}
+    cluster = command.cluster_of(
+        bootstrap,
+        topic_name,
+        command_config,
+        {
+            "--broker": "broker" in given,
+            "--nodes": nodes is not None,
+            "--topic": topic_name is not None and "topic" in given,
+            "--replication-factor": topic_name is not None and replication_factor is not None,
+        },
+    )
+    reported = cluster.kafka_version if cluster else None
+    configuration = configuration_of(
+        given,
+        kafka_version=kafka_version or reported,
+        client=client,
+        nodes=nodes or DEFAULT_NODES,
+        replication_factor=replication_factor,
+        cluster=cluster,
+    )
+    home = Home.from_environment()
+    return command.check(home, configuration, as_json=as_json, junit=junit, fail_on=fail_on)
+
+
+@cli.command(
+    short_help="Show the results of a sweep.",
+    epilog="""
+\b
+Examples:
+  ackbench show
+  ackbench show quick-20260102T030405-ab12 --json | jq '.cells[] | {cell, lost}'
+  ackbench show s3://bucket/sweeps/quick-20260102T030405-ab12
+""",
+)
+@click.argument("sweep", required=False)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/show-json.md).")
+@click.option("--junit", type=_OUTPUT, metavar="FILE", help="Also write JUnit's XML.")
+@click.option("--markdown", type=_OUTPUT, metavar="FILE", help="Also write a job summary.")
+def show(sweep: str | None, as_json: bool, junit: Path | None, markdown: Path | None) -> int:
+    """Show the results of SWEEP: an id, a folder, a URI, or an experiment.
+
+    An experiment, or no SWEEP at all, is the newest sweep that has finished.
+    """
+    from ackbench.experiments.commands import show as command
+
+    files = command.ResultFiles(junit=junit, markdown=markdown)
+    return command.show(Home.from_environment(), sweep, as_json=as_json, files=files)
+
+
+@cli.command(short_help="Measure a sweep again from its ledgers.")
+@click.argument("sweep")
+@click.option(
+    "--skip-unfit",
+    is_flag=True,
+    help="Leave out trials whose ledgers are incomplete or were altered, and name them.",
+)
+@_MASTER
+@_CONF
+def measure(sweep: str, skip_unfit: bool, master: str | None, settings: tuple[str, ...]) -> int:
+    """Measure SWEEP again from its ledgers and show the results.
+
+    SWEEP is as in `ackbench show`. At a URI the results are written there.
+    """
+    from ackbench.experiments.commands import show as command
+    from ackbench.experiments.results.spark_job import configure_spark
+
+    configure_spark(master, settings)
+    return command.measure_again(Home.from_environment(), sweep, skip_unfit=skip_unfit)
+
+
+@cli.command(
+    short_help="Render a sweep's report again.",
+    epilog="""
+\b
+Examples:
+  ackbench report
+  ackbench report quick-20260102T030405-ab12
+""",
+)
+@click.argument("sweep", required=False)
+@click.option("--fail-on", "fail_on", multiple=True, metavar="WHAT", help=FAIL_ON)
+def report(sweep: str | None, fail_on: tuple[str, ...]) -> int:
+    """Render the report of SWEEP (the newest) again and print its path.
+
+    SWEEP is as in `ackbench show`. The page of a sweep at a URI is written below the home.
+
+    Exit code 3: the sweep does not pass --fail-on; one line per reason.
+    """
+    from ackbench.experiments.commands import show as command
+
+    return command.report(Home.from_environment(), sweep, fail_on)
+
+
+@cli.group(
+    "open",
+    no_args_is_help=False,
+    short_help="Open a sweep's report, its trials in MLflow, or the live page.",
+)
+def open_() -> None:
+    """Open a page of a sweep in the browser, and print where it is."""
+
+
+@open_.command("report", short_help="Open a sweep's report.")
+@click.argument("sweep", required=False)
+def open_report(sweep: str | None) -> int:
+    """Open the report of SWEEP (the newest), named as in `ackbench show`."""
+    from ackbench.experiments.commands import open_page as command
+
+    return command.open_report(Home.from_environment(), sweep)
+
+
+@open_.command("live", short_help="Open the page of the sweep that runs now.")
+def open_live() -> int:
+    """Open the live page: the trial under way, or how the last sweep ended."""
+    from ackbench.experiments.commands import open_page as command
+
+    return command.open_live(Home.from_environment())
+
+
+@open_.command("mlflow", short_help="Open a sweep's trials in MLflow.")
+@click.argument("sweep", required=False)
+@click.option(
+    "--port",
+    type=click.IntRange(1, 65535),
+    metavar="PORT",
+    help="Port of MLflow's page, if it is not served yet.",
+)
+def open_mlflow(sweep: str | None, port: int | None) -> int:
+    """Open the charts of SWEEP (the newest) in MLflow, and start its page unless it is served."""
+    from ackbench.experiments.commands import open_page as command
+
+    return command.open_mlflow(Home.from_environment(), sweep, port)
+
+
+@cli.command(
+    short_help="Compare two sweeps, or cells of one.",
+    epilog="""
+\b
+Examples:
+  ackbench compare quick-20260102T030405-ab12 quick-20260103T030405-cd34
+  ackbench compare A B --html ab.html
+  ackbench compare quick-20260102T030405-ab12 --by acks
+  ackbench compare A --by enable.idempotence --fail-on "worse:latency_p99>20%"
+  ackbench compare A B --fail-on violated --fail-on "worse:latency_p99>20%"
+""",
+)
+@click.argument("a", metavar="SWEEP")
+@click.argument("b", metavar="[SWEEP]", required=False)
+@click.option(
+    "--by",
+    "axis",
+    metavar="AXIS",
+    help="Compare the cells of one sweep: the first value of AXIS with each other value.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/compare.md).")
+@click.option(
+    "--html",
+    type=_OUTPUT,
+    metavar="FILE",
+    help="Also write a page.",
+)
+@click.option("--junit", type=_OUTPUT, metavar="FILE", help="Also write JUnit's XML.")
+@click.option("--markdown", type=_OUTPUT, metavar="FILE", help="Also write a job summary.")
+@click.option(
+    "--fail-on",
+    "fail_on",
+    multiple=True,
+    metavar="WHAT",
+    help=f"{FAIL_ON} Also worse:MEASURE>N%: B is worse than A by more than N % (shares: points), "
+    "and so is its whole 95 % interval. "
+    "MEASURE: loss, duplicates, latency_p99, outage, throughput.",
+)
+@click.option(
+    "--min-cells",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Exit with code 3 if fewer than N cells are compared.",
+)
+def compare(
+    a: str,
+    b: str | None,
+    axis: str | None,
+    as_json: bool,
+    html: Path | None,
+    junit: Path | None,
+    markdown: Path | None,
+    fail_on: tuple[str, ...],
+    min_cells: int | None,
+) -> int:
+    """Compare two sweeps, A and B, or the cells of one; each is named as in `ackbench show`.
+
+    Paired by cell and by seed, with intervals, tests, effect sizes and changed verdicts.
+
+    Exit code 2: they cannot be compared, or no cell has enough trials for a worse:MEASURE. 3: they
+    do not pass --fail-on or --min-cells; one line per reason.
+    """
+    from ackbench.experiments.commands import compare as command
+    from ackbench.experiments.commands.show import ResultFiles
+    from ackbench.experiments.results.comparing.gate import Gate
+
+    home = Home.from_environment()
+    gate = Gate.parse(fail_on, two_sweeps=True, min_cells=min_cells or 0)
+    files = ResultFiles(junit=junit, markdown=markdown)
+    if b is not None and axis is None:
+        return command.compare_sweeps(
+            home, (a, b), gate=gate, as_json=as_json, html=html, files=files
+        )
+    if axis is not None and b is None:
+        return command.compare_cells(
+            home, (a, axis), gate=gate, as_json=as_json, html=html, files=files
+        )
+    raise click.UsageError(
+        f"give {'only one of' if b else 'either'} a second sweep {'and' if b else 'or'} --by AXIS"
+    )
+
+
+@cli.command(
+    short_help="Show faults against client settings.",
+    epilog="""
+\b
+Examples:
+  ackbench matrix
+  ackbench matrix faults-process-20260102T030405-ab12 faults-disk-20260102T040506-cd34
+  ackbench matrix A B C --markdown > faults.md
+""",
+)
+@click.argument("sweeps", nargs=-1, metavar="[SWEEP]...")
+@click.option("--markdown", is_flag=True, help="As a table for a document.")
+def matrix(sweeps: tuple[str, ...], markdown: bool) -> int:
+    """Show faults against client settings over all SWEEPs (the newest), named as in `show`."""
+    from ackbench.experiments.commands import compare as command
+
+    return command.print_matrix(Home.from_environment(), sweeps, markdown=markdown)
+
+
+@cli.command(
+    short_help="List all sweeps.",
+    epilog="""
+\b
+Examples:
+  ackbench sweeps
+  ackbench sweeps quick --kafka 4.3 --limit 10
+  ackbench sweeps --cell "acks=all leader-crash" --json | jq '.sweeps[].sweep_id'
+""",
+)
+@click.argument("experiment", required=False)
+@click.option("--kafka", metavar="VERSION", help="Only of this version of Kafka: 4.3.1, 4.3 or 4.")
+@click.option(
+    "--cell", metavar="WORDS", help="Only with a cell of these words: 'acks=all leader-crash'."
+)
+@click.option("--state", metavar="STATE", help="Only in this state, such as incomplete.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the N newest.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/trends.md).")
+def sweeps(
+    experiment: str | None,
+    kafka: str | None,
+    cell: str | None,
+    state: str | None,
+    limit: int | None,
+    as_json: bool,
+) -> int:
+    """List the sweeps of this home, the newest first, also those that were pruned.
+
+    With EXPERIMENT: only its sweeps.
+    """
+    from ackbench.experiments.commands.history import sweeps as command
+    from ackbench.experiments.results.history.index import index_filter
+
+    wanted = index_filter(experiment, version=kafka, cell=cell, state=state)
+    return command.list_sweeps(Home.from_environment(), wanted, limit=limit, as_json=as_json)
+
+
+@cli.command(
+    short_help="Show an experiment over time.",
+    epilog="""
+\b
+Examples:
+  ackbench trend nightly-upgrade
+  ackbench trend nightly-upgrade --cell "acks=all leader-crash" --html trend.html
+""",
+)
+@click.argument("experiment")
+@click.option("--kafka", metavar="VERSION", help="Only sweeps of this version: 4.3.1, 4.3 or 4.")
+@click.option("--cell", metavar="WORDS", help="Only cells of these words: 'acks=all leader-crash'.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object (docs/trends.md).")
+@click.option("--html", type=_OUTPUT, metavar="FILE", help="Also write a page.")
+def trend(
+    experiment: str, kafka: str | None, cell: str | None, as_json: bool, html: Path | None
+) -> int:
+    """Show all sweeps of EXPERIMENT over time, per cell, and where the figures changed.
+
+    Sweeps that were pruned are part of it.
+    """
+    from ackbench.experiments.commands.history import trend as command
+    from ackbench.experiments.results.history.index import index_filter
+
+    wanted = index_filter(experiment, version=kafka, cell=cell)
+    return command.trend(Home.from_environment(), wanted, as_json=as_json, html=html)
+
+
+@cli.command(
+    short_help="Make a static site of all sweeps.",
+    epilog="""
+\b
+Examples:
+  ackbench site public
+""",
+)
+@click.argument("folder", type=_FILE)
+def site(folder: Path) -> int:
+    """Write all sweeps as pages into FOLDER: index, reports, trends, what breaks what, lessons.
+
+    FOLDER is new, empty, or an earlier site, of which only what has changed is written. It needs
+    no server, and opens from the disk.
+    """
+    from ackbench.experiments.commands.history import site as command
+
+    return command.site(Home.from_environment(), folder)
+
+
+@cli.command(
+    short_help="Publish a sweep to an object store.",
+    epilog="""
+\b
+Examples:
+  ackbench publish quick-20260102T030405-ab12
+  ackbench publish quick s3://bucket/sweeps
+""",
+)
+@click.argument("sweep")
+@click.argument("store", required=False, metavar="[URI]")
+def publish(sweep: str, store: str | None) -> int:
+    """Upload what is not published yet of SWEEP to URI (default: as before) and print its URI.
+
+    It can be repeated: published trials are not uploaded again.
+    """
+    from ackbench.experiments.commands import publish as command
+
+    return command.publish(Home.from_environment(), sweep, store)
+
+
+@cli.command(short_help="Start the pages of Airflow and MLflow.")
+@click.option(
+    "--airflow-port",
+    type=click.IntRange(1, 65535),
+    metavar="PORT",
+    help="Port of Airflow's page.",
+)
+@click.option(
+    "--mlflow-port",
+    type=click.IntRange(1, 65535),
+    metavar="PORT",
+    help="Port of MLflow's page.",
+)
+@click.option(
+    "--experiments",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="Offer also the YAML files of this folder (default: ACKBENCH_EXPERIMENTS).",
+)
+@click.option(
+    "--no-login",
+    is_flag=True,
+    help="Ask for no password: every user and program of this machine administers Airflow.",
+)
+@click.option("--as-root", is_flag=True, help="Serve also as root.")
+@_METRICS_PORT
+def up(
+    airflow_port: int | None,
+    mlflow_port: int | None,
+    experiments: Path | None,
+    no_login: bool,
+    as_root: bool,
+    metrics_port: int | None,
+) -> int:
+    """Start Airflow's scheduler and page and MLflow's page on this machine; Ctrl-C stops them.
+
+    Airflow asks for the user ackbench and a password, which is generated and shown the first time.
+    """
+    from ackbench.experiments.commands import up as command
+
+    return command.up(
+        Home.from_environment(),
+        airflow_port=airflow_port,
+        mlflow_port=mlflow_port,
+        experiments=experiments,
+        login=not no_login,
+        as_root=as_root,
+        metrics_port=metrics_port,
+    )
+
+
+@cli.command(short_help="Remove what killed runs left behind.")
+@click.option(
+    "--sweep",
+    "sweeps",
+    multiple=True,
+    metavar="SWEEP",
+    help="Also delete the sweep with this id, sealed trials included.",
+)
+@click.option("--force", is_flag=True, help="Also end runs in progress and their clusters.")
+def clean(sweeps: tuple[str, ...], force: bool) -> int:
+    """Remove what killed runs left behind: processes, clusters, unfinished trials.
+
+    Also copies of published sweeps, and the live page. Sealed trials are kept.
+    """
+    from ackbench.experiments.commands import clean as command
+
+    return command.clean(Home.from_environment(), sweeps, force=force)
+
+
+@cli.command(
+    short_help="Delete old sweeps by number, age and size.",
+    epilog="""
+\b
+Examples:
+  ackbench prune --keep 30 --older-than 90d --max-bytes 50GB
+  ackbench prune --keep 30 --older-than 90d --max-bytes 50GB --apply
+""",
+)
+@click.option(
+    "--keep",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Keep the N newest sweeps of each experiment.",
+)
+@click.option("--older-than", metavar="AGE", help="Prune others that are older: 12h, 90d, 8w.")
+@click.option(
+    "--max-bytes",
+    metavar="SIZE",
+    help="Then prune the oldest others until the home, without caches, takes no more: 50GB.",
+)
+@click.option("--apply", is_flag=True, help="Delete; without it, only what would be is printed.")
+def prune(keep: int | None, older_than: str | None, max_bytes: str | None, apply: bool) -> int:
+    """Delete old sweeps with their logs and their runs in MLflow, and Airflow's old history.
+
+    Pinned sweeps (`ackbench pin`) and sweeps in progress stay, and so do the N newest of each
+    experiment, whatever the other limits say. The figures of a pruned sweep stay in `ackbench
+    sweeps` and `ackbench trend`.
+    """
+    from ackbench.experiments.commands.history import prune as command
+    from ackbench.experiments.results.history.pruning import limits_of
+
+    limits = limits_of(keep, older_than, max_bytes)
+    return command.prune(Home.from_environment(), limits, apply=apply)
+
+
+@cli.command(short_help="Exempt a sweep from pruning.")
+@click.argument("sweep")
+@click.option("--reason", default="", metavar="TEXT", help="Why, for people.")
+@click.option("--remove", is_flag=True, help="Remove the pin.")
+def pin(sweep: str, reason: str, remove: bool) -> int:
+    """Keep SWEEP, named as in `ackbench show`, whatever `ackbench prune` is limited to."""
+    from ackbench.experiments.commands.history import prune as command
+
+    return command.pin(Home.from_environment(), sweep, reason=reason, remove=remove)
+
+
+@cli.command(
+    short_help="Check the checker with known damage.",
+    epilog="""
+\b
+Examples:
+  ackbench selftest
+  ackbench selftest quick-20260102T030405-ab12 --seed 7
+""",
+)
+@click.argument("sweep", required=False)
+@click.option(
+    "--seed",
+    type=int,
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Determines which records are damaged.",
+)
+def selftest(sweep: str | None, seed: int) -> int:
+    """Plant known damage into copies of a trial of SWEEP (the newest) and check that it is found.
+
+    The sweep itself is not changed. Exit code 0: all damage was found exactly. 1: some was not.
+    2: the sweep has no suitable trial.
+    """
+    from ackbench.experiments.commands import selftest as command
+
+    return command.selftest(Home.from_environment(), sweep, seed)
+
+
+@cli.command(short_help="Make what sweeps need, once.")
+def setup() -> int:
+    """Fetch Kafka's jars and make start-up caches, compiled clients and databases, once.
+
+    It is repeated after an upgrade. `ackbench run` calls it where it was forgotten.
+    """
+    from ackbench.experiments.commands import setup as command
+
+    return command.setup(Home.from_environment())
+
+
+@cli.command(short_help="Report what this machine can do.")
+def doctor() -> int:
+    """Report what is installed, what this machine can do, and how to fix the rest."""
+    from ackbench.experiments.commands import doctor as command
+
+    return command.doctor(Home.from_environment())
+
+
+@cli.command(short_help="Print the environment of Airflow's commands.")
+def env() -> int:
+    """Print the environment that Airflow's own commands need: eval "$(ackbench env)"."""
+    from ackbench.experiments.commands import up as command
+
+    return command.env(Home.from_environment())
+
+
+def main() -> None:
+    """Run the command with this process's arguments."""
+    keep_files_private()
+    cli(prog_name=Path(sys.argv[0]).name)

@@ -1,0 +1,178 @@
+"""Create and update MLflow runs without deleting what a person has added to them.
+
+MLflow cannot change a param or delete a metric. A run that needs this is kept and marked, and a new
+one is made. Names that ackbench does not write are never compared, changed or deleted. A run has a
+digest of the names that ackbench has written; a description has a digest of its text.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Final
+
+from ackbench.experiments.orchestration.tracking.runs import (
+    NOTE,
+    REMOVABLE_TAGS,
+    SUPERSEDED,
+    RunContent,
+)
+
+if TYPE_CHECKING:
+    from mlflow.entities import Run
+    from mlflow.tracking import MlflowClient
+
+NAMES_DIGEST: Final = "ackbench.names"
+"""The tag with the digest of the names of the params and metrics that ackbench has written."""
+REMOVABLE: Final = "ackbench.removable"
+"""The tag with the names of the tags that ackbench has written and may have to delete."""
+NOTE_DIGEST: Final = "ackbench.note"
+"""The tag with the digest of the description that ackbench has written."""
+SUPERSEDED_BY: Final = "superseded_by"
+"""The tag of a run that is kept for its reader, with the id of the run that replaces it."""
+_PARAMS_AND_TAGS_PER_BATCH: Final = 100
+"""MLflow's limit for each of them (`mlflow.utils.validation`)."""
+_RUNS_PER_PAGE: Final = 1000
+
+
+def write_runs(
+    client: MlflowClient, experiment_id: str, sweep_id: str, contents: Sequence[RunContent]
+) -> dict[str, str]:
+    """Create or update each run; return their ids by key.
+
+    Args:
+        client: of MLflow.
+        experiment_id: the experiment of the runs.
+        sweep_id: the sweep.
+        contents: its runs.
+    """
+    existing = _existing_runs(client, experiment_id, sweep_id)
+    return {
+        content.key: _write(client, experiment_id, content, existing.get(content.key, ()))
+        for content in contents
+    }
+
+
+def _existing_runs(client: MlflowClient, experiment_id: str, sweep_id: str) -> dict[str, list[Run]]:
+    """Return the sweep's runs by key, without those that others have replaced.
+
+    A key has several if an earlier tracking was interrupted before it marked the old one.
+    """
+    runs, token = list["Run"](), None
+    while token is None or token:
+        page = client.search_runs(
+            [experiment_id],
+            f"tags.sweep_id = '{sweep_id}'",
+            max_results=_RUNS_PER_PAGE,
+            page_token=token,
+        )
+        runs += page
+        token = page.token or ""
+    by_key: dict[str, list[Run]] = {}
+    for run in runs:
+        if "trial_id" in run.data.tags and SUPERSEDED_BY not in run.data.tags:
+            by_key.setdefault(run.data.tags["trial_id"], []).append(run)
+    return by_key
+
+
+def _write(
+    client: MlflowClient, experiment_id: str, content: RunContent, existing: Sequence[Run]
+) -> str:
+    """Create or update a run, and mark those that it replaces; return its id."""
+    fitting = (
+        run
+        for run in existing
+        if can_update(run.data.params, run.data.metrics, run.data.tags, content)
+    )
+    run = next(fitting, None) or client.create_run(
+        experiment_id, start_time=content.begin_ms, run_name=content.name
+    )
+    run_id = str(run.info.run_id)
+    _log(client, run, content)
+    client.set_terminated(run_id, "FAILED" if content.failed else "FINISHED", content.end_ms)
+    for old in existing:
+        if old.info.run_id != run_id:
+            client.set_tag(old.info.run_id, "kind", SUPERSEDED)
+            client.set_tag(old.info.run_id, SUPERSEDED_BY, run_id)
+    return run_id
+
+
+def can_update(
+    params: Mapping[str, str],
+    metrics: Mapping[str, float],
+    tags: Mapping[str, str],
+    content: RunContent,
+) -> bool:
+    """Return whether a run can become the content without losing anything.
+
+    Args:
+        params: the params of the run.
+        metrics: its metrics.
+        tags: its tags.
+        content: what it is to have.
+
+    Returns:
+        Whether no param of ackbench's has another value, and the names that the content lacks are a
+        person's: without them, the names are those that ackbench has written.
+    """
+    if any(params.get(name, value) != value for name, value in content.params.items()):
+        return False
+    common = names_digest(
+        params.keys() & content.params.keys(), metrics.keys() & content.metrics.keys()
+    )
+    others = (params.keys() - content.params.keys()) | (metrics.keys() - content.metrics.keys())
+    return not others or tags.get(NAMES_DIGEST) == common
+
+
+def names_digest(params: Iterable[str], metrics: Iterable[str]) -> str:
+    """Return the digest of the names of a run's params and metrics."""
+    return _digest([*sorted(params), "", *sorted(metrics)])
+
+
+def note_tags(tags: Mapping[str, str], note: str) -> dict[str, str]:
+    """Return the tags that set a description; none if a person has written the present one.
+
+    Args:
+        tags: of the run or experiment as it is.
+        note: the description that ackbench writes, Markdown.
+    """
+    present = tags.get(NOTE)
+    if present is not None and tags.get(NOTE_DIGEST, _digest([note])) != _digest([present]):
+        return {}
+    return {NOTE: note, NOTE_DIGEST: _digest([note])}
+
+
+def _digest(texts: Iterable[str]) -> str:
+    return blake2b("\n".join(texts).encode(), digest_size=8).hexdigest()
+
+
+def _log(client: MlflowClient, run: Run, content: RunContent) -> None:
+    from mlflow.entities import Metric, Param, RunTag
+
+    now_ms = time.time_ns() // 1_000_000
+    metrics = [
+        Metric(name, value, now_ms, 0)
+        for name, value in content.metrics.items()
+        if run.data.metrics.get(name) != value
+    ]
+    params = [
+        Param(name, value) for name, value in content.params.items() if name not in run.data.params
+    ]
+    wanted = {name: value for name, value in content.tags.items() if name != NOTE}
+    wanted[NAMES_DIGEST] = names_digest(content.params, content.metrics)
+    wanted[REMOVABLE] = ",".join(sorted(REMOVABLE_TAGS & content.tags.keys()))
+    if NOTE in content.tags:
+        wanted |= note_tags(run.data.tags, content.tags[NOTE])
+    tags = [
+        RunTag(name, value) for name, value in wanted.items() if run.data.tags.get(name) != value
+    ]
+    # A run of an ackbench that did not record them has none of a person's under these names.
+    own = run.data.tags.get(REMOVABLE, ",".join(REMOVABLE_TAGS)).split(",")
+    for name in run.data.tags.keys() & {*own} - content.tags.keys():
+        client.delete_tag(run.info.run_id, name)
+    client.log_batch(
+        run.info.run_id, metrics=metrics, params=params[:_PARAMS_AND_TAGS_PER_BATCH], tags=tags
+    )
+    for begin in range(_PARAMS_AND_TAGS_PER_BATCH, len(params), _PARAMS_AND_TAGS_PER_BATCH):
+        client.log_batch(run.info.run_id, params=params[begin : begin + _PARAMS_AND_TAGS_PER_BATCH])

@@ -1,0 +1,333 @@
+"""The MLflow runs of a sweep: names, params, metrics and tags as plain values.
+
+`experiments.orchestration.tracking.store` sends them. The names are those of the result tables
+(`experiments.ledger.result_tables`) and of `ackbench show --json`; `docs/metrics.md` has their
+formulas.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+from typing import Final
+
+from ackbench.experiments.ledger.quantities import TRIAL_PLACES
+from ackbench.experiments.ledger.trial_manifest import Scalar, Status, TrialManifest
+from ackbench.experiments.messages.visible import visible
+from ackbench.experiments.results.lessons.finding import Finding
+from ackbench.experiments.results.models import CellResult, Latencies, SweepResults, TrialResult
+from ackbench.experiments.results.wording import is_unproven
+from ackbench.experiments.sweep.plan import ClusterNeed, TrialSpec
+from ackbench.experiments.verdicts.guarantees import GUARANTEES, Guarantee
+from ackbench.experiments.verdicts.judge import Judgement, Verdict
+
+MAX_CELL_NAME_LENGTH: Final = 220
+"""MLflow allows 250 characters for a metric; the name of its group needs up to 26 of them."""
+_FORBIDDEN_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_. -]")
+"""MLflow allows these characters in a metric's name, and the slash, which separates its group."""
+_VERDICT_ORDER: Final = (Verdict.VIOLATED, Verdict.UNKNOWN, Verdict.NOT_GUARANTEED, Verdict.HELD)
+
+VERDICT_TAGS: Final = {guarantee: f"verdict/{guarantee}" for guarantee in GUARANTEES}
+SUMMARY: Final = "summary"
+TRIAL: Final = "trial"
+SUPERSEDED: Final = "superseded"
+"""The tag `kind` of a run that another one has replaced."""
+NOTE: Final = "mlflow.note.content"
+"""The tag that MLflow's page shows as the description."""
+_MAX_PARAM_LENGTH: Final = 6000
+_MAX_TAG_LENGTH: Final = 8000
+"""Characters that MLflow stores of a value (`mlflow.utils.validation`); it cuts the rest off."""
+REMOVABLE_TAGS: Final = frozenset(
+    {
+        "reason",
+        "fault_evidence",
+        "fault_targets",
+        "refused_cells",
+        "controls",
+        "lesson",
+        "conclusion",
+        "finding",
+        *VERDICT_TAGS.values(),
+    }
+)
+"""Tags to delete when a run is updated and no longer has them."""
+_NS_PER_MS: Final = 1_000_000
+
+
+@dataclass(frozen=True)
+class RunContent:
+    """One MLflow run."""
+
+    name: str
+    tags: Mapping[str, str]
+    params: Mapping[str, str] = field(default_factory=dict)
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    """`group/name_unit`. MLflow groups its charts by the text before the slash.
+
+    Values that a trial does not have are absent.
+    """
+    failed: bool = False
+    begin_ms: int | None = None
+    end_ms: int | None = None
+
+    def storable(self) -> RunContent:
+        """Return the run as MLflow stores it, without characters that act instead of being shown.
+
+        Long values are shortened here, so that the stored value is equal to the one that is written
+        again.
+        """
+        return replace(
+            self,
+            name=visible(self.name),
+            tags={
+                visible(name): _shorten(visible(value), _MAX_TAG_LENGTH)
+                for name, value in self.tags.items()
+            },
+            params={
+                visible(name): _shorten(visible(value), _MAX_PARAM_LENGTH)
+                for name, value in self.params.items()
+            },
+        )
+
+    @property
+    def key(self) -> str:
+        """Identifies the run within its sweep."""
+        return self.tags["trial_id"]
+
+
+def trial_run(result: TrialResult, spec: TrialSpec, manifest: TrialManifest | None) -> RunContent:
+    """Return the run of a trial.
+
+    Args:
+        result: the trial's result.
+        spec: its plan.
+        manifest: its record; `None` if the harness failed.
+    """
+    return RunContent(
+        name=result.label if spec.repeat == 0 else f"{result.label} #{spec.repeat + 1}",
+        tags=_tags(result, spec),
+        params=_params(spec, manifest),
+        metrics=dict(_metrics(result, manifest)),
+        failed=result.status is Status.FAILED,
+        begin_ms=manifest.phases.load_begin_ns // _NS_PER_MS if manifest else None,
+        end_ms=manifest.phases.healthy_ns // _NS_PER_MS if manifest else None,
+    )
+
+
+def summary_run(results: SweepResults, page: str, finding: Finding | None = None) -> RunContent:
+    """Return the summary run of a sweep: numbers of trials by status, verdicts and shares.
+
+    Args:
+        results: the sweep's results.
+        page: the run's description with the table of the cells, Markdown.
+        finding: the sweep's finding on its experiment's claim.
+    """
+    statuses = [trial.status for trial in results.trials]
+    counts = {f"sweep/{status.value}_trials": float(statuses.count(status)) for status in Status}
+    refused = [f"{cell.label}: {cell.refused}" for cell in results.cells if cell.refused]
+    tags = {
+        "sweep_id": results.sweep_id,
+        "experiment": results.experiment,
+        "kind": SUMMARY,
+        "trial_id": SUMMARY,
+        NOTE: page,
+        "refused_cells": "\n".join(refused),
+        "controls": "\n".join(results.harness.sentences),
+        **(_finding_tags(finding) if finding else {}),
+        **{
+            tag: count_verdicts(results.cells, guarantee) for guarantee, tag in VERDICT_TAGS.items()
+        },
+    }
+    params = {"seed": str(results.seed), "question": results.question}
+    metrics = {
+        **counts,
+        "sweep/pending_trials": float(len(results.pending)),
+        **dict(verdict_metrics(results)),
+    }
+    return RunContent(
+        name=f"{results.sweep_id} (summary)",
+        tags=_without_empty(tags),
+        params=params,
+        metrics=metrics,
+    )
+
+
+def _finding_tags(finding: Finding) -> dict[str, str]:
+    return {
+        "lesson": str(finding.lesson),
+        "conclusion": finding.conclusion.value,
+        "finding": finding.text,
+    }
+
+
+def count_verdicts(cells: Sequence[CellResult], guarantee: Guarantee) -> str:
+    """Return the number of cells per verdict, the worst first: `VIOLATED 1, HELD 4`.
+
+    `HELD 4 (power not shown)`: no trial of the sweep showed a violation of the guarantee. Only the
+    experiment's own cells count. Empty if none was judged.
+    """
+    judged = _judgements(cells, guarantee)
+    counts = Counter(judgement.verdict for judgement in judged)
+    unproven = " (power not shown)" if any(map(is_unproven, judged)) else ""
+    return ", ".join(
+        f"{verdict} {counts[verdict]}{unproven if verdict is Verdict.HELD else ''}"
+        for verdict in _VERDICT_ORDER
+        if counts[verdict]
+    )
+
+
+def verdict_metrics(results: SweepResults) -> Iterator[tuple[str, float]]:
+    """Yield the summary's numbers of verdicts, shares per cell, and results of the controls."""
+    judged = [one for guarantee in GUARANTEES for one in _judgements(results.cells, guarantee)]
+    counts = Counter(judgement.verdict for judgement in judged)
+    if counts:
+        for verdict in Verdict:
+            yield f"verdict/{verdict.lower().replace(' ', '_')}", float(counts[verdict])
+        yield "verdict/held_power_not_shown", float(sum(map(is_unproven, judged)))
+    for cell in results.cells:
+        yield from _shares(cell)
+    controls = {
+        "control_clean": results.harness.control_clean,
+        "positive_control_lost": results.harness.positive_control_lost,
+        "positive_control_torn": results.harness.positive_control_torn,
+    }
+    for name, value in controls.items():
+        if value is not None:
+            yield f"harness/{name}", float(value)
+
+
+def _shares(cell: CellResult) -> Iterator[tuple[str, float]]:
+    name = _shorten(_FORBIDDEN_IN_NAMES.sub("_", cell.label), MAX_CELL_NAME_LENGTH)
+    for group, share in (
+        ("loss", cell.loss),
+        ("duplication", cell.duplication),
+        ("reordering", cell.reordering),
+    ):
+        if share is not None and share.of:
+            yield f"{group}_share/{name}", share.seen / share.of
+            yield f"{group}_share_low/{name}", share.interval.low
+            yield f"{group}_share_high/{name}", share.interval.high
+
+
+def _shorten(text: str, length: int) -> str:
+    """Cut a text to the length that MLflow allows; a digest of all of it keeps it unique."""
+    if len(text) <= length:
+        return text
+    digest = blake2b(text.encode(), digest_size=4).hexdigest()
+    return f"{text[: length - 9]} {digest}"
+
+
+def _judgements(cells: Sequence[CellResult], guarantee: Guarantee) -> list[Judgement]:
+    return [
+        judgement
+        for cell in cells
+        if not cell.added
+        for judgement in cell.judgements
+        if judgement.guarantee is guarantee
+    ]
+
+
+def _tags(result: TrialResult, spec: TrialSpec) -> dict[str, str]:
+    tags = {
+        "sweep_id": spec.sweep_id,
+        "experiment": spec.experiment,
+        "kind": TRIAL,
+        "trial_id": spec.trial_id,
+        "cell": spec.label,
+        "repeat": str(spec.repeat),
+        "order": str(spec.order),  # not a param: MLflow's charts would offer it as a setting
+        "seed": str(spec.seed),
+        "status": result.status.value,
+        "role": spec.role.value,
+        "fault": spec.fault.kind,
+        "fault_evidence": "\n".join(result.fault.evidence),
+        "fault_targets": ",".join(map(str, result.fault.targets)),
+        "reason": result.reason or "",
+        "host": result.host or "",
+    }
+    return _without_empty(tags)
+
+
+def _without_empty(tags: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in tags.items() if value}
+
+
+def _params(spec: TrialSpec, manifest: TrialManifest | None) -> dict[str, str]:
+    """Return the settings under Kafka's own names.
+
+    The producer's and the topic's names have no prefix; the others' are `consumer.` and `broker.`.
+    A topic's name that the producer has too is prefixed with `topic.`.
+    """
+    cell = {axis: _format(value) for axis, value in spec.cell.items() if value is not None}
+    params = {**cell, **{name: _format(value) for name, value in spec.producer.items()}}
+    for scope, settings in (
+        ("topic", spec.topic),
+        ("consumer", spec.consumer),
+        ("broker", manifest.broker_settings if manifest else spec.cluster.broker),
+    ):
+        for name, value in settings.items():
+            params[name if name not in params and scope == "topic" else f"{scope}.{name}"] = value
+    workload = {
+        f"workload.{name}": _format(value) for name, value in spec.workload.model_dump().items()
+    }
+    fault = {f"fault.{name}": _format(value) for name, value in spec.fault.all_parameters().items()}
+    client = {
+        "client": spec.client,
+        "client.defaults": _format(spec.passed is not None),
+        **({"client.version": manifest.client} if manifest else {}),
+    }
+    return {**params, **workload, **fault, **_cluster_params(spec.cluster), **client}
+
+
+def _cluster_params(cluster: ClusterNeed) -> dict[str, str]:
+    """Return the cluster's composition under the names of an experiment's YAML file."""
+    if cluster.external:
+        return {
+            "kafka.version": cluster.kafka_version,
+            "nodes": str(cluster.nodes),
+            "cluster": "external",
+        }
+    coordinators = (
+        {"zookeeper.nodes": cluster.zookeepers}
+        if cluster.coordination == "zookeeper"
+        else {"controllers": cluster.controllers}
+    )
+    params = {
+        "kafka.version": cluster.kafka_version,
+        "nodes": cluster.nodes,
+        "coordination": cluster.coordination,
+        **coordinators,
+        **cluster.features,
+    }
+    return {name: str(value) for name, value in params.items()}
+
+
+def _metrics(result: TrialResult, manifest: TrialManifest | None) -> Iterator[tuple[str, float]]:
+    # MLflow's comparison opens with the first metric.
+    for place in sorted(TRIAL_PLACES, key=lambda place: place.quantity.chart != "loss"):
+        if (value := place.of(result)) is not None:
+            yield place.metric, float(value)
+    if (took_effect := result.fault.took_effect) is not None:
+        yield "fault/took_effect", float(took_effect)
+    if result.fates:
+        for fate, records in result.fates.model_dump().items():
+            yield f"fates/{fate}_records", float(records)
+    yield from _latencies("latency", result.latency_ms)
+    for phase in ("before", "during", "after"):
+        yield from _latencies(f"latency_{phase}", getattr(result.latency_by_phase_ms, phase))
+    if manifest:
+        yield from ((f"stages/{stage}_s", seconds) for stage, seconds in manifest.stages_s.items())
+
+
+def _latencies(group: str, latencies: Latencies) -> Iterator[tuple[str, float]]:
+    for measure, quantiles in (("ack", latencies.ack), ("end_to_end", latencies.end_to_end)):
+        if quantiles:
+            for name in ("p50", "p90", "p99", "p99_9", "max"):
+                yield f"{group}/{measure}_{name}_ms", getattr(quantiles, name)
+
+
+def _format(value: Scalar) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,172 @@
+"""The figures of the trial under way, from the files that the trial writes while it runs."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Protocol
+
+from ackbench.experiments.pages.live.events import (
+    FaultState,
+    JournalFollower,
+    TrialEvents,
+    fault_state,
+)
+from ackbench.experiments.pages.live.java import JavaConsumerFollower, JavaProducerFollower
+from ackbench.experiments.pages.live.mapped import AttemptsFollower, ReadsFollower
+from ackbench.experiments.pages.live.slots import (
+    LatencyCounter,
+    LatencyCounts,
+    SlotCounter,
+    SlotCounts,
+)
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.plan import TrialSpec
+from ackbench.experiments.trial.clients.record.layout import warm_up_records
+from ackbench.experiments.trial.events.journal import JOURNAL_FILE
+
+_CLIENTS: Final = "clients"
+
+
+@dataclass(frozen=True)
+class TrialFigures:
+    """The records of a trial so far; `None`: the client does not report it while it runs."""
+
+    sent: SlotCounts | None
+    acked: SlotCounts
+    read: SlotCounts
+    """Received by the concurrent consumer: of the topic, or of what copiers made of it."""
+    processed: SlotCounts | None
+    """Processed by the members of all groups; `None`: there are none."""
+    failed: int
+    """Records with an error in their delivery report: rejected, or of unknown outcome."""
+    refused: int | None
+    """Records that the client did not accept."""
+    unsettled: int | None
+    """Records that were sent and are neither acknowledged nor failed."""
+    latency: LatencyCounts | None
+
+
+@dataclass(frozen=True)
+class LiveTrial:
+    """A trial at one moment."""
+
+    spec: TrialSpec
+    events: TrialEvents
+    figures: TrialFigures | None
+    """`None`: the load has not begun."""
+    running: bool
+    """Whether it still runs."""
+    at_ns: int
+    """The moment, nanoseconds since the epoch."""
+
+    @property
+    def fault(self) -> FaultState:
+        """How far its fault is."""
+        return fault_state(self.spec.fault, self.events.faults)
+
+    @property
+    def load_s(self) -> float | None:
+        """How long ago the load began, seconds; `None`: it has not."""
+        begin_ns = self.events.load_begin_ns
+        return None if begin_ns is None else max(0.0, (self.at_ns - begin_ns) / 1e9)
+
+
+class _Follower(Protocol):
+    def read(self) -> None:
+        """Count what is new."""
+
+
+class _Load:
+    """The followers of a trial's clients, from the begin of its load on."""
+
+    def __init__(self, spec: TrialSpec, clients: Path, begin_ns: int) -> None:
+        self._spec, self._clients, self._begin_ns = spec, clients, begin_ns
+        self._sent, self._acked, self._read = SlotCounter(), SlotCounter(), SlotCounter()
+        self._processed, self._latency = SlotCounter(), LatencyCounter()
+        self._is_java = spec.client == "java"
+        self._producers = tuple(map(self._producer, range(spec.workload.producers)))
+        self._consumer = self._new_consumer()
+        self._members: dict[str, ReadsFollower] = {}
+
+    def _producer(self, number: int) -> AttemptsFollower | JavaProducerFollower:
+        name = f"producer-{number}"
+        if self._is_java:
+            path = self._clients / f"{name}.out"
+            return JavaProducerFollower(path, self._begin_ns, self._warm_up, self._acked)
+        path = self._clients / f"{name}.attempts"
+        return AttemptsFollower(path, self._begin_ns, self._sent, self._acked, self._latency)
+
+    @property
+    def _warm_up(self) -> int:
+        load = self._spec.workload
+        return warm_up_records(load.rate_records_per_s / load.producers)
+
+    def _new_consumer(self) -> ReadsFollower | JavaConsumerFollower:
+        if self._is_java:
+            path = self._clients / "consumer-0.out"
+            return JavaConsumerFollower(path, self._begin_ns, self._warm_up, self._read)
+        return ReadsFollower(self._clients / "consumer-0.reads", self._begin_ns, self._read)
+
+    def read(self) -> TrialFigures:
+        for path in self._clients.glob("member-*.reads"):  # a restart makes another one
+            if path.name not in self._members:
+                self._members[path.name] = ReadsFollower(path, self._begin_ns, self._processed)
+        followers: tuple[_Follower, ...] = (*self._producers, self._consumer)
+        for follower in (*followers, *self._members.values()):
+            follower.read()
+        own = [one for one in self._producers if isinstance(one, AttemptsFollower)]
+        return TrialFigures(
+            sent=self._sent.counts() if own else None,
+            acked=self._acked.counts(),
+            read=self._read.counts(),
+            processed=self._processed.counts() if self._spec.workload.members else None,
+            failed=sum(producer.failed for producer in self._producers),
+            refused=sum(producer.refused for producer in own) if own else None,
+            unsettled=sum(producer.unsettled for producer in own) if own else None,
+            latency=self._latency.counts() if own else None,
+        )
+
+    def close(self) -> None:
+        for follower in (*self._producers, self._consumer, *self._members.values()):
+            if isinstance(follower, AttemptsFollower | ReadsFollower):
+                follower.close()
+
+
+class TrialFollower:
+    """Reads the figures of one trial again and again.
+
+    Args:
+        sweep: the trial's sweep.
+        spec: the trial.
+    """
+
+    def __init__(self, sweep: SweepFolder, spec: TrialSpec) -> None:
+        self._folder, self._spec = sweep.partial(spec.trial_id), spec
+        self._journal = JournalFollower(self._folder / JOURNAL_FILE)
+        self._load: _Load | None = None
+        self._figures: TrialFigures | None = None
+
+    @property
+    def trial_id(self) -> str:
+        """The trial's id."""
+        return self._spec.trial_id
+
+    def read(self, *, running: bool = True) -> LiveTrial:
+        """Return the trial now.
+
+        Args:
+            running: whether it still runs; the files of one that has ended are read once more.
+        """
+        events = self._journal.read()
+        if self._load is None and events.load_begin_ns is not None:
+            self._load = _Load(self._spec, self._folder / _CLIENTS, events.load_begin_ns)
+        if self._load:
+            self._figures = self._load.read()
+        return LiveTrial(self._spec, events, self._figures, running, time.time_ns())
+
+    def close(self) -> None:
+        """Release the files."""
+        if self._load:
+            self._load.close()

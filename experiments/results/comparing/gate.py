@@ -1,0 +1,310 @@
+"""The gate of `--fail-on`: which results fail a build, one expression per condition."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Final
+
+from ackbench.experiments.errors import NotComparable
+from ackbench.experiments.ledger.trial_manifest import Role, Status
+from ackbench.experiments.messages.phrases import format_count
+from ackbench.experiments.results.cells import judged_trials
+from ackbench.experiments.results.comparing.comparison import ComparedCell, Comparison
+from ackbench.experiments.results.comparing.differences import (
+    ComparedMeasure,
+    Difference,
+    exceeds_with,
+)
+from ackbench.experiments.results.models import CellResult, SweepResults
+from ackbench.experiments.results.wording import unknown_reason
+from ackbench.experiments.verdicts.guarantees import GUARANTEES, Guarantee
+from ackbench.experiments.verdicts.judge import Judgement, Verdict
+from ackbench.experiments.verdicts.statistics import describe_share
+from ackbench.infra.errors import InputError
+
+EXIT_CODE: Final = 3
+"""The results do not pass the gate; 1 is an error of the harness, 2 an invalid request."""
+VIOLATED: Final = "violated"
+UNKNOWN: Final = "unknown"
+_WORSE: Final = re.compile(r"worse:(?P<measure>[a-z0-9_]+)>(?P<percent>\d+(\.\d+)?)%")
+_MAX_POINTS: Final = 95
+"""The largest bound of a difference of shares; more points need hundreds of trials per cell."""
+OBSERVED: Final[Mapping[str, tuple[Guarantee, ...]]] = {
+    name: tuple(guarantee for guarantee in GUARANTEES if guarantee.gate == name)
+    for name in dict.fromkeys(guarantee.gate for guarantee in GUARANTEES)
+    if name
+}
+"""What a gate may exclude, guaranteed or not, and the guarantees whose opposite it is."""
+_ALLOWED: Final = (
+    f"{VIOLATED}, {UNKNOWN}, {', '.join(OBSERVED)}, or worse:MEASURE>N% with one of "
+    f"{', '.join(ComparedMeasure)}"
+)
+
+
+@dataclass(frozen=True)
+class WorseBy:
+    """A limit on how much worse sweep `b` may be than sweep `a`."""
+
+    measure: ComparedMeasure
+    bound: float
+    """As a fraction of 1: the difference of two shares; of numbers, relative to `a`."""
+
+    def __str__(self) -> str:
+        """Return the expression of `--fail-on`."""
+        return f"worse:{self.measure}>{100 * self.bound:g}%"
+
+    def is_exceeded(self, difference: Difference) -> bool:
+        """Whether the whole interval of a difference of this measure is beyond the bound."""
+        worse_by = difference.worse_by()
+        return worse_by is not None and worse_by > self.bound
+
+
+@dataclass(frozen=True)
+class Gate:
+    """The conditions that fail a build."""
+
+    violated: bool = False
+    unknown: bool = False
+    """Whether unknown verdicts and undecidable limits fail too."""
+    observed: tuple[str, ...] = ()
+    """Keys of `OBSERVED` that fail, guaranteed or not."""
+    worse: tuple[WorseBy, ...] = ()
+    min_cells: int = 0
+    """How many cells have to be compared at least."""
+
+    @classmethod
+    def parse(
+        cls, expressions: Sequence[str], *, two_sweeps: bool = False, min_cells: int = 0
+    ) -> Gate:
+        """Return the gate of these `--fail-on` expressions.
+
+        Args:
+            expressions: the conditions, each of which fails a build.
+            two_sweeps: whether two sides are compared.
+            min_cells: how many cells have to be compared at least.
+
+        Raises:
+            InputError: an expression is invalid, or needs two sweeps and there is one.
+        """
+        worse = tuple(
+            _parse_limit(text, two_sweeps=two_sweeps)
+            for text in expressions
+            if text not in {VIOLATED, UNKNOWN, *OBSERVED}
+        )
+        observed = tuple(name for name in OBSERVED if name in expressions)
+        return cls(VIOLATED in expressions, UNKNOWN in expressions, observed, worse, min_cells)
+
+    def sweep_failures(self, results: SweepResults) -> list[str]:
+        """Return the reasons why a sweep fails, one line each; empty if it passes."""
+        return list(self._verdict_failures(results))
+
+    def comparison_failures(
+        self, comparisons: Sequence[Comparison], sweeps: Sequence[SweepResults]
+    ) -> list[str]:
+        """Return the reasons why comparisons fail, one line each; empty if they pass.
+
+        Args:
+            comparisons: the comparisons; several of one sweep by an axis.
+            sweeps: the sweeps whose verdicts count.
+
+        Raises:
+            NotComparable: no cell has enough trials for one of the limits, and nothing else fails.
+        """
+        reasons = [reason for results in sweeps for reason in self._verdict_failures(results)]
+        reasons += self._too_few_cells(comparisons)
+        reasons += [
+            reason
+            for limit in self.worse
+            for comparison in comparisons
+            for reason in self._limit_failures(limit, comparison)
+        ]
+        if not reasons:
+            self._require_enough_trials(comparisons)
+        return reasons
+
+    def sweep_summary(self, results: SweepResults) -> Iterator[str]:
+        """Yield what the gate looked at in one sweep, and what was observed without a guarantee."""
+        cells = [cell for cell in results.cells if cell.judgements]
+        verdicts = [judgement for cell in cells for judgement in cell.judgements]
+        counts = Counter(judgement.verdict for judgement in verdicts)
+        yield (
+            f"{format_count(len(verdicts), 'verdict')} in {format_count(len(cells), 'cell')}: "
+            + ", ".join(f"{counts[one]} {one.lower()}" for one in Verdict)
+        )
+        for name, guarantees in OBSERVED.items():
+            where = [
+                (cell, judgement)
+                for cell, judgement in _own_judgements(results, guarantees)
+                if judgement.verdict is Verdict.NOT_GUARANTEED
+                and (judgement.seen or judgement.set_aside)
+            ]
+            if where:
+                records = sum(judgement.records_total for _, judgement in where)
+                much = f"{format_count(records, 'record')} in " if records else "in "
+                yield f"{name} without a guarantee: {much}{format_count(len(where), 'cell')}"
+
+    def comparison_summary(self, comparisons: Sequence[Comparison]) -> Iterator[str]:
+        """Yield what the gate compared, and in how many cells each limit could be exceeded."""
+        cells = _compared_cells(comparisons)
+        only = [
+            f"{len(labels)} only in {side}"
+            for side, labels in (
+                ("A", [label for one in comparisons for label in one.only_a]),
+                ("B", [label for one in comparisons for label in one.only_b]),
+            )
+            if labels
+        ]
+        yield ", ".join([f"{format_count(len(cells), 'cell')} compared", *only])
+        for limit in self.worse:
+            enough = sum(_can_exceed(cell, limit) for cell in cells)
+            yield f"{limit}: enough trials in {enough} of {format_count(len(cells), 'cell')}"
+
+    def _too_few_cells(self, comparisons: Sequence[Comparison]) -> Iterator[str]:
+        compared = len(_compared_cells(comparisons))
+        if compared < self.min_cells:
+            yield f"cells: {compared} compared; required: {self.min_cells} or more (--min-cells)"
+
+    def _require_enough_trials(self, comparisons: Sequence[Comparison]) -> None:
+        cells = _compared_cells(comparisons)
+        for limit in self.worse:
+            if not any(_can_exceed(cell, limit) for cell in cells):
+                reason = _why_undecidable(
+                    [cell.difference_in(limit.measure) for cell in cells], limit
+                )
+                raise NotComparable(f"--fail-on {limit}: no cell can decide it: {reason}")
+
+    def _verdict_failures(self, results: SweepResults) -> Iterator[str]:
+        if self == NO_GATE:
+            return
+        yield from _control_failures(results)
+        yield from _missing_trials(results)
+        yield from self._observed_failures(results)
+        for cell in results.cells:
+            for judgement in cell.judgements:
+                subject = f"{results.sweep_id}: {judgement.guarantee} with {cell.label}"
+                if judgement.verdict is Verdict.VIOLATED and self.violated:
+                    yield f"violated: {subject}: {_observed_text(judgement)}"
+                if judgement.verdict is Verdict.UNKNOWN and self.unknown:
+                    reason = unknown_reason(cell, judgement) or "no reason is known"
+                    yield f"unknown: {subject}: {reason}"
+        if not any(cell.judgements for cell in results.cells):
+            yield f"unknown: {results.sweep_id}: no cell was judged"
+
+    def _observed_failures(self, results: SweepResults) -> Iterator[str]:
+        for name in self.observed:
+            for cell, judgement in _own_judgements(results, OBSERVED[name]):
+                subject = f"{name}: {results.sweep_id}: {cell.label}"
+                if judgement.seen or judgement.set_aside:
+                    yield f"{subject}: {_observed_text(judgement)}"
+                elif judgement.seen is None and self.unknown:
+                    yield f"{subject}: {unknown_reason(cell, judgement) or 'not measurable'}"
+
+    def _limit_failures(self, limit: WorseBy, comparison: Comparison) -> Iterator[str]:
+        for cell in comparison.cells:
+            subject = f"{limit.measure} with {cell.b_label}"
+            difference = cell.difference_in(limit.measure)
+            worse_by = difference.worse_by()
+            if worse_by is None and self.unknown:
+                reasons = "; ".join(difference.reasons) or "the trials do not show it"
+                yield f"unknown: {subject}: {reasons}"
+            elif worse_by is not None and limit.is_exceeded(difference):
+                yield (
+                    f"worse: {subject}: {comparison.b} is worse than {comparison.a} by "
+                    f"{_difference_text(difference, worse_by)}; allowed: {100 * limit.bound:g}"
+                )
+
+
+NO_GATE: Final = Gate()
+"""Passes all results."""
+
+
+def _own_judgements(
+    results: SweepResults, guarantees: Collection[Guarantee]
+) -> Iterator[tuple[CellResult, Judgement]]:
+    """Yield the judgements on some guarantees in the experiment's own cells, without controls."""
+    for cell in results.cells:
+        for judgement in () if cell.added else cell.judgements:
+            if judgement.guarantee in guarantees:
+                yield cell, judgement
+
+
+def _control_failures(results: SweepResults) -> Iterator[str]:
+    """Yield a reason if a control failed or was not judged: such a sweep proves nothing."""
+    if results.harness.failed:
+        yield f"controls: {results.sweep_id}: {' '.join(results.harness.sentences)}"
+    for cell in results.cells:
+        if cell.role is not Role.CELL and not judged_trials(results, cell):
+            name = cell.role.replace("-", " ")
+            yield f"controls: {results.sweep_id}: the {name} ({cell.label}) was not judged"
+
+
+def _missing_trials(results: SweepResults) -> Iterator[str]:
+    """Yield which trials and cells a sweep was to have and has no results of."""
+    failed = [trial.trial_id for trial in results.trials if trial.status is Status.FAILED]
+    for trial_ids, state in (
+        (results.pending, "not run"),
+        (results.unmeasured, "not measured"),
+        (failed, "failed"),
+    ):
+        if trial_ids:
+            count = format_count(len(trial_ids), "trial")
+            yield f"missing: {results.sweep_id}: {count} {state} ({', '.join(trial_ids)})"
+    for cell in results.cells:
+        if cell.judgements and not cell.sealed_trials:
+            yield f"missing: {results.sweep_id}: {cell.label}: no trial counts: nothing was judged"
+
+
+def _compared_cells(comparisons: Sequence[Comparison]) -> list[ComparedCell]:
+    """Return the experiment's own cells that were compared, without added controls."""
+    return [cell for one in comparisons for cell in one.cells if not cell.added]
+
+
+def _can_exceed(cell: ComparedCell, limit: WorseBy) -> bool:
+    return cell.difference_in(limit.measure).can_exceed(limit.bound)
+
+
+def _why_undecidable(differences: Sequence[Difference], limit: WorseBy) -> str:
+    if not limit.measure.is_share:
+        reasons = dict.fromkeys(reason for one in differences for reason in one.reasons)
+        return "; ".join(reasons) or "the trials do not show it"
+    needed = next(trials for trials in count(1) if exceeds_with(trials, limit.bound))
+    most = max((one.trials for one in differences), default=0)
+    return f"{needed} trials per cell are needed on each side; the most are {most}"
+
+
+def _parse_limit(text: str, *, two_sweeps: bool) -> WorseBy:
+    match = _WORSE.fullmatch(text.replace(" ", ""))
+    if not match or match["measure"] not in set(ComparedMeasure):
+        raise InputError(f"invalid value for --fail-on: {text!r} (allowed: {_ALLOWED})")
+    if not two_sweeps:
+        raise InputError(
+            f"--fail-on {text} needs two sweeps; use: ackbench compare A B --fail-on '{text}'"
+        )
+    limit = WorseBy(ComparedMeasure(match["measure"]), float(match["percent"]) / 100)
+    if limit.measure.is_share and limit.bound > _MAX_POINTS / 100:
+        raise InputError(
+            f"--fail-on {text}: {limit.measure} is a share, whose difference is counted in points "
+            f"(allowed: 0 to {_MAX_POINTS}%)"
+        )
+    return limit
+
+
+def _observed_text(judgement: Judgement) -> str:
+    trials = f"in {describe_share(judgement.share)}" if judgement.share else "observed"
+    return f"{trials} ({', '.join(judgement.trials)})" if judgement.trials else trials
+
+
+def _difference_text(difference: Difference, worse_by: float) -> str:
+    """Return the measured difference and its bound, in points of a share or in percent."""
+    if difference.measure.is_share:
+        measured, unit = difference.difference, "points"
+    else:
+        measured, unit = difference.ratio and abs(difference.ratio - 1), "%"
+    return (
+        f"{100 * (measured or 0):.1f} {unit}, at least {100 * worse_by:.1f} {unit} "
+        "(95 % confidence)"
+    )

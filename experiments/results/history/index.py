@@ -1,0 +1,245 @@
+"""The index of all sweeps of a home: summaries with their states, newest first, and filters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from ackbench.experiments.errors import UnknownName
+from ackbench.experiments.ledger.trial_manifest import Frozen
+from ackbench.experiments.messages.phrases import format_value
+from ackbench.experiments.results.history.kept import (
+    completed,
+    is_current,
+    pruned_stamp,
+    pruned_summary,
+    rebuilt_summary,
+)
+from ackbench.experiments.results.history.pins import pinned_sweeps
+from ackbench.experiments.results.history.store import SummaryStore, without_details
+from ackbench.experiments.results.history.summary import CellSummary, SweepSummary
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.lock import RunRecord, is_in_progress, runs
+from ackbench.experiments.sweep.lookup import experiment_of_sweep, pruned_folder, sweep_folders
+from ackbench.infra.machine.home import Home
+
+
+class SweepState(StrEnum):
+    """What there is of a sweep."""
+
+    RUNNING = "running"
+    COMPLETE = "complete"
+    """Every planned trial is sealed or void, and measured."""
+    INCOMPLETE = "incomplete"
+    """Planned trials are missing; `ackbench run --resume` runs them."""
+    UNMEASURED = "not measured"
+    """`ackbench measure` computes its results."""
+    UNREADABLE = "unreadable"
+    """`SweepSummary.problem` says why."""
+    PRUNED = "pruned"
+    """Only its summary is left."""
+
+
+class IndexedSweep(Frozen):
+    """A sweep in the index."""
+
+    summary: SweepSummary
+    state: SweepState
+    pinned: bool = False
+    """Whether `ackbench prune` keeps it."""
+
+
+@dataclass(frozen=True)
+class IndexFilter:
+    """Which sweeps to list; `None`: any."""
+
+    experiment: str | None = None
+    version: str | None = None
+    """A version of Kafka, or its beginning: `4` is all of 4.x."""
+    cell: tuple[str, ...] = ()
+    """Words that are in the label of one of its cells."""
+    states: frozenset[SweepState] = frozenset(SweepState)
+
+    def accepts(self, sweep: IndexedSweep) -> bool:
+        """Return whether a sweep is listed."""
+        summary = sweep.summary
+        return (
+            sweep.state in self.states
+            and self.experiment in {None, summary.experiment}
+            and (
+                self.version is None
+                or any(is_version(self.version, one) for one in summary.kafka_versions)
+            )
+            and (not self.cell or any(has_words(self.cell, cell) for cell in summary.cells))
+        )
+
+
+def index_filter(
+    experiment: str | None = None,
+    *,
+    version: str | None = None,
+    cell: str | None = None,
+    state: str | None = None,
+) -> IndexFilter:
+    """Return the filter of a command's options.
+
+    Raises:
+        UnknownName: there is no such state.
+    """
+    states = {one.value: one for one in SweepState}
+    if state is not None and state not in states:
+        raise UnknownName(
+            f"unknown state {format_value(state)}; allowed: {', '.join(sorted(states))}"
+        )
+    return IndexFilter(
+        experiment=experiment,
+        version=version,
+        cell=tuple((cell or "").split()),
+        states=frozenset(states.values()) if state is None else frozenset({states[state]}),
+    )
+
+
+def is_version(wanted: str, version: str) -> bool:
+    """Return whether a version is the wanted one, or begins with it: `4.3` is also 4.3.1."""
+    return f"{version}.".startswith(f"{wanted.rstrip('.')}.")
+
+
+def has_words(words: Sequence[str], cell: CellSummary) -> bool:
+    """Return whether each word is one of the label's: `acks=all`, `leader-crash`.
+
+    `leader-crash` is also a word of `leader-crash-behind & leader-pause`, but not of
+    `leader-crash-behind`.
+    """
+    return set(words) <= set(cell.label.split())
+
+
+OnNew = Callable[[str, int, int], None]
+"""Is called before a summary is made, with the sweep's id, its number, and how many are made."""
+
+
+def index(
+    home: Home,
+    wanted: IndexFilter | None = None,
+    on_new: OnNew | None = None,
+    *,
+    details: bool = True,
+) -> tuple[IndexedSweep, ...]:
+    """Return the sweeps of a home, also pruned ones, the newest first.
+
+    Args:
+        home: the home.
+        wanted: which of them; `None`: all.
+        on_new: gets the name and number of each sweep that is new, and how many there are.
+        details: whether summaries have their cells and settings, which take most of the space.
+    """
+    wanted = wanted or IndexFilter()
+    folders = _wanted(wanted, {name: home.sweeps / name for name in sweep_folders(home)})
+    pruned = _wanted(wanted, {path.stem: path for path in _pruned_files(home)})
+    if not folders and not pruned:
+        return ()
+    in_use, pinned = runs(home), pinned_sweeps(home, folders)
+    with SummaryStore(home) as store:
+        kept = store.heads()
+        found = [
+            IndexedSweep(
+                summary=summary,
+                state=_state(summary, running=_is_running(folders[name], in_use)),
+                pinned=name in pinned,
+            )
+            for name, summary in _current(store, kept, folders, on_new)
+        ]
+        found += [
+            IndexedSweep(summary=summary, state=SweepState.PRUNED)
+            for summary in _left(store, kept, pruned, folders.keys())
+        ]
+        if wanted.experiment is None:
+            store.forget(kept.keys() - folders.keys() - pruned.keys())
+        found.sort(key=lambda one: (one.summary.planned_s, one.summary.sweep_id), reverse=True)
+        return tuple(_accepted(store, home, found, wanted, details=details))
+
+
+def _wanted(wanted: IndexFilter, paths: dict[str, Path]) -> dict[str, Path]:
+    """Return the sweeps whose id may be one of the wanted experiment: only these are looked at."""
+    experiments = {wanted.experiment, None}
+    return {
+        name: path
+        for name, path in paths.items()
+        if not wanted.experiment or experiment_of_sweep(name) in experiments
+    }
+
+
+def _current(
+    store: SummaryStore,
+    kept: Mapping[str, SweepSummary],
+    folders: Mapping[str, Path],
+    on_new: OnNew | None,
+) -> Iterator[tuple[str, SweepSummary]]:
+    """Yield the summary of each folder, made if there is none of what it holds now."""
+    sweeps = {name: SweepFolder(folder) for name, folder in folders.items()}
+    new = [name for name in sweeps if not is_current(kept.get(name), sweeps[name])]
+    yield from ((name, kept[name]) for name in folders.keys() - set(new))
+    for number, name in enumerate(new, 1):
+        if on_new:
+            on_new(name, number, len(new))
+        yield name, without_details(rebuilt_summary(store, sweeps[name]))
+
+
+def _left(
+    store: SummaryStore,
+    kept: Mapping[str, SweepSummary],
+    pruned: Mapping[str, Path],
+    present: Collection[str],
+) -> Iterator[SweepSummary]:
+    """Yield the summaries that are left of pruned sweeps."""
+    for name in pruned.keys() - set(present):
+        stamp, known = pruned_stamp(pruned[name]), kept.get(name)
+        if known is None or known.stamp != stamp:
+            read = pruned_summary(pruned[name])
+            if read is None:
+                continue
+            known = read.model_copy(update={"stamp": stamp})
+            store.keep(known)
+        yield known
+
+
+def _accepted(
+    store: SummaryStore,
+    home: Home,
+    found: Iterable[IndexedSweep],
+    wanted: IndexFilter,
+    *,
+    details: bool,
+) -> Iterator[IndexedSweep]:
+    for one in found:
+        full = one
+        if details or wanted.cell:
+            summary = completed(store, home, one.summary)
+            full = one.model_copy(update={"summary": summary})
+        if wanted.accepts(full):
+            yield full if details else one
+
+
+def _is_running(folder: Path, in_use: Mapping[str, RunRecord | None]) -> bool:
+    return folder.name in in_use and is_in_progress(SweepFolder(folder), in_use[folder.name])
+
+
+def experiment_names(home: Home) -> frozenset[str]:
+    """Return the experiments of a home's sweeps, by the sweeps' ids alone: no sweep is read."""
+    ids = [*sweep_folders(home), *(path.stem for path in _pruned_files(home))]
+    return frozenset(filter(None, map(experiment_of_sweep, ids)))
+
+
+def _pruned_files(home: Home) -> Iterator[Path]:
+    return pruned_folder(home).glob("[!.]*.json")
+
+
+def _state(summary: SweepSummary, *, running: bool) -> SweepState:
+    if running:
+        return SweepState.RUNNING
+    if summary.problem:
+        return SweepState.UNREADABLE
+    if summary.pending_trials:
+        return SweepState.INCOMPLETE
+    return SweepState.COMPLETE if summary.measured else SweepState.UNMEASURED

@@ -1,4 +1,0 @@
-"""Pages over many sweeps, and the static site that links them: index, trends, what breaks what.
-
-The page of one sweep is in `experiments.report`; its style sheet and base template are used here.
-"""

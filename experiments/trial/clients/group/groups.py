@@ -1,0 +1,392 @@
+"""The consumer groups of a trial: their members, their committed offsets, and what they processed.
+
+Each group reads the entire topic, independently of the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from operator import itemgetter
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+
+from ackbench.experiments.ledger.schema import READS
+from ackbench.experiments.ledger.trial_manifest import Frozen
+from ackbench.experiments.sweep.plan import AutoOffsetReset, Commit
+from ackbench.experiments.trial.clients.group.member import (
+    ASSIGNED,
+    OUT_OF_RANGE,
+    REVOKED,
+    CopyTarget,
+    MemberJob,
+    MemberProcess,
+)
+from ackbench.experiments.trial.clients.settings.group_members import member_settings
+from ackbench.experiments.trial.clients.settings.librdkafka import admin_settings
+from ackbench.experiments.trial.clients.settings.security import connection_settings
+from ackbench.experiments.trial.clients.settings.tokens import confluent_settings
+from ackbench.experiments.trial.events.journal import Event
+from ackbench.infra.errors import HarnessError, WaitTimeout
+from ackbench.infra.process.waiting import wait_until
+
+JOIN_TIMEOUT_S: Final = 60.0
+TRANSACTIONAL_ID: Final = "transactional.id"
+_OFFSET_FETCH_TIMEOUT_S: Final = 5.0
+_POLL_INTERVAL_S: Final = 0.1
+
+
+class GroupJob(Frozen):
+    """The job description of a group."""
+
+    group: str
+    """Its `group.id`."""
+    members: int
+    commit: Commit
+    commit_every_records: int
+    bootstrap_servers: str
+    topic: str
+    partitions: int
+    settings: dict[str, str]
+    """The settings of a consumer; those that only a member needs are added."""
+    token: int
+    """Identifies the trial's records."""
+    folder: Path
+    number: int = 1
+    """The group's number in the trial, from 1 on."""
+    groups: int = 1
+    """How many groups the trial has; members are numbered across all of them."""
+    slow_members: int = 0
+    """How many members, the first ones, process at `slow_records_per_s` during the load."""
+    slow_records_per_s: float = 0
+    """The limit of each slow member; 0: as fast as it can."""
+    auto_offset_reset: AutoOffsetReset = "earliest"
+    """What a member does if the log no longer contains its next offset."""
+    output: CopyTarget | None = None
+    """Where the members copy to; `None`: they do not copy.
+
+    With transactions each member's `transactional.id` is this one with the member's number.
+    """
+
+
+class GroupResult(Frozen):
+    """How far a group committed."""
+
+    committed: dict[int, int]
+    """The committed offset of each partition as the coordinator reports it; 0 if there is none."""
+    at_end: bool
+    """Whether the group committed all requested offsets."""
+    group: int = 1
+    """The group's number in the trial."""
+    consumers: tuple[int, ...] = ()
+    """The numbers of its members."""
+
+
+@dataclass
+class ConsumerGroup:
+    """The members that share a topic's partitions."""
+
+    job: GroupJob
+    members: tuple[MemberProcess, ...]
+    _running: ExitStack
+
+    @classmethod
+    @contextmanager
+    def running(cls, job: GroupJob) -> Iterator[ConsumerGroup]:
+        """Start the members; they end with the context.
+
+        Raises:
+            HarnessError: a member could not be started.
+        """
+        if job.auto_offset_reset != "earliest":
+            _commit_first_offsets(job)
+        with ExitStack() as running:
+            members = tuple(
+                running.enter_context(MemberProcess(_member_job(job, index)))
+                for index in range(job.members)
+            )
+            yield cls(job, members, running)
+
+    def add_member(self) -> MemberProcess:
+        """Start one more member, which joins the group on its own.
+
+        Raises:
+            HarnessError: it could not be started.
+        """
+        member = self._running.enter_context(
+            MemberProcess(_member_job(self.job, len(self.members)))
+        )
+        self.members = (*self.members, member)
+        return member
+
+    def wait_ready(self) -> None:
+        """Wait until the group has accepted every member.
+
+        Raises:
+            HarnessError: a member exited before.
+            WaitTimeout: a member was not accepted in time.
+        """
+        for member in self.members:
+            member.wait_in_group(JOIN_TIMEOUT_S)
+
+    def owner_of(self, partition: int) -> MemberProcess | None:
+        """Return the member that owns a partition, as far as the members themselves know.
+
+        That is the one it was assigned to last, unless it was revoked since; `None`: no member.
+        """
+        changes = [
+            (event.at_ns, event.kind, member)
+            for member in self.members
+            for event in member.own_events()
+            if event.partition == partition and event.kind in {ASSIGNED, REVOKED}
+        ]
+        _, kind, member = max(changes, key=itemgetter(0), default=(0, REVOKED, None))
+        return member if kind == ASSIGNED else None
+
+    def unthrottle(self) -> None:
+        """Let the slow members process as fast as they can.
+
+        Raises:
+            HarnessError: a member has exited.
+        """
+        for member in self.members:
+            member.unthrottle()
+
+    def finish(self, end_offsets: Mapping[int, int], timeout_s: float) -> GroupResult:
+        """Have the group read and commit up to these offsets, exclusive; then members leave.
+
+        Raises:
+            HarnessError: a member exited early, or no coordinator answers.
+        """
+        at_end = self._wait_until_committed(end_offsets, timeout_s)
+        for member in self.members:
+            member.finish()
+        return GroupResult(
+            committed=self.committed(end_offsets),
+            at_end=at_end,
+            group=self.job.number,
+            consumers=tuple(member.job.consumer for member in self.members),
+        )
+
+    def committed(self, partitions: Iterable[int]) -> dict[int, int]:
+        """Return the committed offset of each of these partitions, 0 if there is none.
+
+        Raises:
+            HarnessError: no coordinator answers.
+        """
+        from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+        # With read_committed, librdkafka waits for the end of an open transaction that would
+        # commit more (KIP-447).
+        isolation = {"isolation.level": "read_uncommitted"}
+        consumer = Consumer(
+            confluent_settings(
+                {
+                    **admin_settings(),
+                    **isolation,
+                    "group.id": self.job.group,
+                    **connection_settings(self.job.bootstrap_servers),
+                }
+            )
+        )
+        try:
+            positions = consumer.committed(
+                [TopicPartition(self.job.topic, number) for number in partitions],
+                timeout=_OFFSET_FETCH_TIMEOUT_S,
+            )
+        except KafkaException as error:
+            raise HarnessError(
+                f"no answer to OffsetFetch for group {self.job.group}"
+                f" within {_OFFSET_FETCH_TIMEOUT_S:g} s: {error}"
+            ) from error
+        finally:
+            consumer.close()
+        return {position.partition: max(0, position.offset) for position in positions}
+
+    def effective_settings(self) -> dict[str, str]:
+        """Return the settings of the members."""
+        return self.members[0].effective_settings()
+
+    def reads(self) -> pa.Table:
+        """Return the records that the members processed; schema `READS`."""
+        return pa.concat_tables([READS.empty_table(), *(member.reads() for member in self.members)])
+
+    def events(self) -> Iterator[Event]:
+        """Yield the members' events."""
+        for member in self.members:
+            yield from member.events()
+
+    def delete_files(self) -> None:
+        """Delete the members' mapped files."""
+        for member in self.members:
+            member.delete_files()
+
+    def _wait_until_committed(self, end_offsets: Mapping[int, int], timeout_s: float) -> bool:
+        """Wait until the group has committed up to these offsets; return whether it has.
+
+        Partitions that a member reported as out of range are not waited for.
+        """
+
+        def uncommitted() -> set[int]:
+            committed = self.committed(end_offsets)
+            return {
+                partition for partition, end in end_offsets.items() if committed[partition] < end
+            }
+
+        def nothing_to_wait_for() -> bool:
+            for member in self.members:
+                member.require_alive()
+            return not uncommitted() - {
+                event.partition
+                for member in self.members
+                for event in member.own_events()
+                if event.kind == OUT_OF_RANGE
+            }
+
+        try:
+            wait_until(
+                nothing_to_wait_for,
+                awaiting=f"group {self.job.group} to commit all",
+                timeout_s=timeout_s,
+                every_s=_POLL_INTERVAL_S,
+            )
+        except WaitTimeout:
+            return False
+        return not uncommitted()
+
+
+def _commit_first_offsets(job: GroupJob) -> None:
+    """Commit offset 0 of each partition before a member joins.
+
+    Without a committed offset a member would apply its `auto.offset.reset` at the start too.
+
+    Raises:
+        WaitTimeout: no coordinator accepted the commit.
+    """
+    from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+    consumer = Consumer(
+        confluent_settings(
+            {
+                **admin_settings(),
+                "group.id": job.group,
+                **connection_settings(job.bootstrap_servers),
+            }
+        )
+    )
+    errors: list[str] = []
+
+    def commit() -> bool:
+        try:
+            consumer.commit(
+                offsets=[TopicPartition(job.topic, number, 0) for number in range(job.partitions)],
+                asynchronous=False,
+            )
+        except KafkaException as error:
+            errors.append(str(error))
+            return False
+        return True
+
+    try:
+        wait_until(
+            commit,
+            awaiting=f"the first commit of group {job.group}",
+            timeout_s=JOIN_TIMEOUT_S,
+            every_s=_POLL_INTERVAL_S,
+            seen=lambda: errors[-1:],
+        )
+    finally:
+        consumer.close()
+
+
+def _member_job(job: GroupJob, index: int) -> MemberJob:
+    """Return the job of the member at this index of its group.
+
+    The first members are numbered group by group; members that are added later come after those of
+    all groups.
+    """
+    first = (job.number - 1) * job.members
+    number = first + index + 1 if index < job.members else job.groups * index + job.number
+    return MemberJob(
+        consumer=number,
+        bootstrap_servers=job.bootstrap_servers,
+        topic=job.topic,
+        partitions=job.partitions,
+        settings=member_settings(job.settings, job.group, job.auto_offset_reset),
+        commit=job.commit,
+        commit_every_records=job.commit_every_records,
+        records_per_s=job.slow_records_per_s if index < job.slow_members else 0,
+        token=job.token,
+        folder=job.folder,
+        output=_member_output(job.output, number),
+    )
+
+
+def _member_output(output: CopyTarget | None, number: int) -> CopyTarget | None:
+    """Return a member's output with its own `transactional.id`: two with one would be fenced."""
+    if output is None or TRANSACTIONAL_ID not in output.settings:
+        return output
+    own_id = f"{output.settings[TRANSACTIONAL_ID]}-{number}"
+    return output.model_copy(update={"settings": {**output.settings, TRANSACTIONAL_ID: own_id}})
+
+
+@dataclass(frozen=True)
+class ConsumerGroups:
+    """All consumer groups of a trial; there may be none."""
+
+    groups: tuple[ConsumerGroup, ...]
+
+    @classmethod
+    @contextmanager
+    def running(cls, jobs: Sequence[GroupJob]) -> Iterator[ConsumerGroups]:
+        """Start all members of all groups; they end with the context.
+
+        Raises:
+            HarnessError: a member could not be started.
+        """
+        with ExitStack() as running:
+            yield cls(tuple(running.enter_context(ConsumerGroup.running(job)) for job in jobs))
+
+    @property
+    def members(self) -> tuple[MemberProcess, ...]:
+        """The members of all groups."""
+        return tuple(member for group in self.groups for member in group.members)
+
+    def first(self) -> ConsumerGroup | None:
+        """Return the group that faults act on; `None`: there is no group."""
+        return self.groups[0] if self.groups else None
+
+    def wait_ready(self) -> None:
+        """Wait until each group has accepted its members; see `ConsumerGroup.wait_ready`."""
+        for group in self.groups:
+            group.wait_ready()
+
+    def finish(self, end_offsets: Mapping[int, int], timeout_s: float) -> tuple[GroupResult, ...]:
+        """Have each group read and commit up to these offsets, at full speed.
+
+        See `ConsumerGroup.finish`.
+        """
+        for group in self.groups:
+            group.unthrottle()
+        return tuple(group.finish(end_offsets, timeout_s) for group in self.groups)
+
+    def effective_settings(self) -> dict[str, str]:
+        """Return the settings of the members; empty if there are none."""
+        return self.groups[0].effective_settings() if self.groups else {}
+
+    def reads(self) -> pa.Table:
+        """Return the records that the members processed; schema `READS`."""
+        return pa.concat_tables([READS.empty_table(), *(group.reads() for group in self.groups)])
+
+    def events(self) -> Iterator[Event]:
+        """Yield the members' events."""
+        for group in self.groups:
+            yield from group.events()
+
+    def delete_files(self) -> None:
+        """Delete the members' mapped files."""
+        for group in self.groups:
+            group.delete_files()

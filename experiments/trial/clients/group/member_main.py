@@ -1,0 +1,366 @@
+"""A group member's process: join, read, process, commit and leave.
+
+The job decides the order of processing and committing, and so the delivery semantics
+(https://kafka.apache.org/documentation/#semantics, KIP-98, KIP-447). Committed before it is
+processed, a record is processed at most once; after, at least once; in one transaction, exactly
+once. A member processes a record by storing it in its mapped file; a copier produces a copy of it.
+"""
+
+from __future__ import annotations
+
+import json
+import select
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from ackbench.experiments.trial.clients.consumer.reads import ReadsFile
+from ackbench.experiments.trial.clients.group.consumer import GroupConsumer
+from ackbench.experiments.trial.clients.group.copier import CopyProducer, TransactionalCopyProducer
+from ackbench.experiments.trial.clients.group.member import (
+    ASSIGNED,
+    COMMIT_REFUSED,
+    COPY_FAILED,
+    HELD,
+    HOLD,
+    JOINED,
+    LEFT,
+    LOST,
+    OUT_OF_RANGE,
+    RELEASE,
+    RELEASED,
+    REVOKED,
+    UNTHROTTLE,
+    Breakpoint,
+    MemberEventLog,
+    MemberJob,
+    PendingBatch,
+)
+from ackbench.experiments.trial.clients.librdkafka.library import NO_ERROR, error_text
+from ackbench.experiments.trial.clients.process.client_process import (
+    DONE,
+    FINISH,
+    READY,
+    expect_line,
+    read_line,
+    write_line,
+)
+from ackbench.infra.errors import HarnessError
+
+SLICE_S: Final = 0.1
+"""Pending records are processed and committed at least this often, however few they are."""
+COMMIT_REFUSALS: Final = frozenset({22, 25, 27, 82, 110, 113})
+"""Errors after which the offsets are certainly not committed; after any other that is unknown.
+
+ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, REBALANCE_IN_PROGRESS, FENCED_INSTANCE_ID,
+FENCED_MEMBER_EPOCH, STALE_MEMBER_EPOCH (https://kafka.apache.org/protocol#protocol_error_codes).
+"""
+COMMIT_TIMEOUT_S: Final = 60.0
+NO_ASSIGNMENT_S: Final = 1.0
+"""A member without an assignment for this long after the group accepted it is ready: the group has
+more members than partitions."""
+_RETRY_INTERVAL_S: Final = 0.1
+
+
+@dataclass(kw_only=True)
+class MemberLoop:
+    """A member that processes a record by storing it in its mapped file."""
+
+    job: MemberJob
+    consumer: GroupConsumer
+    processed: ReadsFile
+    log: MemberEventLog
+    hold_at: Breakpoint | None = None
+    hold: str = ""
+    """The number of the hold that was requested last."""
+    """Where to wait, once the member is there with records pending."""
+    reported_ready: bool = field(default=False, init=False)
+    member_since_s: float | None = field(default=None, init=False)
+    """When the group accepted the member, by the monotonic clock."""
+    leaving: bool = field(default=False, init=False)
+    unthrottled: bool = field(default=False, init=False)
+    out_of_range: set[int] = field(default_factory=set, init=False)
+    """Partitions that the member cannot read on, because the log lacks its next offset."""
+    must_rewind: bool = field(default=False, init=False)
+    """The last records were not processed and committed: read them again before going on."""
+
+    def run(self) -> None:
+        """Read, process and commit until the parent asks to finish."""
+        self.consumer.subscribe(self._on_assigned, self._on_revoking)
+        while not self.leaving:
+            self.consumer.read(SLICE_S)
+            self._complete_pending(rebalancing=False)
+            self._report_out_of_range()
+            if not self.reported_ready:
+                self._check_membership()
+            self._handle_request(0)
+
+    def process(self) -> bool:
+        """Process the pending records; return false if that failed and they must not be committed.
+
+        A record is processed once it is in the mapped file.
+        """
+        self._throttle(self.consumer.pending.size)
+        self.store()
+        return True
+
+    def store(self) -> None:
+        """Store the pending records in the mapped file."""
+        rows, filled = self.consumer.pending, self.processed.filled
+        while filled + rows.size > self.processed.rows.size:
+            self.processed.grow()
+        self.processed.rows[filled : filled + rows.size] = rows
+        self.processed.filled = filled + rows.size
+
+    def commit(self, offsets: Mapping[int, int]) -> str | None:
+        """Commit these offsets; return the coordinator's error if it refused them.
+
+        Raises:
+            HarnessError: the coordinator did not answer within `COMMIT_TIMEOUT_S`.
+        """
+        until_s = time.monotonic() + COMMIT_TIMEOUT_S
+        while (code := self.consumer.commit(offsets)) not in {NO_ERROR, *COMMIT_REFUSALS}:
+            if time.monotonic() > until_s:
+                raise HarnessError(
+                    f"no answer to a commit within {COMMIT_TIMEOUT_S:g} s: {error_text(code)}"
+                )
+            select.select([], [], [], _RETRY_INTERVAL_S)
+        return None if code == NO_ERROR else error_text(code)
+
+    def _throttle(self, records: int) -> None:
+        """Wait as long as a slow member takes to process this many records.
+
+        The parent's requests are handled meanwhile; a request to unthrottle or finish ends it.
+        """
+        until_s = time.monotonic() + (
+            records / self.job.records_per_s if self.job.records_per_s else 0
+        )
+        while not (self.unthrottled or self.leaving) and (left_s := until_s - time.monotonic()) > 0:
+            self._handle_request(left_s)
+
+    def _handle_request(self, timeout_s: float) -> None:
+        """Handle the parent's next request, if there is one within the timeout."""
+        if not select.select([sys.stdin], [], [], timeout_s)[0]:
+            return
+        request = read_line()
+        word, _, rest = request.partition(" ")
+        if word == HOLD:
+            number, _, point = rest.partition(" ")
+            self.hold_at, self.hold = Breakpoint(point), number
+        elif word == RELEASE:
+            self.hold_at = None
+        elif word == UNTHROTTLE:
+            self.unthrottled = True
+        elif word == FINISH:
+            self.leaving = True
+        else:
+            raise HarnessError(
+                f"unexpected request {request!r} from the parent"
+                f" (allowed: {HOLD!r}, {RELEASE!r}, {UNTHROTTLE!r}, {FINISH!r})"
+            )
+
+    def _report_out_of_range(self) -> None:
+        for partition, offset in self.consumer.out_of_range_offsets().items():
+            if partition not in self.out_of_range:
+                self.log.write(
+                    OUT_OF_RANGE, "reported as an error", partition=partition, offset=offset
+                )
+        self.out_of_range.update(self.consumer.out_of_range_offsets())
+
+    def _check_membership(self) -> None:
+        """Report that the member is ready although no partition was assigned.
+
+        With KIP-848 a member without partitions gets no assignment callback. So it is ready once
+        the group has accepted it and nothing was assigned for a while.
+
+        Raises:
+            HarnessError: the cluster does not permit to join the group, or to read the topic.
+        """
+        if refusal := self.consumer.refused_with():
+            raise HarnessError(f"the group refuses the member: {refusal}")
+        if self.member_since_s is None and self.consumer.is_member():
+            self.log.write(JOINED)
+            self.member_since_s = time.monotonic()
+        if (
+            self.member_since_s is not None
+            and time.monotonic() - self.member_since_s > NO_ASSIGNMENT_S
+        ):
+            write_line(READY)
+            self.reported_ready = True
+
+    def _on_assigned(self, partitions: tuple[int, ...]) -> None:
+        for partition in partitions or (None,):
+            self.log.write(ASSIGNED, "" if partition is not None else "none", partition=partition)
+        if not self.reported_ready:
+            write_line(READY)
+        self.reported_ready = True
+
+    def _on_revoking(self, partitions: tuple[int, ...], lost: bool) -> None:
+        """Complete the pending records before other members go on, as an application has to."""
+        self._complete_pending(rebalancing=True)
+        for partition in partitions:
+            self.log.write(REVOKED, LOST if lost else RELEASED, partition=partition)
+
+    def _complete_pending(self, *, rebalancing: bool) -> None:
+        """Process and commit the pending records, in the job's order.
+
+        Args:
+            rebalancing: whether a rebalance is in progress. Then the member neither stops at a
+                breakpoint nor seeks.
+        """
+        if self.must_rewind:
+            self._rewind(rebalancing=rebalancing)
+        elif self.job.commit == "before":
+            self._commit_and_process(rebalancing=rebalancing)
+        else:
+            self._process_and_commit(rebalancing=rebalancing)
+
+    def _commit_and_process(self, *, rebalancing: bool) -> None:
+        if self._commit(rebalancing=rebalancing):
+            self.process()  # a record that fails now is never processed: its offset is committed
+            self.consumer.drop_pending()
+        else:
+            self.consumer.rewind_pending()  # whoever reads on from the last commit processes them
+
+    def _process_and_commit(self, *, rebalancing: bool) -> None:
+        """Process, then commit. If the commit is refused, only a transaction undoes the processing.
+
+        Without a transaction, other members process the records again.
+        """
+        if self.consumer.pending.size or self.consumer.offsets_to_commit():
+            self.must_rewind = not (
+                self.process()
+                and (self._commit(rebalancing=rebalancing) or self.job.commit == "after")
+            )
+            self.consumer.drop_pending()
+
+    def _rewind(self, *, rebalancing: bool) -> None:
+        """Drop what was read since and read on from the last commit, once no rebalance is on."""
+        self.consumer.drop_pending()
+        if not rebalancing:
+            self.consumer.rewind_to_committed(COMMIT_TIMEOUT_S)
+            self.must_rewind = False
+
+    def _commit(self, *, rebalancing: bool) -> bool:
+        """Commit what was read; return false if the coordinator refused.
+
+        Raises:
+            HarnessError: the coordinator did not answer within `COMMIT_TIMEOUT_S`.
+        """
+        offsets = self.consumer.offsets_to_commit()
+        if not offsets:
+            return True
+        self._stop_at(Breakpoint.BEFORE_COMMIT, rebalancing=rebalancing)
+        error = self.commit(offsets)
+        if error is not None:
+            for partition, offset in offsets.items():
+                self.log.write(COMMIT_REFUSED, error, partition=partition, offset=offset)
+            return False
+        self._stop_at(Breakpoint.AFTER_COMMIT, rebalancing=rebalancing)
+        return True
+
+    def _stop_at(self, point: Breakpoint, *, rebalancing: bool) -> None:
+        """If the parent requested a hold here, report it and wait until released."""
+        if rebalancing or point is not self.hold_at or not self.consumer.pending.size:
+            return
+        self.hold_at = None
+        batch = PendingBatch(
+            breakpoint=point,
+            records=self.consumer.pending.size,
+            processed=self.job.commit != "before",
+        )
+        write_line(HELD, f"{self.hold} {batch.model_dump_json()}")
+        expect_line(RELEASE)
+
+
+@dataclass(kw_only=True)
+class CopierLoop(MemberLoop):
+    """A copier without transactions; its mapped file has the records whose copies are stored."""
+
+    copies: CopyProducer
+
+    def process(self) -> bool:
+        """Copy the pending records; store them in the mapped file once all copies are stored."""
+        return self._copy() and super().process()
+
+    def _copy(self) -> bool:
+        error = self.copies.copy(self.consumer.pending)
+        if error is not None:
+            self.log.write(COPY_FAILED, error)
+        return error is None
+
+
+@dataclass(kw_only=True)
+class TransactionalCopierLoop(CopierLoop):
+    """A copier with transactions; its mapped file has the records whose copies are committed."""
+
+    copies: TransactionalCopyProducer
+
+    def process(self) -> bool:
+        """Copy the pending records in the transaction that commits their offsets too."""
+        copied = self._copy()
+        if not copied:
+            self.copies.abort()
+        return copied
+
+    def commit(self, offsets: Mapping[int, int]) -> str | None:
+        """Commit the copies and these offsets; return the error if neither is committed."""
+        error = self.copies.commit(self.consumer, offsets)
+        if error is None:
+            self.store()
+            return None
+        self.copies.abort()
+        return str(error)
+
+
+def main(job_path: Path) -> None:
+    """Run the member described by this job file.
+
+    Raises:
+        AckbenchError: the member failed.
+    """
+    job = MemberJob.model_validate_json(job_path.read_bytes())
+    with ExitStack() as clients:
+        _create_loop(job, clients).run()
+    MemberEventLog(job.event_log, job.anchor_ns).write(LEFT)
+    write_line(DONE)
+
+
+def _create_loop(job: MemberJob, clients: ExitStack) -> MemberLoop:
+    """Create the member's clients in this context; the consumer is closed first and leaves."""
+    copies = _create_copy_producer(job, clients)
+    settings = {
+        **job.settings,
+        "enable.partition.eof": "true",
+        "bootstrap.servers": job.bootstrap_servers,
+    }
+    consumer = GroupConsumer(
+        settings,
+        job.topic,
+        job.partitions,
+        job.token,
+        job.anchor_ns,
+        job.log,
+        job.commit_every_records,
+    )
+    job.effective.write_text(json.dumps(clients.enter_context(consumer).effective_settings()))
+    processed, log = ReadsFile(job.reads), MemberEventLog(job.event_log, job.anchor_ns)
+    if isinstance(copies, TransactionalCopyProducer):
+        return TransactionalCopierLoop(
+            job=job, consumer=consumer, processed=processed, log=log, copies=copies
+        )
+    if copies is not None:
+        return CopierLoop(job=job, consumer=consumer, processed=processed, log=log, copies=copies)
+    return MemberLoop(job=job, consumer=consumer, processed=processed, log=log)
+
+
+def _create_copy_producer(job: MemberJob, clients: ExitStack) -> CopyProducer | None:
+    if job.output is None:
+        return None
+    settings = {**job.output.settings, "bootstrap.servers": job.bootstrap_servers}
+    kind = TransactionalCopyProducer if job.commit == "within" else CopyProducer
+    return clients.enter_context(kind(job, job.output, settings))

@@ -1,0 +1,303 @@
+"""A Kafka command-line client in its own JVM, and the lines that it reports.
+
+The JVM is started early and starts its client later. The properties file on its command line is a
+FIFO (fifo(7)): when the JVM opens it, it is up and has read its arguments, and it blocks until the
+settings are written.
+
+The program's reports go to a file. A pipe with a slow reader would fill up and block the client.
+VerifiableProducer and VerifiableConsumer report one JSON object per line, each with its timestamp
+in milliseconds.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+import pyarrow as pa
+from pyarrow import json as pa_json
+
+from ackbench.experiments.trial.clients.java.token_endpoint import TokenEndpoint
+from ackbench.experiments.trial.clients.settings.tokens import TOKEN_COMMAND
+from ackbench.infra.errors import HarnessError
+from ackbench.infra.jvm.runtime import java_environment
+from ackbench.infra.kafka.kraft import properties_text
+from ackbench.infra.kafka.secrets import resolve_references
+from ackbench.infra.process.exits import describe_exit
+from ackbench.infra.process.log_tail import LineFollower, last_error_lines
+from ackbench.infra.process.processes import spawn_dying_with_parent
+from ackbench.infra.process.waiting import wait_until
+
+START_TIMEOUT_S: Final = 60.0
+_POLL_INTERVAL_S: Final = 0.005
+_EXIT_TIMEOUT_S: Final = 15.0
+_LAST_LINES: Final = 5
+
+
+class JavaProgram:
+    """The process of a Java program, as a context manager. It never outlives this process.
+
+    Args:
+        name: the client's name in messages: `producer 0`.
+        command: the command line without the properties file.
+        config_argument: the option that names the properties file.
+        settings: the content of that file. It is never written to a disk: it may contain secrets.
+        connection: further settings, with references resolved; with `TOKEN_COMMAND`, the client
+            gets its tokens from an endpoint that runs this command.
+        folder: where the program writes its output and its log.
+
+    Raises:
+        OSError: the files could not be created.
+        InputError: an environment variable that a setting refers to is not set, or the command for
+            tokens gives none.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str],
+        config_argument: str,
+        settings: Mapping[str, str],
+        connection: Mapping[str, str],
+        folder: Path,
+    ) -> None:
+        stem = name.replace(" ", "-")
+        self.name, self.output, self.log = name, folder / f"{stem}.out", folder / f"{stem}.log"
+        self._fifo, self._writing = folder / f"{stem}.settings", -1
+        self._end_requested = False
+        given = {**resolve_references(settings), **connection}
+        token_command = given.pop(TOKEN_COMMAND, None)
+        with ExitStack() as opened:
+            java, *arguments = command
+            if token_command is not None:
+                endpoint = TokenEndpoint(token_command)
+                opened.callback(endpoint.close)
+                given |= endpoint.settings
+                arguments = [*endpoint.jvm_options, *arguments]
+            self._settings = properties_text(given)
+            os.mkfifo(self._fifo, 0o600)
+            with self.output.open("wb") as output, self.log.open("wb") as log:
+                self._process: subprocess.Popen[bytes] = spawn_dying_with_parent(
+                    [java, *arguments, config_argument, str(self._fifo)],
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=log,
+                    env=java_environment(),
+                    start_new_session=True,
+                )
+            self._opened = opened.pop_all()
+
+    def __enter__(self) -> Self:
+        """Return the program; leaving the context kills it."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Kill the process unless it has exited."""
+        self.kill()
+        self._opened.close()
+
+    @property
+    def pid(self) -> int:
+        """The process."""
+        return self._process.pid
+
+    def wait_started(self) -> None:
+        """Wait until the JVM is up and blocks on its settings.
+
+        Raises:
+            HarnessError: the process exited, or did not open the properties file in time.
+        """
+        wait_until(
+            self._is_waiting_for_settings,
+            awaiting=f"{self.name} to open its properties file",
+            timeout_s=START_TIMEOUT_S,
+            every_s=_POLL_INTERVAL_S,
+            seen=self.log_excerpt,
+        )
+
+    def send_settings(self) -> None:
+        """Write the settings, so that the program starts its client.
+
+        Raises:
+            HarnessError: the process has exited.
+        """
+        try:
+            os.write(self._writing, self._settings.encode())
+        except BrokenPipeError as error:
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(_EXIT_TIMEOUT_S)
+            raise HarnessError(
+                f"{self._describe_exit()} before it read its settings; {self.log_excerpt()}"
+            ) from error
+        self._close()
+
+    def has_exited(self) -> bool:
+        """Whether the process has exited."""
+        return self._process.poll() is not None
+
+    def has_succeeded(self) -> bool:
+        """Whether the process has exited with code 0."""
+        return self._process.poll() == 0
+
+    def require_alive(self) -> None:
+        """Raise an error if the process has exited.
+
+        Raises:
+            HarnessError: it has.
+        """
+        if self.has_exited():
+            raise HarnessError(f"{self._describe_exit()}; {self.log_excerpt()}")
+
+    def unexpected_exit(self) -> str | None:
+        """Return how the process has died: `producer 0 exited by SIGKILL`.
+
+        `None`: it runs, was ended by this class, or has exited with code 0.
+        """
+        if self._end_requested or self.has_succeeded() or not self.has_exited():
+            return None
+        return self._describe_exit()
+
+    def require_not_died(self) -> None:
+        """Raise an error if the process has died; see `unexpected_exit`.
+
+        Raises:
+            HarnessError: it has.
+        """
+        exit_ = self.unexpected_exit()
+        if exit_ is not None:
+            raise HarnessError(f"{exit_}; {self.log_excerpt()}")
+
+    def wait_for_exit(self, timeout_s: float) -> None:
+        """Wait until the process has exited on its own.
+
+        Raises:
+            HarnessError: it did not exit in time, or not with code 0.
+        """
+        wait_until(
+            self.has_exited,
+            awaiting=f"{self.name} to exit",
+            timeout_s=timeout_s,
+            every_s=_POLL_INTERVAL_S,
+            seen=self.log_excerpt,
+        )
+        self.require_not_died()
+
+    def terminate(self) -> None:
+        """Send SIGTERM and wait for a clean exit; send SIGKILL after 15 s. The output stays."""
+        if not self.has_exited():
+            self._end_requested = True
+            self._process.send_signal(signal.SIGTERM)
+            try:
+                self._process.wait(_EXIT_TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                self.kill()
+
+    def kill(self) -> None:
+        """Send SIGKILL and wait for the exit, unless the process has exited. The output stays."""
+        self._close()
+        self._end_requested |= not self.has_exited()
+        self._process.kill()
+        self._process.wait(_EXIT_TIMEOUT_S)
+
+    def log_excerpt(self) -> str:
+        """Return the last error in the program's log, or its end, for a message."""
+        lines = last_error_lines(self.log, _LAST_LINES)
+        if not lines:
+            return f"it wrote nothing to {self.log}"
+        return "its log ends with: " + " | ".join(lines)
+
+    def _describe_exit(self) -> str:
+        return f"{self.name} {describe_exit(self._process.poll())}"
+
+    def _is_waiting_for_settings(self) -> bool:
+        """Open the FIFO for writing: without blocking, this succeeds only if it has a reader."""
+        self.require_alive()
+        try:
+            self._writing = os.open(self._fifo, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError:
+            return False
+        os.set_blocking(self._writing, True)
+        return True
+
+    def _close(self) -> None:
+        if self._writing >= 0:
+            os.close(self._writing)
+            self._writing = -1
+        self._fifo.unlink(missing_ok=True)
+
+
+_NS_PER_MS: Final = 1_000_000
+LINE_SCHEMA: Final = pa.schema(
+    [
+        pa.field("timestamp", pa.int64()),
+        pa.field("name", pa.string()),
+        pa.field("value", pa.string()),
+        pa.field("partition", pa.int32()),
+        pa.field("offset", pa.int64()),
+        pa.field("exception", pa.string()),
+    ]
+)
+"""The fields of a line, with the programs' own names; null if a line lacks the field."""
+
+
+def parse_lines(reported: bytes, *names: str) -> pa.Table:
+    """Return the lines with these names, in their order; schema `LINE_SCHEMA`.
+
+    An incomplete last line of a crashed program is left out. So is every line that is not a JSON
+    object: both programs document that such lines are to be ignored.
+
+    Args:
+        reported: the program's standard output.
+        names: the names of the lines: `producer_send_success`, ...
+    """
+    wanted = [f'"{name}"'.encode() for name in names]
+    complete = reported[: reported.rfind(b"\n") + 1]
+    lines = [
+        line
+        for line in complete.split(b"\n")
+        if line.startswith(b"{") and any(name in line for name in wanted)
+    ]
+    if not lines:
+        return LINE_SCHEMA.empty_table()
+    options = pa_json.ParseOptions(explicit_schema=LINE_SCHEMA, unexpected_field_behavior="ignore")
+    table = pa_json.read_json(
+        io.BytesIO(b"\n".join(lines)),
+        pa_json.ReadOptions(use_threads=False, block_size=max(map(len, lines)) + (1 << 20)),
+        options,
+    )
+    return table.filter(pa.compute.is_in(table["name"], pa.array(names)))
+
+
+class OutputTail:
+    """The lines with certain names in a growing file, each returned once."""
+
+    def __init__(self, path: Path, *names: str) -> None:
+        """Start at the beginning of the file."""
+        self._follower = LineFollower(path)
+        self._names = [f'"{name}"'.encode() for name in names]
+
+    def new_lines(self) -> list[dict[str, Any]]:
+        """Return the complete lines that were not returned before."""
+        return [
+            json.loads(line)
+            for line in self._follower.new_lines()
+            if line.startswith(b"{") and any(name in line for name in self._names)
+        ]
+
+
+def trial_clock_ns(wall_ms: int, ahead_ns: int) -> int:
+    """Convert a wall-clock timestamp to the trial's clock."""
+    return wall_ms * _NS_PER_MS + ahead_ns

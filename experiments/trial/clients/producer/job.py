@@ -1,0 +1,122 @@
+"""The job description of a producer, for both kinds of clients."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from ackbench.experiments.ledger.trial_manifest import Frozen, KeyOptions
+from ackbench.experiments.trial.clients.record.layout import MAX_PRODUCER
+from ackbench.experiments.trial.clients.settings.librdkafka import delivery_timeout_ms
+from ackbench.experiments.trial.events.clock import anchor_ns
+
+
+class ProducerJob(Frozen):
+    """The job description of a producer."""
+
+    producer: Annotated[int, Field(ge=0, le=MAX_PRODUCER)]
+    bootstrap_servers: str
+    topic: str
+    warm_up_topic: str
+    """An existing topic with partitions on all brokers of the trial's topic, to connect to them."""
+    settings: dict[str, str]
+    """The effective settings, as far as they matter for correctness."""
+    passed: dict[str, str] | None = None
+    """The settings to pass if the client keeps its own defaults; `None`: pass all of `settings`."""
+    create_time: bool = True
+    """Whether a stored record's timestamp is its create time (`message.timestamp.type`)."""
+    records: Annotated[int, Field(gt=0)]
+    rate_records_per_s: Annotated[float, Field(ge=0)]
+    """The rate of this producer; 0: as fast as possible."""
+    record_size_bytes: Annotated[int, Field(gt=0)]
+    """The size of a value: ackbench's own with its header, or as the Java program writes it."""
+    keys: Annotated[int, Field(ge=0)]
+    """Distinct keys of 8 bytes; 0: no key. By default, the key of a record is seq % keys."""
+    pairs: Literal["none", "own", "common"] = "none"
+    pair_apart_records: Annotated[int, Field(gt=0)] = 1
+    hot_key_share: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    """This and the two above: as in `KeyOptions`."""
+    round_robin_partitions: Annotated[int, Field(ge=0)] = 0
+    """Assign partitions round robin over this many; 0: the client's partitioner chooses."""
+    headers: Annotated[int, Field(ge=0, le=9)] = 0
+    """Headers per record; if not 0, digests of each record's fields are recorded, see `fields`."""
+    record_serving_brokers: bool = False
+    """Whether to record which broker acknowledged each record, see `serving`."""
+    transaction_records: Annotated[int, Field(ge=0)] = 0
+    """Records per transaction; 0: no transactions. Else `settings` has a `transactional.id`."""
+    abort_every: Annotated[int, Field(ge=0)] = 0
+    """Abort every n-th transaction on purpose; 0: none."""
+    token: Annotated[int, Field(ge=0, lt=2**63)]
+    folder: Path
+    """Where the producer writes its attempts, its log and its errors."""
+    warm_up_timeout_s: Annotated[float, Field(gt=0)] = 30.0
+    anchor_ns: int = Field(default_factory=anchor_ns)
+    """The parent's anchor: all processes of a trial share one clock anchor."""
+    generation: Annotated[int, Field(ge=0)] = 0
+    """How many processes have followed this schedule before; each replaces one that crashed."""
+    resend: bool = False
+    """Whether a later generation resends the records that were sent and never settled.
+
+    An application with an outbox does this.
+    """
+
+    @model_validator(mode="after")
+    def _require_delivery_timeout(self) -> Self:
+        if delivery_timeout_ms(self.settings) == 0:
+            raise ValueError(
+                "invalid value for delivery.timeout.ms: 0 (allowed: above 0; with 0, records never "
+                "time out and the trial may not end)"
+            )
+        return self
+
+    @property
+    def keying(self) -> KeyOptions:
+        """How the records' keys are assigned."""
+        return KeyOptions(
+            keys=self.keys,
+            pairs=self.pairs,
+            pair_apart_records=self.pair_apart_records,
+            hot_key_share=self.hot_key_share,
+        )
+
+    @property
+    def passed_settings(self) -> dict[str, str]:
+        """The settings to pass to the client, without `bootstrap.servers`."""
+        return self.settings if self.passed is None else self.passed
+
+    @property
+    def effective(self) -> Path:
+        """The client's effective settings, as JSON."""
+        return self.folder / f"producer-{self.producer}.effective.json"
+
+    @property
+    def ledger(self) -> Path:
+        """The mapped file with the attempts (`producer.attempts`)."""
+        return self.folder / f"producer-{self.producer}.attempts"
+
+    @property
+    def fields(self) -> Path:
+        """The mapped file with the digests of the records' fields, if recorded."""
+        return self.folder / f"producer-{self.producer}.fields"
+
+    @property
+    def serving(self) -> Path:
+        """The mapped file with the brokers that acknowledged the records, if recorded."""
+        return self.folder / f"producer-{self.producer}.serving"
+
+    @property
+    def transactions(self) -> Path:
+        """The mapped file with its transactions, if it has any (`producer.transactions_file`)."""
+        return self.folder / f"producer-{self.producer}.transactions"
+
+    @property
+    def log(self) -> Path:
+        """The log of librdkafka."""
+        return self.folder / f"producer-{self.producer}.log"
+
+    @property
+    def duration_s(self) -> float:
+        """The length of the schedule in seconds; 0 without a rate."""
+        return self.records / self.rate_records_per_s if self.rate_records_per_s else 0.0

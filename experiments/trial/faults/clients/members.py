@@ -1,0 +1,356 @@
+"""Members of a consumer group that crash or are paused between processing and committing.
+
+Which of the two steps comes first decides between at-most-once and at-least-once delivery
+(https://kafka.apache.org/documentation/#semantics). A copier (consume-process-produce) processes a
+record by producing it to another topic; what it misses or repeats is the subject of KIP-98 and
+KIP-447.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from pydantic import Field
+
+from ackbench.experiments.ledger.trial_manifest import FaultEvidence
+from ackbench.experiments.trial.clients.group.member import Breakpoint, MemberProcess, PendingBatch
+from ackbench.experiments.trial.faults.clients.producers import FAMILY
+from ackbench.experiments.trial.faults.core import (
+    EFFECTIVE,
+    OBSERVED_PARTITION,
+    FaultContext,
+    FaultKind,
+    FaultMissed,
+    FaultParameters,
+)
+from ackbench.experiments.trial.faults.core.effects import FaultEffects, Topology
+from ackbench.experiments.trial.faults.core.kind import TrialObservations, extend_evidence
+from ackbench.infra.errors import WaitTimeout
+
+BreakpointChoice = Callable[[MemberProcess], Breakpoint]
+"""Returns the breakpoint at which the fault is injected into a member."""
+_NO_COPIERS: Final = "workload.kind is produce; allowed: copy, with a copier or more"
+
+
+# Parameters
+
+
+class MemberParameters(FaultParameters):
+    """The target is the member of the consumer group that owns the observed partition."""
+
+    def impossible_reason(self, topology: Topology) -> str | None:
+        """Refuse workloads without a consumer group."""
+        if topology.consumers:
+            return None
+        return "workload.consumers is 0; allowed: a consumer group of 1 member or more"
+
+
+class MemberCrashParameters(MemberParameters):
+    """The member crashes, and another process joins in its place."""
+
+    restart_after_s: float = Field(
+        default=1.0,
+        gt=0,
+        le=3600,
+        description="from the crash to the start of the next process, seconds",
+    )
+
+    def heals_at_s(self) -> float:
+        """Return when the next process is started."""
+        return self.at_s + self.restart_after_s
+
+
+class MemberPauseParameters(MemberParameters):
+    """The member is paused until the group has removed it."""
+
+    pause_s: float = Field(
+        default=10.0, gt=0, le=3600, description="how long the member is paused, seconds"
+    )
+
+    def heals_at_s(self) -> float:
+        """Return when the member is resumed."""
+        return self.at_s + self.pause_s
+
+    def impossible_reason(self, topology: Topology) -> str | None:
+        """Refuse a pause that the group does not notice."""
+        if topology.consumers and self.pause_s * 1000 <= topology.member_removed_after_ms:
+            return (
+                f"pause_s is {self.pause_s:g} and a member has left its group after"
+                f" {topology.member_removed_after_ms:g} ms (session.timeout.ms,"
+                " max.poll.interval.ms); allowed: a longer pause"
+            )
+        return super().impossible_reason(topology)
+
+
+class CopierCrashParameters(MemberCrashParameters):
+    """A copier crashes, and another process joins in its place.
+
+    It has the same transactional.id, if there is one.
+    """
+
+    def impossible_reason(self, topology: Topology) -> str | None:
+        """Refuse workloads without copiers."""
+        return super().impossible_reason(topology) if topology.copy_workload else _NO_COPIERS
+
+
+class CopierPauseParameters(MemberPauseParameters):
+    """A copier is paused until the group has removed it."""
+
+    def impossible_reason(self, topology: Topology) -> str | None:
+        """Refuse workloads without copiers, and a pause that the group does not notice."""
+        return super().impossible_reason(topology) if topology.copy_workload else _NO_COPIERS
+
+
+# The faults
+
+
+def crash_member_before_commit(
+    context: FaultContext, parameters: MemberCrashParameters
+) -> FaultEvidence:
+    """Crash the member just before it commits its batch."""
+    return _crash(
+        "consumer-crash-before-commit", context, parameters, lambda _: Breakpoint.BEFORE_COMMIT
+    )
+
+
+def crash_member_after_commit(
+    context: FaultContext, parameters: MemberCrashParameters
+) -> FaultEvidence:
+    """Crash the member just after the commit of its batch was acknowledged."""
+    return _crash(
+        "consumer-crash-after-commit", context, parameters, lambda _: Breakpoint.AFTER_COMMIT
+    )
+
+
+def pause_member(context: FaultContext, parameters: MemberPauseParameters) -> FaultEvidence:
+    """Pause the member just before it commits its batch, until the group has removed it."""
+    return _pause("consumer-pause", context, parameters, lambda _: Breakpoint.BEFORE_COMMIT)
+
+
+def crash_copier(context: FaultContext, parameters: CopierCrashParameters) -> FaultEvidence:
+    """Crash the copier of the observed partition between producing and committing."""
+    return _crash("copier-crash", context, parameters, _between_steps)
+
+
+def pause_copier(context: FaultContext, parameters: CopierPauseParameters) -> FaultEvidence:
+    """Pause the copier of the observed partition between producing and committing.
+
+    When it is resumed, other copiers own its partitions: it is a zombie.
+    """
+    return _pause("copier-pause", context, parameters, _between_steps)
+
+
+def _between_steps(member: MemberProcess) -> Breakpoint:
+    """Return the breakpoint after the copier's first step.
+
+    In a transaction both steps are one, and it is not committed yet.
+    """
+    return Breakpoint.AFTER_COMMIT if member.job.commit == "before" else Breakpoint.BEFORE_COMMIT
+
+
+# Injection
+
+
+def _crash(
+    kind: str,
+    context: FaultContext,
+    parameters: MemberCrashParameters,
+    choose_breakpoint: BreakpointChoice,
+) -> FaultEvidence:
+    """Crash the member at its breakpoint, and start another process in its place."""
+    context.sleep_until(parameters.at_s)
+    member, batch = _hold_owner(context, choose_breakpoint)
+    with context.injected() as heals:
+        heals.callback(member.restart)
+        context.note("fault_kill", f"SIGKILL, {member.job.name}")
+        member.crash()
+        context.note(EFFECTIVE, f"{member.job.name}, process {member.pid}, has ended")
+        context.add_evidence(
+            f"{member.job.name} (process {member.pid}) crashed (SIGKILL)"
+            f" {context.load_elapsed_s():.2f} s into the load {_describe(member, batch)}"
+        )
+        context.sleep_until_lasted(parameters.restart_after_s)
+    context.note("client_restart", f"{member.job.name}, process {member.pid}, started")
+    return FaultEvidence(kind=kind, took_effect=True, evidence=tuple(context.evidence))
+
+
+def _pause(
+    kind: str,
+    context: FaultContext,
+    parameters: MemberPauseParameters,
+    choose_breakpoint: BreakpointChoice,
+) -> FaultEvidence:
+    """Pause the member at its breakpoint, and resume it.
+
+    Whether the group had removed it is known after the trial; see `require_removal`.
+    """
+    context.sleep_until(parameters.at_s)
+    member, batch = _hold_owner(context, choose_breakpoint)
+    with context.injected() as heals:
+        heals.callback(member.release)
+        heals.callback(member.resume)
+        member.pause()
+        context.note(
+            EFFECTIVE,
+            f"the kernel reports {member.job.name}, process {member.pid}, as stopped",
+        )
+        began_s = context.load_elapsed_s()
+        context.sleep_until_lasted(parameters.pause_s)
+        context.add_evidence(
+            f"SIGSTOP paused {member.job.name} for {context.load_elapsed_s() - began_s:.2f} s"
+            f" {_describe(member, batch)}"
+        )
+    context.note("client_resume", f"SIGCONT, {member.job.name}")
+    return FaultEvidence(kind=kind, took_effect=True, evidence=tuple(context.evidence))
+
+
+def owner_of_observed_partition(context: FaultContext) -> MemberProcess:
+    """Return the running member that owns the observed partition.
+
+    Raises:
+        FaultMissed: no member owns it, or that member has ended.
+    """
+    member = context.clients.owner_of(OBSERVED_PARTITION) if context.clients else None
+    if member is None:
+        raise FaultMissed(f"no member of the group owned partition {OBSERVED_PARTITION}")
+    if not member.is_alive():
+        raise FaultMissed(f"{member.job.name} had ended already")
+    return member
+
+
+def _hold_owner(
+    context: FaultContext, choose_breakpoint: BreakpointChoice
+) -> tuple[MemberProcess, PendingBatch]:
+    """Return the owner of the observed partition, held at its breakpoint, and its batch.
+
+    Raises:
+        FaultMissed: as `owner_of_observed_partition`, or the member did not reach the breakpoint.
+    """
+    member = owner_of_observed_partition(context)
+    try:
+        return member, member.hold_at(choose_breakpoint(member))
+    except WaitTimeout as late:
+        raise FaultMissed(f"{member.job.name} did not come to a commit: {late}") from late
+
+
+def _describe(member: MemberProcess, batch: PendingBatch) -> str:
+    """Return what a member held at its breakpoint, for the evidence."""
+    processed = "processed" if member.job.output is None else "copied"
+    state = {
+        (Breakpoint.BEFORE_COMMIT, True): f"{processed} and not committed",
+        (Breakpoint.BEFORE_COMMIT, False): f"neither committed nor {processed}",
+        (Breakpoint.AFTER_COMMIT, True): f"{processed} and committed",
+        (Breakpoint.AFTER_COMMIT, False): f"committed and not {processed}",
+    }[batch.breakpoint, batch.processed]
+    return f"with a batch of {batch.records} records, {state}"
+
+
+# Confirmation from the members' own logs, after the trial
+
+
+def add_reassignment(evidence: FaultEvidence, observations: TrialObservations) -> FaultEvidence:
+    """Return the evidence with the time at which the observed partition was assigned again."""
+    return extend_evidence(evidence, *_reassignment(observations))
+
+
+def require_removal(evidence: FaultEvidence, observations: TrialObservations) -> FaultEvidence:
+    """Return the evidence of a pause; it had no effect if the group did not remove the member.
+
+    When a removed member is resumed, it logs that its partitions are lost, or its commit is
+    refused.
+    """
+    removals = [
+        event
+        for event in observations.since("revoked", "commit_refused")
+        if event.kind == "commit_refused" or event.detail.endswith(": lost")
+    ]
+    if not removals:
+        return extend_evidence(
+            evidence,
+            "the member lost no partition and no commit of it was refused",
+            took_effect=False,
+        )
+    first = removals[0]
+    return extend_evidence(
+        evidence,
+        *_reassignment(observations),
+        f"the group had removed the member (partition {first.partition}:"
+        f" {first.kind.replace('_', ' ')}, {first.detail})",
+    )
+
+
+def _reassignment(observations: TrialObservations) -> tuple[str, ...]:
+    for event in observations.since("assigned"):
+        if event.partition == OBSERVED_PARTITION and observations.began_ns is not None:
+            after_s = (event.at_ns - observations.began_ns) / 1e9
+            owner = f"assigned to {event.detail} at +{after_s:.3f} s"
+            return (f"partition {OBSERVED_PARTITION} was {owner}",)
+    return ()
+
+
+def member_effects(kind: str, parameters: FaultParameters, _topology: Topology) -> FaultEffects:
+    """Return the effects of a member that ends, is paused, joins or leaves.
+
+    The brokers are not affected.
+    """
+    lasts_ms = (parameters.heals_at_s() - parameters.at_s) * 1000
+    return FaultEffects(
+        kind=kind, interrupts_member=True, heals_after_ms=lasts_ms, heals_within_ms=lasts_ms
+    )
+
+
+KINDS: Final = (
+    FaultKind(
+        "consumer-crash-before-commit",
+        FAMILY,
+        "a member of the consumer group crashes (SIGKILL) just before it commits its batch",
+        MemberCrashParameters,
+        crash_member_before_commit,
+        member_effects,
+        confirm=add_reassignment,
+        supports_external_cluster=True,
+    ),
+    FaultKind(
+        "consumer-crash-after-commit",
+        FAMILY,
+        "a member of the consumer group crashes (SIGKILL) just after it has committed its batch",
+        MemberCrashParameters,
+        crash_member_after_commit,
+        member_effects,
+        confirm=add_reassignment,
+        supports_external_cluster=True,
+    ),
+    FaultKind(
+        "consumer-pause",
+        FAMILY,
+        "a member of the consumer group is paused (SIGSTOP) before a commit until the group has"
+        " removed it, and goes on with its batch",
+        MemberPauseParameters,
+        pause_member,
+        member_effects,
+        confirm=require_removal,
+        supports_external_cluster=True,
+    ),
+    FaultKind(
+        "copier-crash",
+        FAMILY,
+        "a copier crashes (SIGKILL) between producing and committing its batch",
+        CopierCrashParameters,
+        crash_copier,
+        member_effects,
+        confirm=add_reassignment,
+        supports_external_cluster=True,
+    ),
+    FaultKind(
+        "copier-pause",
+        FAMILY,
+        "a copier is paused (SIGSTOP) between producing and committing until the group has removed"
+        " it, and goes on with its batch",
+        CopierPauseParameters,
+        pause_copier,
+        member_effects,
+        confirm=require_removal,
+        supports_external_cluster=True,
+    ),
+)

@@ -1,0 +1,124 @@
+"""Members of a consumer group that join and leave cleanly; the group rebalances."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pydantic import Field
+
+from ackbench.experiments.ledger.trial_manifest import FaultEvidence
+from ackbench.experiments.trial.clients.group.member import ASSIGNED
+from ackbench.experiments.trial.faults.clients.members import (
+    MemberParameters,
+    add_reassignment,
+    member_effects,
+    owner_of_observed_partition,
+)
+from ackbench.experiments.trial.faults.clients.producers import FAMILY
+from ackbench.experiments.trial.faults.core import EFFECTIVE, FaultContext, FaultKind, FaultMissed
+from ackbench.experiments.trial.faults.core.kind import TrialObservations, extend_evidence
+from ackbench.infra.errors import WaitTimeout
+
+_JOIN_TIMEOUT_S: Final = 30.0
+"""Time for a member to join: a rebalance waits for all members."""
+
+
+class MemberJoinsParameters(MemberParameters):
+    """One more member joins the group, and stays."""
+
+
+class MemberLeavesParameters(MemberParameters):
+    """A member leaves the group cleanly, and comes back."""
+
+    restart_after_s: float = Field(
+        default=2.0,
+        gt=0,
+        le=3600,
+        description="from the leave to the start of the next process, seconds",
+    )
+
+    def heals_at_s(self) -> float:
+        """Return when the next process is started."""
+        return self.at_s + self.restart_after_s
+
+
+def join_group(context: FaultContext, parameters: MemberJoinsParameters) -> FaultEvidence:
+    """Start one more member. It took effect once the member has joined."""
+    context.sleep_until(parameters.at_s)
+    group = context.clients.first_group() if context.clients else None
+    if group is None:
+        raise FaultMissed("there was no consumer group to join")
+    with context.injected():
+        member = group.add_member()
+        context.add_evidence(
+            f"{member.job.name} (process {member.pid}) started"
+            f" {context.load_elapsed_s():.2f} s into the load, to join"
+            f" {len(group.members) - 1} others"
+        )
+        try:
+            member.wait_in_group(context.at_least_while_loaded(_JOIN_TIMEOUT_S))
+        except WaitTimeout as late:
+            raise FaultMissed(f"{member.job.name} could not join the group: {late}") from late
+        context.note(EFFECTIVE, f"{member.job.name} has joined the group")
+        context.add_evidence(f"{member.job.name} had joined {context.elapsed_s():.2f} s later")
+    return FaultEvidence(kind="consumer-joins", took_effect=True, evidence=tuple(context.evidence))
+
+
+def leave_group(context: FaultContext, parameters: MemberLeavesParameters) -> FaultEvidence:
+    """Let the member that owns the observed partition leave its group; start it again later."""
+    context.sleep_until(parameters.at_s)
+    member = owner_of_observed_partition(context)
+    with context.injected() as heals:
+        heals.callback(member.restart)
+        context.note("fault_stop", f"requested to leave, {member.job.name}")
+        member.leave()
+        context.note(
+            EFFECTIVE,
+            f"{member.job.name}, process {member.pid}, has left its group and ended",
+        )
+        context.add_evidence(
+            f"{member.job.name} (process {member.pid}) left its group"
+            f" {context.load_elapsed_s():.2f} s into the load and ended"
+        )
+        context.sleep_until_lasted(parameters.restart_after_s)
+    context.note("client_restart", f"{member.job.name}, process {member.pid}, started")
+    return FaultEvidence(kind="consumer-leaves", took_effect=True, evidence=tuple(context.evidence))
+
+
+def add_assignments(evidence: FaultEvidence, observations: TrialObservations) -> FaultEvidence:
+    """Return the evidence with the partitions that each member was assigned since."""
+    assigned: dict[str, set[int]] = {}
+    for event in observations.since(ASSIGNED):
+        if event.partition is not None:
+            assigned.setdefault(event.detail, set()).add(event.partition)
+    if not assigned:
+        return extend_evidence(evidence, "no partition was assigned again")
+    members = "; ".join(
+        f"{member}: {', '.join(map(str, sorted(partitions)))}"
+        for member, partitions in sorted(assigned.items())
+    )
+    return extend_evidence(evidence, f"partitions were assigned again ({members})")
+
+
+KINDS: Final = (
+    FaultKind(
+        "consumer-joins",
+        FAMILY,
+        "one more member joins the consumer group, and stays",
+        MemberJoinsParameters,
+        join_group,
+        member_effects,
+        confirm=add_assignments,
+        supports_external_cluster=True,
+    ),
+    FaultKind(
+        "consumer-leaves",
+        FAMILY,
+        "a member leaves the consumer group cleanly, and comes back",
+        MemberLeavesParameters,
+        leave_group,
+        member_effects,
+        confirm=add_reassignment,
+        supports_external_cluster=True,
+    ),
+)

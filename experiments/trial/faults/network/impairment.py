@@ -1,0 +1,140 @@
+"""Injection of a network fault: traffic is impaired for a while, counted, and restored in any case.
+
+The kernel or the relay counts the packets, bytes and connections that were affected. A fault that
+affected none had no effect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from pydantic import Field
+
+from ackbench.experiments.ledger.trial_manifest import FaultEvidence
+from ackbench.experiments.trial.faults.core import (
+    EFFECTIVE,
+    FaultContext,
+    FaultMissed,
+    FaultParameters,
+)
+from ackbench.experiments.trial.faults.core.effects import Topology
+from ackbench.infra.errors import ImpairmentConflict, WaitTimeout
+from ackbench.infra.network.impairment import ImpairmentCounts, NodeImpairment
+
+
+class ImpairmentParameters(FaultParameters):
+    """Traffic is impaired for a while."""
+
+    lasts_s: float = Field(
+        default=4.0,
+        gt=0,
+        le=3600,
+        description="how long traffic is impaired at least, seconds",
+    )
+
+    def heals_at_s(self) -> float:
+        """Return when the traffic is restored, at the earliest."""
+        return self.at_s + self.lasts_s
+
+
+class PartitionParameters(ImpairmentParameters):
+    """Nodes are isolated from each other until the cluster has reacted."""
+
+    lasts_s: float = Field(
+        default=7.0,
+        gt=0,
+        le=3600,
+        description="how long nodes are isolated at least, seconds",
+    )
+    patience_s: float = Field(
+        default=10.0,
+        ge=0,
+        le=3600,
+        description="how much longer it lasts while the cluster has not reacted, seconds",
+    )
+
+    def impossible_reason(self, topology: Topology) -> str | None:
+        """Refuse clusters of one node, which has no other to be isolated from."""
+        if topology.nodes > 1:
+            return None
+        return "a single node has no other node to be isolated from; allowed: 2 nodes or more"
+
+
+def impair(
+    kind: str,
+    context: FaultContext,
+    parameters: ImpairmentParameters,
+    impairments: Sequence[NodeImpairment],
+    reaction: tuple[Callable[[], str | None], str] | None = None,
+) -> FaultEvidence:
+    """Impair traffic now for as long as the parameters request, and restore it.
+
+    Args:
+        kind: the fault's name.
+        context: the fault's context.
+        parameters: how long it lasts.
+        impairments: what is done to the traffic of which nodes.
+        reaction: the probe for the cluster's reaction, which is awaited for up to `patience_s`, and
+            what to report if there is none; see `FaultContext.wait_for_reaction`. `None`: the fault
+            causes no reaction that the cluster's metadata shows.
+
+    Returns:
+        The evidence. The fault took effect if any traffic was affected and the cluster reacted.
+    """
+    targets = tuple(dict.fromkeys(impairment.node_id for impairment in impairments))
+    counts: list[ImpairmentCounts] = []
+    with context.injected(*targets) as heals:
+        heals.callback(lambda: counts.extend(context.cluster.heal(context.name)))
+        _begin(context, impairments)
+        context.note("fault_cut", "; ".join(map(str, impairments)))
+        began_s = context.load_elapsed_s() - context.origin_s
+        affected = _wait_for_affected_traffic(context, parameters)
+        # On a busy machine the fault can begin late; it lasts as long as requested all the same.
+        context.sleep_until(began_s + parameters.lasts_s)
+        reacted = True
+        if reaction is not None:
+            patience_s = parameters.patience_s if isinstance(parameters, PartitionParameters) else 0
+            probe, no_reaction = reaction
+            reacted = context.wait_for_reaction(probe, patience_s, no_reaction)
+        lasted_s = context.elapsed_s()
+    context.add_evidence(f"the traffic was impaired for {lasted_s:.2f} s")
+    for count in counts:
+        context.add_evidence(str(count))
+    return FaultEvidence(
+        kind=kind,
+        targets=targets,
+        took_effect=affected and reacted,
+        evidence=tuple(context.evidence),
+    )
+
+
+def _begin(context: FaultContext, impairments: Sequence[NodeImpairment]) -> None:
+    """Begin to impair the traffic.
+
+    Raises:
+        FaultMissed: another fault impairs the same traffic already; a node has one relay.
+    """
+    try:
+        context.cluster.impair(context.name, impairments)
+    except ImpairmentConflict as conflict:
+        raise FaultMissed(str(conflict)) from conflict
+
+
+def _wait_for_affected_traffic(context: FaultContext, parameters: ImpairmentParameters) -> bool:
+    """Return whether any traffic was affected while the fault lasted; note when it first was."""
+
+    def probe() -> str | None:
+        for count in context.cluster.impairment_counts(context.name):
+            if count.any_traffic:
+                return str(count)
+        return None
+
+    try:
+        first = context.wait_for(
+            probe, awaiting="traffic that is affected", timeout_s=parameters.lasts_s
+        )
+    except WaitTimeout:
+        context.add_evidence("no traffic was affected")
+        return False
+    context.note(EFFECTIVE, first)
+    return True

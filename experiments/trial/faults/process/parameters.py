@@ -1,0 +1,153 @@
+"""Parameters of the faults of processes: times, the cluster's time to react, the target node."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pydantic import Field
+
+from ackbench.experiments.trial.faults.core import FaultParameters
+from ackbench.experiments.trial.faults.core.effects import Topology
+
+FAMILY: Final = "process"
+RESTART_S: Final = 5.0
+"""An allowance for the start of a node until it is in every ISR again. On idle cores the controller
+unfences it about 2 s after its start."""
+
+
+class CrashParameters(FaultParameters):
+    """A node crashes (SIGKILL) and is started again."""
+
+    restart_after_s: float = Field(
+        default=5.0,
+        gt=0,
+        le=3600,
+        description="from the crash to the restart at the earliest, seconds",
+    )
+    patience_s: float = Field(
+        default=10.0,
+        ge=0,
+        le=3600,
+        description="how much longer the node stays down while the cluster has not reacted,"
+        " seconds",
+    )
+
+    def heals_at_s(self) -> float:
+        """Return when the node is started again, if the cluster has reacted by then."""
+        return self.at_s + self.restart_after_s
+
+
+class BehindParameters(CrashParameters):
+    """The followers are paused for a moment before the leader crashes."""
+
+    behind_s: float = Field(
+        default=0.5,
+        gt=0,
+        le=60,
+        description="how long the followers are paused before the leader crashes, seconds",
+    )
+
+    def heals_at_s(self) -> float:
+        """Return when the leader is started again, if the cluster has reacted by then."""
+        return self.at_s + self.behind_s + self.restart_after_s
+
+
+class StopParameters(CrashParameters):
+    """A node is shut down cleanly (SIGTERM) and started again."""
+
+    restart_after_s: float = Field(
+        default=8.0,
+        gt=0,
+        le=3600,
+        description="from SIGTERM to the restart at the earliest, seconds; includes the shutdown",
+    )
+    end_within_s: float = Field(
+        default=20.0,
+        gt=0,
+        le=600,
+        description="how long the shutdown may take before the node gets SIGKILL, seconds",
+    )
+
+
+class PauseParameters(FaultParameters):
+    """A node is paused (SIGSTOP) for a while; all its connections stay open."""
+
+    pause_s: float = Field(
+        default=3.0, gt=0, le=3600, description="how long the process is paused, seconds"
+    )
+
+    def heals_at_s(self) -> float:
+        """Return when the node is resumed."""
+        return self.at_s + self.pause_s
+
+
+class LeaderPauseParameters(PauseParameters):
+    """The leader is among the paused nodes, so every client waits."""
+
+    def unnoticed_reason(self, client_timeout_s: float, acks: str) -> str | None:
+        """Refuse a pause that is not longer than the client's timeout.
+
+        TCP delivers everything afterwards. With acks=0 producers wait for no response, and any
+        pause is a valid test.
+        """
+        if acks == "0" or self.pause_s > client_timeout_s:
+            return None
+        return (
+            f"pause_s is {self.pause_s:g} and the client waits {client_timeout_s * 1000:g} ms for"
+            " an answer (socket.timeout.ms; java: request.timeout.ms); allowed: a longer pause"
+        )
+
+
+class LongPauseParameters(PauseParameters):
+    """The clients need not notice the pause.
+
+    The cluster must, which takes longer than a session.
+    """
+
+    pause_s: float = Field(
+        default=6.0, gt=0, le=3600, description="how long the process is paused, seconds"
+    )
+
+
+class _OneNode(FaultParameters):
+    node: int = Field(default=1, ge=1, description="id of the target node")
+
+    def impossible_reason(self, topology: Topology) -> str | None:
+        """Refuse ids that do not exist: nodes are numbered from 1, brokers first."""
+        nodes = topology.nodes + topology.other_nodes
+        return f"node is {self.node}; allowed: 1 to {nodes}" if self.node > nodes else None
+
+
+class _Majority(FaultParameters):
+    def impossible_reason(self, topology: Topology) -> str | None:
+        """Refuse clusters of one or two nodes, of which a majority is all nodes."""
+        if topology.majority < topology.nodes:
+            return None
+        return (
+            f"a majority of {topology.nodes} is all nodes;"
+            " allowed: 3 nodes or more, or a fault of all nodes"
+        )
+
+
+class NodeCrashParameters(_OneNode, CrashParameters):
+    """The chosen node crashes and is started again."""
+
+
+class NodeStopParameters(_OneNode, StopParameters):
+    """The chosen node is shut down cleanly and started again."""
+
+
+class NodePauseParameters(_OneNode, LongPauseParameters):
+    """The chosen node is paused."""
+
+
+class MajorityCrashParameters(_Majority, CrashParameters):
+    """More than half of the nodes crash and are started again."""
+
+
+class MajorityStopParameters(_Majority, StopParameters):
+    """More than half of the nodes are shut down cleanly and started again."""
+
+
+class MajorityPauseParameters(_Majority, LeaderPauseParameters):
+    """More than half of the nodes are paused."""

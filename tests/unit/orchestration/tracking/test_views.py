@@ -1,0 +1,99 @@
+"""The saved views of MLflow's page."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from support.builders.records import a_spec
+
+from ackbench.experiments.ledger.trial_manifest import Cell
+from ackbench.experiments.orchestration.tracking import views
+from ackbench.experiments.orchestration.tracking.runs import TRIAL
+from ackbench.experiments.sweep.cell_names import varying_axes
+
+SWEEP_ID = "quick-20260101T000000-abcd"
+MAX_TAG_LENGTH = 5000
+"""MLflow's limit for the value of an experiment's tag."""
+
+
+def state_of(view: views.SavedView) -> dict[str, Any]:
+    """Return the state of the page that a view has."""
+    state: dict[str, Any] = json.loads(json.loads(view.value(1_000))["state"])
+    return state
+
+
+def test_the_view_of_a_sweep_shows_all_its_trials_and_no_other_sweep() -> None:
+    """MLflow hides all but ten runs by default."""
+    state = state_of(views.sweep_view(SWEEP_ID, ["acks"], repeats=1))
+
+    assert state["searchFilter"] == f"tags.sweep_id = '{SWEEP_ID}' and tags.kind = '{TRIAL}'"
+    assert state["runsHiddenMode"] == "SHOW_ALL"
+    assert "groupBy" not in state
+
+
+def test_several_trials_of_a_cell_are_one_bar() -> None:
+    """Their mean."""
+    (key,) = state_of(views.sweep_view(SWEEP_ID, [], repeats=3))["groupBy"]["groupByKeys"]
+
+    assert key["groupByData"] == "cell"
+
+
+def test_the_table_has_the_settings_that_every_reader_asks_for_and_the_experiments_own() -> None:
+    """Each once."""
+    columns = state_of(views.table_view(["workload.delivery", "acks"]))["selectedColumns"]
+
+    assert columns[:6] == [
+        "params.`acks`",
+        "params.`enable.idempotence`",
+        "params.`replication.factor`",
+        "params.`partitions`",
+        "params.`fault`",
+        "params.`workload.delivery`",
+    ]
+    assert "metrics.`loss/lost_high_records`" in columns
+    assert "metrics.`latency/ack_p99_ms`" in columns
+
+
+def test_axes_that_are_the_same_in_all_cells_are_not_columns() -> None:
+    """An axis that a cell lacks is one in which it differs."""
+    cells: list[Cell] = [
+        {"acks": 1, "partitions": 3},
+        {"acks": "all", "partitions": 3},
+        {"acks": "all", "linger.ms": 5},
+    ]
+
+    assert varying_axes(cells) == ["acks", "partitions", "linger.ms"]
+    assert varying_axes([a_spec().cell]) == []
+
+
+def test_the_tag_is_within_the_limit_of_mlflow() -> None:
+    """It refuses a longer one."""
+    axes = [f"workload.a_long_name_of_an_axis_{number}" for number in range(12)]
+
+    assert len(views.sweep_view(SWEEP_ID, axes, repeats=3).value(1)) < MAX_TAG_LENGTH
+
+
+def test_only_the_views_of_the_newest_sweeps_are_kept() -> None:
+    """Other people's views and the table's are not outdated."""
+    tags = [
+        f"{views.TAG_PREFIX}quick-202601{day:02d}T000000-{31 - day:04x}" for day in range(1, 31)
+    ]
+    others = [
+        f"{views.TAG_PREFIX}{views.TABLE_KEY}",
+        f"{views.TAG_PREFIX}a1b2",
+        "mlflow.note.content",
+    ]
+
+    outdated = views.outdated_views([*others, *reversed(tags)], newest=SWEEP_ID)
+
+    assert outdated == tags[: 30 - (views.KEPT_VIEWS - 1)]
+
+
+def test_the_view_that_is_written_now_is_kept_even_if_it_is_the_oldest() -> None:
+    """An old sweep may be tracked again."""
+    tags = [f"{views.TAG_PREFIX}quick-202602{day:02d}T000000-abcd" for day in range(1, 28)]
+
+    outdated = views.outdated_views([*tags, views.TAG_PREFIX + SWEEP_ID], newest=SWEEP_ID)
+
+    assert views.TAG_PREFIX + SWEEP_ID not in outdated

@@ -1,0 +1,122 @@
+"""What passes the gate of one sweep, and what fails it."""
+
+from __future__ import annotations
+
+import pytest
+from support.builders.sweeps import DUPLICATING, LOSING, SAFE, TRUTHS, WITHOUT_FAULT, measured_sweep
+from support.golden_files import Says
+
+from ackbench.experiments.ledger.trial_manifest import Role, Status
+from ackbench.experiments.results.comparing.gate import NO_GATE, Gate
+from ackbench.experiments.results.models import SweepResults
+
+SAFE_TRIALS = [f"000-{repeat:06d}" for repeat in range(5)]
+"""The ids of the first cell's trials."""
+
+
+def failures(results: SweepResults, *expressions: str) -> list[str]:
+    """Return the reasons of the gate with these expressions, without the sweep's name."""
+    reasons = Gate.parse(expressions or ["violated"]).sweep_failures(results)
+    return [reason.replace(f"{results.sweep_id}: ", "") for reason in reasons]
+
+
+def with_status(results: SweepResults, role: Role, status: Status) -> SweepResults:
+    """Return results in which all trials of one role have this status."""
+    trials = tuple(
+        trial.model_copy(update={"status": status}) if trial.role is role else trial
+        for trial in results.trials
+    )
+    return results.model_copy(update={"trials": trials})
+
+
+def test_a_sweep_that_was_judged_without_a_violation_passes() -> None:
+    """Records that are lost or duplicated without a guarantee are no violation."""
+    assert failures(measured_sweep().results) == []
+
+
+@pytest.mark.parametrize(
+    ("role", "name"), [(Role.CONTROL, "control"), (Role.POSITIVE_CONTROL, "positive control")]
+)
+@pytest.mark.parametrize("status", [Status.FAILED, Status.VOID, Status.INCOMPLETE])
+@pytest.mark.parametrize("expression", ["violated", "unknown", "lost"])
+def test_a_control_that_was_not_judged_fails_every_gate(
+    role: Role, name: str, status: Status, expression: str
+) -> None:
+    """Without it nothing shows that the harness loses nothing itself, or that it sees a loss."""
+    reasons = failures(with_status(measured_sweep().results, role, status), expression)
+    assert any(
+        reason.startswith(f"controls: the {name} (") and reason.endswith("was not judged")
+        for reason in reasons
+    )
+
+
+@pytest.mark.parametrize("field", ["pending", "unmeasured"])
+def test_missing_trials_fail_every_gate(field: str) -> None:
+    """Nobody knows what they would have shown."""
+    results = measured_sweep().results.model_copy(update={field: ("007-abcdef",)})
+    state = {"pending": "not run", "unmeasured": "not measured"}[field]
+    assert failures(results) == [f"missing: 1 trial {state} (007-abcdef)"]
+
+
+def test_a_failed_trial_fails_every_gate() -> None:
+    """The sweep has fewer trials than it was to have."""
+    results = measured_sweep().results
+    first, *others = results.trials
+    failed = first.model_copy(update={"status": Status.FAILED})
+    assert failures(results.model_copy(update={"trials": (failed, *others)})) == [
+        f"missing: 1 trial failed ({first.trial_id})"
+    ]
+
+
+def test_a_cell_without_a_trial_that_counts_fails_the_gate_on_violations() -> None:
+    """All of its faults were void: it has verdicts, and each is "nothing to judge"."""
+    reasons = failures(measured_sweep(void=SAFE_TRIALS).results)
+    assert len(reasons) == 1
+    assert reasons[0].startswith("missing: acks=all")
+    assert reasons[0].endswith("no trial counts: nothing was judged")
+
+
+@pytest.mark.parametrize(
+    ("expression", "cells"),
+    [
+        ("lost", ["acks=1 "]),
+        ("duplicated", ["acks=all ", "acks=1 "]),
+        ("out-of-order", []),
+        ("unavailable", []),
+    ],
+)
+def test_what_was_observed_can_fail_a_gate_guaranteed_or_not(
+    expression: str, cells: list[str]
+) -> None:
+    """Each cell has its own line, with the share of its trials."""
+    reasons = failures(measured_sweep().results, expression)
+    assert [reason[: len(f"{expression}: acks=1 ")] for reason in reasons] == [
+        f"{expression}: {cell}"[: len(f"{expression}: acks=1 ")] for cell in cells
+    ]
+    assert all(" trials (" in reason for reason in reasons)
+
+
+def test_what_a_void_trial_showed_fails_a_gate_on_it() -> None:
+    """It is in no share, and it happened."""
+    results = measured_sweep((DUPLICATING, LOSING, WITHOUT_FAULT)).results
+    cell, *others = results.cells
+    quiet = [
+        judgement.model_copy(update={"seen": False, "set_aside": ("000-000000",)})
+        for judgement in cell.judgements
+    ]
+    changed = cell.model_copy(update={"judgements": tuple(quiet)})
+    reasons = failures(results.model_copy(update={"cells": (changed, *others)}), "duplicated")
+    assert reasons[0].startswith("duplicated: acks=all ")
+
+
+def test_the_gate_says_what_it_looked_at_and_what_was_lost_without_a_guarantee(says: Says) -> None:
+    """A reader of "passed" sees how much that was worth."""
+    verdicts, *observed = Gate.parse(["violated"]).sweep_summary(measured_sweep(TRUTHS).results)
+    says(verdicts)
+    says(observed)
+
+
+def test_without_a_gate_nothing_fails() -> None:
+    """Whatever is missing."""
+    results = measured_sweep((SAFE,), void=SAFE_TRIALS).results
+    assert NO_GATE.sweep_failures(results) == []

@@ -1,0 +1,171 @@
+"""Copiers copy each record, and commit before, after or in one transaction with the copy.
+
+Killed between copy and commit, they miss or repeat records.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+from support.fakes.mock_brokers import (
+    LONG_SESSION,
+    SHORT_SESSION,
+    MockBrokers,
+    wait_for_own_partitions,
+)
+
+from ackbench.experiments.ledger.trial_manifest import KeyOptions
+from ackbench.experiments.sweep.plan import Commit
+from ackbench.experiments.trial.clients.consumer.final_read import read_log
+from ackbench.experiments.trial.clients.group.groups import ConsumerGroup, GroupJob
+from ackbench.experiments.trial.clients.group.member import Breakpoint, CopyTarget
+from ackbench.experiments.trial.clients.settings.librdkafka import (
+    consumer_settings,
+    producer_settings,
+)
+from ackbench.infra.process.waiting import wait_until
+
+TOKEN = 77
+RECORDS = 400
+ENDS = {0: RECORDS // 2, 1: RECORDS // 2}
+PATIENT_S = 30.0
+IDS = {"within": {"transactional.id": "copies"}}
+
+
+@pytest.fixture
+def brokers() -> Iterator[MockBrokers]:
+    """Start one broker with an empty topic of two partitions and an output topic."""
+    with MockBrokers(1) as made:
+        made.create_topic("input", 2)
+        made.create_topic("output", 2)
+        yield made
+
+
+@pytest.fixture
+def job(brokers: MockBrokers, tmp_path: Path) -> Callable[[Commit, int], GroupJob]:
+    """Return a function that creates the job of a group of copiers."""
+
+    def make(commit: Commit, copiers: int) -> GroupJob:
+        producer = producer_settings({"enable.idempotence": "true", **IDS.get(commit, {})})
+        return GroupJob(
+            group="copiers",
+            members=copiers,
+            commit=commit,
+            commit_every_records=100,
+            bootstrap_servers=brokers.bootstrap_servers,
+            topic="input",
+            partitions=2,
+            settings=consumer_settings(LONG_SESSION),
+            token=TOKEN,
+            folder=tmp_path,
+            output=CopyTarget(
+                topic="output",
+                partitions=2,
+                settings=producer,
+                record_size_bytes=60,
+                keying=KeyOptions(keys=3),
+            ),
+        )
+
+    return make
+
+
+def copied(brokers: MockBrokers, ends: dict[int, int]) -> Counter[tuple[int, int, int]]:
+    """Return how often the output has each partition, producer and seq; all records are intact.
+
+    The mock stores no CRC with the batches of a transaction.
+    """
+    log = read_log(
+        brokers.bootstrap_servers,
+        "output",
+        ends,
+        TOKEN,
+        consumer_settings({}),
+        20,
+        check_crcs=False,
+    )
+    assert all(log["intact"].to_pylist())
+    return Counter(
+        zip(
+            log["partition"].to_pylist(),
+            log["producer"].to_pylist(),
+            log["seq"].to_pylist(),
+            strict=True,
+        )
+    )
+
+
+@pytest.mark.further("after")
+@pytest.mark.parametrize("commit", ["before", "after"])
+def test_copiers_copy_each_record_once_and_commit_all(
+    brokers: MockBrokers, job: Callable[[Commit, int], GroupJob], commit: Commit
+) -> None:
+    """A copy goes to the partition of the same number and its record counts as processed.
+
+    Records are written once both own a partition.
+    """
+    with ConsumerGroup.running(job(commit, 2)) as group:
+        group.wait_ready()
+        wait_for_own_partitions(group, 2)
+        brokers.write("input", 2, RECORDS, TOKEN)
+        result = group.finish(ENDS, PATIENT_S)
+    assert result is not None
+    assert (result.at_end, result.committed) == (True, ENDS)
+    assert copied(brokers, ENDS) == Counter({(seq % 2, 1, seq): 1 for seq in range(RECORDS)})
+    assert sorted(group.reads()["seq"].to_pylist()) == list(range(RECORDS))
+    assert {member.name for member in group.members} == {"copier 1", "copier 2"}
+
+
+def test_with_transactions_each_record_is_copied_and_stored_once(
+    brokers: MockBrokers, job: Callable[[Commit, int], GroupJob]
+) -> None:
+    """The mock does not keep offsets of transactions, so committed offsets are not checked."""
+    brokers.write("input", 2, RECORDS, TOKEN)
+    with ConsumerGroup.running(job("within", 1)) as group:
+        group.wait_ready()
+        wait_until(
+            lambda: group.reads().num_rows == RECORDS,
+            awaiting="all records to be stored",
+            timeout_s=PATIENT_S,
+        )
+        group.members[0].finish()
+    assert copied(brokers, _ends(brokers)) == Counter(
+        {(seq % 2, 1, seq): 1 for seq in range(RECORDS)}
+    )
+    assert sorted(group.reads()["seq"].to_pylist()) == list(range(RECORDS))
+
+
+@pytest.mark.further(commit=["before"])
+@pytest.mark.parametrize(
+    ("commit", "point"), [("before", Breakpoint.AFTER_COMMIT), ("after", Breakpoint.BEFORE_COMMIT)]
+)
+def test_a_copier_killed_between_copy_and_commit_misses_or_repeats_pending_records(
+    brokers: MockBrokers, job: Callable[[Commit, int], GroupJob], commit: Commit, point: Breakpoint
+) -> None:
+    """At-most-once misses them, at-least-once repeats them: counted in the output topic."""
+    brokers.write("input", 2, RECORDS, TOKEN)
+    impatient = job(commit, 1).model_copy(update={"settings": consumer_settings(SHORT_SESSION)})
+    with ConsumerGroup.running(impatient) as group:
+        held = group.members[0].hold_at(point)
+        group.members[0].kill()
+        group.members[0].restart()
+        assert group.finish(ENDS, PATIENT_S) is not None
+    missed, repeated = (held.records, 0) if commit == "before" else (0, held.records)
+    times = copied(brokers, _ends(brokers))
+    assert held.records > 0
+    assert (len(times), sum(times.values())) == (RECORDS - missed, RECORDS - missed + repeated)
+
+
+def _ends(brokers: MockBrokers) -> dict[int, int]:
+    consumer = Consumer(
+        {"bootstrap.servers": brokers.bootstrap_servers, "group.id": "offsets", "log_level": 0}
+    )
+    try:
+        return {
+            number: consumer.get_watermark_offsets(TopicPartition("output", number))[1]
+            for number in (0, 1)
+        }
+    finally:
+        consumer.close()

@@ -1,0 +1,193 @@
+"""Group members process and commit in the requested order.
+
+Killed between the two, they repeat or miss their presult records.
+"""
+
+import select
+import signal
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from support.fakes.mock_brokers import (
+    LONG_SESSION,
+    SHORT_SESSION,
+    MockBrokers,
+    wait_for_own_partitions,
+)
+
+from ackbench.experiments.sweep.plan import Commit
+from ackbench.experiments.trial.clients.group.groups import ConsumerGroup, GroupJob
+from ackbench.experiments.trial.clients.group.member import Breakpoint
+from ackbench.experiments.trial.clients.settings.group_members import (
+    member_settings,
+    without_group_settings,
+)
+from ackbench.experiments.trial.clients.settings.librdkafka import consumer_settings
+from ackbench.infra.errors import HarnessError, WaitTimeout
+from ackbench.infra.process.waiting import wait_until
+
+TOKEN = 77
+RECORDS = 400
+
+
+@pytest.fixture
+def brokers() -> Iterator[MockBrokers]:
+    """Start one broker with an empty topic of two partitions."""
+    with MockBrokers(1) as made:
+        made.create_topic("trial", 2)
+        yield made
+
+
+@pytest.fixture
+def job(brokers: MockBrokers, tmp_path: Path) -> Callable[[Commit, int], GroupJob]:
+    """Return a function that creates the job of a group."""
+
+    def make(commit: Commit, members: int) -> GroupJob:
+        return GroupJob(
+            group="group",
+            members=members,
+            commit=commit,
+            commit_every_records=100,
+            bootstrap_servers=brokers.bootstrap_servers,
+            topic="trial",
+            partitions=2,
+            settings=consumer_settings(LONG_SESSION),
+            token=TOKEN,
+            folder=tmp_path,
+        )
+
+    return make
+
+
+@pytest.mark.parametrize("commit", ["before", "after"])
+def test_a_group_processes_each_record_once_and_commits_all(
+    brokers: MockBrokers, job: Callable[[Commit, int], GroupJob], commit: Commit
+) -> None:
+    """Without a crash the order does not matter.
+
+    Records are written once both members own a partition.
+    """
+    with ConsumerGroup.running(job(commit, 2)) as group:
+        group.wait_ready()
+        wait_for_own_partitions(group, 2)
+        brokers.write("trial", 2, RECORDS, TOKEN)
+        # The member that joined last takes a partition from the other one first.
+        owner = wait_until(
+            lambda: group.owner_of(0), awaiting="a member that owns partition 0", timeout_s=20
+        )
+        result = group.finish({0: RECORDS // 2, 1: RECORDS // 2}, 20)
+    assert owner in group.members
+    assert group.owner_of(0) is None
+    assert result is not None
+    assert (result.at_end, result.committed) == (True, {0: RECORDS // 2, 1: RECORDS // 2})
+    reads = group.reads()
+    assert sorted(reads["seq"].to_pylist()) == list(range(RECORDS))
+    assert set(reads["consumer"].to_pylist()) <= {1, 2}
+    assert {(event.kind, event.partition) for event in group.events()} >= {
+        ("assigned", 0),
+        ("assigned", 1),
+        ("revoked", 0),
+        ("revoked", 1),
+    }
+
+
+@pytest.mark.further(commit=["before"])
+@pytest.mark.parametrize(
+    ("commit", "point"), [("before", Breakpoint.AFTER_COMMIT), ("after", Breakpoint.BEFORE_COMMIT)]
+)
+def test_a_member_killed_between_processing_and_commit_misses_or_repeats_pending_records(
+    brokers: MockBrokers, job: Callable[[Commit, int], GroupJob], commit: Commit, point: Breakpoint
+) -> None:
+    """At-most-once misses them, at-least-once repeats them."""
+    brokers.write("trial", 2, RECORDS, TOKEN)
+    impatient = job(commit, 1).model_copy(update={"settings": consumer_settings(SHORT_SESSION)})
+    with ConsumerGroup.running(impatient) as group:
+        member = group.members[0]
+        held = member.hold_at(point)
+        member.kill()
+        member.restart()
+        result = group.finish({0: RECORDS // 2, 1: RECORDS // 2}, 20)
+    missed, repeated = (held.records, 0) if commit == "before" else (0, held.records)
+    times = Counter(group.reads()["seq"].to_pylist())
+    assert result is not None
+    assert result.at_end
+    assert held.records > 0
+    assert RECORDS - len(times) == missed
+    assert sum(times.values()) - len(times) == repeated
+    assert set(group.reads()["generation"].to_pylist()) == (
+        {1} if missed or not held.processed else {0, 1}
+    )
+
+
+def test_a_member_that_is_held_when_nobody_waits_for_it_any_more_goes_on(
+    brokers: MockBrokers, job: Callable[[Commit, int], GroupJob], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And it can be held again: what it said of the first hold is not taken for the second."""
+    with ConsumerGroup.running(job("after", 1)) as group:
+        member = group.members[0]
+        member.wait_in_group(20)
+        with monkeypatch.context() as patch:
+            patch.setattr("ackbench.experiments.trial.clients.group.member._HOLD_TIMEOUT_S", 0.0)
+            patch.setattr(member, "release", lambda: None)  # the release is on its way
+            with pytest.raises(WaitTimeout, match="held"):
+                member.hold_at(Breakpoint.BEFORE_COMMIT)
+        brokers.write("trial", 2, RECORDS, TOKEN)
+        assert select.select([member._output], [], [], 20)[0]
+        member.release()
+        assert member.hold_at(Breakpoint.AFTER_COMMIT).breakpoint is Breakpoint.AFTER_COMMIT
+        member.release()
+        assert group.finish({0: RECORDS // 2, 1: RECORDS // 2}, 20) is not None
+
+
+def test_a_paused_member_that_was_killed_by_another_program_is_an_error_of_the_trial(
+    brokers: MockBrokers, job: Callable[[Commit, int], GroupJob]
+) -> None:
+    """It needs no heal, so the heal of its fault does not fail: that would end the sweep."""
+    brokers.write("trial", 2, RECORDS, TOKEN)
+    with ConsumerGroup.running(job("after", 1)) as group:
+        member = group.members[0]
+        member.hold_at(Breakpoint.BEFORE_COMMIT)
+        member.pause()
+        member.send_signal(signal.SIGKILL)
+        member.wait_for_exit(10)
+        member.resume()
+        member.release()
+        with pytest.raises(HarnessError, match=r"member 1 exited by SIGKILL; "):
+            group.finish({0: RECORDS // 2, 1: RECORDS // 2}, 20)
+
+
+@pytest.mark.parametrize("auto_offset_reset", ["latest", "none"])
+def test_a_group_begins_at_offset_0_with_any_auto_offset_reset(
+    brokers: MockBrokers,
+    job: Callable[[Commit, int], GroupJob],
+    auto_offset_reset: Literal["latest", "none"],
+) -> None:
+    """Without a committed offset a member would begin at the end, or with an error.
+
+    An unthrottled slow member finishes at once.
+    """
+    brokers.write("trial", 2, RECORDS, TOKEN)
+    changes = {
+        "auto_offset_reset": auto_offset_reset,
+        "slow_members": 1,
+        "slow_records_per_s": 1,
+    }
+    with ConsumerGroup.running(job("after", 1).model_copy(update=changes)) as group:
+        group.wait_ready()
+        group.unthrottle()
+        result = group.finish({0: RECORDS // 2, 1: RECORDS // 2}, 20)
+    assert result.at_end
+    assert sorted(group.reads()["seq"].to_pylist()) == list(range(RECORDS))
+
+
+def test_a_consumer_without_a_group_gets_no_group_settings() -> None:
+    """A manual assignment needs no session; with KIP-848 the broker decides on the session."""
+    group_settings = consumer_settings({"session.timeout.ms": "1500", "group.protocol": "classic"})
+    assert without_group_settings(group_settings) == consumer_settings({})
+    assert member_settings(consumer_settings({}), "group")["session.timeout.ms"] == "45000"
+    assert "session.timeout.ms" not in member_settings(
+        consumer_settings({"group.protocol": "consumer"}), "group"
+    )
