@@ -12,8 +12,8 @@ from typing import Any
 
 from airflow.sdk import dag, task
 
-from ackbench.experiments.orchestration.dag import failing_in_one_line
-from ackbench.experiments.orchestration.environment import MACHINE_POOL
+from ackbench.dags.tasks import failing_in_one_line
+from ackbench.infra.airflow.environment import MACHINE_POOL
 
 
 @dag(

@@ -24,7 +24,7 @@ Lost records are a result, not a failure: a task fails only if the harness could
 
 # Airflow parses only files that contain the words "airflow" and "dag"
 # (`core.dag_discovery_safe_mode`).
-from ackbench.experiments.orchestration.dag import sweep_dag
+from ackbench.dags.tasks import sweep_dag
 
 ackbench_sweep = sweep_dag(
     "ackbench_sweep", experiment="quick", doc=__doc__ or "", display_name="ackbench sweep"

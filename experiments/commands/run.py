@@ -328,7 +328,7 @@ def run_dag(
     Raises:
         MachineError: the home was moved meanwhile; the run was killed.
     """
-    from ackbench.experiments.orchestration.environment import airflow_environment
+    from ackbench.infra.airflow.environment import airflow_environment
 
     plan, log = sweep.plan(), log_of(home, sweep)
     progress = ProgressReader(sweep, plan)

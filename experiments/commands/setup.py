@@ -21,11 +21,11 @@ from pydantic import ValidationError
 from ackbench.experiments.ledger.trial_manifest import Frozen
 from ackbench.experiments.messages.phrases import format_bytes
 from ackbench.experiments.messages.terminal import echo, echo_error
-from ackbench.experiments.orchestration.environment import database_of, ensure_database, is_migrated
 from ackbench.experiments.orchestration.services import is_up
 from ackbench.experiments.orchestration.tracking.store import database_of_store, ensure_store
 from ackbench.experiments.results.spark_job import ensure_spark_ready
 from ackbench.experiments.trial.clients.librdkafka.code_cache import cache_folder
+from ackbench.infra.airflow.environment import database_of, ensure_database, is_migrated
 from ackbench.infra.cluster.setup import ensure_kafka_ready
 from ackbench.infra.errors import MachineError
 from ackbench.infra.kafka.spec import ClusterSpec

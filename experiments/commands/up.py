@@ -14,7 +14,7 @@ from ackbench.infra.machine.home import Home
 
 def env(home: Home) -> int:
     """Print, as shell commands, the environment variables that Airflow's own commands need."""
-    from ackbench.experiments.orchestration.environment import airflow_environment
+    from ackbench.infra.airflow.environment import airflow_environment
 
     for name, value in sorted(airflow_environment(home).items()):
         if os.environ.get(name) != value:

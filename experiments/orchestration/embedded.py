@@ -23,14 +23,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ackbench.experiments.messages.terminal import echo_error
 from ackbench.experiments.orchestration import step_context, steps
-from ackbench.experiments.orchestration.environment import (
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.progress import report_queued
+from ackbench.infra.airflow.environment import (
     DAGS_FOLDER,
     EMBEDDED,
     airflow_environment,
     embedded_database,
 )
-from ackbench.experiments.sweep.folder import SweepFolder
-from ackbench.experiments.sweep.progress import report_queued
 from ackbench.infra.errors import AckbenchError
 from ackbench.infra.machine.home import Home, keep_files_private
 from ackbench.infra.process.load_lock import COMMAND_MAX_WAIT_S, hold_machine_lock

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from ackbench.experiments.orchestration.environment import database_of, run_airflow
+from ackbench.infra.airflow.environment import database_of, run_airflow
 from ackbench.infra.errors import HarnessError
 from ackbench.infra.machine.databases import shrink_database
 from ackbench.infra.machine.home import Home

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
 from ackbench.experiments.errors import ExperimentError
-from ackbench.experiments.orchestration.environment import EMBEDDED
 from ackbench.experiments.orchestration.plan_needs import (
     needs_of,
     references_in,
@@ -25,6 +24,7 @@ from ackbench.experiments.sweep.own_plans import is_own
 from ackbench.experiments.sweep.plan import Plan, TrialSpec
 from ackbench.experiments.sweep.trial_lock import own_dag_run
 from ackbench.experiments.trial.faults.composition.composite import require_known_fault
+from ackbench.infra.airflow.environment import EMBEDDED
 from ackbench.infra.errors import AckbenchError
 from ackbench.infra.machine.home import Home
 

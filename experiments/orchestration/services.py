@@ -22,11 +22,11 @@ from typing import Any, Final
 from urllib.error import URLError
 from urllib.request import ProxyHandler, Request, build_opener
 
-from ackbench.experiments.orchestration.environment import airflow_environment, ensure_database
 from ackbench.experiments.orchestration.tracking import store as tracking
 from ackbench.experiments.pages.live.process import reader_command, reader_environment
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.lock import is_in_progress, record_path, runs, scheduler_variables
+from ackbench.infra.airflow.environment import airflow_environment, ensure_database
 from ackbench.infra.cluster import cleaning
 from ackbench.infra.errors import HarnessError, MachineError
 from ackbench.infra.machine.files import is_locked, try_lock

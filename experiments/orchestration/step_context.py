@@ -21,7 +21,6 @@ from urllib.parse import urlsplit
 from ackbench.experiments.errors import StorageError, TrialFailed, UnknownName
 from ackbench.experiments.ledger.location import Location
 from ackbench.experiments.messages.phrases import format_value, one_line
-from ackbench.experiments.orchestration.environment import EMBEDDED, ONE_MACHINE
 from ackbench.experiments.sweep import published, several_hosts
 from ackbench.experiments.sweep.folder import REASON, SweepFolder
 from ackbench.experiments.sweep.lock import TaskLock
@@ -29,6 +28,7 @@ from ackbench.experiments.sweep.lookup import is_sweep_id
 from ackbench.experiments.sweep.plan import TrialSpec
 from ackbench.experiments.sweep.progress import FAILED, report_queued
 from ackbench.experiments.sweep.trial_lock import own_dag_run
+from ackbench.infra.airflow.environment import EMBEDDED, ONE_MACHINE
 from ackbench.infra.errors import AckbenchError, HarnessError, MachineError
 from ackbench.infra.machine.files import replace_file
 from ackbench.infra.machine.home import Home, keep_files_private

@@ -18,7 +18,6 @@ from ackbench.experiments.errors import LedgerError, NotPublished, TrialFailed
 from ackbench.experiments.ledger.location import Location
 from ackbench.experiments.messages.phrases import one_line
 from ackbench.experiments.orchestration import task_log
-from ackbench.experiments.orchestration.environment import EMBEDDED
 from ackbench.experiments.orchestration.permission import (
     check_plan,
     provide_references,
@@ -41,6 +40,7 @@ from ackbench.experiments.sweep.folder import DAG_RUN, SweepFolder
 from ackbench.experiments.sweep.lock import require_version_of_scheduler
 from ackbench.experiments.sweep.lookup import list_sweeps, sweep_of_id
 from ackbench.experiments.sweep.trial_lock import is_cleared_task, own_dag_run, read_locks
+from ackbench.infra.airflow.environment import EMBEDDED
 from ackbench.infra.machine.files import replace_file
 from ackbench.infra.machine.home import Home
 

@@ -21,7 +21,7 @@ from support.leftovers import process_of_its_own
 from support.set_up_home import SET_UP
 
 from ackbench.experiments.orchestration import step_context
-from ackbench.experiments.orchestration.environment import (
+from ackbench.infra.airflow.environment import (
     DAGS_FOLDER,
     EMBEDDED,
     airflow_environment,

@@ -12,12 +12,12 @@ from support.builders.records import a_spec
 from support.fakes.infrastructure import FakeInfrastructure
 
 from ackbench.experiments.orchestration import permission, step_context, steps
-from ackbench.experiments.orchestration.environment import EMBEDDED, ONE_MACHINE
 from ackbench.experiments.orchestration.plan_needs import references_in
 from ackbench.experiments.planning.experiment import parse_experiment
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.lookup import list_sweeps
 from ackbench.experiments.sweep.own_plans import mark_as_own
+from ackbench.infra.airflow.environment import EMBEDDED, ONE_MACHINE
 from ackbench.infra.machine.home import Home
 
 EXPERIMENT = parse_experiment(

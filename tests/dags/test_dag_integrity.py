@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from ackbench.experiments.orchestration.environment import DAGS_FOLDER, EMBEDDED, MACHINE_POOL
 from ackbench.experiments.orchestration.request import SweepRequest
 from ackbench.experiments.planning.catalog import catalog_experiments, catalog_names
 from ackbench.experiments.trial.faults import FAULTS
+from ackbench.infra.airflow.environment import DAGS_FOLDER, EMBEDDED, MACHINE_POOL
 from ackbench.infra.machine.home import Home
 
 HEAVY = ("mlflow", "pyspark", "pandas", "numba", "confluent_kafka", "scipy", "matplotlib")
@@ -85,7 +85,7 @@ def test_every_dag_has_the_same_tasks(dags: Any, dag_id: str) -> None:
 def test_only_steps_that_may_be_repeated_are_retried(dags: Any, dag_id: str) -> None:
     """Repeating a trial until it passes is survivorship bias; an alert would be sent twice."""
     retries = {task.task_id: task.retries for task in dags.get_dag(dag_id).tasks}
-    from ackbench.experiments.orchestration.dag import (
+    from ackbench.dags.tasks import (
         RETRIES,
     )  # imports Airflow, which is configured now
 

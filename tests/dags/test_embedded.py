@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from support.modes import accessible_to_others
 
-from ackbench.experiments.orchestration.environment import airflow_environment, embedded_database
+from ackbench.infra.airflow.environment import airflow_environment, embedded_database
 from ackbench.infra.machine.home import Home
 from ackbench.infra.process.waiting import wait_until
 

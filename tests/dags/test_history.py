@@ -8,8 +8,8 @@ from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ackbench.experiments.orchestration.environment import database_of, ensure_database
 from ackbench.experiments.orchestration.history import delete_history
+from ackbench.infra.airflow.environment import database_of, ensure_database
 from ackbench.infra.machine.home import Home
 
 

@@ -14,14 +14,14 @@ from pathlib import Path
 import pytest
 from hostile.users import AS_NOBODY, NOBODY, only_one_user
 
-from ackbench.experiments.orchestration.environment import airflow_environment, database_of
+from ackbench.infra.airflow.environment import airflow_environment, database_of
 from ackbench.infra.machine.home import REPOSITORY, Home
 
 PROGRAM = """
 import json
 from pathlib import Path
 from airflow.dag_processing.dagbag import DagBag
-from ackbench.experiments.orchestration.environment import DAGS_FOLDER
+from ackbench.infra.airflow.environment import DAGS_FOLDER
 from ackbench.experiments.orchestration.request import offered_files
 from ackbench.experiments.planning.new_sweep import new_sweep
 from ackbench.infra.machine.home import REPOSITORY, Home

@@ -13,9 +13,9 @@ from support.set_up_home import SET_UP
 
 from ackbench.experiments.errors import ExperimentError
 from ackbench.experiments.orchestration import steps
-from ackbench.experiments.orchestration.environment import DAGS_FOLDER
 from ackbench.experiments.planning.yaml_reader import dump_yaml
 from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.infra.airflow.environment import DAGS_FOLDER
 from ackbench.infra.errors import InputError
 from ackbench.infra.machine.home import Home
 

@@ -10,8 +10,8 @@ import pytest
 from support.fakes.infrastructure import FakeInfrastructure
 
 from ackbench.experiments.orchestration import alerts, batches, step_context, steps
-from ackbench.experiments.orchestration.environment import DAGS_FOLDER, EMBEDDED
 from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.infra.airflow.environment import DAGS_FOLDER, EMBEDDED
 from ackbench.infra.errors import HarnessError
 from ackbench.infra.machine.home import Home
 

@@ -52,8 +52,8 @@ from support.machine_state import processes_of
 from support.object_store import ObjectStore, object_store
 
 from ackbench.experiments.commands.setup import make_ready
-from ackbench.experiments.orchestration.environment import ONE_MACHINE
 from ackbench.experiments.planning.yaml_reader import dump_yaml
+from ackbench.infra.airflow.environment import ONE_MACHINE
 from ackbench.infra.machine.home import REPOSITORY, Home
 from ackbench.infra.process.waiting import wait_until
 

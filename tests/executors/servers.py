@@ -21,7 +21,7 @@ from urllib.request import Request, urlopen
 
 from executors.hosts import Host, kill_group
 
-from ackbench.experiments.orchestration.environment import DAGS_FOLDER, MACHINE_POOL
+from ackbench.infra.airflow.environment import DAGS_FOLDER, MACHINE_POOL
 from ackbench.infra.machine.home import Home
 from ackbench.infra.process.waiting import wait_until
 

@@ -156,8 +156,9 @@ def _run_in_child(
 def _start_nothing() -> None:
     """Replace what starts clusters, services and Spark jobs by the end of the process."""
     from ackbench.experiments.commands import run, tour, up
-    from ackbench.experiments.orchestration import environment, services
+    from ackbench.experiments.orchestration import services
     from ackbench.experiments.results import spark_job
+    from ackbench.infra.airflow import environment
 
     replaced: tuple[tuple[Any, str], ...] = (
         (run, "run_dag"),

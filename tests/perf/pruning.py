@@ -29,14 +29,14 @@ from support.builders.many_nights import Night, NightCopier
 from support.builders.nights import DAY_S
 
 from ackbench.experiments.commands.history.prune import apply_plan
-from ackbench.experiments.orchestration.environment import (
+from ackbench.experiments.orchestration.tracking.store import database_of_store
+from ackbench.experiments.results.history.pins import pin
+from ackbench.experiments.results.history.pruning import PruneLimits, counted_bytes, planned_pruning
+from ackbench.infra.airflow.environment import (
     airflow_environment,
     database_of,
     ensure_database,
 )
-from ackbench.experiments.orchestration.tracking.store import database_of_store
-from ackbench.experiments.results.history.pins import pin
-from ackbench.experiments.results.history.pruning import PruneLimits, counted_bytes, planned_pruning
 from ackbench.infra.machine.files import folder_bytes
 from ackbench.infra.machine.home import Home
 

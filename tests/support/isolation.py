@@ -14,10 +14,10 @@ from collections.abc import MutableMapping
 from pathlib import Path
 from typing import Final
 
-from ackbench.experiments.orchestration.environment import AIRFLOW_PREFIXES
 from ackbench.experiments.orchestration.tracking.store import QUIET
 from ackbench.experiments.results.spark_job import SPARK_PREFIXES
 from ackbench.experiments.trial.clients.librdkafka.code_cache import CACHE_VARIABLE, cache_folder
+from ackbench.infra.airflow.environment import AIRFLOW_PREFIXES
 from ackbench.infra.jvm.runtime import JAVA_HOME_VARIABLE, REMOVED_VARIABLES
 from ackbench.infra.machine.home import SET_UP_FILE
 

@@ -19,9 +19,9 @@ from typing import Any, Final
 
 from support.builders.nights import BEGIN_S, DAY_S
 
-from ackbench.experiments.orchestration.environment import database_of
 from ackbench.experiments.orchestration.tracking.store import database_of_store, tracked_sweep
 from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.infra.airflow.environment import database_of
 from ackbench.infra.machine.home import Home
 
 _AIRFLOW_TIME: Final = "%Y-%m-%d %H:%M:%S.%f"

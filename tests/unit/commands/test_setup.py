@@ -13,7 +13,7 @@ from support.command_line import ackbench
 
 from ackbench.experiments.commands import setup
 from ackbench.experiments.commands.setup import COMPILED_MODULES
-from ackbench.experiments.orchestration.environment import database_of
+from ackbench.infra.airflow.environment import database_of
 from ackbench.infra.errors import MachineError
 from ackbench.infra.machine.files import try_lock
 from ackbench.infra.machine.home import SET_UP_FILE, Home

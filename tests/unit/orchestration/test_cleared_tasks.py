@@ -10,10 +10,10 @@ import pytest
 from support.fakes.infrastructure import FakeInfrastructure
 
 from ackbench.experiments.orchestration import step_context, steps, trials
-from ackbench.experiments.orchestration.environment import ONE_MACHINE
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.published import locks_location
 from ackbench.experiments.sweep.trial_lock import read_locks, take_lock
+from ackbench.infra.airflow.environment import ONE_MACHINE
 from ackbench.infra.machine.home import Home
 
 KILLED = """

@@ -15,8 +15,8 @@ from support.command_line import ackbench
 from support.servers import serving
 
 from ackbench.experiments.orchestration import services
-from ackbench.experiments.orchestration.environment import airflow_environment
 from ackbench.experiments.orchestration.tracking import store
+from ackbench.infra.airflow.environment import airflow_environment
 from ackbench.infra.errors import HarnessError, MachineError
 from ackbench.infra.machine.home import REPOSITORY, Home, HomeMoved
 from ackbench.infra.machine.loopback import LOOPBACK

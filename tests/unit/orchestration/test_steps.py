@@ -14,11 +14,11 @@ from support.fakes.infrastructure import FakeInfrastructure
 from ackbench.experiments.errors import HealFailed, NotPublished, StorageError
 from ackbench.experiments.ledger.location import Location, open_location
 from ackbench.experiments.orchestration import services, step_context, steps, trials
-from ackbench.experiments.orchestration.environment import EMBEDDED, airflow_environment
 from ackbench.experiments.results import spark_job
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.lock import VERSION_VARIABLE
 from ackbench.experiments.sweep.published import keep_store, note_failure
+from ackbench.infra.airflow.environment import EMBEDDED, airflow_environment
 from ackbench.infra.errors import MachineError
 from ackbench.infra.machine.files import sqlite_url
 from ackbench.infra.machine.home import Home
@@ -133,7 +133,7 @@ def test_a_task_ends_with_its_supervisor_and_an_embedded_run_does_not(
 
 STOPPED = """
 import os, signal, sys
-from ackbench.experiments.orchestration.dag import failing_in_one_line
+from ackbench.dags.tasks import failing_in_one_line
 from ackbench.experiments.orchestration.step_context import hold_sweep
 
 @failing_in_one_line

@@ -1,7 +1,7 @@
 """The environment and the databases of Airflow's processes.
 
 Airflow writes only below the home, and settings of another Airflow installation have no effect.
-Set-up calls `python -m ackbench.experiments.orchestration.environment`, which creates the database.
+Set-up calls `python -m ackbench.infra.airflow.environment`, which creates the database.
 """
 
 from __future__ import annotations
