@@ -20,7 +20,7 @@ from ackbench.experiments.messages.validation import describe_validation_error
 from ackbench.experiments.planning.catalog import catalog_names
 from ackbench.experiments.planning.overrides import Overrides, parse_override
 from ackbench.experiments.planning.yaml_reader import parse_values
-from ackbench.experiments.sweep.plan import ClientKind
+from ackbench.experiments.sweep.client_kinds import ClientKind
 from ackbench.infra.errors import InputError
 from ackbench.infra.kafka.secrets import SENSITIVE_NAME
 from ackbench.infra.machine.paths import is_file, user_path

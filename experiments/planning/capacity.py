@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from ackbench.experiments.sweep.client_kinds import CLIENTS
 from ackbench.experiments.sweep.plan import Plan, TrialSpec
 from ackbench.infra.machine.resources import SPARK_OPEN_FILES
 
@@ -15,10 +16,6 @@ MIB: Final = 2**20
 
 NODE_BYTES: Final = 300 * MIB
 """Memory of a node: 190 MiB measured, with a heap of at most 256 MiB."""
-CLIENT_BYTES: Final = 250 * MIB
-"""Memory of a producer or consumer process: 150 MiB for the interpreter, the rest for queues."""
-JAVA_CLIENT_BYTES: Final = 450 * MIB
-"""Memory of a Java client: a heap of 256 MiB and the JVM."""
 ORCHESTRATION_BYTES: Final = 500 * MIB
 """Memory of Airflow in one process and of the command itself."""
 SPARK_BYTES: Final = 2048 * MIB
@@ -28,8 +25,6 @@ RECORD_OVERHEAD_BYTES: Final = 30
 """Key, offsets and batch header of a record in a broker's log, rounded up."""
 LEDGER_RECORD_BYTES: Final = 120
 """A record's attempt (57 bytes), log and read rows, before Parquet compresses them."""
-JAVA_RECORD_BYTES: Final = 400
-"""Output of Kafka's own producer and consumer programs per record, until the ledger holds it."""
 NODE_OPEN_FILES: Final = 256
 """Open files of a node without the trial's partitions: 115 measured, and its internal topics."""
 NODE_DISK_BYTES: Final = 64 * MIB
@@ -59,10 +54,11 @@ def resource_needs(plan: Plan) -> ResourceNeeds:
 
 def _memory_bytes(trial: TrialSpec) -> int:
     clients = trial.workload.producers + 1 + trial.workload.members
-    client_bytes = JAVA_CLIENT_BYTES if trial.client == "java" else CLIENT_BYTES
     cluster = _local_nodes(trial) * NODE_BYTES
     ledger = trial.workload.records * LEDGER_RECORD_BYTES
-    return max(cluster + clients * client_bytes + ledger, cluster + SPARK_BYTES)
+    return max(
+        cluster + clients * CLIENTS[trial.client].process_bytes + ledger, cluster + SPARK_BYTES
+    )
 
 
 def _node_open_files(trial: TrialSpec) -> int:
@@ -79,12 +75,11 @@ def _local_nodes(trial: TrialSpec) -> int:
 def _disk_bytes(plan: Plan) -> int:
     """Return the size of all ledgers and all logs, as if no topic were deleted before the end."""
     ledgers = sum(trial.workload.records * LEDGER_RECORD_BYTES for trial in plan.trials)
-    java_output = max(
-        trial.workload.records * JAVA_RECORD_BYTES * (trial.client == "java")
-        for trial in plan.trials
+    output = max(
+        trial.workload.records * CLIENTS[trial.client].output_record_bytes for trial in plan.trials
     )
     logs = sum(map(_log_bytes, plan.trials))
-    return ledgers + java_output + logs + max(map(_local_nodes, plan.trials)) * NODE_DISK_BYTES
+    return ledgers + output + logs + max(map(_local_nodes, plan.trials)) * NODE_DISK_BYTES
 
 
 def _log_bytes(trial: TrialSpec) -> int:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Final
 
 from ackbench.experiments.planning.properties import Property, kafka_properties, nearest_version
+from ackbench.experiments.sweep.client_kinds import ClientKind
 from ackbench.experiments.trial.clients.settings import java as java_settings
 from ackbench.experiments.trial.clients.settings.librdkafka import CANONICAL_NAMES
 
@@ -35,9 +36,17 @@ class ClientRules:
     producer_settings: SettingsBuilder
     """Returns every setting that bears on correctness, from the overrides."""
     consumer_settings: SettingsBuilder
-    name: str = "librdkafka"
+    name: ClientKind = "librdkafka"
+    canonical_names: Mapping[str, str] = field(default_factory=dict)
+    """The canonical name of each alias."""
+    applies_defaults: bool = True
+    """Whether the client applies its own defaults when it checks what it is given."""
     value_check: Callable[[str, str], str | None] | None = None
     """Replaces the check of single values; as `value_problem`."""
+
+    def canonical_name(self, name: str) -> str:
+        """Return the canonical name of a property."""
+        return self.canonical_names.get(name, name)
 
     def value_problem(self, name: str, text: str) -> str | None:
         """Return what is wrong with a single value as the end of a sentence; `None` if valid.
@@ -116,6 +125,7 @@ def librdkafka_rules() -> ClientRules:
         settings_check.refusal if library.is_installed() else lambda _: None,
         librdkafka.producer_settings,
         librdkafka.consumer_settings,
+        canonical_names=CANONICAL_NAMES,
     )
 
 
@@ -159,8 +169,27 @@ def _java_rules(version: str) -> ClientRules:
         producer_settings=java_settings.producer_settings,
         consumer_settings=java_settings.consumer_settings,
         name="java",
+        applies_defaults=False,
         value_check=value_check,
     )
+
+
+def rules_of(
+    kind: ClientKind, kafka_version: str, librdkafka: ClientRules | None = None
+) -> ClientRules:
+    """Return the rules of a kind of client.
+
+    Args:
+        kind: of the client.
+        kafka_version: decides on Java's client.
+        librdkafka: the rules of librdkafka, if they are known already.
+
+    Raises:
+        InputError: as `java_rules`.
+    """
+    if kind == "java":
+        return java_rules(kafka_version)
+    return librdkafka or librdkafka_rules()
 
 
 def _both_names(properties: Mapping[str, Property]) -> dict[str, str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ackbench.experiments.errors import ExperimentError
 from ackbench.experiments.messages.phrases import format_value
-from ackbench.experiments.planning.client_rules import ClientRules, java_rules
+from ackbench.experiments.planning.client_rules import ClientRules, rules_of
 from ackbench.experiments.planning.settings import CellSettings
 from ackbench.experiments.planning.workload import TRANSACTIONAL_ID
 from ackbench.experiments.sweep.plan import PassedSettings
@@ -43,11 +43,7 @@ def client_settings(settings: CellSettings, librdkafka: ClientRules) -> ClientSe
         InputError: two names of one property have different values.
     """
     client = settings.client
-    rules = (
-        java_rules(settings.cluster.version_of_java_clients)
-        if client.kind == "java"
-        else librdkafka
-    )
+    rules = rules_of(client.kind, settings.cluster.version_of_java_clients, librdkafka)
     _refuse_invalid_properties(settings, rules)
     if not client.defaults:
         producer = rules.producer_settings(settings.producer)
@@ -57,8 +53,7 @@ def client_settings(settings: CellSettings, librdkafka: ClientRules) -> ClientSe
     producer = client.producer_settings(settings.producer)
     consumer = client.consumer_settings(settings.consumer)
     passed = client.passed_settings(settings.producer, settings.consumer)
-    # librdkafka applies its own defaults when it checks what it is given.
-    checked = passed.producer if passed and client.kind == "librdkafka" else producer
+    checked = passed.producer if passed and rules.applies_defaults else producer
     refusal = _refusal(rules, settings, checked) or _too_large(settings, producer)
     return ClientSettings(producer, consumer, passed, refusal)
 

@@ -8,9 +8,9 @@ from typing import Final, get_args
 from ackbench.experiments.errors import ExperimentError
 from ackbench.experiments.ledger.trial_manifest import Cell, Scalar
 from ackbench.experiments.messages.phrases import format_value
-from ackbench.experiments.planning.client_rules import ClientRules, java_rules
+from ackbench.experiments.planning.client_rules import ClientRules, rules_of
 from ackbench.experiments.planning.experiment import Experiment
-from ackbench.experiments.sweep.plan import ClientKind
+from ackbench.experiments.sweep.client_kinds import CLIENTS, ClientKind
 from ackbench.experiments.trial.clients.settings.kinds import ClientChoice
 
 KIND: Final = "client"
@@ -64,10 +64,11 @@ def rules_of_all_clients(
     kinds = {
         str(value) for cross in experiment.axes for value in cross.get(KIND, (experiment.client,))
     }
-    rules = [librdkafka] if kinds - {"java"} else []
-    if "java" in kinds:
-        rules += map(java_rules, experiment.kafka_versions())
-    return tuple(rules)
+    of_kafka = [kind for kind in CLIENTS if kind in kinds and CLIENTS[kind].comes_with_kafka]
+    return (
+        *([librdkafka] if kinds.difference(of_kafka) else []),
+        *(rules_of(kind, version) for kind in of_kafka for version in experiment.kafka_versions()),
+    )
 
 
 def default_idempotence(experiment: Experiment, cell: Cell, producer: Mapping[str, str]) -> bool:

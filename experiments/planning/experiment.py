@@ -26,6 +26,7 @@ from ackbench.experiments.planning.field_types import (
 )
 from ackbench.experiments.planning.properties import newest_patch
 from ackbench.experiments.planning.yaml_reader import dump_yaml
+from ackbench.experiments.sweep.client_kinds import DEFAULT_CLIENT
 from ackbench.experiments.sweep.plan import Claim, Workload
 from ackbench.experiments.trial.clients.record.layout import HEADER_BYTES
 from ackbench.experiments.trial.faults.operations.commands import COMMAND
@@ -86,7 +87,7 @@ class Experiment(_Section):
     )
     group_version: WholeNumber | None = Field(default=None, alias="group.version")
     transaction_version: WholeNumber | None = Field(default=None, alias="transaction.version")
-    client: Text = "librdkafka"
+    client: Text = DEFAULT_CLIENT
     """The clients under test: `librdkafka` or `java`."""
     client_defaults: Boolean = Field(default=False, alias="client.defaults")
     """Whether the clients keep their own defaults for properties that the experiment omits."""

@@ -19,6 +19,7 @@ from ackbench.experiments.planning.overrides import Overrides, apply_overrides
 from ackbench.experiments.planning.planner import MAX_BROKERS, plan
 from ackbench.experiments.planning.properties import known_versions, nearest_version
 from ackbench.experiments.planning.properties.extraction import ensure_version_known
+from ackbench.experiments.sweep.client_kinds import CLIENTS
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.lookup import new_sweep_id
 from ackbench.experiments.sweep.own_plans import mark_as_own
@@ -294,7 +295,10 @@ def prepare_kafka(planned: Plan, home: Home, notify: Notify) -> None:
     default = (ClusterSpec.kafka_version, ClusterSpec.coordination)
     needs = {trial.cluster.model_dump_json(): trial.cluster for trial in planned.trials}
     load = partial(hold_machine_lock_for_command, home, "set-up of Kafka", notify)
-    if any(trial.client == "java" and trial.cluster.external for trial in planned.trials):
+    if any(
+        CLIENTS[trial.client].comes_with_kafka and trial.cluster.external
+        for trial in planned.trials
+    ):
         kafka_jars(home.cache, planned.trials[0].cluster.version_of_java_clients)
     for need in needs.values():
         if not need.external and (need.kafka_version, need.coordination) != default:

@@ -34,13 +34,8 @@ from ackbench.experiments.planning.workload import (
     refuse_invalid_workload,
     workload_of_client,
 )
-from ackbench.experiments.sweep.plan import (
-    NO_FAULT,
-    ClientKind,
-    ClusterNeed,
-    FaultRequest,
-    Workload,
-)
+from ackbench.experiments.sweep.client_kinds import CLIENTS, ClientKind
+from ackbench.experiments.sweep.plan import NO_FAULT, ClusterNeed, FaultRequest, Workload
 from ackbench.experiments.trial.clients.settings.kinds import ClientChoice
 from ackbench.experiments.trial.clients.settings.librdkafka import canonical_names
 from ackbench.experiments.trial.clients.settings.security import (
@@ -192,8 +187,9 @@ class _CellInput:
         return canonical_names(given) | canonical_names(axes)
 
     def client_properties(self, scope: Scope, client: ClientKind) -> dict[str, str]:
-        """Return a client's properties; Java's clients get the security ones when they connect."""
-        security = security_properties(self.experiment) if client == "librdkafka" else {}
+        """Return a client's properties, with those of security if it gets them with the others."""
+        is_planned = CLIENTS[client].planned_security
+        security = security_properties(self.experiment) if is_planned else {}
         return security | self.properties(scope)
 
     def workload(self) -> Workload:

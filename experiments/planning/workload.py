@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from ackbench.experiments.errors import ExperimentError
+from ackbench.experiments.sweep.client_kinds import CLIENTS
 from ackbench.experiments.sweep.plan import ClusterNeed, Workload
 from ackbench.experiments.trial.clients.record.layout import (
     MAX_JAVA_PRODUCERS,
@@ -89,7 +90,7 @@ _DEFAULT_DELIVERY: Final = Workload.model_fields["delivery"].default
 def _copier_problems(client: ClientChoice, workload: Workload) -> Iterator[str]:
     kind = f"workload.kind is {workload.kind}"
     if workload.kind == "copy":
-        if client.kind != "librdkafka":
+        if not CLIENTS[client.kind].has_members:
             yield (
                 f"{kind} and client is {client.kind}; "
                 "allowed: librdkafka (a copier decodes the values that its producers write)"
@@ -152,7 +153,7 @@ def _group_problems(
         yield from _kip_848_problems(consumer, cluster)
     copies = workload.kind == "copy"
     members = f"workload.{'copiers' if copies else 'consumers'} is {workload.members}"
-    if client.kind != "librdkafka":
+    if not CLIENTS[client.kind].has_members:
         yield (
             f"{members} and client is {client.kind}; "
             "allowed: librdkafka, whose members can be held between processing and commit"
@@ -211,9 +212,9 @@ def _key_problems(client: ClientChoice, workload: Workload) -> Iterator[str]:
             "allowed: 0 (a key would choose the partition)"
         )
     for setting, is_requested in requested.items():
-        if client.kind == "java" and is_requested:
+        if CLIENTS[client.kind].reports_in_text and is_requested:
             yield (
-                f"{setting} with client java; allowed: leave it out "
+                f"{setting} with client {client.kind}; allowed: leave it out "
                 "(VerifiableProducer takes its keys in turn and names no partition)"
             )
 
@@ -234,7 +235,7 @@ def workload_of_client(client: ClientChoice, workload: Workload, *, sweeps_size:
     Raises:
         ExperimentError: the clients cannot generate this load.
     """
-    if client.kind != "java":
+    if not CLIENTS[client.kind].reports_in_text:
         return workload
     rate = workload.rate_records_per_s / workload.producers
     for problem in _java_problems(workload, rate, sweeps_size=sweeps_size):

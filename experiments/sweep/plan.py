@@ -25,6 +25,7 @@ from ackbench.experiments.ledger.trial_manifest import (
     WholeNumber,
 )
 from ackbench.experiments.messages.phrases import format_count, format_list, format_value
+from ackbench.experiments.sweep.client_kinds import CLIENTS, DEFAULT_CLIENT, ClientKind
 from ackbench.infra.kafka.broker_settings import shared_properties
 from ackbench.infra.kafka.spec import ClusterSpec, Coordination, DiskKind, NetworkKind
 
@@ -34,7 +35,6 @@ __all__ = [
     "AutoOffsetReset",
     "Claim",
     "ClaimText",
-    "ClientKind",
     "ClusterNeed",
     "Commit",
     "Composition",
@@ -110,7 +110,6 @@ def check_claim(claim: Claim, cells: Sequence[Cell], nodes: int) -> None:
         )
 
 
-ClientKind = Literal["librdkafka", "java"]
 AutoOffsetReset = Literal["earliest", "latest", "none"]
 """Kafka's `auto.offset.reset`: where a member continues whose next offset is not available.
 
@@ -295,7 +294,7 @@ class TrialSpec(Frozen):
     """Whether no other trial uses the cluster, as the fault can have lasting effects."""
     replication_factor: int
     partitions: int
-    client: ClientKind = "librdkafka"
+    client: ClientKind = DEFAULT_CLIENT
     """The client under test."""
     producer: dict[str, str]
     """Effective values of the producer's properties that affect correctness.
@@ -316,7 +315,8 @@ class TrialSpec(Frozen):
         if not load.placement and load.pairs == "none":
             return None
         return KeyOptions(
-            text=self.client == "java", **load.model_dump(include=set(KeyOptions.model_fields))
+            text=CLIENTS[self.client].reports_in_text,
+            **load.model_dump(include=set(KeyOptions.model_fields)),
         )
 
 

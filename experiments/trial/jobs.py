@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from ackbench.experiments.ledger.trial_manifest import KeyOptions
+from ackbench.experiments.sweep.client_kinds import CLIENTS, FINAL_READER
 from ackbench.experiments.sweep.plan import TrialSpec, external_prefix
 from ackbench.experiments.trial.clients.consumer.process import ConsumerJob
 from ackbench.experiments.trial.clients.group.groups import GroupJob
@@ -187,7 +188,7 @@ def final_read_settings(spec: TrialSpec) -> dict[str, str]:
 
     It always reads with librdkafka. So of another client's settings only the isolation level holds.
     """
-    if spec.client == "librdkafka" and not spec.passed:
+    if spec.client == FINAL_READER and not spec.passed:
         return _with_client_id(spec, spec.consumer)
     return (
         {ISOLATION_LEVEL: spec.consumer[ISOLATION_LEVEL]}
@@ -199,6 +200,6 @@ def final_read_settings(spec: TrialSpec) -> dict[str, str]:
 def text_value_format(spec: TrialSpec, token: int) -> TextValueFormat | None:
     """Return the format of the trial's text values; `None`: its values are binary."""
     rate = spec.workload.rate_records_per_s / spec.workload.producers
-    return (
-        TextValueFormat(trial_tag(token), warm_up_records(rate)) if spec.client == "java" else None
-    )
+    if not CLIENTS[spec.client].reports_in_text:
+        return None
+    return TextValueFormat(trial_tag(token), warm_up_records(rate))

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from ackbench.experiments.ledger.schema import EPOCHS, LOG
 from ackbench.experiments.ledger.trial_manifest import ProducerSummary
+from ackbench.experiments.sweep.client_kinds import CLIENTS
 from ackbench.experiments.sweep.plan import TrialSpec
 from ackbench.experiments.sweep.retention import retention_of
 from ackbench.experiments.trial.clients.consumer.process import ConsumerResult
@@ -307,9 +308,9 @@ class TrialClients:
     def _consumer_ends(self, final: FinalRead) -> dict[int, int]:
         """Return up to where the concurrent consumer has to read.
 
-        VerifiableConsumer reports records, and so never an offset behind a transaction's marker.
+        A program that reports records never reports an offset behind a transaction's marker.
         """
-        if self.spec.client == "java" and self.spec.workload.transaction_records:
+        if CLIENTS[self.spec.client].reports_in_text and self.spec.workload.transaction_records:
             return final.end_of_visible_records()
         return final.visible_end_offsets
 

@@ -16,8 +16,9 @@ from support.builders.records import a_spec
 from support.set_up_home import SET_UP
 
 from ackbench.experiments.ledger.trial_manifest import FaultEvidence, Status
+from ackbench.experiments.sweep.client_kinds import ClientKind
 from ackbench.experiments.sweep.folder import SweepFolder
-from ackbench.experiments.sweep.plan import ClientKind, FaultRequest, Workload
+from ackbench.experiments.sweep.plan import FaultRequest, Workload
 from ackbench.experiments.trial.clients.settings.kinds import ClientChoice
 from ackbench.experiments.trial.run import run_trial
 from ackbench.infra.cluster.local import LocalCluster, provision

@@ -19,9 +19,10 @@ from support.dying import during, kill_child, kill_fork, kill_node
 from ackbench.experiments.errors import TrialFailed
 from ackbench.experiments.ledger.trial_manifest import Status, TrialManifest
 from ackbench.experiments.planning.faults import fault_parameters
+from ackbench.experiments.sweep.client_kinds import ClientKind
 from ackbench.experiments.sweep.documents import read_trial_manifest
 from ackbench.experiments.sweep.folder import SweepFolder
-from ackbench.experiments.sweep.plan import ClientKind, TrialSpec, Workload
+from ackbench.experiments.sweep.plan import TrialSpec, Workload
 from ackbench.experiments.trial.clients.settings.kinds import ClientChoice
 from ackbench.experiments.trial.faults.composition.notation import parse_fault
 from ackbench.experiments.trial.run import run_trial

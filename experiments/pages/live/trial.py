@@ -21,6 +21,7 @@ from ackbench.experiments.pages.live.slots import (
     SlotCounter,
     SlotCounts,
 )
+from ackbench.experiments.sweep.client_kinds import CLIENTS
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.plan import TrialSpec
 from ackbench.experiments.trial.clients.record.layout import warm_up_records
@@ -85,14 +86,14 @@ class _Load:
         self._spec, self._clients, self._begin_ns = spec, clients, begin_ns
         self._sent, self._acked, self._read = SlotCounter(), SlotCounter(), SlotCounter()
         self._processed, self._latency = SlotCounter(), LatencyCounter()
-        self._is_java = spec.client == "java"
+        self._reports_in_text = CLIENTS[spec.client].reports_in_text
         self._producers = tuple(map(self._producer, range(spec.workload.producers)))
         self._consumer = self._new_consumer()
         self._members: dict[str, ReadsFollower] = {}
 
     def _producer(self, number: int) -> AttemptsFollower | JavaProducerFollower:
         name = f"producer-{number}"
-        if self._is_java:
+        if self._reports_in_text:
             path = self._clients / f"{name}.out"
             return JavaProducerFollower(path, self._begin_ns, self._warm_up, self._acked)
         path = self._clients / f"{name}.attempts"
@@ -104,7 +105,7 @@ class _Load:
         return warm_up_records(load.rate_records_per_s / load.producers)
 
     def _new_consumer(self) -> ReadsFollower | JavaConsumerFollower:
-        if self._is_java:
+        if self._reports_in_text:
             path = self._clients / "consumer-0.out"
             return JavaConsumerFollower(path, self._begin_ns, self._warm_up, self._read)
         return ReadsFollower(self._clients / "consumer-0.reads", self._begin_ns, self._read)

@@ -6,7 +6,7 @@ default of its version, not that of ackbench's own experiments.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cache
 from itertools import islice
@@ -23,8 +23,7 @@ from ackbench.experiments.planning.axes import SET_BY_ACKBENCH, Scope
 from ackbench.experiments.planning.client_rules import (
     ClientRules,
     acks_problem,
-    java_rules,
-    librdkafka_rules,
+    rules_of,
 )
 from ackbench.experiments.planning.properties import (
     KafkaProperties,
@@ -35,9 +34,8 @@ from ackbench.experiments.planning.properties import (
 )
 from ackbench.experiments.planning.properties.protected import loads_code
 from ackbench.experiments.results.changed_settings import defaults_of
-from ackbench.experiments.sweep.plan import ClientKind
-from ackbench.experiments.trial.clients.settings import java, librdkafka
-from ackbench.experiments.trial.clients.settings.kinds import ACKS, ClientChoice
+from ackbench.experiments.sweep.client_kinds import ClientKind
+from ackbench.experiments.trial.clients.settings.kinds import ACKS, LIBRARIES, ClientChoice
 from ackbench.infra.errors import InputError
 from ackbench.infra.kafka.secrets import is_security_property
 from ackbench.infra.kafka.versions import parse_version, supports_zookeeper
@@ -203,8 +201,7 @@ class Configuration(Frozen):
 def _refusal(
     client: ClientKind, kafka_version: str, producer: frozenset[tuple[str, str]]
 ) -> str | None:
-    rules = java_rules(kafka_version) if client == "java" else librdkafka_rules()
-    return rules.refusal(dict(producer))
+    return rules_of(client, kafka_version).refusal(dict(producer))
 
 
 class ReportedCluster(Frozen):
@@ -320,7 +317,7 @@ def configuration_of(
             problem = known[name].allowed_instead_of(value) if name in known else None
             if problem:
                 raise InputError(f"{scope} property {name} is {value}; allowed: {problem}")
-    kind: ClientKind = "librdkafka" if rules.name == "librdkafka" else "java"
+    kind = rules.name
     configuration = Configuration(
         kafka_version=kafka_version,
         client=kind,
@@ -403,16 +400,19 @@ def _version_of(
     return version
 
 
+_TRIED: Final[Sequence[ClientKind]] = ("java", "librdkafka")
+"""Most names are known to both; without others the files are taken for those of Java's client."""
+
+
 def _rules(
     given: Mapping[str, Mapping[str, str]], kafka_version: str, client: ClientKind | None
 ) -> ClientRules:
     """Return the rules of the client whose names the files have, after checking them."""
-    candidates = {"java": lambda: java_rules(kafka_version), "librdkafka": librdkafka_rules}
     problems = []
-    for kind, rules_of in candidates.items():
+    for kind in _TRIED:
         if client not in {None, kind}:
             continue
-        rules = rules_of()
+        rules = rules_of(kind, kafka_version)
         problem = _client_problem(given, rules)
         if problem is None:
             return rules
@@ -423,8 +423,7 @@ def _rules(
 def _client_problem(given: Mapping[str, Mapping[str, str]], rules: ClientRules) -> str | None:
     for scope, known in (("producer", rules.producer), ("consumer", rules.consumer)):
         for name, value in given.get(scope, {}).items():
-            is_java = rules.name != "librdkafka"
-            canonical = name if is_java else librdkafka.CANONICAL_NAMES.get(name, name)
+            canonical = rules.canonical_name(name)
             if canonical not in known:
                 return f"unknown {scope} property {name}{_did_you_mean(name, known)}"
             if canonical == ACKS:
@@ -437,8 +436,7 @@ def _client_problem(given: Mapping[str, Mapping[str, str]], rules: ClientRules) 
 
 
 def _of_client(kind: ClientKind, properties: Mapping[str, str]) -> dict[str, str]:
-    library = java if kind == "java" else librdkafka
-    return dict(library.canonical_names(properties))
+    return dict(LIBRARIES[kind].canonical_names(properties))
 
 
 def _require_known(scope: str, name: str, known: Collection[str], kafka_version: str) -> None:

@@ -9,6 +9,7 @@ from typing import Final
 
 from ackbench.experiments.planning.catalog import catalog_names, load_experiment
 from ackbench.experiments.results.checkup.configuration import Configuration
+from ackbench.experiments.sweep.client_kinds import DEFAULT_CLIENT
 from ackbench.experiments.trial.faults import FAULTS
 from ackbench.experiments.verdicts.guarantees import Guarantee
 
@@ -58,7 +59,7 @@ def command_that_shows(
         "min.insync.replicas": topic["min.insync.replicas"],
     }
     settings |= _shared_settings(known[fault], fault, unclean=unclean)
-    if configuration.client != "librdkafka":
+    if configuration.client != DEFAULT_CLIENT:
         settings["client"] = configuration.client
     words = ["ackbench", "run", known[fault]]
     for name, value in settings.items():

@@ -30,6 +30,7 @@ from ackbench.experiments.results.lessons.plots import Plot
 from ackbench.experiments.results.models import CellResult, SweepResults, TrialResult
 from ackbench.experiments.results.read import read_results
 from ackbench.experiments.results.rows import Row, rows_by_trial
+from ackbench.experiments.sweep.client_kinds import CLIENTS
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.plan import Plan
 from ackbench.experiments.verdicts.guarantees.violations import is_positive
@@ -42,7 +43,7 @@ What happens in 3 of 4 trials may be absent from 2. The sentences show the inter
 however wide it is.
 """
 RATE_AXIS: Final = "workload.rate_records_per_s"
-CLIENT_NAMES: Final = {"librdkafka": "librdkafka", "java": "Java's client"}
+CLIENT_NAMES: Final[Mapping[str, str]] = {kind: one.title for kind, one in CLIENTS.items()}
 """How sentences name the values of the axis `client`."""
 
 

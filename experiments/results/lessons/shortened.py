@@ -10,7 +10,8 @@ is changed (`experiments.results.changed_settings`).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 from ackbench.experiments.messages.phrases import format_list
@@ -20,6 +21,7 @@ from ackbench.experiments.results.changed_settings import (
     kafka_defaults,
     producer_defaults,
 )
+from ackbench.experiments.sweep.client_kinds import CLIENTS, ClientKind
 from ackbench.experiments.sweep.plan import Plan, TrialSpec
 
 BROKER_TIMEOUTS: Final = (
@@ -36,17 +38,21 @@ BROKER_TIMEOUTS: Final = (
     "group.consumer.heartbeat.interval.ms",
     "log.retention.check.interval.ms",
 )
-LIBRDKAFKA_TIMEOUTS: Final = (
-    "socket.timeout.ms",
-    "delivery.timeout.ms",
-    "retry.backoff.max.ms",
-    "topic.metadata.refresh.interval.ms",
-)
-JAVA_TIMEOUTS: Final = (
-    "request.timeout.ms",
-    "delivery.timeout.ms",
-    "retry.backoff.max.ms",
-    "metadata.max.age.ms",
+CLIENT_TIMEOUTS: Final[Mapping[ClientKind, Sequence[str]]] = MappingProxyType(
+    {
+        "librdkafka": (
+            "socket.timeout.ms",
+            "delivery.timeout.ms",
+            "retry.backoff.max.ms",
+            "topic.metadata.refresh.interval.ms",
+        ),
+        "java": (
+            "request.timeout.ms",
+            "delivery.timeout.ms",
+            "retry.backoff.max.ms",
+            "metadata.max.age.ms",
+        ),
+    }
 )
 MEMBER_TIMEOUTS: Final = ("session.timeout.ms", "heartbeat.interval.ms", "max.poll.interval.ms")
 """Of a consumer that is a member of a group; both clients have the same defaults."""
@@ -79,14 +85,14 @@ def describe_shortened(plan: Plan) -> str | None:
 def _shortened(trial: TrialSpec) -> Iterator[tuple[str, str, int]]:
     """Yield name, default as text and value in milliseconds of each shortened timeout."""
     kafka = kafka_defaults(trial) or kafka_properties(known_versions()[-1])
-    whose_client, client_timeouts = (
-        ("Java's", JAVA_TIMEOUTS)
-        if trial.client == "java"
-        else ("librdkafka's", LIBRDKAFKA_TIMEOUTS)
-    )
     for names, whose, settings, defaults in (
         (BROKER_TIMEOUTS, "default", trial.cluster.broker, defaults_of(kafka.broker)),
-        (client_timeouts, f"{whose_client} default", trial.producer, producer_defaults(trial)),
+        (
+            CLIENT_TIMEOUTS[trial.client],
+            f"{CLIENTS[trial.client].owner} default",
+            trial.producer,
+            producer_defaults(trial),
+        ),
         (
             MEMBER_TIMEOUTS,
             "default",

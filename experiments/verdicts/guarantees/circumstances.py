@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from ackbench.experiments.ledger.trial_manifest import Frozen
+from ackbench.experiments.sweep.client_kinds import DEFAULT_CLIENT, ClientKind
 from ackbench.experiments.sweep.plan import (
     AutoOffsetReset,
-    ClientKind,
     ClusterNeed,
     Commit,
     FaultRequest,
@@ -39,7 +39,7 @@ class Circumstances(Frozen):
 
     acks: str
     """`0`, `1` or `all`."""
-    client: ClientKind = "librdkafka"
+    client: ClientKind = DEFAULT_CLIENT
     """The client under test."""
     kafka_version: str | None = None
     """Of the brokers; `None`: unknown, as of an external cluster."""

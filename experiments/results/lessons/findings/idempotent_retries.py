@@ -35,6 +35,7 @@ from ackbench.experiments.results.lessons.finding import (
 )
 from ackbench.experiments.results.lessons.plots import DotRow, DotsPlot
 from ackbench.experiments.results.models import CellResult, TrialResult
+from ackbench.experiments.sweep.client_kinds import DEFAULT_CLIENT
 from ackbench.experiments.sweep.plan import NO_FAULT
 from ackbench.experiments.verdicts.statistics import Estimate, Share, describe_share
 
@@ -121,7 +122,7 @@ def find(data: FindingInput) -> Finding:
 
 def _case(data: FindingInput, cell: CellResult) -> _Case:
     return _Case(
-        client=str(cell.cell.get("client", "librdkafka")),
+        client=str(cell.cell.get("client", DEFAULT_CLIENT)),
         is_idempotent=cell.cell["enable.idempotence"] is True,
         in_flight=int(str(cell.cell[_IN_FLIGHT])),
         dropped=str(cell.cell.get("fault.direction", "responses")),

@@ -11,7 +11,8 @@ from types import MappingProxyType
 from typing import Final, Protocol
 
 from ackbench.experiments.ledger.trial_manifest import Frozen
-from ackbench.experiments.sweep.plan import ClientKind, PassedSettings, TrialSpec
+from ackbench.experiments.sweep.client_kinds import DEFAULT_CLIENT, ClientKind
+from ackbench.experiments.sweep.plan import PassedSettings, TrialSpec
 from ackbench.experiments.trial.clients.settings import java, librdkafka
 from ackbench.experiments.trial.clients.settings.librdkafka import is_true
 
@@ -57,7 +58,7 @@ class ClientLibrary(Protocol):
         """Return whether a producer with the library's defaults is idempotent."""
 
 
-_LIBRARIES: Final[Mapping[ClientKind, ClientLibrary]] = MappingProxyType(
+LIBRARIES: Final[Mapping[ClientKind, ClientLibrary]] = MappingProxyType(
     {"librdkafka": librdkafka, "java": java}
 )
 
@@ -65,13 +66,13 @@ _LIBRARIES: Final[Mapping[ClientKind, ClientLibrary]] = MappingProxyType(
 class ClientChoice(Frozen):
     """The clients of a cell, and whether they keep their library's defaults."""
 
-    kind: ClientKind = "librdkafka"
+    kind: ClientKind = DEFAULT_CLIENT
     defaults: bool = False
     """Whether the clients keep their library's defaults; overrides take precedence over those."""
 
     @property
     def _library(self) -> ClientLibrary:
-        return _LIBRARIES[self.kind]
+        return LIBRARIES[self.kind]
 
     def producer_settings(self, overrides: Mapping[str, str]) -> dict[str, str]:
         """Return the effective settings of a producer, without its addresses.

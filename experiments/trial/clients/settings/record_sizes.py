@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from ackbench.experiments.sweep.plan import ClientKind, Workload
+from ackbench.experiments.sweep.client_kinds import ClientKind
+from ackbench.experiments.sweep.plan import Workload
 from ackbench.experiments.trial.clients.record.layout import HEADER_BYTES
 
 LIBRDKAFKA_OVERHEAD_BYTES: Final = 36

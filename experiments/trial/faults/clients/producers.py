@@ -10,6 +10,7 @@ from typing import Final
 from pydantic import Field
 
 from ackbench.experiments.ledger.trial_manifest import FaultEvidence
+from ackbench.experiments.sweep.client_kinds import CLIENTS
 from ackbench.experiments.trial.faults.core import (
     EFFECTIVE,
     FaultContext,
@@ -42,12 +43,11 @@ class ProducerKilledParameters(FaultParameters):
         return self.at_s + self.restart_after_s
 
     def impossible_reason(self, topology: Topology) -> str | None:
-        """Refuse Java producers and transactions.
+        """Refuse transactions, and producers whose attempts are lost with their process.
 
-        The attempts of a Java producer are lost with its process. A producer that crashes in a
-        transaction is another fault.
+        A producer that crashes in a transaction is another fault.
         """
-        if topology.client != "librdkafka":
+        if not CLIENTS[topology.client].attempts_survive:
             return (
                 f"client is {topology.client}; allowed: librdkafka, whose ledger of attempts"
                 " survives the producer process"

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ackbench.experiments.ledger.trial_manifest import Frozen
-from ackbench.experiments.sweep.plan import ClientKind, ClusterNeed, Workload
+from ackbench.experiments.sweep.client_kinds import DEFAULT_CLIENT, ClientKind
+from ackbench.experiments.sweep.plan import ClusterNeed, Workload
 from ackbench.experiments.trial.clients.settings.group_members import member_expiry_ms
 from ackbench.infra.kafka.broker_settings import broker_session_timeout_ms
 
@@ -32,7 +33,7 @@ class Topology(Frozen):
     """Whether the producers send in transactions."""
     transaction_version: int | None = None
     """Level of the feature `transaction.version` (KIP-890); `None`: unknown."""
-    client: str = "librdkafka"
+    client: ClientKind = DEFAULT_CLIENT
     """The kind of client under test: `librdkafka` or `java`."""
     session_timeout_ms: float = 0
     """After how long without a heartbeat a broker is fenced, or its session expires."""

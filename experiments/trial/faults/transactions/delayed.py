@@ -14,6 +14,7 @@ from typing import Final
 from pydantic import Field
 
 from ackbench.experiments.ledger.trial_manifest import FaultEvidence
+from ackbench.experiments.sweep.client_kinds import CLIENTS
 from ackbench.experiments.trial.faults.core import (
     EFFECTIVE,
     FaultContext,
@@ -60,7 +61,7 @@ class DelayedAddPartitionsParameters(DelayedRequestParameters):
     def impossible_reason(self, topology: Topology) -> str | None:
         """Refuse clients that do not send the request on this cluster."""
         implicit = (topology.transaction_version or 0) >= IMPLICIT_PARTITIONS_SINCE
-        if topology.client == "java" and implicit:
+        if implicit and not CLIENTS[topology.client].adds_partitions_itself:
             return (
                 "the Java client sends no AddPartitionsToTxn with transaction.version="
                 f"{topology.transaction_version} (KIP-890); allowed: transaction.version 0 or 1,"

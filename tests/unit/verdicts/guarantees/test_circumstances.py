@@ -4,13 +4,8 @@ from typing import Any
 
 import pytest
 
-from ackbench.experiments.sweep.plan import (
-    ClientKind,
-    ClusterNeed,
-    FaultRequest,
-    TrialSpec,
-    Workload,
-)
+from ackbench.experiments.sweep.client_kinds import ClientKind
+from ackbench.experiments.sweep.plan import ClusterNeed, FaultRequest, TrialSpec, Workload
 from ackbench.experiments.trial.faults.core.effects import FaultEffects
 from ackbench.experiments.verdicts.contract import clauses_of
 from ackbench.experiments.verdicts.guarantees.availability import AVAILABILITY
