@@ -124,6 +124,7 @@ def test_the_evidence_of_a_killed_producer_and_member_bounds_what_is_repeated_an
     assert len(processed) < 12_000
 
 
+@pytest.mark.further
 def test_the_batch_of_a_paused_and_removed_member_is_processed_again(
     run: Run,
 ) -> None:

@@ -274,6 +274,7 @@ def test_the_final_read_is_complete_after_the_crash_of_a_broker(
     assert positions(log) == positions(attempts)
 
 
+@pytest.mark.further
 def test_a_concurrent_consumer_survives_the_crash_of_a_leader(
     cluster: LocalCluster,
     make_topic: Callable[[int, int], str],

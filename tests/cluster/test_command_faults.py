@@ -87,6 +87,7 @@ def struck(home: Home, brokers: ExternalBrokers, **fault: Any) -> TrialManifest:
     return read_trial_manifest(sweep.trial(trial.trial_id))
 
 
+@pytest.mark.further
 def test_a_leader_that_is_killed_and_started_by_commands_is_seen_to_go(
     home: Home, brokers: ExternalBrokers
 ) -> None:

@@ -65,7 +65,7 @@ def test_clients_without_a_fault_connect_to_brokers(home: Home, brokers: Externa
     assert connections.direct
 
 
-@pytest.mark.further("java")
+@pytest.mark.further
 @pytest.mark.parametrize("client", ["librdkafka", "java"])
 def test_dropped_responses_cause_duplicates_and_no_client_bypasses_the_relays(
     home: Home, brokers: ExternalBrokers, client: str

@@ -123,6 +123,7 @@ def test_a_reassigned_leader_loses_no_record_of_acks_all(
     assert not trial.lost()
 
 
+@pytest.mark.further
 def test_partitions_added_under_load_are_written_and_read(
     cluster: LocalCluster, tmp_path: Path
 ) -> None:
@@ -146,6 +147,7 @@ def test_a_recreated_topic_has_no_records_of_the_old_one(
     assert max(trial.seqs("log")) == max(trial.seqs("attempts"))
 
 
+@pytest.mark.further
 def test_overlapping_faults_on_one_node_heal(
     cluster: LocalCluster, make_topic: Callable[[int, int], str]
 ) -> None:

@@ -16,6 +16,7 @@ def _successor(cluster: LocalCluster, controller: int) -> int | None:
     return current if current != controller else None
 
 
+@pytest.mark.further
 def test_under_zookeeper_the_controller_is_a_broker_and_another_one_takes_over(
     clusters: Path, cache: Path
 ) -> None:

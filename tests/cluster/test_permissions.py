@@ -92,7 +92,10 @@ COPIES = {
 TRANSACTIONS = {"workload": {"transaction_records": 50, **LOAD}, "producer": IDEMPOTENT}
 
 
-@pytest.mark.further(changes=[JAVA, COPIES, TRANSACTIONS])
+@pytest.mark.further(
+    changes=[JAVA, COPIES, TRANSACTIONS],
+    message=["TOPIC_AUTHORIZATION_FAILED", "opic authorization failed"],
+)
 @pytest.mark.parametrize(
     ("without", "changes", "message"),
     [

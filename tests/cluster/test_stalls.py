@@ -166,6 +166,7 @@ def test_a_stopped_producer_makes_no_outage_and_is_named(run: Run) -> None:
     assert stall_sentence(stall, begin_ns).startswith("producer 0 was stopped for 1.")
 
 
+@pytest.mark.further
 def test_a_stopped_consumer_makes_no_outage_and_is_named(run: Run) -> None:
     """The partition acknowledges records meanwhile."""
     ran = run("001-consumer", ConsumerStopped)
@@ -201,6 +202,7 @@ class RelayStopped(TrialClients):
         super().wait_until_sent(load_begin_ns)
 
 
+@pytest.mark.further
 @pytest.mark.parametrize("network", ["relays"], indirect=True)
 def test_stopped_relays_make_no_outage_and_are_named(run: Run) -> None:
     """All that clients send and receive passes through them: the pause is not Kafka's."""

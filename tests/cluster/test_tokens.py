@@ -41,9 +41,7 @@ def text_of(folder: Path) -> str:
     return "\n".join(path.read_bytes().decode(errors="replace") for path in files)
 
 
-@pytest.mark.further(
-    "behind-relays", "copies", "java", "java-3.9", "java-transactions", "java-behind-relays"
-)
+@pytest.mark.further
 @pytest.mark.parametrize(
     "changes",
     [

@@ -79,6 +79,7 @@ def test_the_logs_of_a_schedulers_tasks_are_private(tmp_path: Path) -> None:
     assert accessible_to_others(home.root) == {}
 
 
+@pytest.mark.further
 def test_a_failed_run_exits_with_1_and_prints_the_first_failure_last(home: Path) -> None:
     """The later failures followed from it."""
     with started(home, "fails") as run:

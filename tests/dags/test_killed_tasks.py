@@ -112,6 +112,7 @@ def test_missing_trials_name_the_provisioning_that_never_started(
         steps.verify(sweep.sweep_id)
 
 
+@pytest.mark.further
 def test_a_task_that_fails_by_itself_says_nothing_else(
     dags: Any, world: FakeInfrastructure, sweep: SweepFolder
 ) -> None:

@@ -98,6 +98,7 @@ def test_a_trial_with_millions_of_anomalies_is_measured_entire_and_in_units(
     assert {path.name: path.read_bytes() for path in sweep.results.iterdir()} == entire
 
 
+@pytest.mark.further
 def test_large_tables_are_fetched_a_few_trials_at_a_time(
     spark: SparkContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -196,7 +197,7 @@ def stopped(home: Home, java_class: str) -> Iterator[None]:
     thread.join()
 
 
-@pytest.mark.further("org.apache.spark.launcher.Main")
+@pytest.mark.further
 @pytest.mark.parametrize(
     "java_class", ["org.apache.spark.launcher.Main", "org.apache.spark.deploy.SparkSubmit"]
 )

@@ -66,6 +66,7 @@ def light(home: Home, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.further("show planted", "list")
 @pytest.mark.parametrize(
     "command",
     [

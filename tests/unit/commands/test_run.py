@@ -169,6 +169,7 @@ def test_repeats_are_added_until_the_intervals_are_narrow_enough(start: Start) -
     assert "0 of 5" in out
 
 
+@pytest.mark.further
 def test_the_budget_limits_the_repeats(start: Start) -> None:
     """The first trials run in any case; cells that are still too wide are named."""
     command = start("measures", *WITHOUT_PAGE, "--until", "ci<0.1", "--budget", "0.01s")
@@ -265,6 +266,7 @@ def interrupted(_self: object) -> bool:
     raise KeyboardInterrupt
 
 
+@pytest.mark.further
 def test_a_failed_trial_stops_adding_repeats(start: Start) -> None:
     """More trials of a failing harness prove nothing."""
     command = start("fails", *WITHOUT_PAGE, "--until", "ci<0.6")

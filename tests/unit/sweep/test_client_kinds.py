@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import get_args
 
-from ackbench.experiments.sweep.client_kinds import CLIENTS, DEFAULT_CLIENT, FINAL_READER, ClientKind
+from ackbench.experiments.sweep.client_kinds import (
+    CLIENTS,
+    DEFAULT_CLIENT,
+    FINAL_READER,
+    ClientKind,
+)
 
 
 def test_each_kind_of_client_has_its_traits() -> None:
