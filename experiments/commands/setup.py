@@ -12,6 +12,7 @@ import platform
 import re
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from importlib.metadata import version
 from typing import Final
@@ -26,7 +27,7 @@ from ackbench.experiments.orchestration.tracking.store import database_of_store,
 from ackbench.experiments.results.spark_job import ensure_spark_ready
 from ackbench.experiments.trial.clients.librdkafka.code_cache import cache_folder
 from ackbench.infra.airflow.environment import database_of, ensure_database, is_migrated
-from ackbench.infra.cluster.setup import ensure_kafka_ready
+from ackbench.infra.cluster.setup import ensure_jars, ensure_kafka_ready
 from ackbench.infra.errors import MachineError
 from ackbench.infra.kafka.spec import ClusterSpec
 from ackbench.infra.machine.files import folder_bytes, replace_file
@@ -148,17 +149,27 @@ def make_ready(home: Home, say: Say) -> bool:
     require_run_packages()
     set_up_of(home)
     load = partial(hold_machine_lock_for_command, home, "set-up", echo_error)
-    steps: tuple[Callable[[Say], None], ...] = (
-        lambda announce: ensure_kafka_ready(home.cache, ClusterSpec(), announce, load),
-        ensure_compiled,
-        lambda announce: ensure_spark_ready(home, announce),
-        lambda announce: _ensure_airflow_database(home, announce),
-        lambda announce: _ensure_mlflow_store(home, announce),
-    )
-    made = [
-        _made(step, _with_place(say, f"{number} of {len(steps)}"))
-        for number, step in enumerate(steps, 1)
-    ]
+    spec = ClusterSpec()
+    with ThreadPoolExecutor(max_workers=1) as background:
+        # Fetching waits for the network most of the time, and the other steps do not need it.
+        fetched = background.submit(ensure_jars, home.cache, spec.kafka_version, say)
+
+        def ensure_kafka(announce: Say) -> None:
+            fetched.result()
+            ensure_kafka_ready(home.cache, spec, announce, load)
+
+        steps: tuple[Callable[[Say], None], ...] = (
+            ensure_compiled,
+            lambda announce: ensure_spark_ready(home, announce),
+            lambda announce: _ensure_airflow_database(home, announce),
+            lambda announce: _ensure_mlflow_store(home, announce),
+            ensure_kafka,
+        )
+        made = []
+        for number, step in enumerate(steps, 1):
+            if fetched.done():
+                fetched.result()  # an error ends the set-up at once
+            made.append(_made(step, _with_place(say, f"{number} of {len(steps)}")))
     replace_file(home.root / SET_UP_FILE, SetUp.of_this_process().model_dump_json())
     return any(made)
 

@@ -40,15 +40,29 @@ def ensure_kafka_ready(
         HarnessError: the node that trains a startup cache did not start or exit.
     """
     version = spec.kafka_version
-    if not has_cached_jars(cache, version):
-        announce(f"fetching the jars of Kafka {version} (once; about a minute)")
-        kafka_jars(cache, version)
+    ensure_jars(cache, version, announce)
     launch = launch_spec(cache, spec)
     if any(not startup_cache.is_ready for startup_cache in _startup_caches(cache, spec)):
         mode = " with ZooKeeper" if spec.coordination == "zookeeper" else ""
         announce(f"making the JVM startup cache of Kafka {version}{mode} (once; about 10 seconds)")
         with load():
             _train(cache, spec, launch)
+
+
+def ensure_jars(cache: Path, version: str, announce: Callable[[str], None]) -> None:
+    """Fetch the jars of a Kafka version that are missing.
+
+    Args:
+        cache: the home's cache folder.
+        version: of Kafka.
+        announce: receives one line for the user before it.
+
+    Raises:
+        InputError, MachineError: as `ensure_kafka_ready`.
+    """
+    if not has_cached_jars(cache, version):
+        announce(f"fetching the jars of Kafka {version} (once; about a minute)")
+        kafka_jars(cache, version)
 
 
 def with_options(launch: LaunchSpec, options: tuple[str, ...]) -> LaunchSpec:
