@@ -17,7 +17,13 @@ sys.path.insert(0, str(Path(__file__).parent))
 from support.isolation import isolate  # noqa: E402
 
 TEMPORARY = isolate()
-pytest_plugins = ["support.leftovers", "support.order", "support.tiers", "support.golden_files"]
+pytest_plugins = [
+    "support.failures",
+    "support.golden_files",
+    "support.leftovers",
+    "support.order",
+    "support.tiers",
+]
 # A busy machine must not fail a test.
 settings.register_profile(
     "no deadline", deadline=None, suppress_health_check=[HealthCheck.too_slow]
