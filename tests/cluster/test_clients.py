@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -330,20 +331,24 @@ def test_a_topic_is_created_with_all_partitions_and_deleted(cluster: LocalCluste
     topics.create_topic(
         servers, "made", partitions=4, replication_factor=3, config={"min.insync.replicas": "2"}
     )
+    for server in servers.split(","):  # each broker learns of the topic by itself
+        wait_until(
+            partial(_exists, server, "made"), awaiting=f"the topic at {server}", timeout_s=30
+        )
     assert topics.end_offsets(servers, "made") == {0: 0, 1: 0, 2: 0, 3: 0}
     topics.delete_topic(servers, "made")
     topics.delete_topic(servers, "made")
     wait_until(
-        lambda: _does_not_exist(servers, "made"), awaiting="the topic to be deleted", timeout_s=30
+        lambda: not _exists(servers, "made"), awaiting="the topic to be deleted", timeout_s=30
     )
 
 
-def _does_not_exist(servers: str, topic: str) -> bool:
+def _exists(servers: str, topic: str) -> bool:
     try:
         topics.end_offsets(servers, topic)
     except HarnessError as error:
-        return f"topic {topic} does not exist" in str(error)
-    return False
+        return f"topic {topic} does not exist" not in str(error)
+    return True
 
 
 def test_the_log_end_offset_can_be_beyond_the_high_watermark(
