@@ -107,14 +107,18 @@ class ResponseReader:
         """How many bytes have been read."""
         return self._at
 
-    def number(self, struct_format: str) -> int:
-        """Return a number in a format of `struct`."""
+    def numbers(self, struct_format: str) -> tuple[int, ...]:
+        """Return the numbers in a format of `struct`."""
         try:
-            (number,) = struct.unpack_from(struct_format, self._response, self._at)
+            numbers: tuple[int, ...] = struct.unpack_from(struct_format, self._response, self._at)
         except struct.error as error:
             raise self._too_short() from error
         self._at += struct.calcsize(struct_format)
-        return int(number)
+        return numbers
+
+    def number(self, struct_format: str) -> int:
+        """Return a number in a format of `struct`."""
+        return self.numbers(struct_format)[0]
 
     def skip(self, size_bytes: int) -> None:
         """Skip some bytes."""
@@ -132,6 +136,9 @@ class ResponseReader:
 
     def varint(self) -> int:
         """Return an UNSIGNED_VARINT."""
+        if self._at < len(self._response) and self._response[self._at] < _CONTINUATION_BIT:
+            self._at += 1  # nearly all of them are this short
+            return self._response[self._at - 1]
         value = 0
         for place in range(_MOST_VARINT_BYTES):
             byte = self.number(">B")
@@ -179,12 +186,8 @@ def _encode_ids(nodes: Iterable[int]) -> bytes:
     return compact_array(struct.pack(">i", node) for node in nodes)
 
 
-def _read_int32(reader: ResponseReader) -> int:
-    return reader.number(">i")
-
-
 def _read_ids(reader: ResponseReader) -> tuple[int, ...]:
-    return tuple(reader.compact_array(_read_int32))
+    return reader.numbers(f">{max(reader.varint() - 1, 0)}i")
 
 
 def _skip_flexible_head(reader: ResponseReader) -> None:
@@ -259,8 +262,8 @@ def _read_topic(reader: ResponseReader) -> list[PartitionState]:
 
 
 def _read_partition(reader: ResponseReader, topic: str, topic_id: str) -> PartitionState:
-    reader.skip(2)  # an error code such as LEADER_NOT_AVAILABLE; the leader is -1 then
-    number, leader, epoch = (reader.number(">i") for _ in range(3))
+    # After an error code such as LEADER_NOT_AVAILABLE the leader is -1.
+    _error, number, leader, epoch = reader.numbers(">hiii")
     replicas, isr, _offline = (_read_ids(reader) for _ in range(3))
     reader.tags()
     return PartitionState(
