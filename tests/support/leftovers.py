@@ -28,8 +28,8 @@ from ackbench.infra.process.waiting import wait_until
 
 State = Mapping[str, Mapping[object, object]]
 _SETTINGS: Final = pytest.StashKey[State]()
-_END_S: Final = 20.0
-"""Time for a thread or a child that is about to end."""
+_END_S: Final = "leftovers_end_s"
+"""The option with the time for a thread or a child that is about to end."""
 _PYTESTS: Final = "PYTEST_CURRENT_TEST"
 _COLUMNS: Final = 300
 _KEPT: Final = (
@@ -134,6 +134,11 @@ def _fail_with(who: str, lines: Sequence[str]) -> None:
         pytest.fail(text, pytrace=False)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option to `pyproject.toml` and `-o`."""
+    parser.addini(_END_S, "seconds for a thread or a child that is about to end", default="20")
+
+
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None]:
     """Look before the first fixture of a file."""
@@ -174,7 +179,11 @@ def leaves_process_as_found(
     if added():
         gc.collect()  # objects in cycles close their files
         with suppress(WaitTimeout):
-            wait_until(lambda: not added(), awaiting="the end of what is left", timeout_s=_END_S)
+            wait_until(
+                lambda: not added(),
+                awaiting="the end of what is left",
+                timeout_s=float(request.config.getini(_END_S)),
+            )
     if changed := differences(settings, settings_of_process()):
         request.session.stash[_SETTINGS] = settings_of_process()  # its file is not to blame
     _fail_with("the test", changed + added())

@@ -58,6 +58,7 @@ def shared():
 
 def test_fixture(shared): ...
 """
+PYTEST = (sys.executable, "-m", "pytest", "-q")
 LEFT = {
     "variable": "environment LEFT: 'absent' -> '1'",
     "fixture": "a fixture of the file does not leave what it found:\nenvironment SHARED_BY_ALL: ",
@@ -88,7 +89,7 @@ def output(tmp_path_factory: pytest.TempPathFactory) -> str:
         "TMPDIR": str(folder / "temporary"),
     }
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "support.leftovers", "."],
+        [*PYTEST, "-p", "support.leftovers", "-o", "leftovers_end_s=2", "."],
         cwd=folder,
         env={**os.environ, **variables},
         capture_output=True,
