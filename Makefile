@@ -24,7 +24,7 @@ test: TIER := --first-tier
 test: test-all ## check style, types and imports, and run a test of each kind, also on real brokers
 
 test-all: setup check ## run all tests: also other clients, seeds, widths, and more mutants
-	@$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder $(TIER) --ignore tests/e2e
+	@$(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder $(TIER) --ignore tests/e2e
 	@$(BIN)/pytest $(TIER) tests/e2e
 
 check: setup ## check style, types and imports
