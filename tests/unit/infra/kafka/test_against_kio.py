@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import struct
 import uuid
+from collections.abc import Callable
 from dataclasses import fields, is_dataclass, replace
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
@@ -119,7 +120,7 @@ def frame(response: Any) -> bytes:
 
 def moved(entity: Any) -> Any:
     """Return a response with the relays' addresses."""
-    changed = {
+    changed: dict[str, Any] = {
         field.name: tuple(map(moved, value))
         for field in fields(entity)
         if isinstance(value := getattr(entity, field.name), tuple)
@@ -155,7 +156,7 @@ def value_of(hint: Any, kafka_type: str | None, random: Random) -> Any:
         return tuple(value_of(arguments[0], kafka_type, random) for _ in range(random.randrange(3)))
     if is_dataclass(hint):
         return made(hint, random)
-    return {
+    values: dict[str, Callable[[], Any]] = {
         "bool": lambda: random.random() < 1 / 2,
         "datetime_i64": lambda: datetime.fromtimestamp(random.randrange(2**31), UTC),
         "error_code": lambda: random.choice(list(ErrorCode)),
@@ -167,4 +168,5 @@ def value_of(hint: Any, kafka_type: str | None, random: Random) -> Any:
         "string": lambda: "é" * random.randrange(3) + "x" * random.randrange(200),
         "timedelta_i32": lambda: timedelta(milliseconds=random.randrange(2**31)),
         "uuid": lambda: uuid.UUID(bytes=random.randbytes(16)),
-    }[str(kafka_type)]()
+    }
+    return values[str(kafka_type)]()
