@@ -23,6 +23,7 @@ from ackbench.experiments.trial.faults.core import (
     FaultKind,
     FaultMissed,
     FaultParameters,
+    Seconds,
 )
 from ackbench.experiments.trial.faults.core.effects import FaultEffects, Topology
 from ackbench.experiments.trial.faults.core.kind import TrialObservations, extend_evidence
@@ -49,11 +50,8 @@ class MemberParameters(FaultParameters):
 class MemberCrashParameters(MemberParameters):
     """The member crashes, and another process joins in its place."""
 
-    restart_after_s: float = Field(
-        default=1.0,
-        gt=0,
-        le=3600,
-        description="from the crash to the start of the next process, seconds",
+    restart_after_s: Seconds = Field(
+        default=1.0, description="from the crash to the start of the next process, seconds"
     )
 
     def heals_at_s(self) -> float:
@@ -64,9 +62,7 @@ class MemberCrashParameters(MemberParameters):
 class MemberPauseParameters(MemberParameters):
     """The member is paused until the group has removed it."""
 
-    pause_s: float = Field(
-        default=10.0, gt=0, le=3600, description="how long the member is paused, seconds"
-    )
+    pause_s: Seconds = Field(default=10.0, description="how long the member is paused, seconds")
 
     def heals_at_s(self) -> float:
         """Return when the member is resumed."""

@@ -15,7 +15,13 @@ from ackbench.experiments.trial.faults.clients.members import (
     owner_of_observed_partition,
 )
 from ackbench.experiments.trial.faults.clients.producers import FAMILY
-from ackbench.experiments.trial.faults.core import EFFECTIVE, FaultContext, FaultKind, FaultMissed
+from ackbench.experiments.trial.faults.core import (
+    EFFECTIVE,
+    FaultContext,
+    FaultKind,
+    FaultMissed,
+    Seconds,
+)
 from ackbench.experiments.trial.faults.core.kind import TrialObservations, extend_evidence
 from ackbench.infra.errors import WaitTimeout
 
@@ -30,11 +36,8 @@ class MemberJoinsParameters(MemberParameters):
 class MemberLeavesParameters(MemberParameters):
     """A member leaves the group cleanly, and comes back."""
 
-    restart_after_s: float = Field(
-        default=2.0,
-        gt=0,
-        le=3600,
-        description="from the leave to the start of the next process, seconds",
+    restart_after_s: Seconds = Field(
+        default=2.0, description="from the leave to the start of the next process, seconds"
     )
 
     def heals_at_s(self) -> float:

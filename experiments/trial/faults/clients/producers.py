@@ -17,6 +17,7 @@ from ackbench.experiments.trial.faults.core import (
     FaultKind,
     FaultMissed,
     FaultParameters,
+    Seconds,
 )
 from ackbench.experiments.trial.faults.core.effects import FaultEffects, Topology
 
@@ -26,11 +27,8 @@ FAMILY: Final = "clients"
 class ProducerKilledParameters(FaultParameters):
     """A producer process crashes, and another one takes over."""
 
-    restart_after_s: float = Field(
-        default=1.0,
-        gt=0,
-        le=3600,
-        description="from the crash to the start of the next process, seconds",
+    restart_after_s: Seconds = Field(
+        default=1.0, description="from the crash to the start of the next process, seconds"
     )
     resend: bool = Field(
         default=True,

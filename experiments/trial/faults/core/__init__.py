@@ -18,6 +18,8 @@ from ackbench.experiments.trial.faults.core.kind import (
     FaultKind,
     FaultMissed,
     FaultParameters,
+    Seconds,
+    SecondsOrNone,
 )
 
 __all__ = [
@@ -28,4 +30,6 @@ __all__ = [
     "FaultKind",
     "FaultMissed",
     "FaultParameters",
+    "Seconds",
+    "SecondsOrNone",
 ]

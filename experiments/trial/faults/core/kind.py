@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -119,14 +119,17 @@ def require_timed_out_requests(
     return evidence
 
 
+Seconds = Annotated[float, Field(gt=0, le=3600)]
+"""How long something of a fault lasts, or may take."""
+SecondsOrNone = Annotated[float, Field(ge=0, le=3600)]
+"""How much longer something lasts or is waited for; 0: no longer."""
+
+
 class FaultParameters(Frozen):
     """The parameters that every fault has. Times are in seconds after the load began."""
 
-    at_s: float = Field(
-        default=2.0,
-        gt=0,
-        le=3600,
-        description="when the fault is injected, seconds after the load began",
+    at_s: Seconds = Field(
+        default=2.0, description="when the fault is injected, seconds after the load began"
     )
 
     def heals_at_s(self) -> float:

@@ -6,7 +6,7 @@ from typing import Final, Literal
 
 from pydantic import Field
 
-from ackbench.experiments.trial.faults.core import FaultParameters
+from ackbench.experiments.trial.faults.core import FaultParameters, Seconds
 from ackbench.experiments.trial.faults.core.effects import FaultEffects, Topology
 from ackbench.experiments.trial.faults.process.parameters import CrashParameters
 
@@ -16,31 +16,23 @@ FAMILY: Final = "disk"
 class PowerLossParameters(CrashParameters):
     """Nodes lose power, and are started again later."""
 
-    restart_after_s: float = Field(
-        default=5.0,
-        gt=0,
-        le=3600,
-        description="from the power loss to the restart at the earliest, seconds",
+    restart_after_s: Seconds = Field(
+        default=5.0, description="from the power loss to the restart at the earliest, seconds"
     )
 
 
 class DiskParameters(CrashParameters):
     """A node's disk fails, and is repaired later."""
 
-    restart_after_s: float = Field(
-        default=5.0,
-        gt=0,
-        le=3600,
-        description="from the failure to the restart at the earliest, seconds",
+    restart_after_s: Seconds = Field(
+        default=5.0, description="from the failure to the restart at the earliest, seconds"
     )
 
 
 class SlowDiskParameters(FaultParameters):
     """A node's disk is slower than what is written to it."""
 
-    slow_s: float = Field(
-        default=4.0, gt=0, le=3600, description="how long the disk is slow, seconds"
-    )
+    slow_s: Seconds = Field(default=4.0, description="how long the disk is slow, seconds")
     write_bytes_per_s: int = Field(
         default=32_768,
         ge=1024,

@@ -16,6 +16,8 @@ from ackbench.experiments.trial.faults.core import (
     FaultContext,
     FaultMissed,
     FaultParameters,
+    Seconds,
+    SecondsOrNone,
 )
 from ackbench.experiments.trial.faults.core.effects import Topology
 from ackbench.infra.errors import ImpairmentConflict, WaitTimeout
@@ -25,11 +27,8 @@ from ackbench.infra.network.impairment import ImpairmentCounts, NodeImpairment
 class ImpairmentParameters(FaultParameters):
     """Traffic is impaired for a while."""
 
-    lasts_s: float = Field(
-        default=4.0,
-        gt=0,
-        le=3600,
-        description="how long traffic is impaired at least, seconds",
+    lasts_s: Seconds = Field(
+        default=4.0, description="how long traffic is impaired at least, seconds"
     )
 
     def heals_at_s(self) -> float:
@@ -40,16 +39,11 @@ class ImpairmentParameters(FaultParameters):
 class PartitionParameters(ImpairmentParameters):
     """Nodes are isolated from each other until the cluster has reacted."""
 
-    lasts_s: float = Field(
-        default=7.0,
-        gt=0,
-        le=3600,
-        description="how long nodes are isolated at least, seconds",
+    lasts_s: Seconds = Field(
+        default=7.0, description="how long nodes are isolated at least, seconds"
     )
-    patience_s: float = Field(
+    patience_s: SecondsOrNone = Field(
         default=10.0,
-        ge=0,
-        le=3600,
         description="how much longer it lasts while the cluster has not reacted, seconds",
     )
 

@@ -14,6 +14,7 @@ from ackbench.experiments.ledger.trial_manifest import FaultEvidence
 from ackbench.experiments.trial.faults.core import FaultContext, FaultKind
 from ackbench.experiments.trial.faults.core.effects import FaultEffects, Topology
 from ackbench.experiments.trial.faults.core.kind import (
+    Seconds,
     TrialObservations,
     extend_evidence,
     require_timed_out_requests,
@@ -43,11 +44,8 @@ class DropParameters(SilenceParameters):
 class ResetParameters(ImpairmentParameters):
     """The relay resets a connection as soon as data arrives on it."""
 
-    lasts_s: float = Field(
-        default=1.0,
-        gt=0,
-        le=3600,
-        description="for how long each connection with data is reset, seconds",
+    lasts_s: Seconds = Field(
+        default=1.0, description="for how long each connection with data is reset, seconds"
     )
     direction: Direction = Field(default="responses", description=_DIRECTION)
 

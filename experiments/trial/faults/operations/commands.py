@@ -27,7 +27,12 @@ from ackbench.experiments.ledger.trial_manifest import FaultEvidence
 from ackbench.experiments.messages.phrases import format_list, format_value, shorten
 from ackbench.experiments.trial.faults.core import FaultContext, FaultKind, FaultParameters
 from ackbench.experiments.trial.faults.core.effects import FaultEffects, Topology
-from ackbench.experiments.trial.faults.core.kind import TrialObservations, extend_evidence
+from ackbench.experiments.trial.faults.core.kind import (
+    Seconds,
+    SecondsOrNone,
+    TrialObservations,
+    extend_evidence,
+)
 from ackbench.experiments.trial.faults.operations.noted_heals import (
     CommandFailed,
     NotedHeal,
@@ -118,18 +123,13 @@ class CommandParameters(FaultParameters):
         description="the fault of the catalogue that it is like, from whose effects the guarantees"
         " are derived; without it, no guarantee is derived",
     )
-    lasts_s: float = Field(
-        default=4.0, gt=0, le=3600, description="from the strike to the heal at the earliest, s"
+    lasts_s: Seconds = Field(
+        default=4.0, description="from the strike to the heal at the earliest, s"
     )
-    patience_s: float = Field(
-        default=10.0,
-        ge=0,
-        le=3600,
-        description="how much longer the heal waits while no effect was observed, s",
+    patience_s: SecondsOrNone = Field(
+        default=10.0, description="how much longer the heal waits while no effect was observed, s"
     )
-    heal_timeout_s: float = Field(
-        default=60.0, gt=0, le=3600, description="how long each command may take, s"
-    )
+    heal_timeout_s: Seconds = Field(default=60.0, description="how long each command may take, s")
 
     def heals_at_s(self) -> float:
         """Return when the cluster is healed, if the fault has had an effect by then."""

@@ -18,6 +18,7 @@ from ackbench.experiments.trial.faults.core import (
     FaultContext,
     FaultKind,
     FaultParameters,
+    Seconds,
 )
 from ackbench.experiments.trial.faults.core.effects import FaultEffects, Topology
 from ackbench.experiments.trial.faults.core.evidence import leader_changed
@@ -33,16 +34,9 @@ _MOVE_BACK_TIMEOUT_S: Final = 60.0
 class MovedParameters(FaultParameters):
     """Leadership or a replica is moved, and moved back."""
 
-    away_s: float = Field(
-        default=3.0,
-        gt=0,
-        le=3600,
-        description="how long until it is moved back, seconds",
-    )
-    patience_s: float = Field(
+    away_s: Seconds = Field(default=3.0, description="how long until it is moved back, seconds")
+    patience_s: Seconds = Field(
         default=20.0,
-        gt=0,
-        le=3600,
         description="how long the move may take, seconds, or until the load ends if that is later",
     )
 

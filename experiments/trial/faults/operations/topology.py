@@ -25,7 +25,12 @@ from ackbench.experiments.trial.faults.core.evidence import (
     leader_changed,
     refusals_as_missed,
 )
-from ackbench.experiments.trial.faults.core.kind import TrialObservations, extend_evidence
+from ackbench.experiments.trial.faults.core.kind import (
+    Seconds,
+    SecondsOrNone,
+    TrialObservations,
+    extend_evidence,
+)
 from ackbench.infra.errors import HarnessError
 from ackbench.infra.kafka.spec import PartitionState
 from ackbench.infra.process.waiting import wait_until
@@ -133,9 +138,7 @@ def _raised_effects(kind: str, _parameters: RaisedParameters, _topology: Topolog
 class RecreatedParameters(FaultParameters):
     """The topic is deleted and created again."""
 
-    gone_s: float = Field(
-        default=1.0, gt=0, le=3600, description="how long the topic does not exist, seconds"
-    )
+    gone_s: Seconds = Field(default=1.0, description="how long the topic does not exist, seconds")
 
     def heals_at_s(self) -> float:
         """Return when the topic is created again."""
@@ -241,16 +244,11 @@ def _recreated_effects(
 class ReplacedParameters(FaultParameters):
     """A node crashes and comes back with an empty disk."""
 
-    restart_after_s: float = Field(
-        default=5.0,
-        gt=0,
-        le=3600,
-        description="from the crash to the restart at the earliest, seconds",
+    restart_after_s: Seconds = Field(
+        default=5.0, description="from the crash to the restart at the earliest, seconds"
     )
-    patience_s: float = Field(
+    patience_s: SecondsOrNone = Field(
         default=10.0,
-        ge=0,
-        le=3600,
         description="how much longer the node stays down while the cluster has not reacted,"
         " seconds",
     )

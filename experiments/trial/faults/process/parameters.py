@@ -6,7 +6,7 @@ from typing import Final
 
 from pydantic import Field
 
-from ackbench.experiments.trial.faults.core import FaultParameters
+from ackbench.experiments.trial.faults.core import FaultParameters, Seconds, SecondsOrNone
 from ackbench.experiments.trial.faults.core.effects import Topology
 
 FAMILY: Final = "process"
@@ -18,16 +18,11 @@ unfences it about 2 s after its start."""
 class CrashParameters(FaultParameters):
     """A node crashes (SIGKILL) and is started again."""
 
-    restart_after_s: float = Field(
-        default=5.0,
-        gt=0,
-        le=3600,
-        description="from the crash to the restart at the earliest, seconds",
+    restart_after_s: Seconds = Field(
+        default=5.0, description="from the crash to the restart at the earliest, seconds"
     )
-    patience_s: float = Field(
+    patience_s: SecondsOrNone = Field(
         default=10.0,
-        ge=0,
-        le=3600,
         description="how much longer the node stays down while the cluster has not reacted,"
         " seconds",
     )
@@ -55,10 +50,8 @@ class BehindParameters(CrashParameters):
 class StopParameters(CrashParameters):
     """A node is shut down cleanly (SIGTERM) and started again."""
 
-    restart_after_s: float = Field(
+    restart_after_s: Seconds = Field(
         default=8.0,
-        gt=0,
-        le=3600,
         description="from SIGTERM to the restart at the earliest, seconds; includes the shutdown",
     )
     end_within_s: float = Field(
@@ -72,9 +65,7 @@ class StopParameters(CrashParameters):
 class PauseParameters(FaultParameters):
     """A node is paused (SIGSTOP) for a while; all its connections stay open."""
 
-    pause_s: float = Field(
-        default=3.0, gt=0, le=3600, description="how long the process is paused, seconds"
-    )
+    pause_s: Seconds = Field(default=3.0, description="how long the process is paused, seconds")
 
     def heals_at_s(self) -> float:
         """Return when the node is resumed."""
@@ -104,9 +95,7 @@ class LongPauseParameters(PauseParameters):
     The cluster must, which takes longer than a session.
     """
 
-    pause_s: float = Field(
-        default=6.0, gt=0, le=3600, description="how long the process is paused, seconds"
-    )
+    pause_s: Seconds = Field(default=6.0, description="how long the process is paused, seconds")
 
 
 class _OneNode(FaultParameters):

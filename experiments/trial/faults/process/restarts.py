@@ -14,6 +14,8 @@ from ackbench.experiments.trial.faults.core import (
     FaultContext,
     FaultKind,
     FaultParameters,
+    Seconds,
+    SecondsOrNone,
 )
 from ackbench.experiments.trial.faults.core.context import IN_THE_LOAD
 from ackbench.experiments.trial.faults.core.effects import FaultEffects, Topology
@@ -33,17 +35,13 @@ _RECOVERY_POLL_S: Final = 0.005
 class RollingParameters(FaultParameters):
     """Each node in turn goes down and is started again; the next one in a healthy cluster."""
 
-    within_s: float = Field(
+    within_s: Seconds = Field(
         default=45.0,
-        gt=0,
-        le=3600,
         description="how long the cluster may take to be healthy after each restart, seconds;"
         " then the fault gives up",
     )
-    patience_s: float = Field(
+    patience_s: SecondsOrNone = Field(
         default=10.0,
-        ge=0,
-        le=3600,
         description="how long a node stays down while the cluster has not reacted, seconds",
     )
 
@@ -241,9 +239,7 @@ def _storm_effects(kind: str, parameters: StormParameters, topology: Topology) -
 class InRecoveryParameters(CrashParameters):
     """The leader crashes, is started, and crashes again while it recovers its log."""
 
-    down_s: float = Field(
-        default=1.0, gt=0, le=3600, description="from the first crash to the start, seconds"
-    )
+    down_s: Seconds = Field(default=1.0, description="from the first crash to the start, seconds")
     recovers_within_s: float = Field(
         default=10.0,
         gt=0,

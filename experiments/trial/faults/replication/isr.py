@@ -28,6 +28,7 @@ from ackbench.experiments.trial.faults.core import (
     FaultContext,
     FaultKind,
     FaultParameters,
+    Seconds,
 )
 from ackbench.experiments.trial.faults.core.effects import FaultEffects, Topology
 from ackbench.experiments.trial.faults.core.evidence import (
@@ -51,11 +52,11 @@ class ThrottledParameters(FaultParameters):
     """Followers are taken out of the ISR and throttled."""
 
     followers: int = Field(default=1, ge=1, le=8, description="how many followers are throttled")
-    held_s: float = Field(
-        default=4.0, gt=0, le=3600, description="how long, once they are out of the ISR, seconds"
+    held_s: Seconds = Field(
+        default=4.0, description="how long, once they are out of the ISR, seconds"
     )
-    patience_s: float = Field(
-        default=15.0, gt=0, le=3600, description="how long each may take to leave the ISR, seconds"
+    patience_s: Seconds = Field(
+        default=15.0, description="how long each may take to leave the ISR, seconds"
     )
 
     def heals_at_s(self) -> float:
@@ -78,22 +79,15 @@ class ThrottledParameters(FaultParameters):
 class ShrunkParameters(FaultParameters):
     """The ISR shrinks to the leader, and the leader crashes."""
 
-    alone_s: float = Field(
+    alone_s: Seconds = Field(
         default=1.0,
-        gt=0,
-        le=3600,
         description="how long the leader is alone in the ISR before it crashes, seconds",
     )
-    restart_after_s: float = Field(
-        default=6.0,
-        gt=0,
-        le=3600,
-        description="from the crash to the restart at the earliest, seconds",
+    restart_after_s: Seconds = Field(
+        default=6.0, description="from the crash to the restart at the earliest, seconds"
     )
-    patience_s: float = Field(
+    patience_s: Seconds = Field(
         default=15.0,
-        gt=0,
-        le=3600,
         description="how long each follower may take to leave the ISR, and the cluster to react to"
         " the leader's crash, seconds",
     )

@@ -21,6 +21,7 @@ from ackbench.experiments.trial.faults.core import (
     FaultKind,
     FaultMissed,
     FaultParameters,
+    Seconds,
 )
 from ackbench.experiments.trial.faults.core.effects import FaultEffects, Topology
 from ackbench.experiments.trial.faults.transactions.producers import FAMILY, no_transactions_reason
@@ -40,10 +41,8 @@ _POLL_S: Final = 0.01
 class DelayedRequestParameters(FaultParameters):
     """A relay holds a request until the producer's next transaction has a stored record."""
 
-    patience_s: float = Field(
+    patience_s: Seconds = Field(
         default=15.0,
-        gt=0,
-        le=3600,
         description=(
             "how long it may take until the next transaction has a stored record, seconds; then"
             " the request is delivered all the same"

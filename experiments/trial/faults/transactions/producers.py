@@ -22,6 +22,7 @@ from ackbench.experiments.trial.faults.core import (
     FaultKind,
     FaultMissed,
     FaultParameters,
+    Seconds,
 )
 from ackbench.experiments.trial.faults.core.effects import FaultEffects, Topology
 from ackbench.infra.errors import HarnessError, WaitTimeout
@@ -69,10 +70,8 @@ def transactional_id_of(producer: ProducerProcess) -> str:
 class FencedParameters(FaultParameters):
     """Another producer takes over the `transactional.id`."""
 
-    patience_s: float = Field(
+    patience_s: Seconds = Field(
         default=10.0,
-        gt=0,
-        le=3600,
         description="how long it may take until the producer gets the fencing error, seconds, or"
         " until the load ends if that is later",
     )
@@ -85,10 +84,8 @@ class FencedParameters(FaultParameters):
 class AbandonedParameters(FaultParameters):
     """A producer crashes in a transaction; no other takes over its `transactional.id`."""
 
-    patience_s: float = Field(
+    patience_s: Seconds = Field(
         default=60.0,
-        gt=0,
-        le=3600,
         description="how long the transaction may stay open before it counts as hanging, seconds",
     )
 
