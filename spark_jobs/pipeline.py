@@ -32,12 +32,12 @@ from ackbench.spark_jobs.measures.fates import FateMeasure
 from ackbench.spark_jobs.measures.latency import LatencyMeasure
 from ackbench.spark_jobs.measures.measure import Measure, MeasuredTrial, Row
 from ackbench.spark_jobs.measures.order import OrderMeasure
+from ackbench.spark_jobs.measures.read_committed import measured_unit
 from ackbench.spark_jobs.measures.reads import ReadCounts
 from ackbench.spark_jobs.measures.stall_rows import StallMeasure
 from ackbench.spark_jobs.measures.throughput import Throughput
 from ackbench.spark_jobs.measures.transactions import TransactionMeasure
 from ackbench.spark_jobs.measures.trials import check_sums, identity_columns
-from ackbench.spark_jobs.measures.unit import MeasuredUnit
 from ackbench.spark_jobs.workloads.assignments import GroupMeasure
 from ackbench.spark_jobs.workloads.copies import CopiedCounts
 from ackbench.spark_jobs.workloads.requested import FieldRows, KeyedRows
@@ -93,7 +93,7 @@ def tables_or_error(measured: MeasuredTrial | InvalidLedger) -> TrialTables | In
 
 def measure_unit(rows: UnitRows) -> MeasuredTrial:
     """Measure a unit."""
-    unit = MeasuredUnit.of(rows)
+    unit = measured_unit(rows)
     return MeasuredTrial(
         ledger=rows.ledger,
         context={name: rows.tables[name] for name in _CONTEXT if name in rows.tables},

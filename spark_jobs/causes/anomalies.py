@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -23,10 +22,13 @@ from ackbench.spark_jobs.causes.anomalous_records import (
 from ackbench.spark_jobs.causes.evidence import trial_evidence
 from ackbench.spark_jobs.causes.explanations import ExplainedAnomalies, explain_anomalies
 from ackbench.spark_jobs.io.arrays import UnitArrays
+from ackbench.spark_jobs.measures.compaction import compacted_of
+from ackbench.spark_jobs.measures.consumed import judged_reads_of
+from ackbench.spark_jobs.measures.fates import fates_of
 from ackbench.spark_jobs.measures.measure import Measure, MeasuredTrial, Tables
-
-if TYPE_CHECKING:
-    from ackbench.spark_jobs.measures.unit import MeasuredUnit
+from ackbench.spark_jobs.measures.order import reordered_of
+from ackbench.spark_jobs.measures.reads import missed_of, redelivered_of
+from ackbench.spark_jobs.measures.unit import MeasuredUnit
 
 
 @dataclass(frozen=True)
@@ -57,19 +59,19 @@ class AnomalyMeasure(Measure):
 
 def anomalies_of(unit: MeasuredUnit) -> pa.Table:
     """Return the anomalies of a unit, of the schema `ANOMALOUS_RECORDS`."""
-    compacted = unit.compacted
+    compacted = unit.once(compacted_of)
     suspects = SuspectRecords(
-        unit.fates,
-        unit.missed if unit.ending and unit.ending.at_end else None,
-        unit.reordered,
-        unit.redelivered,
+        unit.once(fates_of),
+        unit.once(missed_of) if unit.ending and unit.ending.at_end else None,
+        unit.once(reordered_of),
+        unit.once(redelivered_of),
         np.empty(0, np.int64) if compacted is None else compacted.lost_values,
     )
     return pa.concat_tables(
         [
             anomalous_records(replace(unit.arrays, reads=unit.received), suspects),
-            anomalous_reads(Anomaly.READ_LOST, unit.judged.lost),
-            anomalous_reads(Anomaly.READ_CONFLICT, unit.judged.conflicting),
+            anomalous_reads(Anomaly.READ_LOST, unit.once(judged_reads_of).lost),
+            anomalous_reads(Anomaly.READ_CONFLICT, unit.once(judged_reads_of).conflicting),
         ]
     )
 

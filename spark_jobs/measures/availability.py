@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from ackbench.experiments.ledger.result_tables import MIN_OUTAGE_NS, Side
 from ackbench.experiments.ledger.trial_manifest import Phases, TrialManifest
 from ackbench.spark_jobs.io.arrays import Attempts, Reads, UnitArrays
 from ackbench.spark_jobs.io.columns import ACKED_CODE, NO_NUMBER, NULL, BoolColumn, IntColumn
+from ackbench.spark_jobs.measures.fates import times_of
 from ackbench.spark_jobs.measures.measure import (
     Measure,
     MeasuredTrial,
@@ -33,9 +34,7 @@ from ackbench.spark_jobs.measures.measure import (
 )
 from ackbench.spark_jobs.measures.reads import ReadCounts, is_first_read
 from ackbench.spark_jobs.measures.stalls import NO_STALLS, Spans, TrialStalls
-
-if TYPE_CHECKING:
-    from ackbench.spark_jobs.measures.unit import MeasuredUnit
+from ackbench.spark_jobs.measures.unit import MeasuredUnit
 
 SLOT_NS: Final = 1_000_000
 _LATEST: Final = int(np.iinfo(np.int64).max)
@@ -364,7 +363,7 @@ class AvailabilityMeasure(Measure):
         return cls(
             {
                 **acknowledgements(unit.arrays.attempts, unit.phases),
-                **deliveries(unit.arrays, unit.received, unit.times, gave_up_ns),
+                **deliveries(unit.arrays, unit.received, unit.once(times_of), gave_up_ns),
             },
             len(unit.arrays.attempts),
             unit.arrays.output is not None,

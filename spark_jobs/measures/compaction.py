@@ -13,22 +13,19 @@ later record supersedes whatever its outcome is: what the log has, a consumer of
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ackbench.spark_jobs.io.arrays import Attempts, LogRows
 from ackbench.spark_jobs.io.columns import ACKED_CODE, NO_NUMBER, NULL, IntColumn
-from ackbench.spark_jobs.measures.fates import RecordFates
+from ackbench.spark_jobs.measures.fates import RecordFates, fates_of
 from ackbench.spark_jobs.measures.measure import (
     Measure,
     MeasuredTrial,
     Tables,
 )
 from ackbench.spark_jobs.measures.order import stream_numbers
-
-if TYPE_CHECKING:
-    from ackbench.spark_jobs.measures.unit import MeasuredUnit
+from ackbench.spark_jobs.measures.unit import MeasuredUnit
 
 
 @dataclass(frozen=True)
@@ -96,6 +93,13 @@ def _is_below_highest(
     return below
 
 
+def compacted_of(unit: MeasuredUnit) -> CompactedRecords | None:
+    """Return the records that compaction removed or lost; `None`: the topic is not compacted."""
+    if not unit.manifest.compacted:
+        return None
+    return compacted_records(unit.arrays.attempts, unit.arrays.log, unit.once(fates_of))
+
+
 @dataclass(frozen=True)
 class CompactionMeasure(Measure):
     """The numbers of acknowledged records that compaction removed, and that it cannot explain.
@@ -110,7 +114,7 @@ class CompactionMeasure(Measure):
     @classmethod
     def of(cls, unit: MeasuredUnit) -> CompactionMeasure:
         """Count the records of both kinds."""
-        found = unit.compacted
+        found = unit.once(compacted_of)
         if found is None:
             return cls(None, None)
         return cls(len(found.removed), len(found.lost_values))

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -34,9 +34,7 @@ from ackbench.spark_jobs.measures.measure import (
     Tables,
 )
 from ackbench.spark_jobs.measures.order import stream_numbers
-
-if TYPE_CHECKING:
-    from ackbench.spark_jobs.measures.unit import MeasuredUnit
+from ackbench.spark_jobs.measures.unit import MeasuredUnit
 
 UNCONFIRMED: Final = pa.schema(
     {
@@ -67,7 +65,7 @@ class ConsumedReads(Measure):
     @classmethod
     def of(cls, unit: MeasuredUnit) -> ConsumedReads:
         """Count the reads that the log or another consumer contradicts."""
-        return unit.judged.counts
+        return unit.once(judged_reads_of).counts
 
     def __add__(self, other: ConsumedReads) -> ConsumedReads:
         """Return what was received in two units of a trial; a record is in one of them only."""
@@ -108,6 +106,11 @@ class JudgedReads:
             pa.concat_tables([self.lost, other.lost]),
             pa.concat_tables([self.conflicting, other.conflicting]),
         )
+
+
+def judged_reads_of(unit: MeasuredUnit) -> JudgedReads:
+    """Return the reads of a unit that the log or another consumer contradicts."""
+    return judged_reads(unit.arrays)
 
 
 def judged_reads(unit: UnitArrays) -> JudgedReads:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -27,9 +27,7 @@ from ackbench.spark_jobs.measures.measure import (
     MeasuredTrial,
     Tables,
 )
-
-if TYPE_CHECKING:
-    from ackbench.spark_jobs.measures.unit import MeasuredUnit
+from ackbench.spark_jobs.measures.unit import MeasuredUnit
 
 NOT_ATTEMPTED: Final = len(OUTCOMES)
 """The code of a record that is in the log or in the reads and was never attempted."""
@@ -177,6 +175,16 @@ def _duplicates(count: FateCount) -> int:
     return count.copies - count.records if count.copies else 0
 
 
+def fates_of(unit: MeasuredUnit) -> RecordFates:
+    """Return outcome and copies of each record of a unit."""
+    return record_fates(unit.arrays.attempts, unit.arrays.log, unit.arrays.ids)
+
+
+def times_of(unit: MeasuredUnit) -> IntColumn:
+    """Return how often the concurrent consumer received each record of a unit."""
+    return count_rows(unit.received.record, len(unit.arrays.ids))
+
+
 @dataclass(frozen=True)
 class FateMeasure(Measure):
     """The fates of all records, and the rows of the log that are not visible."""
@@ -187,7 +195,7 @@ class FateMeasure(Measure):
     @classmethod
     def of(cls, unit: MeasuredUnit) -> FateMeasure:
         """Count the records of each fate."""
-        return cls(count_fates(unit.fates, unit.arrays.log), len(unit.arrays.hidden))
+        return cls(count_fates(unit.once(fates_of), unit.arrays.log), len(unit.arrays.hidden))
 
     def __add__(self, other: FateMeasure) -> FateMeasure:
         """Return the sum of two units' counts."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -25,16 +25,15 @@ from ackbench.experiments.ledger.result_tables import HISTOGRAM, QUANTILES, Late
 from ackbench.experiments.ledger.trial_manifest import Phases
 from ackbench.spark_jobs.io.arrays import Attempts, Reads
 from ackbench.spark_jobs.io.columns import ACKED_CODE, NULL, IntColumn
+from ackbench.spark_jobs.measures.fates import times_of
 from ackbench.spark_jobs.measures.measure import (
     Measure,
     MeasuredTrial,
     Tables,
 )
 from ackbench.spark_jobs.measures.reads import is_first_read
+from ackbench.spark_jobs.measures.unit import MeasuredUnit
 from ackbench.spark_jobs.measures.value_counts import ValueCounts, add_equal
-
-if TYPE_CHECKING:
-    from ackbench.spark_jobs.measures.unit import MeasuredUnit
 
 _EXACT_BITS: Final = 8
 _WIDER_FROM: Final = np.left_shift(np.int64(1), np.arange(_EXACT_BITS, 63))
@@ -149,7 +148,7 @@ class LatencyMeasure(Measure):
         return cls(
             {
                 **ack_latencies(unit.arrays.attempts, unit.phases),
-                **end_to_end_latencies(unit.received, unit.times, unit.phases),
+                **end_to_end_latencies(unit.received, unit.once(times_of), unit.phases),
             }
         )
 

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
+from typing import Any, Self, TypeVar, cast
 
 import pyarrow as pa
 
@@ -18,9 +18,7 @@ from ackbench.experiments.ledger.trial_manifest import TrialManifest
 from ackbench.spark_jobs.io.ledgers import Ledger
 from ackbench.spark_jobs.measures.consumers import ConsumerEnding, consumer_ending
 from ackbench.spark_jobs.measures.stalls import TrialStalls, stalls_of
-
-if TYPE_CHECKING:
-    from ackbench.spark_jobs.measures.unit import MeasuredUnit
+from ackbench.spark_jobs.measures.unit import MeasuredUnit
 
 Row = Mapping[str, Any]
 Tables = Mapping[str, Iterable[Row] | pa.Table]

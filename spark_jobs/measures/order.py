@@ -11,21 +11,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
 from ackbench.spark_jobs.io.arrays import LogRows
 from ackbench.spark_jobs.io.columns import IntColumn
+from ackbench.spark_jobs.measures.fates import fates_of
 from ackbench.spark_jobs.measures.measure import (
     Measure,
     MeasuredTrial,
     Tables,
 )
-
-if TYPE_CHECKING:
-    from ackbench.spark_jobs.measures.unit import MeasuredUnit
+from ackbench.spark_jobs.measures.unit import MeasuredUnit
 
 _LIMIT: Final = 1 << 62
 
@@ -101,6 +100,13 @@ def _first_copies(log: LogRows, rows: IntColumn, copies: IntColumn) -> IntColumn
     return chosen
 
 
+def reordered_of(unit: MeasuredUnit) -> IntColumn:
+    """Return the rows of a unit's log that are out of order."""
+    return reordered_rows(
+        unit.arrays.log, unit.arrays.rows.later_offsets, unit.once(fates_of).copies
+    )
+
+
 @dataclass(frozen=True)
 class OrderMeasure(Measure):
     """Records out of order, counted."""
@@ -110,7 +116,7 @@ class OrderMeasure(Measure):
     @classmethod
     def of(cls, unit: MeasuredUnit) -> OrderMeasure:
         """Count the records that a later one precedes in a partition."""
-        return cls(len(set(unit.arrays.log.record[unit.reordered].tolist())))
+        return cls(len(set(unit.arrays.log.record[unit.once(reordered_of)].tolist())))
 
     def __add__(self, other: OrderMeasure) -> OrderMeasure:
         """Return the sum of two units."""

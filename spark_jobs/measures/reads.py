@@ -8,21 +8,18 @@ received there before: all but the earliest
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ackbench.spark_jobs.io.arrays import Reads
 from ackbench.spark_jobs.io.columns import NO_NUMBER, BoolColumn, IntColumn
-from ackbench.spark_jobs.measures.fates import RecordFates
+from ackbench.spark_jobs.measures.fates import RecordFates, fates_of, times_of
 from ackbench.spark_jobs.measures.measure import (
     Measure,
     MeasuredTrial,
     Tables,
 )
-
-if TYPE_CHECKING:
-    from ackbench.spark_jobs.measures.unit import MeasuredUnit
+from ackbench.spark_jobs.measures.unit import MeasuredUnit
 
 
 def is_missed(fates: RecordFates, times: IntColumn) -> BoolColumn:
@@ -72,6 +69,16 @@ def redelivered_rows(reads: Reads, times: IntColumn, *group: IntColumn) -> IntCo
     return np.sort(rows[order[1:][again]])
 
 
+def missed_of(unit: MeasuredUnit) -> BoolColumn:
+    """Return which records of a unit the concurrent consumer never received."""
+    return is_missed(unit.once(fates_of), unit.once(times_of))
+
+
+def redelivered_of(unit: MeasuredUnit) -> IntColumn:
+    """Return the reads of the concurrent consumer that repeat one."""
+    return redelivered_rows(unit.received, unit.once(times_of))
+
+
 @dataclass(frozen=True)
 class ReadCounts(Measure):
     """Reads of the concurrent consumer, and the number of those of members of groups."""
@@ -88,9 +95,9 @@ class ReadCounts(Measure):
         """Count what was received, missed and received again."""
         return cls(
             len(unit.received),
-            int((unit.times > 0).sum()),
-            int(unit.missed.sum()),
-            len(unit.redelivered),
+            int((unit.once(times_of) > 0).sum()),
+            int(unit.once(missed_of).sum()),
+            len(unit.once(redelivered_of)),
             len(unit.processed),
         )
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -26,11 +25,8 @@ from ackbench.spark_jobs.measures.measure import (
     MeasuredTrial,
     Tables,
 )
+from ackbench.spark_jobs.measures.unit import MeasuredUnit
 from ackbench.spark_jobs.measures.value_counts import ValueCounts
-
-if TYPE_CHECKING:
-    from ackbench.spark_jobs.measures.unit import MeasuredUnit
-
 
 Timeline = Mapping[str, ValueCounts]
 """By column of `TIMELINE`: how often each slot occurs. Slot 0 begins with the load."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -30,16 +30,14 @@ from ackbench.spark_jobs.io.columns import (
     UNKNOWN_CODE,
     IntColumn,
 )
-from ackbench.spark_jobs.measures.fates import RecordFates
+from ackbench.spark_jobs.measures.fates import RecordFates, fates_of
 from ackbench.spark_jobs.measures.measure import (
     Measure,
     MeasuredTrial,
     Tables,
 )
 from ackbench.spark_jobs.measures.order import stream_numbers
-
-if TYPE_CHECKING:
-    from ackbench.spark_jobs.measures.unit import MeasuredUnit
+from ackbench.spark_jobs.measures.unit import MeasuredUnit
 
 NOT_COMMITTED: Final = (ABORTED, FENCED, ABANDONED)
 """The outcomes of a transaction whose commit was never requested, or was refused."""
@@ -133,7 +131,7 @@ class TransactionMeasure(Measure):
     @classmethod
     def of(cls, unit: MeasuredUnit) -> TransactionMeasure:
         """Count each transaction's records."""
-        return cls(visibilities(unit.arrays.attempts, unit.fates))
+        return cls(visibilities(unit.arrays.attempts, unit.once(fates_of)))
 
     def __add__(self, other: TransactionMeasure) -> TransactionMeasure:
         """Return the counts of two units of a trial; a transaction can have records in both."""

@@ -1,41 +1,37 @@
-"""A unit as its measures see it: the outcomes that count, and what several measures need."""
+"""A unit as its measures see it, and what several of them need of it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
 from ackbench.experiments.ledger.trial_manifest import Phases, TrialManifest
-from ackbench.spark_jobs.io.arrays import Reads, UnitArrays, to_arrays
-from ackbench.spark_jobs.io.columns import BoolColumn, IntColumn
-from ackbench.spark_jobs.io.units import UnitRows
-from ackbench.spark_jobs.measures import (
-    compaction,
-    consumed,
-    consumers,
-    expiry,
-    fates,
-    order,
-    reads,
-    transactions,
-)
+from ackbench.spark_jobs.io.arrays import Reads, UnitArrays
+from ackbench.spark_jobs.io.columns import BoolColumn
+from ackbench.spark_jobs.measures import consumers
+
+Computed = TypeVar("Computed")
 
 
 @dataclass(frozen=True)
 class MeasuredUnit:
-    """A unit whose arrays have the outcomes as a `read_committed` application sees them.
-
-    What several measures need is computed once, when the first of them asks.
-    """
+    """A unit whose arrays have the outcomes as a `read_committed` application sees them."""
 
     arrays: UnitArrays
+    _computed: dict[Callable[[MeasuredUnit], Any], Any] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
-    @classmethod
-    def of(cls, rows: UnitRows) -> MeasuredUnit:
-        """Return a unit of its rows."""
-        return cls(as_read_committed(to_arrays(rows)))
+    def once(self, compute: Callable[[MeasuredUnit], Computed]) -> Computed:
+        """Return what a function computes of this unit; several measures need it."""
+        if compute not in self._computed:
+            self._computed[compute] = compute(self)
+        computed: Computed = self._computed[compute]
+        return computed
 
     @property
     def manifest(self) -> TrialManifest:
@@ -75,66 +71,3 @@ class MeasuredUnit:
     def processed(self) -> Reads:
         """The reads of the groups' members."""
         return self.arrays.reads.where(self._by_members)
-
-    @cached_property
-    def fates(self) -> fates.RecordFates:
-        """Outcome and copies of each record."""
-        return fates.record_fates(self.arrays.attempts, self.arrays.log, self.arrays.ids)
-
-    @cached_property
-    def times(self) -> IntColumn:
-        """The number of times that the concurrent consumer received each record."""
-        return fates.count_rows(self.received.record, len(self.arrays.ids))
-
-    @cached_property
-    def reordered(self) -> IntColumn:
-        """The rows of the log that are out of order."""
-        return order.reordered_rows(
-            self.arrays.log, self.arrays.rows.later_offsets, self.fates.copies
-        )
-
-    @cached_property
-    def missed(self) -> BoolColumn:
-        """Which records the concurrent consumer never received."""
-        return reads.is_missed(self.fates, self.times)
-
-    @cached_property
-    def redelivered(self) -> IntColumn:
-        """The reads of the concurrent consumer that repeat one."""
-        return reads.redelivered_rows(self.received, self.times)
-
-    @cached_property
-    def compacted(self) -> compaction.CompactedRecords | None:
-        """The records that compaction removed or lost; `None`: the topic is not compacted."""
-        if not self.manifest.compacted:
-            return None
-        return compaction.compacted_records(self.arrays.attempts, self.arrays.log, self.fates)
-
-    @cached_property
-    def judged(self) -> consumed.JudgedReads:
-        """The reads that the log or another consumer contradicts."""
-        return consumed.judged_reads(self.arrays)
-
-
-def as_read_committed(stored: UnitArrays) -> UnitArrays:
-    """Return a unit with the outcomes that count for the guarantees.
-
-    A record's outcome follows from its transaction's; it is unknown if the record expired before
-    any consumer received it.
-    """
-    attempts = replace(
-        stored.attempts,
-        outcome=transactions.transactional_outcomes(
-            stored.attempts, stored.rows.tables["transactions"]
-        ),
-    )
-    begins = stored.rows.ledger.manifest.begin_offsets
-    if begins:
-        copies_of = fates.record_fates(attempts, stored.log, stored.ids).copies
-        attempts = replace(
-            attempts,
-            outcome=expiry.outcomes_after_expiry(
-                attempts, stored.log, copies_of, stored.rows.expired_places, begins
-            ),
-        )
-    return replace(stored, attempts=attempts)

@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,10 +25,8 @@ from ackbench.spark_jobs.measures.measure import (
     MeasuredTrial,
     Tables,
 )
+from ackbench.spark_jobs.measures.unit import MeasuredUnit
 from ackbench.spark_jobs.workloads.groups import GroupCounts, count_group
-
-if TYPE_CHECKING:
-    from ackbench.spark_jobs.measures.unit import MeasuredUnit
 
 IDLE_NS: Final = 1_000_000_000
 """A member without a partition for this long is idle; during a rebalance each may have none."""

@@ -7,13 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ackbench.spark_jobs.measures.measure import MeasuredTrial, OfEntireTrial, Row, Tables
+from ackbench.spark_jobs.measures.unit import MeasuredUnit
 from ackbench.spark_jobs.workloads import fields, keys, loads, orders
-
-if TYPE_CHECKING:
-    from ackbench.spark_jobs.measures.unit import MeasuredUnit
 
 
 @dataclass(frozen=True)
