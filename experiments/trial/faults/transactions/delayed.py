@@ -62,9 +62,9 @@ class DelayedAddPartitionsParameters(DelayedRequestParameters):
         implicit = (topology.transaction_version or 0) >= IMPLICIT_PARTITIONS_SINCE
         if implicit and not CLIENTS[topology.client].adds_partitions_itself:
             return (
-                "the Java client sends no AddPartitionsToTxn with transaction.version="
-                f"{topology.transaction_version} (KIP-890); allowed: transaction.version 0 or 1,"
-                " or client librdkafka"
+                f"{CLIENTS[topology.client].title} sends no AddPartitionsToTxn with "
+                f"transaction.version={topology.transaction_version} (KIP-890); allowed: "
+                "transaction.version 0 or 1, or client librdkafka"
             )
         return super().impossible_reason(topology)
 

@@ -1,7 +1,10 @@
 """Faults of transactions: requirements, the coordinator, and a stuck last stable offset."""
 
-from collections.abc import Callable, Iterator
+import signal
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import cast
 
 import pytest
 from support.fakes.cluster import MemoryCluster
@@ -9,6 +12,7 @@ from support.fakes.cluster import MemoryCluster
 from ackbench.experiments.ledger.trial_manifest import FaultEvidence
 from ackbench.experiments.trial.clients.group.groups import ConsumerGroups
 from ackbench.experiments.trial.clients.interface import ClientProcesses
+from ackbench.experiments.trial.clients.producer.process import ProducerProcess
 from ackbench.experiments.trial.events.clock import now_ns
 from ackbench.experiments.trial.events.journal import Journal
 from ackbench.experiments.trial.faults import FAULTS, FaultContext
@@ -45,6 +49,40 @@ def test_faults_that_need_ackbenchs_own_producer_refuse_javas_client(kind: str) 
     topology = TRANSACTIONAL.model_copy(update={"client": "java"})
     reason = FAULTS[kind].parameters().impossible_reason(topology)
     assert str(reason).startswith("client is java; allowed: librdkafka")
+
+
+class OwnProducer:
+    """Producer 0 as the fault sees it, in a process of its own, with a transaction that may end."""
+
+    def __init__(self, process: subprocess.Popen[bytes], records: Sequence[int]) -> None:
+        self._process, self._records = process, iter(records)
+        self.pid, self.signals = process.pid, list[signal.Signals]()
+        self.is_abandoned = False
+
+    def acked_in_open_transaction(self) -> int:
+        """Return the next of the planted numbers."""
+        return next(self._records)
+
+    def send_signal(self, number: signal.Signals) -> None:
+        """Send it."""
+        self.signals.append(number)
+        self._process.send_signal(number)
+
+    def abandon(self) -> None:
+        """Kill the process."""
+        self._process.kill()
+        self.is_abandoned = True
+
+
+def test_a_producer_whose_transaction_ends_meanwhile_crashes_in_the_next_one() -> None:
+    """It is looked at again once it is stopped: then it can end nothing any more."""
+    context = FaultContext(MemoryCluster(), "trial", now_ns(), Journal(), client_timeout_s=1)
+    with subprocess.Popen(["sleep", "60"]) as process:
+        producer = OwnProducer(process, [0, 7, 0, 9, 9])
+        records = producers._crash_in_transaction(context, cast("ProducerProcess", producer))
+
+    assert (records, producer.is_abandoned) == (9, True)
+    assert producer.signals == [signal.SIGSTOP, signal.SIGCONT, signal.SIGSTOP]
 
 
 @pytest.mark.parametrize("kind", ["producer-fenced", "transaction-abandoned"])
