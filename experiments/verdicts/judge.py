@@ -34,7 +34,7 @@ from ackbench.experiments.verdicts.evidence import (
 )
 from ackbench.experiments.verdicts.guarantees import GUARANTEES, Guarantee, NamedGuarantee
 from ackbench.experiments.verdicts.guarantees.violations import Doubt, Violation
-from ackbench.experiments.verdicts.sentences import evidence_sentence
+from ackbench.experiments.verdicts.sentences import JudgedCase, evidence_sentence
 from ackbench.experiments.verdicts.statistics import Share, share_of
 
 
@@ -138,8 +138,9 @@ class Judgement(Frozen):
     @property
     def reasons(self) -> tuple[str, ...]:
         """Sentences: the mechanism of the contract clause first, then the evidence."""
-        evidence = (evidence_sentence(self, one) for one in self.evidence)
-        return (self.mechanism, *evidence)
+        violating = [trial for trial in self.trials if trial not in self.set_aside]
+        case = JudgedCase(self.guarantee, self.share, violating)
+        return (self.mechanism, *(evidence_sentence(case, one) for one in self.evidence))
 
 
 MAX_NAMED_RECORDS: Final = 5

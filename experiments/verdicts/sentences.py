@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import singledispatch
-from typing import TYPE_CHECKING
 
 from ackbench.experiments.messages.phrases import plural
 from ackbench.experiments.verdicts.evidence import (
@@ -19,25 +20,34 @@ from ackbench.experiments.verdicts.evidence import (
     SetAside,
     Stalled,
 )
+from ackbench.experiments.verdicts.guarantees import Guarantee
 from ackbench.experiments.verdicts.guarantees.violations import Doubt
-from ackbench.experiments.verdicts.statistics import describe_share
-
-if TYPE_CHECKING:
-    from ackbench.experiments.verdicts.judge import Judgement
+from ackbench.experiments.verdicts.statistics import Share, describe_share
 
 
-def evidence_sentence(judgement: Judgement, evidence: Evidence) -> str:
+@dataclass(frozen=True)
+class JudgedCase:
+    """What a sentence says besides the evidence."""
+
+    guarantee: Guarantee
+    share: Share | None
+    """Of the trials that showed a violation; `None`: none was conclusive."""
+    violating: Sequence[str]
+    """IDs of those trials, without the ones that are set aside."""
+
+
+def evidence_sentence(case: JudgedCase, evidence: Evidence) -> str:
     """Return one piece of evidence on a verdict as a sentence without a full stop."""
-    return _sentence(evidence, judgement)
+    return _sentence(evidence, case)
 
 
 @singledispatch
-def _sentence(evidence: object, _judgement: Judgement) -> str:
+def _sentence(evidence: object, _case: JudgedCase) -> str:
     raise AssertionError(evidence)  # each kind has its function below
 
 
 @_sentence.register(ControlNotClean)
-def _(_evidence: ControlNotClean, _judgement: Judgement) -> str:
+def _(_evidence: ControlNotClean, _case: JudgedCase) -> str:
     return (
         "the control, a cell without a fault, was not clean: the harness is at fault, and its "
         "observations are not reliable"
@@ -45,42 +55,41 @@ def _(_evidence: ControlNotClean, _judgement: Judgement) -> str:
 
 
 @_sentence.register(NoSealedTrial)
-def _(_evidence: NoSealedTrial, _judgement: Judgement) -> str:
+def _(_evidence: NoSealedTrial, _case: JudgedCase) -> str:
     return "no sealed trial: there is nothing to judge"
 
 
 @_sentence.register(Observed)
-def _(_evidence: Observed, judgement: Judgement) -> str:
-    extent = "no trial" if judgement.share is None else describe_share(judgement.share)
-    sealed = [trial for trial in judgement.trials if trial not in judgement.set_aside]
-    return ", ".join([f"{judgement.guarantee.words.violated} in {extent}", *sealed])
+def _(_evidence: Observed, case: JudgedCase) -> str:
+    extent = "no trial" if case.share is None else describe_share(case.share)
+    return ", ".join([f"{case.guarantee.words.violated} in {extent}", *case.violating])
 
 
 @_sentence.register(ObservedSetAside)
-def _(evidence: ObservedSetAside, judgement: Judgement) -> str:
+def _(evidence: ObservedSetAside, case: JudgedCase) -> str:
     return (
-        f"{judgement.guarantee.words.violated} ({evidence.count:,}) in {evidence.trial_id}, which "
+        f"{case.guarantee.words.violated} ({evidence.count:,}) in {evidence.trial_id}, which "
         f"is {evidence.status.value} and in no share"
     )
 
 
 @_sentence.register(Inconclusive)
-def _(evidence: Inconclusive, judgement: Judgement) -> str:
+def _(evidence: Inconclusive, case: JudgedCase) -> str:
     extent = f"{len(evidence.trials)} of {_trials(evidence.of, 'sealed')}"
     if evidence.doubt is Doubt.NOT_TESTED:
-        return f"{judgement.guarantee.words.untested} in {extent}: it was not tested there"
+        return f"{case.guarantee.words.untested} in {extent}: it was not tested there"
     if evidence.doubt is Doubt.NOT_BOUNDED:
         bounds = zip(evidence.trials, evidence.at_most, strict=True)
         most = ", ".join(f"{trial}: {high}" for trial, high in bounds)
-        return f"{judgement.guarantee.words.not_bounded} ({most})"
+        return f"{case.guarantee.words.not_bounded} ({most})"
     overloaded = evidence.doubt is Doubt.OVERLOADED
     why = ": the load was not acknowledged in time before the fault" if overloaded else ""
     return f"not measurable in {extent}{why}"
 
 
 @_sentence.register(PositiveControlFailed)
-def _(evidence: PositiveControlFailed, judgement: Judgement) -> str:
-    if (control := judgement.guarantee.control) is None:
+def _(evidence: PositiveControlFailed, case: JudgedCase) -> str:
+    if (control := case.guarantee.control) is None:
         raise AssertionError(evidence)  # only one that a guarantee has can fail
     return (
         f"the positive control, which must {control.must} in each of its trials, did not: this "
@@ -89,22 +98,22 @@ def _(evidence: PositiveControlFailed, judgement: Judgement) -> str:
 
 
 @_sentence.register(PowerNotShown)
-def _(_evidence: PowerNotShown, judgement: Judgement) -> str:
+def _(_evidence: PowerNotShown, case: JudgedCase) -> str:
     return (
-        f"power not shown: in no trial of this sweep {judgement.guarantee.words.violated}, so it "
+        f"power not shown: in no trial of this sweep {case.guarantee.words.violated}, so it "
         "does not show that it would detect that"
     )
 
 
 @_sentence.register(SetAside)
-def _(evidence: SetAside, _judgement: Judgement) -> str:
+def _(evidence: SetAside, _case: JudgedCase) -> str:
     reasons = evidence.reasons.items()
     causes = "; ".join(f"{trial}: {why or 'no reason recorded'}" for trial, why in reasons)
     return f"{_trials(len(reasons), evidence.status.value)}, set aside ({causes})"
 
 
 @_sentence.register(GeneratorLate)
-def _(evidence: GeneratorLate, _judgement: Judgement) -> str:
+def _(evidence: GeneratorLate, _case: JudgedCase) -> str:
     return (
         f"in {_trials(len(evidence.trials), 'judged')} the load generator fell behind its schedule "
         f"({', '.join(evidence.trials)})"
@@ -112,7 +121,7 @@ def _(evidence: GeneratorLate, _judgement: Judgement) -> str:
 
 
 @_sentence.register(Stalled)
-def _(evidence: Stalled, _judgement: Judgement) -> str:
+def _(evidence: Stalled, _case: JudgedCase) -> str:
     first = "; ".join(f"{trial}: {stall}" for trial, stall in evidence.first.items())
     return (
         f"in {_trials(len(evidence.first), 'judged')} processes were kept from running, neither by "

@@ -24,7 +24,6 @@ from ackbench.experiments.verdicts.guarantees.last_value_kept import LAST_VALUE_
 from ackbench.experiments.verdicts.guarantees.loss import NO_ACKED_LOSS
 from ackbench.experiments.verdicts.guarantees.violations import Bounds, Doubt
 from ackbench.experiments.verdicts.judge import Judgement, Verdict
-from ackbench.experiments.verdicts.sentences import evidence_sentence
 from ackbench.experiments.verdicts.statistics import share
 
 TRIALS = ("000-a", "003-b")
@@ -47,7 +46,7 @@ ALL: tuple[Evidence, ...] = (
 )
 
 
-def a_judgement(guarantee: Guarantee) -> Judgement:
+def a_judgement(guarantee: Guarantee, *evidence: Evidence) -> Judgement:
     """Return a verdict on two trials of five, and on one that is set aside."""
     return Judgement(
         guarantee=guarantee,
@@ -55,6 +54,7 @@ def a_judgement(guarantee: Guarantee) -> Judgement:
         seen=True,
         share=share(2, 5),
         mechanism="as the documentation says",
+        evidence=evidence,
         trials=(*TRIALS, "001-c"),
         set_aside=("001-c",),
     )
@@ -64,8 +64,8 @@ def test_each_kind_of_evidence_is_said_in_one_sentence(says: Says) -> None:
     """With its figures; the one of the guarantee's words that it needs is there."""
     assert {type(one) for one in ALL} == set(get_args(get_args(Evidence)[0]))
     untested = Inconclusive(doubt=Doubt.NOT_TESTED, trials=TRIALS, of=5)
-    of_loss = [evidence_sentence(a_judgement(NO_ACKED_LOSS), one) for one in ALL]
-    says([*of_loss, evidence_sentence(a_judgement(LAST_VALUE_KEPT), untested)])
+    of_loss, of_values = a_judgement(NO_ACKED_LOSS, *ALL), a_judgement(LAST_VALUE_KEPT, untested)
+    says([*of_loss.reasons[1:], *of_values.reasons[1:]])
 
 
 def test_a_guarantee_has_the_words_for_each_doubt_that_its_trials_may_leave() -> None:
