@@ -17,7 +17,7 @@ from ackbench.experiments.orchestration.tracking.store import TRACKED_FILE
 from ackbench.experiments.pages.report.page import write_report
 from ackbench.experiments.results.comparing.gate import EXIT_CODE, NO_GATE, Gate
 from ackbench.experiments.results.junit import junit_xml, sweep_cases
-from ackbench.experiments.results.lessons.finding import finding_of
+from ackbench.experiments.results.lessons.of_sweep import finding_of
 from ackbench.experiments.results.markdown import markdown_lines
 from ackbench.experiments.results.models import SweepResults
 from ackbench.experiments.results.read import read_results

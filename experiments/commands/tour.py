@@ -20,7 +20,7 @@ from ackbench.experiments.pages.report.drawing import set_matplotlib_cache
 from ackbench.experiments.pages.report.tour_page import write_tour_page
 from ackbench.experiments.planning.new_sweep import new_sweep, plan_experiment, prepare_kafka
 from ackbench.experiments.planning.overrides import apply_overrides
-from ackbench.experiments.results.lessons.finding import finding_of
+from ackbench.experiments.results.lessons.of_sweep import finding_of
 from ackbench.experiments.results.lessons.tour import (
     QUICK_NOTE,
     Tour,

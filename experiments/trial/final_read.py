@@ -116,7 +116,7 @@ class FinalReader:
     consumer: Mapping[str, str]
     """The concurrent consumer's settings."""
     text: TextValueFormat | None = None
-    """The format of text values; `None`: values are binary (`clients.record.value`)."""
+    """The format of text values; `None`: values are binary (`clients.librdkafka.value`)."""
     crc_failed_offsets: dict[int, int] = field(default_factory=dict)
     """Filled during the read; see `FinalRead`."""
     begin_offsets: dict[int, int] = field(default_factory=dict)

@@ -39,7 +39,7 @@ PROCESSES: Final[Mapping[str, str]] = {
     "command": "ackbench",
     "run": "ackbench.experiments.orchestration.embedded",
     "supervisor": "ackbench.infra.cluster.supervisor",
-    "clients": "ackbench.experiments.trial.clients.process.fork_server_main",
+    "clients": "ackbench.experiments.trial.clients.fork_server_main",
     "broker": "kafka.Kafka",
     "live": "ackbench.experiments.pages.live.reader",
     "spark": "spark_jobs",

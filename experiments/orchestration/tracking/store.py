@@ -33,7 +33,8 @@ from ackbench.experiments.orchestration.tracking.runs import (
     trial_run,
 )
 from ackbench.experiments.orchestration.tracking.views import outdated_views, sweep_view, table_view
-from ackbench.experiments.results.lessons.finding import Finding, finding_of
+from ackbench.experiments.results.lessons.finding import Finding
+from ackbench.experiments.results.lessons.of_sweep import finding_of
 from ackbench.experiments.results.read import SweepResults, read_results
 from ackbench.experiments.sweep.cell_names import varying_axes
 from ackbench.experiments.sweep.documents import read_document

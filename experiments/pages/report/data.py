@@ -21,7 +21,8 @@ from ackbench.experiments.ledger.digests import require_regular_file
 from ackbench.experiments.ledger.result_tables import HISTOGRAM
 from ackbench.experiments.ledger.schema import Source
 from ackbench.experiments.ledger.trial_manifest import TrialManifest
-from ackbench.experiments.results.lessons.finding import Finding, finding_of
+from ackbench.experiments.results.lessons.finding import Finding
+from ackbench.experiments.results.lessons.of_sweep import finding_of
 from ackbench.experiments.results.models import SweepResults
 from ackbench.experiments.results.read import read_results
 from ackbench.experiments.results.rows import Row, TrialRows, large_table_by_trial, rows_by_trial

@@ -12,7 +12,8 @@ from ackbench.experiments.pages.report.drawing import set_matplotlib_cache
 from ackbench.experiments.pages.report.finding_plots import plot_chart
 from ackbench.experiments.pages.report.page import load_template
 from ackbench.experiments.planning.catalog import load_experiment
-from ackbench.experiments.results.lessons.finding import Conclusion, Finding, finding_of
+from ackbench.experiments.results.lessons.finding import Conclusion, Finding
+from ackbench.experiments.results.lessons.of_sweep import finding_of
 from ackbench.experiments.results.lessons.shortened import describe_shortened
 from ackbench.experiments.results.lessons.tour import QUICK_NOTE, TourFolder, TourStop
 from ackbench.experiments.results.read import read_results

@@ -1,12 +1,11 @@
-"""The finding of a sweep: whether its figures support the claim of its experiment.
+"""A finding: whether the figures of a sweep support the claim of its experiment.
 
 A finding is computed from measured figures only. It has one sentence per case, with its figures and
 their intervals. Where the figures decide nothing it is inconclusive and names the number of repeats
 that would be enough.
 
-A finding is computed from a lesson that is data (`experiments.results.lessons.lesson`), or by a
-module of `experiments.results.lessons.findings`. What these share is here: shares of trials, and
-the text of a duration, a percentage and a median.
+What the lessons share is here: shares of trials, and the text of a duration, a percentage and a
+median.
 """
 
 from __future__ import annotations
@@ -14,24 +13,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import partial
-from importlib import import_module
 from statistics import median
-from typing import Final, cast
+from typing import Final
 
 from pydantic import Field
 
 from ackbench.experiments.ledger.trial_manifest import Frozen, Scalar
 from ackbench.experiments.messages.markdown import escaped
 from ackbench.experiments.messages.phrases import format_count
-from ackbench.experiments.planning.catalog import FINDINGS, check_finding
 from ackbench.experiments.results.cells import judged_trials
 from ackbench.experiments.results.lessons.plots import Plot
 from ackbench.experiments.results.models import CellResult, SweepResults, TrialResult
-from ackbench.experiments.results.read import read_results
-from ackbench.experiments.results.rows import Row, rows_by_trial
+from ackbench.experiments.results.rows import Row
 from ackbench.experiments.sweep.client_kinds import CLIENTS
-from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.plan import Plan
 from ackbench.experiments.verdicts.guarantees.violations import is_positive
 from ackbench.experiments.verdicts.statistics import Share, share_of
@@ -166,52 +160,6 @@ class FindingInput:
 def _same_value(actual: Scalar, expected: Scalar) -> bool:
     """`1` and `True` are different values of an axis, and equal ones to Python."""
     return actual == expected and isinstance(actual, bool) == isinstance(expected, bool)
-
-
-def finding_of(sweep: SweepFolder, results: SweepResults | None = None) -> Finding | None:
-    """Return the finding of a sweep; None if its experiment makes no claim.
-
-    Args:
-        sweep: the sweep's folder.
-        results: its results, if they were read already.
-
-    Raises:
-        UnknownName: there is no such sweep.
-        LedgerError: its results cannot be read.
-        ExperimentError: the claim names a finding that does not exist.
-    """
-    plan = sweep.plan()
-    if plan.claim is None:
-        return None
-    results = results or read_results(sweep)
-    if results.harness.control_clean is False:
-        return Finding(
-            lesson=plan.claim.lesson,
-            conclusion=Conclusion.INCONCLUSIVE,
-            sentences=("The control, which has no fault, lost or duplicated records.",),
-            remark="The harness itself is at fault, so nothing can be concluded.",
-        )
-    find = load_finding(plan.claim.finding)
-    rows = partial(rows_by_trial, sweep, manifest=results.manifest)
-    return find(FindingInput(plan.claim.lesson, plan, results, rows))
-
-
-def load_finding(name: str) -> Callable[[FindingInput], Finding]:
-    """Return the function that computes a finding.
-
-    Args:
-        name: a lesson or a module of `experiments/results/lessons/findings`.
-
-    Raises:
-        ExperimentError: there is neither.
-    """
-    check_finding(name)
-    if (FINDINGS / f"{name}.yaml").exists():
-        lessons = import_module("ackbench.experiments.results.lessons.lesson")
-        evaluation = import_module("ackbench.experiments.results.lessons.evaluation")
-        return partial(evaluation.find, lessons.load_lesson(name))
-    module = import_module(f"ackbench.experiments.results.lessons.findings.{name}")
-    return cast("Callable[[FindingInput], Finding]", module.find)
 
 
 def repeats_needed(conclusion: Conclusion, shares: Iterable[Share] = ()) -> int | None:

@@ -15,7 +15,7 @@ from ackbench.experiments.ledger.trial_manifest import Cell
 from ackbench.experiments.planning.catalog import catalog_experiments, finding_names
 from ackbench.experiments.planning.experiment import Experiment
 from ackbench.experiments.planning.planner import plan
-from ackbench.experiments.results.lessons.finding import load_finding
+from ackbench.experiments.results.lessons.of_sweep import load_finding
 from ackbench.experiments.sweep.plan import Claim, check_claim
 from ackbench.experiments.sweep.progress import expected_minutes
 from ackbench.infra.machine.home import Home

@@ -31,7 +31,7 @@ class AssignedConsumer(CompiledConsumer):
         token: identifies the trial's records.
         anchor_ns: time since the epoch = anchor + monotonic clock.
         log: the file for librdkafka's log; `None`: no log.
-        text: the format of text values; `None`: values are binary (`record.value`).
+        text: the format of text values; `None`: values are binary (`librdkafka.value`).
         interceptors: called for each record.
 
     Raises:

@@ -75,7 +75,7 @@ def read_log(
         timeout_s: limit for the entire read.
         log: the file for librdkafka's log; `None`: no log.
         begin_offsets: where to begin in each partition; default 0.
-        text: the format of text values; `None`: values are binary (`record.value`).
+        text: the format of text values; `None`: values are binary (`librdkafka.value`).
         check_crcs: whether a batch with a wrong CRC is an error. Without it the records are
             returned as they are stored.
 

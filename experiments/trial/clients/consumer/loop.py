@@ -31,14 +31,14 @@ from ackbench.experiments.trial.clients.librdkafka.library import (
     NO_ERROR,
     PARTITION_EOF,
 )
-from ackbench.experiments.trial.clients.record.layout import INTENDED_WORD, MAGIC_WORD, SEQ_WORD
-from ackbench.experiments.trial.clients.record.value import (
+from ackbench.experiments.trial.clients.librdkafka.value import (
     TRIAL,
     WARM_UP,
     decode_text_value,
     origin,
     producer_number,
 )
+from ackbench.experiments.trial.clients.record.layout import INTENDED_WORD, MAGIC_WORD, SEQ_WORD
 
 BATCH_RECORDS: Final = 4096
 """How many records are taken from the queue at once, at most."""

@@ -27,6 +27,7 @@ from ackbench.experiments.trial.clients.librdkafka.library import (
     error_text,
     library,
 )
+from ackbench.experiments.trial.clients.librdkafka.value import Words, begin_value, encode
 from ackbench.experiments.trial.clients.process.mapped_file import Records
 from ackbench.experiments.trial.clients.producer.loop import KEY_BYTES
 from ackbench.experiments.trial.clients.producer.transactions import (
@@ -35,7 +36,6 @@ from ackbench.experiments.trial.clients.producer.transactions import (
 )
 from ackbench.experiments.trial.clients.record.keys import record_keys
 from ackbench.experiments.trial.clients.record.layout import Origin
-from ackbench.experiments.trial.clients.record.value import Words, begin_value, encode
 from ackbench.experiments.trial.clients.settings.librdkafka import (
     delivery_timeout_ms,
     transaction_timeout_ms,

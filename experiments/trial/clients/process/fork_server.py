@@ -87,7 +87,7 @@ class ForkServer:
         self._socket, server_socket = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with server_socket:
             self._process = spawn_dying_with_parent(
-                module_command("ackbench.experiments.trial.clients.process.fork_server_main"),
+                module_command("ackbench.experiments.trial.clients.fork_server_main"),
                 stdin=server_socket,
                 stdout=subprocess.DEVNULL,
                 env={**self._environment, **_SINGLE_THREADED},

@@ -40,6 +40,7 @@ from ackbench.experiments.trial.clients.librdkafka.library import (
     MESSAGE,
     QUEUE_FULL,
 )
+from ackbench.experiments.trial.clients.librdkafka.value import encode
 from ackbench.experiments.trial.clients.process.mapped_file import Column
 from ackbench.experiments.trial.clients.producer.attempts import (
     COUNTERS_BYTES,
@@ -52,7 +53,6 @@ from ackbench.experiments.trial.clients.producer.attempts import (
     AttemptsFile,
     Counters,
 )
-from ackbench.experiments.trial.clients.record.value import encode
 
 WARM_UP_OPAQUE: Final = 0
 """A record's opaque is its seq + 1; that of a warm-up record is 0."""

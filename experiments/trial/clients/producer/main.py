@@ -23,6 +23,7 @@ from ackbench.experiments.trial.clients.librdkafka.interceptors import (
     on_acknowledgement_count,
     on_send_digest,
 )
+from ackbench.experiments.trial.clients.librdkafka.value import begin_value
 from ackbench.experiments.trial.clients.process.client_process import (
     BEGIN,
     DONE,
@@ -50,7 +51,6 @@ from ackbench.experiments.trial.clients.producer.transactions import (
     TransactionalSchedule,
     TransactionApi,
 )
-from ackbench.experiments.trial.clients.record.value import begin_value
 from ackbench.experiments.trial.clients.settings.librdkafka import delivery_timeout_ms
 from ackbench.infra.errors import HarnessError
 from ackbench.infra.process.waiting import wait_until

@@ -1,4 +1,5 @@
-"""The content of records: the layout of values, the keys, and the code that writes and checks them.
+"""The content of records: the layout of values, and the keys.
 
-Reading and writing records is up to the producers and consumers.
+Reading and writing records is up to the producers and consumers; the compiled code that writes and
+checks values is `librdkafka.value`.
 """

@@ -14,7 +14,7 @@ filler. A value is processed as 64-bit words; the last word is padded with zeros
 
 Each step of the checksum, `h = (h ^ word) * odd; h ^= h >> 29`, is invertible. So any change
 within one word is detected for certain, and any other change except with probability 2**-64. The
-code is in `experiments.trial.clients.record.value`.
+code is in `experiments.trial.clients.librdkafka.value`.
 
 Values of Kafka's VerifiableProducer are text, `<prefix>.<n>`, with n counting from 0. The prefix is
 a Java int, so it carries a part of the trial's token and the producer's number:

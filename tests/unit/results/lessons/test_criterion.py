@@ -16,7 +16,8 @@ from ackbench.experiments.results.lessons.criterion import (
     outcome,
     paired_order,
 )
-from ackbench.experiments.results.lessons.finding import Conclusion, load_finding
+from ackbench.experiments.results.lessons.finding import Conclusion
+from ackbench.experiments.results.lessons.of_sweep import load_finding
 from ackbench.experiments.results.models import TrialResult
 
 OUTCOMES = st.lists(st.sampled_from(Outcome))

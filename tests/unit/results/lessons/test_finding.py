@@ -20,12 +20,12 @@ from ackbench.experiments.results.lessons.finding import (
     Conclusion,
     Finding,
     format_percent,
-    load_finding,
     share_with_loss,
 )
 from ackbench.experiments.results.lessons.findings.idempotent_retries import (
     find as find_idempotent_retries,
 )
+from ackbench.experiments.results.lessons.of_sweep import load_finding
 from ackbench.experiments.results.models import Latencies, Quantiles
 from ackbench.experiments.verdicts.statistics import MIN_TRIALS_FOR_INTERVAL, describe_share, share
 

@@ -15,7 +15,7 @@ from ackbench.experiments.pages.report.finding_plots import plot_chart
 from ackbench.experiments.pages.report.tour_page import ClaimResult, write_tour_page
 from ackbench.experiments.planning.overrides import apply_overrides
 from ackbench.experiments.planning.planner import plan
-from ackbench.experiments.results.lessons.finding import load_finding
+from ackbench.experiments.results.lessons.of_sweep import load_finding
 from ackbench.experiments.results.lessons.plots import (
     BarPart,
     BarRow,

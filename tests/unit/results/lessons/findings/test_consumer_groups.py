@@ -11,7 +11,8 @@ from support.builders.records import a_spec
 from support.golden_files import Says
 
 from ackbench.experiments.ledger.trial_manifest import Cell
-from ackbench.experiments.results.lessons.finding import Conclusion, Finding, load_finding
+from ackbench.experiments.results.lessons.finding import Conclusion, Finding
+from ackbench.experiments.results.lessons.of_sweep import load_finding
 from ackbench.experiments.sweep.plan import ClusterNeed
 
 find = load_finding("consumer_groups")

@@ -8,7 +8,8 @@ from support.builders.findings import a_trial, finding_input_of_trials
 from support.golden_files import Says
 
 from ackbench.experiments.ledger.trial_manifest import Cell
-from ackbench.experiments.results.lessons.finding import Conclusion, Finding, load_finding
+from ackbench.experiments.results.lessons.finding import Conclusion, Finding
+from ackbench.experiments.results.lessons.of_sweep import load_finding
 from ackbench.experiments.results.lessons.plots import DotsPlot
 
 find = load_finding("in_sync_minimum")

@@ -7,7 +7,8 @@ from support.golden_files import Says
 
 from ackbench.experiments.ledger.trial_manifest import Cell
 from ackbench.experiments.results.lessons.derived import longest_unassigned_s
-from ackbench.experiments.results.lessons.finding import Conclusion, Finding, load_finding
+from ackbench.experiments.results.lessons.finding import Conclusion, Finding
+from ackbench.experiments.results.lessons.of_sweep import load_finding
 from ackbench.experiments.results.lessons.plots import DotsPlot
 
 find = load_finding("partitions_raised")

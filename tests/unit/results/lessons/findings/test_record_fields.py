@@ -10,7 +10,8 @@ from support.golden_files import Says
 
 from ackbench.experiments.ledger.trial_manifest import Cell
 from ackbench.experiments.ledger.workload_tables import Field
-from ackbench.experiments.results.lessons.finding import Conclusion, Finding, load_finding
+from ackbench.experiments.results.lessons.finding import Conclusion, Finding
+from ackbench.experiments.results.lessons.of_sweep import load_finding
 
 find = load_finding("record_fields")
 

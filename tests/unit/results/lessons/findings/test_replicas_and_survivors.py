@@ -10,7 +10,8 @@ from support.builders.findings import a_trial, finding_input_of_trials, outage_r
 from support.golden_files import Says
 
 from ackbench.experiments.ledger.trial_manifest import Cell
-from ackbench.experiments.results.lessons.finding import Conclusion, Finding, load_finding
+from ackbench.experiments.results.lessons.finding import Conclusion, Finding
+from ackbench.experiments.results.lessons.of_sweep import load_finding
 from ackbench.experiments.results.lessons.plots import SharesPlot
 from ackbench.experiments.results.models import TrialResult
 

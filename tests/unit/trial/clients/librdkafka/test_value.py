@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from support.reference import values
 from support.reference.values import ValueFields
 
-from ackbench.experiments.trial.clients.record import layout, value
+from ackbench.experiments.trial.clients.librdkafka import value
+from ackbench.experiments.trial.clients.record import layout
 from ackbench.experiments.trial.clients.record.layout import HEADER_BYTES, Origin, TextValueFormat
 
 SIZES = st.integers(HEADER_BYTES, 400)

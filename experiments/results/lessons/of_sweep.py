@@ -1,0 +1,63 @@
+"""The finding of a sweep: from a lesson that is data, or by a module of `findings`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module
+from typing import cast
+
+from ackbench.experiments.planning.catalog import FINDINGS, check_finding
+from ackbench.experiments.results.lessons.finding import Conclusion, Finding, FindingInput
+from ackbench.experiments.results.models import SweepResults
+from ackbench.experiments.results.read import read_results
+from ackbench.experiments.results.rows import rows_by_trial
+from ackbench.experiments.sweep.folder import SweepFolder
+
+
+def finding_of(sweep: SweepFolder, results: SweepResults | None = None) -> Finding | None:
+    """Return the finding of a sweep; None if its experiment makes no claim.
+
+    Args:
+        sweep: the sweep's folder.
+        results: its results, if they were read already.
+
+    Raises:
+        UnknownName: there is no such sweep.
+        LedgerError: its results cannot be read.
+        ExperimentError: the claim names a finding that does not exist.
+    """
+    plan = sweep.plan()
+    if plan.claim is None:
+        return None
+    results = results or read_results(sweep)
+    if results.harness.control_clean is False:
+        return Finding(
+            lesson=plan.claim.lesson,
+            conclusion=Conclusion.INCONCLUSIVE,
+            sentences=("The control, which has no fault, lost or duplicated records.",),
+            remark="The harness itself is at fault, so nothing can be concluded.",
+        )
+    compute = load_finding(plan.claim.finding)
+    rows = partial(rows_by_trial, sweep, manifest=results.manifest)
+    return compute(FindingInput(plan.claim.lesson, plan, results, rows))
+
+
+def load_finding(name: str) -> Callable[[FindingInput], Finding]:
+    """Return the function that computes a finding.
+
+    Args:
+        name: a lesson or a module of `experiments/results/lessons/findings`.
+
+    Raises:
+        ExperimentError: there is neither.
+    """
+    check_finding(name)
+    if (FINDINGS / f"{name}.yaml").exists():
+        # A sweep without a claim, as most are, needs neither.
+        from ackbench.experiments.results.lessons.evaluation import find
+        from ackbench.experiments.results.lessons.lesson import load_lesson
+
+        return partial(find, load_lesson(name))
+    module = import_module(f"ackbench.experiments.results.lessons.findings.{name}")
+    return cast("Callable[[FindingInput], Finding]", module.find)
