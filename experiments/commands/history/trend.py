@@ -24,7 +24,13 @@ from ackbench.experiments.results.history.index import (
 )
 from ackbench.experiments.results.history.kept import complete_summaries
 from ackbench.experiments.results.history.summary import SweepSummary
-from ackbench.experiments.results.history.trend import MEASURE_TITLES, Trend, TrendCell, trend_of
+from ackbench.experiments.results.history.trend import (
+    MEASURE_TITLES,
+    Trend,
+    TrendCell,
+    trend_of,
+    uncollected,
+)
 from ackbench.experiments.results.history.wording import (
     boundary_line,
     change_line,
@@ -42,6 +48,7 @@ _BARS_NARROW, _BARS_WIDE = 9, 40
 _WIDE: Final = 120
 
 
+@uncollected()  # until nothing refers to the points any more
 def trend(home: Home, wanted: IndexFilter, *, as_json: bool, html: Path | None) -> int:
     """Print the trend of an experiment.
 
