@@ -7,7 +7,6 @@ import re
 import subprocess
 from collections import defaultdict
 from collections.abc import Iterator
-from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Final
 
@@ -89,34 +88,10 @@ def test_no_module_stands_beside_the_packages() -> None:
 
 def test_every_package_states_what_belongs_there() -> None:
     """In the docstring of its `__init__`."""
-    folders = {path.parent for path in modules() if path.parent.name != "dags"}
+    folders = {path.parent for path in modules()}
     silent = [str(folder) for folder in folders if not docstring(folder / "__init__.py")]
     assert folders
     assert silent == []
-
-
-def test_packages_do_not_import_each_other_in_a_circle() -> None:
-    """`graphlib` names the circle; import-linter holds the order of the top-level packages."""
-    imports = package_imports()
-    assert len(imports) > len(PACKAGES)
-    TopologicalSorter(imports).prepare()
-
-
-def package_imports() -> dict[str, set[str]]:
-    """Return the packages that each package imports, such as `experiments.sweep`."""
-    names = {".".join(path.relative_to(ROOT).with_suffix("").parts) for path in modules()}
-    names |= {name.removesuffix(".__init__") for name in names}
-    imports: dict[str, set[str]] = defaultdict(set)
-    for path in modules():
-        package = ".".join(path.relative_to(ROOT).with_suffix("").parts[:2])
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.ImportFrom) and node.module:
-                whole = {node.module, *(f"{node.module}.{each.name}" for each in node.names)}
-                for name in {each.removeprefix("ackbench.") for each in whole}:
-                    imported = ".".join(name.split(".")[:2])
-                    if name in names and "." in imported and imported != package:
-                        imports[package].add(imported)
-    return dict(imports)
 
 
 def docstring(path: Path) -> str | None:
@@ -147,6 +122,17 @@ def test_no_conditional_expression_stands_inside_another() -> None:
                 if any(isinstance(inner, ast.IfExp) for part in parts for inner in ast.walk(part)):
                     nested.append(f"{path.relative_to(ROOT)}:{node.lineno}")
     assert nested == []
+
+
+def test_each_file_that_a_document_names_is_there() -> None:
+    """A module that moves takes its mentions along."""
+    named = re.compile(rf"\b(?:{'|'.join((*PACKAGES, 'tests'))})/[\w/-]+\.(?:py|yaml)")
+    documents = [
+        path for path in tracked("docs", "README.md", "CONTRIBUTING.md") if path.suffix == ".md"
+    ]
+    found = {name for path in documents for name in named.findall(path.read_text())}
+    assert len(found) > len(documents)
+    assert sorted(name for name in found if not (ROOT / name).is_file()) == []
 
 
 def test_lines_of_the_documents_fit_on_a_screen() -> None:
