@@ -32,7 +32,7 @@ from ackbench.spark_jobs.measures.fates import FateMeasure
 from ackbench.spark_jobs.measures.latency import LatencyMeasure
 from ackbench.spark_jobs.measures.measure import Measure, MeasuredTrial, Row
 from ackbench.spark_jobs.measures.order import OrderMeasure
-from ackbench.spark_jobs.measures.read_committed import measured_unit
+from ackbench.spark_jobs.measures.read_committed import unit_of
 from ackbench.spark_jobs.measures.reads import ReadCounts
 from ackbench.spark_jobs.measures.stall_rows import StallMeasure
 from ackbench.spark_jobs.measures.throughput import Throughput
@@ -93,7 +93,7 @@ def tables_or_error(measured: MeasuredTrial | InvalidLedger) -> TrialTables | In
 
 def measure_unit(rows: UnitRows) -> MeasuredTrial:
     """Measure a unit."""
-    unit = measured_unit(rows)
+    unit = unit_of(rows)
     return MeasuredTrial(
         ledger=rows.ledger,
         context={name: rows.tables[name] for name in _CONTEXT if name in rows.tables},

@@ -12,7 +12,7 @@ from ackbench.spark_jobs.measures.transactions import transactional_outcomes
 from ackbench.spark_jobs.measures.unit import MeasuredUnit
 
 
-def measured_unit(rows: UnitRows) -> MeasuredUnit:
+def unit_of(rows: UnitRows) -> MeasuredUnit:
     """Return the unit of rows of a ledger, with the outcomes that count."""
     return MeasuredUnit(as_read_committed(to_arrays(rows)))
 

@@ -19,7 +19,7 @@ from ackbench.spark_jobs.causes.anomalous_records import (
     merge_ranges,
 )
 from ackbench.spark_jobs.io.arrays import to_arrays
-from ackbench.spark_jobs.measures.read_committed import measured_unit
+from ackbench.spark_jobs.measures.read_committed import unit_of
 from ackbench.spark_jobs.planted import (
     PlantedAttempt,
     PlantedBatch,
@@ -62,7 +62,7 @@ Row = tuple[Any, ...]
 
 def anomalous(trial: PlantedTrial) -> pa.Table:
     """Return the anomalous records of a planted trial."""
-    anomalies = anomalies_of(measured_unit(trial.rows()))
+    anomalies = anomalies_of(unit_of(trial.rows()))
     assert anomalies.schema.equals(ANOMALOUS_RECORDS)
     return anomalies
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ackbench.experiments.ledger.trial_manifest import Phases
-from ackbench.spark_jobs.measures.read_committed import measured_unit
+from ackbench.spark_jobs.measures.read_committed import unit_of
 from ackbench.spark_jobs.measures.throughput import Throughput
 from ackbench.spark_jobs.planted import PlantedAttempt, PlantedTrial
 
@@ -26,7 +26,7 @@ def throughput(settled: Sequence[tuple[int | None, str]], phases: Phases) -> Thr
         PlantedAttempt(0, seq, outcome, settled_ns=at) for seq, (at, outcome) in enumerate(settled)
     ]
     trial = PlantedTrial("t", attempts, phases=phases)
-    return Throughput.of(measured_unit(trial.rows()))
+    return Throughput.of(unit_of(trial.rows()))
 
 
 def test_acknowledgements_count_inside_the_load_window() -> None:
