@@ -40,7 +40,8 @@ from ackbench.infra.process.waiting import sleep_until, wait_until
 
 pytestmark = pytest.mark.cluster
 STOPPED_S = 1.2
-LOAD = Workload(rate_records_per_s=1000, record_size_bytes=100, duration_s=5, keys=0, producers=1)
+LOAD = Workload(rate_records_per_s=1000, record_size_bytes=100, duration_s=12, keys=0, producers=1)
+"""On a busy machine the first acknowledgement, which a process is stopped after, takes seconds."""
 Run = Callable[..., "Ran"]
 
 
