@@ -27,6 +27,7 @@ from ackbench.experiments.ledger.trial_manifest import TrialManifest
 from ackbench.experiments.results.stalls import stall_sentence, stalls_under_load
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.plan import FaultRequest, Workload
+from ackbench.experiments.trial.clients.producer.process import ProducerProcess
 from ackbench.experiments.trial.clients.settings.librdkafka import (
     consumer_settings,
     producer_settings,
@@ -36,11 +37,12 @@ from ackbench.experiments.trial.trial_clients import TrialClients
 from ackbench.infra.cluster.local import provision
 from ackbench.infra.kafka.spec import ClusterSpec, NetworkKind
 from ackbench.infra.machine.home import Home
+from ackbench.infra.process.processes import is_stopped
 from ackbench.infra.process.waiting import sleep_until, wait_until
 
 pytestmark = pytest.mark.cluster
 STOPPED_S = 1.2
-LOAD = Workload(rate_records_per_s=1000, record_size_bytes=100, duration_s=12, keys=0, producers=1)
+LOAD = Workload(rate_records_per_s=1000, record_size_bytes=100, duration_s=8, keys=0, producers=1)
 """On a busy machine the first acknowledgement, which a process is stopped after, takes seconds."""
 Run = Callable[..., "Ran"]
 
@@ -83,13 +85,29 @@ class Ran:
 
 
 def stop(pid: int, clients: TrialClients) -> None:
-    """Stop a process that the test started once records are acknowledged, and let it go on.
+    """Stop a process that the test started while records are acknowledged, and let it go on.
 
-    A producer that is stopped before its first record has none that waits for an acknowledgement.
+    A gap begins with a record that waits for an acknowledgement. A producer that is stopped while
+    none does has no gap: then it continues, and is stopped again.
     """
     (producer,) = clients.producers
+    assert isinstance(producer, ProducerProcess)
     wait_until(lambda: producer.acked_records() > 0, awaiting="an acknowledgement", timeout_s=30)
-    os.kill(pid, signal.SIGSTOP)
+
+    def is_stopped_with_waiting_records() -> bool:
+        os.kill(pid, signal.SIGSTOP)
+        wait_until(lambda: is_stopped(pid), awaiting="a stopped process", timeout_s=30)
+        if producer.unsettled_records() > 1 or pid != producer.pid:
+            return True
+        os.kill(pid, signal.SIGCONT)
+        return False
+
+    wait_until(
+        is_stopped_with_waiting_records,
+        awaiting="records that wait for an acknowledgement",
+        timeout_s=30,
+        every_s=0.003,
+    )
     sleep_until(time.monotonic() + STOPPED_S)
     os.kill(pid, signal.SIGCONT)
 
