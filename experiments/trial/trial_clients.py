@@ -160,14 +160,12 @@ class TrialClients:
 
     def watched_processes(self) -> tuple[WatchedProcess, ...]:
         """Return the processes that the clients run in now; those that have ended as well."""
-        clients: tuple[ClientIdentity, ...] = (*self.producers, self.consumer)
-        return (
-            *(WatchedProcess(client.name, client.pid) for client in clients),
-            *(
-                WatchedProcess(member.name, member.pid, member.is_held)
-                for member in self.groups.members
-            ),
+        clients: tuple[ClientIdentity, ...] = (
+            *self.producers,
+            self.consumer,
+            *self.groups.members,
         )
+        return tuple(WatchedProcess(client.name, client.pid, client.is_held) for client in clients)
 
     def begin(self) -> int:
         """Start the load; return the first record's intended time, nanoseconds since the epoch."""

@@ -52,6 +52,9 @@ class ClientIdentity(Protocol):
     def pid(self) -> int:
         """Its process; after a restart, another one."""
 
+    def is_held(self) -> bool:
+        """Return whether a fault keeps the process stopped now."""
+
 
 class Producer(TrialClient, ClientIdentity, Protocol):
     """A producer in its own process, which ends with the producer's context."""

@@ -8,7 +8,6 @@ counts as processed once it is in the member's mapped file, which outlives the p
 from __future__ import annotations
 
 import os
-import signal
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -29,8 +28,6 @@ from ackbench.experiments.trial.clients.process.fork_server import SpawnRequest
 from ackbench.experiments.trial.events.clock import anchor_ns, now_ns
 from ackbench.experiments.trial.events.journal import Event
 from ackbench.infra.errors import HarnessError, WaitTimeout
-from ackbench.infra.process.processes import is_stopped
-from ackbench.infra.process.waiting import wait_until
 
 # Kinds of the events that a member writes.
 ASSIGNED: Final = "assigned"
@@ -253,7 +250,6 @@ class MemberProcess(ClientProcess):
     def __init__(self, job: MemberJob) -> None:
         self.jobs = [job]
         self._is_ready = False
-        self._is_paused = False
         self._holds = 0
         self._awaited_hold: int | None = None
         self._crashes: list[Event] = []
@@ -340,30 +336,6 @@ class MemberProcess(ClientProcess):
         """Let the member go on from its breakpoint; has no effect on one that has exited."""
         if self.is_alive():
             self.send_line(RELEASE)
-
-    def pause(self) -> None:
-        """Send SIGSTOP; return once the kernel reports the process as stopped.
-
-        Raises:
-            WaitTimeout: the process does not stop.
-        """
-        self._is_paused = True  # before the process stops, for whoever observes that
-        self.send_signal(signal.SIGSTOP)
-        wait_until(
-            lambda: is_stopped(self.pid),
-            awaiting=f"{self.name} to be stopped by SIGSTOP",
-            timeout_s=_HOLD_TIMEOUT_S,
-        )
-
-    def resume(self) -> None:
-        """Send SIGCONT; has no effect on a member that has exited."""
-        if self.is_alive():
-            self.send_signal(signal.SIGCONT)
-        self._is_paused = False
-
-    def is_held(self) -> bool:
-        """Return whether a fault keeps the process stopped now."""
-        return self._is_paused
 
     def finish(self) -> None:
         """Have the member complete its pending records, leave its group and exit.

@@ -114,6 +114,10 @@ class JavaProgram:
         """The process."""
         return self._process.pid
 
+    def is_held(self) -> bool:
+        """Return `False`: no fault stops a Java client."""
+        return False
+
     def wait_started(self) -> None:
         """Wait until the JVM is up and blocks on its settings.
 

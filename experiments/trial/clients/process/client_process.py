@@ -20,6 +20,7 @@ from typing import Final, Self
 from ackbench.experiments.trial.clients.process.fork_server import SpawnRequest, spawn
 from ackbench.infra.errors import HarnessError
 from ackbench.infra.process.log_tail import last_lines
+from ackbench.infra.process.processes import is_stopped
 from ackbench.infra.process.waiting import wait_until
 
 READY: Final = "ready"
@@ -33,6 +34,7 @@ _LAST_LINES: Final = 5
 _POLL_INTERVAL_S: Final = 0.002
 _KILL_TIMEOUT_S: Final = 10.0
 _EXIT_TIMEOUT_S: Final = 10.0
+_STOP_TIMEOUT_S: Final = 10.0
 """From the end of a process's pipe to the end of the process."""
 _READ_BYTES: Final = 1 << 16
 
@@ -51,7 +53,7 @@ class ClientProcess:
     """
 
     def __init__(self, name: str, request: SpawnRequest, errors: Path) -> None:
-        self.name = name
+        self.name, self._is_paused = name, False
         self.start_process(request, errors)
 
     def start_process(self, request: SpawnRequest, errors: Path) -> None:
@@ -186,6 +188,31 @@ class ClientProcess:
         """
         self.require_alive()
         signal.pidfd_send_signal(self._pidfd, number)
+
+    def pause(self) -> None:
+        """Send SIGSTOP; return once the kernel reports the process as stopped.
+
+        Raises:
+            WaitTimeout: the process does not stop.
+        """
+        self._is_paused = True  # before the process stops, for whoever observes that
+        self.send_signal(signal.SIGSTOP)
+        wait_until(
+            lambda: is_stopped(self.pid),
+            awaiting=f"{self.name} to be stopped by SIGSTOP",
+            timeout_s=_STOP_TIMEOUT_S,
+            every_s=_POLL_INTERVAL_S,
+        )
+
+    def resume(self) -> None:
+        """Send SIGCONT; has no effect on a process that has exited."""
+        if self.is_alive():
+            self.send_signal(signal.SIGCONT)
+        self._is_paused = False
+
+    def is_held(self) -> bool:
+        """Return whether a fault keeps the process stopped now."""
+        return self._is_paused
 
     def require_alive(self) -> None:
         """Check that the process runs.

@@ -6,7 +6,6 @@ What each does: KIP-98 (epochs and fencing), KIP-360 (a fenced producer cannot g
 
 from __future__ import annotations
 
-import signal
 from dataclasses import dataclass
 from typing import Final
 
@@ -27,7 +26,6 @@ from ackbench.experiments.trial.faults.core import (
 )
 from ackbench.experiments.trial.faults.core.effects import FaultEffects, Topology
 from ackbench.infra.errors import HarnessError, WaitTimeout
-from ackbench.infra.process.processes import is_stopped
 
 FAMILY: Final = "transactions"
 
@@ -151,7 +149,6 @@ def _fencing_error(context: FaultContext, producer: ProducerProcess) -> str | No
 
 _IN_TRANSACTION_TIMEOUT_S: Final = 10.0
 """A producer that follows its schedule is in a transaction most of the time."""
-_STOP_TIMEOUT_S: Final = 10.0
 
 
 def abandon_transaction(context: FaultContext, parameters: AbandonedParameters) -> FaultEvidence:
@@ -185,7 +182,7 @@ def _crash_in_transaction(context: FaultContext, producer: ProducerProcess) -> i
     """
     try:
         records: int = context.wait_for(
-            lambda: _stop_in_transaction(context, producer),
+            lambda: _stop_in_transaction(producer),
             awaiting="producer 0 to be in a transaction with stored records",
             timeout_s=context.at_least_while_loaded(_IN_TRANSACTION_TIMEOUT_S),
             every_s=0.002,
@@ -198,7 +195,7 @@ def _crash_in_transaction(context: FaultContext, producer: ProducerProcess) -> i
     return records
 
 
-def _stop_in_transaction(context: FaultContext, producer: ProducerProcess) -> int:
+def _stop_in_transaction(producer: ProducerProcess) -> int:
     """Stop the producer if its open transaction contains records; return how many.
 
     On a busy machine the transaction may end between the look and the signal. So it is looked at
@@ -206,16 +203,13 @@ def _stop_in_transaction(context: FaultContext, producer: ProducerProcess) -> in
     """
     if not producer.acked_in_open_transaction():
         return 0
-    producer.send_signal(signal.SIGSTOP)
-    context.wait_for(
-        lambda: is_stopped(producer.pid),
-        awaiting="producer 0 to be stopped",
-        timeout_s=_STOP_TIMEOUT_S,
-        every_s=0.001,
-    )
-    records = producer.acked_in_open_transaction()
-    if not records:
-        producer.send_signal(signal.SIGCONT)
+    records = 0
+    try:
+        producer.pause()
+        records = producer.acked_in_open_transaction()
+    finally:
+        if not records:
+            producer.resume()
     return records
 
 

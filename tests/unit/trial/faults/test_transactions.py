@@ -63,8 +63,15 @@ class OwnProducer:
         """Return the next of the planted numbers."""
         return next(self._records)
 
-    def send_signal(self, number: signal.Signals) -> None:
-        """Send it."""
+    def pause(self) -> None:
+        """Stop the process."""
+        self._send(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let the process continue."""
+        self._send(signal.SIGCONT)
+
+    def _send(self, number: signal.Signals) -> None:
         self.signals.append(number)
         self._process.send_signal(number)
 
