@@ -71,9 +71,8 @@ def current_stamp(summary: SweepSummary, sweep: SweepFolder) -> str:
 
 def rebuilt_summary(store: SummaryStore, sweep: SweepFolder) -> SweepSummary:
     """Make the summary of a sweep, keep it, and return it."""
-    from ackbench.experiments.results.history.summarize import (
-        summarize,  # loads all that reads results
-    )
+    # It loads all that reads results.
+    from ackbench.experiments.results.history.summarize import summarize
 
     stamp, stamp_of_folder = summary_stamp(sweep), folder_stamp(sweep)
     summary = summarize(sweep, stamp)

@@ -221,7 +221,9 @@ class _History:
             settings = last.settings if is_same else settings
         self.parts = parts
         self.of_sweeps.append(_CellOfSweep(head, cell.label, settings, segment))
-        for measure, point in _points(head, cell, segment):
+        sweep_id, planned_s, version = head.sweep_id, head.planned_s, head.version
+        for measure, value, interval, trials, seen in _figures(cell):
+            point = TrendPoint(sweep_id, planned_s, version, value, interval, trials, seen, segment)
             self.points[measure].append(point)
 
     @property
@@ -311,43 +313,19 @@ _SHARES: Final[Mapping[TrendMeasure, Callable[[CellSummary], Share | None]]] = {
 }
 
 
-def _points(
-    head: SweepSummary, cell: CellSummary, segment: int
-) -> Iterator[tuple[TrendMeasure, TrendPoint]]:
-    """Yield the measures that have a value in one sweep, with the value."""
-    sweep_id, planned_s, version = head.sweep_id, head.planned_s, head.version
+_Figures = tuple[TrendMeasure, float, Interval | None, int, int | None]
+
+
+def _figures(cell: CellSummary) -> Iterator[_Figures]:
+    """Yield the measures with a value: it, its interval, the trials, and of a share those seen."""
     for measure, share_of in _SHARES.items():
         share = share_of(cell)
         if share is not None and share.of:
-            yield (
-                measure,
-                TrendPoint(
-                    sweep_id=sweep_id,
-                    planned_s=planned_s,
-                    version=version,
-                    value=share.seen / share.of,
-                    interval=share.interval,
-                    trials=share.of,
-                    seen=share.seen,
-                    segment=segment,
-                ),
-            )
+            yield measure, share.seen / share.of, share.interval, share.of, share.seen
     for measure, estimate_of in _ESTIMATES.items():
         estimate = estimate_of(cell)
         if estimate is not None:
-            yield (
-                measure,
-                TrendPoint(
-                    sweep_id=sweep_id,
-                    planned_s=planned_s,
-                    version=version,
-                    value=estimate.median,
-                    interval=estimate.interval,
-                    trials=estimate.trials,
-                    seen=None,
-                    segment=segment,
-                ),
-            )
+            yield measure, estimate.median, estimate.interval, estimate.trials, None
 
 
 _Sides = tuple[list[TrendPoint], list[TrendPoint]]
