@@ -1,1 +1,1 @@
-"""What Airflow finds: one file per kind of work, and the tasks that they share."""
+"""The DAGs that Airflow finds, a file per kind of work, and the tasks that they share."""

@@ -40,7 +40,7 @@ class ClientRules:
     canonical_names: Mapping[str, str] = field(default_factory=dict)
     """The canonical name of each alias."""
     applies_defaults: bool = True
-    """Whether the client applies its own defaults when it checks what it is given."""
+    """`True` if the client applies its own defaults to the settings that it checks."""
     value_check: Callable[[str, str], str | None] | None = None
     """Replaces the check of single values; as `value_problem`."""
 

@@ -1,8 +1,8 @@
-"""What each kind of client under test can do, as data.
+"""The kinds of clients under test, with their traits as data.
 
-Who needs to know asks for the trait, not for the name: another kind is another entry here. Rules of
-the contract name kinds instead, because their sources do; and what a library calls its settings is
-in `trial.clients.settings`.
+Code asks for a trait, not for a kind, so that another kind is another entry here. Rules of the
+contract name kinds, because their sources do; the settings of each library are in
+`trial.clients.settings`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MIB: Final = 2**20
 
 @dataclass(frozen=True)
 class ClientTraits:
-    """What one kind of client can do, and what it needs."""
+    """The abilities and needs of one kind of client."""
 
     title: str
     """Its name in sentences."""
@@ -30,28 +30,28 @@ class ClientTraits:
     process_bytes: int
     """Memory of a producer or consumer process."""
     reports_in_text: bool = False
-    """Whether it is a program that prints a line per record.
+    """`True`: it is a program that prints a line per record.
 
     It generates the records' values itself: numbers as text, at a whole rate, with keys that it
     takes in turn. So the workload chooses neither size nor keys nor partitions, values carry no
     header, and a consumer does not report that it is behind a transaction's marker.
     """
     output_record_bytes: int = 0
-    """Size of what such a program prints per record."""
+    """Size of the output of such a program per record."""
     attempts_survive: bool = True
-    """Whether the ledger of a producer's attempts is complete when its process is killed.
+    """`True`: the ledger of a producer's attempts is complete when its process is killed.
 
     Only then can a fault kill and replace it, or a reader follow it.
     """
     has_members: bool = True
-    """Whether members of consumer groups and copiers run on it; a fault can hold each of them."""
+    """`True`: members of consumer groups and copiers run on it; a fault can hold each of them."""
     adds_partitions_itself: bool = True
-    """Whether it sends AddPartitionsToTxn also to brokers that do without (KIP-890)."""
+    """`True`: it sends AddPartitionsToTxn also to brokers that do without (KIP-890)."""
     planned_security: bool = True
-    """Whether security properties are among its planned settings; else it gets them with the
+    """`True`: security properties are among its planned settings; else it gets them with the
     addresses."""
     comes_with_kafka: bool = False
-    """Whether its version is that of Kafka's jars."""
+    """`True`: its version is that of Kafka's jars."""
 
 
 CLIENTS: Final[Mapping[ClientKind, ClientTraits]] = MappingProxyType(

@@ -27,7 +27,7 @@ from ackbench.experiments.verdicts.statistics import Share, describe_share
 
 @dataclass(frozen=True)
 class JudgedCase:
-    """What a sentence says besides the evidence."""
+    """The guarantee and the trials that a sentence of the evidence names."""
 
     guarantee: Guarantee
     share: Share | None

@@ -1,4 +1,4 @@
-"""What has failed, when it fails: a run of ten minutes says it at its end otherwise."""
+"""A failed test is named when it fails: a run of ten minutes names it at its end otherwise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What kinds of clients can do."""
+"""The traits of each kind of client."""
 
 from __future__ import annotations
 

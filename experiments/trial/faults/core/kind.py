@@ -120,9 +120,9 @@ def require_timed_out_requests(
 
 
 Seconds = Annotated[float, Field(gt=0, le=3600)]
-"""How long something of a fault lasts, or may take."""
+"""The duration of a part of a fault, or its limit, seconds."""
 SecondsOrNone = Annotated[float, Field(ge=0, le=3600)]
-"""How much longer something lasts or is waited for; 0: no longer."""
+"""An extension of a part of a fault, seconds; 0: none."""
 
 
 class FaultParameters(Frozen):
