@@ -29,10 +29,8 @@ from ackbench.experiments.orchestration.permission import (
 from ackbench.experiments.orchestration.plan_needs import references_of
 from ackbench.experiments.orchestration.step_context import (
     Interrupted,
-    hold_sweep,
-    machine_lock,
+    SweepRun,
     on_one_machine,
-    publish,
     sweep_named,
     uri_of_several,
 )
@@ -171,20 +169,20 @@ def run_batch(
         sweep = several_hosts.check_out(home, uri, partial(check_plan, argument=uri))
     else:
         sweep = sweep_named(named)
-    plan = plan_to_run(home, sweep)
+    run, plan = SweepRun(sweep, home), plan_to_run(home, sweep)
     _require_planned(plan, planned)
     _require_own_home(home, sweep)
-    with hold_sweep("trial", sweep, is_last=True), machine_lock(sweep):
+    with run.hold("trial", is_last=True), run.machine():
         provide_references(references_of(plan.trials))
         _prepare(home, sweep, plan)
         trials.release_ended_locks(sweep)
         trial_ids = _take(sweep, plan, planned)
         on_start(_label(trial_ids) if trial_ids else "no batch is left")
         try:
-            failures = _run_all(sweep, [plan.trial(trial_id) for trial_id in trial_ids])
+            failures = _run_all(run, [plan.trial(trial_id) for trial_id in trial_ids])
         finally:
             clusters.destroy_all(home, sweep.sweep_id)
-        unpublished = _publish_rest(sweep, trial_ids)
+        unpublished = _publish_rest(run, trial_ids)
     if failures:
         count = f"{len(failures)} of {len(trial_ids)} trials failed"
         raise TrialFailed(f"{count}: {'; '.join(failures)}")
@@ -239,18 +237,18 @@ def _prepare(home: Home, sweep: SweepFolder, plan: Plan) -> None:
     open_fork_server()
 
 
-def _run_all(sweep: SweepFolder, specs: Iterable[TrialSpec]) -> list[str]:
+def _run_all(run: SweepRun, specs: Iterable[TrialSpec]) -> list[str]:
     """Run the trials; return the reasons of those that failed, one line each."""
     failures = []
     for spec in specs:
         try:
-            trials.run_unlocked_trial(sweep, spec, _LOG.info)
+            trials.run_unlocked_trial(run, spec, _LOG.info)
         except (Interrupted, StorageError):
             raise
         except (HarnessError, InputError) as error:
             _LOG.error("%s", error)
             failures.append(one_line(str(error)))
-            publish(sweep, partial(_upload_reason, spec.trial_id), again=True)
+            run.publish(partial(_upload_reason, spec.trial_id), again=True)
             if isinstance(error, HealFailed):
                 raise
     return failures
@@ -260,12 +258,12 @@ def _upload_reason(trial_id: str, sweep: SweepFolder, target: Location) -> None:
     published.publish_reason(sweep, trial_id, target)
 
 
-def _publish_rest(sweep: SweepFolder, trial_ids: Sequence[str]) -> StorageError | None:
+def _publish_rest(run: SweepRun, trial_ids: Sequence[str]) -> StorageError | None:
     """Publish the trials of the batch that this host has sealed; return the error, if it failed."""
 
-    def upload(_: SweepFolder, target: Location) -> None:
+    def upload(sweep: SweepFolder, target: Location) -> None:
         for trial_id in trial_ids:
             if sweep.trial(trial_id).is_dir():
                 published.publish_trial(sweep, trial_id, target)
 
-    return publish(sweep, upload, again=True)
+    return run.publish(upload, again=True)

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from types import FrameType
 from typing import Final
@@ -130,58 +130,17 @@ def _uris_of(sweep_id: str) -> Iterator[str | None]:
     yield published.published_uri(SweepFolder(Home.from_environment().sweeps / sweep_id))
 
 
-def task_lock(sweep: SweepFolder, *, is_last: bool = False) -> AbstractContextManager[object]:
-    """Return the lock of this task; in an embedded run, the command has it.
-
-    A copy of a published sweep needs none.
-
-    Args:
-        sweep: the sweep that the task runs.
-        is_last: no task of the DAG run follows.
-    """
-    if os.environ.get(EMBEDDED) or sweep.origin:
-        return nullcontext()
-    dag_run = own_dag_run() or "?/?"
-    grace_s = 0.0 if is_last else TASK_START_GRACE_S
-    return TaskLock(Home.from_environment(), sweep, dag_run, grace_s)
-
-
-@contextmanager
-def step(
-    name: str,
-    sweep: SweepFolder | None = None,
-    activity: str = "",
-    *,
-    is_last: bool = False,
-) -> Iterator[None]:
-    """Run a step; record its activity and its failure. After an interrupt, refuse to start it."""
-    with (
-        hold_sweep(name, sweep, is_last=is_last),
-        report_failure(name, sweep, activity, None),
-    ):
-        yield
-
-
-@contextmanager
-def hold_sweep(name: str, sweep: SweepFolder | None, *, is_last: bool = False) -> Iterator[None]:
-    """Hold the lock of a task while it runs a step.
-
-    Args:
-        name: the step.
-        sweep: the sweep; `None`: there is none yet.
-        is_last: the task leaves nothing to the next one of the DAG run.
+def begin_step(name: str) -> None:
+    """Prepare this process for a step: its files are private, and signals interrupt it.
 
     Raises:
         Interrupted: the run was interrupted, so the step does not start.
-        SweepInUse: another command or DAG run runs the sweep.
     """
     keep_files_private()  # a worker of another Airflow has its own umask
     if not os.environ.get(EMBEDDED):
         _end_when_asked()
     if RUN_STATE.stopping:
         raise Interrupted(f"{name}: not started, because the run was interrupted")
-    with task_lock(sweep, is_last=is_last) if sweep else nullcontext():
-        yield
 
 
 def _end_when_asked() -> None:
@@ -204,15 +163,8 @@ def _interrupt(number: int, _frame: FrameType | None) -> None:
 
 
 @contextmanager
-def report_failure(
-    name: str, sweep: SweepFolder | None, activity: str, trial_id: str | None
-) -> Iterator[None]:
-    """Record what a sweep is doing, and the failure of it.
-
-    Report and MLflow do not hide that `verify`, which does not wait for them, has failed.
-    """
-    if sweep and not (name in _BESIDE_VERIFY and _has_failed(sweep)):
-        sweep.report_activity(name, activity, trial_id)
+def report_failure(name: str, note: Callable[[str], None] = lambda _: None) -> Iterator[None]:
+    """Record the failure of a step in the run's state, and with `note`."""
     try:
         yield
     except KeyboardInterrupt:
@@ -222,84 +174,133 @@ def report_failure(
         full = full_disk(error, Home.from_environment().root)
         text = f"{error}; {full}" if full else str(error)
         RUN_STATE.failures = (*RUN_STATE.failures, f"{name}: {text}")
-        if sweep:
-            sweep.report_activity(FAILED, text, trial_id)
+        note(text)
         if full and not isinstance(error, AckbenchError):
             raise MachineError(one_line(text)) from error
         raise
 
 
-def _has_failed(sweep: SweepFolder) -> bool:
-    last = sweep.activity()
-    return last is not None and last.stage == FAILED
+@dataclass(frozen=True)
+class SweepRun:
+    """A sweep in the hands of one task: its folder, its locks, and what its steps say of it."""
 
+    sweep: SweepFolder
+    """Of this home, or a copy of a published sweep."""
+    home: Home = field(default_factory=Home.from_environment)
 
-@contextmanager
-def machine_lock(sweep: SweepFolder) -> Iterator[None]:
-    """Hold the machine lock; record for whom the sweep waits. Reentrant within a process."""
-    timeout_s = COMMAND_MAX_WAIT_S if os.environ.get(EMBEDDED) else MAX_WAIT_S
-    with hold_machine_lock(
-        Home.from_environment(), sweep.sweep_id, partial(report_queued, sweep), timeout_s
-    ):
-        yield
+    @classmethod
+    def named(cls, named: object) -> SweepRun:
+        """Return the run of a sweep that Airflow names; see `sweep_named`."""
+        return cls(sweep_named(named))
 
+    @contextmanager
+    def step(self, name: str, activity: str, *, is_last: bool = False) -> Iterator[None]:
+        """Run a step under the task's lock; record its activity and its failure."""
+        with self.hold(name, is_last=is_last), self.report(name, activity):
+            yield
 
-@contextmanager
-def failure_recorded(
-    sweep: SweepFolder, spec: TrialSpec, *, stops_sweep: bool = False
-) -> Iterator[None]:
-    """Record any exception as the failure of a trial, with the reason, unless it has one already.
+    @contextmanager
+    def hold(self, name: str, *, is_last: bool = False) -> Iterator[None]:
+        """Hold the task's lock while it runs a step.
 
-    Args:
-        sweep: the sweep.
-        spec: the trial that runs, or that needs the cluster.
-        stops_sweep: also record it as the reason why no other trial is run.
+        Args:
+            name: the step.
+            is_last: the task leaves nothing to the next one of the DAG run.
 
-    Raises:
-        TrialFailed: in place of an exception that is no error of ackbench's.
-    """
-    try:
-        yield
-    except TrialFailed:
-        raise  # `run_trial` has recorded it
-    except Exception as error:
-        reason = failure_reason(error, sweep.root)
-        if not sweep.trial(spec.trial_id).exists():
-            failed = sweep.failed(spec.trial_id)
-            failed.mkdir(parents=True, exist_ok=True)
-            replace_file(failed / REASON, f"{reason}\n")
-            os.utime(failed)
-            if stops_sweep:
-                several_hosts.stop(sweep, f"no cluster: {one_line(str(error))}")
-        if isinstance(error, AckbenchError):
-            raise
-        raise TrialFailed(f"trial {spec.trial_id} ({spec.label}): {reason}") from error
+        Raises:
+            Interrupted: the run was interrupted, so the step does not start.
+            SweepInUse: another command or DAG run runs the sweep.
+        """
+        begin_step(name)
+        with self.lock(is_last=is_last):
+            yield
 
+    def lock(self, *, is_last: bool = False) -> AbstractContextManager[object]:
+        """Return the lock of this task; in an embedded run, the command has it.
 
-def publish(
-    sweep: SweepFolder,
-    upload: Callable[[SweepFolder, Location], None],
-    *,
-    again: bool = False,
-) -> StorageError | None:
-    """Upload a part of a sweep to its store, if it has one; log and return the error.
+        A copy of a published sweep needs none.
 
-    Args:
-        sweep: the sweep.
-        upload: uploads the part.
-        again: also after an upload that has just failed.
-    """
-    if not sweep.store.is_file() or not (again or _may_publish(sweep)):
+        Args:
+            is_last: no task of the DAG run follows.
+        """
+        if os.environ.get(EMBEDDED) or self.sweep.origin:
+            return nullcontext()
+        dag_run = own_dag_run() or "?/?"
+        grace_s = 0.0 if is_last else TASK_START_GRACE_S
+        return TaskLock(self.home, self.sweep, dag_run, grace_s)
+
+    @contextmanager
+    def report(self, name: str, activity: str, trial_id: str | None = None) -> Iterator[None]:
+        """Record what the sweep is doing, and the failure of it.
+
+        Report and MLflow do not hide that `verify`, which does not wait for them, has failed.
+        """
+        if not (name in _BESIDE_VERIFY and self._has_failed()):
+            self.sweep.report_activity(name, activity, trial_id)
+        with report_failure(name, lambda why: self.sweep.report_activity(FAILED, why, trial_id)):
+            yield
+
+    def _has_failed(self) -> bool:
+        last = self.sweep.activity()
+        return last is not None and last.stage == FAILED
+
+    @contextmanager
+    def machine(self) -> Iterator[None]:
+        """Hold the machine lock; record for whom the sweep waits. Reentrant within a process."""
+        timeout_s = COMMAND_MAX_WAIT_S if os.environ.get(EMBEDDED) else MAX_WAIT_S
+        waiting = partial(report_queued, self.sweep)
+        with hold_machine_lock(self.home, self.sweep.sweep_id, waiting, timeout_s):
+            yield
+
+    @contextmanager
+    def record_trial_failure(self, spec: TrialSpec, *, stops_sweep: bool = False) -> Iterator[None]:
+        """Record any exception as the failure of a trial, with the reason, unless it has one.
+
+        Args:
+            spec: the trial that runs, or that needs the cluster.
+            stops_sweep: also record it as the reason why no other trial is run.
+
+        Raises:
+            TrialFailed: in place of an exception that is no error of ackbench's.
+        """
+        try:
+            yield
+        except TrialFailed:
+            raise  # `run_trial` has recorded it
+        except Exception as error:
+            reason = failure_reason(error, self.sweep.root)
+            if not self.sweep.trial(spec.trial_id).exists():
+                failed = self.sweep.failed(spec.trial_id)
+                failed.mkdir(parents=True, exist_ok=True)
+                replace_file(failed / REASON, f"{reason}\n")
+                os.utime(failed)
+                if stops_sweep:
+                    several_hosts.stop(self.sweep, f"no cluster: {one_line(str(error))}")
+            if isinstance(error, AckbenchError):
+                raise
+            raise TrialFailed(f"trial {spec.trial_id} ({spec.label}): {reason}") from error
+
+    def publish(
+        self, upload: Callable[[SweepFolder, Location], None], *, again: bool = False
+    ) -> StorageError | None:
+        """Upload a part of the sweep to its store, if it has one; log and return the error.
+
+        Args:
+            upload: uploads the part.
+            again: also after an upload that has just failed.
+        """
+        sweep = self.sweep
+        if not sweep.store.is_file() or not (again or _may_publish(sweep)):
+            return None
+        try:
+            target = published.published_location(sweep)
+            if target:
+                upload(sweep, target)
+        except StorageError as error:
+            published.note_failure(sweep, error)
+            _LOG.warning("not published: %s", error)
+            return error
         return None
-    try:
-        target = published.published_location(sweep)
-        if target:
-            upload(sweep, target)
-    except StorageError as error:
-        published.note_failure(sweep, error)
-        _LOG.warning("not published: %s", error)
-        return error
-    return None
 
 
 def _may_publish(sweep: SweepFolder) -> bool:

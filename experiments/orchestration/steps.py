@@ -24,14 +24,11 @@ from ackbench.experiments.orchestration.permission import (
     provide_references_of,
 )
 from ackbench.experiments.orchestration.step_context import (
+    SweepRun,
+    begin_step,
     cluster_grace_s,
-    failure_recorded,
-    machine_lock,
     on_one_machine,
-    publish,
-    step,
-    sweep_named,
-    task_lock,
+    report_failure,
     uri_of_several,
 )
 from ackbench.experiments.sweep import published, several_hosts
@@ -68,29 +65,31 @@ def plan_sweep(form: Mapping[str, Any], scheduled: str | None = None) -> str:
     from ackbench.experiments.planning.catalog import load_experiment
     from ackbench.experiments.planning.new_sweep import new_sweep
 
-    with step("plan"):
+    begin_step("plan")
+    with report_failure("plan"):
         require_version_of_scheduler()
         home, request = Home.from_environment(), SweepRequest.of(form)
         check_server(home, _LOG.warning)
         store = published.store_of_environment()
         resumed = request.sweep_id or _planned_before(home, store)
         if resumed:
-            existing = _sweep_to_resume(home, resumed, store)
-            with task_lock(existing):
-                for line in several_hosts.resume(existing, complete=on_one_machine()):
+            run = SweepRun(_sweep_to_resume(home, resumed, store), home)
+            with run.lock():
+                for line in several_hosts.resume(run.sweep, complete=on_one_machine()):
                     _LOG.info("%s", line)
-                publish(existing, published.publish_plan)
-            return _name(existing)
+                run.publish(published.publish_plan)
+            return _name(run.sweep)
         source = request.source()
         provide_references(references_in(load_experiment(source)))
         overrides = replace(request.overrides(), from_form=not request.is_only(scheduled))
         sweep = new_sweep(home, source, overrides, _LOG.info)
-        with task_lock(sweep):
+        run = SweepRun(sweep, home)
+        with run.lock():
             if dag_run := own_dag_run():
                 replace_file(sweep.root / DAG_RUN, dag_run)
             if store:
                 published.keep_store(sweep, store, several_hosts=not on_one_machine())
-                not_published = publish(sweep, published.publish_plan)
+                not_published = run.publish(published.publish_plan)
                 if not_published and not on_one_machine():
                     shutil.rmtree(sweep.root)
                     raise not_published
@@ -152,19 +151,19 @@ def provision(sweep_id: str) -> str:
     if not on_one_machine():
         _LOG.info("each batch of trials starts and destroys its own cluster")
         return ""
-    sweep, home = sweep_named(sweep_id), Home.from_environment()
-    with step("provision", sweep, "starting the cluster"):
-        provide_references_of(home, sweep)
-        trial = next_trial(sweep)
+    run = SweepRun.named(sweep_id)
+    with run.step("provision", "starting the cluster"):
+        provide_references_of(run.home, run.sweep)
+        trial = next_trial(run.sweep)
         if trial is None:
             return ""
-        with failure_recorded(sweep, trial, stops_sweep=True), machine_lock(sweep):
-            several_hosts.record_machine(sweep)
+        with run.record_trial_failure(trial, stops_sweep=True), run.machine():
+            several_hosts.record_machine(run.sweep)
             if os.environ.get(EMBEDDED):
                 # It starts while the cluster does. Elsewhere it would end with this task.
                 open_fork_server()
-            cluster = clusters.provision(home, trial, cluster_grace_s())
-            sweep.stop_reason.unlink(missing_ok=True)
+            cluster = clusters.provision(run.home, trial, cluster_grace_s())
+            run.sweep.stop_reason.unlink(missing_ok=True)
             return str(cluster.folder)
 
 
@@ -180,31 +179,26 @@ def measure(sweep_id: str) -> None:
     """
     from ackbench.experiments.results import spark_job
 
-    sweep, home = sweep_named(sweep_id), Home.from_environment()
-    with step("measure", sweep, "measuring the ledgers with Spark"):
+    run = SweepRun.named(sweep_id)
+    sweep, home = run.sweep, run.home
+    with run.step("measure", "measuring the ledgers with Spark"):
         if sweep.origin:
-            _measure_in_store(sweep, sweep.origin, home)
+            if sweep.complete_ids():
+                with run.machine():
+                    uri = sweep.origin.uri
+                    spark_job.measure_location(uri, home, sweep.sweep_id, skip_unfit=True)
             return
         several_hosts.fetch_trials(sweep)
         if not sweep.complete_ids():
             return
         store = published.published_location(sweep) if spark_job.is_on_cluster() else None
-        with machine_lock(sweep):
+        with run.machine():
             if store is None:
                 spark_job.measure(sweep, home, skip_unfit=True)
                 return
             published.publish_sweep(sweep, store)
             spark_job.measure_location(store.uri, home, sweep.sweep_id, skip_unfit=True)
             published.fetch_results(sweep, store)
-
-
-def _measure_in_store(sweep: SweepFolder, store: Location, home: Home) -> None:
-    """Compute the results of a published sweep in its store, if it has trials."""
-    from ackbench.experiments.results import spark_job
-
-    if sweep.complete_ids():
-        with machine_lock(sweep):
-            spark_job.measure_location(store.uri, home, sweep.sweep_id, skip_unfit=True)
 
 
 def report(sweep_id: str) -> None:
@@ -216,15 +210,16 @@ def report(sweep_id: str) -> None:
     """
     from ackbench.experiments.pages.report import page
 
-    sweep = sweep_named(sweep_id)
-    with step("report", sweep, "rendering the report"):
+    run = SweepRun.named(sweep_id)
+    sweep = run.sweep
+    with run.step("report", "rendering the report"):
         if sweep.origin:
             several_hosts.gather_hosts(sweep, sweep.origin)
-        results = page.write_report(sweep, Home.from_environment())
+        results = page.write_report(sweep, run.home)
         task_log.log_answer(sweep, results)
         if sweep.origin:
             published.publish_page(sweep, sweep.origin)
-        elif error := publish(sweep, published.publish_page, again=True):
+        elif error := run.publish(published.publish_page, again=True):
             raise NotPublished(
                 f"the report is not published: run ackbench publish {sweep.sweep_id} ({error})"
             ) from error
@@ -238,11 +233,10 @@ def track(sweep_id: str) -> None:
     """
     from ackbench.experiments.orchestration.tracking import store
 
-    sweep = sweep_named(sweep_id)
-    with step("track", sweep, "writing to MLflow", is_last=True):
-        home = Home.from_environment()
-        store.track(sweep, home)
-        task_log.log_mlflow(sweep, home)
+    run = SweepRun.named(sweep_id)
+    with run.step("track", "writing to MLflow", is_last=True):
+        store.track(run.sweep, run.home)
+        task_log.log_mlflow(run.sweep, run.home)
 
 
 def destroy(sweep_id: str) -> None:
@@ -256,11 +250,11 @@ def destroy(sweep_id: str) -> None:
     if uri_of_several(sweep_id):
         _LOG.info("each batch of trials has destroyed its own cluster")
         return
-    sweep, home = sweep_named(sweep_id), Home.from_environment()
-    with task_lock(sweep):
-        sweep.report_activity("destroy", "destroying the cluster")
-        provide_references_of(home, sweep)
-        clusters.destroy_all(home, sweep_id)
+    run = SweepRun.named(sweep_id)
+    with run.lock():
+        run.sweep.report_activity("destroy", "destroying the cluster")
+        provide_references_of(run.home, run.sweep)
+        clusters.destroy_all(run.home, sweep_id)
 
 
 def verify(sweep_id: str) -> None:
@@ -275,10 +269,11 @@ def verify(sweep_id: str) -> None:
     """
     from ackbench.experiments.results.rows import read_results_manifest
 
-    sweep = sweep_named(sweep_id)
+    run = SweepRun.named(sweep_id)
+    sweep = run.sweep
     activity = "publishing the sweep" if sweep.store.is_file() else "checking for missing trials"
-    with step("verify", sweep, activity, is_last=True):
-        not_published = publish(sweep, published.publish_sweep, again=True)
+    with run.step("verify", activity, is_last=True):
+        not_published = run.publish(published.publish_sweep, again=True)
         locked = _locked_trials(sweep)
         missing = {
             trial_id: locked.get(trial_id) or _failure_reason(sweep, trial_id)
@@ -303,9 +298,9 @@ def verify(sweep_id: str) -> None:
 
 def finish(sweep_id: str) -> None:
     """Record that the sweep is complete, with its report and its runs."""
-    sweep = sweep_named(sweep_id)
-    with task_lock(sweep, is_last=True):
-        sweep.report_activity("done")
+    run = SweepRun.named(sweep_id)
+    with run.lock(is_last=True):
+        run.sweep.report_activity("done")
 
 
 def _locked_trials(sweep: SweepFolder) -> dict[str, str]:

@@ -17,13 +17,8 @@ from ackbench.experiments.orchestration import clusters, task_log
 from ackbench.experiments.orchestration.permission import provide_references_of
 from ackbench.experiments.orchestration.step_context import (
     Interrupted,
+    SweepRun,
     cluster_grace_s,
-    failure_recorded,
-    hold_sweep,
-    machine_lock,
-    publish,
-    report_failure,
-    sweep_named,
 )
 from ackbench.experiments.sweep import batch_choice, published, several_hosts
 from ackbench.experiments.sweep.folder import SweepFolder
@@ -37,7 +32,6 @@ from ackbench.experiments.sweep.trial_lock import (
     require_lock,
     take_lock,
 )
-from ackbench.infra.machine.home import Home
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -81,12 +75,12 @@ def run_next_trial(sweep_id: str, on_start: Callable[[str], None]) -> str:
         HarnessError: as `run_locked_trial`.
         Interrupted: the fault of an earlier trial could not be healed.
     """
-    sweep = sweep_named(sweep_id)
-    with hold_sweep("trial", sweep):
-        provide_references_of(Home.from_environment(), sweep)
-        release_ended_locks(sweep)
-        for spec in trials_in_order(sweep):
-            if run_unlocked_trial(sweep, spec, on_start):
+    run = SweepRun.named(sweep_id)
+    with run.hold("trial"):
+        provide_references_of(run.home, run.sweep)
+        release_ended_locks(run.sweep)
+        for spec in trials_in_order(run.sweep):
+            if run_unlocked_trial(run, spec, on_start):
                 return spec.trial_id
     return ""
 
@@ -100,9 +94,7 @@ def release_ended_locks(sweep: SweepFolder) -> None:
         batch_choice.release_ended_batches(locks, pending)
 
 
-def run_unlocked_trial(
-    sweep: SweepFolder, spec: TrialSpec, on_start: Callable[[str], None]
-) -> bool:
+def run_unlocked_trial(run: SweepRun, spec: TrialSpec, on_start: Callable[[str], None]) -> bool:
     """Lock a trial and run it; return whether this process has run it.
 
     A trial that another process has locked is not run, nor is one that is complete.
@@ -112,6 +104,7 @@ def run_unlocked_trial(
         Interrupted: a fault could not be healed, so that no trial starts.
         StorageError: the store of several hosts does not answer.
     """
+    sweep = run.sweep
     if reason := several_hosts.stop_reason(sweep):
         raise Interrupted(f"trial {spec.trial_id} not started: {reason}")
     locks = published.locks_location(sweep)
@@ -126,7 +119,7 @@ def run_unlocked_trial(
         if _is_complete(sweep, spec.trial_id):
             return False
         on_start(label_of(spec))
-        run_locked_trial(sweep, spec, lock)
+        run_locked_trial(run, spec, lock)
     finally:
         _release(locks, lock)
     return True
@@ -147,7 +140,7 @@ def _is_complete(sweep: SweepFolder, trial_id: str) -> bool:
     return published.runs_on_several_hosts(sweep) and several_hosts.is_published(sweep, trial_id)
 
 
-def run_locked_trial(sweep: SweepFolder, spec: TrialSpec, lock: TrialLock) -> None:
+def run_locked_trial(run: SweepRun, spec: TrialSpec, lock: TrialLock) -> None:
     """Run a trial, seal its ledger and publish it, if the sweep has a store.
 
     A failed upload stops nothing: the ledger is sealed, and `verify` uploads it later.
@@ -160,13 +153,12 @@ def run_locked_trial(sweep: SweepFolder, spec: TrialSpec, lock: TrialLock) -> No
     """
     from ackbench.experiments.trial import run as trial_run
 
-    trial_id = spec.trial_id
+    sweep, home, trial_id = run.sweep, run.home, spec.trial_id
     with (
-        report_failure("trial", sweep, "finding the cluster", trial_id),
-        failure_recorded(sweep, spec),
-        machine_lock(sweep),
+        run.report("trial", "finding the cluster", trial_id),
+        run.record_trial_failure(spec),
+        run.machine(),
     ):
-        home = Home.from_environment()
         assigned = clusters.assign_cluster(home, spec, cluster_grace_s())
         try:
             task_log.log_trial_begin(sweep, spec, assigned.assignment)
@@ -180,7 +172,7 @@ def run_locked_trial(sweep: SweepFolder, spec: TrialSpec, lock: TrialLock) -> No
         _require_lock(sweep, spec, lock)
         # Left by an earlier attempt, if this run resumes the sweep.
         shutil.rmtree(sweep.failed(trial_id), ignore_errors=True)
-        publish(sweep, lambda _, target: published.publish_trial(sweep, trial_id, target))
+        run.publish(lambda _, target: published.publish_trial(sweep, trial_id, target))
 
 
 def _stop(sweep: SweepFolder, reason: str) -> None:

@@ -127,20 +127,20 @@ def test_a_task_ends_with_its_supervisor_and_an_embedded_run_does_not(
     monkeypatch.setattr(step_context, "end_with_forking_parent", lambda: tied.append("task"))
     for embedded, expected in (("1", []), ("", ["task"])):
         monkeypatch.setenv(EMBEDDED, embedded)
-        with step_context.hold_sweep("trial", sweep):
+        with step_context.SweepRun(sweep).hold("trial"):
             assert tied == expected
 
 
 STOPPED = """
 import os, signal, sys
 from ackbench.dags.tasks import failing_in_one_line
-from ackbench.experiments.orchestration.step_context import hold_sweep
+from ackbench.experiments.orchestration.step_context import begin_step
 
 @failing_in_one_line
 def task():
-    with hold_sweep("trial", None):
-        os.kill(os.getpid(), signal.SIGTERM)
-        print("runs on", flush=True)
+    begin_step("trial")
+    os.kill(os.getpid(), signal.SIGTERM)
+    print("runs on", flush=True)
 
 signal.signal(signal.SIGTERM, lambda *_: None)  # as Airflow's handler, which calls `on_kill`
 pid = os.fork()
