@@ -18,9 +18,9 @@ from pictures.readme_table import ROWS, readme_table
 from rich.console import Console
 from support.browser import browser
 from support.stored_sweep import (
-    PAGE_DIGEST,
-    SITE_DIGEST,
-    digest_of,
+    PAGE_FINGERPRINT,
+    SITE_FINGERPRINT,
+    fingerprint_of,
     site_page,
     store_sweep,
     stored_sweep,
@@ -62,8 +62,8 @@ def main(arguments: list[str]) -> int:
             chrome.screenshot(IMAGES / name)
         chrome.open(site, SITE_SIZE[0], SITE_FILTER, height=SITE_SIZE[1])
         chrome.screenshot(IMAGES / SITE_PICTURE)
-        PAGE_DIGEST.write_text(f"{digest_of(page.read_text(encoding='utf-8'))}\n")
-        SITE_DIGEST.write_text(f"{digest_of(site.read_text(encoding='utf-8'))}\n")
+        PAGE_FINGERPRINT.write_text(fingerprint_of(page.read_text(encoding="utf-8")))
+        SITE_FINGERPRINT.write_text(fingerprint_of(site.read_text(encoding="utf-8")))
     text, replaced = re.subn(
         r"(?<=<!-- quick -->\n).*?(?=\n<!-- /quick -->)",
         lambda _: readme_table(data.results),

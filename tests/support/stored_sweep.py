@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import lzma
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
@@ -25,10 +26,13 @@ from ackbench.experiments.results.history.summary import SweepSummary
 
 _ROOT: Final = Path(__file__).parents[2]
 STORED: Final = _ROOT / "tests" / "pictures" / "quick-sweep.json.xz"
-PAGE_DIGEST: Final = _ROOT / "docs" / "images" / "report.html.sha256"
-"""The digest of the page that the pictures show."""
-SITE_DIGEST: Final = _ROOT / "docs" / "images" / "site.html.sha256"
-"""The digest of the page of the site that its picture shows."""
+PAGE_FINGERPRINT: Final = _ROOT / "docs" / "images" / "report.fingerprint"
+"""The fingerprint of the page that the pictures show."""
+SITE_FINGERPRINT: Final = _ROOT / "docs" / "images" / "site.fingerprint"
+"""The fingerprint of the page of the site that its picture shows."""
+_DRAWING: Final = re.compile(r"<svg.*?</svg>", re.DOTALL)
+_COORDINATES: Final = re.compile(r"-?\d+(?:\.\d+)?")
+_ROUNDING_PT: Final = 0.1
 _DATA: Final = TypeAdapter(ReportData)
 _TABLES: Final = ("timeline", "histogram", "outages", "attribution")
 
@@ -79,6 +83,29 @@ def site_page(data: ReportData) -> str:
     return breaks_page([summary], {sweep_id: f"sweeps/{sweep_id}.html"}, NAVIGATION)
 
 
-def digest_of(page: str) -> str:
-    """Return the SHA-256 of a page, in hexadecimal digits."""
-    return sha256(page.encode()).hexdigest()
+def fingerprint_of(page: str) -> str:
+    """Return what identifies a page: a digest, and the sum and number of each drawing's coordinates.
+
+    Coordinates are not part of the digest: their last digit depends on the processor, whose matrix
+    multiplication decides how a number halfway between two digits is rounded.
+    """
+    drawings = _DRAWING.findall(page)
+    numbers = [[float(one) for one in _COORDINATES.findall(drawing)] for drawing in drawings]
+    digest = sha256(_DRAWING.sub(lambda one: _COORDINATES.sub("#", one[0]), page).encode())
+    sums = [f"{sum(one):.1f} {len(one)}" for one in numbers]
+    return "\n".join([digest.hexdigest(), *sums]) + "\n"
+
+
+def is_page_of(page: str, fingerprint: str) -> bool:
+    """Return whether a page has a fingerprint, its drawings within a tenth of a point."""
+    found, expected = fingerprint_of(page).splitlines(), fingerprint.splitlines()
+    if found[0] != expected[0] or len(found) != len(expected):
+        return False
+    pairs = [
+        (*map(float, one.split()), *map(float, other.split()))
+        for one, other in zip(found[1:], expected[1:], strict=True)
+    ]
+    return all(
+        count == others and abs(total - other) <= _ROUNDING_PT * count
+        for total, count, other, others in pairs
+    )

@@ -103,7 +103,7 @@ def new_figure(height_in: float, *, constrained: bool = True) -> tuple[Figure, A
 
 
 def to_svg(drawn: Figure, name: str, alt: str) -> str:
-    """Return the figure as an `<svg>` element; equal figures give equal text.
+    """Return the figure as an `<svg>` element; equal figures give equal text on every processor.
 
     Args:
         drawn: the figure.
@@ -140,9 +140,7 @@ def _inline(document: str, name: str, alt: str) -> str:
     )  # a style would apply to the entire page
     body = re.sub(r"<!--.*?-->\n?", "", body, flags=re.DOTALL)
     body = re.sub(r'<g id="[^"]*"', "<g", body).replace("xlink:href", "href")
-    body = re.sub(r'id="([^"]+)"', rf'id="{name}-\1"', body)
-    body = re.sub(r'href="#', f'href="#{name}-', body)
-    body = re.sub(r"url\(#", f"url(#{name}-", body)
+    body = _with_numbered_ids(body, name)
     body = re.sub(r"font: ([\d.]+)px [^;\"]+", r"font-size: \1px", body)
     body = re.sub(r"font-family: [^;\"]+;? ?", "", body)
     for colour, variable in _VARIABLES.items():
@@ -153,16 +151,35 @@ def _inline(document: str, name: str, alt: str) -> str:
     return f"{opening}{_compact(body)}".rstrip()
 
 
+def _with_numbered_ids(body: str, name: str) -> str:
+    """Return the drawing with ids by place.
+
+    Matplotlib's are digests of coordinates in full precision, whose last bits are those of the
+    processor's matrix multiplication.
+    """
+    numbers = {
+        written: f"{name}-{number}"
+        for number, written in enumerate(dict.fromkeys(re.findall(r'\bid="([^"]+)"', body)))
+    }
+    return re.sub(
+        r'(\bid="|href="#|url\(#)([^")]+)', lambda found: found[1] + numbers[found[2]], body
+    )
+
+
 def _compact(body: str) -> str:
     """Return the same drawing in fewer bytes: coordinates with one decimal of a point."""
     body = re.sub(r' transform="rotate\(-?0(?:\.0*)? [^"]*"', "", body)
     body = re.sub(
-        r'\b(?:d|x|y|transform)="[^"]*"',
-        lambda match: re.sub(r"(\d+\.\d)\d+", r"\1", match[0]),
+        r'\b(?:d|x|y|width|height|transform)="[^"]*"',
+        lambda match: re.sub(r"-?\d+(?:\.\d+)?", _rounded, match[0]),
         body,
     )
     body = re.sub(r' d="[^"]*"', lambda match: re.sub(r"\s*([MLQCz])\s*", r"\1", match[0]), body)
     return re.sub(r"\s*\n\s*", "\n", _without_bare_groups(body))
+
+
+def _rounded(coordinate: re.Match[str]) -> str:
+    return f"{round(float(coordinate[0]), 1) + 0.0:g}"  # a negative zero is a zero
 
 
 def _without_bare_groups(body: str) -> str:
