@@ -144,9 +144,14 @@ class Browser:
         ]
 
     def text(self, selector: str) -> str:
-        """Return the visible text of the first element that a CSS selector finds."""
-        text: str = self._chrome.find_element("css selector", selector).text
-        return text
+        """Return the visible text of the first element that a CSS selector finds.
+
+        In one step: a page that renews itself may replace the element between two.
+        """
+        text: str = self._chrome.execute_script(
+            "return document.querySelector(arguments[0]).innerText", selector
+        )
+        return text.strip()
 
     def count(self, selector: str) -> int:
         """Return how many elements a CSS selector finds."""
