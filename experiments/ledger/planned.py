@@ -125,6 +125,7 @@ class PlannedTrial(_Part):
     seed: int | None = None
     token: int | None = None
     client: str | None = None
+    client_version: str | None = None
     cluster: _PlannedCluster = _PlannedCluster()
     replication_factor: int | None = None
     partitions: int | None = None
@@ -134,7 +135,7 @@ class PlannedTrial(_Part):
 
     def differences(self, manifest: TrialManifest) -> dict[str, tuple[object, object]]:
         """Return what plan and manifest say differently, by name: first the plan's value."""
-        version = self.cluster.java_client_version or self.cluster.kafka_version
+        of_kafka = self.cluster.java_client_version or self.cluster.kafka_version
         java = is_java(manifest.client)
         recorded_version = manifest.client.removeprefix(f"{JAVA} ")
         compared: dict[str, tuple[object, object]] = {
@@ -153,8 +154,9 @@ class PlannedTrial(_Part):
                 manifest.fault.parameters,
             ),
         }
-        if java and self.client == JAVA and recorded_version != UNKNOWN_VERSION:
-            compared["client version"] = (version, recorded_version)
+        planned_version = self.client_version or (of_kafka if java else None)
+        if java == (self.client == JAVA) and recorded_version != UNKNOWN_VERSION:
+            compared["client version"] = (planned_version, recorded_version)
         return {
             name: (planned, found)
             for name, (planned, found) in compared.items()

@@ -1,21 +1,27 @@
 """The properties that each kind of client knows, the values it allows and what it refuses.
 
-librdkafka's rules are read from the installed library, Java's from Kafka's own definitions of its
-client settings (`experiments.planning.properties`).
+librdkafka's rules are read from the library, installed or fetched, Java's from Kafka's own
+definitions of its client settings (`experiments.planning.properties`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from functools import cache
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
+from typing import TYPE_CHECKING, Final
 
 from ackbench.experiments.planning.properties import Property, kafka_properties, nearest_version
 from ackbench.experiments.sweep.client_kinds import ClientKind
 from ackbench.experiments.trial.clients.settings import java as java_settings
+from ackbench.experiments.trial.clients.settings import librdkafka as librdkafka_settings
+from ackbench.experiments.trial.clients.settings.kinds import ClientChoice
 from ackbench.experiments.trial.clients.settings.librdkafka import CANONICAL_NAMES
+from ackbench.infra.machine.home import Home
+
+if TYPE_CHECKING:
+    from ackbench.experiments.trial.clients.librdkafka.properties import LibrdkafkaProperty
 
 SettingsBuilder = Callable[[Mapping[str, str]], dict[str, str]]
 
@@ -37,12 +43,23 @@ class ClientRules:
     """Returns every setting that bears on correctness, from the overrides."""
     consumer_settings: SettingsBuilder
     name: ClientKind = "librdkafka"
+    version: str | None = None
+    """Of the client, if the cell sets it."""
+    lacks: tuple[str, ...] = ()
+    """Functions that this version does not have, and the installed one has."""
+    defaults: Mapping[str, str] = field(default_factory=dict)
+    """This version's own defaults by canonical name; empty: as in the settings of its kind."""
     canonical_names: Mapping[str, str] = field(default_factory=dict)
     """The canonical name of each alias."""
     applies_defaults: bool = True
     """`True` if the client applies its own defaults to the settings that it checks."""
     value_check: Callable[[str, str], str | None] | None = None
     """Replaces the check of single values; as `value_problem`."""
+
+    @property
+    def title(self) -> str:
+        """The client in a message: `librdkafka`, or `librdkafka 2.4.0`."""
+        return " ".join(filter(None, (self.name, self.version)))
 
     def canonical_name(self, name: str) -> str:
         """Return the canonical name of a property."""
@@ -97,34 +114,68 @@ _NOT_TEXT: Final = frozenset({"opaque", "interceptors", "builtin.features"})
 """Properties that cannot be set as text, as those with an underscore (callbacks, pointers)."""
 
 
-def librdkafka_rules() -> ClientRules:
-    """Return the rules of the installed librdkafka, or of the copy of its table of properties.
+def librdkafka_rules(version: str | None = None) -> ClientRules:
+    """Return the rules of a release of librdkafka.
 
-    Without the library, what only it can refuse is not refused: combinations of properties, and
-    values of those that its table allows any value of.
+    Args:
+        version: the release; until it is in the home's cache, what the installed one knows counts.
+            `None`: the installed one, or the copy of its table of properties. Without the library,
+            what only it can refuse is not refused: combinations of properties, and values of those
+            that its table allows any value of.
+
+    Raises:
+        ClientLibraryError: the library in the cache cannot be used.
     """
     from ackbench.experiments.trial.clients.librdkafka import library, properties, settings_check
-    from ackbench.experiments.trial.clients.settings import librdkafka
 
-    settable = [
-        known
-        for known in properties.known_properties().values()
-        if "_" not in known.name and known.name not in _NOT_TEXT
-    ]
+    if version is None:
+        refusal = settings_check.refusal if library.is_installed() else lambda _: None
+        return _rules_from(properties.known_properties().values(), refusal)
+    from ackbench.experiments.trial.clients.librdkafka import versions
+
+    cache = Home.from_environment().cache
+    if not versions.is_fetched(cache, version):
+        return replace(librdkafka_rules(), version=version)
+    known = versions.library_version(cache, version)
+    path = versions.library_path_of(cache, version)
+    rows = properties.by_name(properties.LibrdkafkaProperty(*row) for row in known.properties)
+    rules = _rules_from(rows.values(), partial(settings_check.refusal, library=path))
+    names = rules.producer.keys() | rules.consumer.keys()
+
+    def without_unknown(build: SettingsBuilder) -> SettingsBuilder:
+        def settings(overrides: Mapping[str, str]) -> dict[str, str]:
+            return {name: text for name, text in build(overrides).items() if name in names}
+
+        return settings
+
+    return replace(
+        rules,
+        producer_settings=without_unknown(rules.producer_settings),
+        consumer_settings=without_unknown(rules.consumer_settings),
+        version=version,
+        lacks=known.lacks,
+        defaults={CANONICAL_NAMES.get(row.name, row.name): row.default for row in rows.values()},
+    )
+
+
+def _rules_from(
+    rows: Iterable[LibrdkafkaProperty], refusal: Callable[[Mapping[str, str]], str | None]
+) -> ClientRules:
+    settable = [row for row in rows if "_" not in row.name and row.name not in _NOT_TEXT]
     producer, consumer = (
         {
-            CANONICAL_NAMES.get(known.name, known.name): known.allowed
-            for known in settable
-            if known.scope != other_scope
+            CANONICAL_NAMES.get(row.name, row.name): row.allowed
+            for row in settable
+            if row.scope != other_scope
         }
         for other_scope in ("C", "P")
     )
     return ClientRules(
         producer,
         consumer,
-        settings_check.refusal if library.is_installed() else lambda _: None,
-        librdkafka.producer_settings,
-        librdkafka.consumer_settings,
+        refusal,
+        librdkafka_settings.producer_settings,
+        librdkafka_settings.consumer_settings,
         canonical_names=CANONICAL_NAMES,
     )
 
@@ -140,7 +191,7 @@ def java_rules(version: str) -> ClientRules:
     """Return the rules of the Java clients of a Kafka version, or of the nearest known one.
 
     Raises:
-        InputError: the text is not a release from 3.9.0 on.
+        InputError: the text is not a release from 2.8.0 on.
     """
     return _java_rules(nearest_version(version))
 
@@ -175,21 +226,24 @@ def _java_rules(version: str) -> ClientRules:
 
 
 def rules_of(
-    kind: ClientKind, kafka_version: str, librdkafka: ClientRules | None = None
+    client: ClientChoice, kafka_version: str, librdkafka: ClientRules | None = None
 ) -> ClientRules:
-    """Return the rules of a kind of client.
+    """Return the rules of a cell's client.
 
     Args:
-        kind: of the client.
+        client: the client.
         kafka_version: decides on Java's client.
-        librdkafka: the rules of librdkafka, if they are known already.
+        librdkafka: the rules of the installed librdkafka, if they are known already.
 
     Raises:
-        InputError: as `java_rules`.
+        InputError, ClientLibraryError: as `java_rules` and `librdkafka_rules`.
     """
-    if kind == "java":
-        return java_rules(kafka_version)
-    return librdkafka or librdkafka_rules()
+    if client.kind == "java":
+        rules = java_rules(client.version or kafka_version)
+        return replace(rules, version=client.version)
+    if client.version is None:
+        return librdkafka or librdkafka_rules()
+    return librdkafka_rules(client.version)
 
 
 def _both_names(properties: Mapping[str, Property]) -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from ackbench.experiments.errors import ExperimentError
 from ackbench.experiments.messages.phrases import format_value
@@ -11,9 +12,12 @@ from ackbench.experiments.planning.client_rules import ClientRules, rules_of
 from ackbench.experiments.planning.settings import CellSettings
 from ackbench.experiments.planning.workload import TRANSACTIONAL_ID
 from ackbench.experiments.sweep.plan import PassedSettings
+from ackbench.experiments.trial.clients.librdkafka.library import MEMBERS_NEED
+from ackbench.experiments.trial.clients.librdkafka.versions import parse_client_version
 from ackbench.experiments.trial.clients.settings.librdkafka import copier_settings
 from ackbench.experiments.trial.clients.settings.record_sizes import record_size_problem
 from ackbench.experiments.trial.clients.settings.tokens import TOKEN_COMMAND
+from ackbench.infra.kafka.versions import parse_version
 
 
 @dataclass(frozen=True)
@@ -43,19 +47,34 @@ def client_settings(settings: CellSettings, librdkafka: ClientRules) -> ClientSe
         InputError: two names of one property have different values.
     """
     client = settings.client
-    rules = rules_of(client.kind, settings.cluster.version_of_java_clients, librdkafka)
+    rules = rules_of(client, settings.cluster.version_of_java_clients, librdkafka)
     _refuse_invalid_properties(settings, rules)
     if not client.defaults:
         producer = rules.producer_settings(settings.producer)
         consumer = rules.consumer_settings(settings.consumer)
         refusal = _refusal(rules, settings, producer) or _too_large(settings, producer)
         return ClientSettings(producer, consumer, None, refusal)
-    producer = client.producer_settings(settings.producer)
-    consumer = client.consumer_settings(settings.consumer)
+    producer = _of_version(rules, client.producer_settings(settings.producer))
+    consumer = _of_version(rules, client.consumer_settings(settings.consumer))
     passed = client.passed_settings(settings.producer, settings.consumer)
+    if passed:
+        # What the experiment and ackbench set stands; of the rest, the version's own defaults.
+        producer |= passed.producer
+        consumer |= passed.consumer
     checked = passed.producer if passed and rules.applies_defaults else producer
     refusal = _refusal(rules, settings, checked) or _too_large(settings, producer)
     return ClientSettings(producer, consumer, passed, refusal)
+
+
+def _of_version(rules: ClientRules, settings: Mapping[str, str]) -> dict[str, str]:
+    """Return a client's default settings with the defaults of its version, if that has others."""
+    if not rules.defaults:
+        return dict(settings)
+    return {
+        name: rules.defaults[name] or text
+        for name, text in settings.items()
+        if name in rules.defaults
+    }
 
 
 def _refuse_invalid_properties(settings: CellSettings, rules: ClientRules) -> None:
@@ -66,7 +85,7 @@ def _refuse_invalid_properties(settings: CellSettings, rules: ClientRules) -> No
         unknown = next((n for n in requested if n not in known and n != TOKEN_COMMAND), None)
         if unknown:
             raise ExperimentError(
-                f"{scope} property {unknown} is unknown to client {rules.name}; "
+                f"{scope} property {unknown} is unknown to client {rules.title}; "
                 "allowed: in a cross product whose client knows it"
             )
         for name, text in requested.items():
@@ -80,11 +99,39 @@ def _refuse_invalid_properties(settings: CellSettings, rules: ClientRules) -> No
 
 def _refusal(rules: ClientRules, settings: CellSettings, producer: Mapping[str, str]) -> str | None:
     """Return why the client refuses its producers' settings, or those of transactional copiers."""
-    refusal = rules.refusal(producer)
+    if settings.workload.members and (lacking := MEMBERS_NEED.intersection(rules.lacks)):
+        return (
+            f"{rules.title} has no {min(lacking)}, which members of consumer groups and copiers "
+            "need"
+        )
+    refusal = _needs_newer(rules, settings) or rules.refusal(producer)
     workload = settings.workload
     if refusal is None and workload.kind == "copy" and workload.commits == "within":
         return rules.refusal(copier_settings(producer, TRANSACTIONAL_ID))
     return refusal
+
+
+OLDEST_FOR_KAFKA_4: Final = (1, 8, 2)
+"""The first librdkafka whose consumer reads from Kafka 4.
+
+Tried with 4.3.1: 1.6.1 and 1.7.0 produce, and their consumers get "Required feature not supported
+by broker" when they ask for the begin of a partition. KIP-896 removed the versions of requests by
+which they recognize features (librdkafka issue 4948).
+"""
+
+
+def _needs_newer(rules: ClientRules, settings: CellSettings) -> str | None:
+    """Return why a release of librdkafka cannot be tested with the cell's brokers."""
+    if rules.name != "librdkafka" or rules.version is None or settings.cluster.external:
+        return None
+    if parse_version(settings.cluster.kafka_version) < (4, 0, 0):
+        return None
+    if parse_client_version(rules.version) >= OLDEST_FOR_KAFKA_4:
+        return None
+    return (
+        f"the consumer of {rules.title} does not find the begin of a partition of Kafka "
+        f"{settings.cluster.kafka_version} (KIP-896); allowed: kafka.version 3.9"
+    )
 
 
 def _too_large(settings: CellSettings, producer: Mapping[str, str]) -> str | None:

@@ -10,12 +10,16 @@ from ackbench.experiments.ledger.trial_manifest import Cell, Scalar
 from ackbench.experiments.messages.phrases import format_value
 from ackbench.experiments.planning.client_rules import ClientRules, rules_of
 from ackbench.experiments.planning.experiment import Experiment
-from ackbench.experiments.sweep.client_kinds import CLIENTS, ClientKind
+from ackbench.experiments.sweep.client_kinds import CLIENTS, VERSION_AXIS, ClientKind
+from ackbench.experiments.trial.clients.librdkafka import versions as librdkafka_versions
 from ackbench.experiments.trial.clients.settings.kinds import ClientChoice
+from ackbench.infra.errors import InputError
+from ackbench.infra.kafka import versions as kafka_versions
 
 KIND: Final = "client"
+VERSION: Final = VERSION_AXIS
 DEFAULTS: Final = "client.defaults"
-CLIENT_AXES: Final = (KIND, DEFAULTS)
+CLIENT_AXES: Final = (KIND, VERSION, DEFAULTS)
 """Keys of an experiment that choose its clients; each can also be an axis."""
 
 
@@ -26,8 +30,16 @@ def client_values(experiment: Experiment, axes: Mapping[str, Scalar]) -> dict[st
         experiment: supplies the values that the cell does not have.
         axes: the cell's values; null counts as absent.
     """
-    file: dict[str, Scalar] = {KIND: experiment.client, DEFAULTS: experiment.client_defaults}
+    file = _file_values(experiment)
     return {name: file[name] if axes.get(name) is None else axes[name] for name in CLIENT_AXES}
+
+
+def _file_values(experiment: Experiment) -> dict[str, Scalar]:
+    return {
+        KIND: experiment.client,
+        VERSION: experiment.client_version,
+        DEFAULTS: experiment.client_defaults,
+    }
 
 
 def resolve_client(values: Mapping[str, Scalar]) -> ClientChoice:
@@ -49,7 +61,20 @@ def resolve_client(values: Mapping[str, Scalar]) -> ClientChoice:
         raise ExperimentError(
             f"client.defaults is {format_value(values[DEFAULTS])}; allowed: true or false"
         )
-    return ClientChoice(kind=kind, defaults=bool(values[DEFAULTS]))
+    version = None if values[VERSION] is None else str(values[VERSION])
+    if version is not None:
+        _check_version(kind, version)
+    return ClientChoice(kind=kind, version=version, defaults=bool(values[DEFAULTS]))
+
+
+def _check_version(kind: ClientKind, version: str) -> None:
+    if not CLIENTS[kind].comes_with_kafka:
+        librdkafka_versions.parse_client_version(version)
+        return
+    try:
+        kafka_versions.parse_client_version(version)
+    except InputError as error:
+        raise ExperimentError(f"{error}, with client {kind}") from error
 
 
 def rules_of_all_clients(
@@ -61,13 +86,30 @@ def rules_of_all_clients(
         experiment: its Kafka versions must be known.
         librdkafka: the rules of librdkafka.
     """
-    kinds = {
-        str(value) for cross in experiment.axes for value in cross.get(KIND, (experiment.client,))
-    }
-    of_kafka = [kind for kind in CLIENTS if kind in kinds and CLIENTS[kind].comes_with_kafka]
-    return (
-        *([librdkafka] if kinds.difference(of_kafka) else []),
-        *(rules_of(kind, version) for kind in of_kafka for version in experiment.kafka_versions()),
+    rules: list[ClientRules] = []
+    for client in clients_of(experiment):
+        if CLIENTS[client.kind].comes_with_kafka:
+            rules += [rules_of(client, kafka) for kafka in experiment.kafka_versions()]
+        else:
+            rules.append(rules_of(client, experiment.kafka_version, librdkafka))
+    return tuple(rules)
+
+
+def clients_of(experiment: Experiment) -> tuple[ClientChoice, ...]:
+    """Return every kind and version of clients that a cell of the experiment can have.
+
+    Raises:
+        ExperimentError: a value is not allowed.
+    """
+    file = _file_values(experiment)
+    pairs = dict.fromkeys(
+        (kind, version)
+        for cross in experiment.axes
+        for kind in cross.get(KIND, (file[KIND],))
+        for version in cross.get(VERSION, (file[VERSION],))
+    )
+    return tuple(
+        resolve_client({KIND: kind, VERSION: version, DEFAULTS: False}) for kind, version in pairs
     )
 
 

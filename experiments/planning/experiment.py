@@ -89,6 +89,8 @@ class Experiment(_Section):
     transaction_version: WholeNumber | None = Field(default=None, alias="transaction.version")
     client: Text = DEFAULT_CLIENT
     """The clients under test: `librdkafka` or `java`."""
+    client_version: Text | None = Field(default=None, alias="client.version")
+    """The clients' release; `None`: the installed librdkafka, Java's clients of the brokers'."""
     client_defaults: Boolean = Field(default=False, alias="client.defaults")
     """Whether the clients keep their own defaults for properties that the experiment omits."""
     axes: AxesUnion = Field(min_length=1)

@@ -13,6 +13,7 @@ from ackbench.experiments.errors import ExperimentError
 from ackbench.experiments.messages.phrases import format_count, one_line
 from ackbench.experiments.planning.capacity import resource_needs
 from ackbench.experiments.planning.catalog import load_experiment
+from ackbench.experiments.planning.clients import clients_of
 from ackbench.experiments.planning.experiment import Experiment
 from ackbench.experiments.planning.external_cluster import check_commands, what_is_known_of
 from ackbench.experiments.planning.overrides import Overrides, apply_overrides
@@ -24,6 +25,7 @@ from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.lookup import new_sweep_id
 from ackbench.experiments.sweep.own_plans import mark_as_own
 from ackbench.experiments.sweep.plan import Plan
+from ackbench.experiments.trial.clients.librdkafka.versions import is_fetched, library_version
 from ackbench.experiments.trial.clients.settings.security import (
     connection_settings,
     register_security,
@@ -33,7 +35,7 @@ from ackbench.experiments.trial.faults.composition.composite import require_faul
 from ackbench.experiments.verdicts.power import power_remarks
 from ackbench.infra.cluster.setup import ensure_kafka_ready
 from ackbench.infra.errors import InputError
-from ackbench.infra.kafka.jars import kafka_jars, unverified_checksums
+from ackbench.infra.kafka.jars import has_cached_jars, kafka_jars, unverified_checksums
 from ackbench.infra.kafka.spec import ClusterSpec
 from ackbench.infra.machine.files import replace_file
 from ackbench.infra.machine.home import Home
@@ -76,8 +78,8 @@ def plan_new_sweep(
         name_or_file: an experiment of the catalogue, or a file.
         overrides: values that replace those of the experiment.
         notify: gets a line for each step that takes long.
-        downloads: whether versions of Kafka are downloaded whose properties are unknown; otherwise
-            those of the nearest known version count, and a remark says so.
+        downloads: whether versions of Kafka and of librdkafka are downloaded whose properties are
+            unknown; otherwise those of the nearest known version count, and a remark says so.
 
     Raises:
         InputError: the experiment or an override is wrong, or this machine lacks something; one
@@ -88,17 +90,34 @@ def plan_new_sweep(
     planned = _plan_sweep(home, name_or_file, overrides)
     versions = planned.experiment.kafka_versions()
     unknown = [version for version in versions if version not in known_versions(home)]
-    if not unknown:
+    clients = [
+        client.version
+        for client in clients_of(planned.experiment)
+        if client.version
+        and not CLIENTS[client.kind].comes_with_kafka
+        and not is_fetched(home.cache, client.version)
+    ]
+    if not unknown and not clients:
         return planned
     if downloads:
         with _errors_with_source(name_or_file):
             for version in unknown:
                 ensure_version_known(home, version, notify or _discard)
+            for version in clients:
+                (notify or _discard)(f"fetching librdkafka {version} (once; a few seconds)")
+                library_version(home.cache, version)
         return _plan_sweep(home, name_or_file, overrides)
-    remarks = tuple(
-        f"Kafka {version} is downloaded when the sweep is run; until then the properties of "
-        f"{nearest_version(version)} count"
-        for version in unknown
+    remarks = (
+        *(
+            f"Kafka {version} is downloaded when the sweep is run; until then the properties of "
+            f"{nearest_version(version)} count"
+            for version in unknown
+        ),
+        *(
+            f"librdkafka {version} is fetched when the sweep is run; until then the properties of "
+            "the installed one count"
+            for version in clients
+        ),
     )
     return replace(planned, remarks=(*planned.remarks, *remarks))
 
@@ -284,22 +303,26 @@ def check_machine(planned: Plan, home: Home) -> None:
 
 
 def prepare_kafka(planned: Plan, home: Home, notify: Notify) -> None:
-    """Prepare jars and start-up caches for the clusters of a plan, unless they are there.
+    """Prepare jars, start-up caches and clients' libraries of a plan, unless they are there.
 
     The default cluster is left out, as `ackbench setup` prepares it.
 
     Raises:
-        MachineError: jars cannot be downloaded from here.
+        MachineError: jars or libraries cannot be downloaded from here.
+        ClientLibraryError: a library in the cache is not the one that was fetched.
         HarnessError: a program of Kafka's failed.
     """
     default = (ClusterSpec.kafka_version, ClusterSpec.coordination)
     needs = {trial.cluster.model_dump_json(): trial.cluster for trial in planned.trials}
     load = partial(hold_machine_lock_for_command, home, "set-up of Kafka", notify)
-    if any(
-        CLIENTS[trial.client].comes_with_kafka and trial.cluster.external
-        for trial in planned.trials
-    ):
-        kafka_jars(home.cache, planned.trials[0].cluster.version_of_java_clients)
+    for trial in planned.trials:
+        if not CLIENTS[trial.client].comes_with_kafka:
+            if trial.client_version:
+                library_version(home.cache, trial.client_version)
+        elif trial.client_version or trial.cluster.external:
+            if not has_cached_jars(home.cache, trial.java_version):
+                notify(f"fetching the jars of Kafka {trial.java_version} (once; about a minute)")
+            kafka_jars(home.cache, trial.java_version)
     for need in needs.values():
         if not need.external and (need.kafka_version, need.coordination) != default:
             ensure_kafka_ready(home.cache, need.spec(), notify, load)
@@ -315,8 +338,15 @@ def _write_folder(home: Home, experiment: Experiment, planned: Plan) -> SweepFol
     replace_file(sweep.experiment_yaml, experiment.to_yaml())
     sweep.write_plan(planned)
     mark_as_own(home, sweep)
-    local = [trial.cluster for trial in planned.trials if not trial.cluster.external]
-    for version in {cluster.kafka_version for cluster in local}:
+    brokers = {
+        trial.cluster.kafka_version for trial in planned.trials if not trial.cluster.external
+    }
+    clients = {
+        trial.client_version
+        for trial in planned.trials
+        if trial.client_version and CLIENTS[trial.client].comes_with_kafka
+    }
+    for version in brokers | clients:
         checksums = unverified_checksums(home.cache, version)
         if checksums:
             shutil.copyfile(checksums, sweep.root / f"kafka-{version}.unverified.sha256")

@@ -213,6 +213,7 @@ def _trials(
             replication_factor=settings.replication_factor,
             partitions=settings.partitions,
             client=settings.client.kind,
+            client_version=settings.client.version,
             producer=clients.producer,
             consumer=clients.consumer,
             passed=clients.passed,

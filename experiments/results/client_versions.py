@@ -1,7 +1,7 @@
-"""The versions of librdkafka that the trials of a sweep ran with. Pure.
+"""The versions of librdkafka that the trials of a sweep ran with, if its plan has none. Pure.
 
-A plan has the version of Java's client, and librdkafka's is the installed one. So a sweep that was
-resumed after an upgrade, or that hosts with other packages ran, has trials of several versions.
+Then it is the installed one. So a sweep that was resumed after an upgrade, or that hosts with other
+packages ran, has trials of several versions. A version that is an axis is what the cells compare.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from ackbench.experiments.ledger.planned import is_java
 from ackbench.experiments.messages.phrases import format_count, format_list
 from ackbench.experiments.results.cells import cell_key
 from ackbench.experiments.results.models import ClientVersions, TrialResult
+from ackbench.experiments.sweep.client_kinds import VERSION_AXIS
 
 
 def mixed_client_versions(trials: Sequence[TrialResult]) -> ClientVersions | None:
-    """Return the versions of librdkafka that a sweep's trials ran with; `None`: one at most.
+    """Return the versions of librdkafka that nobody asked for; `None`: one at most.
 
     Args:
         trials: all trials of the sweep; sealed and measured ones count.
@@ -24,6 +25,8 @@ def mixed_client_versions(trials: Sequence[TrialResult]) -> ClientVersions | Non
     versions: Counter[str] = Counter()
     by_cell: defaultdict[str, set[str]] = defaultdict(set)
     for trial in trials:
+        if trial.cell.get(VERSION_AXIS) is not None:
+            continue
         if trial.judged and trial.client is not None and not is_java(trial.client):
             versions[trial.client] += 1
             by_cell[cell_key(trial.cell)].add(trial.client)

@@ -31,10 +31,10 @@ def _parts(plan: Plan, records: Sequence[TrialManifest]) -> Iterator[str]:
         yield f"{begin:%Y-%m-%d %H:%M} UTC"
     needs = [trial.cluster for trial in plan.trials]
     versions = {record.kafka_version for record in records} or {n.kafka_version for n in needs}
-    yield f"Kafka {_values(sorted(versions))}"
-    yield _values(dict.fromkeys(map(_nodes, needs)))
+    yield f"Kafka {_values(sorted(versions), 'versions')}"
+    yield _values(dict.fromkeys(map(_nodes, needs)), "kinds of clusters")
     if records:
-        yield _values(sorted({_client(record.client) for record in records}))
+        yield _values(sorted({_client(record.client) for record in records}), "clients")
     loads = [trial.workload for trial in plan.trials]
     rates = _range(load.rate_records_per_s for load in loads)
     yield f"{rates} records/s for {_range(load.duration_s for load in loads)} s"
@@ -72,10 +72,10 @@ def _begin_ns(records: Sequence[TrialManifest]) -> int:
     return min(record.phases.load_begin_ns for record in records)
 
 
-def _values(values: Iterable[str]) -> str:
-    """Return the values as a phrase; their number, if they are many."""
+def _values(values: Iterable[str], noun: str) -> str:
+    """Return the values as a phrase; their number with a noun, if they are many."""
     listed = list(values)
-    return format_list(listed) if len(listed) <= _MOST_VALUES else f"{len(listed)} kinds"
+    return format_list(listed) if len(listed) <= _MOST_VALUES else f"{len(listed)} {noun}"
 
 
 def _range(values: Iterable[float]) -> str:

@@ -296,6 +296,11 @@ class TrialSpec(Frozen):
     partitions: int
     client: ClientKind = DEFAULT_CLIENT
     """The client under test."""
+    client_version: str | None = None
+    """The client's version, if the cell sets it.
+
+    `None`: of librdkafka the installed one, of Java's client that of the cluster.
+    """
     producer: dict[str, str]
     """Effective values of the producer's properties that affect correctness.
 
@@ -308,6 +313,11 @@ class TrialSpec(Frozen):
     """Topic properties; `min.insync.replicas` is resolved to a number."""
     workload: Workload
     fault: FaultRequest
+
+    @property
+    def java_version(self) -> str:
+        """Kafka's version whose Java clients the trial runs, if it tests them."""
+        return self.client_version or self.cluster.version_of_java_clients
 
     def keying(self) -> KeyOptions | None:
         """Return the key options of the trial's manifest; `None` if keys are not measured."""

@@ -67,6 +67,7 @@ def producer_jobs(
     for number in range(load.producers):
         yield ProducerJob(
             producer=number,
+            client_version=spec.client_version,
             bootstrap_servers=servers,
             topic=topic,
             warm_up_topic=warm_up_topic(spec),
@@ -122,6 +123,7 @@ def consumer_job(
     """Return the concurrent consumer's job: to read the topic, or what copiers make of it."""
     text = text_value_format(spec, token)
     return ConsumerJob(
+        client_version=spec.client_version,
         bootstrap_servers=servers,
         topic=output_topic_name(spec) or topic,
         partitions=spec.partitions,
@@ -152,6 +154,7 @@ def group_jobs(
             auto_offset_reset=load.auto_offset_reset,
             commit=load.commits,
             commit_every_records=load.commit_every_records,
+            client_version=spec.client_version,
             bootstrap_servers=servers,
             topic=topic,
             partitions=spec.partitions,
@@ -186,9 +189,10 @@ def _copy_target(spec: TrialSpec, topic: str) -> CopyTarget | None:
 def final_read_settings(spec: TrialSpec) -> dict[str, str]:
     """Return the consumer settings of the final read.
 
-    It always reads with librdkafka. So of another client's settings only the isolation level holds.
+    It always reads with the installed librdkafka. So of another client's settings, or version's,
+    only the isolation level holds.
     """
-    if spec.client == FINAL_READER and not spec.passed:
+    if spec.client == FINAL_READER and not spec.passed and spec.client_version is None:
         return _with_client_id(spec, spec.consumer)
     return (
         {ISOLATION_LEVEL: spec.consumer[ISOLATION_LEVEL]}

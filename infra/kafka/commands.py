@@ -12,7 +12,7 @@ from ackbench.infra.jvm.startup_cache import StartupCache, startup_cache
 from ackbench.infra.kafka.jars import kafka_jars
 from ackbench.infra.kafka.spec import ClusterSpec, LaunchSpec
 from ackbench.infra.kafka.storage import formatted_folder
-from ackbench.infra.kafka.versions import parse_version, supports_zookeeper, uses_log4j2
+from ackbench.infra.kafka.versions import parse_client_version, supports_zookeeper, uses_log4j2
 from ackbench.infra.kafka.zookeeper import MAIN_CLASS, PROPERTIES_FILE
 from ackbench.infra.machine.home import INSTALL
 
@@ -191,6 +191,6 @@ def _pyspark_jar(name: str) -> Path:
 
 def config_option(version: str, program: ClientProgram) -> str:
     """Return the program's option for its properties file."""
-    if parse_version(version) >= _COMMAND_CONFIG_SINCE:
+    if parse_client_version(version) >= _COMMAND_CONFIG_SINCE:
         return "--command-config"
     return "--producer.config" if program == "VerifiableProducer" else "--consumer.config"

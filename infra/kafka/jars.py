@@ -19,7 +19,7 @@ from typing import Final
 from ackbench.infra.errors import HarnessError, MachineError
 from ackbench.infra.jvm import runtime
 from ackbench.infra.jvm.runtime import java_binary, java_environment
-from ackbench.infra.kafka.versions import parse_version, uses_log4j2
+from ackbench.infra.kafka.versions import parse_client_version, parse_version, uses_log4j2
 from ackbench.infra.machine.files import exclusive_lock, move_into_place, replace_file
 from ackbench.infra.machine.home import INSTALL
 from ackbench.infra.machine.scratch import JARS, scratch_folder
@@ -66,10 +66,10 @@ def kafka_jars(cache: Path, version: str) -> tuple[Path, ...]:
     """Return the version's jars. Resolving jars that are not cached needs the network.
 
     Raises:
-        InputError: it is not a release, or before 3.9.
+        InputError: it is not a release, or before 2.8.
         MachineError: the jars cannot be resolved, or differ from the verified list.
     """
-    parse_version(version)
+    parse_client_version(version)
     folder = jars_folder(cache, version)
     if not has_cached_jars(cache, version):
         with exclusive_lock(folder):

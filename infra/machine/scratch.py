@@ -17,10 +17,11 @@ from ackbench.infra.machine.files import exclusive_lock, is_locked, try_lock
 
 FORMATTING: Final = ".formatting-"
 JARS: Final = ".jars-"
+LIBRARIES: Final = ".libraries-"
 SELFTEST: Final = ".selftest-"
 SPARK: Final = ".spark-"
 TRAINING: Final = "training-"
-PREFIXES: Final = (FORMATTING, JARS, SELFTEST, SPARK, TRAINING)
+PREFIXES: Final = (FORMATTING, JARS, LIBRARIES, SELFTEST, SPARK, TRAINING)
 """How the names of scratch folders begin, by their purpose."""
 OWNER_FILE: Final = ".owner"
 

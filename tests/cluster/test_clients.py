@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from support.reference.values import ValueFields, decode, encode
+from support.wheels import offer_installed
 
 from ackbench.experiments.ledger.schema import ACKED
 from ackbench.experiments.trial.clients.consumer.final_read import read_log
@@ -21,6 +22,7 @@ from ackbench.experiments.trial.clients.consumer.process import (
 )
 from ackbench.experiments.trial.clients.interface import JavaClientFactory
 from ackbench.experiments.trial.clients.librdkafka import topics
+from ackbench.experiments.trial.clients.librdkafka.library import version
 from ackbench.experiments.trial.clients.producer.job import ProducerJob
 from ackbench.experiments.trial.clients.producer.process import ProducerProcess, attempts_table
 from ackbench.experiments.trial.clients.record.layout import (
@@ -141,6 +143,38 @@ def test_the_final_read_returns_exactly_the_produced_records(
     assert positions(attempts) == positions(log)
     assert pc.unique(log["producer"]).to_pylist() == [1]
     assert pc.all(log["intact"]).as_py()
+
+
+def test_clients_of_another_library_produce_and_consume(
+    cluster: LocalCluster,
+    make_topic: Callable[[int, int], str],
+    job_for: Callable[..., ProducerJob],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The installed one, out of a wheel: loaded by its path, in processes of its own."""
+    monkeypatch.setenv("ACKBENCH_HOME", str(tmp_path / "home"))
+    offer_installed(tmp_path / "wheels", version(), monkeypatch)
+    topic = make_topic(3, 3)
+    attempts = produce(job_for(topic, SAFE, client_version=version()))
+    log = log_of(cluster, topic)
+    assert pc.unique(attempts["outcome"]).to_pylist() == [ACKED]
+    assert positions(attempts) == positions(log)
+    consumer = ConsumerJob(
+        client_version=version(),
+        bootstrap_servers=cluster.bootstrap_servers,
+        topic=topic,
+        partitions=3,
+        settings=consumer_settings({}),
+        token=TOKEN,
+        folder=tmp_path,
+    )
+    with ConsumerProcess(consumer) as reader:
+        reader.wait_ready()
+        maps = Path(f"/proc/{reader.pid}/maps").read_text()
+        reader.finish(topics.end_offsets(cluster.bootstrap_servers, topic), 30)
+    assert str(tmp_path / "home" / "cache" / "librdkafka") in maps
+    assert positions(reads_table(consumer)) == positions(log)
 
 
 def test_another_consumer_decodes_keys_and_values(

@@ -84,7 +84,7 @@ def site_page(data: ReportData) -> str:
 
 
 def fingerprint_of(page: str) -> str:
-    """Return what identifies a page: a digest, and the sum and number of each drawing's coordinates.
+    """Return what identifies a page: a digest, and the coordinates of each drawing: sum and number.
 
     Coordinates are not part of the digest: their last digit depends on the processor, whose matrix
     multiplication decides how a number halfway between two digits is rounded.

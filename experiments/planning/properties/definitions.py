@@ -14,7 +14,7 @@ from typing import Final, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from ackbench.infra.kafka.versions import parse_version
+from ackbench.infra.kafka.versions import parse_client_version, parse_version
 from ackbench.infra.machine.home import Home
 
 FOLDER: Final = Path(__file__).parent
@@ -168,24 +168,26 @@ def newest_patch(text: str, home: Home | None = None) -> str:
 def nearest_version(version: str) -> str:
     """Return the known version whose properties are nearest to those of a release.
 
-    The version itself, the newest one of its line, or the newest one before it.
+    The version itself, the newest one of its line, or the newest one before it; of Java's clients
+    that are older than all of these, the oldest.
 
     Raises:
-        InputError: the text is not a release from 3.9.0 on.
+        InputError: the text is not a release from 2.8.0 on.
     """
     known = known_versions()
     if version in known:
         return version
-    line = [one for one in known if parse_version(one)[:2] == parse_version(version)[:2]]
-    before = [one for one in known if parse_version(one) < parse_version(version)]
-    return (line or before or list(known))[-1]
+    numbers = parse_client_version(version)
+    line = [one for one in known if parse_version(one)[:2] == numbers[:2]]
+    before = [one for one in known if parse_version(one) < numbers]
+    return (line or before or known[:1])[-1]
 
 
 def nearest_properties(version: str) -> KafkaProperties:
     """Return the properties of a release, or those of the nearest known one.
 
     Raises:
-        InputError: the text is not a release from 3.9.0 on.
+        InputError: the text is not a release from 2.8.0 on.
     """
     return kafka_properties(nearest_version(version))
 

@@ -201,7 +201,7 @@ class Configuration(Frozen):
 def _refusal(
     client: ClientKind, kafka_version: str, producer: frozenset[tuple[str, str]]
 ) -> str | None:
-    return rules_of(client, kafka_version).refusal(dict(producer))
+    return rules_of(ClientChoice(kind=client), kafka_version).refusal(dict(producer))
 
 
 class ReportedCluster(Frozen):
@@ -412,7 +412,7 @@ def _rules(
     for kind in _TRIED:
         if client not in {None, kind}:
             continue
-        rules = rules_of(kind, kafka_version)
+        rules = rules_of(ClientChoice(kind=kind), kafka_version)
         problem = _client_problem(given, rules)
         if problem is None:
             return rules

@@ -108,6 +108,15 @@ def test_each_value_that_plan_and_record_both_have_is_compared(
     assert reason.endswith(": it is another trial")
 
 
+def test_the_version_of_a_client_is_compared_if_the_plan_has_one() -> None:
+    """A record of the installed librdkafka is none of a trial of another version."""
+    spec = a_spec(client_version="2.4.0")
+    assert planned(spec).why_foreign(record_of(spec, client="2.4.0")) is None
+    assert "has client version 2.16.1; plan.json has client version 2.4.0" in str(
+        planned(spec).why_foreign(record_of(spec, client="2.16.1"))
+    )
+
+
 def test_a_token_is_compared_if_the_plan_has_one() -> None:
     """Today's plans have none: each run of a trial draws its own."""
     document = json.loads(a_spec().model_dump_json()) | {"token": 7}

@@ -31,3 +31,14 @@ def test_one_version_needs_no_sentence() -> None:
     trials = [a_trial(0, "1", "2.16.1"), a_trial(1, "1", "2.16.1"), a_trial(2, "1", None)]
     trials += [a_trial(0, "all", "java 4.2.1"), a_trial(1, "all", "java 4.3.1")]
     assert mixed_client_versions(trials) is None
+
+
+def test_versions_that_the_cells_compare_need_no_sentence() -> None:
+    """They are the question, and each cell has one."""
+    trials = [
+        a_trial(number, "1", client).model_copy(
+            update={"cell": {"acks": 1, "client.version": client}}
+        )
+        for number, client in enumerate(("2.4.0", "2.10.0"))
+    ]
+    assert mixed_client_versions(trials) is None

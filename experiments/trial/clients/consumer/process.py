@@ -26,6 +26,7 @@ from ackbench.experiments.trial.clients.librdkafka.interceptor_tables import (
     served_table,
 )
 from ackbench.experiments.trial.clients.librdkafka.log import read_client_log
+from ackbench.experiments.trial.clients.librdkafka.versions import library_variables
 from ackbench.experiments.trial.clients.process.client_process import DONE, FINISH, ClientProcess
 from ackbench.experiments.trial.clients.process.fork_server import SpawnRequest
 from ackbench.experiments.trial.clients.process.mapped_file import reserve
@@ -41,6 +42,8 @@ class ConsumerJob(Frozen):
 
     consumer: Annotated[int, Field(ge=0)] = 0
     generation: Annotated[int, Field(ge=0)] = 0
+    client_version: str | None = None
+    """The version of librdkafka; `None`: the installed one."""
     bootstrap_servers: str
     topic: str
     partitions: Annotated[int, Field(gt=0)]
@@ -119,7 +122,9 @@ class ConsumerProcess(ClientProcess):
         path.write_text(job.model_dump_json())
         super().__init__(
             f"consumer {job.consumer}",
-            SpawnRequest(role="consumer", job=path),
+            SpawnRequest(
+                role="consumer", job=path, server_environment=library_variables(job.client_version)
+            ),
             job.folder / f"consumer-{job.consumer}.errors",
         )
 

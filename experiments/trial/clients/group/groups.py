@@ -47,6 +47,8 @@ class GroupJob(Frozen):
     members: int
     commit: Commit
     commit_every_records: int
+    client_version: str | None = None
+    """The version of librdkafka; `None`: the installed one."""
     bootstrap_servers: str
     topic: str
     partitions: int
@@ -312,6 +314,7 @@ def _member_job(job: GroupJob, index: int) -> MemberJob:
     number = first + index + 1 if index < job.members else job.groups * index + job.number
     return MemberJob(
         consumer=number,
+        client_version=job.client_version,
         bootstrap_servers=job.bootstrap_servers,
         topic=job.topic,
         partitions=job.partitions,

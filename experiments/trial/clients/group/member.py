@@ -23,6 +23,7 @@ from ackbench.experiments.ledger.trial_manifest import Frozen, KeyOptions
 from ackbench.experiments.sweep.plan import Commit
 from ackbench.experiments.trial.clients.consumer.reads import load_reads, to_reads_table
 from ackbench.experiments.trial.clients.librdkafka.log import read_client_log
+from ackbench.experiments.trial.clients.librdkafka.versions import library_variables
 from ackbench.experiments.trial.clients.process.client_process import DONE, FINISH, ClientProcess
 from ackbench.experiments.trial.clients.process.fork_server import SpawnRequest
 from ackbench.experiments.trial.events.clock import anchor_ns, now_ns
@@ -174,6 +175,8 @@ class MemberJob(Frozen):
     consumer: Annotated[int, Field(ge=1)]
     """Its number in the trial; 0 is the concurrent consumer."""
     generation: Annotated[int, Field(ge=0)] = 0
+    client_version: str | None = None
+    """The version of librdkafka; `None`: the installed one."""
     bootstrap_servers: str
     topic: str
     partitions: Annotated[int, Field(gt=0)]
@@ -386,7 +389,9 @@ class MemberProcess(ClientProcess):
 
 def _spawn_request(job: MemberJob) -> SpawnRequest:
     job.job_file.write_text(job.model_dump_json())
-    return SpawnRequest(role="member", job=job.job_file)
+    return SpawnRequest(
+        role="member", job=job.job_file, server_environment=library_variables(job.client_version)
+    )
 
 
 def _read_if_exists(path: Path) -> str:

@@ -18,7 +18,11 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from ackbench.experiments.trial.clients.librdkafka.code_cache import CACHE_VARIABLE, cache_folder
-from ackbench.experiments.trial.clients.librdkafka.library import library, library_path
+from ackbench.experiments.trial.clients.librdkafka.library import (
+    LEADER_EPOCH,
+    library,
+    library_path,
+)
 
 os.environ[CACHE_VARIABLE] = str(cache_folder())
 
@@ -27,6 +31,18 @@ _read_environment()
 library()
 _load: Callable[[str], None] = llvm.load_library_permanently
 _load(str(library_path()))
+
+
+@numba.cfunc("int32(int64)")
+def _unknown_leader_epoch(_message: Any) -> Any:
+    """Take the place of a function that an older librdkafka lacks; -1 is its "unknown"."""
+    return -1
+
+
+if not hasattr(library(), LEADER_EPOCH):
+    _add_symbol: Callable[[str, int | None], None] = llvm.add_symbol
+    _add_symbol(LEADER_EPOCH, _unknown_leader_epoch.address)
+
 
 ADDRESS, INT, I64, SIZE = types.int64, types.int32, types.int64, types.int64
 CLOCK_MONOTONIC = 1
@@ -42,7 +58,7 @@ message_status: Any = types.ExternalFunction("rd_kafka_message_status", INT(ADDR
 message_timestamp_ms: Any = types.ExternalFunction(
     "rd_kafka_message_timestamp", I64(ADDRESS, ADDRESS)
 )
-message_leader_epoch: Any = types.ExternalFunction("rd_kafka_message_leader_epoch", INT(ADDRESS))
+message_leader_epoch: Any = types.ExternalFunction(LEADER_EPOCH, INT(ADDRESS))
 message_destroy: Any = types.ExternalFunction("rd_kafka_message_destroy", types.void(ADDRESS))
 consumer_poll: Any = types.ExternalFunction("rd_kafka_consumer_poll", ADDRESS(ADDRESS, INT))
 consume_batch: Any = types.ExternalFunction(

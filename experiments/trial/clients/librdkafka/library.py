@@ -1,15 +1,20 @@
-"""The librdkafka that confluent-kafka ships: its path, its version, and its C functions by ctypes.
+"""The librdkafka of this process: its path, its version, and its C functions by ctypes.
+
+It is the one that the installed confluent-kafka ships or, in the processes of clients under test
+of another version, the one that `LIBRARY_VARIABLE` names (`versions`).
 
 Compiled code needs the layout of `rd_kafka_message_t`, which the header declares but the library
-does not expose. Therefore only versions whose header was read are accepted, and the layout that
-compiled code uses is compared with the C declaration.
+does not expose. Therefore only versions are accepted whose header was read, or whose layout was
+tried out (`version_probe`), and the layout that compiled code uses is compared with the C
+declaration.
 """
 
 from __future__ import annotations
 
 import ctypes
 import importlib.util
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping
 from ctypes import POINTER, c_char_p, c_int, c_int32, c_int64, c_size_t, c_void_p
 from functools import cache
 from pathlib import Path
@@ -20,6 +25,9 @@ import numpy as np
 from ackbench.experiments.errors import ClientLibraryError
 from ackbench.infra.machine.home import INSTALL
 
+LIBRARY_VARIABLE: Final = "ACKBENCH_LIBRDKAFKA"
+"""The path of a library that `versions` has fetched; ackbench sets it for the processes of clients
+of another version than the installed one."""
 VERIFIED_SERIES: Final = "2.16"
 """The versions whose `rd_kafka_message_t` (rdkafka.h) is the one below."""
 
@@ -126,6 +134,29 @@ _SIGNATURES: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
 }
 
 
+COMPILED_FUNCTIONS: Final = (
+    "rd_kafka_message_latency",
+    "rd_kafka_message_status",
+    "rd_kafka_message_timestamp",
+    "rd_kafka_message_leader_epoch",
+    "rd_kafka_message_destroy",
+    "rd_kafka_consumer_poll",
+    "rd_kafka_consume_batch_queue",
+)
+"""What only compiled code calls (`compiled`)."""
+MEMBERS_NEED: Final = frozenset(
+    {
+        "rd_kafka_consumer_group_metadata_generation_id",
+        "rd_kafka_consumer_group_metadata_member_id",
+        "rd_kafka_incremental_assign",
+        "rd_kafka_seek_partitions",
+    }
+)
+"""What only members of consumer groups, and copiers, call."""
+LEADER_EPOCH: Final = "rd_kafka_message_leader_epoch"
+"""Since librdkafka 2.1. Without it a read's leader epoch is unknown."""
+
+
 class Message(ctypes.Structure):
     """`rd_kafka_message_t`, as rdkafka.h declares it."""
 
@@ -218,10 +249,21 @@ def is_installed() -> bool:
 
 
 def library_path() -> Path:
-    """Return the path of the shared library in the installed confluent-kafka.
+    """Return the path of this process's shared library.
 
     Raises:
         ClientLibraryError: confluent-kafka is not installed, or it uses the system's librdkafka.
+    """
+    if other := os.environ.get(LIBRARY_VARIABLE):
+        return Path(other)
+    return installed_library_path()
+
+
+def installed_library_path() -> Path:
+    """Return the path of the shared library in the installed confluent-kafka.
+
+    Raises:
+        ClientLibraryError: as `library_path`.
     """
     spec = importlib.util.find_spec("confluent_kafka")
     if spec is None or spec.origin is None:
@@ -239,16 +281,36 @@ def library_path() -> Path:
 def library() -> ctypes.CDLL:
     """Return the verified library with the types of its functions; loaded once per process.
 
+    A function that an older version does not have raises when it is called.
+
     Raises:
         ClientLibraryError: librdkafka was not found, or its version is not verified.
     """
     loaded = ctypes.CDLL(str(library_path()))
     for name, (result, arguments) in _SIGNATURES.items():
-        function = getattr(loaded, name)
-        function.restype, function.argtypes = result, list(arguments)
-    require_verified(loaded.rd_kafka_version_str().decode())
+        if hasattr(loaded, name):
+            function = getattr(loaded, name)
+            function.restype, function.argtypes = result, list(arguments)
+        else:
+            setattr(loaded, name, _lacking(name))
+    if LIBRARY_VARIABLE not in os.environ:
+        require_verified(loaded.rd_kafka_version_str().decode())
     require_layout(MESSAGE)
     return loaded
+
+
+def _lacking(name: str) -> Callable[..., Any]:
+    def refuse(*_: object) -> Any:
+        raise ClientLibraryError(f"librdkafka {version()} has no {name}")
+
+    return refuse
+
+
+def lacking_functions(loaded: ctypes.CDLL) -> tuple[str, ...]:
+    """Return the functions used here, or by compiled code, that a library does not have."""
+    names = (*_SIGNATURES, *COMPILED_FUNCTIONS)
+    fresh = ctypes.CDLL(loaded._name)  # noqa: SLF001 - its path
+    return tuple(name for name in names if not hasattr(fresh, name))
 
 
 def version() -> str:

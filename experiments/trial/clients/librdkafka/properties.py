@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -56,8 +56,13 @@ def known_properties() -> Mapping[str, LibrdkafkaProperty]:
     Raises:
         ClientLibraryError: confluent-kafka has no librdkafka, or one that is not verified.
     """
+    return by_name(_parse_rows(_properties_table()) if is_installed() else copied_rows())
+
+
+def by_name(rows: Iterable[LibrdkafkaProperty]) -> Mapping[str, LibrdkafkaProperty]:
+    """Return the rows by name; of two with one name, the one that is no alias."""
     known: dict[str, LibrdkafkaProperty] = {}
-    for row in _parse_rows(_properties_table()) if is_installed() else copied_rows():
+    for row in rows:
         if row.name not in known or row.alias_of is None:
             known[row.name] = row
     return known

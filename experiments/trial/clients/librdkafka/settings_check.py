@@ -94,25 +94,31 @@ class SettingsCheck:
         self._socket.close()
 
 
-_check: SettingsCheck | None = None
+_checks: Final[dict[Path, SettingsCheck]] = {}
+"""By the path of the library."""
 _lock: Final = threading.Lock()
 
 
-def refusal(settings: Mapping[str, str]) -> str | None:
+def refusal(settings: Mapping[str, str], library: Path | None = None) -> str | None:
     """Return librdkafka's reason for rejecting a producer's settings; `None` if it accepts them.
 
     Secrets are not sent: librdkafka gets a placeholder for each reference. If one of them protects
     a key, no TLS context is made. The values are used when a client connects.
 
+    Args:
+        settings: the producer's.
+        library: the library to ask; `None`: the installed one.
+
     Raises:
         ClientLibraryError: librdkafka was not found.
     """
-    global _check  # noqa: PLW0603 - one process is asked
+    path = library or library_path()
     with _lock:
-        if _check is None or not _check.is_usable():
-            command = [sys.executable, "-I", "-S", str(_MAIN), str(library_path())]
-            _check = SettingsCheck(command, ANSWER_TIMEOUT_S)
-        return _check.refusal(_without_secrets(settings))
+        check = _checks.get(path)
+        if check is None or not check.is_usable():
+            command = [sys.executable, "-I", "-S", str(_MAIN), str(path)]
+            check = _checks[path] = SettingsCheck(command, ANSWER_TIMEOUT_S)
+        return check.refusal(_without_secrets(settings))
 
 
 def _without_secrets(settings: Mapping[str, str]) -> dict[str, str]:

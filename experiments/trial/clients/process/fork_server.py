@@ -5,6 +5,8 @@ starts several clients, so that would be most of a short trial. The fork server 
 run; a client is then forked in about 10 ms. Forking is safe because the server is single-threaded
 and never creates a librdkafka client itself.
 
+Clients of another version of librdkafka have a server of their own: a process loads one library.
+
 The server exits when the thread that started it exits, and all clients exit with the server. The
 next `spawn` starts another server. The server's own process is `fork_server_main`.
 """
@@ -20,6 +22,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from ackbench.experiments.ledger.trial_manifest import Frozen
@@ -48,6 +51,8 @@ class SpawnRequest(Frozen):
     """Which client: `producer`, `consumer` or `member` (of a group; copiers are members)."""
     job: Path
     """The client's job description, a JSON file."""
+    server_environment: Mapping[str, str] = {}
+    """Variables that the server itself needs: by them it loads the library of its clients."""
     environment: Mapping[str, str | None] = {}
     """Variables that have changed since the server was started; `None`: no longer set. A client
     reads passwords from them."""
@@ -78,9 +83,13 @@ class ForkedClient:
 
 
 class ForkServer:
-    """Handle to the fork server process. Thread-safe."""
+    """Handle to the fork server process. Thread-safe.
 
-    def __init__(self) -> None:
+    Args:
+        variables: set for the server and its clients, in addition to those of this process.
+    """
+
+    def __init__(self, variables: Mapping[str, str]) -> None:
         self._lock = threading.Lock()
         self._owner_pid = os.getpid()
         self._environment = dict(os.environ)
@@ -90,7 +99,7 @@ class ForkServer:
                 module_command("ackbench.experiments.trial.clients.fork_server_main"),
                 stdin=server_socket,
                 stdout=subprocess.DEVNULL,
-                env={**self._environment, **_SINGLE_THREADED},
+                env={**self._environment, **_SINGLE_THREADED, **variables},
                 start_new_session=True,
             )
         self._socket.settimeout(_ANSWER_TIMEOUT_S)
@@ -151,26 +160,28 @@ def changed_variables(before: Mapping[str, str], now: Mapping[str, str]) -> dict
     return {name: now.get(name) for name in names if before.get(name) != now.get(name)}
 
 
-_server: ForkServer | None = None
+_servers: Final[dict[frozenset[tuple[str, str]], ForkServer]] = {}
+"""By their own variables."""
 _server_lock: Final = threading.Lock()
 
 
-def open_fork_server() -> ForkServer:
-    """Return this process's fork server; start it if there is none.
+def open_fork_server(variables: Mapping[str, str] = MappingProxyType({})) -> ForkServer:
+    """Return this process's fork server with these variables; start it if there is none.
 
     Call this early: the server compiles and loads the client code on its own, in the background.
     """
-    global _server  # noqa: PLW0603 - one server per process
-    if _server is None or not _server.is_usable():
-        _server = ForkServer()
-    return _server
+    own = frozenset(variables.items())
+    server = _servers.get(own)
+    if server is None or not server.is_usable():
+        server = _servers[own] = ForkServer(variables)
+    return server
 
 
 def spawn(request: SpawnRequest, stdio: tuple[int, int, int]) -> ForkedClient:
-    """Start a client process from this process's fork server. Thread-safe.
+    """Start a client process from this process's fork server for it. Thread-safe.
 
     See `ForkServer.spawn` for arguments, result and errors.
     """
     with _server_lock:
-        server = open_fork_server()
+        server = open_fork_server(request.server_environment)
     return server.spawn(request, stdio)

@@ -17,6 +17,8 @@ class ProducerJob(Frozen):
     """The job description of a producer."""
 
     producer: Annotated[int, Field(ge=0, le=MAX_PRODUCER)]
+    client_version: str | None = None
+    """The version of librdkafka; `None`: the installed one."""
     bootstrap_servers: str
     topic: str
     warm_up_topic: str

@@ -24,6 +24,7 @@ from ackbench.experiments.trial.clients.librdkafka.interceptor_tables import (
     served_table,
 )
 from ackbench.experiments.trial.clients.librdkafka.log import read_client_log
+from ackbench.experiments.trial.clients.librdkafka.versions import library_variables
 from ackbench.experiments.trial.clients.process.client_process import BEGIN, DONE, ClientProcess
 from ackbench.experiments.trial.clients.process.fork_server import SpawnRequest
 from ackbench.experiments.trial.clients.process.mapped_file import Column, reserve
@@ -68,7 +69,7 @@ def summarize(job: ProducerJob, ledger: AttemptsFile, begin: int) -> ProducerSum
     return ProducerSummary(
         producer=job.producer,
         records=int(np.count_nonzero(ledger.rows["state"])),
-        version=library.version(),
+        version=job.client_version or library.version(),
         lateness_us_p50=p50,
         lateness_us_p99=p99,
         lateness_us_max=highest,
@@ -268,7 +269,9 @@ class ProducerProcess(ClientProcess):
 def _spawn_request(job: ProducerJob) -> SpawnRequest:
     path = job.folder / f"producer-{job.producer}.{job.generation}.json"
     path.write_text(job.model_dump_json())
-    return SpawnRequest(role="producer", job=path)
+    return SpawnRequest(
+        role="producer", job=path, server_environment=library_variables(job.client_version)
+    )
 
 
 def attempts_table(job: ProducerJob) -> pa.Table:

@@ -67,6 +67,8 @@ class ClientChoice(Frozen):
     """The clients of a cell, and whether they keep their library's defaults."""
 
     kind: ClientKind = DEFAULT_CLIENT
+    version: str | None = None
+    """As `TrialSpec.client_version`."""
     defaults: bool = False
     """Whether the clients keep their library's defaults; overrides take precedence over those."""
 
@@ -150,7 +152,9 @@ class ClientChoice(Frozen):
 
 def client_choice(spec: TrialSpec) -> ClientChoice:
     """Return the clients of a planned trial."""
-    return ClientChoice(kind=spec.client, defaults=spec.passed is not None)
+    return ClientChoice(
+        kind=spec.client, version=spec.client_version, defaults=spec.passed is not None
+    )
 
 
 def request_timeout_ms(spec: TrialSpec) -> int:

@@ -8,10 +8,10 @@ from ackbench.infra.errors import InputError
 from ackbench.infra.kafka import jars
 
 
-@pytest.mark.parametrize("version", ["3.8.1", "4.3", "newest", "4.3.1-rc0", ""])
-def test_a_version_before_3_9_or_an_invalid_one_is_refused(tmp_path: Path, version: str) -> None:
+@pytest.mark.parametrize("version", ["2.7.2", "4.3", "newest", "4.3.1-rc0", ""])
+def test_a_version_before_2_8_or_an_invalid_one_is_refused(tmp_path: Path, version: str) -> None:
     """Nothing is fetched."""
-    with pytest.raises(InputError, match=r"allowed: a released version from 3\.9\.0 on"):
+    with pytest.raises(InputError, match=r"allowed: a released version from 2\.8\.0 on"):
         jars.kafka_jars(tmp_path, version)
 
 

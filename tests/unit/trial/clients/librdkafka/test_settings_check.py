@@ -14,6 +14,7 @@ from ackbench.experiments.planning.client_rules import librdkafka_rules
 from ackbench.experiments.planning.experiment import parse_experiment
 from ackbench.experiments.planning.planner import plan
 from ackbench.experiments.trial.clients.librdkafka import settings_check
+from ackbench.experiments.trial.clients.librdkafka.library import library_path
 from ackbench.experiments.trial.clients.librdkafka.settings_check import SettingsCheck, refusal
 
 AskFirst = Callable[[SettingsCheck | None], None]
@@ -28,8 +29,10 @@ def check(code: str, timeout_s: float = 20) -> SettingsCheck:
 @pytest.fixture
 def ask_first(monkeypatch: pytest.MonkeyPatch) -> Iterator[AskFirst]:
     """Return a function that sets which process is asked; the last one is ended."""
-    yield partial(monkeypatch.setattr, settings_check, "_check")
-    if last := settings_check._check:
+    checks = dict[Path, SettingsCheck]()
+    monkeypatch.setattr(settings_check, "_checks", checks)
+    yield partial(checks.__setitem__, library_path())
+    if last := checks.get(library_path()):
         last.close()
 
 
@@ -55,13 +58,13 @@ def test_settings_that_the_library_never_returns_from_are_refused_after_a_while(
     assert not asked.is_usable()
 
 
+@pytest.mark.usefixtures("ask_first")
 def test_librdkafka_itself_waits_forever_for_a_fifo_and_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ask_first: AskFirst
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It opens a certificate's file as soon as a client with TLS is created."""
     os.mkfifo(tmp_path / "ca.pem")
     monkeypatch.setattr(settings_check, "ANSWER_TIMEOUT_S", 3)
-    ask_first(None)
     settings = {"security.protocol": "ssl", "ssl.ca.location": str(tmp_path / "ca.pem")}
     assert refusal(settings) == "librdkafka did not answer within 3 s"
     monkeypatch.setattr(settings_check, "ANSWER_TIMEOUT_S", 30)
