@@ -19,6 +19,7 @@ from ackbench.experiments.ledger.trial_manifest import (
     TRIAL_MANIFEST,
     Cell,
     Frozen,
+    Label,
     Role,
     Scalar,
     TrialManifest,
@@ -118,7 +119,7 @@ class PlannedTrial(_Part):
     trial_id: str
     experiment: str | None = None
     cell: Cell | None = None
-    label: str | None = None
+    label: Label | None = None
     role: Role | None = None
     repeat: int | None = None
     order: int | None = None

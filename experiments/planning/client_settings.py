@@ -82,7 +82,7 @@ def _refusal(rules: ClientRules, settings: CellSettings, producer: Mapping[str, 
     """Return why the client refuses its producers' settings, or those of transactional copiers."""
     refusal = rules.refusal(producer)
     workload = settings.workload
-    if refusal is None and workload.kind == "copy" and workload.commits == "within":
+    if refusal is None and workload.copies and workload.commits == "within":
         return rules.refusal(copier_settings(producer, TRANSACTIONAL_ID))
     return refusal
 

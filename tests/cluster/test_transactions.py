@@ -14,9 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 from support.builders.records import a_spec
 
-from ackbench.experiments.ledger.trial_manifest import Status
+from ackbench.experiments.ledger.trial_manifest import Keys, Status
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.plan import FaultRequest, Workload
+from ackbench.experiments.sweep.workload import Transactions
 from ackbench.experiments.trial.clients.settings.librdkafka import (
     consumer_settings,
     producer_settings,
@@ -35,10 +36,9 @@ LOAD = Workload(
     rate_records_per_s=1000,
     record_size_bytes=100,
     duration_s=5,
-    keys=0,
+    keys=Keys(count=0),
     producers=2,
-    transaction_records=100,
-    abort_every=4,
+    transactions=Transactions(records=100, abort_every=4),
 )
 TIMES = dict.fromkeys(
     ("transaction.timeout.ms", "delivery.timeout.ms", "socket.timeout.ms"), str(TIMEOUT_MS)
