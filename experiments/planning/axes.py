@@ -237,12 +237,15 @@ def resolve_name(scope: Scope, name: str, known: KnownNames) -> SettingPlace:
         hint = (
             f"; it belongs to {' and '.join(others)}"
             if others
-            else did_you_mean(name, known.in_scope(scope))
-            # Properties of Kafka begin with the names of sections, too: group.protocol.
-            or did_you_mean(f"{scope}.{name}", _all_names(known))
+            else did_you_mean(name, known.in_scope(scope) | _names_after(f"{scope}.", known))
         )
         raise ExperimentError(f"unknown {scope} {kind} {name}{hint}")
     return _refuse_set_by_ackbench(SettingPlace(scope, name))
+
+
+def _names_after(prefix: str, known: KnownNames) -> AbstractSet[str]:
+    """Return the rest of all names with a prefix: Kafka's `group.protocol` is none of `group`."""
+    return {name.removeprefix(prefix) for name in _all_names(known) if name.startswith(prefix)}
 
 
 def canonical_name(scope: Scope, name: str) -> str:
