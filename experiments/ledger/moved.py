@@ -1,4 +1,4 @@
-"""Settings of the load that had another place, in experiments and in stored documents.
+"""What had another place in experiments and in stored documents: settings of the load, mostly.
 
 Before the load of an experiment had sections, it was one flat `workload`. An experiment that names
 a setting by its old place is refused with the new one. Stored documents keep their bytes and are
@@ -130,6 +130,32 @@ def lift_settings(settings: Mapping[str, str]) -> dict[str, str]:
         else:
             lifted[f"{scope}{name}"] = value
     return lifted
+
+
+_OF_ACCESS: Final = MappingProxyType(
+    {
+        "external": "addresses",
+        "external_id": "cluster_id",
+        "java_client_version": "java_client_version",
+        "security": "security",
+    }
+)
+"""Fields of a planned cluster that now are those of its `external`."""
+
+
+def lift_cluster(need: Any) -> Any:
+    """Return a planned cluster with what is known of an external one in a section of its own.
+
+    Before, these were fields of the cluster itself. Other values are returned unchanged.
+    """
+    if not isinstance(need, dict) or _OF_ACCESS.keys().isdisjoint(need):
+        return need
+    external = need.get("external")
+    if external is not None and not isinstance(external, str):
+        return need
+    lifted = {name: value for name, value in need.items() if name not in _OF_ACCESS}
+    access = {new: need[old] for old, new in _OF_ACCESS.items() if old in need}
+    return {**lifted, "external": None if external is None else access}
 
 
 def has_moved(settings: Mapping[str, str]) -> bool:

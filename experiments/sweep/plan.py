@@ -6,11 +6,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Final
+from dataclasses import fields
+from typing import Annotated, Any, Final
 
-from pydantic import Field, StringConstraints
+from pydantic import ConfigDict, Field, StringConstraints, model_validator
+from pydantic.dataclasses import dataclass
 
 from ackbench.experiments.errors import ExperimentError, LedgerError
+from ackbench.experiments.ledger.moved import lift_cluster
 from ackbench.experiments.ledger.planned import Composition, FaultRequest
 from ackbench.experiments.ledger.schema import LEDGER_VERSION
 from ackbench.experiments.ledger.trial_manifest import (
@@ -25,7 +28,7 @@ from ackbench.experiments.messages.phrases import format_count, format_list, for
 from ackbench.experiments.sweep.client_kinds import CLIENTS, DEFAULT_CLIENT, ClientKind
 from ackbench.experiments.sweep.workload import Workload
 from ackbench.infra.kafka.broker_settings import shared_properties
-from ackbench.infra.kafka.spec import ClusterSpec, Coordination, DiskKind, NetworkKind
+from ackbench.infra.kafka.spec import ClusterSpec
 
 __all__ = [
     "NO_FAULT",
@@ -33,6 +36,7 @@ __all__ = [
     "ClaimText",
     "ClusterNeed",
     "Composition",
+    "ExternalAccess",
     "FaultRequest",
     "PassedSettings",
     "Plan",
@@ -112,49 +116,54 @@ def external_prefix(sweep_id: str) -> str:
     return f"ackbench-{sweep_id}-"
 
 
-class ClusterNeed(Frozen):
-    """The cluster that a trial needs. Trials with equal needs share one.
+class ExternalAccess(Frozen):
+    """How clients reach a cluster that ackbench did not start."""
 
-    The fields are those of `infra.kafka.spec.ClusterSpec`.
-    """
-
-    nodes: int = 3
-    kafka_version: str
-    broker: dict[str, str] = Field(default_factory=dict)
-    network: NetworkKind = "loopback"
-    disk: DiskKind = "folder"
-    coordination: Coordination = "kraft"
-    controllers: int = 0
-    zookeepers: int = 0
-    features: dict[str, int] = Field(default_factory=dict)
-    external: str | None = None
-    """Addresses of an external cluster, `host:port,...`; `None`: a cluster of this machine.
-
-    `broker` then holds the settings that the cluster reports, and its version is unknown.
-    """
-    external_id: str | None = None
-    """The id that the external cluster reported when the sweep was planned."""
+    addresses: str
+    """`host:port,...`"""
+    cluster_id: str | None = None
+    """The id that the cluster reported when the sweep was planned."""
     java_client_version: str | None = None
-    """Kafka's version whose Java clients connect to an external cluster; `None`: the brokers'."""
+    """Kafka's version whose Java clients connect to it; `None`: the brokers'."""
     security: dict[str, str] = Field(default_factory=dict)
-    """The clients' security properties for an external cluster.
+    """The clients' security properties.
 
     A secret is the name of an environment variable, as in `$NAME`.
     """
 
+
+@dataclass(frozen=True, config=ConfigDict(extra="forbid"))
+class ClusterNeed(ClusterSpec):
+    """The cluster that a trial needs. Trials with equal needs share one."""
+
+    external: ExternalAccess | None = None
+    """`None`: a cluster of this machine.
+
+    `broker` holds the settings that an external cluster reports, and its version may be unknown.
+    """
+
+    @model_validator(mode="before")
+    @classmethod
+    def _lift(cls, need: Any) -> Any:
+        return lift_cluster(need)
+
     def spec(self) -> ClusterSpec:
         """Return the specification from which `infra` starts the cluster."""
-        others = {"external", "external_id", "java_client_version", "security"}
-        return ClusterSpec(**self.model_dump(exclude=others))
+        return ClusterSpec(**{part.name: getattr(self, part.name) for part in fields(ClusterSpec)})
+
+    @property
+    def security(self) -> dict[str, str]:
+        """The clients' security properties; none for a cluster of this machine."""
+        return self.external.security if self.external else {}
 
     @property
     def version_of_java_clients(self) -> str:
         """Kafka's version whose Java clients connect to this cluster."""
-        return self.java_client_version or self.kafka_version
+        return (self.external and self.external.java_client_version) or self.kafka_version
 
     def settings(self) -> dict[str, str]:
         """Return the brokers' effective settings, as far as they are known before the start."""
-        known = ClusterSpec(nodes=self.nodes) if self.external else self.spec()
+        known = ClusterSpec(nodes=self.nodes) if self.external else self
         return {**shared_properties(known), **self.broker}
 
 

@@ -1,4 +1,4 @@
-"""Documents as ackbench stored them when a load was one flat `workload`."""
+"""Documents as ackbench stored them when loads, and access to external clusters, were flat."""
 
 from __future__ import annotations
 
@@ -73,6 +73,17 @@ def flat_cell(cell: Cell) -> Cell:
     """Return a cell with the axes that a load had."""
     old = {place: f"workload.{name}" for name, place in NEW_PLACES.items()}
     return {old.get(axis, axis): value for axis, value in cell.items()}
+
+
+def flat_access(access: dict[str, Any] | None) -> dict[str, Any]:
+    """Return the fields that a planned cluster had instead of a section `external`."""
+    known = access or {}
+    return {
+        "external": known.get("addresses"),
+        "external_id": known.get("cluster_id"),
+        "java_client_version": known.get("java_client_version"),
+        "security": known.get("security", {}),
+    }
 
 
 def flat_settings(settings: dict[str, str], load: Workload) -> dict[str, str]:

@@ -1,4 +1,7 @@
-"""Sweeps that were stored when a load was one flat `workload`: they are read with its sections."""
+"""Sweeps that were stored when a load was one flat `workload` are read with its sections.
+
+So are clusters, whose access to an external one was not a section either.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from support.builders.flat_loads import flat_cell, flat_load, flat_settings
+from support.builders.flat_loads import flat_access, flat_cell, flat_load, flat_settings
 from support.builders.nights import a_night
 from support.builders.records import a_spec, record_of
 from support.builders.result_tables import loss_counts, write_results
@@ -27,8 +30,14 @@ from ackbench.experiments.results.history.trend import trend_of
 from ackbench.experiments.results.read import read_results
 from ackbench.experiments.results.trials import settings_of_trial
 from ackbench.experiments.sweep.cell_names import cell_label
-from ackbench.experiments.sweep.folder import SweepFolder
-from ackbench.experiments.sweep.plan import Plan, RefusedCell, Workload
+from ackbench.experiments.sweep.folder import SweepFolder, parse_plan
+from ackbench.experiments.sweep.plan import (
+    ClusterNeed,
+    ExternalAccess,
+    Plan,
+    RefusedCell,
+    Workload,
+)
 from ackbench.experiments.sweep.workload import Copiers, GroupMembers, Transactions
 from ackbench.spark_jobs.planted import PlantedAttempt, PlantedTrial
 
@@ -53,9 +62,21 @@ LOADS = {
 }
 
 
-def planned(load: Workload) -> Plan:
+EXTERNAL = ClusterNeed(
+    kafka_version="4.3",
+    broker={"broker.id": "1"},
+    external=ExternalAccess(
+        addresses="kafka:9093",
+        cluster_id="the-cluster",
+        java_client_version="4.0.2",
+        security={"ssl.key.password": "$SECRET"},
+    ),
+)
+
+
+def planned(load: Workload, cluster: ClusterNeed = a_spec().cluster) -> Plan:  # noqa: B008 - frozen
     """Return a plan of one trial, and of a cell that its client refuses."""
-    spec = a_spec(cell=CELL, label=cell_label(CELL), workload=load)
+    spec = a_spec(cell=CELL, label=cell_label(CELL), workload=load, cluster=cluster)
     return Plan(
         sweep_id=spec.sweep_id,
         experiment="stored",
@@ -85,6 +106,8 @@ def stored(document: Plan | TrialManifest, load: Workload) -> bytes:
             lowered |= {"cell": cell, "label": cell_label(cell)}
         if "workload" in value:
             lowered["workload"] = flat_load(load)
+        if "external" in value:
+            lowered |= flat_access(value["external"])
         if value.get("keying"):
             lowered["keying"]["keys"] = lowered["keying"].pop("count")
         return lowered
@@ -137,6 +160,20 @@ def test_stored_results_are_those_of_the_cells(tmp_path: Path) -> None:
     assert texts != table["cell"].to_pylist()
     pq.write_table(table.set_column(table.column_names.index("cell"), "cell", [texts]), file)
     assert read_results(sweep).cells == cells
+
+
+def test_a_stored_plan_on_an_external_cluster_has_its_access_in_one_section() -> None:
+    """And a trial of Java's client is compared with the version that was planned."""
+    load = LOADS["only producers"]
+    plan = planned(load, EXTERNAL)
+    old = parse_plan(stored(plan, load), "plan.json")
+    assert old == plan
+    (spec,) = old.trials
+    java = spec.model_copy(update={"client": "java"})
+    foreign = record_of(java, client="java 4.0.1")
+    content = stored(plan.model_copy(update={"trials": (java,)}), load)
+    assert parse_planned(content).why_foreign(record_of(java)) is None
+    assert "client version 4.0.1" in str(parse_planned(content).why_foreign(foreign))
 
 
 def test_a_trend_goes_from_a_pruned_sweep_to_one_with_sections(tmp_path: Path) -> None:

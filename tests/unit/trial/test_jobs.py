@@ -6,7 +6,7 @@ from pathlib import Path
 
 from support.builders.records import a_spec
 
-from ackbench.experiments.sweep.plan import ClusterNeed, TrialSpec, external_prefix
+from ackbench.experiments.sweep.plan import ClusterNeed, ExternalAccess, TrialSpec, external_prefix
 from ackbench.experiments.sweep.workload import Copiers, Transactions
 from ackbench.experiments.trial.jobs import (
     group_jobs,
@@ -24,7 +24,9 @@ def external_spec(sweep_id: str) -> TrialSpec:
     """Return a trial in an external cluster, with transactions and a group that copies."""
     return a_spec(
         sweep_id=sweep_id,
-        cluster=ClusterNeed(kafka_version="unknown", external="kafka:9092"),
+        cluster=ClusterNeed(
+            kafka_version="unknown", external=ExternalAccess(addresses="kafka:9092")
+        ),
         producer={"acks": "all", "enable.idempotence": "true", "transactional.id": "mine"},
         workload=a_spec().workload.model_copy(
             update={"transactions": Transactions(records=10), "copies": Copiers()}

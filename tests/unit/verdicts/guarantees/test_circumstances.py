@@ -6,7 +6,13 @@ import pytest
 
 from ackbench.experiments.ledger.trial_manifest import Keys
 from ackbench.experiments.sweep.client_kinds import ClientKind
-from ackbench.experiments.sweep.plan import ClusterNeed, FaultRequest, TrialSpec, Workload
+from ackbench.experiments.sweep.plan import (
+    ClusterNeed,
+    ExternalAccess,
+    FaultRequest,
+    TrialSpec,
+    Workload,
+)
 from ackbench.experiments.sweep.workload import GroupMembers
 from ackbench.experiments.trial.faults.core.effects import FaultEffects
 from ackbench.experiments.verdicts.contract import clauses_of
@@ -321,7 +327,11 @@ def test_the_level_of_eligible_leader_replicas_is_unknown_on_an_external_cluster
     levels = {"eligible.leader.replicas.version": 1}
     tracked = circumstances_of(_spec(cluster=ClusterNeed(kafka_version="4.3.1", features=levels)))
     external = circumstances_of(
-        _spec(cluster=ClusterNeed(kafka_version="4.3.1", external="broker:9092"))
+        _spec(
+            cluster=ClusterNeed(
+                kafka_version="4.3.1", external=ExternalAccess(addresses="broker:9092")
+            )
+        )
     )
     assert (tracked.eligible_leader_replicas, external.eligible_leader_replicas) == (1, None)
 
