@@ -8,17 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import pyarrow.fs as pafs
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from ackbench.experiments.ledger.digests import InvalidLedger, read_bounded, without_digest
 from ackbench.experiments.ledger.documents import why_unreadable
+from ackbench.experiments.ledger.moved import lift_cluster
 from ackbench.experiments.ledger.trial_manifest import (
     TRIAL_MANIFEST,
     Cell,
     Frozen,
+    Label,
     Role,
     Scalar,
     TrialManifest,
@@ -100,9 +102,22 @@ class _Part(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
+class _PlannedAccess(_Part):
+    java_client_version: str | None = None
+
+
 class _PlannedCluster(_Part):
     kafka_version: str | None = None
-    java_client_version: str | None = None
+    external: _PlannedAccess | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _lift(cls, need: Any) -> Any:
+        return lift_cluster(need)
+
+    @property
+    def version_of_java_clients(self) -> str | None:
+        return (self.external and self.external.java_client_version) or self.kafka_version
 
 
 class _PlannedLoad(_Part):
@@ -118,7 +133,7 @@ class PlannedTrial(_Part):
     trial_id: str
     experiment: str | None = None
     cell: Cell | None = None
-    label: str | None = None
+    label: Label | None = None
     role: Role | None = None
     repeat: int | None = None
     order: int | None = None
@@ -135,7 +150,7 @@ class PlannedTrial(_Part):
 
     def differences(self, manifest: TrialManifest) -> dict[str, tuple[object, object]]:
         """Return what plan and manifest say differently, by name: first the plan's value."""
-        of_kafka = self.cluster.java_client_version or self.cluster.kafka_version
+        of_kafka = self.cluster.version_of_java_clients
         java = is_java(manifest.client)
         recorded_version = manifest.client.removeprefix(f"{JAVA} ")
         compared: dict[str, tuple[object, object]] = {

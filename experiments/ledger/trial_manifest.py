@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, Strict, ValidationError, field_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    Strict,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 from pydantic_core import from_json
 
 from ackbench.experiments.ledger.digests import FileDigest, InvalidLedger, without_digest
 from ackbench.experiments.ledger.documents import why_unreadable
+from ackbench.experiments.ledger.moved import lift_cell, lift_label
 from ackbench.experiments.ledger.schema import LEDGER_VERSION, READABLE_VERSIONS, other_version
 
 TRIAL_MANIFEST: Final = "trial.json"
@@ -19,8 +29,10 @@ Number = Annotated[float, Strict(), Field(allow_inf_nan=False)]
 Boolean = Annotated[bool, Strict()]
 """Of a number that is given: no text, and `true` is no number."""
 Scalar = str | int | float | bool | None
-Cell = dict[str, Scalar]
+Cell = Annotated[dict[str, Scalar], BeforeValidator(lift_cell)]
 """A cell's value of each axis, by the YAML's names (`acks`, `enable.idempotence`), in its order."""
+Label = Annotated[str, BeforeValidator(lift_label)]
+"""The name of a cell, of all its axes with their values."""
 
 
 class Status(StrEnum):
@@ -64,21 +76,42 @@ class Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
-class KeyOptions(Frozen):
+class Keys(Frozen):
     """The keys of a trial's records."""
 
-    keys: int = 0
-    """How many distinct keys there are, numbered from 0, used in turn; 0: records have no key."""
+    count: WholeNumber = Field(default=64, ge=0, le=2**31 - 1)
+    """Number of distinct keys, numbered from 0, used in turn; 0: records have no key."""
     pairs: Literal["none", "own", "common"] = "none"
-    """Whether records come in pairs of a cause and its effect: with own keys or one common key."""
-    pair_apart_records: int = 1
-    """How many records the second record of a pair is after the first."""
-    hot_key_share: float = 0.0
-    """The share of the records with key 0, while the others use all keys in turn; 0: no hot key."""
+    """Whether a producer's records come in pairs: a record and one that depends on it.
+
+    `own`: each record has its own key; `common`: both have the same key.
+    """
+    pair_apart_records: WholeNumber = Field(default=1, ge=1, le=1_000_000)
+    """Distance of the two records of a pair, in records of their producer."""
+    hot_key_share: Number = Field(default=0.0, ge=0, lt=1)
+    """Share of the records with key 0; the others use the remaining keys in turn.
+
+    0: all keys are used in turn.
+    """
+    round_robin: Boolean = False
+    """Whether the producer sets the partition, in turn; librdkafka has no such partitioner."""
+    placement: Boolean = False
+    """Whether the partitions of the keys and the load of each partition are measured."""
+
+
+class KeyOptions(Keys):
+    """The keys of a trial's records, as its ledger has them."""
+
     text: bool = False
     """Whether a key is decimal digits, as Kafka's own programs write it, or 8 bytes big-endian."""
-    placement: bool = False
-    """Whether to measure the partition of each key and the spread of the load over partitions."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _lift(cls, options: Any) -> Any:
+        """Return the options of an earlier ledger, in which `count` was `keys`."""
+        if not isinstance(options, dict) or "keys" not in options:
+            return options
+        return {"count" if name == "keys" else name: value for name, value in options.items()}
 
 
 class FaultEvidence(Frozen):
@@ -193,7 +226,7 @@ class TrialManifest(Frozen):
     trial_id: str
     experiment: str
     cell: Cell
-    label: str
+    label: Label
     role: Role = Role.CELL
     repeat: int
     order: int

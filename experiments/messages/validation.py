@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast, get_args
 
 from ackbench.experiments.messages.phrases import did_you_mean, format_value, one_line
 from ackbench.infra.kafka.secrets import HIDDEN, is_secret
@@ -105,6 +105,13 @@ def _allowed(detail: ErrorDetails) -> str:
     return describe(detail.get("ctx", {}))
 
 
+def inner_model(annotation: object) -> type[BaseModel] | None:
+    """Return the model of a field's type: `Model`, or `Model | None`; `None`: it has none."""
+    types = (annotation, *get_args(annotation))
+    found = next((one for one in types if hasattr(one, "model_fields")), None)
+    return cast("type[BaseModel] | None", found)
+
+
 def _keys_at(model: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:
     """Return the keys of the model below a path; none if the value there is not a model."""
     for part in path:
@@ -112,8 +119,8 @@ def _keys_at(model: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:
             (field for name, field in model.model_fields.items() if part in {name, field.alias}),
             None,
         )
-        inner = field.annotation if field else None
-        if not hasattr(inner, "model_fields"):
+        inner = inner_model(field.annotation) if field else None
+        if inner is None:
             return []
-        model = cast("type[BaseModel]", inner)
+        model = inner
     return [field.alias or name for name, field in model.model_fields.items()]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ackbench.experiments.ledger.trial_manifest import ClusterAssignment
 from ackbench.experiments.orchestration.external_use import end_noted_use, finish_heals, note_use
 from ackbench.experiments.orchestration.permission import require_permission
-from ackbench.experiments.sweep.plan import ClusterNeed, TrialSpec, external_prefix
+from ackbench.experiments.sweep.plan import ClusterNeed, ExternalAccess, TrialSpec, external_prefix
 from ackbench.experiments.trial.faults.operations.commands import COMMAND, may_not_strike
 from ackbench.infra.cluster import local
 from ackbench.infra.cluster.handle import HANDLE_FILE, read_handle
@@ -88,7 +88,9 @@ def assign_cluster(home: Home, trial: TrialSpec, holder_grace_s: float) -> Assig
                 home, trial.sweep_id, trial.cluster, relayed=relayed, strikes=_strikes(trial)
             ),
             ClusterAssignment(
-                cluster=trial.cluster.external, made=False, why="it is an external cluster"
+                cluster=trial.cluster.external.addresses,
+                made=False,
+                why="it is an external cluster",
             ),
         )
     folders = cluster_folders(home, trial.sweep_id)
@@ -148,25 +150,28 @@ def _external_cluster(
     from ackbench.experiments.trial.clients.settings.tokens import confluent_settings
     from ackbench.infra.cluster.external import ExternalCluster, probe_cluster
 
-    servers = str(need.external)
-    register_security(servers, need.security)
+    access = need.external
+    if access is None:
+        raise AssertionError(need)
+    servers = access.addresses
+    register_security(servers, access.security)
     connection = confluent_settings(connection_settings(servers))
     reported = probe_cluster(connection)
-    if need.external_id not in {None, reported.cluster_id}:
+    if access.cluster_id not in {None, reported.cluster_id}:
         raise InputError(
             f"{servers} answers as cluster {reported.cluster_id}, but the sweep was planned for "
-            f"{need.external_id}"
+            f"{access.cluster_id}"
         )
     if strikes:
         _require_complete(connection, strikes)
-    note_use(home, sweep_id, need)
+    note_use(home, sweep_id, access)
     return ExternalCluster(
         home.external / sweep_id,
         need.spec(),
         connection,
         reported,
         external_prefix(sweep_id),
-        _start_relays(need, connection, reported) if relayed else None,
+        _start_relays(access, connection, reported) if relayed else None,
     )
 
 
@@ -195,7 +200,7 @@ def _strikes(trial: TrialSpec) -> list[str]:
 
 
 def _start_relays(
-    need: ClusterNeed, connection: Mapping[str, Any], reported: ExternalClusterInfo
+    access: ExternalAccess, connection: Mapping[str, Any], reported: ExternalClusterInfo
 ) -> ExternalRelays:
     """Start relays in front of the brokers, for clients that use the addresses of the relays.
 
@@ -212,8 +217,8 @@ def _start_relays(
     try:
         relays = ExternalRelays(reported.addresses, tls_context(connection))
     except OSError as error:
-        raise InputError(f"cannot start relays in front of {need.external}: {error}") from error
-    register_security(relays.bootstrap_servers, security_behind_relay(need.security))
+        raise InputError(f"cannot start relays in front of {access.addresses}: {error}") from error
+    register_security(relays.bootstrap_servers, security_behind_relay(access.security))
     return relays
 
 

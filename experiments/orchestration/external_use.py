@@ -19,7 +19,7 @@ from ackbench.experiments.ledger.documents import why_unreadable, with_version, 
 from ackbench.experiments.ledger.trial_manifest import Frozen
 from ackbench.experiments.messages.phrases import format_count, format_list
 from ackbench.experiments.sweep.documents import read_document
-from ackbench.experiments.sweep.plan import ClusterNeed, external_prefix
+from ackbench.experiments.sweep.plan import ExternalAccess, external_prefix
 from ackbench.experiments.trial.faults.operations.noted_heals import noted_heals, run_noted_heal
 from ackbench.infra.errors import AckbenchError, HarnessError
 from ackbench.infra.machine.files import replace_file
@@ -38,12 +38,12 @@ class ExternalUse(Frozen):
     """librdkafka's properties; a secret is the name of an environment variable, as in `$NAME`."""
 
 
-def note_use(home: Home, sweep_id: str, need: ClusterNeed) -> None:
+def note_use(home: Home, sweep_id: str, access: ExternalAccess) -> None:
     """Note that the sweep is about to create topics in the cluster."""
     path = _note(home, sweep_id)
     if not path.is_file():
         path.parent.mkdir(parents=True, exist_ok=True)
-        use = ExternalUse(sweep_id=sweep_id, servers=str(need.external), security=need.security)
+        use = ExternalUse(sweep_id=sweep_id, servers=access.addresses, security=access.security)
         replace_file(path, with_version(use.model_dump_json(indent=1)))
 
 

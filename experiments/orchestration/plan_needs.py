@@ -99,14 +99,15 @@ def _why(scope: str, name: str, text: str) -> str | None:
 
 def _connection(trial: TrialSpec) -> Iterator[Need]:
     if trial.cluster.external:
-        yield Need(_BOOTSTRAP, trial.cluster.external, "names an external cluster")
+        yield Need(_BOOTSTRAP, trial.cluster.external.addresses, "names an external cluster")
 
 
 def _commands(trial: TrialSpec) -> Iterator[Need]:
     for leaf in trial.fault.leaves():
         if leaf.kind == COMMAND:
-            cluster_id = trial.cluster.external_id or ""
-            yield Need("allow_faults", cluster_id, "lets commands strike the cluster")
+            access = trial.cluster.external
+            cluster_id = access.cluster_id if access else None
+            yield Need("allow_faults", cluster_id or "", "lets commands strike the cluster")
             yield from _commands_of(leaf.parameters)
 
 

@@ -6,16 +6,19 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Final
 
 from ackbench.experiments.errors import ExperimentError
+from ackbench.experiments.ledger.moved import moved_axis
 from ackbench.experiments.messages.phrases import did_you_mean
 from ackbench.experiments.planning.client_rules import ClientRules
 from ackbench.experiments.planning.clients import CLIENT_AXES, rules_of_all_clients
 from ackbench.experiments.planning.cluster import CLUSTER_AXES
-from ackbench.experiments.planning.experiment import Experiment, WorkloadSection
+from ackbench.experiments.planning.experiment import Experiment
 from ackbench.experiments.planning.properties import KafkaProperties, merge_versions
 from ackbench.experiments.sweep.plan import FaultRequest
+from ackbench.experiments.sweep.workload import LOAD_SECTIONS
 from ackbench.experiments.trial.clients.settings.librdkafka import CANONICAL_NAMES
 from ackbench.experiments.trial.faults import FAULTS
 from ackbench.experiments.trial.faults.composition.notation import parse_fault
@@ -31,6 +34,10 @@ class Scope(StrEnum):
 
     STRUCTURE = "structure"
     WORKLOAD = "workload"
+    KEYS = "keys"
+    TRANSACTIONS = "transactions"
+    GROUP = "group"
+    COPY = "copy"
     FAULT = "fault"
     PRODUCER = "producer"
     CONSUMER = "consumer"
@@ -39,6 +46,11 @@ class Scope(StrEnum):
 
 
 PROPERTY_SCOPES: Final = (Scope.PRODUCER, Scope.CONSUMER, Scope.TOPIC, Scope.BROKER)
+
+LOAD_SCOPES: Final[Mapping[Scope, AbstractSet[str]]] = MappingProxyType(
+    {Scope(name): section.model_fields.keys() for name, section in LOAD_SECTIONS.items()}
+)
+"""The sections of the load, with their settings."""
 
 STRUCTURE_AXES: Final = (
     "replication.factor",
@@ -148,7 +160,7 @@ class KnownNames:
         """Return the names that a scope knows."""
         names: dict[Scope, AbstractSet[str]] = {
             Scope.STRUCTURE: frozenset(STRUCTURE_AXES),
-            Scope.WORKLOAD: WorkloadSection.model_fields.keys(),
+            **LOAD_SCOPES,
             Scope.FAULT: frozenset().union(*self.faults.values()),
             Scope.PRODUCER: self.producer,
             Scope.CONSUMER: self.consumer,
@@ -200,6 +212,8 @@ def resolve_axis(axis: str, known: KnownNames) -> SettingPlace:
     place = _without_prefix(CANONICAL_NAMES.get(axis, axis), known)
     if place:
         return _refuse_set_by_ackbench(place)
+    if moved := moved_axis(axis):
+        raise ExperimentError(moved)
     prefix, _, name = axis.partition(".")
     if name and prefix in set(Scope) - {Scope.STRUCTURE}:
         return resolve_name(Scope(prefix), name, known)
@@ -223,10 +237,15 @@ def resolve_name(scope: Scope, name: str, known: KnownNames) -> SettingPlace:
         hint = (
             f"; it belongs to {' and '.join(others)}"
             if others
-            else did_you_mean(name, known.in_scope(scope))
+            else did_you_mean(name, known.in_scope(scope) | _names_after(f"{scope}.", known))
         )
         raise ExperimentError(f"unknown {scope} {kind} {name}{hint}")
     return _refuse_set_by_ackbench(SettingPlace(scope, name))
+
+
+def _names_after(prefix: str, known: KnownNames) -> AbstractSet[str]:
+    """Return the rest of all names with a prefix: Kafka's `group.protocol` is none of `group`."""
+    return {name.removeprefix(prefix) for name in _all_names(known) if name.startswith(prefix)}
 
 
 def canonical_name(scope: Scope, name: str) -> str:
@@ -260,9 +279,7 @@ def _refuse_set_by_ackbench(place: SettingPlace) -> SettingPlace:
 
 def _all_names(known: KnownNames) -> list[str]:
     prefixed = [
-        f"{scope}.{name}"
-        for scope in (Scope.WORKLOAD, Scope.FAULT)
-        for name in known.in_scope(scope)
+        f"{scope}.{name}" for scope in (*LOAD_SCOPES, Scope.FAULT) for name in known.in_scope(scope)
     ]
     properties = [name for scope in PROPERTY_SCOPES for name in known.in_scope(scope)]
     return [*STRUCTURE_AXES, *prefixed, *properties]

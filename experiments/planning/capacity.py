@@ -63,7 +63,7 @@ def _memory_bytes(trial: TrialSpec) -> int:
 
 def _node_open_files(trial: TrialSpec) -> int:
     """Return how many files a node has open if it has a replica of each partition."""
-    topics = 2 if trial.workload.kind == "copy" else 1
+    topics = 2 if trial.workload.copies else 1
     return NODE_OPEN_FILES + topics * trial.partitions
 
 
@@ -84,6 +84,6 @@ def _disk_bytes(plan: Plan) -> int:
 
 def _log_bytes(trial: TrialSpec) -> int:
     """Return the size of a trial's topics on all replicas, with the output topic of copiers."""
-    topics = 2 if trial.workload.kind == "copy" else 1
+    topics = 2 if trial.workload.copies else 1
     record_bytes = trial.workload.record_size_bytes + RECORD_OVERHEAD_BYTES
     return topics * trial.workload.records * record_bytes * trial.replication_factor

@@ -9,9 +9,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from ackbench.experiments.errors import ExperimentError
+from ackbench.experiments.ledger.moved import SIZES
 from ackbench.experiments.ledger.trial_manifest import Cell, Scalar
 from ackbench.experiments.planning.axes import (
     FAULT_PLACE,
+    LOAD_SCOPES,
     PROPERTY_SCOPES,
     KnownNames,
     Scope,
@@ -129,7 +131,7 @@ def _cross_product(
             for axis, value in zip(axis_values, values, strict=True)
         }
         cell = {
-            axis: _fill_in(experiment, swept, places[axis], value, known)
+            axis: _fill_in(experiment, swept, places, places[axis], value, known)
             for axis, value in swept.items()
         }
         yield _fill_in_idempotence(experiment, cell, swept, places)
@@ -155,7 +157,12 @@ def _fill_in_idempotence(
 
 
 def _fill_in(
-    experiment: Experiment, swept: Cell, place: SettingPlace, value: Scalar, known: KnownNames
+    experiment: Experiment,
+    swept: Cell,
+    places: Mapping[str, SettingPlace],
+    place: SettingPlace,
+    value: Scalar,
+    known: KnownNames,
 ) -> Scalar:
     """Return an axis's value in a cell, also if the cell's cross product does not name the axis.
 
@@ -163,14 +170,36 @@ def _fill_in(
     """
     if place.scope is Scope.FAULT:
         return _fault_parameter(experiment, swept, place, value, known)
+    if place.scope in LOAD_SCOPES:
+        return _load_setting(experiment, swept, places, place, known)
     if value is not None:
         return value
-    if place.scope is Scope.WORKLOAD:
-        return canonical_value(place, getattr(experiment.workload, place.name), known)
     if place.scope is Scope.STRUCTURE:
         return _structure_value(experiment, swept, place.name)
     section: Mapping[str, Scalar] = getattr(experiment, place.scope)
     return canonical_value(place, section.get(place.name, CORE_DEFAULTS.get(place.name)), known)
+
+
+def _load_setting(
+    experiment: Experiment,
+    swept: Cell,
+    places: Mapping[str, SettingPlace],
+    place: SettingPlace,
+    known: KnownNames,
+) -> Scalar:
+    """Return a setting of the load; if the cell is without its section, null, and 0 as its size.
+
+    With null, cells that differ in this setting only become one.
+    """
+    axes = {
+        places[axis].name: value
+        for axis, value in swept.items()
+        if places[axis].scope is place.scope and value is not None
+    }
+    values = experiment.load_values(place.scope, axes)
+    if values is None:
+        return 0 if place.name == SIZES[place.scope] else None
+    return canonical_value(place, values[place.name], known)
 
 
 def _structure_value(experiment: Experiment, swept: Cell, name: str) -> Scalar:

@@ -106,7 +106,7 @@ def _refusal(rules: ClientRules, settings: CellSettings, producer: Mapping[str, 
         )
     refusal = _needs_newer(rules, settings) or rules.refusal(producer)
     workload = settings.workload
-    if refusal is None and workload.kind == "copy" and workload.commits == "within":
+    if refusal is None and workload.copies and workload.commits == "within":
         return rules.refusal(copier_settings(producer, TRANSACTIONAL_ID))
     return refusal
 

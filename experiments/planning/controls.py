@@ -36,8 +36,8 @@ MAX_REPLICAS: Final = 3
 
 REPLICAS: Final = SettingPlace(Scope.STRUCTURE, "replication.factor")
 PARTITIONS: Final = SettingPlace(Scope.STRUCTURE, "partitions")
-TRANSACTIONS: Final = SettingPlace(Scope.WORKLOAD, "transaction_records")
-ABORTS: Final = SettingPlace(Scope.WORKLOAD, "abort_every")
+TRANSACTIONS: Final = SettingPlace(Scope.TRANSACTIONS, "records")
+ABORTS: Final = SettingPlace(Scope.TRANSACTIONS, "abort_every")
 MIN_ISR: Final = SettingPlace(Scope.TOPIC, "min.insync.replicas")
 CLEANUP: Final = SettingPlace(Scope.TOPIC, "cleanup.policy")
 
@@ -158,7 +158,7 @@ def _positive_control(first: ResolvedCell) -> _ControlRequirements:
         fault = {ACKS: 1, FAULT_PLACE: "leader-crash-behind"}
     else:
         fault = {ACKS: 0, FAULT_PLACE: "leader-crash"}
-    values = {**fault, IDEMPOTENCE: False, PARTITIONS: 1, TRANSACTIONS: 0, ABORTS: 0}
+    values = {**fault, IDEMPOTENCE: False, PARTITIONS: 1, TRANSACTIONS: 0, ABORTS: None}
     return _ControlRequirements(
         Role.POSITIVE_CONTROL,
         values,

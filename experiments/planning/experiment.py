@@ -9,10 +9,11 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, Strict, ValidationError, field_validator
+from pydantic import Field, Strict, ValidationError, field_validator
 
 from ackbench.experiments.errors import ExperimentError
-from ackbench.experiments.ledger.trial_manifest import Boolean, WholeNumber
+from ackbench.experiments.ledger.moved import SIZES, is_absent, moved_settings
+from ackbench.experiments.ledger.trial_manifest import Boolean, Frozen, Scalar, WholeNumber
 from ackbench.experiments.messages.validation import describe_validation_error
 from ackbench.experiments.planning.field_types import (
     AlertCondition,
@@ -27,24 +28,21 @@ from ackbench.experiments.planning.field_types import (
 from ackbench.experiments.planning.properties import newest_patch
 from ackbench.experiments.planning.yaml_reader import dump_yaml
 from ackbench.experiments.sweep.client_kinds import DEFAULT_CLIENT
-from ackbench.experiments.sweep.plan import Claim, Workload
+from ackbench.experiments.sweep.plan import Claim
+from ackbench.experiments.sweep.workload import LOAD_SECTIONS, LoadSections, ProducerLoad
 from ackbench.experiments.trial.clients.record.layout import HEADER_BYTES
 from ackbench.experiments.trial.faults.operations.commands import COMMAND
 
 _KAFKA_VERSION: Final = "kafka.version"
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
-
-
-class WorkloadSection(Workload):
-    """The load of every trial, of values that ackbench's own producers write."""
+class WorkloadSection(ProducerLoad):
+    """The load of the producers of every trial, of values that ackbench's own ones write."""
 
     record_size_bytes: WholeNumber = Field(default=100, ge=HEADER_BYTES, le=1_000_000)
 
 
-class Experiment(_Section):
+class Experiment(LoadSections):
     """One question, with the settings to sweep. The file's keys are the aliases, where given."""
 
     name: Annotated[str, Strict()] = Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=60)
@@ -169,9 +167,33 @@ class Experiment(_Section):
         }
         return values[key]
 
+    def section(self, name: str) -> Frozen | None:
+        """Return a section of the load by its name in the file."""
+        return self.workload if name == "workload" else super().section(name)
+
+    def load_values(self, section: str, axes: Mapping[str, Scalar]) -> dict[str, Scalar] | None:
+        """Return the values of a section of the load in a cell, with defaults.
+
+        Args:
+            section: its name in the file.
+            axes: the values of the cell's axes that are of this section, by the setting's name.
+
+        Returns:
+            `None`: the cell is without the section. Neither the file nor an axis has it, or its
+            size is 0.
+        """
+        own = self.section(section)
+        if own is None and not axes:
+            return None
+        values = {**(own or LOAD_SECTIONS[section]()).model_dump(), **axes}
+        return None if is_absent(values.get(SIZES.get(section, ""))) else values
+
     def to_yaml(self) -> str:
         """Return YAML with every key, which parses to an equal experiment."""
-        return dump_yaml(self.model_dump(mode="json", by_alias=True, exclude_none=True))
+        written = self.model_dump(mode="json", by_alias=True, exclude_none=True)
+        places = {name: place for place, name in enumerate(written)}
+        places |= dict.fromkeys(LOAD_SECTIONS, places["workload"])
+        return dump_yaml({name: written[name] for name in sorted(written, key=places.__getitem__)})
 
 
 def parse_experiment(data: Any, source: str) -> Experiment:
@@ -191,6 +213,9 @@ def parse_experiment(data: Any, source: str) -> Experiment:
             "allowed: a mapping with the keys name, title, question, axes, ..."
         )
     written = {_key_text(key): value for key, value in data.items()}
+    load = written.get("workload")
+    if moved := list(moved_settings(load if isinstance(load, Mapping) else ())):
+        raise ExperimentError(f"{source}: {'; '.join(moved)}")
     try:
         return Experiment.model_validate(written)
     except ValidationError as error:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ackbench.experiments.errors import ExperimentError
 from ackbench.experiments.messages.phrases import did_you_mean, format_value
@@ -17,7 +18,7 @@ from ackbench.experiments.planning.cluster import CLUSTER_AXES, refuse_unknown_p
 from ackbench.experiments.planning.experiment import Experiment
 from ackbench.experiments.planning.properties import nearest_properties
 from ackbench.experiments.planning.properties.protected import refuse_protected
-from ackbench.experiments.sweep.plan import ClusterNeed, FaultRequest, Plan
+from ackbench.experiments.sweep.plan import ClusterNeed, ExternalAccess, FaultRequest, Plan
 from ackbench.experiments.trial.clients.settings.java_security import refuse_unsupported
 from ackbench.experiments.trial.clients.settings.librdkafka import CANONICAL_NAMES, canonical_names
 from ackbench.experiments.trial.clients.settings.tokens import (
@@ -184,21 +185,24 @@ def external_cluster(experiment: Experiment, topic: Mapping[str, str]) -> Cluste
     return ClusterNeed(
         nodes=experiment.nodes,
         kafka_version=UNKNOWN_VERSION,
-        external=resolve_reference("bootstrap.servers", experiment.bootstrap_servers or ""),
-        java_client_version=experiment.kafka_version,
-        security=security_properties(experiment),
+        external=ExternalAccess(
+            addresses=resolve_reference("bootstrap.servers", experiment.bootstrap_servers or ""),
+            java_client_version=experiment.kafka_version,
+            security=security_properties(experiment),
+        ),
     )
 
 
-def what_is_known_of(reported: ExternalClusterInfo) -> dict[str, Any]:
-    """Return the fields of a `ClusterNeed` that an external cluster reports."""
-    features = reported.features
-    return {
-        "broker": dict(reported.settings or {}),
-        "external_id": reported.cluster_id,
-        "features": dict(features.finalized) if features else {},
-        "kafka_version": release_of(features) if features else UNKNOWN_VERSION,
-    }
+def as_reported(need: ClusterNeed, reported: ExternalClusterInfo) -> ClusterNeed:
+    """Return a need of an external cluster with what the cluster reports of itself."""
+    features, access = reported.features, need.external
+    return replace(
+        need,
+        broker=dict(reported.settings or {}),
+        features=dict(features.finalized) if features else {},
+        kafka_version=release_of(features) if features else UNKNOWN_VERSION,
+        external=access and access.model_copy(update={"cluster_id": reported.cluster_id}),
+    )
 
 
 def release_of(features: BrokerFeatures) -> str:

@@ -15,7 +15,7 @@ from ackbench.experiments.planning.capacity import resource_needs
 from ackbench.experiments.planning.catalog import load_experiment
 from ackbench.experiments.planning.clients import clients_of
 from ackbench.experiments.planning.experiment import Experiment
-from ackbench.experiments.planning.external_cluster import check_commands, what_is_known_of
+from ackbench.experiments.planning.external_cluster import as_reported, check_commands
 from ackbench.experiments.planning.overrides import Overrides, apply_overrides
 from ackbench.experiments.planning.planner import MAX_BROKERS, plan
 from ackbench.experiments.planning.properties import known_versions, nearest_version
@@ -260,8 +260,9 @@ def _plan_on_external_cluster(experiment: Experiment, planned: Plan, source: str
 
     with _errors_with_source(source):
         need = planned.trials[0].cluster
-        register_security(str(need.external), need.security)
-        connection = confluent_settings(connection_settings(str(need.external)))
+        servers = need.external.addresses if need.external else ""
+        register_security(servers, need.security)
+        connection = confluent_settings(connection_settings(servers))
         reported = probe_cluster(connection)
         check_commands(
             experiment,
@@ -271,9 +272,8 @@ def _plan_on_external_cluster(experiment: Experiment, planned: Plan, source: str
             [host for host, _ in reported.addresses.values()],
         )
     planned = plan_experiment(experiment, planned.sweep_id, source, len(reported.brokers))
-    known = what_is_known_of(reported)
     trials = tuple(
-        trial.model_copy(update={"cluster": trial.cluster.model_copy(update=known)})
+        trial.model_copy(update={"cluster": as_reported(trial.cluster, reported)})
         for trial in planned.trials
     )
     return planned.model_copy(update={"trials": trials})
@@ -313,7 +313,7 @@ def prepare_kafka(planned: Plan, home: Home, notify: Notify) -> None:
         HarnessError: a program of Kafka's failed.
     """
     default = (ClusterSpec.kafka_version, ClusterSpec.coordination)
-    needs = {trial.cluster.model_dump_json(): trial.cluster for trial in planned.trials}
+    needs = {repr(trial.cluster): trial.cluster for trial in planned.trials}
     load = partial(hold_machine_lock_for_command, home, "set-up of Kafka", notify)
     for trial in planned.trials:
         if not CLIENTS[trial.client].comes_with_kafka:

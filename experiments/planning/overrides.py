@@ -14,6 +14,7 @@ from ackbench.experiments.messages.phrases import shorten
 from ackbench.experiments.messages.validation import describe_validation_error
 from ackbench.experiments.planning.axes import (
     FAULT_PLACE,
+    LOAD_SCOPES,
     PROPERTY_SCOPES,
     KnownNames,
     Scope,
@@ -33,7 +34,7 @@ from ackbench.experiments.sweep.cell_names import CORE_AXES
 from ackbench.infra.kafka.secrets import is_secret
 
 _TUNING: Final = frozenset(
-    {Scope.BROKER, Scope.PRODUCER, Scope.CONSUMER, Scope.WORKLOAD, Scope.FAULT}
+    {Scope.BROKER, Scope.PRODUCER, Scope.CONSUMER, *LOAD_SCOPES, Scope.FAULT}
 )
 
 
@@ -154,10 +155,9 @@ def _changed_section(
     """Return the key of the experiment that holds a setting, with the setting's new value."""
     if place.scope is Scope.STRUCTURE:
         return {place.name: property_text(value) if place.name == "kafka.version" else value}
-    if place.scope in PROPERTY_SCOPES:
-        section = _section_without(experiment, place)[place.scope.value]
-    else:
-        section = getattr(experiment, place.scope).model_dump()
+    if place.scope in LOAD_SCOPES:
+        return {place.scope.value: experiment.load_values(place.scope, {place.name: value})}
+    section = _section_without(experiment, place)[place.scope.value]
     return {place.scope.value: {**section, place.name: value}}
 
 

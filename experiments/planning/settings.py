@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pydantic import ValidationError
 
 from ackbench.experiments.errors import ExperimentError
-from ackbench.experiments.ledger.trial_manifest import Cell, Scalar
+from ackbench.experiments.ledger.trial_manifest import Cell, Frozen, Scalar
 from ackbench.experiments.messages.phrases import format_value
 from ackbench.experiments.messages.validation import describe_validation_error
 from ackbench.experiments.planning.axes import KnownNames, Scope, SettingPlace
@@ -36,6 +36,7 @@ from ackbench.experiments.planning.workload import (
 )
 from ackbench.experiments.sweep.client_kinds import CLIENTS, ClientKind
 from ackbench.experiments.sweep.plan import NO_FAULT, ClusterNeed, FaultRequest, Workload
+from ackbench.experiments.sweep.workload import LOAD_SECTIONS
 from ackbench.experiments.trial.clients.settings.kinds import ClientChoice
 from ackbench.experiments.trial.clients.settings.librdkafka import canonical_names
 from ackbench.experiments.trial.clients.settings.security import (
@@ -193,20 +194,26 @@ class _CellInput:
         return security | self.properties(scope)
 
     def workload(self) -> Workload:
-        values = self.experiment.workload.model_dump() | self.axes(Scope.WORKLOAD)
-        try:
-            section = WorkloadSection.model_validate(values)
-            workload = Workload(**section.model_dump())
-        except ValidationError as error:
-            raise ExperimentError(
-                describe_validation_error(error, WorkloadSection, "workload.")
-            ) from error
+        load = self._section(Scope.WORKLOAD, WorkloadSection) or {}
+        sections = {
+            name: self._section(Scope(name), model)
+            for name, model in LOAD_SECTIONS.items()
+            if name != Scope.WORKLOAD
+        }
+        workload = Workload.model_validate({**load, **sections})
         if workload.records < workload.producers:
             raise ExperimentError(
                 f"the workload has {workload.records} records; "
                 f"allowed: at least one per producer, so {workload.producers}"
             )
         return workload
+
+    def _section(self, scope: Scope, model: type[Frozen]) -> dict[str, Scalar] | None:
+        values = self.experiment.load_values(scope, self.axes(scope))
+        try:
+            return None if values is None else model.model_validate(values).model_dump()
+        except ValidationError as error:
+            raise ExperimentError(describe_validation_error(error, model, f"{scope}.")) from error
 
     def fault(
         self,

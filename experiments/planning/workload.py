@@ -1,7 +1,7 @@
 """Rules between a cell's workload, its clients and its cluster. Pure.
 
-Each function refuses combinations that no trial could run: transactions, consumer groups,
-consume-process-produce (copiers), keys and partitions, and the limits of Java's clients.
+Each function refuses combinations that no trial could run: of consumer groups and copiers, of keys
+and partitions, and those beyond the limits of Java's clients.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from ackbench.experiments.errors import ExperimentError
+from ackbench.experiments.ledger.trial_manifest import Keys
 from ackbench.experiments.sweep.client_kinds import CLIENTS
 from ackbench.experiments.sweep.plan import ClusterNeed, Workload
 from ackbench.experiments.trial.clients.record.layout import (
@@ -28,7 +29,7 @@ from ackbench.experiments.trial.clients.settings.librdkafka import is_true
 def refuse_invalid_workload(
     client: ClientChoice, workload: Workload, consumer: Mapping[str, str], cluster: ClusterNeed
 ) -> None:
-    """Check that copiers, consumer groups and keys fit the cell's clients and cluster.
+    """Check that consumer groups, copiers and keys fit the cell's clients and cluster.
 
     Args:
         client: the cell's clients.
@@ -40,9 +41,8 @@ def refuse_invalid_workload(
         ExperimentError: two settings contradict each other, or the client does not support one.
     """
     for problem in (
-        *_copier_problems(client, workload),
         *_group_problems(client, workload, consumer, cluster),
-        *_key_problems(client, workload),
+        *_key_problems(client, workload.keys),
     ):
         raise ExperimentError(problem)
 
@@ -56,19 +56,8 @@ _TRANSACTION_PROPERTIES: Final = frozenset({"transactional.id", "transaction.tim
 
 
 def add_transactional_id(producer: Mapping[str, str], workload: Workload) -> dict[str, str]:
-    """Return the producer's properties, with a `transactional.id` if it uses transactions.
-
-    Raises:
-        ExperimentError: transactions are to be aborted, but there are none.
-    """
-    if workload.abort_every and not workload.transaction_records:
-        raise ExperimentError(
-            f"workload.abort_every is {workload.abort_every} and workload.transaction_records is "
-            "0; allowed: 1 record per transaction or more"
-        )
-    if workload.transaction_records:
-        return {**producer, "transactional.id": TRANSACTIONAL_ID}
-    return dict(producer)
+    """Return the producer's properties, with a `transactional.id` if it uses transactions."""
+    return {**producer, **({"transactional.id": TRANSACTIONAL_ID} if workload.transactions else {})}
 
 
 def remove_transactions(
@@ -76,51 +65,10 @@ def remove_transactions(
 ) -> tuple[dict[str, str], Workload]:
     """Return the producer's properties and the load without transactions and without copiers."""
     plain = {name: value for name, value in producer.items() if name not in _TRANSACTION_PROPERTIES}
-    return plain, workload.model_copy(
-        update={"transaction_records": 0, "abort_every": 0, "kind": "produce", "copiers": 0}
-    )
+    return plain, workload.model_copy(update={"transactions": None, "copies": None})
 
 
-# Consume-process-produce
-
-
-_DEFAULT_DELIVERY: Final = Workload.model_fields["delivery"].default
-
-
-def _copier_problems(client: ClientChoice, workload: Workload) -> Iterator[str]:
-    kind = f"workload.kind is {workload.kind}"
-    if workload.kind == "copy":
-        if not CLIENTS[client.kind].has_members:
-            yield (
-                f"{kind} and client is {client.kind}; "
-                "allowed: librdkafka (a copier decodes the values that its producers write)"
-            )
-        if not workload.copiers:
-            yield f"{kind} and workload.copiers is 0; allowed: 1 copier or more"
-        if workload.consumers:
-            yield (
-                f"{kind} and workload.consumers is {workload.consumers}; "
-                "allowed: 0 (the copiers are the consumer group)"
-            )
-        if workload.commit == "before":
-            yield (
-                f"{kind} and workload.commit is before; "
-                "allowed: leave it out (workload.delivery decides when a copier commits)"
-            )
-    else:
-        if workload.copiers:
-            yield (
-                f"{kind} and workload.copiers is {workload.copiers}; "
-                "allowed: 0, or workload.kind copy"
-            )
-        if workload.delivery != _DEFAULT_DELIVERY:
-            yield (
-                f"{kind} and workload.delivery is {workload.delivery}; "
-                "allowed: leave it out, or workload.kind copy"
-            )
-
-
-# Consumer groups
+# Consumer groups, also of copiers
 
 
 _KIP_848_SINCE: Final = (4, 0)
@@ -131,38 +79,41 @@ _AUTO_COMMIT: Final = "enable.auto.commit"
 def _group_problems(
     client: ClientChoice, workload: Workload, consumer: Mapping[str, str], cluster: ClusterNeed
 ) -> Iterator[str]:
-    if workload.groups > 1 and not workload.consumers:
-        yield (
-            f"workload.groups is {workload.groups} and workload.consumers is 0; "
-            "allowed: 1 consumer per group or more"
+    section = workload.of_members
+    if section is None:
+        return
+    if workload.group and workload.copies:
+        yield "group and copy are both there; allowed: one of them (copiers are a consumer group)"
+    name, number, decides, needs = (
+        ("copy", "copiers", "delivery", "a copier decodes the values that its producers write")
+        if workload.copies
+        else (
+            "group",
+            "consumers",
+            "commit",
+            "members can be held between processing and commit",
         )
-    if workload.slow_members > workload.members:
+    )
+    members = f"{name}.{number} is {section.members}"
+    if section.slow_members > section.members:
         yield (
-            f"workload.slow_members is {workload.slow_members}; "
-            f"allowed: at most the members of a group, which are {workload.members}"
+            f"{name}.slow_members is {section.slow_members}; "
+            f"allowed: at most the members of a group, which are {section.members}"
         )
-    if bool(workload.slow_members) != bool(workload.slow_records_per_s):
+    if bool(section.slow_members) != bool(section.slow_records_per_s):
         yield (
-            f"workload.slow_members is {workload.slow_members} and "
-            f"workload.slow_records_per_s is {workload.slow_records_per_s:g}; "
+            f"{name}.slow_members is {section.slow_members} and "
+            f"{name}.slow_records_per_s is {section.slow_records_per_s:g}; "
             "allowed: both, or neither"
         )
-    if not workload.members:
-        return
     if consumer.get(PROTOCOL, CLASSIC) != CLASSIC:
         yield from _kip_848_problems(consumer, cluster)
-    copies = workload.kind == "copy"
-    members = f"workload.{'copiers' if copies else 'consumers'} is {workload.members}"
     if not CLIENTS[client.kind].has_members:
-        yield (
-            f"{members} and client is {client.kind}; "
-            "allowed: librdkafka, whose members can be held between processing and commit"
-        )
+        yield f"{members} and client is {client.kind}; allowed: librdkafka ({needs})"
     if is_true(consumer.get(_AUTO_COMMIT, "false")):
-        decides = f"workload.{'delivery' if copies else 'commit'}"
         yield (
             f"{members} and {_AUTO_COMMIT} is true; "
-            f"allowed: false ({decides} decides when a member commits)"
+            f"allowed: false ({name}.{decides} decides when a member commits)"
         )
 
 
@@ -192,23 +143,23 @@ def _kip_848_problems(consumer: Mapping[str, str], cluster: ClusterNeed) -> Iter
 _MIN_KEYS: Final = 2
 
 
-def _key_problems(client: ClientChoice, workload: Workload) -> Iterator[str]:
-    pairs = f"workload.pairs is {workload.pairs}"
-    hot_key = f"workload.hot_key_share is {workload.hot_key_share:g}"
-    round_robin = "workload.round_robin is true"
+def _key_problems(client: ClientChoice, keys: Keys) -> Iterator[str]:
+    pairs = f"keys.pairs is {keys.pairs}"
+    hot_key = f"keys.hot_key_share is {keys.hot_key_share:g}"
+    round_robin = "keys.round_robin is true"
     requested = {
-        pairs: workload.pairs != "none",
-        hot_key: workload.hot_key_share > 0,
-        round_robin: workload.round_robin,
+        pairs: keys.pairs != "none",
+        hot_key: keys.hot_key_share > 0,
+        round_robin: keys.round_robin,
     }
     for setting in (pairs, hot_key):
-        if requested[setting] and workload.keys < _MIN_KEYS:
-            yield f"{setting} and workload.keys is {workload.keys}; allowed: 2 keys or more"
+        if requested[setting] and keys.count < _MIN_KEYS:
+            yield f"{setting} and keys.count is {keys.count}; allowed: 2 keys or more"
     if requested[pairs] and requested[hot_key]:
         yield f"{pairs} and {hot_key}; allowed: one of them, as each decides a record's key"
-    if workload.round_robin and workload.keys:
+    if keys.round_robin and keys.count:
         yield (
-            f"{round_robin} and workload.keys is {workload.keys}; "
+            f"{round_robin} and keys.count is {keys.count}; "
             "allowed: 0 (a key would choose the partition)"
         )
     for setting, is_requested in requested.items():

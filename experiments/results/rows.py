@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from ackbench.experiments.errors import LedgerError
 from ackbench.experiments.ledger.digests import InvalidLedger, digest_of
+from ackbench.experiments.ledger.moved import lift_cell_text
 from ackbench.experiments.ledger.quantities import present_column
 from ackbench.experiments.ledger.result_tables import RESULTS
 from ackbench.experiments.ledger.results_manifest import (
@@ -260,7 +261,7 @@ class ResultRows:
             fates=rows_by_trial(sweep, "fates", manifest),
             latency=rows_by_trial(sweep, "latency", manifest),
             gaps=rows_by_trial(sweep, "gaps", manifest),
-            cells={row["cell"]: row for row in cells},
+            cells={lift_cell_text(row["cell"]): row for row in cells},
             readers=rows_by_trial(sweep, "readers", manifest),
             timeline=rows_by_trial(sweep, "timeline", manifest),
             stalls=rows_by_trial(sweep, "stalls", manifest),

@@ -28,6 +28,7 @@ from ackbench.experiments.results.rows import ResultRows, Row
 from ackbench.experiments.results.stalls import stall_sentence, stalls_under_load
 from ackbench.experiments.sweep.folder import REASON, SweepFolder
 from ackbench.experiments.sweep.plan import RefusedCell, TrialSpec
+from ackbench.experiments.sweep.workload import LOAD_SECTIONS
 
 MAX_BACKLOG_NS: Final = MIN_OUTAGE_NS // 2
 """A load whose acknowledgements are later than this was more than the cluster could do."""
@@ -322,7 +323,7 @@ def _gap(row: Row, load_begin_ns: int) -> Gap:
     )
 
 
-SCOPES: Final = ("producer", "consumer", "topic", "broker", "cluster", "workload", "fault")
+SCOPES: Final = ("producer", "consumer", "topic", "broker", "cluster", *LOAD_SECTIONS, "fault")
 NOT_SET: Final = "-"
 
 
@@ -336,6 +337,7 @@ def settings_of_trial(
         manifest: the `trial.json` of a trial that ran, for the effective settings of its clients,
             topic and brokers.
     """
+    load = spec.workload.settings()
     tables: dict[str, Mapping[str, Scalar]] = {
         "producer": manifest.producer_settings if manifest else spec.producer,
         "consumer": manifest.consumer_settings if manifest else spec.consumer,
@@ -351,8 +353,9 @@ def settings_of_trial(
             "replication.factor": spec.replication_factor,
             "partitions": spec.partitions,
         },
+        **load,
         "workload": {
-            **spec.workload.model_dump(),
+            **load["workload"],
             "client": spec.client,
             "client.defaults": spec.passed is not None,
         },

@@ -5,40 +5,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
-from typing import Annotated, Final, Literal
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Annotated, Any, Final
 
-from pydantic import Field, StringConstraints
+from pydantic import ConfigDict, Field, StringConstraints, model_validator
+from pydantic.dataclasses import dataclass
 
 from ackbench.experiments.errors import ExperimentError, LedgerError
+from ackbench.experiments.ledger.moved import lift_cluster
 from ackbench.experiments.ledger.planned import Composition, FaultRequest
 from ackbench.experiments.ledger.schema import LEDGER_VERSION
 from ackbench.experiments.ledger.trial_manifest import (
-    Boolean,
     Cell,
     Frozen,
     KeyOptions,
-    Number,
+    Label,
     Role,
     Scalar,
-    WholeNumber,
 )
 from ackbench.experiments.messages.phrases import format_count, format_list, format_value
 from ackbench.experiments.sweep.client_kinds import CLIENTS, DEFAULT_CLIENT, ClientKind
+from ackbench.experiments.sweep.workload import Workload
 from ackbench.infra.kafka.broker_settings import shared_properties
-from ackbench.infra.kafka.spec import ClusterSpec, Coordination, DiskKind, NetworkKind
+from ackbench.infra.kafka.spec import ClusterSpec
 
 __all__ = [
-    "COMMIT_BY_DELIVERY",
     "NO_FAULT",
-    "AutoOffsetReset",
     "Claim",
     "ClaimText",
     "ClusterNeed",
-    "Commit",
     "Composition",
-    "Delivery",
+    "ExternalAccess",
     "FaultRequest",
     "PassedSettings",
     "Plan",
@@ -110,22 +108,6 @@ def check_claim(claim: Claim, cells: Sequence[Cell], nodes: int) -> None:
         )
 
 
-AutoOffsetReset = Literal["earliest", "latest", "none"]
-"""Kafka's `auto.offset.reset`: where a member continues whose next offset is not available.
-
-With `none` it gets an error instead.
-"""
-Commit = Literal["before", "after", "within"]
-"""When a member of a group commits: before or after it processes a record.
-
-`within`: in one transaction with the record that it produces.
-"""
-Delivery = Literal["at-most-once", "at-least-once", "exactly-once"]
-COMMIT_BY_DELIVERY: Final[Mapping[Delivery, Commit]] = MappingProxyType(
-    {"at-most-once": "before", "at-least-once": "after", "exactly-once": "within"}
-)
-
-
 def external_prefix(sweep_id: str) -> str:
     """Return how the names of all begin that a sweep makes in an external cluster.
 
@@ -134,132 +116,55 @@ def external_prefix(sweep_id: str) -> str:
     return f"ackbench-{sweep_id}-"
 
 
-class ClusterNeed(Frozen):
-    """The cluster that a trial needs. Trials with equal needs share one.
+class ExternalAccess(Frozen):
+    """How clients reach a cluster that ackbench did not start."""
 
-    The fields are those of `infra.kafka.spec.ClusterSpec`.
-    """
-
-    nodes: int = 3
-    kafka_version: str
-    broker: dict[str, str] = Field(default_factory=dict)
-    network: NetworkKind = "loopback"
-    disk: DiskKind = "folder"
-    coordination: Coordination = "kraft"
-    controllers: int = 0
-    zookeepers: int = 0
-    features: dict[str, int] = Field(default_factory=dict)
-    external: str | None = None
-    """Addresses of an external cluster, `host:port,...`; `None`: a cluster of this machine.
-
-    `broker` then holds the settings that the cluster reports, and its version is unknown.
-    """
-    external_id: str | None = None
-    """The id that the external cluster reported when the sweep was planned."""
+    addresses: str
+    """`host:port,...`"""
+    cluster_id: str | None = None
+    """The id that the cluster reported when the sweep was planned."""
     java_client_version: str | None = None
-    """Kafka's version whose Java clients connect to an external cluster; `None`: the brokers'."""
+    """Kafka's version whose Java clients connect to it; `None`: the brokers'."""
     security: dict[str, str] = Field(default_factory=dict)
-    """The clients' security properties for an external cluster.
+    """The clients' security properties.
 
     A secret is the name of an environment variable, as in `$NAME`.
     """
 
+
+@dataclass(frozen=True, config=ConfigDict(extra="forbid"))
+class ClusterNeed(ClusterSpec):
+    """The cluster that a trial needs. Trials with equal needs share one."""
+
+    external: ExternalAccess | None = None
+    """`None`: a cluster of this machine.
+
+    `broker` holds the settings that an external cluster reports, and its version may be unknown.
+    """
+
+    @model_validator(mode="before")
+    @classmethod
+    def _lift(cls, need: Any) -> Any:
+        return lift_cluster(need)
+
     def spec(self) -> ClusterSpec:
         """Return the specification from which `infra` starts the cluster."""
-        others = {"external", "external_id", "java_client_version", "security"}
-        return ClusterSpec(**self.model_dump(exclude=others))
+        return ClusterSpec(**{part.name: getattr(self, part.name) for part in fields(ClusterSpec)})
+
+    @property
+    def security(self) -> dict[str, str]:
+        """The clients' security properties; none for a cluster of this machine."""
+        return self.external.security if self.external else {}
 
     @property
     def version_of_java_clients(self) -> str:
         """Kafka's version whose Java clients connect to this cluster."""
-        return self.java_client_version or self.kafka_version
+        return (self.external and self.external.java_client_version) or self.kafka_version
 
     def settings(self) -> dict[str, str]:
         """Return the brokers' effective settings, as far as they are known before the start."""
-        known = ClusterSpec(nodes=self.nodes) if self.external else self.spec()
+        known = ClusterSpec(nodes=self.nodes) if self.external else self
         return {**shared_properties(known), **self.broker}
-
-
-class Workload(Frozen):
-    """The load of a trial. It is open-loop: the schedule does not wait for the cluster."""
-
-    rate_records_per_s: Number = Field(default=10_000.0, gt=0, le=10_000_000)
-    """Rate of all producers together."""
-    record_size_bytes: WholeNumber = Field(default=100, ge=1, le=1_000_000)
-    """Size of a record's value, including ackbench's header."""
-    duration_s: Number = Field(default=10.0, gt=0, le=86_400)
-    keys: WholeNumber = Field(default=64, ge=0, le=2**31 - 1)
-    """Number of distinct keys, used in turn; 0: records have no key."""
-    pairs: Literal["none", "own", "common"] = "none"
-    """Whether a producer's records come in pairs: a record and one that depends on it.
-
-    `own`: each record has its own key; `common`: both have the same key.
-    """
-    pair_apart_records: WholeNumber = Field(default=1, ge=1, le=1_000_000)
-    """Distance of the two records of a pair, in records of their producer."""
-    hot_key_share: Number = Field(default=0.0, ge=0, lt=1)
-    """Share of the records with one and the same key; the others use the remaining keys in turn.
-
-    0: all keys are used in turn.
-    """
-    round_robin: Boolean = False
-    """Whether the producer sets the partition, in turn; librdkafka has no such partitioner."""
-    placement: Boolean = False
-    """Whether the partitions of the keys and the load of each partition are measured."""
-    producers: WholeNumber = Field(default=1, ge=1, le=64)
-    transaction_records: WholeNumber = Field(default=0, ge=0, le=1_000_000)
-    """Records per transaction of each producer; 0: no transactions."""
-    abort_every: WholeNumber = Field(default=0, ge=0, le=1_000_000)
-    """Every n-th transaction is aborted on purpose; 0: none."""
-    consumers: WholeNumber = Field(default=0, ge=0, le=64)
-    """Members of each consumer group; 0: only the concurrent consumer reads the topic."""
-    headers: WholeNumber = Field(default=0, ge=0, le=9)
-    """Headers of each record.
-
-    With at least one, digests of each record's fields are recorded, and the log is replayed at the
-    end. 0: none of this.
-    """
-    record_serving_brokers: Boolean = False
-    """Whether the broker is recorded that served each record.
-
-    Applies to the producers and the concurrent consumer.
-    """
-    groups: WholeNumber = Field(default=1, ge=1, le=16)
-    """Number of consumer groups of that size; faults of members affect the first group."""
-    slow_members: WholeNumber = Field(default=0, ge=0, le=64)
-    """Number of slow members of each group; they are its first members."""
-    slow_records_per_s: Number = Field(default=0.0, ge=0, le=10_000_000)
-    """Maximum rate of each slow member during the load; 0: no member is slow."""
-    auto_offset_reset: AutoOffsetReset = "earliest"
-    """The members' `auto.offset.reset`."""
-    commit: Literal["before", "after"] = "after"
-    """When a member commits: before or after it processes a record."""
-    commit_every_records: WholeNumber = Field(default=500, ge=1, le=100_000)
-    """Approximate maximum number of records between two commits of a member."""
-    kind: Literal["produce", "copy"] = "produce"
-    """`copy`: the records are also copied to another topic (consume-process-produce).
-
-    The concurrent consumer then reads that topic.
-    """
-    copiers: WholeNumber = Field(default=0, ge=0, le=64)
-    """Members of the consumer group that copies the records."""
-    delivery: Delivery = "at-least-once"
-    """Delivery semantics of the copiers: commit before, after, or in one transaction."""
-
-    @property
-    def members(self) -> int:
-        """Number of members of the consumer group, copiers or not."""
-        return self.copiers if self.kind == "copy" else self.consumers
-
-    @property
-    def commits(self) -> Commit:
-        """When the members of the consumer group commit."""
-        return COMMIT_BY_DELIVERY[self.delivery] if self.kind == "copy" else self.commit
-
-    @property
-    def records(self) -> int:
-        """Number of records in the schedule."""
-        return round(self.rate_records_per_s * self.duration_s)
 
 
 class PassedSettings(Frozen):
@@ -280,7 +185,7 @@ class TrialSpec(Frozen):
     trial_id: TrialId
     experiment: str
     cell: Cell
-    label: str
+    label: Label
     """The cell's short name: `acks=1 idem=off RF=3 P=6 leader-crash`."""
     role: Role = Role.CELL
     added: bool = False
@@ -321,13 +226,10 @@ class TrialSpec(Frozen):
 
     def keying(self) -> KeyOptions | None:
         """Return the key options of the trial's manifest; `None` if keys are not measured."""
-        load = self.workload
-        if not load.placement and load.pairs == "none":
+        keys = self.workload.keys
+        if not keys.placement and keys.pairs == "none":
             return None
-        return KeyOptions(
-            text=CLIENTS[self.client].reports_in_text,
-            **load.model_dump(include=set(KeyOptions.model_fields)),
-        )
+        return KeyOptions(text=CLIENTS[self.client].reports_in_text, **keys.model_dump())
 
 
 class RefusedCell(Frozen):
@@ -335,7 +237,7 @@ class RefusedCell(Frozen):
 
     trial_id: TrialId
     cell: Cell
-    label: str
+    label: Label
     reason: str
     """The client's error message."""
 

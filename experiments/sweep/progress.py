@@ -86,9 +86,7 @@ class StageTimer:
 
 def expected_duration_s(plan: Plan) -> float:
     """Return the expected duration of a sweep, in seconds, before it begins."""
-    shared = {
-        trial.cluster.model_dump_json() for trial in plan.trials if not trial.needs_own_cluster
-    }
+    shared = {repr(trial.cluster) for trial in plan.trials if not trial.needs_own_cluster}
     return (
         AIRFLOW_START_S
         + (CLUSTER_START_STOP_S + WARM_UP_S) * len(shared)

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from ackbench.experiments.ledger.trial_manifest import KeyOptions
 from ackbench.experiments.sweep.client_kinds import CLIENTS, FINAL_READER
 from ackbench.experiments.sweep.plan import TrialSpec, external_prefix
 from ackbench.experiments.trial.clients.consumer.process import ConsumerJob
@@ -51,7 +50,7 @@ def warm_up_topic(spec: TrialSpec) -> str:
 
 def output_topic_name(spec: TrialSpec) -> str | None:
     """Return the name of the topic that copiers write to; `None`: there are no copiers."""
-    return f"{topic_name(spec)}-output" if spec.workload.kind == "copy" else None
+    return f"{topic_name(spec)}-output" if spec.workload.copies else None
 
 
 def producer_jobs(
@@ -78,14 +77,10 @@ def producer_jobs(
             rate_records_per_s=load.rate_records_per_s / load.producers,
             record_size_bytes=load.record_size_bytes,
             keys=load.keys,
-            pairs=load.pairs,
-            pair_apart_records=load.pair_apart_records,
-            hot_key_share=load.hot_key_share,
-            round_robin_partitions=spec.partitions if load.round_robin else 0,
+            round_robin_partitions=spec.partitions if load.keys.round_robin else 0,
             headers=load.headers,
             record_serving_brokers=load.record_serving_brokers,
-            transaction_records=load.transaction_records,
-            abort_every=load.abort_every,
+            transactions=load.transactions,
             token=token,
             folder=folder,
         )
@@ -96,7 +91,7 @@ def transactional_ids(spec: TrialSpec, topic: str) -> tuple[str, ...]:
 
     Empty if they send without transactions.
     """
-    if not spec.workload.transaction_records:
+    if not spec.workload.transactions:
         return ()
     prefix = spec.producer["transactional.id"]
     return tuple(f"{prefix}-{topic}-{number}" for number in range(spec.workload.producers))
@@ -112,7 +107,7 @@ def _with_client_id(spec: TrialSpec, settings: Mapping[str, str]) -> dict[str, s
 def _more_logging(spec: TrialSpec) -> Mapping[str, str]:
     """Return the setting by which librdkafka logs epoch bumps, unless the experiment sets it."""
     default = REQUIRED_PRODUCER_SETTINGS.items() <= spec.producer.items()
-    if default and is_idempotent(spec.producer) and not spec.workload.transaction_records:
+    if default and is_idempotent(spec.producer) and not spec.workload.transactions:
         return IDEMPOTENT_LOGGING
     return {}
 
@@ -142,18 +137,12 @@ def group_jobs(
     spec: TrialSpec, servers: str, topic: str, token: int, folder: Path
 ) -> Iterator[GroupJob]:
     """Yield the job of each consumer group: to read the topic, or to copy it."""
-    load = spec.workload
-    for number in range(1, load.groups + 1) if load.members else ():
+    load = spec.workload.of_members
+    for number in range(1, load.groups + 1) if load else ():
         yield GroupJob(
             group=f"{topic}-group-{number}",
             number=number,
-            groups=load.groups,
-            members=load.members,
-            slow_members=load.slow_members,
-            slow_records_per_s=load.slow_records_per_s,
-            auto_offset_reset=load.auto_offset_reset,
-            commit=load.commits,
-            commit_every_records=load.commit_every_records,
+            load=load,
             client_version=spec.client_version,
             bootstrap_servers=servers,
             topic=topic,
@@ -177,12 +166,7 @@ def _copy_target(spec: TrialSpec, topic: str) -> CopyTarget | None:
             f"{COPIER_TRANSACTIONAL_ID}-{topic}" if load.commits == "within" else None,
         ),
         record_size_bytes=load.record_size_bytes,
-        keying=KeyOptions(
-            keys=load.keys,
-            pairs=load.pairs,
-            pair_apart_records=load.pair_apart_records,
-            hot_key_share=load.hot_key_share,
-        ),
+        keys=load.keys,
     )
 
 

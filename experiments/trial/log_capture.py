@@ -106,7 +106,7 @@ def stored_batches(
         topic: the trial's topic.
         load_begin_ns: nanoseconds since the epoch.
     """
-    if spec.workload.placement and not spec.cluster.external:
+    if spec.workload.keys.placement and not spec.cluster.external:
         for partition, batches in _batches_by_partition(cluster, topic):
             yield partition, count_by_second(batches, load_begin_ns // 1_000_000)
 

@@ -200,7 +200,7 @@ class TrialClients:
             HarnessError: a producer exited early, or was not done in time.
         """
         timeout_s = delivery_timeout_ms(self.spec.producer) / 1000 + SETTLE_MARGIN_S
-        if self.spec.workload.transaction_records:
+        if self.spec.workload.transactions:
             timeout_s += 2 * transaction_timeout_ms(self.spec.producer) / 1000
         return tuple(producer.wait_done(timeout_s) for producer in self.producers)
 
@@ -235,7 +235,7 @@ class TrialClients:
             HarnessError: a partition was not read to its end.
         """
         final = self._read_topic(
-            self.topic, in_transactions=self.spec.workload.transaction_records > 0
+            self.topic, in_transactions=self.spec.workload.transactions is not None
         )
         producers = tuple(
             producer.complete_summary(summary, final.log)
@@ -308,7 +308,7 @@ class TrialClients:
 
         A program that reports records never reports an offset behind a transaction's marker.
         """
-        if CLIENTS[self.spec.client].reports_in_text and self.spec.workload.transaction_records:
+        if CLIENTS[self.spec.client].reports_in_text and self.spec.workload.transactions:
             return final.end_of_visible_records()
         return final.visible_end_offsets
 

@@ -18,6 +18,7 @@ from ackbench.experiments.ledger.trial_manifest import TrialManifest
 from ackbench.experiments.planning.faults import fault_parameters
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.plan import Workload
+from ackbench.experiments.sweep.workload import GroupMembers
 from ackbench.experiments.trial.clients.settings.librdkafka import (
     consumer_settings,
     producer_settings,
@@ -60,7 +61,7 @@ def run(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
                 "rate_records_per_s": 1000,
                 "record_size_bytes": 100,
                 "duration_s": 12,
-                "keys": 0,
+                "keys": {"count": 0},
                 "producers": 1,
                 **load,
             }
@@ -72,7 +73,9 @@ def run(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
             producer=producer_settings({"enable.idempotence": "true", "linger.ms": "100"}),
             consumer=consumer_settings(consumer),
             topic={"min.insync.replicas": "1"},
-            workload=workload.model_copy(update={"consumers": 2, "commit": commit}),
+            workload=workload.model_copy(
+                update={"group": GroupMembers.model_validate({"consumers": 2, "commit": commit})}
+            ),
             fault=parse_fault(fault).with_leaves(
                 lambda leaf: leaf.model_copy(
                     update={"parameters": fault_parameters(leaf.kind, leaf.parameters)}

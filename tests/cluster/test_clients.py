@@ -76,7 +76,7 @@ def job_for(cluster: LocalCluster, tmp_path: Path) -> Callable[..., ProducerJob]
             "records": 20_000,
             "rate_records_per_s": 10_000,
             "record_size_bytes": 100,
-            "keys": 16,
+            "keys": {"count": 16},
             "token": TOKEN,
             "folder": tmp_path,
         }
@@ -207,7 +207,7 @@ def test_records_without_keys_have_none_in_the_log_and_the_ledger(
 ) -> None:
     """The message key is null, and so is the ledger's key column."""
     topic = make_topic(1, 1)
-    attempts = produce(job_for(topic, SAFE, records=50, keys=0))
+    attempts = produce(job_for(topic, SAFE, records=50, keys={"count": 0}))
     consumer = Consumer(
         {"bootstrap.servers": cluster.bootstrap_servers, "group.id": "test", "log_level": 0}
     )
@@ -431,7 +431,7 @@ def test_the_ledger_has_every_record_of_the_java_clients(
         "records": 4000,
         "rate_records_per_s": 2000,
         "record_size_bytes": 20,
-        "keys": 16,
+        "keys": {"count": 16},
         "warm_up_topic": "",
     }
     job = ProducerJob.model_validate(

@@ -12,10 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 from support.builders.records import a_spec
 
-from ackbench.experiments.ledger.trial_manifest import Status
+from ackbench.experiments.ledger.trial_manifest import Keys, Status
 from ackbench.experiments.planning.faults import fault_parameters
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.plan import Workload
+from ackbench.experiments.sweep.workload import Copiers
 from ackbench.experiments.trial.clients.settings.librdkafka import (
     consumer_settings,
     producer_settings,
@@ -32,11 +33,9 @@ LOAD = Workload(
     rate_records_per_s=200,
     record_size_bytes=100,
     duration_s=25,
-    keys=8,
+    keys=Keys(count=8),
     producers=1,
-    kind="copy",
-    copiers=2,
-    delivery="exactly-once",
+    copies=Copiers(copiers=2, delivery="exactly-once"),
 )
 SHORT_SESSION = {
     "session.timeout.ms": "6000",

@@ -15,10 +15,11 @@ import pytest
 from support.builders.records import a_spec
 from support.set_up_home import SET_UP
 
-from ackbench.experiments.ledger.trial_manifest import FaultEvidence, Status
+from ackbench.experiments.ledger.trial_manifest import FaultEvidence, Keys, Status
 from ackbench.experiments.sweep.client_kinds import ClientKind
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.plan import FaultRequest, Workload
+from ackbench.experiments.sweep.workload import Transactions
 from ackbench.experiments.trial.clients.settings.kinds import ClientChoice
 from ackbench.experiments.trial.run import run_trial
 from ackbench.infra.cluster.local import LocalCluster, provision
@@ -30,9 +31,9 @@ LOAD = Workload(
     rate_records_per_s=500,
     record_size_bytes=100,
     duration_s=6,
-    keys=0,
+    keys=Keys(count=0),
     producers=1,
-    transaction_records=TRANSACTION_RECORDS,
+    transactions=Transactions(records=TRANSACTION_RECORDS),
 )
 PRODUCER = {
     "acks": "all",

@@ -17,7 +17,7 @@ from support.builders.records import a_spec
 from support.dying import during, kill_child, kill_fork, kill_node
 
 from ackbench.experiments.errors import TrialFailed
-from ackbench.experiments.ledger.trial_manifest import Status, TrialManifest
+from ackbench.experiments.ledger.trial_manifest import Keys, Status, TrialManifest
 from ackbench.experiments.planning.faults import fault_parameters
 from ackbench.experiments.sweep.client_kinds import ClientKind
 from ackbench.experiments.sweep.documents import read_trial_manifest
@@ -77,7 +77,7 @@ def trial(killable: LocalCluster, tmp_path: Path, cache: Path) -> Callable[..., 
             rate_records_per_s=1000,
             record_size_bytes=100,
             duration_s=6,
-            keys=0,
+            keys=Keys(count=0),
             producers=1,
             **changes.pop("workload", {}),
         )
@@ -174,11 +174,15 @@ def test_a_controller_that_died_makes_a_trial_without_a_fault_void(
     [
         (partial(kill_fork, "producer-0.attempts"), "producer 0", {}),
         (partial(kill_fork, "consumer-0.reads"), "consumer 0", {}),
-        (partial(kill_fork, "member-1.0.reads"), "member 1", {"workload": {"consumers": 2}}),
+        (
+            partial(kill_fork, "member-1.0.reads"),
+            "member 1",
+            {"workload": {"group": {"consumers": 2}}},
+        ),
         (
             partial(kill_fork, "member-1.0.reads"),
             "copier 1",
-            {"workload": {"kind": "copy", "copiers": 1, "delivery": "at-least-once"}},
+            {"workload": {"copy": {"copiers": 1}}},
         ),
         (
             partial(kill_child, "fork_server_main"),

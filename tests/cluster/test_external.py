@@ -22,7 +22,7 @@ from ackbench.experiments.commands.clean import clean
 from ackbench.experiments.ledger.documents import without_version
 from ackbench.experiments.orchestration import external_use
 from ackbench.experiments.orchestration.external_use import ExternalUse
-from ackbench.experiments.sweep.plan import ClusterNeed, external_prefix
+from ackbench.experiments.sweep.plan import ExternalAccess, external_prefix
 from ackbench.experiments.trial.clients.librdkafka import leftovers
 from ackbench.experiments.trial.clients.librdkafka.client import Client
 from ackbench.experiments.trial.clients.librdkafka.library import PRODUCER
@@ -113,10 +113,8 @@ def used(
     """A home whose sweep has used the broker and left a topic there, beside one of others."""
     register_security(external.secure, security)
     home = Home(tmp_path / "home")
-    need = ClusterNeed(
-        kafka_version="unknown", nodes=1, external=external.secure, security=security
-    )
-    external_use.note_use(home, SWEEP_ID, need)
+    access = ExternalAccess(addresses=external.secure, security=security)
+    external_use.note_use(home, SWEEP_ID, access)
     for name in (LEFT, OTHERS):
         create_topic(external.secure, name, partitions=1, replication_factor=1)
     (note,) = home.external.glob("*/use.json")

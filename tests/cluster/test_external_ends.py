@@ -141,7 +141,7 @@ def test_two_sweeps_of_one_experiment_at_the_same_time_do_not_meet(
         **sections(brokers),
         "axes": {"acks": ["all"], "fault": ["none"], "replication.factor": [3]},
         "repeats": 2,
-        "workload": {**LOAD, "duration_s": 3, "kind": "produce"},
+        "workload": {**LOAD, "duration_s": 3},
     }
     started = []
     for name in ("one", "other"):

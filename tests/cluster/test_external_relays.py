@@ -97,7 +97,7 @@ def test_a_held_commit_tears_the_next_transaction(home: Home, brokers: ExternalB
         home,
         brokers,
         "end-txn-delayed",
-        workload={**LOAD, "transaction_records": TRANSACTION_RECORDS},
+        transactions={"records": TRANSACTION_RECORDS},
         producer={
             "enable.idempotence": True,
             "transaction.timeout.ms": 10_000,
@@ -143,7 +143,7 @@ def test_consumer_groups_and_copiers_stay_behind_the_relays(
         home,
         brokers,
         "relay-held",
-        workload={**LOAD, "kind": "copy", "copiers": 2, "delivery": "exactly-once"},
+        copy={"copiers": 2, "delivery": "exactly-once"},
         producer={"enable.idempotence": True, **SHORT},
         faults={"relay-held": {"at_s": 1.0, "lasts_s": 2.0}},
     )

@@ -12,7 +12,7 @@ import pytest
 from support.builders.records import a_spec
 
 from ackbench.experiments.ledger.schema import ACKED
-from ackbench.experiments.ledger.trial_manifest import Status, TrialManifest
+from ackbench.experiments.ledger.trial_manifest import Keys, Status, TrialManifest
 from ackbench.experiments.planning.experiment import parse_experiment
 from ackbench.experiments.planning.faults import fault_request
 from ackbench.experiments.sweep.folder import SweepFolder
@@ -96,7 +96,7 @@ def run(
             rate_records_per_s=2000,
             record_size_bytes=100,
             duration_s=duration_s,
-            keys=64,
+            keys=Keys(count=64),
             producers=1,
         ),
         fault=FaultRequest(kind=kind, parameters=full),

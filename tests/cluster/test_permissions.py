@@ -36,9 +36,9 @@ def brokers(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[E
             "workload": {**LOAD, "duration_s": 3},
         },
         {"client": "java"},
-        {"client": "java", "workload": {"transaction_records": 50, **LOAD}, "producer": IDEMPOTENT},
+        {"client": "java", "transactions": {"records": 50}, "producer": IDEMPOTENT},
         {
-            "workload": {"kind": "copy", "copiers": 2, "delivery": "exactly-once", **LOAD},
+            "copy": {"copiers": 2, "delivery": "exactly-once"},
             "producer": IDEMPOTENT,
         },
     ],
@@ -86,10 +86,10 @@ def test_without_describe_configs_everything_is_measured_and_nothing_is_guarante
 
 JAVA = {"client": "java"}
 COPIES = {
-    "workload": {"kind": "copy", "copiers": 1, "delivery": "exactly-once", **LOAD},
+    "copy": {"copiers": 1, "delivery": "exactly-once"},
     "producer": IDEMPOTENT,
 }
-TRANSACTIONS = {"workload": {"transaction_records": 50, **LOAD}, "producer": IDEMPOTENT}
+TRANSACTIONS = {"transactions": {"records": 50}, "producer": IDEMPOTENT}
 
 
 @pytest.mark.further(

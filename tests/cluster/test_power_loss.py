@@ -14,6 +14,7 @@ from support import tally
 from support.builders.records import a_spec
 from support.reference.values import ValueFields, encode
 
+from ackbench.experiments.ledger.trial_manifest import Keys
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.plan import FaultRequest, Workload
 from ackbench.experiments.trial.clients.librdkafka import topics
@@ -120,7 +121,11 @@ def test_a_broker_that_halts_on_its_full_disk_is_no_disturbance(
         producer=producer_settings({}),
         consumer=consumer_settings({}),
         workload=Workload(
-            rate_records_per_s=500, record_size_bytes=100, duration_s=8, keys=0, producers=1
+            rate_records_per_s=500,
+            record_size_bytes=100,
+            duration_s=8,
+            keys=Keys(count=0),
+            producers=1,
         ),
         fault=FaultRequest(kind="disk-full", parameters=times),
     )

@@ -90,16 +90,16 @@ def refusal(workload: Mapping[str, Any], client: str = "librdkafka", **sections:
 
 
 CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    "the client's default": ({"keys": 16}, {}),
-    "the client's default, without keys": ({"keys": 0}, {}),
-    "a larger client": ({"keys": 16}, {"producer": {"message.max.bytes": 5_000}}),
-    "the topic": ({"keys": 16}, {"topic": {"max.message.bytes": 3_000}}),
+    "the client's default": ({}, {"keys": {"count": 16}}),
+    "the client's default, without keys": ({}, {"keys": {"count": 0}}),
+    "a larger client": ({}, {"producer": {"message.max.bytes": 5_000}}),
+    "the topic": ({}, {"topic": {"max.message.bytes": 3_000}}),
     "the topic, with headers": (
-        {"keys": 0, "headers": 9},
-        {"topic": {"max.message.bytes": 3_000}},
+        {"headers": 9},
+        {"keys": {"count": 0}, "topic": {"max.message.bytes": 3_000}},
     ),
     "the topic, of an idempotent producer": (
-        {"keys": 16},
+        {},
         {"topic": {"max.message.bytes": 1_000}, "producer": {"enable.idempotence": True}},
     ),
 }
@@ -135,6 +135,7 @@ def test_librdkafka_delivers_the_largest_record_that_is_planned_and_no_larger_on
                 "record_size_bytes": size_bytes,
                 "token": 4711,
                 "folder": folder,
+                "keys": sections.get("keys", {}),
                 **workload,
                 "settings": producer_settings({"batch.num.messages": "1", **given}),
             }
@@ -184,7 +185,7 @@ def test_java_delivers_the_largest_record_that_is_planned_and_no_larger_one(
                 "records": records,
                 "rate_records_per_s": 50,
                 "record_size_bytes": 20,
-                "keys": 64,
+                "keys": {"count": 64},
                 "token": LONGEST_PREFIX,
                 "folder": folder,
                 "settings": ClientChoice(kind="java").producer_settings(given),

@@ -23,7 +23,7 @@ from ackbench.experiments.ledger.stalls import (
     StallCause,
     StallSampling,
 )
-from ackbench.experiments.ledger.trial_manifest import TrialManifest
+from ackbench.experiments.ledger.trial_manifest import Keys, TrialManifest
 from ackbench.experiments.results.stalls import stall_sentence, stalls_under_load
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.plan import FaultRequest, Workload
@@ -42,7 +42,9 @@ from ackbench.infra.process.waiting import sleep_until, wait_until
 
 pytestmark = pytest.mark.cluster
 STOPPED_S = 1.2
-LOAD = Workload(rate_records_per_s=1000, record_size_bytes=100, duration_s=8, keys=0, producers=1)
+LOAD = Workload(
+    rate_records_per_s=1000, record_size_bytes=100, duration_s=8, keys=Keys(count=0), producers=1
+)
 """On a busy machine the first acknowledgement, which a process is stopped after, takes seconds."""
 Run = Callable[..., "Ran"]
 

@@ -53,13 +53,8 @@ def text_of(folder: Path) -> str:
             "workload": {"rate_records_per_s": 500, "duration_s": 4},
         },
         {
-            "workload": {
-                "kind": "copy",
-                "copiers": 1,
-                "delivery": "exactly-once",
-                "rate_records_per_s": 500,
-                "duration_s": 1.5,
-            },
+            "workload": {"rate_records_per_s": 500, "duration_s": 1.5},
+            "copy": {"copiers": 1, "delivery": "exactly-once"},
             "producer": {"enable.idempotence": True},
         },
         {"client": "java"},
@@ -67,7 +62,8 @@ def text_of(folder: Path) -> str:
         {
             "client": "java",
             "producer": {"enable.idempotence": True},
-            "workload": {"transaction_records": 50, "rate_records_per_s": 500, "duration_s": 1.5},
+            "workload": {"rate_records_per_s": 500, "duration_s": 1.5},
+            "transactions": {"records": 50},
         },
         {
             "client": "java",

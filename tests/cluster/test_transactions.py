@@ -14,9 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 from support.builders.records import a_spec
 
-from ackbench.experiments.ledger.trial_manifest import Status
+from ackbench.experiments.ledger.trial_manifest import Keys, Status
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.plan import FaultRequest, Workload
+from ackbench.experiments.sweep.workload import Transactions
 from ackbench.experiments.trial.clients.settings.librdkafka import (
     consumer_settings,
     producer_settings,
@@ -35,12 +36,11 @@ LOAD = Workload(
     rate_records_per_s=1000,
     record_size_bytes=100,
     duration_s=6,
-    keys=0,
+    keys=Keys(count=0),
     producers=2,
     # Longer than a commit takes on a busy machine: a producer that is behind by more than a
     # transaction sends each at once, and is never seen within one.
-    transaction_records=250,
-    abort_every=4,
+    transactions=Transactions(records=250, abort_every=4),
 )
 TIMES = dict.fromkeys(
     ("transaction.timeout.ms", "delivery.timeout.ms", "socket.timeout.ms"), str(TIMEOUT_MS)
@@ -85,9 +85,11 @@ def test_the_crashed_producer_has_abandoned_its_last_transaction(tables: Tables)
         for producer in (0, 1)
     }
     assert (ends[0][-1], ends[0].count("abandoned")) == ("abandoned", 1)
-    begun = LOAD.records // LOAD.producers // LOAD.transaction_records
+    asked = LOAD.transactions
+    assert asked is not None
     assert ends[1] == [
-        "committed" if number % LOAD.abort_every else "aborted" for number in range(1, begun + 1)
+        "committed" if number % asked.abort_every else "aborted"
+        for number in range(1, LOAD.records // LOAD.producers // asked.records + 1)
     ]
 
 

@@ -17,7 +17,7 @@ import pytest
 from support.builders.records import a_spec
 
 from ackbench.experiments.ledger.schema import ACKED
-from ackbench.experiments.ledger.trial_manifest import TrialManifest
+from ackbench.experiments.ledger.trial_manifest import Keys, TrialManifest
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.plan import FaultRequest, TrialSpec, Workload
 from ackbench.experiments.trial.clients.settings.librdkafka import (
@@ -37,7 +37,11 @@ SPEC = ClusterSpec(
     broker={"broker.session.timeout.ms": "3500", "broker.heartbeat.interval.ms": "300"}
 )
 LOAD = Workload(
-    rate_records_per_s=1000, record_size_bytes=100, duration_s=7, keys=1_000_000, producers=1
+    rate_records_per_s=1000,
+    record_size_bytes=100,
+    duration_s=7,
+    keys=Keys(count=1_000_000),
+    producers=1,
 )
 """There are more keys than records, so a record's key, which the tool prints, is its seq."""
 BEHIND = FaultRequest(

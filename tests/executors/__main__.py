@@ -81,9 +81,9 @@ _EXPERIMENT: Final = {
         "rate_records_per_s": 1000,
         "record_size_bytes": 100,
         "duration_s": 5,
-        "keys": 16,
         "producers": 1,
     },
+    "keys": {"count": 16},
     "faults": {"leader-crash": {"at_s": 1, "restart_after_s": 2}},
 }
 

@@ -91,9 +91,9 @@ def common(fault: str, repeats: int) -> dict[str, Any]:
             "rate_records_per_s": 1000,
             "record_size_bytes": 200,
             "duration_s": 10,
-            "keys": 16,
             "producers": 2,
         },
+        "keys": {"count": 16},
     }
 
 

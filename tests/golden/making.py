@@ -183,9 +183,9 @@ def _run_on_external_cluster(home: Home) -> list[Path]:
                 "rate_records_per_s": 300,
                 "record_size_bytes": 100,
                 "duration_s": 8,
-                "keys": 8,
                 "producers": 1,
             },
+            "keys": {"count": 8},
             "faults": {
                 "kill-the-leader": {
                     "kind": "command",

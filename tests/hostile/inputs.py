@@ -31,7 +31,7 @@ from ackbench.infra.machine.home import Home
 
 TABLE: Final = Path(__file__).with_name("inputs.yaml")
 LAW: Final = "exit code 2, one line, nothing written"
-ROOT_KEYS: Final = ("keys",)
+ROOT_KEYS: Final = ("file",)
 """Sections of `experiment` in the table whose entries are keys of the file itself."""
 _BASE: Final[dict[str, Any]] = {
     "name": "bad",

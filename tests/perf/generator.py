@@ -23,7 +23,7 @@ from typing import Final
 
 import pyarrow.compute as pc
 
-from ackbench.experiments.ledger.trial_manifest import ProducerSummary
+from ackbench.experiments.ledger.trial_manifest import Keys, ProducerSummary
 from ackbench.experiments.trial.clients.consumer.final_read import read_log
 from ackbench.experiments.trial.clients.librdkafka import topics
 from ackbench.experiments.trial.clients.producer.job import ProducerJob
@@ -228,7 +228,7 @@ def _job(
         records=records,
         rate_records_per_s=rate_records_per_s,
         record_size_bytes=RECORD_BYTES,
-        keys=KEYS,
+        keys=Keys(count=KEYS),
         token=TOKEN,
         folder=folder,
     )

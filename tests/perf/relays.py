@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 from support.external_brokers import ExternalBrokers, external_brokers
 from support.external_sweeps import acls
 
+from ackbench.experiments.ledger.trial_manifest import Keys
 from ackbench.experiments.trial.clients.librdkafka import topics
 from ackbench.experiments.trial.clients.producer.job import ProducerJob
 from ackbench.experiments.trial.clients.producer.process import ProducerProcess, attempts_table
@@ -140,7 +141,7 @@ def _attempts(
                 records=records,
                 rate_records_per_s=rate,
                 record_size_bytes=RECORD_BYTES,
-                keys=64,
+                keys=Keys(count=64),
                 token=1,
                 folder=Path(folder),
             )

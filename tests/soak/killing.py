@@ -31,8 +31,8 @@ _AXES: Axes = {"acks": 1, "enable.idempotence": False, "replication.factor": 3, 
 _ADDITIONAL_AXES: tuple[Axes, ...] = (
     {},
     {"coordination": "zookeeper", "kafka.version": "3.9.2"},
-    {"acks": "all", "enable.idempotence": True, "workload.transaction_records": 100},
-    {"workload.consumers": 2},
+    {"acks": "all", "enable.idempotence": True, "transactions.records": 100},
+    {"group.consumers": 2},
 )
 """Tried in this order until the experiment is valid for a fault: nothing, ZooKeeper, transactions,
 a consumer group."""
@@ -76,9 +76,9 @@ def _experiment(fault: str, axes: Axes) -> str:
                 "rate_records_per_s": 2000,
                 "record_size_bytes": 100,
                 "duration_s": 30,
-                "keys": 8,
                 "producers": 1,
             },
+            "keys": {"count": 8},
             "controls": False,
         }
     )

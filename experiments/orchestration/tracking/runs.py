@@ -271,7 +271,9 @@ def _params(spec: TrialSpec, manifest: TrialManifest | None) -> dict[str, str]:
         for name, value in settings.items():
             params[name if name not in params and scope == "topic" else f"{scope}.{name}"] = value
     workload = {
-        f"workload.{name}": _format(value) for name, value in spec.workload.model_dump().items()
+        f"{section}.{name}": _format(value)
+        for section, values in spec.workload.settings().items()
+        for name, value in values.items()
     }
     fault = {f"fault.{name}": _format(value) for name, value in spec.fault.all_parameters().items()}
     client = {

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from functools import cached_property
 
 from ackbench.experiments.ledger.trial_manifest import Frozen, Scalar
-from ackbench.experiments.planning.experiment import WorkloadSection
 from ackbench.experiments.results.checkup.configuration import Configuration
 from ackbench.experiments.sweep.plan import (
     NO_FAULT,
@@ -14,8 +13,8 @@ from ackbench.experiments.sweep.plan import (
     FaultRequest,
     PassedSettings,
     TrialSpec,
-    Workload,
 )
+from ackbench.experiments.sweep.workload import GroupMembers, Transactions, Workload
 from ackbench.experiments.trial.faults import FAULTS, FaultKind
 from ackbench.experiments.trial.faults.core.effects import Topology
 from ackbench.experiments.verdicts.contract import ContractClause, clauses_of
@@ -148,10 +147,12 @@ def _cluster(configuration: Configuration) -> ClusterNeed:
 
 
 def _workload(configuration: Configuration) -> Workload:
-    values = WorkloadSection().model_dump()
-    if configuration.effective_producer().get("transactional.id"):
-        values["transaction_records"] = _TRANSACTION_RECORDS
+    transactional = configuration.effective_producer().get("transactional.id")
+    group = None
     if configuration.consumer is not None:
-        values["consumers"] = _MEMBERS
-        values["auto_offset_reset"] = configuration.effective_consumer()["auto.offset.reset"]
-    return Workload(**values)
+        reset = configuration.effective_consumer()["auto.offset.reset"]
+        group = GroupMembers.model_validate({"consumers": _MEMBERS, "auto_offset_reset": reset})
+    return Workload(
+        transactions=Transactions(records=_TRANSACTION_RECORDS) if transactional else None,
+        group=group,
+    )

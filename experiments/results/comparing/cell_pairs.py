@@ -11,13 +11,14 @@ from ackbench.experiments.ledger.trial_manifest import Cell
 from ackbench.experiments.results.models import CellResult
 from ackbench.experiments.results.trials import NOT_SET, settings_of_trial
 from ackbench.experiments.sweep.plan import Plan, TrialSpec
+from ackbench.experiments.sweep.workload import LOAD_SECTIONS
 
 _LOAD_UNITS: Final = {
-    "rate_records_per_s": "records/s",
-    "record_size_bytes": "bytes per record",
-    "duration_s": "seconds of load",
-    "keys": "keys",
-    "producers": "producers",
+    ("workload", "rate_records_per_s"): "records/s",
+    ("workload", "record_size_bytes"): "bytes per record",
+    ("workload", "duration_s"): "seconds of load",
+    ("keys", "count"): "keys",
+    ("workload", "producers"): "producers",
 }
 BROKER: Final = "broker"
 """The scope of the brokers' settings."""
@@ -65,14 +66,14 @@ def check_load(pairs: Sequence[Pair], a: Plan, b: Plan) -> None:
     """
     for first, second in pairs:
         a_load, b_load = (
-            _first_trial(plan, cell).workload.model_dump()
-            for plan, cell in ((a, first), (b, second))
+            _first_trial(plan, cell).workload.settings() for plan, cell in ((a, first), (b, second))
         )
-        for name, unit in _LOAD_UNITS.items():
-            if a_load[name] != b_load[name]:
+        for (section, name), unit in _LOAD_UNITS.items():
+            a_value, b_value = a_load[section][name], b_load[section][name]
+            if a_value != b_value:
                 raise NotComparable(
                     f"{a.sweep_id} and {b.sweep_id} have different loads: "
-                    f"workload.{name} is {a_load[name]} and {b_load[name]} {unit}"
+                    f"{section}.{name} is {a_value} and {b_value} {unit}"
                 )
 
 
@@ -175,5 +176,5 @@ def _settings_without_workload(spec: TrialSpec) -> dict[tuple[str, str], str]:
     return {
         (scope, name): value
         for (scope, name), value in settings_of_trial(spec).items()
-        if scope != "workload"
+        if scope not in LOAD_SECTIONS
     }

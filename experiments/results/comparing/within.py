@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from ackbench.experiments.errors import NotComparable, UnknownName
 from ackbench.experiments.ledger.trial_manifest import Frozen, Scalar
 from ackbench.experiments.messages.phrases import did_you_mean
-from ackbench.experiments.planning.axes import Scope
 from ackbench.experiments.results.comparing.cell_pairs import experiment_cells, pair_cells_except
 from ackbench.experiments.results.comparing.comparison import (
     ComparedSweep,
@@ -21,6 +20,7 @@ from ackbench.experiments.results.comparing.comparison import (
 )
 from ackbench.experiments.results.models import CellResult
 from ackbench.experiments.sweep import cell_names
+from ackbench.experiments.sweep.workload import LOAD_SECTIONS
 
 
 class AxisComparison(Frozen):
@@ -136,7 +136,8 @@ def _part(sweep: ComparedSweep, axis: str, value: Scalar) -> ComparedSweep:
 
 
 def _remarks(axis: str) -> tuple[str, ...]:
-    if not axis.startswith(f"{Scope.WORKLOAD}."):
+    section, _, name = axis.partition(".")
+    if section not in LOAD_SECTIONS or name not in LOAD_SECTIONS[section].model_fields:
         return ()
     return ("the loads differ: trials of a repeat share their seed, but not their schedule",)
 

@@ -13,12 +13,13 @@ import os
 import time
 from contextlib import suppress
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from ackbench.experiments.ledger.moved import has_moved, lift_settings
 from ackbench.experiments.ledger.planned import PLAN
-from ackbench.experiments.ledger.trial_manifest import Cell, Frozen, Role
+from ackbench.experiments.ledger.trial_manifest import Cell, Frozen, Label, Role
 from ackbench.experiments.sweep.folder import MACHINE, SweepFolder
 from ackbench.experiments.sweep.lookup import time_of_sweep
 from ackbench.experiments.verdicts.statistics import Estimate, Share
@@ -56,7 +57,7 @@ class CellIdentity(Frozen):
     """Which cell it is, and how it was run: mostly the same in all sweeps of an experiment."""
 
     cell: Cell
-    label: str
+    label: Label
     role: Role = Role.CELL
     added: bool = False
     """Whether it is only a control, and not one of the experiment's cells."""
@@ -112,6 +113,19 @@ class SweepSummary(Frozen):
     cells: tuple[CellSummary, ...] = ()
     pruned_s: float | None = None
     """When the sweep was pruned: only this summary is left."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _lift(cls, summary: Any) -> Any:
+        """Return an earlier summary, of a load without sections, with all settings in its cells."""
+        common = summary.get("settings") if isinstance(summary, dict) else None
+        if not isinstance(common, dict) or not has_moved(common):
+            return summary
+        cells = [
+            {**cell, "settings": lift_settings({**common, **cell.get("settings", {})})}
+            for cell in summary.get("cells", ())
+        ]
+        return {**summary, "settings": {}, "cells": cells}
 
     @cached_property
     def version(self) -> str:

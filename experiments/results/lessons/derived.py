@@ -19,6 +19,7 @@ from ackbench.experiments.results.lessons.finding import (
 from ackbench.experiments.results.models import TrialResult
 from ackbench.experiments.results.outages import observed_times_ns, steps_of_longest_gaps
 from ackbench.experiments.results.rows import Row
+from ackbench.experiments.sweep.workload import Workload
 
 Bounds = tuple[float, float]
 """The lowest and the highest value that a figure may have; mostly equal."""
@@ -144,14 +145,18 @@ def _expected_unread(data: FindingInput, trial: TrialResult) -> float:
     spec = data.plan.trial(trial.trial_id)
     load, topic = spec.workload, spec.topic
     retained_bytes = int(topic["retention.bytes"]) + int(topic["segment.bytes"])
-    behind = (load.rate_records_per_s - load.slow_records_per_s) * load.duration_s
+    behind = (load.rate_records_per_s - _slow_records_per_s(load)) * load.duration_s
     return max(0.0, behind - retained_bytes / load.record_size_bytes)
 
 
 def _relative_speed_percent(data: FindingInput, trial: TrialResult) -> float:
     """Return a slow consumer's speed as a part of the write rate."""
     load = data.plan.trial(trial.trial_id).workload
-    return 100 * load.slow_records_per_s / load.rate_records_per_s
+    return 100 * _slow_records_per_s(load) / load.rate_records_per_s
+
+
+def _slow_records_per_s(load: Workload) -> float:
+    return load.of_members.slow_records_per_s if load.of_members else 0.0
 
 
 def _keeps_up(data: FindingInput, trial: TrialResult) -> float:
@@ -220,11 +225,11 @@ def _expected_load(data: FindingInput, trial: TrialResult) -> float | None:
 
     Round robin: the mean. With a hot key: its share in one partition, and the rest spread evenly.
     """
-    share = float(str(trial.cell.get("workload.hot_key_share") or 0))
-    if trial.cell.get("workload.keys") and share:
+    share = float(str(trial.cell.get("keys.hot_key_share") or 0))
+    if trial.cell.get("keys.count") and share:
         rows = data.rows("skews").get(trial.trial_id, ())
         return share * max(int(row["partitions"]) for row in rows) + 1 - share
-    return 1.0 if trial.cell.get("workload.round_robin") else None
+    return 1.0 if trial.cell.get("keys.round_robin") else None
 
 
 def _waits_for(data: FindingInput, trial: TrialResult, part: float) -> float | None:

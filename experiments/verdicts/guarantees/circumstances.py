@@ -9,13 +9,12 @@ from typing import Final
 from ackbench.experiments.ledger.trial_manifest import Frozen
 from ackbench.experiments.sweep.client_kinds import DEFAULT_CLIENT, ClientKind
 from ackbench.experiments.sweep.plan import (
-    AutoOffsetReset,
     ClusterNeed,
-    Commit,
     FaultRequest,
     TrialSpec,
 )
 from ackbench.experiments.sweep.retention import Retention, resolve_retention
+from ackbench.experiments.sweep.workload import AutoOffsetReset, Commit
 from ackbench.experiments.trial.clients.settings.kinds import client_choice, request_timeout_ms
 from ackbench.experiments.trial.clients.settings.librdkafka import is_true
 from ackbench.experiments.trial.faults import FAULTS
@@ -295,7 +294,7 @@ def circumstances_of(spec: TrialSpec) -> Circumstances:
         consumers=spec.workload.members,
         commits=spec.workload.commits,
         auto_offset_reset=spec.workload.auto_offset_reset,
-        copy_workload=spec.workload.kind == "copy",
+        copy_workload=spec.workload.copies is not None,
         fault=_fault_effects(spec.fault, topology_of(spec)),
     )
 

@@ -117,7 +117,7 @@ NO_MISSED_RECORDS: Final = Guarantee(
         matrix_head="missed by the group",
         observed="the group committed past records that it did not process",
         violated="records were committed that no member of the group processed",
-        remedy="cells with workload.commits=before",
+        remedy="cells with group.commit=before",
         counted=("record missed by the group", "records missed by the group"),
         figures=(("missed by the group", "group_missed"),),
     ),

@@ -73,7 +73,7 @@ NO_REPROCESSING: Final = Guarantee(
         matrix_head="processed again",
         observed="the group processed records more than once",
         violated="the group processed records more than once",
-        remedy="cells with workload.commits=after",
+        remedy="cells with group.commit=after",
         counted=("record processed again", "records processed again"),
         figures=(("reprocessed by the group", "group_redelivered"),),
     ),

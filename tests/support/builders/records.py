@@ -7,6 +7,7 @@ import pyarrow as pa
 from ackbench.experiments.ledger.schema import TABLES
 from ackbench.experiments.ledger.trial_manifest import (
     FaultEvidence,
+    Keys,
     Phases,
     ProducerSummary,
     Status,
@@ -45,7 +46,11 @@ def a_spec(**changes: object) -> TrialSpec:
         consumer={},
         topic={},
         workload=Workload(
-            rate_records_per_s=1000, record_size_bytes=100, duration_s=1, keys=4, producers=1
+            rate_records_per_s=1000,
+            record_size_bytes=100,
+            duration_s=1,
+            keys=Keys(count=4),
+            producers=1,
         ),
         fault=FaultRequest(kind="none"),
     )
@@ -63,7 +68,7 @@ def planned_as(manifest: TrialManifest) -> TrialSpec:
             rate_records_per_s=manifest.rate_records_per_s,
             record_size_bytes=manifest.record_size_bytes,
             duration_s=manifest.duration_s,
-            keys=4,
+            keys=Keys(count=4),
             producers=1,
         ),
         fault=FaultRequest(kind=manifest.fault.kind, parameters=manifest.fault.parameters),

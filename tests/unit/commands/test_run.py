@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -227,7 +228,7 @@ def test_resuming_fetches_missing_jars_first_and_prints_it(
     sweep = FakeInfrastructure(home).sweep(1)
     plan = sweep.plan()
     older = plan.trials[0].model_copy(
-        update={"cluster": plan.trials[0].cluster.model_copy(update={"kafka_version": "3.9.2"})}
+        update={"cluster": replace(plan.trials[0].cluster, kafka_version="3.9.2")}
     )
     sweep.write_plan(plan.model_copy(update={"trials": (older,)}))
     monkeypatch.setattr(

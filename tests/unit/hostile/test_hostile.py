@@ -51,14 +51,16 @@ def test_the_table_has_a_case_for_every_command() -> None:
 
 
 def test_the_table_has_a_case_for_every_key_of_an_experiment() -> None:
-    """A new key of the file or of the workload needs its bad values."""
-    from ackbench.experiments.planning.experiment import Experiment, WorkloadSection
+    """A new key of the file or of a section of the load needs its bad values."""
+    from ackbench.experiments.planning.experiment import Experiment
+    from ackbench.experiments.sweep.workload import LOAD_SECTIONS
 
     keys = inputs.bad_values()
     assert {field.alias or name for name, field in Experiment.model_fields.items()} <= set(
-        keys["keys"]
+        keys["file"]
     )
-    assert set(WorkloadSection.model_fields) <= set(keys["workload"])
+    for section, model in LOAD_SECTIONS.items():
+        assert set(model.model_fields) <= set(keys[section])
 
 
 @pytest.mark.parametrize("number", range(5))

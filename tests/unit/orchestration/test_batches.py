@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.builders.records import a_spec, no_rows, record_of
@@ -22,7 +24,7 @@ from ackbench.experiments.orchestration.batches import (
 from ackbench.experiments.results import spark_job
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.lock import RunRecord, record_path
-from ackbench.experiments.sweep.plan import Plan, TrialSpec
+from ackbench.experiments.sweep.plan import ExternalAccess, Plan, TrialSpec
 from ackbench.experiments.sweep.published import keep_store, open_sweep, publish_plan
 from ackbench.experiments.sweep.several_hosts import (
     check_out,
@@ -52,11 +54,11 @@ def plan_of(*specs: TrialSpec) -> Plan:
     )
 
 
-def spec_of(number: int, **fields: object) -> TrialSpec:
+def spec_of(number: int, **fields: Any) -> TrialSpec:
     """Return a trial whose cluster has these properties; `own`: that no other trial uses it."""
     own = bool(fields.pop("own", False))
     spec = a_spec(trial_id=f"{number:03d}-abcdef", order=number, needs_own_cluster=own)
-    return spec.model_copy(update={"cluster": spec.cluster.model_copy(update=fields)})
+    return spec.model_copy(update={"cluster": replace(spec.cluster, **fields)})
 
 
 def sizes(plan: Plan, max_trials: int = 5) -> list[int]:
@@ -81,7 +83,12 @@ def test_the_trials_of_a_batch_may_share_a_cluster() -> None:
 
 def test_all_trials_on_an_external_cluster_are_one_batch() -> None:
     """In parallel they would measure each other, and one would delete the topics of another."""
-    plan = plan_of(*(spec_of(number, external="kafka.example:9092") for number in range(12)))
+    plan = plan_of(
+        *(
+            spec_of(number, external=ExternalAccess(addresses="kafka.example:9092"))
+            for number in range(12)
+        )
+    )
     assert sizes(plan) == [12]
 
 

@@ -109,7 +109,7 @@ def test_an_unhealthy_cluster_is_replaced_and_the_assignment_gives_the_reason(
 def test_a_trial_that_needs_another_configuration_gets_a_new_cluster(home: Home) -> None:
     """Only trials with equal needs share a cluster."""
     assign(home, a_spec())
-    other = a_spec().cluster.model_copy(update={"nodes": 5})
+    other = replace(a_spec().cluster, nodes=5)
     assert assign(home, a_spec(cluster=other)) == (
         "002",
         True,

@@ -11,7 +11,7 @@ import pytest
 from ackbench.experiments.commands.clean import clean
 from ackbench.experiments.orchestration.clusters import destroy_all
 from ackbench.experiments.orchestration.external_use import note_use, noted_uses
-from ackbench.experiments.sweep.plan import ClusterNeed
+from ackbench.experiments.sweep.plan import ExternalAccess
 from ackbench.experiments.trial.faults.operations.noted_heals import (
     NotedHeal,
     note_heal,
@@ -29,8 +29,8 @@ def home(tmp_path: Path) -> Home:
     """Return a home whose sweep has used a cluster that cannot be contacted without a variable."""
     home = Home(tmp_path)
     security = {"security.protocol": "SASL_SSL", "sasl.password": f"${UNSET}"}
-    need = ClusterNeed(kafka_version="unknown", nodes=1, external="localhost:1", security=security)
-    note_use(home, SWEEP, need)
+    access = ExternalAccess(addresses="localhost:1", security=security)
+    note_use(home, SWEEP, access)
     return home
 
 

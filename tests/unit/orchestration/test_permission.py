@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,13 @@ from ackbench.experiments.orchestration import batches, clusters, step_context, 
 from ackbench.experiments.planning.new_sweep import new_sweep
 from ackbench.experiments.planning.yaml_reader import dump_yaml
 from ackbench.experiments.sweep.folder import SweepFolder
-from ackbench.experiments.sweep.plan import FaultRequest, PassedSettings, Plan, TrialSpec
+from ackbench.experiments.sweep.plan import (
+    ExternalAccess,
+    FaultRequest,
+    PassedSettings,
+    Plan,
+    TrialSpec,
+)
 from ackbench.experiments.sweep.published import keep_store, publish_plan
 from ackbench.infra.cluster import local
 from ackbench.infra.machine.home import Home
@@ -33,7 +39,7 @@ COMMAND = {"name": "kill", "at_s": 1.0, "strike": '["touch", "x"]', "heal": '["t
 
 def cluster(**fields: Any) -> dict[str, Any]:
     """Return the change of a trial whose cluster has these fields."""
-    return {"cluster": a_spec().cluster.model_copy(update=fields)}
+    return {"cluster": replace(a_spec().cluster, **fields)}
 
 
 NEEDS: Mapping[str, tuple[dict[str, Any], str]] = {
@@ -70,12 +76,12 @@ NEEDS: Mapping[str, tuple[dict[str, Any], str]] = {
         "producer property metadata.broker.list is set by ackbench itself",
     ),
     "external cluster": (
-        cluster(external="internal:9092"),
+        cluster(external=ExternalAccess(addresses="internal:9092")),
         "bootstrap.servers names an external cluster",
     ),
     "command for tokens": (
-        cluster(security={"ackbench.token.command": '["touch", "x"]'}),
-        "security property ackbench.token.command runs a command",
+        {"producer": SETTINGS | {"ackbench.token.command": '["touch", "x"]'}},
+        "producer property ackbench.token.command runs a command",
     ),
     "command on a cluster": (
         {"fault": FaultRequest(kind="command", parameters=COMMAND)},
@@ -259,7 +265,7 @@ def test_a_plan_of_this_home_that_was_changed_is_a_strange_one(
 ) -> None:
     """Its digest is right: whoever changes a plan can compute it."""
     home, sweep, trial = planned
-    cluster = trial.cluster.model_copy(update={"broker": {"metric.reporters": "org.example.Other"}})
+    cluster = replace(trial.cluster, broker={"metric.reporters": "org.example.Other"})
     other = trial.model_copy(update={"cluster": cluster})
     with pytest.raises(ExperimentError, match=r"metric\.reporters loads or runs code"):
         clusters.provision(home, other, 0)

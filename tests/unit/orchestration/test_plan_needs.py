@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from support.builders.records import a_spec
 
 from ackbench.experiments.orchestration.plan_needs import granted_by, needs_of
 from ackbench.experiments.planning.catalog import catalog_experiments
 from ackbench.experiments.planning.experiment import Experiment, parse_experiment
+from ackbench.experiments.planning.external_cluster import as_reported
 from ackbench.experiments.planning.planner import plan
-from ackbench.experiments.sweep.plan import Plan
+from ackbench.experiments.sweep.plan import ClusterNeed, ExternalAccess, Plan
+from ackbench.infra.cluster.external import ExternalClusterInfo
 
 BASE: dict[str, Any] = {"name": "mine", "title": "Mine", "question": "?", "controls": False}
 EXTERNAL = {"cluster": "external", "bootstrap.servers": "kafka.example:9093"}
@@ -80,10 +83,10 @@ def planned(**changes: Any) -> tuple[Experiment, Plan]:
     """Return an experiment and its plan, as the cluster reports itself."""
     experiment = parse_experiment({**BASE, **changes}, "mine")
     made = plan(experiment, "mine-1")
-    reported = {"external_id": "this-cluster", "broker": {"metric.reporters": "Reported"}}
+    reported = ExternalClusterInfo("this-cluster", (1,), {"metric.reporters": "Reported"}, None)
     if experiment.cluster == "external":
         trials = tuple(
-            one.model_copy(update={"cluster": one.cluster.model_copy(update=reported)})
+            one.model_copy(update={"cluster": as_reported(one.cluster, reported)})
             for one in made.trials
         )
         made = made.model_copy(update={"trials": trials})
@@ -116,6 +119,17 @@ def test_what_a_cluster_reports_of_itself_needs_no_permission() -> None:
     """No program of this machine gets it."""
     _, made = planned(**EXTERNAL, axes={"acks": ["all"]})
     assert {need.subject for need in needs_of(made.trials[0])} == {"bootstrap.servers"}
+
+
+def test_a_command_that_prints_tokens_needs_permission() -> None:
+    """Where only the clients' security properties have it."""
+    security = {"ackbench.token.command": '["touch", "x"]'}
+    access = ExternalAccess(addresses="kafka.example:9093", security=security)
+    needed = needs_of(a_spec(cluster=ClusterNeed(external=access)))
+    assert {(need.subject, need.why) for need in needed} == {
+        ("bootstrap.servers", "names an external cluster"),
+        ("security property ackbench.token.command", "runs a command"),
+    }
 
 
 def test_a_file_permits_no_code_without_saying_so() -> None:

@@ -97,11 +97,11 @@ def test_a_client_with_defaults_has_those_of_its_version() -> None:
 
 
 @pytest.mark.parametrize(
-    "load", [{"consumers": 2}, {"kind": "copy", "copiers": 1}], ids=["group", "copiers"]
+    "load", [{"group": {"consumers": 2}}, {"copy": {"copiers": 1}}], ids=["group", "copiers"]
 )
 def test_members_need_a_function_that_old_versions_lack(load: dict[str, Any]) -> None:
     """The cell is refused, and names it."""
-    (refused,) = planned({"client.version": "2.4.0", "acks": "all"}, workload=load).refused
+    (refused,) = planned({"client.version": "2.4.0", "acks": "all"}, **load).refused
     assert refused.reason.startswith(f"librdkafka 2.4.0 has no {GENERATION}")
 
 

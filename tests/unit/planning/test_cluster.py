@@ -44,9 +44,7 @@ def planned(**changes: Any) -> Plan:
 def clusters(**changes: Any) -> list[ClusterNeed]:
     """Return the clusters that the experiment's trials need, each once."""
     return list(
-        {
-            trial.cluster.model_dump_json(): trial.cluster for trial in planned(**changes).trials
-        }.values()
+        {repr(trial.cluster): trial.cluster for trial in planned(**changes).trials}.values()
     )
 
 

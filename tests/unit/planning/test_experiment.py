@@ -42,7 +42,7 @@ VALID: dict[str, Any] = {
             {"workload": {"record_size_bytes": 39}},
             "workload.record_size_bytes is 39; allowed: 40 or more",
         ),
-        ({"workload": {"keys": True}}, "workload.keys is true; allowed: a whole number"),
+        ({"keys": {"count": True}}, "keys.count is true; allowed: a whole number"),
         ({"workload": {"producers": "2"}}, "workload.producers is '2'; allowed: a whole number"),
         ({"workload": 5}, "workload is 5; allowed: a mapping"),
         ({"nodes": 0}, "nodes is 0; allowed: 1 or more"),

@@ -1,6 +1,7 @@
 """An external cluster in an experiment: addresses, security, and no settings of its nodes."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,12 +10,12 @@ from ackbench.experiments.errors import ExperimentError
 from ackbench.experiments.ledger.trial_manifest import Role
 from ackbench.experiments.planning.experiment import Experiment, parse_experiment
 from ackbench.experiments.planning.external_cluster import (
+    as_reported,
     check_commands,
     release_of,
-    what_is_known_of,
 )
 from ackbench.experiments.planning.planner import plan
-from ackbench.experiments.sweep.plan import Plan
+from ackbench.experiments.sweep.plan import Plan, TrialSpec
 from ackbench.experiments.verdicts.contract import clauses_of
 from ackbench.experiments.verdicts.guarantees.circumstances import Circumstances, circumstances_of
 from ackbench.infra.cluster.external import ExternalClusterInfo
@@ -53,14 +54,21 @@ def planned(*, brokers: int | None = None, **changes: Any) -> Plan:
     )
 
 
+def addresses_of(trial: TrialSpec) -> str:
+    """Return the addresses of a trial's external cluster."""
+    assert trial.cluster.external is not None
+    return trial.cluster.external.addresses
+
+
 def test_every_client_gets_the_security_properties_and_the_plan_holds_no_secret(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The plan has the name of the environment variable that holds the secret."""
     monkeypatch.setenv("ACKBENCH_TEST_PASSWORD", "hunter2")
     made = planned(security=PASSWORD)
-    (cluster,) = {trial.cluster.model_dump_json(): trial.cluster for trial in made.trials}.values()
-    assert (cluster.external, cluster.kafka_version, cluster.security) == (
+    cluster = made.trials[0].cluster
+    assert all(trial.cluster == cluster for trial in made.trials)
+    assert (addresses_of(made.trials[0]), cluster.kafka_version, cluster.security) == (
         "external:9092",
         "unknown",
         PASSWORD,
@@ -85,9 +93,8 @@ def test_java_clients_have_no_security_properties_of_librdkafka_in_the_plan(
 def test_the_settings_that_the_brokers_report_decide_about_guarantees() -> None:
     """The settings of a local cluster do not count."""
     trial = planned().trials[0]
-    reported = trial.cluster.model_copy(
-        update={"broker": {"broker.session.timeout.ms": "9000", "replica.lag.time.max.ms": "1000"}}
-    )
+    settings = {"broker.session.timeout.ms": "9000", "replica.lag.time.max.ms": "1000"}
+    reported = replace(trial.cluster, broker=settings)
     circumstances = circumstances_of(trial.model_copy(update={"cluster": reported}))
     assert (circumstances.session_timeout_ms, circumstances.replica_lag_ms) == (9000, 1000)
 
@@ -107,9 +114,9 @@ def test_an_external_cluster_may_have_any_number_of_brokers(brokers: int) -> Non
 def _reported(settings: dict[str, str] | None, features: BrokerFeatures | None) -> Circumstances:
     """Return the circumstances in a cluster that reports this."""
     trial = planned().trials[0]
-    known = what_is_known_of(ExternalClusterInfo("id", (1, 2, 3), settings, features))
+    reported = ExternalClusterInfo("id", (1, 2, 3), settings, features)
     return circumstances_of(
-        trial.model_copy(update={"cluster": trial.cluster.model_copy(update=known)})
+        trial.model_copy(update={"cluster": as_reported(trial.cluster, reported)})
     )
 
 
@@ -403,7 +410,7 @@ def test_the_positive_control_of_an_external_cluster_strikes_no_broker() -> None
     assert positive.fault.kind == "relay-dropped"
     assert positive.fault.parameters["direction"] == "requests"
     assert (positive.producer["acks"], positive.cluster.network) == ("0", "relays")
-    assert (positive.cluster.external, positive.partitions) == ("external:9092", 1)
+    assert (addresses_of(positive), positive.partitions) == ("external:9092", 1)
 
 
 TOKENS: dict[str, Any] = {
@@ -456,7 +463,7 @@ def test_the_address_may_be_that_of_a_variable(monkeypatch: pytest.MonkeyPatch) 
     """So that an experiment is the same for several clusters; the plan has the address."""
     monkeypatch.setenv("ACKBENCH_TEST_BROKERS", "a:9092,b:9092")
     made = planned(bootstrap__servers="$ACKBENCH_TEST_BROKERS")
-    assert {trial.cluster.external for trial in made.trials} == {"a:9092,b:9092"}
+    assert {addresses_of(trial) for trial in made.trials} == {"a:9092,b:9092"}
     monkeypatch.delenv("ACKBENCH_TEST_BROKERS")
     with pytest.raises(InputError, match=r"ACKBENCH_TEST_BROKERS is not set.*bootstrap\.servers"):
         planned(bootstrap__servers="$ACKBENCH_TEST_BROKERS")

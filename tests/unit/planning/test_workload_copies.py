@@ -10,7 +10,7 @@ from ackbench.experiments.planning.planner import plan
 from ackbench.experiments.sweep.plan import Plan
 
 SHORT_TIMEOUTS = {"session.timeout.ms": 1500, "max.poll.interval.ms": 2000}
-COPY = {"kind": "copy", "copiers": 2, "duration_s": 10}
+COPY = {"copiers": 2}
 
 
 def planned(axes: dict[str, Any] | None = None, **changes: Any) -> Plan:
@@ -20,7 +20,8 @@ def planned(axes: dict[str, Any] | None = None, **changes: Any) -> Plan:
         "title": "t",
         "question": "q",
         "axes": axes or {"fault": "none"},
-        "workload": COPY,
+        "workload": {"duration_s": 10},
+        "copy": COPY,
         "controls": False,
     }
     return plan(parse_experiment(file | changes, "copy.yaml"), "sweep")
@@ -29,10 +30,10 @@ def planned(axes: dict[str, Any] | None = None, **changes: Any) -> Plan:
 def test_delivery_decides_when_copiers_commit_and_can_be_an_axis() -> None:
     """The copiers are the members of the consumer group."""
     axes = {
-        "workload.delivery": ["at-most-once", "at-least-once", "exactly-once"],
+        "copy.delivery": ["at-most-once", "at-least-once", "exactly-once"],
         "enable.idempotence": True,
     }
-    loads = {str(trial.cell["workload.delivery"]): trial.workload for trial in planned(axes).trials}
+    loads = {str(trial.cell["copy.delivery"]): trial.workload for trial in planned(axes).trials}
     assert {name: load.commits for name, load in loads.items()} == {
         "at-most-once": "before",
         "at-least-once": "after",
@@ -44,9 +45,9 @@ def test_delivery_decides_when_copiers_commit_and_can_be_an_axis() -> None:
 def test_exactly_once_without_idempotence_is_refused_by_the_client() -> None:
     """The client refuses the copiers' own producer; only that cell is refused."""
     made = planned(
-        {"workload.delivery": ["at-least-once", "exactly-once"], "enable.idempotence": [False]}
+        {"copy.delivery": ["at-least-once", "exactly-once"], "enable.idempotence": [False]}
     )
-    assert [trial.workload.delivery for trial in made.trials] == ["at-least-once"]
+    assert [trial.cell["copy.delivery"] for trial in made.trials] == ["at-least-once"]
     assert [
         "transactional.id" in refused.reason or "idempotence" in refused.reason
         for refused in made.refused
@@ -56,48 +57,38 @@ def test_exactly_once_without_idempotence_is_refused_by_the_client() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
+        ({"copy": {"copiers": 0}}, "copy.copiers is 0; allowed: 1 or more"),
         (
-            {"workload": {"duration_s": 10, "copiers": 2}},
-            "workload.kind is produce and workload.copiers is 2; allowed: 0, or workload.kind copy",
+            {"group": {"consumers": 1}},
+            "group and copy are both there; allowed: one of them (copiers are a consumer group)",
+        ),
+        ({"copy": COPY | {"commit": "before"}}, "unknown key copy.commit"),
+        ({"copy": COPY | {"consumers": 1}}, "unknown key copy.consumers"),
+        ({"copy": COPY | {"groups": 2}}, "unknown key copy.groups"),
+        ({"copy": COPY | {"delivry": "twice"}}, "unknown key copy.delivry; did you mean delivery?"),
+        (
+            {"copy": COPY | {"slow_members": 3, "slow_records_per_s": 5}},
+            "copy.slow_members is 3; allowed: at most the members of a group, which are 2",
         ),
         (
-            {"workload": {"duration_s": 10, "delivery": "exactly-once"}},
-            "workload.kind is produce and workload.delivery is exactly-once; allowed: leave it out",
+            {"copy": COPY | {"slow_records_per_s": 5}},
+            "copy.slow_members is 0 and copy.slow_records_per_s is 5; allowed: both, or neither",
         ),
-        (
-            {"workload": COPY | {"copiers": 0}},
-            "workload.kind is copy and workload.copiers is 0; allowed: 1 copier or more",
-        ),
-        (
-            {"workload": COPY | {"consumers": 1}},
-            (
-                "workload.kind is copy and workload.consumers is 1; "
-                "allowed: 0 (the copiers are the consumer group)"
-            ),
-        ),
-        (
-            {"workload": COPY | {"commit": "before"}},
-            "workload.kind is copy and workload.commit is before; allowed: leave it out",
-        ),
-        ({"client": "java"}, "workload.kind is copy and client is java; allowed: librdkafka"),
+        ({"client": "java"}, "copy.copiers is 2 and client is java; allowed: librdkafka"),
         (
             {"consumer": {"enable.auto.commit": True}},
             (
-                "workload.copiers is 2 and enable.auto.commit is true; "
-                "allowed: false (workload.delivery decides"
+                "copy.copiers is 2 and enable.auto.commit is true; "
+                "allowed: false (copy.delivery decides"
             ),
         ),
         (
-            {"workload": COPY | {"delivery": "twice"}},
-            "workload.delivery is 'twice'; allowed: at-most-once, at-least-once or exactly-once",
+            {"copy": COPY | {"delivery": "twice"}},
+            "copy.delivery is 'twice'; allowed: at-most-once, at-least-once or exactly-once",
         ),
         (
-            {"workload": COPY | {"kind": "move"}},
-            "workload.kind is 'move'; allowed: produce or copy",
-        ),
-        (
-            {"axes": {"fault": "copier-crash"}, "workload": {"duration_s": 10}},
-            "fault copier-crash is not possible: workload.kind is produce; allowed: copy",
+            {"axes": {"fault": "copier-crash"}, "copy": None, "group": {"consumers": 1}},
+            "fault copier-crash is not possible: copy.copiers is 0; allowed: 1 copier or more",
         ),
         (
             {
@@ -119,10 +110,20 @@ def test_invalid_settings_of_copiers_are_refused_in_one_line(
     assert "\n" not in str(error.value)
 
 
+def test_a_comparison_without_copiers_has_one_cell_for_all_their_settings() -> None:
+    """0 copiers: the records are not copied, and delivery says nothing."""
+    axes = {"copy.copiers": [0, 2], "copy.delivery": ["at-most-once", "at-least-once"]}
+    made = planned(axes)
+    assert {(trial.cell["copy.copiers"], trial.cell["copy.delivery"]) for trial in made.trials} == {
+        (0, None),
+        (2, "at-most-once"),
+        (2, "at-least-once"),
+    }
+    assert [trial.workload.members for trial in made.trials if trial.workload.copies is None] == [0]
+
+
 def test_a_positive_control_neither_copies_nor_has_transactions() -> None:
     """It must lose records, and the settings that transactions need would not."""
-    made = planned(
-        {"workload.delivery": ["exactly-once"], "enable.idempotence": [True]}, controls=True
-    )
+    made = planned({"copy.delivery": ["exactly-once"], "enable.idempotence": [True]}, controls=True)
     (control,) = [trial for trial in made.trials if trial.role == "positive-control"]
-    assert (control.workload.kind, control.workload.members) == ("produce", 0)
+    assert (control.workload.copies, control.workload.members) == (None, 0)

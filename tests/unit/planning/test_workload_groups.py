@@ -8,13 +8,14 @@ from ackbench.experiments.errors import ExperimentError
 from ackbench.experiments.planning.experiment import parse_experiment
 from ackbench.experiments.planning.planner import plan
 from ackbench.experiments.sweep.plan import Plan
+from ackbench.experiments.sweep.workload import GroupMembers
 from ackbench.experiments.verdicts.guarantees.circumstances import circumstances_of
 
-GROUP = {"consumers": 2, "duration_s": 10}
+GROUP = {"consumers": 2}
 SHORT_TIMEOUTS = {"session.timeout.ms": 2000, "max.poll.interval.ms": 2000}
 
 
-def planned(fault: str = "none", workload: dict[str, Any] | None = None, **rest: Any) -> Plan:
+def planned(fault: str = "none", group: dict[str, Any] | None = GROUP, **rest: Any) -> Plan:
     """Return the plan of one cell."""
     experiment = {
         "name": "x",
@@ -22,7 +23,8 @@ def planned(fault: str = "none", workload: dict[str, Any] | None = None, **rest:
         "question": "x",
         "controls": False,
         "axes": {"fault": fault},
-        "workload": workload or GROUP,
+        "workload": {"duration_s": 10},
+        "group": group,
         **rest,
     }
     return plan(parse_experiment(experiment, "x"), "x")
@@ -30,21 +32,39 @@ def planned(fault: str = "none", workload: dict[str, Any] | None = None, **rest:
 
 def test_the_order_of_processing_and_commit_is_an_axis() -> None:
     """The default is no group, and a commit after processing."""
-    trials = planned(axes={"fault": "none", "workload.commit": ["before", "after"]}).trials
-    assert {(trial.workload.consumers, trial.workload.commit) for trial in trials} == {
+    trials = planned(axes={"fault": "none", "group.commit": ["before", "after"]}).trials
+    assert {(trial.workload.members, trial.workload.commits) for trial in trials} == {
         (2, "before"),
         (2, "after"),
     }
-    assert planned(workload={"duration_s": 10}).trials[0].workload.consumers == 0
+    assert planned(group=None).trials[0].workload.members == 0
     assert {circumstances_of(trial).commits for trial in trials} == {"before", "after"}
+
+
+def test_the_settings_of_groups_without_a_number_of_consumers_are_of_one() -> None:
+    """No setting of the section is without effect."""
+    (trial,) = planned(group={"groups": 2}).trials
+    assert trial.workload.group == GroupMembers(consumers=1, groups=2)
+
+
+def test_a_comparison_without_groups_has_one_cell_for_all_their_settings() -> None:
+    """0 consumers: only the concurrent consumer reads, and nothing is committed."""
+    axes = {"group.consumers": [0, 2], "group.commit": ["before", "after"]}
+    for group in (None, GROUP, {"commit_every_records": 100}):
+        cells = [trial.cell for trial in planned(axes=axes, group=group).trials]
+        assert {(cell["group.consumers"], cell["group.commit"]) for cell in cells} == {
+            (0, None),
+            (2, "before"),
+            (2, "after"),
+        }
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         (
-            {"fault": "consumer-crash-after-commit", "workload": {"duration_s": 10}},
-            "workload.consumers is 0; allowed: a consumer group of 1 member or more",
+            {"fault": "consumer-crash-after-commit", "group": None},
+            "group.consumers is 0; allowed: a consumer group of 1 member or more",
         ),
         (
             {
@@ -60,29 +80,24 @@ def test_the_order_of_processing_and_commit_is_an_axis() -> None:
         ),
         (
             {"client": "java"},
-            "workload.consumers is 2 and client is java; allowed: librdkafka, whose members",
+            "group.consumers is 2 and client is java; allowed: librdkafka .members can be held",
         ),
         (
-            {"fault": "producer-crash", "client": "java", "workload": {"duration_s": 10}},
+            {"fault": "producer-crash", "client": "java", "group": None},
             "client is java; allowed: librdkafka",
         ),
         ({"consumer": {"enable.auto.commit": True}}, "enable.auto.commit is true; allowed: false"),
-        ({"workload": {**GROUP, "commit": "during"}}, "workload.commit"),
+        ({"group": {**GROUP, "commit": "during"}}, "group.commit"),
+        ({"group": {**GROUP, "delivery": "exactly-once"}}, "unknown key group.delivery"),
+        ({"group": {"consumers": 0}}, "group.consumers is 0; allowed: 1 or more"),
         (
-            {"workload": {"duration_s": 10, "groups": 2}},
-            (
-                "workload.groups is 2 and workload.consumers is 0; "
-                "allowed: 1 consumer per group or more"
-            ),
+            {"group": {**GROUP, "slow_members": 3, "slow_records_per_s": 5}},
+            "group.slow_members is 3; allowed: at most the members of a group",
         ),
         (
-            {"workload": {**GROUP, "slow_members": 3, "slow_records_per_s": 5}},
-            "workload.slow_members is 3; allowed: at most the members of a group",
-        ),
-        (
-            {"workload": {**GROUP, "slow_members": 1}},
+            {"group": {**GROUP, "slow_members": 1}},
             (
-                "workload.slow_members is 1 and workload.slow_records_per_s is 0; "
+                "group.slow_members is 1 and group.slow_records_per_s is 0; "
                 "allowed: both, or neither"
             ),
         ),
@@ -99,8 +114,8 @@ def test_the_order_of_processing_and_commit_is_an_axis() -> None:
             "group.protocol is consumer and group.version is 0; allowed: 1",
         ),
         (
-            {"fault": "consumer-joins", "workload": {"duration_s": 10}},
-            "workload.consumers is 0; allowed: a consumer group of 1 member or more",
+            {"fault": "consumer-joins", "group": None},
+            "group.consumers is 0; allowed: a consumer group of 1 member or more",
         ),
     ],
 )

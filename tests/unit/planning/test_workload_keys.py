@@ -12,15 +12,15 @@ from ackbench.experiments.sweep.plan import TrialSpec
 from ackbench.infra.errors import InputError
 
 
-def planned(workload: dict[str, Any], **rest: Any) -> TrialSpec:
-    """Return the first trial of an experiment with this workload."""
+def planned(keys: dict[str, Any], **rest: Any) -> TrialSpec:
+    """Return the first trial of an experiment with these keys."""
     experiment = {
         "name": "x",
         "title": "x",
         "question": "x",
         "controls": False,
         "axes": {"fault": "none"},
-        "workload": workload,
+        "keys": keys,
         **rest,
     }
     return plan(parse_experiment(experiment, "x"), "x").trials[0]
@@ -28,66 +28,66 @@ def planned(workload: dict[str, Any], **rest: Any) -> TrialSpec:
 
 def test_a_trial_without_key_measures_records_no_key_options() -> None:
     """Keys are then used in turn, and Spark computes no key measures."""
-    assert planned({"keys": 64}).keying() is None
+    assert planned({"count": 64}).keying() is None
 
 
 @pytest.mark.parametrize("client", ["librdkafka", "java"])
 def test_the_record_has_the_keys_and_their_format(client: str) -> None:
     """Java's programs write a key as text."""
-    options = planned({"keys": 100, "placement": True}, client=client).keying()
-    assert options == KeyOptions(keys=100, placement=True, text=client == "java")
+    options = planned({"count": 100, "placement": True}, client=client).keying()
+    assert options == KeyOptions(count=100, placement=True, text=client == "java")
 
 
 def test_pairs_are_an_axis() -> None:
     """The record has what the measures need to distinguish the first record from the second."""
     options = planned(
-        {"keys": 100, "pair_apart_records": 50}, axes={"workload.pairs": ["common"]}
+        {"count": 100, "pair_apart_records": 50}, axes={"keys.pairs": ["common"]}
     ).keying()
-    assert options == KeyOptions(keys=100, pairs="common", pair_apart_records=50)
+    assert options == KeyOptions(count=100, pairs="common", pair_apart_records=50)
 
 
 @pytest.mark.parametrize(
-    ("workload", "client", "message"),
+    ("keys", "client", "message"),
     [
         (
-            {"pairs": "own", "keys": 1},
+            {"pairs": "own", "count": 1},
             "librdkafka",
-            "workload.pairs is own and workload.keys is 1; allowed: 2 keys or more",
+            "keys.pairs is own and keys.count is 1; allowed: 2 keys or more",
         ),
         (
-            {"hot_key_share": 0.5, "keys": 0},
+            {"hot_key_share": 0.5, "count": 0},
             "librdkafka",
-            "workload.hot_key_share is 0.5 and workload.keys is 0; allowed: 2 keys or more",
+            "keys.hot_key_share is 0.5 and keys.count is 0; allowed: 2 keys or more",
         ),
         (
             {"hot_key_share": 0.5, "pairs": "own"},
             "librdkafka",
-            "workload.pairs is own and workload.hot_key_share is 0.5; allowed: one of them",
+            "keys.pairs is own and keys.hot_key_share is 0.5; allowed: one of them",
         ),
         ({"hot_key_share": 1.0}, "librdkafka", "hot_key_share"),
         (
             {"round_robin": True},
             "librdkafka",
-            "workload.round_robin is true and workload.keys is 64; allowed: 0",
+            "keys.round_robin is true and keys.count is 64; allowed: 0",
         ),
         (
             {"pairs": "common"},
             "java",
-            "workload.pairs is common with client java; allowed: leave it out",
+            "keys.pairs is common with client java; allowed: leave it out",
         ),
         (
-            {"round_robin": True, "keys": 0},
+            {"round_robin": True, "count": 0},
             "java",
-            "workload.round_robin is true with client java; allowed: leave it out",
+            "keys.round_robin is true with client java; allowed: leave it out",
         ),
     ],
 )
 def test_invalid_settings_of_keys_are_refused_in_one_line(
-    workload: dict[str, Any], client: str, message: str
+    keys: dict[str, Any], client: str, message: str
 ) -> None:
     """The line names what is allowed."""
     with pytest.raises(ExperimentError, match=message) as refused:
-        planned(workload, client=client)
+        planned(keys, client=client)
     assert "\n" not in str(refused.value)
 
 

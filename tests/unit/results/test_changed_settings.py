@@ -1,5 +1,6 @@
 """The settings of a sweep that are not the defaults of clients and brokers."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -105,9 +106,7 @@ def test_a_version_that_this_machine_does_not_know_hides_no_results() -> None:
     """A sweep of another machine may have one; its clients' settings are still listed."""
     planned = plan(parse_experiment(BASE, "changed"), "changed-1")
     unknown = [
-        spec.model_copy(
-            update={"cluster": spec.cluster.model_copy(update={"kafka_version": "9.9.9"})}
-        )
+        spec.model_copy(update={"cluster": replace(spec.cluster, kafka_version="9.9.9")})
         for spec in planned.trials
     ]
     scopes = {one.scope for one in changed_settings(unknown)}

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -347,7 +348,7 @@ def test_a_sweep_that_was_not_measured_can_be_read(sweep: SweepFolder) -> None:
 def test_faults_whose_clients_are_behind_relays_are_named_once(sweep: SweepFolder) -> None:
     """A trial without relays names nothing."""
     plan = sweep.plan()
-    behind = plan.trials[0].cluster.model_copy(update={"network": "relays"})
+    behind = replace(plan.trials[0].cluster, network="relays")
     relayed = [
         spec.model_copy(update={"cluster": behind, "cell": {**spec.cell, "fault": "relay-held"}})
         for spec in plan.trials[2:]

@@ -7,10 +7,11 @@ from support.builders.records import a_spec
 from support.builders.result_tables import write_results
 
 from ackbench.experiments.ledger.quantities import CopyCounts
-from ackbench.experiments.ledger.trial_manifest import Cell
+from ackbench.experiments.ledger.trial_manifest import Cell, Keys
 from ackbench.experiments.results.read import read_results
 from ackbench.experiments.sweep.folder import SweepFolder
-from ackbench.experiments.sweep.plan import Delivery, Plan, Workload
+from ackbench.experiments.sweep.plan import Plan, Workload
+from ackbench.experiments.sweep.workload import Copiers, Delivery
 from ackbench.experiments.verdicts.guarantees.missed_records import NO_MISSED_RECORDS
 from ackbench.experiments.verdicts.guarantees.reprocessing import NO_REPROCESSING
 from ackbench.experiments.verdicts.judge import Verdict
@@ -37,11 +38,9 @@ def measured(folder: Path, delivery: Delivery) -> SweepFolder:
         rate_records_per_s=10,
         record_size_bytes=100,
         duration_s=10,
-        keys=0,
+        keys=Keys(count=0),
         producers=1,
-        kind="copy",
-        copiers=2,
-        delivery=delivery,
+        copies=Copiers(copiers=2, delivery=delivery),
     )
     names = ("000-planned", "001-planned")
     trials = tuple(

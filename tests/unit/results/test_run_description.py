@@ -40,9 +40,7 @@ def test_dedicated_controllers_and_several_clusters_are_named(says: Says) -> Non
     """Trials may have clusters of several sizes."""
     data = measured_sweep((SAFE,))
     trials = [
-        trial.model_copy(
-            update={"cluster": trial.cluster.model_copy(update={"controllers": 3 * (n % 2)})}
-        )
+        trial.model_copy(update={"cluster": replace(trial.cluster, controllers=3 * (n % 2))})
         for n, trial in enumerate(data.plan.trials)
     ]
     plan = data.plan.model_copy(update={"trials": tuple(trials)})

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from support.builders.records import a_spec
 
-from ackbench.experiments.sweep.plan import ClusterNeed, TrialSpec, external_prefix
+from ackbench.experiments.sweep.plan import ClusterNeed, ExternalAccess, TrialSpec, external_prefix
+from ackbench.experiments.sweep.workload import Copiers, Transactions
 from ackbench.experiments.trial.jobs import (
     group_jobs,
     output_topic_name,
@@ -23,10 +24,12 @@ def external_spec(sweep_id: str) -> TrialSpec:
     """Return a trial in an external cluster, with transactions and a group that copies."""
     return a_spec(
         sweep_id=sweep_id,
-        cluster=ClusterNeed(kafka_version="unknown", external="kafka:9092"),
+        cluster=ClusterNeed(
+            kafka_version="unknown", external=ExternalAccess(addresses="kafka:9092")
+        ),
         producer={"acks": "all", "enable.idempotence": "true", "transactional.id": "mine"},
         workload=a_spec().workload.model_copy(
-            update={"transaction_records": 10, "kind": "copy", "copiers": 1}
+            update={"transactions": Transactions(records=10), "copies": Copiers()}
         ),
     )
 
@@ -73,7 +76,9 @@ def debug_of(spec: TrialSpec) -> str:
 def test_an_idempotent_producer_logs_why_it_bumps_its_epoch() -> None:
     """With transactions it would log a dozen lines for each; a setting of the experiment stays."""
     idempotent = {**a_spec().producer, "debug": "topic", "enable.idempotence": "true"}
-    in_transactions = a_spec().workload.model_copy(update={"transaction_records": 10})
+    in_transactions = a_spec().workload.model_copy(
+        update={"transactions": Transactions(records=10)}
+    )
 
     assert debug_of(a_spec(producer=idempotent)) == "topic,eos"
     assert debug_of(a_spec(producer={**idempotent, "enable.idempotence": "false"})) == "topic"

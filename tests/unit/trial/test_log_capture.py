@@ -8,7 +8,7 @@ from typing import cast
 from support.builders.records import a_spec
 
 from ackbench.experiments.ledger.schema import Source
-from ackbench.experiments.sweep.plan import ClusterNeed, TrialSpec
+from ackbench.experiments.sweep.plan import ClusterNeed, ExternalAccess, TrialSpec
 from ackbench.experiments.trial.log_capture import batch_table, to_event
 from ackbench.infra.cluster.interface import Cluster
 from ackbench.infra.kafka.logs import BrokerLogEvent
@@ -91,6 +91,6 @@ def test_the_batches_of_idempotent_producers_are_kept_with_their_epochs() -> Non
 
 def test_there_is_no_table_of_batches_without_idempotence_or_without_the_files() -> None:
     """The brokers of an external cluster keep theirs."""
-    external = ClusterNeed(kafka_version="unknown", external="kafka:9092")
+    external = ClusterNeed(kafka_version="unknown", external=ExternalAccess(addresses="kafka:9092"))
     assert stored(a_spec(producer={"enable.idempotence": "false"})) is None
     assert stored(a_spec(producer={"enable.idempotence": "true"}, cluster=external)) is None

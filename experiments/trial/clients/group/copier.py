@@ -125,11 +125,11 @@ class CopyProducer:
 
     def _keys(self, rows: Records) -> list[bytes | None]:
         """Return the keys as the records' producer wrote them: big-endian numbers, or none."""
-        if not self._target.keying.keys:
+        if not self._target.keys.count:
             return [None] * rows.size
         return [
             key.to_bytes(KEY_BYTES, "big")
-            for key in record_keys(np.ascontiguousarray(rows["seq"]), self._target.keying).tolist()
+            for key in record_keys(np.ascontiguousarray(rows["seq"]), self._target.keys).tolist()
         ]
 
     def _produce(self, row: np.void, key: bytes | None) -> None:

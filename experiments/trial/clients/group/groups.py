@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from ackbench.experiments.ledger.schema import READS
 from ackbench.experiments.ledger.trial_manifest import Frozen
-from ackbench.experiments.sweep.plan import AutoOffsetReset, Commit
+from ackbench.experiments.sweep.workload import Copiers, GroupMembers
 from ackbench.experiments.trial.clients.group.member import (
     ASSIGNED,
     OUT_OF_RANGE,
@@ -44,9 +44,7 @@ class GroupJob(Frozen):
 
     group: str
     """Its `group.id`."""
-    members: int
-    commit: Commit
-    commit_every_records: int
+    load: GroupMembers | Copiers
     client_version: str | None = None
     """The version of librdkafka; `None`: the installed one."""
     bootstrap_servers: str
@@ -59,14 +57,6 @@ class GroupJob(Frozen):
     folder: Path
     number: int = 1
     """The group's number in the trial, from 1 on."""
-    groups: int = 1
-    """How many groups the trial has; members are numbered across all of them."""
-    slow_members: int = 0
-    """How many members, the first ones, process at `slow_records_per_s` during the load."""
-    slow_records_per_s: float = 0
-    """The limit of each slow member; 0: as fast as it can."""
-    auto_offset_reset: AutoOffsetReset = "earliest"
-    """What a member does if the log no longer contains its next offset."""
     output: CopyTarget | None = None
     """Where the members copy to; `None`: they do not copy.
 
@@ -103,12 +93,12 @@ class ConsumerGroup:
         Raises:
             HarnessError: a member could not be started.
         """
-        if job.auto_offset_reset != "earliest":
+        if job.load.auto_offset_reset != "earliest":
             _commit_first_offsets(job)
         with ExitStack() as running:
             members = tuple(
                 running.enter_context(MemberProcess(_member_job(job, index)))
-                for index in range(job.members)
+                for index in range(job.load.members)
             )
             yield cls(job, members, running)
 
@@ -310,18 +300,19 @@ def _member_job(job: GroupJob, index: int) -> MemberJob:
     The first members are numbered group by group; members that are added later come after those of
     all groups.
     """
-    first = (job.number - 1) * job.members
-    number = first + index + 1 if index < job.members else job.groups * index + job.number
+    load = job.load
+    first = (job.number - 1) * load.members
+    number = first + index + 1 if index < load.members else load.groups * index + job.number
     return MemberJob(
         consumer=number,
         client_version=job.client_version,
         bootstrap_servers=job.bootstrap_servers,
         topic=job.topic,
         partitions=job.partitions,
-        settings=member_settings(job.settings, job.group, job.auto_offset_reset),
-        commit=job.commit,
-        commit_every_records=job.commit_every_records,
-        records_per_s=job.slow_records_per_s if index < job.slow_members else 0,
+        settings=member_settings(job.settings, job.group, load.auto_offset_reset),
+        commit=load.commits,
+        commit_every_records=load.commit_every_records,
+        records_per_s=load.slow_records_per_s if index < load.slow_members else 0,
         token=job.token,
         folder=job.folder,
         output=_member_output(job.output, number),

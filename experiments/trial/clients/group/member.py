@@ -19,8 +19,8 @@ import pyarrow as pa
 from pydantic import Field
 
 from ackbench.experiments.ledger.schema import Source
-from ackbench.experiments.ledger.trial_manifest import Frozen, KeyOptions
-from ackbench.experiments.sweep.plan import Commit
+from ackbench.experiments.ledger.trial_manifest import Frozen, Keys
+from ackbench.experiments.sweep.workload import Commit
 from ackbench.experiments.trial.clients.consumer.reads import load_reads, to_reads_table
 from ackbench.experiments.trial.clients.librdkafka.log import read_client_log
 from ackbench.experiments.trial.clients.librdkafka.versions import library_variables
@@ -165,7 +165,7 @@ class CopyTarget(Frozen):
     A copier that commits in a transaction has its own `transactional.id` here.
     """
     record_size_bytes: Annotated[int, Field(gt=0)]
-    keying: KeyOptions
+    keys: Keys
     """The keys of the records as their producer chose them."""
 
 

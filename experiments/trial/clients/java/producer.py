@@ -213,7 +213,7 @@ class JavaProducer(JavaProgram):
             text,
             job.records,
             job.rate_records_per_s,
-            job.keys,
+            job.keys.count,
             retries,
             self.began_ns(),
             self._ahead_ns,
@@ -241,7 +241,7 @@ class JavaProducer(JavaProgram):
 
 def arguments(job: ProducerJob) -> list[str]:
     """Return VerifiableProducer's arguments, without its properties file."""
-    keys = ["--repeating-keys", str(job.keys)] if job.keys else []
+    keys = ["--repeating-keys", str(job.keys.count)] if job.keys.count else []
     options = {
         "--bootstrap-server": job.bootstrap_servers,
         "--topic": job.topic,

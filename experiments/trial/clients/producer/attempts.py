@@ -32,7 +32,7 @@ import numpy as np
 import pyarrow as pa
 
 from ackbench.experiments.ledger.schema import ACKED, ATTEMPTS, REJECTED, UNKNOWN
-from ackbench.experiments.ledger.trial_manifest import KeyOptions
+from ackbench.experiments.ledger.trial_manifest import Keys
 from ackbench.experiments.trial.clients.process.mapped_file import Column, Records
 from ackbench.experiments.trial.clients.record.keys import record_keys
 from ackbench.infra.errors import HarnessError
@@ -209,9 +209,7 @@ def delivery_outcome(error: int, status: int) -> str:
 _OUTCOMES: Final = (ACKED, REJECTED, UNKNOWN)
 
 
-def attempts_from_rows(
-    rows: Records, latency_us: Column, producer: int, keying: KeyOptions
-) -> pa.Table:
+def attempts_from_rows(rows: Records, latency_us: Column, producer: int, keys: Keys) -> pa.Table:
     """Return the records that were due; schema `ATTEMPTS`.
 
     Args:
@@ -219,7 +217,7 @@ def attempts_from_rows(
             was never due, so seq is dense.
         latency_us: from sent to settled, for the settled records.
         producer: the producer's number.
-        keying: the records' keys.
+        keys: the records' keys.
     """
     rows = rows[: int(np.count_nonzero(rows["state"] != NOT_DUE))]
     seq = np.arange(rows.size, dtype=np.int64)
@@ -228,7 +226,7 @@ def attempts_from_rows(
         "producer": pa.array(np.full(rows.size, producer, np.int32)),
         "seq": pa.array(seq),
         "key": (
-            pa.array(record_keys(seq, keying)) if keying.keys else pa.nulls(rows.size, pa.int64())
+            pa.array(record_keys(seq, keys)) if keys.count else pa.nulls(rows.size, pa.int64())
         ),
         "intended_ns": pa.array(rows["intended_ns"].copy()),
         "sent_ns": _null_unless(sent, rows["sent_ns"]),

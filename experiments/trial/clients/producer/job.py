@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from ackbench.experiments.ledger.trial_manifest import Frozen, KeyOptions
+from ackbench.experiments.ledger.trial_manifest import Frozen, Keys
+from ackbench.experiments.sweep.workload import Transactions
 from ackbench.experiments.trial.clients.record.layout import MAX_PRODUCER
 from ackbench.experiments.trial.clients.settings.librdkafka import delivery_timeout_ms
 from ackbench.experiments.trial.events.clock import anchor_ns
@@ -34,22 +35,16 @@ class ProducerJob(Frozen):
     """The rate of this producer; 0: as fast as possible."""
     record_size_bytes: Annotated[int, Field(gt=0)]
     """The size of a value: ackbench's own with its header, or as the Java program writes it."""
-    keys: Annotated[int, Field(ge=0)]
-    """Distinct keys of 8 bytes; 0: no key. By default, the key of a record is seq % keys."""
-    pairs: Literal["none", "own", "common"] = "none"
-    pair_apart_records: Annotated[int, Field(gt=0)] = 1
-    hot_key_share: Annotated[float, Field(ge=0, lt=1)] = 0.0
-    """This and the two above: as in `KeyOptions`."""
+    keys: Keys
+    """Of 8 bytes each. By default, the key of a record is seq % count."""
     round_robin_partitions: Annotated[int, Field(ge=0)] = 0
     """Assign partitions round robin over this many; 0: the client's partitioner chooses."""
     headers: Annotated[int, Field(ge=0, le=9)] = 0
     """Headers per record; if not 0, digests of each record's fields are recorded, see `fields`."""
     record_serving_brokers: bool = False
     """Whether to record which broker acknowledged each record, see `serving`."""
-    transaction_records: Annotated[int, Field(ge=0)] = 0
-    """Records per transaction; 0: no transactions. Else `settings` has a `transactional.id`."""
-    abort_every: Annotated[int, Field(ge=0)] = 0
-    """Abort every n-th transaction on purpose; 0: none."""
+    transactions: Transactions | None = None
+    """If there are any, `settings` has a `transactional.id`."""
     token: Annotated[int, Field(ge=0, lt=2**63)]
     folder: Path
     """Where the producer writes its attempts, its log and its errors."""
@@ -74,14 +69,14 @@ class ProducerJob(Frozen):
         return self
 
     @property
-    def keying(self) -> KeyOptions:
-        """How the records' keys are assigned."""
-        return KeyOptions(
-            keys=self.keys,
-            pairs=self.pairs,
-            pair_apart_records=self.pair_apart_records,
-            hot_key_share=self.hot_key_share,
-        )
+    def transaction_records(self) -> int:
+        """Records per transaction; 0: no transactions."""
+        return self.transactions.records if self.transactions else 0
+
+    @property
+    def abort_every(self) -> int:
+        """Every n-th transaction is aborted on purpose; 0: none."""
+        return self.transactions.abort_every if self.transactions else 0
 
     @property
     def passed_settings(self) -> dict[str, str]:
@@ -109,7 +104,7 @@ class ProducerJob(Frozen):
         return self.folder / f"producer-{self.producer}.serving"
 
     @property
-    def transactions(self) -> Path:
+    def transactions_file(self) -> Path:
         """The mapped file with its transactions, if it has any (`producer.transactions_file`)."""
         return self.folder / f"producer-{self.producer}.transactions"
 

@@ -210,10 +210,10 @@ def _schedule(client: Client, job: ProducerJob, start_ns: int) -> Records:
         else NEVER_NS
     )
     keys = (
-        job.keys,
-        job.pair_apart_records if job.pairs != "none" else 0,
-        job.pairs == "common",
-        job.hot_key_share,
+        job.keys.count,
+        job.keys.pair_apart_records if job.keys.pairs != "none" else 0,
+        job.keys.pairs == "common",
+        job.keys.hot_key_share,
         job.round_robin_partitions,
     )
     row = (

@@ -57,7 +57,7 @@ def summarize(job: ProducerJob, ledger: AttemptsFile, begin: int) -> ProducerSum
     if job.generation > 0 and attempted.size:
         ready_ns = attempted["sent_ns"][0]
     elif job.transaction_records:
-        begun_ns = attach_transactions(job.transactions)["begin_ns"]
+        begun_ns = attach_transactions(job.transactions_file)["begin_ns"]
         ready_ns = begun_ns[seq // job.transaction_records]
     attempted = attempted[attempted["intended_ns"] >= ready_ns]
     lateness_us = (attempted["sent_ns"] - attempted["intended_ns"]) / 1000
@@ -97,7 +97,7 @@ class ProducerProcess(ClientProcess):
         self.job, self._began_ns, self._is_abandoned = job, 0, False
         self._ledger = AttemptsFile.create(job.ledger, job.records)
         if job.transaction_records:
-            create_transactions(job.transactions, job.records, job.transaction_records)
+            create_transactions(job.transactions_file, job.records, job.transaction_records)
         if job.headers:
             reserve(job.fields, SentRecord, job.records)
         if job.record_serving_brokers:
@@ -161,7 +161,7 @@ class ProducerProcess(ClientProcess):
 
         0 if none is open, or if the transaction is complete: its end may be under way.
         """
-        rows = attach_transactions(self.job.transactions)
+        rows = attach_transactions(self.job.transactions_file)
         number = count_begun(rows) - 1
         if number < 0 or rows["commit_requested"][number] or rows["reported"][number]:
             return 0
@@ -263,7 +263,7 @@ class ProducerProcess(ClientProcess):
         self.job.serving.unlink(missing_ok=True)
         self.job.fields.unlink(missing_ok=True)
         self.job.ledger.unlink()
-        self.job.transactions.unlink(missing_ok=True)
+        self.job.transactions_file.unlink(missing_ok=True)
 
 
 def _spawn_request(job: ProducerJob) -> SpawnRequest:
@@ -283,11 +283,11 @@ def attempts_table(job: ProducerJob) -> pa.Table:
     from ackbench.experiments.trial.clients.producer.attempts import attempts_from_rows
 
     ledger = AttemptsFile.open(job.ledger)
-    table = attempts_from_rows(ledger.rows, ledger.latency_us, job.producer, job.keying)
+    table = attempts_from_rows(ledger.rows, ledger.latency_us, job.producer, job.keys)
     if not job.transaction_records:
         return table
     numbers = transaction_numbers(
-        table["seq"].to_numpy(), attach_transactions(job.transactions), job.transaction_records
+        table["seq"].to_numpy(), attach_transactions(job.transactions_file), job.transaction_records
     )
     return table.set_column(
         table.schema.names.index("transaction"), table.schema.field("transaction"), numbers
@@ -307,7 +307,7 @@ def producer_transactions(job: ProducerJob, attempts: pa.Table) -> pa.Table:
     if not job.transaction_records:
         return TRANSACTIONS.empty_table()
     return transactions_table(
-        attach_transactions(job.transactions),
+        attach_transactions(job.transactions_file),
         job.producer,
         attempts.num_rows,
         job.transaction_records,

@@ -193,7 +193,7 @@ class TransactionalSchedule:
 
     def follow(self) -> None:
         """Run all transactions, or stop at the first error that ends the producer."""
-        rows = attach_transactions(self.job.transactions, write=True)
+        rows = attach_transactions(self.job.transactions_file, write=True)
         transactions = TransactionApi(self.client)
         for number in range(rows.size):
             first = number * self.job.transaction_records

@@ -10,20 +10,20 @@ from typing import Final
 
 import numpy as np
 
-from ackbench.experiments.ledger.trial_manifest import KeyOptions
+from ackbench.experiments.ledger.trial_manifest import Keys
 from ackbench.experiments.trial.clients.process.mapped_file import Column
 
 HOT_KEY: Final = 0
 
 
-def record_keys(seq: Column, options: KeyOptions) -> Column:
+def record_keys(seq: Column, keys: Keys) -> Column:
     """Return the numeric keys of records by their sequence numbers; the schedule must have keys."""
-    if options.hot_key_share > 0:
-        return _with_hot_key(seq, options)
-    if options.pairs == "none":
-        return seq % options.keys
-    pair, second = record_pairs(seq, options.pair_apart_records)
-    return (pair if options.pairs == "common" else 2 * pair + second) % options.keys
+    if keys.hot_key_share > 0:
+        return _with_hot_key(seq, keys)
+    if keys.pairs == "none":
+        return seq % keys.count
+    pair, second = record_pairs(seq, keys.pair_apart_records)
+    return (pair if keys.pairs == "common" else 2 * pair + second) % keys.count
 
 
 def record_pairs(seq: Column, apart_records: int) -> tuple[Column, Column]:
@@ -37,9 +37,9 @@ def record_pairs(seq: Column, apart_records: int) -> tuple[Column, Column]:
     return block * apart_records + offset, second
 
 
-def _with_hot_key(seq: Column, options: KeyOptions) -> Column:
+def _with_hot_key(seq: Column, keys: Keys) -> Column:
     """Spread the hot key's share evenly over the schedule; the other keys take turns."""
-    hot_before = np.floor(seq * options.hot_key_share).astype(np.int64)
-    hot_after = np.floor((seq + 1) * options.hot_key_share).astype(np.int64)
-    other = HOT_KEY + 1 + (seq - hot_before) % (options.keys - 1)
+    hot_before = np.floor(seq * keys.hot_key_share).astype(np.int64)
+    hot_after = np.floor((seq + 1) * keys.hot_key_share).astype(np.int64)
+    other = HOT_KEY + 1 + (seq - hot_before) % (keys.count - 1)
     return np.where(hot_after > hot_before, HOT_KEY, other)

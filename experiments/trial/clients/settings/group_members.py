@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from ackbench.experiments.sweep.plan import AutoOffsetReset
+from ackbench.experiments.sweep.workload import AutoOffsetReset
 
 PROTOCOL: Final = "group.protocol"
 CLASSIC: Final = "classic"

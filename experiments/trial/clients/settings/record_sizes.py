@@ -106,8 +106,8 @@ class _Record:
     def of(cls, client: ClientKind, workload: Workload) -> _Record:
         """Return what a workload's records have."""
         is_java = client == "java"
-        key_bytes = len(str(workload.keys - 1)) if is_java else _KEY_BYTES
-        return cls(is_java, key_bytes if workload.keys else None, workload.headers)
+        key_bytes = len(str(workload.keys.count - 1)) if is_java else _KEY_BYTES
+        return cls(is_java, key_bytes if workload.keys.count else None, workload.headers)
 
     def client_bytes(self, size: int) -> int:
         """Return what a producer compares with its limit, for a value of this size."""

@@ -31,7 +31,7 @@ from ackbench.infra.errors import WaitTimeout
 
 BreakpointChoice = Callable[[MemberProcess], Breakpoint]
 """Returns the breakpoint at which the fault is injected into a member."""
-_NO_COPIERS: Final = "workload.kind is produce; allowed: copy, with a copier or more"
+_NO_COPIERS: Final = "copy.copiers is 0; allowed: 1 copier or more"
 
 
 # Parameters
@@ -44,7 +44,7 @@ class MemberParameters(FaultParameters):
         """Refuse workloads without a consumer group."""
         if topology.consumers:
             return None
-        return "workload.consumers is 0; allowed: a consumer group of 1 member or more"
+        return "group.consumers is 0; allowed: a consumer group of 1 member or more"
 
 
 class MemberCrashParameters(MemberParameters):

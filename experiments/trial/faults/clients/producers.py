@@ -51,7 +51,7 @@ class ProducerKilledParameters(FaultParameters):
                 " survives the producer process"
             )
         if topology.transactional:
-            return "workload.transaction_records is not 0; allowed: a producer without transactions"
+            return "transactions.records is not 0; allowed: a producer without transactions"
         return None
 
 

@@ -19,6 +19,7 @@ from ackbench.experiments.sweep.plan import ClusterNeed, FaultRequest
 from ackbench.experiments.trial.faults import FAULTS, require_capabilities
 from ackbench.experiments.trial.faults.core import FaultParameters
 from ackbench.experiments.trial.faults.core.effects import FaultEffects, Topology
+from ackbench.infra.kafka.spec import DiskKind, NetworkKind
 
 
 def parameters_of(fault: FaultRequest) -> FaultParameters:
@@ -107,9 +108,11 @@ def needs_own_cluster(fault: FaultRequest) -> bool:
 def cluster_for_fault(cluster: ClusterNeed, fault: FaultRequest) -> ClusterNeed:
     """Return the cluster with the network and the disks that the fault, or a part of it, needs."""
     kinds = [FAULTS[leaf.kind] for leaf in fault.leaves()]
-    network = next((kind.network for kind in kinds if kind.network != "loopback"), "loopback")
-    disk = next((kind.disk for kind in kinds if kind.disk != "folder"), "folder")
-    return cluster.model_copy(update={"network": network, "disk": disk})
+    network: NetworkKind = next(
+        (kind.network for kind in kinds if kind.network != "loopback"), "loopback"
+    )
+    disk: DiskKind = next((kind.disk for kind in kinds if kind.disk != "folder"), "folder")
+    return replace(cluster, network=network, disk=disk)
 
 
 def require_fault_capabilities(fault: FaultRequest) -> None:

@@ -72,14 +72,14 @@ class Topology(Frozen):
             replication_factor=replication_factor,
             other_nodes=cluster.controllers + cluster.zookeepers,
             zookeepers=cluster.zookeepers,
-            transactional=workload.transaction_records > 0,
+            transactional=workload.transactions is not None,
             transaction_version=(
                 None if cluster.external else cluster.features.get("transaction.version", 0)
             ),
             client=client,
             session_timeout_ms=broker_session_timeout_ms(cluster.settings()),
             consumers=workload.members,
-            copy_workload=workload.kind == "copy",
+            copy_workload=workload.copies is not None,
             member_removed_after_ms=member_expiry_ms(consumer, cluster.broker),
         )
 

@@ -37,7 +37,7 @@ def no_transactions_reason(topology: Topology) -> str | None:
     """Return why faults of transactions are impossible with this topology; `None`: they are not."""
     if topology.transactional:
         return None
-    return "workload.transaction_records is 0; allowed: producers that send in transactions"
+    return "transactions.records is 0; allowed: producers that send in transactions"
 
 
 def no_own_producer_reason(topology: Topology) -> str | None:

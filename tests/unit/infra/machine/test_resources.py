@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from support.builders.records import a_spec
 
+from ackbench.experiments.ledger.trial_manifest import Keys
 from ackbench.experiments.planning.capacity import ResourceNeeds, resource_needs
 from ackbench.experiments.sweep.plan import ClusterNeed, Plan, TrialSpec, Workload
 from ackbench.infra.errors import MachineError
@@ -30,7 +31,7 @@ def a_load(duration_s: float) -> TrialSpec:
             rate_records_per_s=100_000,
             record_size_bytes=1000,
             duration_s=duration_s,
-            keys=0,
+            keys=Keys(count=0),
             producers=1,
         )
     )

@@ -6,6 +6,7 @@ import os
 import shutil
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -428,17 +429,13 @@ def test_params_describe_the_cluster() -> None:
     spec = a_spec()
     kraft = spec.model_copy(
         update={
-            "cluster": spec.cluster.model_copy(
-                update={"controllers": 3, "features": {"eligible.leader.replicas.version": 1}}
+            "cluster": replace(
+                spec.cluster, controllers=3, features={"eligible.leader.replicas.version": 1}
             )
         }
     )
     zookeeper = spec.model_copy(
-        update={
-            "cluster": spec.cluster.model_copy(
-                update={"coordination": "zookeeper", "zookeepers": 3}
-            )
-        }
+        update={"cluster": replace(spec.cluster, coordination="zookeeper", zookeepers=3)}
     )
     kraft_params, zookeeper_params = run_of_spec(kraft).params, run_of_spec(zookeeper).params
 

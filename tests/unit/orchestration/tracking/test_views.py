@@ -41,7 +41,7 @@ def test_several_trials_of_a_cell_are_one_bar() -> None:
 
 def test_the_table_has_the_settings_that_every_reader_asks_for_and_the_experiments_own() -> None:
     """Each once."""
-    columns = state_of(views.table_view(["workload.delivery", "acks"]))["selectedColumns"]
+    columns = state_of(views.table_view(["copy.delivery", "acks"]))["selectedColumns"]
 
     assert columns[:6] == [
         "params.`acks`",
@@ -49,7 +49,7 @@ def test_the_table_has_the_settings_that_every_reader_asks_for_and_the_experimen
         "params.`replication.factor`",
         "params.`partitions`",
         "params.`fault`",
-        "params.`workload.delivery`",
+        "params.`copy.delivery`",
     ]
     assert "metrics.`loss/lost_high_records`" in columns
     assert "metrics.`latency/ack_p99_ms`" in columns

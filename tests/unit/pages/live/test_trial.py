@@ -27,6 +27,7 @@ from ackbench.experiments.pages.live.slots import LatencyCounter, SlotCounter
 from ackbench.experiments.pages.live.trial import LiveTrial, TrialFigures, TrialFollower
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.plan import FaultRequest, TrialSpec
+from ackbench.experiments.sweep.workload import GroupMembers
 from ackbench.experiments.trial.clients.consumer.reads import ReadRow
 from ackbench.experiments.trial.clients.producer.attempts import (
     COUNTERS_BYTES,
@@ -175,7 +176,7 @@ def test_members_of_groups_count_apart_and_as_they_appear(
     begun: Callable[[TrialSpec], Running],
 ) -> None:
     """A restarted member has another file."""
-    load = SPEC.workload.model_copy(update={"consumers": 1})
+    load = SPEC.workload.model_copy(update={"group": GroupMembers()})
     running = begun(SPEC.model_copy(update={"workload": load}))
     running.begin()
     receive(running.clients / "member-1.0.reads", [10, 20])

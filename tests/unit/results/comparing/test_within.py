@@ -169,7 +169,7 @@ def test_void_trials_are_in_no_pair_within_a_sweep() -> None:
 def test_a_remark_states_that_loads_differ(says: Says) -> None:
     """An axis of the workload can be compared, but its pairs differ in schedule."""
     (comparison,) = compare_within(
-        a_sweep(*(truth({**a_cell(1), "workload.keys": keys}) for keys in (1, 64))), "workload.keys"
+        a_sweep(*(truth({**a_cell(1), "keys.count": keys}) for keys in (1, 64))), "keys.count"
     ).comparisons
     says(comparison.remarks)
 

@@ -36,7 +36,7 @@ def test_a_shorter_timeout_is_named_with_its_default(says: Says) -> None:
         broker={"broker.session.timeout.ms": 2_000, "group.min.session.timeout.ms": 1_000},
         producer={"delivery.timeout.ms": 300_000, "socket.timeout.ms": 1_000},
         consumer={"session.timeout.ms": 3_000},
-        workload={"consumers": 2},
+        group={"consumers": 2},
     )
     says(describe_shortened(plan(shorter, "s")))
 

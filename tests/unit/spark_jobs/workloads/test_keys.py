@@ -61,7 +61,7 @@ def expanded(
         attempts,
         log,
         phases=PHASES,
-        keying=KeyOptions(keys=keys, text=text, placement=True),
+        keying=KeyOptions(count=keys, text=text, placement=True),
         partitions=before,
     )
 
@@ -119,7 +119,7 @@ def test_keys_in_two_partitions_and_rejected_records_do_not_count(
     log = [PlantedLogRow(0, seq, seq, seq % 2) for seq in range(3)]
     (row,) = measured(
         PlantedTrial(
-            "000-x", attempts, log, keying=KeyOptions(keys=3, placement=True), partitions=2
+            "000-x", attempts, log, keying=KeyOptions(count=3, placement=True), partitions=2
         )
     )["keys"].to_pylist()
     assert (row["era"], row["keys"], row["single_partition_keys"]) == ("before", 2, 1)
@@ -152,7 +152,7 @@ def pairs(
         logged,
         received,
         events=events,
-        keying=KeyOptions(keys=4, pairs="common", pair_apart_records=apart),
+        keying=KeyOptions(count=4, pairs="common", pair_apart_records=apart),
         partitions=2,
     )
 
@@ -201,7 +201,7 @@ def random_trial(seed: int) -> PlantedTrial:
     chance = random.Random(seed)  # noqa: S311 - not for secrets
     before, after = chance.choice([(2, 2), (2, 3), (3, 4)])
     keying = KeyOptions(
-        keys=5,
+        count=5,
         pairs=chance.choice(["none", "own", "common"]),
         pair_apart_records=chance.randrange(1, 4),
         text=chance.random() < 0.5,

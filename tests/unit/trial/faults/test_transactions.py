@@ -38,7 +38,7 @@ def test_without_transactions_there_is_no_target(kind: str) -> None:
     parameters = FAULTS[kind].parameters()
     assert (
         parameters.impossible_reason(PLAIN)
-        == "workload.transaction_records is 0; allowed: producers that send in transactions"
+        == "transactions.records is 0; allowed: producers that send in transactions"
     )
     assert parameters.impossible_reason(TRANSACTIONAL) is None
 

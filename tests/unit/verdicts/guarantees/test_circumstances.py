@@ -4,8 +4,16 @@ from typing import Any
 
 import pytest
 
+from ackbench.experiments.ledger.trial_manifest import Keys
 from ackbench.experiments.sweep.client_kinds import ClientKind
-from ackbench.experiments.sweep.plan import ClusterNeed, FaultRequest, TrialSpec, Workload
+from ackbench.experiments.sweep.plan import (
+    ClusterNeed,
+    ExternalAccess,
+    FaultRequest,
+    TrialSpec,
+    Workload,
+)
+from ackbench.experiments.sweep.workload import GroupMembers
 from ackbench.experiments.trial.faults.core.effects import FaultEffects
 from ackbench.experiments.verdicts.contract import clauses_of
 from ackbench.experiments.verdicts.guarantees.availability import AVAILABILITY
@@ -36,7 +44,11 @@ def _spec(**changes: Any) -> TrialSpec:
         consumer={},
         topic={"min.insync.replicas": "2"},
         workload=Workload(
-            rate_records_per_s=1, record_size_bytes=100, duration_s=10, keys=0, producers=1
+            rate_records_per_s=1,
+            record_size_bytes=100,
+            duration_s=10,
+            keys=Keys(count=0),
+            producers=1,
         ),
         fault=FaultRequest(kind="none"),
     )
@@ -289,7 +301,7 @@ def test_producer_expiration_and_offset_reset_are_those_of_the_cell() -> None:
     """Kafka's defaults where the cell sets none: one day, and earliest."""
     usual = circumstances_of(_spec())
     assert (usual.producer_id_expiration_ms, usual.auto_offset_reset) == (86_400_000, "earliest")
-    load = _spec().workload.model_copy(update={"auto_offset_reset": "latest"})
+    load = _spec().workload.model_copy(update={"group": GroupMembers(auto_offset_reset="latest")})
     broker = ClusterNeed(kafka_version="4.3.1", broker={"producer.id.expiration.ms": "2000"})
     changed = circumstances_of(_spec(cluster=broker, workload=load))
     assert (changed.producer_id_expiration_ms, changed.auto_offset_reset) == (2000, "latest")
@@ -315,7 +327,11 @@ def test_the_level_of_eligible_leader_replicas_is_unknown_on_an_external_cluster
     levels = {"eligible.leader.replicas.version": 1}
     tracked = circumstances_of(_spec(cluster=ClusterNeed(kafka_version="4.3.1", features=levels)))
     external = circumstances_of(
-        _spec(cluster=ClusterNeed(kafka_version="4.3.1", external="broker:9092"))
+        _spec(
+            cluster=ClusterNeed(
+                kafka_version="4.3.1", external=ExternalAccess(addresses="broker:9092")
+            )
+        )
     )
     assert (tracked.eligible_leader_replicas, external.eligible_leader_replicas) == (1, None)
 

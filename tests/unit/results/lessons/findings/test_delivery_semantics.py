@@ -11,7 +11,7 @@ from ackbench.experiments.ledger.trial_manifest import Cell
 from ackbench.experiments.results.lessons.finding import Conclusion, Finding, FindingInput
 from ackbench.experiments.results.lessons.of_sweep import load_finding
 from ackbench.experiments.results.models import Latencies, Quantiles, TrialResult
-from ackbench.experiments.sweep.plan import COMMIT_BY_DELIVERY, Delivery
+from ackbench.experiments.sweep.workload import COMMIT_BY_DELIVERY, Delivery
 
 find = load_finding("delivery_semantics")
 DELIVERIES: tuple[Delivery, ...] = tuple(COMMIT_BY_DELIVERY)
@@ -29,7 +29,7 @@ def _without_fault(delivery: Delivery, p50_ms: float) -> TrialResult:
     half = Quantiles(
         records=9, negative_records=0, p50=p50_ms, p90=p50_ms, p99=p50_ms, p99_9=p50_ms, max=p50_ms
     )
-    cell: Cell = {"workload.delivery": delivery, "fault": "none"}
+    cell: Cell = {"copy.delivery": delivery, "fault": "none"}
     return a_trial(cell, latency_ms=Latencies(end_to_end=half), group_missed=0, group_redelivered=0)
 
 
@@ -47,7 +47,7 @@ def _input(
 ) -> FindingInput:
     crashed = [
         a_trial(
-            {"workload.delivery": name, "fault": "copier-crash"},
+            {"copy.delivery": name, "fault": "copier-crash"},
             group_missed=seen[name][0],
             group_redelivered=seen[name][1],
         )
@@ -99,7 +99,7 @@ def test_trials_without_a_fault_are_no_evidence_for_exactly_once(says: Says) -> 
 
 def test_exactly_once_needs_enough_crashes_of_the_leader() -> None:
     """Where the sweep has that cell."""
-    cell: Cell = {"workload.delivery": "exactly-once", "fault": "leader-crash"}
+    cell: Cell = {"copy.delivery": "exactly-once", "fault": "leader-crash"}
     data = _input(extra=[a_trial(cell, group_missed=0, group_redelivered=0) for _ in range(2)])
     assert find(data).conclusion is Conclusion.INCONCLUSIVE
     data = _input(extra=[a_trial(cell, group_missed=0, group_redelivered=1)])

@@ -15,15 +15,15 @@ find = load_finding("no_key")
 
 STICKY: Cell = {
     "client": "librdkafka",
-    "workload.keys": 0,
+    "keys.count": 0,
     "sticky.partitioning.linger.ms": 10,
     "partitions": 6,
     "fault": "none",
 }
 PER_RECORD: Cell = {**STICKY, "sticky.partitioning.linger.ms": 0}
-ROUND_ROBIN: Cell = {**STICKY, "workload.round_robin": True}
-HOT: Cell = {**STICKY, "workload.keys": 1000, "workload.hot_key_share": 0.5}
-JAVA: Cell = {"client": "java", "workload.keys": 0, "partitions": 6, "fault": "none"}
+ROUND_ROBIN: Cell = {**STICKY, "keys.round_robin": True}
+HOT: Cell = {**STICKY, "keys.count": 1000, "keys.hot_key_share": 0.5}
+JAVA: Cell = {"client": "java", "keys.count": 0, "partitions": 6, "fault": "none"}
 JAVA_ROUND_ROBIN: Cell = {
     **JAVA,
     "partitioner.class": "org.apache.kafka.clients.producer.RoundRobinPartitioner",

@@ -10,10 +10,11 @@ from support.builders.findings import a_trial, finding_input_of_trials
 from support.builders.records import a_spec
 from support.golden_files import Says
 
-from ackbench.experiments.ledger.trial_manifest import Cell
+from ackbench.experiments.ledger.trial_manifest import Cell, Keys
 from ackbench.experiments.results.lessons.finding import Conclusion, Finding
 from ackbench.experiments.results.lessons.of_sweep import load_finding
 from ackbench.experiments.sweep.plan import Workload
+from ackbench.experiments.sweep.workload import GroupMembers
 
 find = load_finding("retention")
 
@@ -21,10 +22,8 @@ LOAD = Workload(
     rate_records_per_s=2000,
     record_size_bytes=1000,
     duration_s=9,
-    keys=0,
+    keys=Keys(count=0),
     producers=1,
-    consumers=1,
-    slow_members=1,
 )
 TOPIC = {"retention.bytes": "4000000", "segment.bytes": "1000000"}
 
@@ -40,13 +39,13 @@ def _found(
         slow: records that the slow one never received, one count per trial.
     """
     cells: list[Cell] = [
-        {"fault": "none", "workload.slow_records_per_s": speed, "workload.auto_offset_reset": reset}
+        {"fault": "none", "group.slow_records_per_s": speed, "group.auto_offset_reset": reset}
         for speed, reset in ((4000, "earliest"), (500, "earliest"), (500, "latest"), (500, "none"))
         for _ in range(repeats)
     ]
     unread = [fast] * repeats + [slow[place % len(slow)] for place in range(3 * repeats)]
     rows = {
-        place: [_row(18_000, 18_000 - unread[place], str(cell["workload.auto_offset_reset"]))]
+        place: [_row(18_000, 18_000 - unread[place], str(cell["group.auto_offset_reset"]))]
         for place, cell in enumerate(cells)
     }
     data = finding_input_of_trials([a_trial(cell) for cell in cells], {"groups": rows})
@@ -56,7 +55,11 @@ def _found(
             cell=cell,
             topic=TOPIC,
             workload=LOAD.model_copy(
-                update={"slow_records_per_s": cell["workload.slow_records_per_s"]}
+                update={
+                    "group": GroupMembers.model_validate(
+                        {"slow_members": 1, "slow_records_per_s": cell["group.slow_records_per_s"]}
+                    )
+                }
             ),
         )
         for place, cell in enumerate(cells)

@@ -21,7 +21,7 @@ CELLS = tuple((pairs, slow) for pairs in ("own", "common") for slow in (0, 1000)
 def _found(inverted: Mapping[tuple[str, int], int], repeats: int = 3) -> Finding:
     """Return the finding for these inverted pairs by key and speed; the slow lag is 2.5 s."""
     cells: list[Cell] = [
-        {"workload.pairs": pairs, "workload.slow_records_per_s": slow, "fault": "none"}
+        {"keys.pairs": pairs, "group.slow_records_per_s": slow, "fault": "none"}
         for pairs, slow in CELLS
     ]
     trials = [a_trial(cell) for cell in cells for _ in range(repeats)]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from support.fakes.mock_brokers import MockBrokers
 
+from ackbench.experiments.ledger.trial_manifest import Keys
 from ackbench.experiments.trial.clients.consumer.process import ConsumerJob, ConsumerProcess
 from ackbench.experiments.trial.clients.consumer.replay import replay
 from ackbench.experiments.trial.clients.producer.job import ProducerJob
@@ -40,7 +41,7 @@ def test_a_replay_has_the_digests_of_the_sent_records_and_the_broker_is_known(
             records=RECORDS,
             rate_records_per_s=1000,
             record_size_bytes=100,
-            keys=8,
+            keys=Keys(count=8),
             headers=2,
             **shared,
         )

@@ -16,8 +16,8 @@ from support.fakes.mock_brokers import (
     wait_for_own_partitions,
 )
 
-from ackbench.experiments.ledger.trial_manifest import KeyOptions
-from ackbench.experiments.sweep.plan import Commit
+from ackbench.experiments.ledger.trial_manifest import Keys
+from ackbench.experiments.sweep.workload import COMMIT_BY_DELIVERY, Commit, Copiers
 from ackbench.experiments.trial.clients.consumer.final_read import read_log
 from ackbench.experiments.trial.clients.group.groups import ConsumerGroup, GroupJob
 from ackbench.experiments.trial.clients.group.member import Breakpoint, CopyTarget
@@ -51,9 +51,11 @@ def job(brokers: MockBrokers, tmp_path: Path) -> Callable[[Commit, int], GroupJo
         producer = producer_settings({"enable.idempotence": "true", **IDS.get(commit, {})})
         return GroupJob(
             group="copiers",
-            members=copiers,
-            commit=commit,
-            commit_every_records=100,
+            load=Copiers(
+                copiers=copiers,
+                delivery=next(name for name, when in COMMIT_BY_DELIVERY.items() if when == commit),
+                commit_every_records=100,
+            ),
             bootstrap_servers=brokers.bootstrap_servers,
             topic="input",
             partitions=2,
@@ -65,7 +67,7 @@ def job(brokers: MockBrokers, tmp_path: Path) -> Callable[[Commit, int], GroupJo
                 partitions=2,
                 settings=producer,
                 record_size_bytes=60,
-                keying=KeyOptions(keys=3),
+                keys=Keys(count=3),
             ),
         )
 

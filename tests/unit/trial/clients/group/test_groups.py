@@ -18,7 +18,7 @@ from support.fakes.mock_brokers import (
     wait_for_own_partitions,
 )
 
-from ackbench.experiments.sweep.plan import Commit
+from ackbench.experiments.sweep.workload import Commit, GroupMembers
 from ackbench.experiments.trial.clients.group.groups import ConsumerGroup, GroupJob
 from ackbench.experiments.trial.clients.group.member import Breakpoint
 from ackbench.experiments.trial.clients.settings.group_members import (
@@ -48,9 +48,9 @@ def job(brokers: MockBrokers, tmp_path: Path) -> Callable[[Commit, int], GroupJo
     def make(commit: Commit, members: int) -> GroupJob:
         return GroupJob(
             group="group",
-            members=members,
-            commit=commit,
-            commit_every_records=100,
+            load=GroupMembers.model_validate(
+                {"consumers": members, "commit": commit, "commit_every_records": 100}
+            ),
             bootstrap_servers=brokers.bootstrap_servers,
             topic="trial",
             partitions=2,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ackbench.experiments.ledger.schema import ACKED, ATTEMPTS, REJECTED, UNKNOWN
-from ackbench.experiments.ledger.trial_manifest import KeyOptions
+from ackbench.experiments.ledger.trial_manifest import Keys
 from ackbench.experiments.trial.clients.producer.attempts import (
     DUE,
     NOT_PERSISTED,
@@ -45,15 +45,13 @@ LATENCY_US = np.array([5, 6, 7, 0, 0, 8, 0, 0], np.int64)
 
 def test_the_table_has_the_ledgers_schema() -> None:
     """With and without rows, with and without keys."""
-    assert attempts_from_rows(PLANTED, LATENCY_US, 0, KeyOptions()).schema.equals(ATTEMPTS)
-    assert attempts_from_rows(PLANTED[:0], LATENCY_US[:0], 0, KeyOptions(keys=4)).schema.equals(
-        ATTEMPTS
-    )
+    assert attempts_from_rows(PLANTED, LATENCY_US, 0, Keys()).schema.equals(ATTEMPTS)
+    assert attempts_from_rows(PLANTED[:0], LATENCY_US[:0], 0, Keys(count=4)).schema.equals(ATTEMPTS)
 
 
 def test_each_state_has_its_outcome() -> None:
     """Acked, acked without offset, unknown, unsettled, refused, timed out unsent, crashed."""
-    assert attempts_from_rows(PLANTED, LATENCY_US, 0, KeyOptions())["outcome"].to_pylist() == [
+    assert attempts_from_rows(PLANTED, LATENCY_US, 0, Keys())["outcome"].to_pylist() == [
         ACKED,
         ACKED,
         UNKNOWN,
@@ -66,7 +64,7 @@ def test_each_state_has_its_outcome() -> None:
 
 def test_a_record_that_was_never_due_is_not_an_attempt() -> None:
     """The last row is all zeros: the table ends before it."""
-    assert attempts_from_rows(PLANTED, LATENCY_US, 0, KeyOptions())["seq"].to_pylist() == [
+    assert attempts_from_rows(PLANTED, LATENCY_US, 0, Keys())["seq"].to_pylist() == [
         0,
         1,
         2,
@@ -79,7 +77,7 @@ def test_a_record_that_was_never_due_is_not_an_attempt() -> None:
 
 def test_unknown_values_are_null() -> None:
     """Neither 0 nor -1 stands for an unknown value."""
-    table = attempts_from_rows(PLANTED, LATENCY_US, 0, KeyOptions())
+    table = attempts_from_rows(PLANTED, LATENCY_US, 0, Keys())
     assert table["sent_ns"].to_pylist() == [11, 21, 31, 41, None, 61, None]
     assert table["settled_ns"].to_pylist() == [5_011, 6_021, 7_031, None, None, 8_061, None]
     assert table["partition"].to_pylist() == [3, 3, 2, None, None, None, None]
@@ -88,7 +86,7 @@ def test_unknown_values_are_null() -> None:
 
 def test_keys_are_assigned_round_robin() -> None:
     """Without keys the column is null."""
-    assert attempts_from_rows(PLANTED, LATENCY_US, 0, KeyOptions(keys=3))["key"].to_pylist() == [
+    assert attempts_from_rows(PLANTED, LATENCY_US, 0, Keys(count=3))["key"].to_pylist() == [
         0,
         1,
         2,
@@ -97,7 +95,7 @@ def test_keys_are_assigned_round_robin() -> None:
         2,
         0,
     ]
-    assert attempts_from_rows(PLANTED, LATENCY_US, 0, KeyOptions())["key"].null_count == 7
+    assert attempts_from_rows(PLANTED, LATENCY_US, 0, Keys())["key"].null_count == 7
 
 
 def test_a_second_mapping_shows_what_the_first_wrote(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 from support.fakes.mock_brokers import MockBrokers
 from support.reference.hashing import crc32_partition, key_bytes, murmur2_partition
 
+from ackbench.experiments.ledger.trial_manifest import Keys
 from ackbench.experiments.trial.clients.producer.job import ProducerJob
 from ackbench.experiments.trial.clients.producer.process import ProducerProcess, attempts_table
 from ackbench.experiments.trial.clients.settings.librdkafka import producer_settings
@@ -63,9 +64,7 @@ def test_each_key_goes_to_the_partition_of_the_partitioners_formula(
         brokers,
         tmp_path,
         {"partitioner": partitioner},
-        keys=1_000,
-        pairs="common",
-        pair_apart_records=7,
+        keys=Keys(count=1_000, pairs="common", pair_apart_records=7),
     )
     expected = [formula(key_bytes(key, text=False), PARTITIONS) for key in table["key"].to_pylist()]
     assert table["partition"].to_pylist() == expected
@@ -74,6 +73,8 @@ def test_each_key_goes_to_the_partition_of_the_partitioners_formula(
 
 def test_round_robin_assigns_the_partitions_in_turn(brokers: MockBrokers, tmp_path: Path) -> None:
     """The records have no key."""
-    table = run_producer(brokers, tmp_path, {}, keys=0, round_robin_partitions=PARTITIONS)
+    table = run_producer(
+        brokers, tmp_path, {}, keys=Keys(count=0), round_robin_partitions=PARTITIONS
+    )
     assert table["partition"].to_pylist() == [seq % PARTITIONS for seq in range(RECORDS)]
     assert table["key"].null_count == RECORDS

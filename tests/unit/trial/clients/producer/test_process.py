@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from support.fakes.mock_brokers import MockBrokers
 
 from ackbench.experiments.ledger.schema import ACKED, ATTEMPTS, REJECTED, UNKNOWN
+from ackbench.experiments.ledger.trial_manifest import Keys
 from ackbench.experiments.trial.clients.producer.job import ProducerJob
 from ackbench.experiments.trial.clients.producer.process import ProducerProcess, attempts_table
 from ackbench.experiments.trial.clients.settings.librdkafka import producer_settings
@@ -50,7 +51,7 @@ def job_for(
         records=records,
         rate_records_per_s=rate_records_per_s,
         record_size_bytes=100,
-        keys=5,
+        keys=Keys(count=5),
         token=77,
         folder=folder,
     )

@@ -8,6 +8,7 @@ import pytest
 from support.fakes.mock_brokers import MockBrokers
 
 from ackbench.experiments.ledger.schema import ACKED, UNKNOWN
+from ackbench.experiments.ledger.trial_manifest import Keys
 from ackbench.experiments.trial.clients.consumer.final_read import read_log
 from ackbench.experiments.trial.clients.producer.job import ProducerJob
 from ackbench.experiments.trial.clients.producer.process import ProducerProcess, attempts_table
@@ -42,7 +43,7 @@ def job_for(brokers: MockBrokers, folder: Path) -> ProducerJob:
         records=RECORDS,
         rate_records_per_s=1_000,
         record_size_bytes=100,
-        keys=5,
+        keys=Keys(count=5),
         token=TOKEN,
         folder=folder,
     )

@@ -9,6 +9,8 @@ import pytest
 from support.fakes.mock_brokers import MockBrokers
 
 from ackbench.experiments.ledger.schema import TRANSACTIONS
+from ackbench.experiments.ledger.trial_manifest import Keys
+from ackbench.experiments.sweep.workload import Transactions
 from ackbench.experiments.trial.clients.producer.attempts import SETTLED, AttemptsFile
 from ackbench.experiments.trial.clients.producer.job import ProducerJob
 from ackbench.experiments.trial.clients.producer.process import (
@@ -63,9 +65,8 @@ def job_for(
         records=records,
         rate_records_per_s=rate_records_per_s,
         record_size_bytes=100,
-        keys=5,
-        transaction_records=100,
-        abort_every=abort_every,
+        keys=Keys(count=5),
+        transactions=Transactions(records=100, abort_every=abort_every),
         token=77,
         folder=folder,
     )
@@ -184,8 +185,8 @@ def test_lateness_does_not_count_the_time_of_a_commit(brokers: MockBrokers, tmp_
     """
     job = job_for(brokers, tmp_path, records=200)
     ledger = AttemptsFile.create(job.ledger, 200)
-    create_transactions(job.transactions, 200, 100)
-    transactions = attach_transactions(job.transactions, write=True)
+    create_transactions(job.transactions_file, 200, 100)
+    transactions = attach_transactions(job.transactions_file, write=True)
     ms, first, second = 1_000_000, 1_000_000_000, 6_000_000_000
     transactions["begin_ns"] = first, second
     intended = first + np.arange(200) * 50 * ms
@@ -204,7 +205,7 @@ def test_lateness_is_unknown_if_every_record_waited_for_a_commit(
     """No record was due while the producer could have sent it."""
     job = job_for(brokers, tmp_path, records=100)
     ledger = AttemptsFile.create(job.ledger, 100)
-    create_transactions(job.transactions, 100, 100)
-    attach_transactions(job.transactions, write=True)["begin_ns"] = 9
+    create_transactions(job.transactions_file, 100, 100)
+    attach_transactions(job.transactions_file, write=True)["begin_ns"] = 9
     ledger.rows["state"], ledger.rows["intended_ns"], ledger.rows["sent_ns"] = SETTLED, 1, 9
     assert summarize(job, ledger, 0).lateness_us_p99 is None

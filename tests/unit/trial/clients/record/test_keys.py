@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ackbench.experiments.ledger.trial_manifest import KeyOptions
+from ackbench.experiments.ledger.trial_manifest import Keys
 from ackbench.experiments.trial.clients.librdkafka.library import ANY_PARTITION
 from ackbench.experiments.trial.clients.producer.loop import Schedule, key_of, partition_of
 from ackbench.experiments.trial.clients.record.keys import record_keys, record_pairs
@@ -18,12 +18,12 @@ ANY_PAIRS: st.SearchStrategy[Pairs] = st.sampled_from(("none", "own", "common"))
 
 
 def schedule_with(
-    options: KeyOptions, round_robin_partitions: int = 0
+    options: Keys, round_robin_partitions: int = 0
 ) -> np.ndarray[tuple[int], np.dtype[np.void]]:
     """Return the compiled loop's schedule with these key options."""
     schedule = np.zeros(1, Schedule)
     schedule["keys"], schedule["hot_key_share"], schedule["round_robin_partitions"] = (
-        options.keys,
+        options.count,
         options.hot_key_share,
         round_robin_partitions,
     )
@@ -46,14 +46,14 @@ def test_compiled_loop_computes_the_same_keys(
     keys: int, share: float, pairs: Pairs, apart: int, begin: int
 ) -> None:
     """For each record, at any position in the schedule."""
-    options = KeyOptions(keys=keys, pairs=pairs, pair_apart_records=apart, hot_key_share=share)
+    options = Keys(count=keys, pairs=pairs, pair_apart_records=apart, hot_key_share=share)
     schedule, seq = schedule_with(options), SEQ[:300] + begin
     assert [key_of(schedule, one) for one in seq] == record_keys(seq, options).tolist()
 
 
 def test_keys_take_turns_by_default() -> None:
     """The key is the sequence number modulo the number of keys."""
-    assert record_keys(SEQ, KeyOptions(keys=64)).tolist() == (SEQ % 64).tolist()
+    assert record_keys(SEQ, Keys(count=64)).tolist() == (SEQ % 64).tolist()
 
 
 @given(apart=st.integers(1, 700), keys=st.integers(2, 1_000))
@@ -65,7 +65,7 @@ def test_records_of_a_pair_are_the_given_distance_apart(apart: int, keys: int) -
     assert pair[second == 0].tolist() == pair[second == 1].tolist() == list(range(len(seq) // 2))
     assert set((second_at - first_at).tolist()) == {apart}
     common, own = (
-        record_keys(seq, KeyOptions(keys=keys, pairs=pairs, pair_apart_records=apart))
+        record_keys(seq, Keys(count=keys, pairs=pairs, pair_apart_records=apart))
         for pairs in ("common", "own")
     )
     assert common[first_at].tolist() == common[second_at].tolist()
@@ -75,7 +75,7 @@ def test_records_of_a_pair_are_the_given_distance_apart(apart: int, keys: int) -
 @given(share=st.floats(0.01, 0.99), keys=st.integers(2, 50))
 def test_hot_key_has_its_share_and_the_other_keys_take_turns(share: float, keys: int) -> None:
     """The counts are exact to within one record."""
-    options = KeyOptions(keys=keys, hot_key_share=share)
+    options = Keys(count=keys, hot_key_share=share)
     counts = np.bincount(record_keys(SEQ, options), minlength=keys)
     assert counts[0] == floor(len(SEQ) * share)
     assert counts[1:].max() - counts[1:].min() <= 1
@@ -83,6 +83,6 @@ def test_hot_key_has_its_share_and_the_other_keys_take_turns(share: float, keys:
 
 def test_producer_loop_assigns_partitions_in_turn_for_round_robin() -> None:
     """There is no such partitioner in librdkafka. By default the client chooses the partition."""
-    schedule = schedule_with(KeyOptions(), 3)
+    schedule = schedule_with(Keys(), 3)
     assert [partition_of(schedule, seq) for seq in range(7)] == [0, 1, 2, 0, 1, 2, 0]
-    assert partition_of(schedule_with(KeyOptions()), 5) == ANY_PARTITION
+    assert partition_of(schedule_with(Keys()), 5) == ANY_PARTITION

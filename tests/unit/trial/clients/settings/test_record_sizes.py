@@ -22,7 +22,7 @@ def planned(
     size: int, keys: int = 64, axes: dict[str, Any] | None = None, **sections: dict[str, Any]
 ) -> Plan:
     """Return the plan of an experiment with one cell."""
-    workload = {"duration_s": 10, "record_size_bytes": size, "keys": keys}
+    workload = {"duration_s": 10, "record_size_bytes": size}
     return plan(
         parse_experiment(
             {
@@ -32,6 +32,7 @@ def planned(
                 "controls": False,
                 "axes": {"acks": [1], "fault": "none", **(axes or {})},
                 "workload": workload | sections.pop("workload", {}),
+                "keys": {"count": keys},
                 **sections,
             },
             "small.yaml",
