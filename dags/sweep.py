@@ -7,11 +7,11 @@ seed.
 - `plan` resolves the experiment into trials and writes the sweep's folder. It refuses an invalid
   request with one line.
 - `list_trials` lists the trials to run: all, or the missing ones of a sweep that is resumed.
-- `provision` starts the Kafka cluster.
+- `provision` starts the Kafka cluster; on an Airflow with several hosts each batch starts its own.
 - `trial` runs one trial: load, fault, heal, final read, sealed ledger. There is one mapped task per
   trial; they run one at a time, in the plan's shuffled order. On an Airflow with several hosts, a
   task runs a batch of trials, on a cluster that it starts and destroys.
-- `destroy` destroys the Kafka cluster, also after a failure.
+- `destroy` destroys what `provision` has started, also after a failure.
 - `measure` computes the results from the ledgers with Spark.
 - `report` renders the sweep's report: verdicts, intervals, latency curves, one timeline per trial.
 - `track` writes one MLflow run per trial, and a summary run.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import singledispatch
+from typing import Final
 
 from ackbench.experiments.messages.phrases import plural
 from ackbench.experiments.verdicts.evidence import (
@@ -39,6 +40,23 @@ class JudgedCase:
 def evidence_sentence(case: JudgedCase, evidence: Evidence) -> str:
     """Return one piece of evidence on a verdict as a sentence without a full stop."""
     return _sentence(evidence, case)
+
+
+def unknown_cause(evidence: Sequence[Evidence]) -> str:
+    """Return in a few words why a verdict is unknown.
+
+    Without a cause in its evidence, no rule of the contract knows whether Kafka guarantees it.
+    """
+    causes = (_UNKNOWN_CAUSES.get(type(one)) for one in evidence)
+    return next(filter(None, causes), "it is not known whether Kafka guarantees it")
+
+
+_UNKNOWN_CAUSES: Final[Mapping[type[Evidence], str]] = {
+    ControlNotClean: "the control was not clean",
+    NoSealedTrial: "no trial is sealed",
+    Inconclusive: "trials cannot tell",
+    PositiveControlFailed: "the positive control failed",
+}
 
 
 @singledispatch

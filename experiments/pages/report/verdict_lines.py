@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ackbench.experiments.messages.phrases import format_count
+from ackbench.experiments.messages.phrases import format_count, format_list
 from ackbench.experiments.results.models import SweepResults
 from ackbench.experiments.results.statements import (
     JudgedCell,
@@ -27,6 +27,7 @@ from ackbench.experiments.results.wording import (
 )
 from ackbench.experiments.sweep.cell_names import cell_group_names, differing_axes
 from ackbench.experiments.verdicts.judge import Verdict
+from ackbench.experiments.verdicts.sentences import unknown_cause
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,8 @@ def _held(statement: VerdictStatement) -> str:
 
 
 def _unknown(statement: VerdictStatement) -> str:
-    return f"Unknown: {statement.guarantee.label}."
+    causes = dict.fromkeys(unknown_cause(one.judgement.evidence) for one in statement.judged)
+    return f"Unknown: {statement.guarantee.label}; {format_list([*causes], 'or')}."
 
 
 _TEXTS: Final[Mapping[Verdict, Callable[[VerdictStatement], str]]] = {
