@@ -19,6 +19,7 @@ from ackbench.experiments.results.comparing.comparison import (
     check_measured,
     compare_pairs,
 )
+from ackbench.experiments.results.comparing.findings import SchedulesDiffer
 from ackbench.experiments.results.models import CellResult
 from ackbench.experiments.sweep import cell_names
 
@@ -65,12 +66,13 @@ def compare_within(sweep: ComparedSweep, axis: str) -> AxisComparison:
             f"{sweep.plan.sweep_id}: no cell with {names[0]} has a partner with another value that "
             "is equal in all other axes"
         )
+    caveats = (SchedulesDiffer(),) if axis.startswith(f"{Scope.WORKLOAD}.") else ()
     return AxisComparison(
         sweep=sweep.plan.sweep_id,
         axis=axis,
         values=tuple(values),
         comparisons=tuple(
-            compare_pairs((names[0], name), first, other, pairs, _remarks(axis))
+            compare_pairs((names[0], name), first, other, pairs, caveats)
             for name, other, pairs in candidates
             if pairs
         ),
@@ -133,12 +135,6 @@ def _part(sweep: ComparedSweep, axis: str, value: Scalar) -> ComparedSweep:
     """
     cells = tuple(cells_with_value(sweep.results.cells, axis, value))
     return ComparedSweep(sweep.plan, sweep.results.model_copy(update={"cells": cells}))
-
-
-def _remarks(axis: str) -> tuple[str, ...]:
-    if not axis.startswith(f"{Scope.WORKLOAD}."):
-        return ()
-    return ("the loads differ: trials of a repeat share their seed, but not their schedule",)
 
 
 def _rank(value: Scalar) -> tuple[int, float, str]:
