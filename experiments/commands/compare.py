@@ -18,12 +18,11 @@ from ackbench.experiments.messages.console import console_for_results, print_tex
 from ackbench.experiments.messages.terminal import echo, echo_error, echo_json
 from ackbench.experiments.pages.report.comparison_files import comparison_cases, comparison_lines
 from ackbench.experiments.pages.report.comparison_page import (
-    ComparedCellView,
-    compared_cell_view,
     render_axis_comparison,
     render_comparison,
 )
 from ackbench.experiments.pages.report.drawing import set_matplotlib_cache
+from ackbench.experiments.results.comparing.cell_texts import ComparedCellTexts, compared_cell_texts
 from ackbench.experiments.results.comparing.comparison import ComparedSweep, Comparison, compare
 from ackbench.experiments.results.comparing.gate import Gate
 from ackbench.experiments.results.comparing.matrix import (
@@ -35,7 +34,6 @@ from ackbench.experiments.results.comparing.matrix import (
     matrix_notes,
     matrix_of,
 )
-from ackbench.experiments.results.comparing.sentences import comparison_sentences
 from ackbench.experiments.results.comparing.within import AxisComparison, compare_within
 from ackbench.experiments.results.junit import junit_xml
 from ackbench.experiments.results.models import SweepResults
@@ -178,12 +176,12 @@ def _print(comparison: Comparison) -> None:
         print_text(console, f"note: {remark}", wrap=terminal)
     for cell in comparison.cells:
         console.print()
-        view = compared_cell_view(cell)
+        view = compared_cell_texts(cell)
         console.print(_table(view))
         for verdict in view.verdicts:
             print_text(console, f"verdict: {verdict}", wrap=terminal)
     console.print()
-    for sentence in comparison_sentences(comparison):
+    for sentence in comparison.sentences:
         print_text(console, sentence, wrap=terminal, style="bold")
 
 
@@ -195,7 +193,7 @@ def _print_unpaired(groups: Sequence[tuple[str, Sequence[str]]]) -> None:
             print_text(console, f"{where}: {label}", wrap=terminal)
 
 
-def _table(view: ComparedCellView) -> Table:
+def _table(view: ComparedCellTexts) -> Table:
     title = f"{view.name} ({view.role})" if view.role else view.name
     table = Table(
         box=box.SIMPLE_HEAD,

@@ -15,7 +15,9 @@ from ackbench.experiments.messages.phrases import fit_line, format_count, one_li
 from ackbench.experiments.messages.terminal import echo, echo_error, echo_json
 from ackbench.experiments.orchestration.tracking.store import TRACKED_FILE
 from ackbench.experiments.pages.report.page import write_report
+from ackbench.experiments.results.comparing.findings import GateFailure, Inspected
 from ackbench.experiments.results.comparing.gate import EXIT_CODE, NO_GATE, Gate
+from ackbench.experiments.results.comparing.sentences import failure_sentence, inspected_sentence
 from ackbench.experiments.results.junit import junit_xml, sweep_cases
 from ackbench.experiments.results.lessons.of_sweep import finding_of
 from ackbench.experiments.results.markdown import markdown_lines
@@ -215,18 +217,21 @@ def remarks(sweep: SweepFolder, results: SweepResults) -> Iterator[str]:
         yield f"not covered by digests: {count}, sealed before ledger version 5"
 
 
-def gate_exit_code(gate: Gate, reasons: Sequence[str], summary: Iterable[str]) -> int:
+def gate_exit_code(
+    gate: Gate, failures: Iterable[GateFailure], summary: Iterable[Inspected]
+) -> int:
     """Return the exit code of a gate; print to stderr what it looked at, and its reasons.
 
     Args:
         gate: the gate; `NO_GATE` prints nothing.
-        reasons: why the results do not pass, one line each.
-        summary: what the gate looked at, one line each.
+        failures: why the results do not pass.
+        summary: what the gate looked at.
     """
     if gate == NO_GATE:
         return 0
-    outcome = "failed" if reasons else "passed"
-    for line in (*(f"gate: {line}" for line in summary), *reasons, f"gate: {outcome}"):
+    reasons = [failure_sentence(one) for one in failures]
+    inspected = (f"gate: {inspected_sentence(one)}" for one in summary)
+    for line in (*inspected, *reasons, f"gate: {'failed' if reasons else 'passed'}"):
         echo_error(f"ackbench: {one_line(line)}")
     return EXIT_CODE if reasons else 0
 

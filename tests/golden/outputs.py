@@ -34,7 +34,9 @@ from ackbench.experiments.pages.report.data import read_report_data
 from ackbench.experiments.pages.report.drawing import set_matplotlib_cache
 from ackbench.experiments.pages.report.page import render_page
 from ackbench.experiments.pages.report.tour_page import write_tour_page
-from ackbench.experiments.results.comparing.gate import OBSERVED, UNKNOWN, VIOLATED, Gate
+from ackbench.experiments.results.comparing.findings import UNKNOWN, VIOLATED
+from ackbench.experiments.results.comparing.gate import OBSERVED, Gate
+from ackbench.experiments.results.comparing.sentences import failure_sentence, inspected_sentence
 from ackbench.experiments.results.lessons.tour import TourFolder
 from ackbench.experiments.results.read import read_results
 from ackbench.experiments.sweep.folder import SweepFolder
@@ -142,10 +144,11 @@ def markdown(stored: StoredSweep) -> str:
 def gate(stored: StoredSweep) -> str:
     """Return what the gate of `ackbench run` and `report` says to each expression."""
     results = read_results(stored.sweep)
-    lines = [*Gate.parse([VIOLATED]).sweep_summary(results)]
+    lines = [*map(inspected_sentence, Gate.parse([VIOLATED]).sweep_summary(results))]
     for expression in (VIOLATED, UNKNOWN, *OBSERVED):
         lines.append(f"--fail-on {expression}")
-        lines += [f"  {line}" for line in Gate.parse([expression]).sweep_failures(results)]
+        failures = Gate.parse([expression]).sweep_failures(results)
+        lines += [f"  {failure_sentence(failure)}" for failure in failures]
     return "\n".join(lines) + "\n"
 
 

@@ -19,14 +19,10 @@ from ackbench.experiments.results.comparing.comparison import (
     ComparedSweep,
     compare_pair,
 )
-from ackbench.experiments.results.comparing.differences import (
-    MEASURE_NAMES,
-    ComparedMeasure,
-    Difference,
-    classify_difference,
-    interval_and_null,
-)
+from ackbench.experiments.results.comparing.differences import Difference
+from ackbench.experiments.results.comparing.findings import ComparedMeasure
 from ackbench.experiments.results.comparing.pairing import MIN_PAIRS_FOR_TEST
+from ackbench.experiments.results.comparing.sentences import CHANGE_SIGNS, MEASURE_NAMES
 from ackbench.experiments.results.comparing.within import (
     axis_values,
     cells_with_value,
@@ -34,15 +30,9 @@ from ackbench.experiments.results.comparing.within import (
     varied_axes,
 )
 from ackbench.experiments.results.models import CellResult
-from ackbench.experiments.results.wording import UNKNOWN_SIGN, UNKNOWN_TEXT, share_counts_text
+from ackbench.experiments.results.wording import UNKNOWN_TEXT, share_counts_text
 from ackbench.experiments.sweep.cell_names import axis_name, cell_name, differing_axes
 
-CHANGE_SIGNS: Final = {
-    "worse": "\N{BLACK UP-POINTING TRIANGLE}",
-    "better": "\N{BLACK DOWN-POINTING TRIANGLE}",
-    "same": "",
-    "unknown": UNKNOWN_SIGN,
-}
 MAX_SHOWN: Final = 4
 """Pairs of an axis that are shown; the others are folded, so that many cells stay readable."""
 MAX_VALUES_IN_PAIRS: Final = 12
@@ -186,7 +176,7 @@ def _pair(change: _Change, others: Sequence[str]) -> PairView:
 
 
 def _change_view(difference: Difference) -> ChangeView:
-    kind = classify_difference(difference)
+    kind = difference.change
     if difference.measure.is_share:
         text, bounds = _share_change_text(difference), ""
     else:
@@ -211,7 +201,7 @@ def _share_change_text(difference: Difference) -> str:
 def _ratio_texts(difference: Difference) -> tuple[str, str]:
     """Return the ratio and its interval; if the value before is 0, the difference."""
     if difference.ratio is not None:
-        interval, _ = interval_and_null(difference)
+        interval, _ = difference.interval_and_null
         bounds = ""
         if interval:
             bounds = f"{_format_ratio(interval.low)} to {_format_ratio(interval.high)}"

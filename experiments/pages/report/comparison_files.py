@@ -11,11 +11,11 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from ackbench.experiments.messages.markdown import escaped
-from ackbench.experiments.pages.report.comparison_page import compared_cell_view
+from ackbench.experiments.results.comparing.cell_texts import compared_cell_texts
 from ackbench.experiments.results.comparing.comparison import Comparison
 from ackbench.experiments.results.comparing.differences import Difference
 from ackbench.experiments.results.comparing.gate import Gate
-from ackbench.experiments.results.comparing.sentences import comparison_sentences
+from ackbench.experiments.results.comparing.sentences import undecided_reason
 from ackbench.experiments.results.junit import Outcome, TestCase
 
 _UNPAIRED: Final = "cells without a counterpart"
@@ -25,7 +25,7 @@ def comparison_cases(comparisons: Sequence[Comparison], gate: Gate) -> Iterator[
     """Yield the test cases: measures by pair of cells, then cells that only one side has."""
     for comparison in comparisons:
         for cell in comparison.cells:
-            view = compared_cell_view(cell)
+            view = compared_cell_texts(cell)
             for row, difference in zip(view.rows, cell.differences, strict=True):
                 outcome, why = _outcome(difference, gate)
                 text = f"A: {row.a}; B: {row.b}; B against A: {row.change}"
@@ -41,8 +41,7 @@ def _outcome(difference: Difference, gate: Gate) -> tuple[Outcome, str]:
     if exceeded := [str(limit) for limit in limits if limit.is_exceeded(difference)]:
         return "failure", f"exceeds {', '.join(exceeded)}"
     if any(not difference.can_exceed(limit.bound) for limit in limits):
-        reasons = "; ".join(difference.reasons) or "the trials do not show it"
-        return "skipped", reasons
+        return "skipped", undecided_reason(difference.missing)
     return "passed", ""
 
 
@@ -50,7 +49,7 @@ def comparison_lines(comparisons: Sequence[Comparison]) -> Iterator[str]:
     """Yield the lines: both sides, settings that differ, sentences, a table, changed verdicts."""
     for comparison in comparisons:
         yield from (f"## A: {escaped(comparison.a)}, B: {escaped(comparison.b)}", "")
-        for sentence in comparison_sentences(comparison):
+        for sentence in comparison.sentences:
             yield from (f"**{escaped(sentence)}**", "")
         for change in comparison.settings:
             named = f"{change.scope} {change.name}"
@@ -58,13 +57,13 @@ def comparison_lines(comparisons: Sequence[Comparison]) -> Iterator[str]:
         yield from (f"- {escaped(remark)}" for remark in comparison.remarks)
         yield from ("", "| cell | measure | A | B | B against A | p |", "|---" * 6 + "|")
         for cell in comparison.cells:
-            view = compared_cell_view(cell)
+            view = compared_cell_texts(cell)
             for row in view.rows:
                 texts = (view.name, row.name, row.a, row.b, row.change, row.p_value)
                 yield f"| {' | '.join(map(escaped, texts))} |"
         yield ""
         for cell in comparison.cells:
-            view = compared_cell_view(cell)
+            view = compared_cell_texts(cell)
             yield from (f"- {escaped(f'{view.name}: {verdict}')}" for verdict in view.verdicts)
         for side, labels in (("A", comparison.only_a), ("B", comparison.only_b)):
             yield from (f"- {escaped(f'only in {side}: {label}')}" for label in labels)

@@ -6,13 +6,15 @@ of one (`experiments.results.comparing.within`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Final, TypeVar
+
+from pydantic import computed_field
 
 from ackbench.experiments.errors import NotComparable
 from ackbench.experiments.ledger.trial_manifest import Frozen, Role
-from ackbench.experiments.messages.phrases import format_count
 from ackbench.experiments.results.cells import judged_trials
 from ackbench.experiments.results.comparing.cell_pairs import (
     Pair,
@@ -22,14 +24,31 @@ from ackbench.experiments.results.comparing.cell_pairs import (
     trials_by_repeat,
 )
 from ackbench.experiments.results.comparing.differences import (
-    ComparedMeasure,
     Difference,
     number_difference,
     share_difference,
 )
-from ackbench.experiments.results.comparing.setting_change import SettingChange
+from ackbench.experiments.results.comparing.findings import (
+    Caveat,
+    ChangeKind,
+    ComparedMeasure,
+    ControlsFailed,
+    Extent,
+    MachineOverloaded,
+    MeasureStatement,
+    SeedsDiffer,
+    SettingChange,
+    SideVerdict,
+    SweepIncomplete,
+    VerdictsStatement,
+)
+from ackbench.experiments.results.comparing.sentences import (
+    caveat_sentence,
+    side_verdict_text,
+    statement_sentence,
+)
 from ackbench.experiments.results.models import CellResult, SweepResults, TrialResult
-from ackbench.experiments.results.wording import POWER_NOT_SHOWN, is_unproven
+from ackbench.experiments.results.wording import is_unproven
 from ackbench.experiments.sweep.plan import Plan
 from ackbench.experiments.verdicts.guarantees import GUARANTEES, NamedGuarantee
 from ackbench.experiments.verdicts.guarantees.violations import is_positive
@@ -48,8 +67,20 @@ class VerdictChange(Frozen):
     """A guarantee on which the verdicts of the two sides differ."""
 
     guarantee: NamedGuarantee
-    a: str
-    b: str
+    a_verdict: SideVerdict
+    b_verdict: SideVerdict
+
+    @computed_field  # type: ignore[prop-decorator]  # mypy does not know pydantic's decorator
+    @property
+    def a(self) -> str:
+        """The verdict of `a` as text."""
+        return side_verdict_text(self.a_verdict)
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def b(self) -> str:
+        """The verdict of `b` as text."""
+        return side_verdict_text(self.b_verdict)
 
 
 class ComparedCell(Frozen):
@@ -79,13 +110,31 @@ class Comparison(Frozen):
     b: str
     paired: bool
     """Whether trials have the same seeds on both sides, repeat by repeat."""
-    remarks: tuple[str, ...]
-    """What a reader must know about the figures."""
+    caveats: tuple[Caveat, ...]
     settings: tuple[SettingChange, ...]
     cells: tuple[ComparedCell, ...]
     only_a: tuple[str, ...]
     """Labels of the cells without a partner."""
     only_b: tuple[str, ...]
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """The sentences of `caveats`."""
+        return tuple(map(caveat_sentence, self.caveats))
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def statements(self) -> tuple[MeasureStatement | VerdictsStatement, ...]:
+        """In how many cells each measure differs, and then verdicts; without added controls."""
+        cells = [cell for cell in self.cells if not cell.added]
+        return (*(_measure_statement(one, cells) for one in ComparedMeasure), _verdicts(cells))
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """The sentences of `statements`."""
+        return tuple(map(statement_sentence, self.statements))
 
     def to_json(self) -> str:
         """Return the comparison as `ackbench compare --json` prints it."""
@@ -137,7 +186,7 @@ def compare_pairs(
     a: ComparedSweep,
     b: ComparedSweep,
     pairs: Sequence[Pair],
-    remarks: Sequence[str] = (),
+    caveats: Sequence[Caveat] = (),
 ) -> Comparison:
     """Compare pairs of cells.
 
@@ -146,7 +195,7 @@ def compare_pairs(
         a: one side.
         b: the other side.
         pairs: each has a cell of `a` and a cell of `b`.
-        remarks: come before those about the sweeps.
+        caveats: come before those about the sweeps.
     """
     cells = tuple(compare_pair(pair, a, b) for pair in pairs)
     paired = all(cell.paired for cell in cells)
@@ -154,9 +203,9 @@ def compare_pairs(
         a=names[0],
         b=names[1],
         paired=paired,
-        remarks=(
-            *remarks,
-            *_remarks({side.plan.sweep_id: side for side in (a, b)}.values(), paired=paired),
+        caveats=(
+            *caveats,
+            *_caveats({side.plan.sweep_id: side for side in (a, b)}.values(), paired=paired),
         ),
         settings=tuple(
             SettingChange(scope=scope, name=name, a=a_values, b=b_values)
@@ -183,30 +232,53 @@ def check_measured(results: SweepResults) -> None:
         )
 
 
-def _remarks(sides: Iterable[ComparedSweep], *, paired: bool) -> list[str]:
-    remarks = []
+def _caveats(sides: Iterable[ComparedSweep], *, paired: bool) -> Iterator[Caveat]:
     if not paired:
-        remarks.append(
-            "trials are not compared in pairs, because their seeds differ; "
-            "this supports weaker conclusions"
-        )
+        yield SeedsDiffer()
     for side in sides:
         name, results = side.plan.sweep_id, side.results
         if results.harness.failed:
-            sentences = " ".join(results.harness.sentences)
-            remarks.append(f"do not trust {name}: its controls failed. {sentences}".strip())
-        overloaded = sum(bool(trial.overloaded) for trial in results.trials if trial.judged)
-        if overloaded:
-            remarks.append(
-                f"the machine was overloaded in {format_count(overloaded, 'trial')} of {name}: "
-                "their latencies and outages say nothing of the settings"
-            )
+            yield ControlsFailed(sweep=name, controls=results.harness.sentences)
+        if overloaded := sum(bool(one.overloaded) for one in results.trials if one.judged):
+            yield MachineOverloaded(sweep=name, trials=overloaded)
         if results.unmeasured or results.pending:
-            remarks.append(
-                f"{name} is incomplete: {len(results.pending)} trials not run, "
-                f"{len(results.unmeasured)} not measured"
+            yield SweepIncomplete(
+                sweep=name, not_run=len(results.pending), not_measured=len(results.unmeasured)
             )
-    return remarks
+
+
+def _measure_statement(measure: ComparedMeasure, cells: Sequence[ComparedCell]) -> MeasureStatement:
+    by_change: dict[ChangeKind, list[Difference]] = {change: [] for change in ChangeKind}
+    for cell in cells:
+        difference = cell.difference_in(measure)
+        by_change[difference.change].append(difference)
+    return MeasureStatement(
+        measure=measure,
+        cells=len(cells),
+        worse=_extent(by_change[ChangeKind.WORSE]),
+        better=_extent(by_change[ChangeKind.BETTER]),
+        same=len(by_change[ChangeKind.SAME]),
+        unknown=len(by_change[ChangeKind.UNKNOWN]),
+    )
+
+
+def _extent(differences: Sequence[Difference]) -> Extent | None:
+    values = [
+        100 * value if one.measure.is_share else value
+        for one in differences
+        if (value := one.relative) is not None
+    ]
+    if not values:
+        return None
+    return Extent(cells=len(differences), median=median(values), low=min(values), high=max(values))
+
+
+def _verdicts(cells: Sequence[ComparedCell]) -> VerdictsStatement:
+    return VerdictsStatement(
+        cells=len(cells),
+        changed_cells=sum(bool(cell.verdicts) for cell in cells),
+        changed_verdicts=sum(len(cell.verdicts) for cell in cells),
+    )
 
 
 def compare_pair(pair: Pair, a: ComparedSweep, b: ComparedSweep) -> ComparedCell:
@@ -253,25 +325,20 @@ def _values(
     return {repeat: value for repeat, value in values if repeat is not None and value is not None}
 
 
-def _verdict_changes(a: Sequence[Judgement], b: Sequence[Judgement]) -> list[VerdictChange]:
-    a_texts, b_texts = (
-        {judgement.guarantee: _verdict_text(judgement) for judgement in side} for side in (a, b)
+def _verdict_changes(a: Sequence[Judgement], b: Sequence[Judgement]) -> Iterator[VerdictChange]:
+    before, after = ({one.guarantee: _side_verdict(one) for one in side} for side in (a, b))
+    for guarantee in GUARANTEES:
+        a_verdict, b_verdict = before.get(guarantee), after.get(guarantee)
+        if a_verdict and b_verdict and a_verdict != b_verdict:
+            yield VerdictChange(guarantee=guarantee, a_verdict=a_verdict, b_verdict=b_verdict)
+
+
+def _side_verdict(judgement: Judgement) -> SideVerdict:
+    return SideVerdict(
+        verdict=judgement.verdict,
+        seen=judgement.seen if judgement.verdict is Verdict.NOT_GUARANTEED else None,
+        unproven=is_unproven(judgement),
     )
-    both = [guarantee for guarantee in GUARANTEES if guarantee in a_texts and guarantee in b_texts]
-    return [
-        VerdictChange(guarantee=guarantee, a=a_texts[guarantee], b=b_texts[guarantee])
-        for guarantee in both
-        if a_texts[guarantee] != b_texts[guarantee]
-    ]
-
-
-def _verdict_text(judgement: Judgement) -> str:
-    if is_unproven(judgement):
-        return f"{judgement.verdict.value}, {POWER_NOT_SHOWN}"
-    if judgement.verdict is not Verdict.NOT_GUARANTEED:
-        return judgement.verdict.value
-    observed = {True: ": observed", False: ": not observed", None: ""}[judgement.seen]
-    return judgement.verdict.value + observed
 
 
 def _unpaired(cells: Sequence[CellResult], matched: Sequence[CellResult]) -> tuple[str, ...]:

@@ -11,25 +11,40 @@ from typing import Final
 
 from ackbench.experiments.errors import NotComparable
 from ackbench.experiments.ledger.trial_manifest import Role, Status
-from ackbench.experiments.messages.phrases import format_count
 from ackbench.experiments.results.cells import judged_trials
 from ackbench.experiments.results.comparing.comparison import ComparedCell, Comparison
-from ackbench.experiments.results.comparing.differences import (
+from ackbench.experiments.results.comparing.differences import Difference, exceeds_with
+from ackbench.experiments.results.comparing.findings import (
+    UNKNOWN,
+    VIOLATED,
+    CellsCompared,
     ComparedMeasure,
-    Difference,
-    exceeds_with,
+    ConditionMet,
+    ConditionUnknown,
+    ControlNotJudged,
+    ControlsFailed,
+    GateFailure,
+    Inspected,
+    LimitExceeded,
+    LimitTested,
+    LimitUndecided,
+    NoResult,
+    NothingJudged,
+    NoTrialCounts,
+    TooFewCells,
+    TrialsMissing,
+    Untrusted,
+    VerdictsCounted,
+    WithoutGuarantee,
 )
+from ackbench.experiments.results.comparing.sentences import undecided_reason
 from ackbench.experiments.results.models import CellResult, SweepResults
-from ackbench.experiments.results.wording import unknown_reason
 from ackbench.experiments.verdicts.guarantees import GUARANTEES, Guarantee
 from ackbench.experiments.verdicts.judge import Judgement, Verdict
-from ackbench.experiments.verdicts.statistics import describe_share
 from ackbench.infra.errors import InputError
 
 EXIT_CODE: Final = 3
 """The results do not pass the gate; 1 is an error of the harness, 2 an invalid request."""
-VIOLATED: Final = "violated"
-UNKNOWN: Final = "unknown"
 _WORSE: Final = re.compile(r"worse:(?P<measure>[a-z0-9_]+)>(?P<percent>\d+(\.\d+)?)%")
 _MAX_POINTS: Final = 95
 """The largest bound of a difference of shares; more points need hundreds of trials per cell."""
@@ -98,14 +113,10 @@ class Gate:
         observed = tuple(name for name in OBSERVED if name in expressions)
         return cls(VIOLATED in expressions, UNKNOWN in expressions, observed, worse, min_cells)
 
-    def sweep_failures(self, results: SweepResults) -> list[str]:
-        """Return the reasons why a sweep fails, one line each; empty if it passes."""
-        return list(self._verdict_failures(results))
-
     def comparison_failures(
         self, comparisons: Sequence[Comparison], sweeps: Sequence[SweepResults]
-    ) -> list[str]:
-        """Return the reasons why comparisons fail, one line each; empty if they pass.
+    ) -> list[GateFailure]:
+        """Return the reasons why comparisons fail; empty if they pass.
 
         Args:
             comparisons: the comparisons; several of one sweep by an axis.
@@ -114,8 +125,10 @@ class Gate:
         Raises:
             NotComparable: no cell has enough trials for one of the limits, and nothing else fails.
         """
-        reasons = [reason for results in sweeps for reason in self._verdict_failures(results)]
-        reasons += self._too_few_cells(comparisons)
+        reasons = [reason for results in sweeps for reason in self.sweep_failures(results)]
+        compared = len(_compared_cells(comparisons))
+        if compared < self.min_cells:
+            reasons.append(TooFewCells(compared, self.min_cells))
         reasons += [
             reason
             for limit in self.worse
@@ -126,15 +139,11 @@ class Gate:
             self._require_enough_trials(comparisons)
         return reasons
 
-    def sweep_summary(self, results: SweepResults) -> Iterator[str]:
+    def sweep_summary(self, results: SweepResults) -> Iterator[Inspected]:
         """Yield what the gate looked at in one sweep, and what was observed without a guarantee."""
         cells = [cell for cell in results.cells if cell.judgements]
-        verdicts = [judgement for cell in cells for judgement in cell.judgements]
-        counts = Counter(judgement.verdict for judgement in verdicts)
-        yield (
-            f"{format_count(len(verdicts), 'verdict')} in {format_count(len(cells), 'cell')}: "
-            + ", ".join(f"{counts[one]} {one.lower()}" for one in Verdict)
-        )
+        verdicts = Counter(one.verdict for cell in cells for one in cell.judgements)
+        yield VerdictsCounted(len(cells), verdicts)
         for name, guarantees in OBSERVED.items():
             where = [
                 (cell, judgement)
@@ -144,29 +153,19 @@ class Gate:
             ]
             if where:
                 records = sum(judgement.records_total for _, judgement in where)
-                much = f"{format_count(records, 'record')} in " if records else "in "
-                yield f"{name} without a guarantee: {much}{format_count(len(where), 'cell')}"
+                yield WithoutGuarantee(name, records, len(where))
 
-    def comparison_summary(self, comparisons: Sequence[Comparison]) -> Iterator[str]:
+    def comparison_summary(self, comparisons: Sequence[Comparison]) -> Iterator[Inspected]:
         """Yield what the gate compared, and in how many cells each limit could be exceeded."""
         cells = _compared_cells(comparisons)
-        only = [
-            f"{len(labels)} only in {side}"
-            for side, labels in (
-                ("A", [label for one in comparisons for label in one.only_a]),
-                ("B", [label for one in comparisons for label in one.only_b]),
-            )
-            if labels
-        ]
-        yield ", ".join([f"{format_count(len(cells), 'cell')} compared", *only])
+        yield CellsCompared(
+            len(cells),
+            sum(len(one.only_a) for one in comparisons),
+            sum(len(one.only_b) for one in comparisons),
+        )
         for limit in self.worse:
             enough = sum(_can_exceed(cell, limit) for cell in cells)
-            yield f"{limit}: enough trials in {enough} of {format_count(len(cells), 'cell')}"
-
-    def _too_few_cells(self, comparisons: Sequence[Comparison]) -> Iterator[str]:
-        compared = len(_compared_cells(comparisons))
-        if compared < self.min_cells:
-            yield f"cells: {compared} compared; required: {self.min_cells} or more (--min-cells)"
+            yield LimitTested(str(limit), enough, len(cells))
 
     def _require_enough_trials(self, comparisons: Sequence[Comparison]) -> None:
         cells = _compared_cells(comparisons)
@@ -177,44 +176,45 @@ class Gate:
                 )
                 raise NotComparable(f"--fail-on {limit}: no cell can decide it: {reason}")
 
-    def _verdict_failures(self, results: SweepResults) -> Iterator[str]:
+    def sweep_failures(self, results: SweepResults) -> Iterator[GateFailure]:
+        """Yield the reasons why a sweep fails; none if it passes."""
         if self == NO_GATE:
             return
-        yield from _control_failures(results)
-        yield from _missing_trials(results)
+        yield from _untrusted(results)
         yield from self._observed_failures(results)
         for cell in results.cells:
             for judgement in cell.judgements:
-                subject = f"{results.sweep_id}: {judgement.guarantee} with {cell.label}"
                 if judgement.verdict is Verdict.VIOLATED and self.violated:
-                    yield f"violated: {subject}: {_observed_text(judgement)}"
+                    yield ConditionMet(VIOLATED, results.sweep_id, cell, judgement)
                 if judgement.verdict is Verdict.UNKNOWN and self.unknown:
-                    reason = unknown_reason(cell, judgement) or "no reason is known"
-                    yield f"unknown: {subject}: {reason}"
+                    yield ConditionUnknown(UNKNOWN, results.sweep_id, cell, judgement)
         if not any(cell.judgements for cell in results.cells):
-            yield f"unknown: {results.sweep_id}: no cell was judged"
+            yield NothingJudged(results.sweep_id)
 
-    def _observed_failures(self, results: SweepResults) -> Iterator[str]:
+    def _observed_failures(self, results: SweepResults) -> Iterator[GateFailure]:
         for name in self.observed:
             for cell, judgement in _own_judgements(results, OBSERVED[name]):
-                subject = f"{name}: {results.sweep_id}: {cell.label}"
                 if judgement.seen or judgement.set_aside:
-                    yield f"{subject}: {_observed_text(judgement)}"
+                    yield ConditionMet(name, results.sweep_id, cell, judgement)
                 elif judgement.seen is None and self.unknown:
-                    yield f"{subject}: {unknown_reason(cell, judgement) or 'not measurable'}"
+                    yield ConditionUnknown(name, results.sweep_id, cell, judgement)
 
-    def _limit_failures(self, limit: WorseBy, comparison: Comparison) -> Iterator[str]:
+    def _limit_failures(self, limit: WorseBy, comparison: Comparison) -> Iterator[GateFailure]:
         for cell in comparison.cells:
-            subject = f"{limit.measure} with {cell.b_label}"
             difference = cell.difference_in(limit.measure)
             worse_by = difference.worse_by()
             if worse_by is None and self.unknown:
-                reasons = "; ".join(difference.reasons) or "the trials do not show it"
-                yield f"unknown: {subject}: {reasons}"
+                yield LimitUndecided(limit.measure, cell.b_label, difference.missing)
             elif worse_by is not None and limit.is_exceeded(difference):
-                yield (
-                    f"worse: {subject}: {comparison.b} is worse than {comparison.a} by "
-                    f"{_difference_text(difference, worse_by)}; allowed: {100 * limit.bound:g}"
+                measured = difference.relative or 0.0
+                yield LimitExceeded(
+                    limit.measure,
+                    cell.b_label,
+                    comparison.a,
+                    comparison.b,
+                    measured if limit.measure.is_share else abs(measured - 1),
+                    worse_by,
+                    limit.bound,
                 )
 
 
@@ -232,30 +232,24 @@ def _own_judgements(
                 yield cell, judgement
 
 
-def _control_failures(results: SweepResults) -> Iterator[str]:
-    """Yield a reason if a control failed or was not judged: such a sweep proves nothing."""
+def _untrusted(results: SweepResults) -> Iterator[Untrusted]:
+    """Yield why a sweep proves nothing: controls failed or not judged, and missing trials."""
     if results.harness.failed:
-        yield f"controls: {results.sweep_id}: {' '.join(results.harness.sentences)}"
+        yield ControlsFailed(sweep=results.sweep_id, controls=results.harness.sentences)
     for cell in results.cells:
         if cell.role is not Role.CELL and not judged_trials(results, cell):
-            name = cell.role.replace("-", " ")
-            yield f"controls: {results.sweep_id}: the {name} ({cell.label}) was not judged"
-
-
-def _missing_trials(results: SweepResults) -> Iterator[str]:
-    """Yield which trials and cells a sweep was to have and has no results of."""
-    failed = [trial.trial_id for trial in results.trials if trial.status is Status.FAILED]
-    for trial_ids, state in (
-        (results.pending, "not run"),
-        (results.unmeasured, "not measured"),
-        (failed, "failed"),
+            yield ControlNotJudged(results.sweep_id, cell.role, cell.label)
+    failed = tuple(trial.trial_id for trial in results.trials if trial.status is Status.FAILED)
+    for trial_ids, why in (
+        (results.pending, NoResult.NOT_RUN),
+        (results.unmeasured, NoResult.NOT_MEASURED),
+        (failed, NoResult.FAILED),
     ):
         if trial_ids:
-            count = format_count(len(trial_ids), "trial")
-            yield f"missing: {results.sweep_id}: {count} {state} ({', '.join(trial_ids)})"
+            yield TrialsMissing(results.sweep_id, why, trial_ids)
     for cell in results.cells:
         if cell.judgements and not cell.sealed_trials:
-            yield f"missing: {results.sweep_id}: {cell.label}: no trial counts: nothing was judged"
+            yield NoTrialCounts(results.sweep_id, cell.label)
 
 
 def _compared_cells(comparisons: Sequence[Comparison]) -> list[ComparedCell]:
@@ -269,8 +263,7 @@ def _can_exceed(cell: ComparedCell, limit: WorseBy) -> bool:
 
 def _why_undecidable(differences: Sequence[Difference], limit: WorseBy) -> str:
     if not limit.measure.is_share:
-        reasons = dict.fromkeys(reason for one in differences for reason in one.reasons)
-        return "; ".join(reasons) or "the trials do not show it"
+        return undecided_reason([one for difference in differences for one in difference.missing])
     needed = next(trials for trials in count(1) if exceeds_with(trials, limit.bound))
     most = max((one.trials for one in differences), default=0)
     return f"{needed} trials per cell are needed on each side; the most are {most}"
@@ -291,20 +284,3 @@ def _parse_limit(text: str, *, two_sweeps: bool) -> WorseBy:
             f"(allowed: 0 to {_MAX_POINTS}%)"
         )
     return limit
-
-
-def _observed_text(judgement: Judgement) -> str:
-    trials = f"in {describe_share(judgement.share)}" if judgement.share else "observed"
-    return f"{trials} ({', '.join(judgement.trials)})" if judgement.trials else trials
-
-
-def _difference_text(difference: Difference, worse_by: float) -> str:
-    """Return the measured difference and its bound, in points of a share or in percent."""
-    if difference.measure.is_share:
-        measured, unit = difference.difference, "points"
-    else:
-        measured, unit = difference.ratio and abs(difference.ratio - 1), "%"
-    return (
-        f"{100 * (measured or 0):.1f} {unit}, at least {100 * worse_by:.1f} {unit} "
-        "(95 % confidence)"
-    )

@@ -6,14 +6,14 @@ source. Differences are `b - a`, ratios `b / a`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
-from ackbench.experiments.ledger.trial_manifest import Frozen
+from ackbench.experiments.results.comparing.findings import DifferenceTest, Missing, MissingCode
 from ackbench.experiments.verdicts.statistics import (
     CONFIDENCE,
     MIN_TRIALS_FOR_INTERVAL,
-    Estimate,
     Interval,
     estimate,
     share,
@@ -29,50 +29,34 @@ The least p of 5 pairs is 2 / 2^5 = 0.0625. One pair has an effect size of 1 or 
 """
 
 
-class PairedNumbers(Frozen):
-    """A comparison of two cells by one number per trial."""
+@dataclass(frozen=True)
+class DifferenceFigures:
+    """The difference of two cells in one figure per trial; `None`: the trials do not show it."""
 
-    pairs: int
-    difference: Estimate | None
-    """The median of `b - a` over pairs; `None`: no pairs."""
-    ratio: Estimate | None
-    """The median of `b / a` over pairs; `None`: no pairs, or a value of `a` is not above 0."""
-    p_value: float | None
-    """Wilcoxon's signed-rank test, two-sided; `None`: too few pairs differ."""
-    effect: float | None
-    """The matched-pairs rank-biserial correlation; `None`: too few pairs.
+    trials: int
+    """The number of pairs; unpaired: of trials of the cell that has fewer."""
+    test: DifferenceTest
+    difference: float | None = None
+    """`b - a`: of shares, or the median over pairs; unpaired: of the medians."""
+    difference_interval: Interval | None = None
+    ratio: float | None = None
+    """`b / a`, for numbers: the median over pairs; unpaired: of the medians.
 
-    From -1 (`b` is always less) to 1 (`b` is always more); 0: no pair differs.
+    `None`: a value of `a` is not above 0.
     """
-    reasons: tuple[str, ...] = ()
-    """Why a value is missing."""
+    ratio_interval: Interval | None = None
+    p_value: float | None = None
+    """Two-sided."""
+    effect: float | None = None
+    """The rank-biserial correlation; of shares, of yes (1) and no (0).
 
-
-class PairedShares(Frozen):
-    """A comparison of two cells by one yes or no per trial."""
-
-    pairs: int
-    both: int
-    only_a: int
-    only_b: int
-    neither: int
-    difference: float | None
-    """The share in `b` minus the share in `a`; `None`: no pairs."""
-    interval: Interval | None
-    """The conservative interval of the difference, from two exact (Clopper-Pearson) intervals."""
-    p_value: float | None
-    """McNemar's exact test, two-sided; `None`: too few pairs differ."""
-    effect: float | None
-    """The matched-pairs rank-biserial correlation of yes (1) and no (0); `None`: too few pairs.
-
-    `(only_b - only_a)` as a fraction of the differing pairs; 0: no pair differs.
+    From -1 (`b` is always less) to 1 (`b` is always more); 0: neither more often.
     """
-    reasons: tuple[str, ...] = ()
-    """Why a value is missing."""
+    missing: tuple[Missing, ...] = ()
 
 
-def paired_numbers(a: Mapping[int, float], b: Mapping[int, float]) -> PairedNumbers:
-    """Compare two cells by one number per trial.
+def paired_numbers(a: Mapping[int, float], b: Mapping[int, float]) -> DifferenceFigures:
+    """Compare two cells by one number per trial, with Wilcoxon's signed-rank test.
 
     Args:
         a: the numbers of one cell; equal keys make a pair, and a trial without one is left out.
@@ -84,18 +68,24 @@ def paired_numbers(a: Mapping[int, float], b: Mapping[int, float]) -> PairedNumb
     if all(before > 0 for before, _ in pairs):
         ratios = [after / before for before, after in pairs]
     nonzero = [difference for difference in differences if difference != 0]
-    return PairedNumbers(
-        pairs=len(pairs),
-        difference=estimate(differences),
-        ratio=estimate(ratios),
+    difference, ratio = estimate(differences), estimate(ratios)
+    return DifferenceFigures(
+        trials=len(pairs),
+        test=DifferenceTest.WILCOXON,
+        difference=difference.median if difference else None,
+        difference_interval=difference.interval if difference else None,
+        ratio=ratio.median if ratio else None,
+        ratio_interval=ratio.interval if ratio else None,
         p_value=_wilcoxon(nonzero) if len(nonzero) >= MIN_PAIRS_FOR_TEST else None,
         effect=_rank_biserial(nonzero) if len(pairs) >= MIN_PAIRS_FOR_TEST else None,
-        reasons=tuple(_missing(len(pairs), len(nonzero), ratio=bool(ratios))),
+        missing=tuple(_missing(len(pairs), len(nonzero), ratio=bool(ratios))),
     )
 
 
-def paired_shares(a: Mapping[int, bool], b: Mapping[int, bool]) -> PairedShares:
-    """Compare two cells by one yes or no per trial.
+def paired_shares(a: Mapping[int, bool], b: Mapping[int, bool]) -> DifferenceFigures:
+    """Compare two cells by one yes or no per trial, with McNemar's exact test.
+
+    The interval is conservative, from two exact (Clopper-Pearson) intervals.
 
     Args:
         a: the answers of one cell; equal keys make a pair, and a trial without one is left out.
@@ -103,21 +93,17 @@ def paired_shares(a: Mapping[int, bool], b: Mapping[int, bool]) -> PairedShares:
     """
     pairs = [(a[key], b[key]) for key in _common_keys(a, b)]
     only_a, only_b = pairs.count((True, False)), pairs.count((False, True))
-    return PairedShares(
-        pairs=len(pairs),
-        both=pairs.count((True, True)),
-        only_a=only_a,
-        only_b=only_b,
-        neither=pairs.count((False, False)),
-        difference=(only_b - only_a) / len(pairs) if pairs else None,
-        interval=share_difference_interval((only_a, len(pairs)), (only_b, len(pairs)))
-        if pairs
-        else None,
-        p_value=_mcnemar(only_a, only_b) if only_a + only_b >= MIN_PAIRS_FOR_TEST else None,
-        effect=(only_b - only_a) / max(only_a + only_b, 1)
-        if len(pairs) >= MIN_PAIRS_FOR_TEST
-        else None,
-        reasons=tuple(_missing(len(pairs), only_a + only_b)),
+    total, differing = len(pairs), only_a + only_b
+    return DifferenceFigures(
+        trials=total,
+        test=DifferenceTest.MCNEMAR,
+        difference=(only_b - only_a) / total if pairs else None,
+        difference_interval=(
+            share_difference_interval((only_a, total), (only_b, total)) if pairs else None
+        ),
+        p_value=_mcnemar(only_a, only_b) if differing >= MIN_PAIRS_FOR_TEST else None,
+        effect=(only_b - only_a) / max(differing, 1) if total >= MIN_PAIRS_FOR_TEST else None,
+        missing=tuple(_missing(total, differing)),
     )
 
 
@@ -125,25 +111,19 @@ def _common_keys(a: Mapping[int, object], b: Mapping[int, object]) -> list[int]:
     return [key for key in a if key in b]
 
 
-def _missing(pairs: int, differing: int, *, ratio: bool = True) -> list[str]:
-    """Return why values are missing."""
+def _missing(pairs: int, differing: int, *, ratio: bool = True) -> Iterator[Missing]:
+    """Yield why figures are missing."""
     if pairs == 0:
-        return ["no pairs: no two trials have the same seed"]
-    reasons = []
+        yield Missing(code=MissingCode.NO_PAIRS, trials=0)
+        return
     if differing < MIN_PAIRS_FOR_TEST:
-        reasons.append(
-            f"{differing} of {pairs} pairs differ: no p-value below {MIN_PAIRS_FOR_TEST}, "
-            "because none could be below 0.05"
-        )
+        yield Missing(code=MissingCode.FEW_DIFFERING_PAIRS, trials=pairs, differing=differing)
     if pairs < MIN_PAIRS_FOR_TEST:
-        reasons.append(f"no effect size from fewer than {MIN_PAIRS_FOR_TEST} pairs")
+        yield Missing(code=MissingCode.FEW_PAIRS_FOR_EFFECT, trials=pairs)
     if pairs < MIN_TRIALS_FOR_INTERVAL:
-        reasons.append(
-            f"an interval of a median needs {MIN_TRIALS_FOR_INTERVAL} pairs; there are {pairs}"
-        )
+        yield Missing(code=MissingCode.FEW_PAIRS_FOR_INTERVAL, trials=pairs)
     if not ratio:
-        reasons.append("no ratio, because a divisor is not above 0")
-    return reasons
+        yield Missing(code=MissingCode.NO_RATIO, trials=pairs)
 
 
 def _wilcoxon(differences: Sequence[float]) -> float:

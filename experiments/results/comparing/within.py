@@ -18,6 +18,7 @@ from ackbench.experiments.results.comparing.comparison import (
     check_measured,
     compare_pairs,
 )
+from ackbench.experiments.results.comparing.findings import SchedulesDiffer
 from ackbench.experiments.results.models import CellResult
 from ackbench.experiments.sweep import cell_names
 from ackbench.experiments.sweep.workload import LOAD_SECTIONS
@@ -65,12 +66,13 @@ def compare_within(sweep: ComparedSweep, axis: str) -> AxisComparison:
             f"{sweep.plan.sweep_id}: no cell with {names[0]} has a partner with another value that "
             "is equal in all other axes"
         )
+    caveats = (SchedulesDiffer(),) if _differs_in_schedule(axis) else ()
     return AxisComparison(
         sweep=sweep.plan.sweep_id,
         axis=axis,
         values=tuple(values),
         comparisons=tuple(
-            compare_pairs((names[0], name), first, other, pairs, _remarks(axis))
+            compare_pairs((names[0], name), first, other, pairs, caveats)
             for name, other, pairs in candidates
             if pairs
         ),
@@ -135,11 +137,10 @@ def _part(sweep: ComparedSweep, axis: str, value: Scalar) -> ComparedSweep:
     return ComparedSweep(sweep.plan, sweep.results.model_copy(update={"cells": cells}))
 
 
-def _remarks(axis: str) -> tuple[str, ...]:
+def _differs_in_schedule(axis: str) -> bool:
+    """Return whether an axis is of the load."""
     section, _, name = axis.partition(".")
-    if section not in LOAD_SECTIONS or name not in LOAD_SECTIONS[section].model_fields:
-        return ()
-    return ("the loads differ: trials of a repeat share their seed, but not their schedule",)
+    return section in LOAD_SECTIONS and name in LOAD_SECTIONS[section].model_fields
 
 
 def _rank(value: Scalar) -> tuple[int, float, str]:

@@ -23,7 +23,7 @@ from types import MappingProxyType
 from typing import Final
 
 from ackbench.experiments.ledger.trial_manifest import Frozen
-from ackbench.experiments.results.comparing.setting_change import SettingChange
+from ackbench.experiments.results.comparing.findings import SettingChange
 from ackbench.experiments.results.history.change_points import MIN_PART, difference_p, find_shifts
 from ackbench.experiments.results.history.store import without_details
 from ackbench.experiments.results.history.summary import CellSummary, SweepSummary

@@ -14,7 +14,7 @@ from ackbench.experiments.messages.phrases import (
     format_count,
     shorten,
 )
-from ackbench.experiments.results.comparing.setting_change import SettingChange
+from ackbench.experiments.results.comparing.findings import SettingChange
 from ackbench.experiments.results.history.change_points import MIN_PART
 from ackbench.experiments.results.history.summary import SweepSummary
 from ackbench.experiments.results.history.trend import (

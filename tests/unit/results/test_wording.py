@@ -4,6 +4,7 @@ from support.golden_files import Says
 
 from ackbench.experiments.orchestration.tracking.runs import count_verdicts, verdict_metrics
 from ackbench.experiments.results.comparing.gate import Gate
+from ackbench.experiments.results.comparing.sentences import failure_sentence
 from ackbench.experiments.results.models import CellResult, SweepResults
 from ackbench.experiments.results.wording import LEGEND, result_notes, verdict_sign, verdict_text
 from ackbench.experiments.verdicts.contract import ContractClause
@@ -67,7 +68,8 @@ def test_faults_behind_relays_are_named_with_what_relays_do_to_figures() -> None
 
 def test_the_gate_names_the_same_reason_as_the_notes() -> None:
     """`--fail-on unknown` says what is not known of the cell."""
-    failures = Gate(unknown=True).sweep_failures(_sweep_with_unknown_verdict(None))
+    sweep = _sweep_with_unknown_verdict(None)
+    failures = map(failure_sentence, Gate(unknown=True).sweep_failures(sweep))
     (failure,) = (one for one in failures if one.startswith("unknown: "))
     assert CONTRACT_REASON in failure
 

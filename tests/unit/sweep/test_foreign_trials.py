@@ -18,6 +18,7 @@ from ackbench.experiments.ledger.seal import seal
 from ackbench.experiments.pages.live.sweep import SweepFollower
 from ackbench.experiments.pages.report.data import read_report_data
 from ackbench.experiments.pages.report.page import render_page
+from ackbench.experiments.results.comparing.findings import NoResult, TrialsMissing
 from ackbench.experiments.results.comparing.gate import Gate
 from ackbench.experiments.results.read import read_results
 from ackbench.experiments.sweep.folder import SweepFolder
@@ -90,8 +91,8 @@ def test_it_is_no_trial_of_its_cell_and_of_the_gate(sweep: SweepFolder) -> None:
     (cell,) = results.cells
     assert (cell.sealed_trials, cell.failed_trials, cell.planned_trials) == (1, 1, 2)
     assert all(SECOND not in judgement.trials for judgement in cell.judgements)
-    assert Gate.parse(["violated"]).sweep_failures(results) == [
-        f"missing: {TODAY}: 1 trial failed ({SECOND})"
+    assert list(Gate.parse(["violated"]).sweep_failures(results)) == [
+        TrialsMissing(TODAY, NoResult.FAILED, (SECOND,))
     ]
 
 

@@ -12,7 +12,7 @@ from statistics import median
 from typing import Final
 
 from ackbench.experiments.messages.phrases import format_list
-from ackbench.experiments.results.comparing.pairing import paired_numbers
+from ackbench.experiments.results.comparing.pairing import DifferenceFigures, paired_numbers
 from ackbench.experiments.results.lessons.criterion import (
     ORDER_NEEDS,
     Outcome,
@@ -37,7 +37,7 @@ from ackbench.experiments.results.lessons.plots import DotRow, DotsPlot
 from ackbench.experiments.results.models import CellResult, TrialResult
 from ackbench.experiments.sweep.client_kinds import DEFAULT_CLIENT
 from ackbench.experiments.sweep.plan import NO_FAULT
-from ackbench.experiments.verdicts.statistics import Estimate, Share, describe_share
+from ackbench.experiments.verdicts.statistics import Share, describe_share
 
 _IN_FLIGHT: Final = "max.in.flight.requests.per.connection"
 _WITHIN_CAPACITY_PERCENT: Final = 95.0
@@ -138,7 +138,7 @@ def _throughput_cost(data: FindingInput) -> Iterator[_Cost]:
         for trials in (off, on)
     ]
     ratio = _ratio(off, on, _throughput)
-    if not all(in_time) or ratio is None:
+    if not all(in_time) or ratio.ratio is None:
         return
     off_percent, on_percent = (describe_values(values, 0, " %") for values in in_time)
     acked = (
@@ -163,7 +163,7 @@ def _latency_cost(data: FindingInput) -> Iterator[_Cost]:
     """Yield the cost in latency under a light load without a fault."""
     off, on = (_without_fault(data, value, overloaded=False) for value in (False, True))
     ratio = _ratio(off, on, ack_p50_ms)
-    if ratio:
+    if ratio.ratio is not None:
         order = paired_order(off, on, ack_p50_ms)
         yield _Cost(
             "Without a fault, under a load far below the cluster's capacity, the median latency "
@@ -189,8 +189,8 @@ def _ratio(
     off: Sequence[TrialResult],
     on: Sequence[TrialResult],
     figure: Callable[[TrialResult], float | None],
-) -> Estimate | None:
-    """Return a figure with idempotence relative to without, from pairs of one repeat."""
+) -> DifferenceFigures:
+    """Compare a figure with idempotence with the one without, in pairs of one repeat."""
     off_values, on_values = (
         {
             trial.repeat: value
@@ -199,13 +199,13 @@ def _ratio(
         }
         for trials in (off, on)
     )
-    return paired_numbers(off_values, on_values).ratio
+    return paired_numbers(off_values, on_values)
 
 
-def _describe_ratio(ratio: Estimate) -> str:
-    text = f"{ratio.median:.2f} times"
-    if ratio.interval:
-        text += f" ({ratio.interval.low:.2f} to {ratio.interval.high:.2f} at 95 %)"
+def _describe_ratio(found: DifferenceFigures) -> str:
+    text = f"{found.ratio:.2f} times"
+    if found.ratio_interval:
+        text += f" ({found.ratio_interval.low:.2f} to {found.ratio_interval.high:.2f} at 95 %)"
     return text
 
 

@@ -23,12 +23,15 @@ from ackbench.experiments.errors import NotComparable
 from ackbench.experiments.pages.report.comparison_page import render_comparison
 from ackbench.experiments.pages.report.drawing import set_matplotlib_cache
 from ackbench.experiments.results.comparing.comparison import ComparedSweep, Comparison, compare
-from ackbench.experiments.results.comparing.differences import (
+from ackbench.experiments.results.comparing.differences import Difference
+from ackbench.experiments.results.comparing.findings import (
     ComparedMeasure,
-    Difference,
-    classify_difference,
+    LimitExceeded,
+    LimitUndecided,
+    TooFewCells,
 )
 from ackbench.experiments.results.comparing.gate import Gate
+from ackbench.experiments.results.comparing.sentences import failure_sentence, inspected_sentence
 from ackbench.experiments.verdicts.judge import HarnessCheck
 from ackbench.infra.errors import InputError
 from ackbench.infra.machine.home import Home
@@ -64,7 +67,7 @@ def test_a_sweep_does_not_differ_from_itself() -> None:
         assert {found.measure.is_share for found in cell.differences} == {True, False}
         for found in cell.differences:  # six pairs are too few for a difference of shares
             expected = "unknown" if found.measure.is_share else "same"
-            assert classify_difference(found) == expected
+            assert found.change == expected
 
 
 @pytest.mark.parametrize("seed", [42, 43])
@@ -80,7 +83,7 @@ def test_swapping_two_sweeps_swaps_the_signs(seed: int) -> None:
         assert here.p_value == there.p_value
         if there.ratio is not None:
             assert here.ratio == pytest.approx(1 / there.ratio, rel=0.02)
-        assert {classify_difference(there), classify_difference(here)} in (
+        assert {there.change, here.change} in (
             {"same"},
             {"worse", "better"},
         )
@@ -92,9 +95,7 @@ def test_a_slower_sweep_is_worse_in_latency_and_in_nothing_else() -> None:
     found = difference_in(comparison, ComparedMeasure.LATENCY_P99)
     assert found.ratio == pytest.approx(1.5)
     assert found.p_value == pytest.approx(2 / 2**MANY)
-    assert [
-        classify_difference(difference_in(comparison, measure)) for measure in ComparedMeasure
-    ] == [
+    assert [difference_in(comparison, measure).change for measure in ComparedMeasure] == [
         "same",
         "same",
         "worse",
@@ -109,7 +110,7 @@ def test_trials_with_other_seeds_are_compared_unpaired() -> None:
     assert not comparison.paired
     assert any("seeds differ" in remark for remark in comparison.remarks)
     assert difference_in(comparison, ComparedMeasure.LATENCY_P99).test == "Mann and Whitney's"
-    assert classify_difference(difference_in(comparison, ComparedMeasure.LATENCY_P99)) == "worse"
+    assert difference_in(comparison, ComparedMeasure.LATENCY_P99).change == "worse"
 
 
 def test_a_trial_that_cannot_tell_a_loss_is_in_no_pair() -> None:
@@ -257,8 +258,9 @@ def test_the_gate_fails_on_loss_by_points() -> None:
     a, b = a_sweep(FAST), a_sweep(LOSES, sweep_id="b")
     comparisons = [compare(a, b)]
     reasons = Gate.parse(["worse:loss>30%"], two_sweeps=True).comparison_failures(comparisons, ())
-    assert len(reasons) == 1
-    assert "100.0 points, at least" in reasons[0]
+    (reason,) = reasons
+    assert isinstance(reason, LimitExceeded)
+    assert (reason.difference, reason.worse_by > 0.3) == (1.0, True)
     gate = Gate.parse(["worse:duplicates>30%"], two_sweeps=True)
     assert gate.comparison_failures(comparisons, ()) == []
 
@@ -290,7 +292,7 @@ def test_a_limit_that_some_cell_can_decide_is_decided_there(says: Says) -> None:
     gate = Gate.parse(["worse:latency_p99>20%"], two_sweeps=True)
 
     assert gate.comparison_failures([comparison], ()) == []
-    says(list(gate.comparison_summary([comparison])))
+    says(list(map(inspected_sentence, gate.comparison_summary([comparison]))))
 
 
 def test_cells_of_one_sweep_only_are_counted_and_a_minimum_fails(says: Says) -> None:
@@ -299,10 +301,10 @@ def test_cells_of_one_sweep_only_are_counted_and_a_minimum_fails(says: Says) -> 
     comparison = compare(a_sweep(FAST, other), a_sweep(FAST, sweep_id="b"))
     gates = [Gate.parse([], two_sweeps=True, min_cells=cells) for cells in (1, 2)]
 
-    says(list(gates[0].comparison_summary([comparison])))
+    says(list(map(inspected_sentence, gates[0].comparison_summary([comparison]))))
     assert [gate.comparison_failures([comparison], ()) for gate in gates] == [
         [],
-        ["cells: 1 compared; required: 2 or more (--min-cells)"],
+        [TooFewCells(compared=1, required=2)],
     ]
 
 
@@ -318,7 +320,7 @@ def test_an_undecidable_limit_fails_with_the_expression_unknown() -> None:
     reasons = Gate.parse(["worse:latency_p99>20%", "unknown"], two_sweeps=True).comparison_failures(
         [compare(a, b)], ()
     )
-    assert [reason.split(":")[0] for reason in reasons] == ["unknown"]
+    assert [type(reason) for reason in reasons] == [LimitUndecided]
 
 
 @pytest.mark.parametrize("failed", [{"control_clean": False}, {"positive_control_lost": False}])
@@ -329,9 +331,9 @@ def test_a_sweep_whose_controls_failed_passes_no_gate(
     """It proves nothing about Kafka; without a gate there is nothing to fail."""
     harness = HarnessCheck(**failed, sentences=("the control was not clean",))
     results = a_sweep(FAST).results.model_copy(update={"harness": harness})
-    reasons = Gate.parse([expression], two_sweeps=True).sweep_failures(results)
-    says(reasons[0])
-    assert Gate.parse([]).sweep_failures(results) == []
+    reasons = list(Gate.parse([expression], two_sweeps=True).sweep_failures(results))
+    says(failure_sentence(reasons[0]))
+    assert list(Gate.parse([]).sweep_failures(results)) == []
 
 
 def test_the_gate_reports_the_share_of_trials(says: Says) -> None:
@@ -339,7 +341,7 @@ def test_the_gate_reports_the_share_of_trials(says: Says) -> None:
     sweep = a_sweep(replace(FAST, lost=(3,) * 5, copies=(0,) * 5))
     reasons = [
         reason
-        for reason in Gate.parse(["violated"]).sweep_failures(sweep.results)
+        for reason in map(failure_sentence, Gate.parse(["violated"]).sweep_failures(sweep.results))
         if "no-acked-loss" in reason
     ]
     assert len(reasons) == 1

@@ -8,6 +8,7 @@ from support.golden_files import Says
 
 from ackbench.experiments.ledger.trial_manifest import Role, Status
 from ackbench.experiments.results.comparing.gate import NO_GATE, Gate
+from ackbench.experiments.results.comparing.sentences import failure_sentence, inspected_sentence
 from ackbench.experiments.results.models import SweepResults
 
 SAFE_TRIALS = [f"000-{repeat:06d}" for repeat in range(5)]
@@ -17,7 +18,7 @@ SAFE_TRIALS = [f"000-{repeat:06d}" for repeat in range(5)]
 def failures(results: SweepResults, *expressions: str) -> list[str]:
     """Return the reasons of the gate with these expressions, without the sweep's name."""
     reasons = Gate.parse(expressions or ["violated"]).sweep_failures(results)
-    return [reason.replace(f"{results.sweep_id}: ", "") for reason in reasons]
+    return [failure_sentence(one).replace(f"{results.sweep_id}: ", "") for one in reasons]
 
 
 def with_status(results: SweepResults, role: Role, status: Status) -> SweepResults:
@@ -111,7 +112,8 @@ def test_what_a_void_trial_showed_fails_a_gate_on_it() -> None:
 
 def test_the_gate_says_what_it_looked_at_and_what_was_lost_without_a_guarantee(says: Says) -> None:
     """A reader of "passed" sees how much that was worth."""
-    verdicts, *observed = Gate.parse(["violated"]).sweep_summary(measured_sweep(TRUTHS).results)
+    summary = Gate.parse(["violated"]).sweep_summary(measured_sweep(TRUTHS).results)
+    verdicts, *observed = map(inspected_sentence, summary)
     says(verdicts)
     says(observed)
 
@@ -119,4 +121,4 @@ def test_the_gate_says_what_it_looked_at_and_what_was_lost_without_a_guarantee(s
 def test_without_a_gate_nothing_fails() -> None:
     """Whatever is missing."""
     results = measured_sweep((SAFE,), void=SAFE_TRIALS).results
-    assert NO_GATE.sweep_failures(results) == []
+    assert list(NO_GATE.sweep_failures(results)) == []

@@ -9,7 +9,6 @@ from support.builders.sweeps import Truth, a_cell, measured_sweep
 from support.golden_files import Says
 
 from ackbench.experiments.results.comparing.comparison import ComparedSweep, compare
-from ackbench.experiments.results.comparing.sentences import comparison_sentences
 
 FAST = Truth(a_cell("all", idempotence=True), (0,) * 12, (0,) * 12, p99_ms=1000)
 OTHER = replace(FAST, cell=a_cell(1))
@@ -21,7 +20,7 @@ def sentences(a: tuple[Truth, ...], b: tuple[Truth, ...]) -> list[str]:
     for name, truths in (("a", a), ("b", b)):
         data = measured_sweep(truths, sweep_id=name)
         sides.append(ComparedSweep(data.plan, data.results))
-    return list(comparison_sentences(compare(*sides)))
+    return list(compare(*sides).sentences)
 
 
 def test_a_measure_that_is_worse_in_some_cells_has_the_median_and_range_of_their_ratios(

@@ -13,17 +13,17 @@ from support.golden_files import Says
 from ackbench.experiments.errors import NotComparable, UnknownName
 from ackbench.experiments.ledger.trial_manifest import Cell, Scalar
 from ackbench.experiments.pages.report.changes import MAX_SHOWN, changes_view
-from ackbench.experiments.pages.report.comparison_page import merge_labels, render_axis_comparison
+from ackbench.experiments.pages.report.comparison_page import render_axis_comparison
 from ackbench.experiments.pages.report.drawing import set_matplotlib_cache
 from ackbench.experiments.pages.report.page import render_page
+from ackbench.experiments.results.comparing.cell_texts import merge_labels
 from ackbench.experiments.results.comparing.comparison import ComparedSweep, Comparison, compare
 from ackbench.experiments.results.comparing.differences import (
-    ComparedMeasure,
     Difference,
-    classify_difference,
     number_difference,
     share_difference,
 )
+from ackbench.experiments.results.comparing.findings import ComparedMeasure
 from ackbench.experiments.results.comparing.within import (
     axis_values,
     cells_with_value,
@@ -111,7 +111,7 @@ def test_a_split_sweep_shows_the_same_as_two_sweeps() -> None:
     assert comparison.cells == compare(one, other).cells
     assert difference_in(comparison, ComparedMeasure.LATENCY_P99).ratio == pytest.approx(2, rel=0.2)
     assert [
-        classify_difference(difference_in(comparison, measure))
+        difference_in(comparison, measure).change
         for measure in (ComparedMeasure.LOSS, ComparedMeasure.LATENCY_P99)
     ] == ["same", "worse"]
 
