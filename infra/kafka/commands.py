@@ -38,6 +38,8 @@ _JANINO: Final = "org.codehaus.janino.JavaSourceClassLoader"
 _TOOLS_PACKAGE: Final = "org.apache.kafka.tools"
 _COMMAND_CONFIG_SINCE: Final = (4, 2, 0)
 """From this version on, all tools have the option `--command-config` (KIP-1147)."""
+_LOGS_TIMEOUTS_SINCE: Final = (3, 0, 0)
+"""From this version on, clients log at INFO that a request timed out. Tried: 2.8.1 does not."""
 
 
 def broker_startup_cache(cache: Path, spec: ClusterSpec) -> StartupCache:
@@ -138,6 +140,8 @@ def _logging(version: str, logs: str) -> str:
     """Return the JVM option that selects the Log4j configuration."""
     if uses_log4j2(version):
         return f"-Dlog4j2.configurationFile={(_HERE / f'log4j2{logs}.properties').as_uri()}"
+    if logs and parse_client_version(version) < _LOGS_TIMEOUTS_SINCE:
+        logs = f"{logs}-2"
     return f"-Dlog4j.configuration={(_HERE / f'log4j{logs}.properties').as_uri()}"
 
 

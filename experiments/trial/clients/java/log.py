@@ -26,6 +26,11 @@ _REQUEST_TIMEOUT: Final = re.compile(
 _CANCELLED: Final = re.compile(
     rf"Cancelled in-flight \S+ request .* due to node (?P<node>{INT32}) being disconnected"
 )
+_FAILED: Final = re.compile(
+    rf"Got error produce response with correlation id (?P<id>{INT32}) .*: NETWORK_EXCEPTION"
+)
+_INVALID_METADATA: Final = "Received invalid metadata error"
+"""Follows each of those."""
 _DISCONNECTED: Final = re.compile(rf"\] Node (?P<node>{INT32}) disconnected\.")
 _SETTING: Final = re.compile(r"^\t(?P<name>[a-z0-9.]+) = (?P<value>.*)$", re.MULTILINE)
 _NOT_SET: Final = "null"
@@ -107,7 +112,19 @@ def _count_cancelled(lines: list[re.Match[str]], begin: int, node: str) -> int:
         if cancelled is None or cancelled["node"] != node:
             break
         count += 1
-    return count
+    return count or _count_failed(lines, begin)
+
+
+def _count_failed(lines: list[re.Match[str]], begin: int) -> int:
+    """Return how many produce requests failed with a connection, as clients before 3.0 log it."""
+    requests = set()
+    for line in lines[begin:]:
+        text = line["text"][:LONGEST_LINE]
+        if failed := _FAILED.search(text):
+            requests.add(failed["id"])
+        elif _INVALID_METADATA not in text:
+            break
+    return len(requests)
 
 
 def _parse_leaders(event: Event, text: str, topic: str) -> Iterator[Event]:

@@ -246,6 +246,29 @@ def test_the_java_log_yields_the_same_events_as_librdkafkas() -> None:
     assert all(event.detail.startswith("producer 0: ") for event in events)
 
 
+BEFORE_3_0 = """\
+[2026-11-27T00:01:53,937Z] DEBUG [Producer clientId=a] Disconnecting from node 2 due to request \
+timeout. (org.apache.kafka.clients.NetworkClient)
+[2026-11-27T00:01:54,006Z] WARN [Producer clientId=a] Got error produce response with correlation \
+id 10 on topic-partition t1-0, retrying (9 attempts left). Error: NETWORK_EXCEPTION (o.a.k.Sender)
+[2026-11-27T00:01:54,018Z] WARN [Producer clientId=a] Received invalid metadata error in produce \
+request on partition t1-0 due to org.apache.kafka.common.errors.NetworkException: (o.a.k.Sender)
+[2026-11-27T00:01:54,024Z] WARN [Producer clientId=a] Got error produce response with correlation \
+id 11 on topic-partition t1-0, retrying (9 attempts left). Error: NETWORK_EXCEPTION (o.a.k.Sender)
+[2026-11-27T00:01:54,025Z] WARN [Producer clientId=a] Got error produce response with correlation \
+id 11 on topic-partition t1-1, retrying (9 attempts left). Error: NETWORK_EXCEPTION (o.a.k.Sender)
+[2026-11-27T00:01:55,100Z] INFO [Producer clientId=a] Something else (o.a.k.Sender)
+[2026-11-27T00:01:55,101Z] WARN [Producer clientId=a] Got error produce response with correlation \
+id 12 on topic-partition t1-0, retrying (9 attempts left). Error: NETWORK_EXCEPTION (o.a.k.Sender)
+"""
+
+
+def test_the_log_of_an_old_java_client_has_the_number_of_requests_that_timed_out() -> None:
+    """Before 3.0 it names each partition of a failed request, and no cancelled request."""
+    (event,) = read_java_log(BEFORE_3_0, "producer 0", "t1", 0)
+    assert (event.kind, event.node, timed_out_requests(event)) == ("timed_out", 2, 2)
+
+
 def test_the_java_log_contains_settings_and_version() -> None:
     """Lists are comma-separated as in properties files; null settings are left out."""
     assert effective_settings(LINES, {}) == {
