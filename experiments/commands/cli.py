@@ -678,13 +678,9 @@ def compare(
     home = Home.from_environment()
     gate = Gate.parse(fail_on, two_sweeps=True, min_cells=min_cells or 0)
     files = ResultFiles(junit=junit, markdown=markdown)
-    if b is not None and axis is None:
-        return command.compare_sweeps(
-            home, (a, b), gate=gate, as_json=as_json, html=html, files=files
-        )
-    if axis is not None and b is None:
-        return command.compare_cells(
-            home, (a, axis), gate=gate, as_json=as_json, html=html, files=files
+    if (b is None) != (axis is None):
+        return command.compare_results(
+            home, a, b, axis, gate=gate, as_json=as_json, html=html, files=files
         )
     raise click.UsageError(
         f"give {'only one of' if b else 'either'} a second sweep {'and' if b else 'or'} --by AXIS"

@@ -17,10 +17,7 @@ from ackbench.experiments.commands.show import ResultFiles, gate_exit_code
 from ackbench.experiments.messages.console import console_for_results, print_text
 from ackbench.experiments.messages.terminal import echo, echo_error, echo_json
 from ackbench.experiments.pages.report.comparison_files import comparison_cases, comparison_lines
-from ackbench.experiments.pages.report.comparison_page import (
-    render_axis_comparison,
-    render_comparison,
-)
+from ackbench.experiments.pages.report.comparison_page import render_comparison
 from ackbench.experiments.pages.report.drawing import set_matplotlib_cache
 from ackbench.experiments.results.comparing.cell_texts import ComparedCellTexts, compared_cell_texts
 from ackbench.experiments.results.comparing.comparison import ComparedSweep, Comparison, compare
@@ -36,7 +33,6 @@ from ackbench.experiments.results.comparing.matrix import (
 )
 from ackbench.experiments.results.comparing.within import AxisComparison, compare_within
 from ackbench.experiments.results.junit import junit_xml
-from ackbench.experiments.results.models import SweepResults
 from ackbench.experiments.results.read import read_results
 from ackbench.experiments.sweep.published import open_sweep
 from ackbench.infra.errors import InputError
@@ -46,20 +42,24 @@ from ackbench.infra.machine.home import Home
 NO_FILES: Final = ResultFiles()
 
 
-def compare_sweeps(
+def compare_results(
     home: Home,
-    names: tuple[str, str],
+    name: str,
+    other: str | None,
+    axis: str | None,
     *,
     gate: Gate,
     as_json: bool,
     html: Path | None = None,
     files: ResultFiles = NO_FILES,
 ) -> int:
-    """Print two sweeps side by side.
+    """Print two sweeps side by side, or the cells of one that differ in a single axis.
 
     Args:
         home: the home of the sweeps.
-        names: the sweeps.
+        name: the sweep.
+        other: another sweep to compare it with; `None`: its own cells are compared.
+        axis: without another sweep, the axis in which the cells differ.
         gate: what the caller does not accept.
         as_json: print JSON instead of tables.
         html: also write a page to this file.
@@ -69,73 +69,27 @@ def compare_sweeps(
         0, or the gate's exit code if the comparison does not pass it.
 
     Raises:
-        InputError: a sweep does not exist, the sweeps cannot be compared, too few trials for the
-            gate, or the page cannot be written.
+        InputError: a sweep or the axis does not exist, there is nothing to compare, too few trials
+            for the gate, or the page cannot be written.
         LedgerError: the results of a sweep cannot be read.
     """
-    a, b = (_sweep(home, name) for name in names)
-    comparison = compare(a, b)
+    sides = [_sweep(home, one) for one in (name, other) if one is not None]
+    compared = compare_within(sides[0], str(axis)) if other is None else compare(*sides)
+    comparisons = compared.comparisons if isinstance(compared, AxisComparison) else (compared,)
     if html:
-        _write(html, home, lambda: render_comparison(comparison))
+        _write(html, home, lambda: render_comparison(compared))
     if as_json:
-        echo_json(comparison.to_json())
+        echo_json(compared.model_dump_json(indent=2))
+    elif isinstance(compared, AxisComparison):
+        _print_within(compared)
     else:
-        _print(comparison)
-        _print_unpaired((("only in A", comparison.only_a), ("only in B", comparison.only_b)))
-    _write_files([comparison], gate, files)
-    return _gate_exit_code(gate, [comparison], (a.results, b.results))
-
-
-def compare_cells(
-    home: Home,
-    named: tuple[str, str],
-    *,
-    gate: Gate,
-    as_json: bool,
-    html: Path | None = None,
-    files: ResultFiles = NO_FILES,
-) -> int:
-    """Print the cells of one sweep that differ in a single axis side by side.
-
-    Args:
-        home: the home of the sweep.
-        named: the sweep and the axis.
-        gate: what the caller does not accept.
-        as_json: print JSON instead of tables.
-        html: also write a page to this file.
-        files: also write the comparison for CI systems.
-
-    Returns:
-        0, or the gate's exit code if the cells do not pass it.
-
-    Raises:
-        InputError: the sweep or the axis does not exist, no cells can be compared, too few trials
-            for the gate, or the page cannot be written.
-        LedgerError: the results cannot be read.
-    """
-    sweep = _sweep(home, named[0])
-    within = compare_within(sweep, named[1])
-    if html:
-        _write(html, home, lambda: render_axis_comparison(within))
-    if as_json:
-        echo_json(within.to_json())
-    else:
-        _print_within(within)
-    _write_files(within.comparisons, gate, files)
-    return _gate_exit_code(gate, within.comparisons, [sweep.results])
-
-
-def _write_files(comparisons: Sequence[Comparison], gate: Gate, files: ResultFiles) -> None:
+        _print(compared)
+        _print_unpaired((("only in A", compared.only_a), ("only in B", compared.only_b)))
     if files.junit is not None:
         replace_file(files.junit, junit_xml(comparison_cases(comparisons, gate)))
     if files.markdown is not None:
         replace_file(files.markdown, "\n".join(comparison_lines(comparisons)) + "\n")
-
-
-def _gate_exit_code(
-    gate: Gate, comparisons: Sequence[Comparison], sweeps: Sequence[SweepResults]
-) -> int:
-    reasons = gate.comparison_failures(comparisons, sweeps)
+    reasons = gate.comparison_failures(comparisons, [side.results for side in sides])
     return gate_exit_code(gate, reasons, gate.comparison_summary(comparisons))
 
 

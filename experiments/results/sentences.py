@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import singledispatch
 from typing import Final
 
-from ackbench.experiments.ledger.trial_manifest import Cell, Scalar
 from ackbench.experiments.messages.phrases import format_count, format_list, one_line
 from ackbench.experiments.results.models import SweepResults, TrialResult
 from ackbench.experiments.results.statements import (
@@ -144,13 +143,9 @@ def _names(group: CellGroup, axes: Sequence[str]) -> str:
     cells = [one.cell.cell for one in group.outcomes]
     if not axes:
         return {1: "the cell", 2: "both cells"}.get(len(cells), f"all {len(cells)} cells")
-    chosen = [{axis: cell.get(axis) for axis in axes} for cell in cells]
-    names = cell_group_names([dict(cell) for cell in dict.fromkeys(map(_items, chosen))], axes)
+    chosen = dict.fromkeys(tuple((axis, cell.get(axis)) for axis in axes) for cell in cells)
+    names = cell_group_names([dict(cell) for cell in chosen], axes)
     return format_list(names) if len(names) <= _MOST_NAMES else format_count(len(cells), "cell")
-
-
-def _items(cell: Cell) -> tuple[tuple[str, Scalar], ...]:
-    return tuple(cell.items())
 
 
 @_sentences.register(SetAsideStatement)

@@ -75,11 +75,6 @@ def deciding_rule(guarantee: Guarantee, circumstances: Circumstances) -> Rule:
     return first_rule((_UNREAD_SETTINGS, *guarantee.rules), circumstances)
 
 
-def contract_table() -> tuple[tuple[Guarantee, Rule], ...]:
-    """Return all rules in the order in which they are evaluated."""
-    return tuple((guarantee, rule) for guarantee in GUARANTEES for rule in guarantee.rules)
-
-
 def as_markdown() -> str:
     """Return the contract as `docs/contract.md` contains it: one table per guarantee."""
     return "\n".join(_section(guarantee) for guarantee in GUARANTEES)

@@ -73,17 +73,6 @@ class Estimate(Frozen):
     trials: int
 
 
-class Distribution(Frozen):
-    """The distribution of a count or a time over trials."""
-
-    trials: int
-    minimum: float
-    lower_quartile: float
-    median: float
-    upper_quartile: float
-    maximum: float
-
-
 def share(seen: int, of: int, confidence: float = CONFIDENCE, unknown: int = 0) -> Share:
     """Return a share of trials with its exact two-sided Clopper-Pearson interval.
 
@@ -203,28 +192,6 @@ def median_change(
     if min(a) <= 0:
         return difference, None
     return difference, Interval(low=after.low / before.high, high=after.high / before.low)
-
-
-def distribution(values: Sequence[float]) -> Distribution | None:
-    """Return the distribution of one value per trial; `None` without values.
-
-    Quartiles are NumPy's default (Hyndman and Fan, type 7), which interpolates between trials.
-    """
-    if not values:
-        return None
-    import numpy as np
-
-    least, lower, middle, upper, most = (
-        float(value) for value in np.quantile(values, [0, 0.25, 0.5, 0.75, 1])
-    )
-    return Distribution(
-        trials=len(values),
-        minimum=least,
-        lower_quartile=lower,
-        median=middle,
-        upper_quartile=upper,
-        maximum=most,
-    )
 
 
 def is_precise_enough(observed: Share, width: float) -> bool:

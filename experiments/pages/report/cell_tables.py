@@ -9,7 +9,6 @@ from typing import Final
 from ackbench.experiments.ledger.quantities import CopyCounts, TransactionCounts
 from ackbench.experiments.ledger.result_tables import ANOMALY_ROWS
 from ackbench.experiments.messages.phrases import format_list, plural
-from ackbench.experiments.pages.report.charts import group_by_fault
 from ackbench.experiments.pages.report.data import ReportData
 from ackbench.experiments.results.cells import judged_trials
 from ackbench.experiments.results.models import CellResult
@@ -26,8 +25,8 @@ from ackbench.experiments.results.wording import (
     verdict_sign,
     verdict_text,
 )
-from ackbench.experiments.sweep.cell_names import cell_name, differing_axes, fault_name
-from ackbench.experiments.verdicts.guarantees import GUARANTEES, Guarantee
+from ackbench.experiments.sweep.cell_names import fault_name
+from ackbench.experiments.verdicts.guarantees import Guarantee
 from ackbench.experiments.verdicts.judge import Judgement
 
 
@@ -71,23 +70,12 @@ class FigureTable:
     """Each heading with its rows: a cell's name and its values."""
 
 
-def shown_guarantees(data: ReportData) -> tuple[Guarantee, ...]:
-    """Return the columns of the verdict table; conditional guarantees only if a cell has them."""
-    judged = {clause.guarantee for cell in data.results.cells for clause in cell.clauses}
-    return tuple(
-        guarantee for guarantee in GUARANTEES if guarantee.applies is None or guarantee in judged
-    )
-
-
-def cell_views(
-    data: ReportData, cells: Sequence[CellResult]
-) -> tuple[tuple[str, tuple[CellView, ...]], ...]:
+def cell_views(data: ReportData) -> tuple[tuple[str, tuple[CellView, ...]], ...]:
     """Return the rows of the tables by fault; cells that were added as controls come last."""
-    axes = [axis for axis in differing_axes([cell.cell for cell in cells]) if axis != "fault"]
-    views = [_cell_view(data, cell, cell_name(cell.cell, axes)) for cell in cells]
+    views = [_cell_view(data, cell) for cell in data.cells]
     groups = [
         (group.fault, tuple(view for view in views if view.fault == group.fault and not view.added))
-        for group in group_by_fault(cells)
+        for group in data.groups
     ]
     groups.append(("controls added by ackbench", tuple(view for view in views if view.added)))
     return tuple((heading, rows) for heading, rows in groups if rows)
@@ -103,7 +91,10 @@ def figure_table(groups: Sequence[tuple[str, Sequence[CellView]]]) -> FigureTabl
         (
             heading,
             tuple(
-                (_full_name(view), tuple(dict(view.figures)[name] for name in shown))
+                (
+                    f"{view.name}, {view.fault}" if view.added else view.name,
+                    tuple(dict(view.figures)[name] for name in shown),
+                )
                 for view in group
             ),
         )
@@ -112,20 +103,18 @@ def figure_table(groups: Sequence[tuple[str, Sequence[CellView]]]) -> FigureTabl
     return FigureTable(tuple(shown), tuple(zero), rows)
 
 
-def _full_name(view: CellView) -> str:
-    return f"{view.name}, {view.fault}" if view.added else view.name
-
-
-def _cell_view(data: ReportData, cell: CellResult, name: str) -> CellView:
+def _cell_view(data: ReportData, cell: CellResult) -> CellView:
     judgements = {judgement.guarantee: judgement for judgement in cell.judgements}
     sources = {clause.guarantee: clause.source for clause in cell.clauses}
     verdicts = tuple(
         _verdict_view(guarantee, judgements.get(guarantee), sources.get(guarantee, ""))
-        for guarantee in shown_guarantees(data)
+        for guarantee in data.guarantees
     )
+    fault = fault_name(cell.cell)
+    group = next(group for group in data.groups if group.fault == fault)
     return CellView(
-        name,
-        fault_name(cell.cell),
+        group.name(cell),
+        fault,
         ROLE_NAMES[cell.role],
         cell_status(cell),
         cell.added,
@@ -173,13 +162,9 @@ def _record_names(judgement: Judgement) -> str:
     ]
     more = judgement.records_total - sum(map(len, seqs_by_producer.values()))
     if names and more > 0:
-        names.append(f"{more:,} more in the table of anomalies{_limit_of_anomalies(more)}")
+        limit = f" (up to {ANOMALY_ROWS:,} per trial and cause)" if more > ANOMALY_ROWS else ""
+        names.append(f"{more:,} more in the table of anomalies{limit}")
     return "; ".join(names)
-
-
-def _limit_of_anomalies(records: int) -> str:
-    """Return how many of so many records the table of anomalies certainly has, if not all."""
-    return f" (up to {ANOMALY_ROWS:,} per trial and cause)" if records > ANOMALY_ROWS else ""
 
 
 _TRANSACTION_HEADS: Final = {
@@ -210,7 +195,7 @@ def _figures(data: ReportData, cell: CellResult) -> Iterator[tuple[str, str]]:
     yield "missed", count_text(cell.missed)
     yield "redelivered", count_text(cell.redelivered)
     yield "received, then lost", count_text(cell.lost_reads)
-    for guarantee in shown_guarantees(data):
+    for guarantee in data.guarantees:
         for head, value in guarantee.words.figures:
             yield head, count_text(getattr(cell, value))
     if any(one.copies for one in all_cells):
@@ -226,12 +211,8 @@ def _figures(data: ReportData, cell: CellResult) -> Iterator[tuple[str, str]]:
 
 
 def partitions_note(cells: Sequence[CellResult]) -> str | None:
-    """Return what figures of cells with different numbers of partitions have in common.
-
-    Returns:
-        None: all cells that were run have the same number of partitions.
-    """
-    counts = {cell.cell.get("partitions") for cell in cells if cell.refused is None}
+    """Return what figures of cells with different numbers of partitions have in common, if any."""
+    counts = {cell.cell.get("partitions") for cell in cells}
     if len(counts) < 2:  # noqa: PLR2004 - cells differ from two on
         return None
     return (

@@ -22,7 +22,7 @@ from ackbench.experiments.pages.report.bar_charts import (
     outages_chart,
     shares_chart,
 )
-from ackbench.experiments.pages.report.data import ReportData
+from ackbench.experiments.pages.report.data import FaultGroup, ReportData
 from ackbench.experiments.pages.report.percentiles import (
     PercentileCurve,
     curve_limits,
@@ -33,7 +33,7 @@ from ackbench.experiments.results.cells import judged_trials
 from ackbench.experiments.results.models import CellResult, TrialResult
 from ackbench.experiments.results.outages import Outage, outages_of
 from ackbench.experiments.results.wording import bounds_text, milliseconds_text, share_text
-from ackbench.experiments.sweep.cell_names import NO_FAULT, cell_name, differing_axes, fault_name
+from ackbench.experiments.sweep.cell_names import cell_name
 
 T = TypeVar("T")
 
@@ -74,24 +74,9 @@ class ReportCharts:
     consumer_outages: tuple[Chart, ...]
 
 
-@dataclass(frozen=True)
-class FaultGroup:
-    """The cells of one fault."""
-
-    number: int
-    fault: str
-    cells: tuple[CellResult, ...]
-    axes: tuple[str, ...]
-    """The axes in which the sweep's cells differ, without the fault."""
-
-    def name(self, cell: CellResult) -> str:
-        """Return a cell's name within the group."""
-        return cell_name(cell.cell, self.axes)
-
-
 def draw_charts(data: ReportData) -> ReportCharts:
     """Return the charts of a sweep."""
-    groups = group_by_fault(data.results.cells)
+    groups = data.groups
     losses = [
         ChartGroup(group.fault, (*_share_charts(group), *_count_charts(group, data)))
         for group in groups
@@ -107,21 +92,6 @@ def draw_charts(data: ReportData) -> ReportCharts:
             chart for group in groups for chart in _outage_charts(group, data, Side.CONSUMER)
         ),
     )
-
-
-def group_by_fault(cells: Sequence[CellResult]) -> list[FaultGroup]:
-    """Return the cells that were run, by fault; the group without a fault comes last."""
-    run = [cell for cell in cells if cell.refused is None]
-    axes = tuple(axis for axis in differing_axes([cell.cell for cell in run]) if axis != "fault")
-    faults = sorted(
-        {fault_name(cell.cell) for cell in run}, key=lambda fault: (fault == NO_FAULT, fault)
-    )
-    return [
-        FaultGroup(
-            number, fault, tuple(cell for cell in run if fault_name(cell.cell) == fault), axes
-        )
-        for number, fault in enumerate(faults)
-    ]
 
 
 def split_evenly(rows: Sequence[T], most: int) -> Iterator[Sequence[T]]:

@@ -47,16 +47,13 @@ class SidesView:
     charts: tuple[Chart, ...]
 
 
-def render_comparison(comparison: Comparison) -> str:
-    """Return the page of two sweeps as HTML; equal comparisons give equal bytes."""
-    return load_template("compare.html").render(within=None, sides=[_sides(comparison, 0)])
-
-
-def render_axis_comparison(within: AxisComparison) -> str:
-    """Return the page of one sweep, split by an axis, as HTML; equal input gives equal bytes."""
+def render_comparison(compared: Comparison | AxisComparison) -> str:
+    """Return the page of two sweeps, or of one split by an axis; equal input gives equal bytes."""
+    within = compared if isinstance(compared, AxisComparison) else None
+    comparisons = [compared] if isinstance(compared, Comparison) else compared.comparisons
     return load_template("compare.html").render(
         within=within,
-        sides=[_sides(comparison, place) for place, comparison in enumerate(within.comparisons)],
+        sides=[_sides(comparison, place) for place, comparison in enumerate(comparisons)],
     )
 
 

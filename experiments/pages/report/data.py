@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +24,19 @@ from ackbench.experiments.ledger.schema import Source
 from ackbench.experiments.ledger.trial_manifest import TrialManifest
 from ackbench.experiments.results.lessons.finding import Finding
 from ackbench.experiments.results.lessons.of_sweep import finding_of
-from ackbench.experiments.results.models import SweepResults
+from ackbench.experiments.results.models import CellResult, SweepResults
 from ackbench.experiments.results.read import read_results
 from ackbench.experiments.results.rows import Row, TrialRows, large_table_by_trial, rows_by_trial
+from ackbench.experiments.sweep.cell_names import (
+    FAULT_AXIS,
+    NO_FAULT,
+    cell_name,
+    differing_axes,
+    fault_name,
+)
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.plan import Plan
+from ackbench.experiments.verdicts.guarantees import GUARANTEES, Guarantee
 
 _TABLES = ("timeline", "outages", "attribution")
 _NS_PER_S = 1e9
@@ -42,6 +51,34 @@ class LeaderChange:
     partition: int
     node: int | None
     """The new leader; None: the partition lost its leader."""
+
+
+@dataclass(frozen=True)
+class FaultGroup:
+    """The cells of one fault."""
+
+    number: int
+    fault: str
+    cells: tuple[CellResult, ...]
+    axes: tuple[str, ...]
+    """The axes in which cells differ, of all groups, without the fault."""
+
+    def name(self, cell: CellResult) -> str:
+        """Return a cell's name within the group."""
+        return cell_name(cell.cell, self.axes)
+
+
+def group_by_fault(cells: Sequence[CellResult]) -> list[FaultGroup]:
+    """Return cells by fault; the group without a fault comes last."""
+    differing = differing_axes([cell.cell for cell in cells])
+    axes = tuple(axis for axis in differing if axis != FAULT_AXIS)
+    groups: dict[str, list[CellResult]] = {}
+    for cell in cells:
+        groups.setdefault(fault_name(cell.cell), []).append(cell)
+    faults = sorted(groups, key=lambda fault: (fault == NO_FAULT, fault))
+    return [
+        FaultGroup(number, fault, tuple(groups[fault]), axes) for number, fault in enumerate(faults)
+    ]
 
 
 @dataclass(frozen=True)
@@ -66,16 +103,36 @@ class ReportData:
     finding: Finding | None = None
     """Whether the sweep supports the claim of its experiment; None: the experiment makes none."""
 
+    @cached_property
+    def cells(self) -> tuple[CellResult, ...]:
+        """The cells that were run; the client refuses the others."""
+        return tuple(cell for cell in self.results.cells if cell.refused is None)
+
+    @cached_property
+    def axes(self) -> list[str]:
+        """The axes in which the cells that were run differ."""
+        return differing_axes([cell.cell for cell in self.cells])
+
+    @cached_property
+    def groups(self) -> list[FaultGroup]:
+        """The cells that were run, by fault."""
+        return group_by_fault(self.cells)
+
+    @cached_property
+    def guarantees(self) -> tuple[Guarantee, ...]:
+        """The guarantees that the page shows; conditional ones only if a cell has them."""
+        judged = {clause.guarantee for cell in self.results.cells for clause in cell.clauses}
+        return tuple(one for one in GUARANTEES if one.applies is None or one in judged)
+
     def histogram_of(self, trial_id: str, measure: str, phase: str) -> pa.Table:
         """Return a trial's histogram of a measure in a phase, of the schema `HISTOGRAM`."""
         rows = self.histogram.get(trial_id, ())
-        table = rows.table if isinstance(rows, TrialRows) else _table_of(rows)
+        if isinstance(rows, TrialRows):
+            table = rows.table
+        else:
+            table = pa.Table.from_pylist(list(rows), schema=HISTOGRAM)
         wanted = pc.and_(pc.equal(table["measure"], measure), pc.equal(table["phase"], phase))
         return table.filter(wanted)
-
-
-def _table_of(rows: Sequence[Row]) -> pa.Table:
-    return pa.Table.from_pylist(list(rows), schema=HISTOGRAM)
 
 
 def read_report_data(sweep: SweepFolder) -> ReportData:

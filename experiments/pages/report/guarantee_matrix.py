@@ -13,8 +13,7 @@ from typing import Final
 from ackbench.experiments.ledger.result_tables import TIMELINE_SLOT_NS
 from ackbench.experiments.ledger.trial_manifest import TrialManifest
 from ackbench.experiments.messages.phrases import format_count
-from ackbench.experiments.pages.report.charts import group_by_fault
-from ackbench.experiments.pages.report.data import ReportData
+from ackbench.experiments.pages.report.data import ReportData, group_by_fault
 from ackbench.experiments.results.cells import judged_trials
 from ackbench.experiments.results.models import CellResult, MedianAndMax
 from ackbench.experiments.results.rows import Row
@@ -26,12 +25,7 @@ from ackbench.experiments.results.wording import (
     verdict_class,
     verdict_sign,
 )
-from ackbench.experiments.sweep.cell_names import (
-    FAULT_AXIS,
-    axis_name,
-    differing_axes,
-    value_text,
-)
+from ackbench.experiments.sweep.cell_names import axis_name, value_text
 from ackbench.experiments.verdicts.guarantees import GUARANTEES, Guarantee
 from ackbench.experiments.verdicts.judge import Judgement, Verdict
 
@@ -95,17 +89,19 @@ class GuaranteeMatrix:
 
 def guarantee_matrix(data: ReportData) -> GuaranteeMatrix:
     """Return the matrix of a sweep; controls that the planner added are left out."""
-    cells = [cell for cell in data.results.cells if cell.refused is None and not cell.added]
+    cells = [cell for cell in data.cells if not cell.added]
     guarantees, not_observed = _guarantees(cells)
-    axes = [axis for axis in differing_axes([c.cell for c in cells]) if axis != FAULT_AXIS]
-    groups = tuple(
-        MatrixFault(group.fault, tuple(_row(data, cell, axes, guarantees) for cell in group.cells))
-        for group in group_by_fault(cells)
-    )
+    groups = group_by_fault(cells)
+    axes = groups[0].axes if groups else ()
     return GuaranteeMatrix(
         tuple(map(axis_name, axes)),
         tuple(guarantee.words.matrix_head for guarantee in guarantees),
-        groups,
+        tuple(
+            MatrixFault(
+                group.fault, tuple(_row(data, cell, axes, guarantees) for cell in group.cells)
+            )
+            for group in groups
+        ),
         tuple(guarantee.label for guarantee in not_observed),
     )
 
@@ -169,13 +165,8 @@ def _count_text(cell: CellResult, guarantee: Guarantee, judgement: Judgement) ->
         trials = format_count(len(judgement.trials), "trial")
         return f"{judgement.records_total:,} in {trials} set aside"
     share = f" in {judgement.share.counts}" if judgement.share and judgement.share.of > 1 else ""
-    return f"{_amount(cell, guarantee)}{share}"
-
-
-def _amount(cell: CellResult, guarantee: Guarantee) -> str:
-    """Return how much was observed of the opposite of a guarantee, over all trials of a cell."""
     value = getattr(cell, guarantee.figure)
-    return bounds_text(value) if isinstance(value, tuple) else count_text(value)
+    return f"{bounds_text(value) if isinstance(value, tuple) else count_text(value)}{share}"
 
 
 def _duration(milliseconds: float) -> str:

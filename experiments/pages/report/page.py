@@ -12,7 +12,6 @@ from ackbench.experiments.pages.report.cell_tables import (
     cell_views,
     figure_table,
     partitions_note,
-    shown_guarantees,
 )
 from ackbench.experiments.pages.report.changes import changes_view
 from ackbench.experiments.pages.report.charts import draw_charts
@@ -227,14 +226,14 @@ def keep_units_together(text: str) -> str:
 
 def _template_values(data: ReportData) -> dict[str, Any]:
     results, finding = data.results, data.finding
-    run = [cell for cell in results.cells if cell.refused is None]
-    cells, settings = cell_views(data, run), effective_settings(data)
+    cells, settings = cell_views(data), effective_settings(data)
+    overloaded = any(cell.overloaded_trials for cell in data.cells)
     return {
         "results": results,
         "plan": data.plan,
         "shortened": describe_shortened(data.plan),
         "finding": finding,
-        "overload": LEGEND_OF_OVERLOAD if any(cell.overloaded_trials for cell in run) else "",
+        "overload": LEGEND_OF_OVERLOAD if overloaded else "",
         "plot": plot_chart(finding.plot, "finding") if finding and finding.plot else None,
         "run": describe_run(data.plan, list(data.manifests.values())),
         "answer": plain_answer(results),
@@ -242,12 +241,12 @@ def _template_values(data: ReportData) -> dict[str, Any]:
         "client_versions": tuple(map(as_sentence, version_sentences(results.client_versions)))
         if results.client_versions
         else (),
-        "verdict_lines": verdict_lines(results),
+        "verdict_lines": verdict_lines(data),
         "matrix": guarantee_matrix(data),
-        "guarantees": tuple(guarantee.label for guarantee in shown_guarantees(data)),
+        "guarantees": tuple(guarantee.label for guarantee in data.guarantees),
         "cells": cells,
         "figures": figure_table(cells),
-        "partitions_note": partitions_note(run),
+        "partitions_note": partitions_note(data.cells),
         "charts": draw_charts(data),
         "changes": changes_view(data),
         "trials": trials_by_cell(data),
@@ -257,7 +256,7 @@ def _template_values(data: ReportData) -> dict[str, Any]:
         "settings": settings,
         "relays": tuple(map(as_sentence, relay_sentences(results))),
         "changed_settings": tuple(changed_setting_lines(results.changed_settings)),
-        "differing": differing_settings(settings, [cell.cell for cell in run]),
+        "differing": differing_settings(data, settings),
         "versions": dict(_versions(data)),
         "machine": data.machine,
         "glossary": GLOSSARY,

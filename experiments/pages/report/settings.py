@@ -10,7 +10,7 @@ from ackbench.experiments.ledger.trial_manifest import Cell
 from ackbench.experiments.pages.report.data import ReportData
 from ackbench.experiments.results.cells import cell_key
 from ackbench.experiments.results.trials import NOT_SET, SCOPES, settings_of_trial
-from ackbench.experiments.sweep.cell_names import cell_group_names, differing_axes
+from ackbench.experiments.sweep.cell_names import cell_group_names
 from ackbench.experiments.sweep.plan import TrialSpec
 
 VARIES: Final = "differs by trial"
@@ -41,33 +41,26 @@ class DifferingSettings:
     """Each value with the names of its cells."""
 
 
-def differing_settings(
-    settings: Sequence[Setting], cells: Sequence[Cell]
-) -> list[DifferingSettings]:
+def differing_settings(data: ReportData, settings: Sequence[Setting]) -> list[DifferingSettings]:
     """Return the properties in which the cells differ.
 
     Args:
+        data: of the sweep.
         settings: all properties.
-        cells: the cells, in the order of the settings' values.
     """
-    axes = differing_axes(cells)
     return [
-        DifferingSettings(setting.scope, setting.name, tuple(_cells_by_value(setting, cells, axes)))
+        DifferingSettings(setting.scope, setting.name, tuple(_cells_by_value(data, setting)))
         for setting in settings
         if not setting.shared
     ]
 
 
-def _cells_by_value(
-    setting: Setting, cells: Sequence[Cell], axes: Sequence[str]
-) -> Iterator[tuple[str, str]]:
-    for value in dict.fromkeys(setting.values):
-        having = [
-            cell
-            for cell, cell_value in zip(cells, setting.values, strict=True)
-            if cell_value == value
-        ]
-        yield value, "; ".join(cell_group_names(having, axes))
+def _cells_by_value(data: ReportData, setting: Setting) -> Iterator[tuple[str, str]]:
+    cells: dict[str, list[Cell]] = {}
+    for result, value in zip(data.cells, setting.values, strict=True):
+        cells.setdefault(value, []).append(result.cell)
+    for value, having in cells.items():
+        yield value, "; ".join(cell_group_names(having, data.axes))
 
 
 def effective_settings(data: ReportData) -> list[Setting]:
@@ -88,7 +81,7 @@ def _planned_trials(data: ReportData) -> list[list[TrialSpec]]:
     by_cell: dict[str, list[TrialSpec]] = {}
     for spec in data.plan.trials:
         by_cell.setdefault(cell_key(spec.cell), []).append(spec)
-    keys = (cell_key(cell.cell) for cell in data.results.cells if cell.refused is None)
+    keys = (cell_key(cell.cell) for cell in data.cells)
     return [by_cell[key] for key in keys if key in by_cell]
 
 

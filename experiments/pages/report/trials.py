@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from ackbench.experiments.ledger.trial_manifest import SET_ASIDE, TrialManifest
 from ackbench.experiments.messages.phrases import format_count, one_line
-from ackbench.experiments.pages.report.charts import group_by_fault
 from ackbench.experiments.pages.report.data import ReportData
 from ackbench.experiments.pages.report.timelines import timeline_chart
 from ackbench.experiments.results.attribution import attribution_sentences, cause_summaries
@@ -21,7 +20,7 @@ from ackbench.experiments.results.wording import (
     count_text,
     milliseconds_text,
 )
-from ackbench.experiments.sweep.cell_names import cell_name, differing_axes
+from ackbench.experiments.sweep.cell_names import cell_name
 
 
 @dataclass(frozen=True)
@@ -59,10 +58,9 @@ class CellTrialsView:
 def trials_by_cell(data: ReportData) -> list[CellTrialsView]:
     """Return the cells that were run by fault; cells that were added as controls come last."""
     run = sorted(
-        (cell for group in group_by_fault(data.results.cells) for cell in group.cells),
+        (cell for group in data.groups for cell in group.cells),
         key=lambda cell: cell.added,
     )
-    axes = differing_axes([cell.cell for cell in run])
     results = {trial.trial_id: trial for trial in data.results.trials}
     planned: defaultdict[str, list[str]] = defaultdict(list)
     for spec in data.plan.trials:
@@ -71,7 +69,7 @@ def trials_by_cell(data: ReportData) -> list[CellTrialsView]:
         _cell_trials(
             data,
             cell,
-            cell_name(cell.cell, axes),
+            cell_name(cell.cell, data.axes),
             {trial_id: results.get(trial_id) for trial_id in sorted(planned[cell_key(cell.cell)])},
         )
         for cell in run

@@ -7,12 +7,11 @@ cells that form a cross product are named by it: `acks=0/1 RF=1/3`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from ackbench.experiments.messages.phrases import format_count, format_list
-from ackbench.experiments.results.models import SweepResults
+from ackbench.experiments.pages.report.data import ReportData
 from ackbench.experiments.results.statements import (
     JudgedCell,
     VerdictStatement,
@@ -25,7 +24,7 @@ from ackbench.experiments.results.wording import (
     verdict_class,
     verdict_sign,
 )
-from ackbench.experiments.sweep.cell_names import cell_group_names, differing_axes
+from ackbench.experiments.sweep.cell_names import cell_group_names
 from ackbench.experiments.verdicts.judge import Verdict
 from ackbench.experiments.verdicts.sentences import unknown_cause
 
@@ -42,49 +41,38 @@ class VerdictLine:
     """Names of cells and of cross products of cells."""
 
 
-def verdict_lines(results: SweepResults) -> tuple[VerdictLine, ...]:
+def verdict_lines(data: ReportData) -> tuple[VerdictLine, ...]:
     """Return one line per guarantee and outcome: violated, observed, held, unknown.
 
     The controls that the planner added are not part of it.
     """
-    axes = differing_axes([cell.cell for cell in results.cells if cell.refused is None])
     return tuple(
         VerdictLine(
             sign=verdict_sign(one.judged[0].judgement),
             kind=verdict_class(one.judged[0].judgement),
-            text=_TEXTS[one.verdict](one),
-            cells=cell_group_names([judged.cell.cell for judged in one.judged], axes),
+            text=_text(one),
+            cells=cell_group_names([judged.cell.cell for judged in one.judged], data.axes),
         )
-        for one in verdict_statements(results.cells)
+        for one in verdict_statements(data.results.cells)
     )
 
 
-def _violated(statement: VerdictStatement) -> str:
-    return f"Guaranteed, VIOLATED: {statement.guarantee.label}. {_extent(statement.judged)}"
-
-
-def _observed(statement: VerdictStatement) -> str:
-    observed = statement.guarantee.words.observed
-    return f"Not guaranteed, observed: {observed}. {_extent(statement.judged)}"
-
-
-def _held(statement: VerdictStatement) -> str:
-    evidence = f"{_weakest_evidence(statement.judged)}{_unproven(statement.judged)}"
-    return f"Guaranteed and held: {statement.guarantee.label}{evidence}."
-
-
-def _unknown(statement: VerdictStatement) -> str:
-    causes = dict.fromkeys(unknown_cause(one.judgement.evidence) for one in statement.judged)
-    return f"Unknown: {statement.guarantee.label}; {format_list([*causes], 'or')}."
-
-
-_TEXTS: Final[Mapping[Verdict, Callable[[VerdictStatement], str]]] = {
-    Verdict.VIOLATED: _violated,
-    Verdict.NOT_GUARANTEED: _observed,
-    Verdict.HELD: _held,
-    Verdict.UNKNOWN: _unknown,
-}
 _Judged = Sequence[JudgedCell]
+
+
+def _text(statement: VerdictStatement) -> str:
+    label, judged = statement.guarantee.label, statement.judged
+    match statement.verdict:
+        case Verdict.VIOLATED:
+            return f"Guaranteed, VIOLATED: {label}. {_extent(judged)}"
+        case Verdict.NOT_GUARANTEED:
+            observed = statement.guarantee.words.observed
+            return f"Not guaranteed, observed: {observed}. {_extent(judged)}"
+        case Verdict.HELD:
+            return f"Guaranteed and held: {label}{_weakest_evidence(judged)}{_unproven(judged)}."
+        case Verdict.UNKNOWN:
+            causes = dict.fromkeys(unknown_cause(one.judgement.evidence) for one in judged)
+            return f"Unknown: {label}; {format_list([*causes], 'or')}."
 
 
 def _weakest_evidence(held: _Judged) -> str:

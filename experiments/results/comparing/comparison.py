@@ -136,22 +136,12 @@ class Comparison(Frozen):
         """The sentences of `statements`."""
         return tuple(map(statement_sentence, self.statements))
 
-    def to_json(self) -> str:
-        """Return the comparison as `ackbench compare --json` prints it."""
-        return self.model_dump_json(indent=2)
-
-
-def _lost(trial: TrialResult) -> bool | None:
-    return is_positive(trial.lost)
-
-
-def _duplicated(trial: TrialResult) -> bool | None:
-    return None if trial.duplicates is None else trial.duplicates > 0
-
 
 _SHARES: Final[Mapping[ComparedMeasure, Callable[[TrialResult], bool | None]]] = {
-    ComparedMeasure.LOSS: _lost,
-    ComparedMeasure.DUPLICATES: _duplicated,
+    ComparedMeasure.LOSS: lambda trial: is_positive(trial.lost),
+    ComparedMeasure.DUPLICATES: lambda trial: (
+        None if trial.duplicates is None else trial.duplicates > 0
+    ),
 }
 _NUMBERS: Final[Mapping[ComparedMeasure, Callable[[TrialResult], float | None]]] = {
     ComparedMeasure.LATENCY_P99: lambda trial: (

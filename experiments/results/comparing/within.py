@@ -39,10 +39,6 @@ class AxisComparison(Frozen):
     No other cell is equal in all other axes, or they are controls that were added.
     """
 
-    def to_json(self) -> str:
-        """Return the comparison as `ackbench compare --by --json` prints it."""
-        return self.model_dump_json(indent=2)
-
 
 def compare_within(sweep: ComparedSweep, axis: str) -> AxisComparison:
     """Compare the cells of one sweep that differ in this axis alone.

@@ -151,11 +151,6 @@ class FindingInput:
         """Return the judged trials of a cell."""
         return list(judged_trials(self.results, cell))
 
-    def cell_rows(self, cell: CellResult, table: str) -> list[Row]:
-        """Return the rows of a table that belong to the judged trials of a cell."""
-        rows = self.rows(table)
-        return [row for trial in self.cell_trials(cell) for row in rows.get(trial.trial_id, ())]
-
 
 def _same_value(actual: Scalar, expected: Scalar) -> bool:
     """`1` and `True` are different values of an axis, and equal ones to Python."""

@@ -21,7 +21,6 @@ from ackbench.experiments.verdicts.statistics import (
     Interval,
     Share,
     describe_share,
-    distribution,
     estimate,
     is_precise_enough,
     median_change,
@@ -351,21 +350,6 @@ def test_two_medians_of_too_few_trials_have_no_interval_and_one_at_zero_no_ratio
     few, enough = [1.0] * 6, [1.0] * 7
     assert median_change(few, enough) == median_change(enough, few) == (None, None)
     assert median_change([0.0] * 7, enough) == (Interval(low=1, high=1), None)
-
-
-def test_a_distribution_has_the_quartiles_of_its_trials() -> None:
-    """Of 1, 2, 3, 4: 1.75, 2.5, 3.25 (Hyndman and Fan's type 7)."""
-    found = distribution([4, 1, 3, 2])
-    assert found is not None
-    assert found.model_dump() == {
-        "trials": 4,
-        "minimum": 1,
-        "lower_quartile": 1.75,
-        "median": 2.5,
-        "upper_quartile": 3.25,
-        "maximum": 4,
-    }
-    assert distribution([]) is None
 
 
 def test_an_interval_knows_its_width() -> None:

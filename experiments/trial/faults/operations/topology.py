@@ -27,10 +27,10 @@ from ackbench.experiments.trial.faults.core.evidence import (
 )
 from ackbench.experiments.trial.faults.core.kind import (
     Seconds,
-    SecondsOrNone,
     TrialObservations,
     extend_evidence,
 )
+from ackbench.experiments.trial.faults.process.parameters import CrashParameters
 from ackbench.infra.errors import HarnessError
 from ackbench.infra.kafka.spec import PartitionState
 from ackbench.infra.process.waiting import wait_until
@@ -241,21 +241,8 @@ def _recreated_effects(
 # A replaced node
 
 
-class ReplacedParameters(FaultParameters):
+class ReplacedParameters(CrashParameters):
     """A node crashes and comes back with an empty disk."""
-
-    restart_after_s: Seconds = Field(
-        default=5.0, description="from the crash to the restart at the earliest, seconds"
-    )
-    patience_s: SecondsOrNone = Field(
-        default=10.0,
-        description="how much longer the node stays down while the cluster has not reacted,"
-        " seconds",
-    )
-
-    def heals_at_s(self) -> float:
-        """Return when the node is started again, if the cluster has reacted by then."""
-        return self.at_s + self.restart_after_s
 
 
 def replace_node(context: FaultContext, parameters: ReplacedParameters) -> FaultEvidence:

@@ -78,7 +78,9 @@ def test_the_command_writes_both_files(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(command, "_sweep", lambda _home, name: sides[name])
     files = ResultFiles(junit=tmp_path / "gate.xml", markdown=tmp_path / "gate.md")
     gate = Gate.parse(("worse:latency_p99>10%",), two_sweeps=True)
-    code = command.compare_sweeps(Home(tmp_path), ("a", "b"), gate=gate, as_json=False, files=files)
+    code = command.compare_results(
+        Home(tmp_path), "a", "b", None, gate=gate, as_json=False, files=files
+    )
     assert code == 3
     assert ET.parse(tmp_path / "gate.xml").find(".//failure") is not None  # noqa: S314 - our own
     assert "B against A" in (tmp_path / "gate.md").read_text()

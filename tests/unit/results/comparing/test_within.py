@@ -13,7 +13,7 @@ from support.golden_files import Says
 from ackbench.experiments.errors import NotComparable, UnknownName
 from ackbench.experiments.ledger.trial_manifest import Cell, Scalar
 from ackbench.experiments.pages.report.changes import MAX_SHOWN, changes_view
-from ackbench.experiments.pages.report.comparison_page import render_axis_comparison
+from ackbench.experiments.pages.report.comparison_page import render_comparison
 from ackbench.experiments.pages.report.drawing import set_matplotlib_cache
 from ackbench.experiments.pages.report.page import render_page
 from ackbench.experiments.results.comparing.cell_texts import merge_labels
@@ -260,8 +260,8 @@ def test_the_page_of_a_split_sweep_shows_every_pair_and_is_deterministic(
     """Element ids are unique, although each comparison has the same charts."""
     set_matplotlib_cache(Home(tmp_path))
     within = compare_within(a_sweep(*ACKS), "acks")
-    page = render_axis_comparison(within)
-    assert page == render_axis_comparison(within)
+    page = render_comparison(within)
+    assert page == render_comparison(within)
     assert (
         page.count("<h3>") == sum(len(comparison.cells) for comparison in within.comparisons) == 4
     )
