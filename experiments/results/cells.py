@@ -12,12 +12,11 @@ from typing import Any, Final
 
 from ackbench.experiments.ledger.quantities import (
     CELL_FIELDS,
-    CopyCounts,
     QuantitySource,
     values_of,
 )
 from ackbench.experiments.ledger.result_tables import QUANTILES, LatencyKind
-from ackbench.experiments.ledger.trial_manifest import SET_ASIDE, Cell, Scalar, Status
+from ackbench.experiments.ledger.trial_manifest import SET_ASIDE, Cell, Status
 from ackbench.experiments.results.models import (
     CellResult,
     LatencySpreads,
@@ -138,8 +137,9 @@ def _sums_and_spreads(row: Row) -> dict[str, Any]:
 
 def _shares_and_estimates(trials: Sequence[TrialResult]) -> dict[str, Any]:
     """Return the fields of a cell whose unit is the trial, not the record."""
+    copies = [trial.copies for trial in trials if trial.copies]
     return {
-        "copies": _sum_copies([trial.copies for trial in trials if trial.copies]),
+        "copies": reduce(add, copies) if copies else None,
         "overloaded_trials": sum(bool(trial.overloaded) for trial in trials),
         "late_trials": sum(bool(trial.generator_late) for trial in trials),
         "stalled_trials": sum(bool(trial.stalls) for trial in trials),
@@ -151,10 +151,6 @@ def _shares_and_estimates(trials: Sequence[TrialResult]) -> dict[str, Any]:
             trials, lambda trial: trial.latency_ms.ack.p99 if trial.latency_ms.ack else None
         ),
     }
-
-
-def _sum_copies(copies: Sequence[CopyCounts]) -> CopyCounts | None:
-    return reduce(add, copies) if copies else None
 
 
 def _share(
@@ -201,9 +197,8 @@ def cell_sort_key(cell: Cell) -> list[tuple[int, float, str]]:
     others = [axis for axis in cell if axis not in CORE_AXES]
     return [
         (int(fault != "none"), 0.0, str(fault)),
-        *(_value_sort_key(cell.get(axis)) for axis in (*_SETTING_AXES, *others)),
+        *(
+            (0, float(value), "") if isinstance(value, (bool, int, float)) else (1, 0.0, str(value))
+            for value in (cell.get(axis) for axis in (*_SETTING_AXES, *others))
+        ),
     ]
-
-
-def _value_sort_key(value: Scalar) -> tuple[int, float, str]:
-    return (0, float(value), "") if isinstance(value, (bool, int, float)) else (1, 0.0, str(value))

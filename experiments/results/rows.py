@@ -125,14 +125,8 @@ def require_table(sweep: SweepFolder, name: str, manifest: ResultsManifest | Non
 
 def _content(sweep: SweepFolder, path: Path, manifest: ResultsManifest | None) -> bytes:
     content = read_document(path, _MOST_TABLE_BYTES)
-    if manifest is not None:
-        _require_digest(sweep, path, content, manifest)
-    return content
-
-
-def _require_digest(
-    sweep: SweepFolder, path: Path, content: bytes, manifest: ResultsManifest
-) -> None:
+    if manifest is None:
+        return content
     expected = manifest.tables.get(path.name)
     difference = expected.mismatch(digest_of(content)) if expected else "it is not listed there"
     if difference:
@@ -140,6 +134,7 @@ def _require_digest(
             f"{path} does not match {RESULTS_MANIFEST} next to it ({difference}): it was altered, "
             f"or the sweep was being measured; {_remedy(sweep)}"
         )
+    return content
 
 
 def _remedy(sweep: SweepFolder) -> str:
