@@ -10,13 +10,13 @@ from ackbench.experiments.ledger.trial_manifest import Cell, Scalar
 from ackbench.experiments.messages.phrases import format_value
 from ackbench.experiments.planning.client_rules import ClientRules, rules_of
 from ackbench.experiments.planning.experiment import Experiment
-from ackbench.experiments.sweep.client_kinds import CLIENTS, VERSION_AXIS, ClientKind
+from ackbench.experiments.sweep.client_kinds import CLIENT_AXIS, CLIENTS, VERSION_AXIS, ClientKind
 from ackbench.experiments.trial.clients.librdkafka import versions as librdkafka_versions
 from ackbench.experiments.trial.clients.settings.kinds import ClientChoice
 from ackbench.infra.errors import InputError
 from ackbench.infra.kafka import versions as kafka_versions
 
-KIND: Final = "client"
+KIND: Final = CLIENT_AXIS
 VERSION: Final = VERSION_AXIS
 DEFAULTS: Final = "client.defaults"
 CLIENT_AXES: Final = (KIND, VERSION, DEFAULTS)

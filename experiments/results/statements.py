@@ -19,6 +19,7 @@ from ackbench.experiments.ledger.trial_manifest import SET_ASIDE
 from ackbench.experiments.results.cells import cell_sort_key, judged_trials
 from ackbench.experiments.results.models import CellResult, SweepResults, TrialResult
 from ackbench.experiments.sweep.cell_names import FAULT_AXIS, NO_FAULT, fault_name, varying_axes
+from ackbench.experiments.sweep.client_kinds import CLIENT_AXIS, VERSION_AXIS
 from ackbench.experiments.verdicts.guarantees import GUARANTEES, Guarantee
 from ackbench.experiments.verdicts.judge import Judgement, Verdict, violations_of
 
@@ -82,7 +83,7 @@ class ObservedStatement:
     never: CellGroup
     """The cells of this fault that do not show it."""
     axes: tuple[str, ...]
-    """The fewest axes whose values tell the groups apart."""
+    """The fewest axes whose values tell the groups apart; a version with its client."""
 
 
 @dataclass(frozen=True)
@@ -223,15 +224,20 @@ def _outcome(guarantee: Guarantee, cell: CellResult, judged: Iterable[TrialResul
 
 
 def _deciding_axes(groups: Sequence[Sequence[CellOutcome]]) -> tuple[str, ...]:
-    """Return the fewest axes whose values decide to which group a cell belongs; none for one."""
+    """Return the fewest axes whose values decide to which group a cell belongs; none for one.
+
+    A version stands with its client: no reader knows by heart whose it is.
+    """
     cells = [one.cell.cell for group in groups for one in group]
     axes = [axis for axis in varying_axes(cells) if axis != FAULT_AXIS]
-    return next(
+    deciding = next(
         chosen
         for number in range(len(axes) + 1)
         for chosen in combinations(axes, number)
         if _decide(chosen, groups)
     )
+    named = {*deciding, CLIENT_AXIS} if VERSION_AXIS in deciding else {*deciding}
+    return tuple(axis for axis in axes if axis in named)
 
 
 def _decide(axes: Sequence[str], groups: Sequence[Sequence[CellOutcome]]) -> bool:

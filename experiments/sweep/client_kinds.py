@@ -16,6 +16,7 @@ ClientKind = Literal["librdkafka", "java"]
 DEFAULT_CLIENT: Final[ClientKind] = "librdkafka"
 FINAL_READER: Final[ClientKind] = "librdkafka"
 """Reads each topic to its end, whichever client is under test."""
+CLIENT_AXIS: Final = "client"
 VERSION_AXIS: Final = "client.version"
 _MIB: Final = 2**20
 

@@ -79,6 +79,23 @@ def test_cells_of_one_fault_are_counted_together_only_if_all_of_their_trials_agr
     says(next(one for one in answer(*truths) if one.startswith("leader")))
 
 
+def test_a_version_of_a_client_is_named_with_the_client() -> None:
+    """The version decides alone, and nobody knows by heart that 3.9.2 is Java's."""
+    lost = {("librdkafka", "1.8.2"): 7, ("librdkafka", "2.4.0"): 0, ("java", "3.9.2"): 7}
+    truths = [
+        replace(
+            SAFE,
+            cell={**a_cell("all", fault="f"), "client": client, "client.version": version},
+            lost=(records,) * 5,
+        )
+        for (client, version), records in lost.items()
+    ]
+    (sentence,) = [one for one in answer(*truths) if one.startswith("f: ") and "lost" in one]
+    assert sentence.startswith(
+        "f: client=java client.version=3.9.2 and client=librdkafka client.version=1.8.2 lost"
+    )
+
+
 def test_many_cells_are_counted() -> None:
     """Four names would be no sentence: which cells lose is decided by no axis."""
     cells = [
