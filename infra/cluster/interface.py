@@ -50,8 +50,10 @@ class TopicMetadataPoller(Protocol):
         """Close all connections."""
 
 
-class ClusterInfo(Protocol):
-    """What does not change while a cluster runs: its folder, specification and addresses."""
+class Cluster(Protocol):
+    """A running cluster that trials use."""
+
+    # What does not change while a cluster runs: its folder, specification and addresses
 
     @property
     def folder(self) -> Path:
@@ -83,9 +85,7 @@ class ClusterInfo(Protocol):
     def node_ids(self) -> tuple[int, ...]:
         """Return the ids of all brokers, running or not."""
 
-
-class ClusterMetadata(Protocol):
-    """The current state of a cluster."""
+    # The current state of a cluster
 
     def status(self) -> tuple[NodeStatus, ...]:
         """Return the state of each node's process as the supervisor knows it.
@@ -123,9 +123,7 @@ class ClusterMetadata(Protocol):
             WaitTimeout: it did not become healthy in time; the text says what is missing.
         """
 
-
-class NodeControl(Protocol):
-    """Control of the nodes' processes; only the cluster's supervisor sends them signals."""
+    # Control of the nodes' processes; only the cluster's supervisor sends them signals
 
     def kill(self, node_id: int) -> NodeStatus:
         """Crash a node (SIGKILL); return its status from before, once the process is gone."""
@@ -145,9 +143,7 @@ class NodeControl(Protocol):
     def restart(self, node_id: int) -> NodeStatus:
         """Shut a node down cleanly, then start it."""
 
-
-class NetworkControl(Protocol):
-    """Impairments of the traffic between nodes, and between nodes and clients."""
+    # Impairments of the traffic between nodes, and between nodes and clients
 
     def impair(self, name: str, impairments: Sequence[Impairment]) -> None:
         """Start impairments under a name that no active impairment has."""
@@ -161,9 +157,7 @@ class NetworkControl(Protocol):
         A second call has no effect and returns nothing.
         """
 
-
-class PartitionLogs(Protocol):
-    """The logs of a topic's partitions, as their replicas hold them."""
+    # The logs of a topic's partitions, as their replicas hold them
 
     @property
     def log_ends_are_known(self) -> bool:
@@ -178,9 +172,7 @@ class PartitionLogs(Protocol):
     def leader_epochs(self, topic: str) -> tuple[LeaderEpoch, ...]:
         """Return the current content of each replica's `leader-epoch-checkpoint`."""
 
-
-class NodeLogs(Protocol):
-    """The nodes' own log files (log4j), in which they report what they do."""
+    # The nodes' own log files (log4j), in which they report what they do
 
     def node_log_sizes(self) -> Mapping[int, int]:
         """Return the current size of each node's log file, bytes."""
@@ -195,26 +187,13 @@ class NodeLogs(Protocol):
             topic: whose partitions.
         """
 
-
-class DiskControl(Protocol):
-    """Faults and contents of the nodes' disks."""
+    # Faults and contents of the nodes' disks
 
     @property
     def disks(self) -> Disks:
         """The disks of all nodes."""
 
-
-class Cluster(
-    ClusterInfo,
-    ClusterMetadata,
-    NodeControl,
-    NetworkControl,
-    PartitionLogs,
-    NodeLogs,
-    DiskControl,
-    Protocol,
-):
-    """A running cluster that trials use."""
+    # The end
 
     def destroy(self) -> None:
         """End all nodes and the supervisor, and remove the data.

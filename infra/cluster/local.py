@@ -69,7 +69,7 @@ _HEALTH_CHECK_INTERVAL_S: Final = 0.03
 class ClusterControl:
     """Changes the nodes and the network of a cluster, by requests to its supervisor. Thread-safe.
 
-    Implements `NodeControl` and `NetworkControl` of `infra.cluster.interface`.
+    Implements what `infra.cluster.interface.Cluster` says of nodes' processes and of traffic.
     """
 
     def __init__(self, folder: Path) -> None:
