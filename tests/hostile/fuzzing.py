@@ -110,6 +110,7 @@ KEYS: Final = (
     "controllers",
     "zookeeper.nodes",
     "client",
+    "client.version",
     "client.defaults",
     "axes",
     "producer",
