@@ -95,7 +95,7 @@ def test_keys_are_assigned_round_robin() -> None:
         2,
         0,
     ]
-    assert attempts_from_rows(PLANTED, LATENCY_US, 0, Keys())["key"].null_count == 7
+    assert attempts_from_rows(PLANTED, LATENCY_US, 0, Keys(count=0))["key"].null_count == 7
 
 
 def test_a_second_mapping_shows_what_the_first_wrote(tmp_path: Path) -> None:
