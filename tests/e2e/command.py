@@ -118,7 +118,8 @@ def write_experiment(
         f"       partitions: 2, fault: {fault}}}\n"
         f"topic: {{min.insync.replicas: majority}}\n"
         f"workload: {{rate_records_per_s: 2000, record_size_bytes: 100,\n"
-        f"           duration_s: {duration_s}, keys: 8, producers: 2}}\n"
+        f"           duration_s: {duration_s}, producers: 2}}\n"
+        f"keys: {{count: 8}}\n"
         f"seed: 7\ncontrols: {str(controls).lower()}\n{sections}"
     )
     return str(path)

@@ -70,7 +70,14 @@ def settings_of_process() -> State:
 
 
 def _own(handler: logging.Handler) -> bool:
-    return type(handler).__module__.startswith("_pytest")
+    """Return whether a handler is pytest's, or that of a library's call of `logging.info`.
+
+    py4j calls it when a JVM has gone away while it sends a command, in whichever test runs then.
+    The first such call in a process adds a handler with the basic format. The project's own code
+    never logs to the root logger (ruff's LOG015).
+    """
+    basic = handler.formatter is not None and handler.formatter._fmt == logging.BASIC_FORMAT
+    return basic or type(handler).__module__.startswith("_pytest")
 
 
 def resources_of_process(folder: Path) -> State:
