@@ -68,18 +68,20 @@ def lift_load(load: Mapping[str, Any]) -> dict[str, Any]:
     """Return a load with its sections; settings of sections that it is without are left out.
 
     Args:
-        load: the values of a flat `workload`, by name; one with sections is returned unchanged.
+        load: the values of a flat `workload`, by name, all of them; its `keys` is their number. Any
+            other load is returned unchanged.
     """
-    moved = [name for name in load if name in _MOVED and isinstance(load[name], str | int | float)]
+    if not isinstance(load.get("keys"), str | int):
+        return dict(load)
+    moved = [name for name in load if name in _MOVED]
     lifted = {name: value for name, value in load.items() if name not in moved}
     for name in moved:
         section, _, setting = _place(name, copies=load.get("kind") == "copy").partition(".")
         if setting:
             lifted.setdefault(section, {})[setting] = load[name]
-    if moved:
-        for section, size in SIZES.items():
-            if is_absent(lifted.get(section, {}).get(size, 0)):
-                lifted.pop(section, None)
+    for section, size in SIZES.items():
+        if is_absent(lifted.get(section, {}).get(size, 0)):
+            lifted.pop(section, None)
     return lifted
 
 

@@ -54,6 +54,7 @@ def run(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
         fault: str,
         commit: str,
         consumer: dict[str, str] = SHORT_SESSION,
+        groups: int = 1,
         **load: float,
     ) -> tuple[TrialManifest, Path]:
         workload = Workload(
@@ -66,6 +67,7 @@ def run(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
                 **load,
             }
         )
+        group = {"consumers": 2, "commit": commit, "groups": groups}
         spec = a_spec(
             trial_id=trial_id,
             partitions=1,
@@ -73,9 +75,7 @@ def run(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
             producer=producer_settings({"enable.idempotence": "true", "linger.ms": "100"}),
             consumer=consumer_settings(consumer),
             topic={"min.insync.replicas": "1"},
-            workload=workload.model_copy(
-                update={"group": GroupMembers.model_validate({"consumers": 2, "commit": commit})}
-            ),
+            workload=workload.model_copy(update={"group": GroupMembers.model_validate(group)}),
             fault=parse_fault(fault).with_leaves(
                 lambda leaf: leaf.model_copy(
                     update={"parameters": fault_parameters(leaf.kind, leaf.parameters)}

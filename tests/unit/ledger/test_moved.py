@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 from support.builders.flat_loads import FLAT, NEW_PLACES
 
 from ackbench.experiments.errors import ExperimentError
@@ -128,6 +129,12 @@ def test_a_load_with_sections_is_read_as_it_is() -> None:
     load = Workload(copies=Copiers(copiers=2))
     assert Workload.model_validate_json(load.model_dump_json()) == load
     assert lift_load(load.model_dump()) == load.model_dump()
+
+
+def test_a_load_that_is_not_a_stored_one_has_no_setting_at_an_old_place() -> None:
+    """It is refused, not dropped."""
+    with pytest.raises(ValidationError, match="groups"):
+        Workload.model_validate({"groups": 2})
 
 
 def test_the_axes_of_a_stored_cell_have_their_new_names() -> None:
