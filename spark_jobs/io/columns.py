@@ -97,6 +97,7 @@ def _values(chunk: pa.Array) -> NDArray[Any]:
     """Return a chunk's values, with nulls replaced and outcomes as codes."""
     if pa.types.is_dictionary(chunk.type) or pa.types.is_string(chunk.type):
         encoded = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
+        encoded.validate(full=True)  # an index of a damaged file may be beyond its dictionary
         names = encoded.dictionary.to_pylist()
         check_outcomes(names, OUTCOMES)
         codes = np.array([OUTCOMES.index(name) for name in names], np.int8)

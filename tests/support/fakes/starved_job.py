@@ -2,8 +2,10 @@
 
 import threading
 import time
+from contextlib import suppress
 from typing import Any
 
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import SparkContext
 
 from ackbench.spark_jobs import distribution, measure
@@ -15,9 +17,14 @@ def starve(context: SparkContext, *_: object) -> None:
     """Wait for a task that does not end, while another thread of the JVM fills the heap."""
     jvm: Any = context._jvm
     gateway: Any = context._gateway
-    # Twice the heap, in a thread of the JVM of its own.
-    longs = jvm.java.lang.Runtime.getRuntime().maxMemory() // 4
-    threading.Thread(target=gateway.new_array, args=(jvm.long, longs), daemon=True).start()
+    twice_the_heap = jvm.java.lang.Runtime.getRuntime().maxMemory() // 4
+
+    def fill() -> None:
+        # Its traceback would be written into the line in which the job says why it failed.
+        with suppress(Py4JError, OSError):
+            gateway.new_array(jvm.long, twice_the_heap)
+
+    threading.Thread(target=fill, daemon=True).start()
     context.parallelize([_WAITS_S], 1).foreach(time.sleep)
 
 

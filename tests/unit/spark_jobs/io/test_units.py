@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.measured import shrink_row_groups
 
-from ackbench.experiments.ledger.schema import LOG
+from ackbench.experiments.ledger.schema import ATTEMPTS, LOG
 from ackbench.experiments.ledger.trial_manifest import KeyOptions, Replay
 from ackbench.spark_jobs.io.ledgers import InvalidLedger, Ledger, open_ledgers
 from ackbench.spark_jobs.io.units import Unit, UnitRows, is_own_row, read_unit, row_groups, split
@@ -403,6 +403,15 @@ def test_an_unknown_outcome_is_reported(
     ledgers = open_ledgers(str(tmp_path))
     with pytest.raises(InvalidLedger, match=f"^trial 000-read: {message}, "):
         read_unit(ledgers.files, Unit(ledgers.trials[0]))
+
+
+def test_an_outcome_that_its_dictionary_does_not_have_is_reported(tmp_path: Path) -> None:
+    """A flipped bit emptied the dictionary of a page; the rows still point into it."""
+    path = TRIAL.plant(tmp_path) / "attempts.parquet"
+    outcomes = pq.ParquetFile(path).metadata.row_group(0).column(ATTEMPTS.names.index("outcome"))
+    content = bytearray(path.read_bytes())
+    content[outcomes.dictionary_page_offset + 6] ^= 4  # in the page's header
+    assert "attempts.parquet cannot be read" in damaged(tmp_path, "attempts", bytes(content))
 
 
 @settings(max_examples=150)
