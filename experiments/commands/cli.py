@@ -15,7 +15,7 @@ import click
 
 from ackbench.experiments.messages.phrases import fit_line, shorten
 from ackbench.experiments.messages.terminal import echo, echo_error
-from ackbench.experiments.sweep.client_kinds import CLIENTS
+from ackbench.experiments.sweep.client_kinds import LIBRARIES
 from ackbench.infra.errors import AckbenchError, HarnessError, MachineError
 from ackbench.infra.machine.home import INSTALL, Home, keep_files_private
 from ackbench.infra.machine.paths import machine_error_of, require_writable_file, user_path
@@ -419,7 +419,7 @@ Examples:
 @click.option("--consumer", type=_FILE, metavar="FILE", help="Properties of a group's members.")
 @click.option(
     "--client",
-    type=click.Choice(sorted(CLIENTS)),
+    type=click.Choice(sorted(LIBRARIES)),
     help="Whose defaults the clients have (default: whose names the files have).",
 )
 @click.option(

@@ -33,6 +33,7 @@ JAVA: Final = "java"
 """The kind of a client, and how its version begins in a manifest."""
 UNKNOWN_VERSION: Final = "unknown"
 """The version in the manifest of a Java client whose log did not name it."""
+_LIBRDKAFKA: Final = "librdkafka"
 _ABSENT: Final = "absent"
 EQUAL: Final = (
     "experiment",
@@ -91,9 +92,14 @@ class FaultRequest(Frozen):
         }
 
 
-def is_java(client: str) -> bool:
-    """Return whether the client's version in a manifest is that of Java's client."""
-    return client.startswith(f"{JAVA} ")
+def recorded_client(kind: str, version: str) -> str:
+    """Return how a manifest names a client: librdkafka by its version alone."""
+    return version if kind == _LIBRDKAFKA else f"{kind} {version}"
+
+
+def recorded_kind(client: str) -> str:
+    """Return the kind of a client that a manifest names."""
+    return client.partition(" ")[0] if " " in client else _LIBRDKAFKA
 
 
 class _Part(BaseModel):
@@ -151,15 +157,15 @@ class PlannedTrial(_Part):
     def differences(self, manifest: TrialManifest) -> dict[str, tuple[object, object]]:
         """Return what plan and manifest say differently, by name: first the plan's value."""
         of_kafka = self.cluster.version_of_java_clients
-        java = is_java(manifest.client)
-        recorded_version = manifest.client.removeprefix(f"{JAVA} ")
+        kind = recorded_kind(manifest.client)
+        java, recorded_version = kind == JAVA, manifest.client.removeprefix(f"{kind} ")
         compared: dict[str, tuple[object, object]] = {
             name: (getattr(self, name), getattr(manifest, name)) for name in EQUAL
         }
         compared |= {name: (value, getattr(manifest, name)) for name, value in self.workload}
         compared |= {
             "kafka_version": (self.cluster.kafka_version, manifest.kafka_version),
-            "client": (self.client, JAVA if java else "librdkafka"),
+            "client": (self.client, kind),
             "fault": (self.fault and self.fault.kind, manifest.fault.kind),
             **_by_name("cell", self.cell, manifest.cell),
             **_by_name("topic", self.topic, manifest.topic_settings),
@@ -170,7 +176,7 @@ class PlannedTrial(_Part):
             ),
         }
         planned_version = self.client_version or (of_kafka if java else None)
-        if java == (self.client == JAVA) and recorded_version != UNKNOWN_VERSION:
+        if kind == self.client and recorded_version != UNKNOWN_VERSION:
             compared["client version"] = (planned_version, recorded_version)
         return {
             name: (planned, found)

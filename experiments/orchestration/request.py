@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -20,7 +20,8 @@ from ackbench.experiments.messages.validation import describe_validation_error
 from ackbench.experiments.planning.catalog import catalog_names
 from ackbench.experiments.planning.overrides import Overrides, parse_override
 from ackbench.experiments.planning.yaml_reader import parse_values
-from ackbench.experiments.sweep.client_kinds import ClientKind
+from ackbench.experiments.sweep.client_kinds import LIBRARIES
+from ackbench.experiments.trial.clients.adapters import adapters
 from ackbench.infra.errors import InputError
 from ackbench.infra.kafka.secrets import SENSITIVE_NAME
 from ackbench.infra.machine.paths import is_file, user_path
@@ -205,7 +206,7 @@ def trigger_form(
             "description": f"Axis; choose one or more. {_IF_EMPTY} Combined faults and parameters "
             "go below: `fault=leader-crash(at_s=1) >> follower-pause`.",
         },
-        "client": _choices("client", get_args(ClientKind)),
+        "client": _choices("client", (*LIBRARIES, *adapters())),
         "client.defaults": _choices("client.defaults", ("false", "true")),
         "workload.rate_records_per_s": _number(
             "workload.rate_records_per_s",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from ackbench.experiments.sweep.client_kinds import CLIENTS
+from ackbench.experiments.sweep.client_kinds import traits_of
 from ackbench.experiments.sweep.plan import Plan, TrialSpec
 from ackbench.infra.machine.resources import SPARK_OPEN_FILES
 
@@ -57,7 +57,7 @@ def _memory_bytes(trial: TrialSpec) -> int:
     cluster = _local_nodes(trial) * NODE_BYTES
     ledger = trial.workload.records * LEDGER_RECORD_BYTES
     return max(
-        cluster + clients * CLIENTS[trial.client].process_bytes + ledger, cluster + SPARK_BYTES
+        cluster + clients * traits_of(trial.client).process_bytes + ledger, cluster + SPARK_BYTES
     )
 
 
@@ -76,7 +76,8 @@ def _disk_bytes(plan: Plan) -> int:
     """Return the size of all ledgers and all logs, as if no topic were deleted before the end."""
     ledgers = sum(trial.workload.records * LEDGER_RECORD_BYTES for trial in plan.trials)
     output = max(
-        trial.workload.records * CLIENTS[trial.client].output_record_bytes for trial in plan.trials
+        trial.workload.records * traits_of(trial.client).output_record_bytes
+        for trial in plan.trials
     )
     logs = sum(map(_log_bytes, plan.trials))
     return ledgers + output + logs + max(map(_local_nodes, plan.trials)) * NODE_DISK_BYTES

@@ -12,12 +12,14 @@ from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Final
 
-from ackbench.experiments.planning.properties import Property, kafka_properties, nearest_version
-from ackbench.experiments.sweep.client_kinds import ClientKind
+from ackbench.experiments.planning.properties import kafka_properties, nearest_version
+from ackbench.experiments.sweep.client_kinds import ClientKind, traits_of
 from ackbench.experiments.trial.clients.settings import java as java_settings
 from ackbench.experiments.trial.clients.settings import librdkafka as librdkafka_settings
 from ackbench.experiments.trial.clients.settings.kinds import ClientChoice
 from ackbench.experiments.trial.clients.settings.librdkafka import CANONICAL_NAMES
+from ackbench.experiments.trial.clients.settings.programs import ProgramLibrary
+from ackbench.infra.kafka.spec import ClusterSpec
 from ackbench.infra.machine.home import Home
 
 if TYPE_CHECKING:
@@ -225,6 +227,43 @@ def _java_rules(version: str) -> ClientRules:
     )
 
 
+_NAMES_OF: Final = ClusterSpec.kafka_version
+"""Kafka's version whose names of clients' properties programs use."""
+
+
+@cache
+def _program_rules(kind: ClientKind, command: tuple[str, ...]) -> ClientRules:
+    """Return the rules of a program: an adapter's own properties, or all of Java's.
+
+    Java's names of properties are Kafka's; their values are checked as Java's client does.
+    """
+    client = ClientChoice(kind=kind, command=command)
+    java = java_rules(_NAMES_OF)
+    known = client.adapter
+    own = ProgramLibrary(known)
+
+    return ClientRules(
+        producer=_both_names(known.producer) if known else java.producer,
+        consumer=_both_names(known.consumer) if known else java.consumer,
+        refusal=own.refusal,
+        producer_settings=own.producer_settings,
+        consumer_settings=own.consumer_settings,
+        name=kind,
+        applies_defaults=False,
+        value_check=lambda name, text: (
+            java.value_check(name, text)
+            if java.value_check and (name in java.producer or name in java.consumer)
+            else None
+        ),
+    )
+
+
+def _both_names(names: Mapping[str, object]) -> dict[str, str]:
+    """Return Java's names, and librdkafka's for the same properties."""
+    librdkafka = [one for one, java in java_settings.JAVA_NAMES.items() if java in names]
+    return dict.fromkeys([*names, *librdkafka], "")
+
+
 def rules_of(
     client: ClientChoice, kafka_version: str, librdkafka: ClientRules | None = None
 ) -> ClientRules:
@@ -238,17 +277,12 @@ def rules_of(
     Raises:
         InputError, ClientLibraryError: as `java_rules` and `librdkafka_rules`.
     """
+    if traits_of(client.kind).is_program:
+        rules = _program_rules(client.kind, client.command)
+        return replace(rules, version=client.version)
     if client.kind == "java":
         rules = java_rules(client.version or kafka_version)
         return replace(rules, version=client.version)
     if client.version is None:
         return librdkafka or librdkafka_rules()
     return librdkafka_rules(client.version)
-
-
-def _both_names(properties: Mapping[str, Property]) -> dict[str, str]:
-    """Return Java's names, and librdkafka's names for the same properties."""
-    librdkafka_names = [
-        name for name, java in java_settings.JAVA_NAMES.items() if java in properties
-    ]
-    return dict.fromkeys([*properties, *librdkafka_names], "")

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
-from typing import Final, get_args
+from pathlib import Path
+from typing import Final
 
 from ackbench.experiments.errors import ExperimentError
 from ackbench.experiments.ledger.trial_manifest import Cell, Scalar
 from ackbench.experiments.messages.phrases import format_value
 from ackbench.experiments.planning.client_rules import ClientRules, rules_of
-from ackbench.experiments.planning.experiment import Experiment
-from ackbench.experiments.sweep.client_kinds import CLIENT_AXIS, CLIENTS, VERSION_AXIS, ClientKind
+from ackbench.experiments.planning.experiment import ClientProgram, Experiment
+from ackbench.experiments.sweep.client_kinds import CLIENT_AXIS, LIBRARIES, VERSION_AXIS, traits_of
+from ackbench.experiments.trial.clients.adapters import adapters, check_release
 from ackbench.experiments.trial.clients.librdkafka import versions as librdkafka_versions
 from ackbench.experiments.trial.clients.settings.kinds import ClientChoice
 from ackbench.infra.errors import InputError
@@ -36,39 +39,69 @@ def client_values(experiment: Experiment, axes: Mapping[str, Scalar]) -> dict[st
 
 def _file_values(experiment: Experiment) -> dict[str, Scalar]:
     return {
-        KIND: experiment.client,
+        KIND: experiment.client_name,
         VERSION: experiment.client_version,
         DEFAULTS: experiment.client_defaults,
     }
 
 
-def resolve_client(values: Mapping[str, Scalar]) -> ClientChoice:
+def resolve_client(
+    values: Mapping[str, Scalar], programs: Mapping[str, ClientProgram]
+) -> ClientChoice:
     """Return the clients of a cell.
 
     Args:
         values: the value of each of `CLIENT_AXES`.
+        programs: the experiment's own, by name.
 
     Raises:
         ExperimentError: a value is not allowed.
     """
-    kinds: tuple[ClientKind, ...] = get_args(ClientKind)
+    kinds = dict.fromkeys([*LIBRARIES, *adapters(), *programs])
     kind = next((known for known in kinds if known == values[KIND]), None)
     if kind is None:
         raise ExperimentError(
-            f"client is {format_value(values[KIND])}; allowed: {' or '.join(kinds)}"
+            f"client is {format_value(values[KIND])}; allowed: {', '.join(kinds)}, or a program: "
+            "{name: my-client, command: [...]}"
         )
     if not isinstance(values[DEFAULTS], bool):
         raise ExperimentError(
             f"client.defaults is {format_value(values[DEFAULTS])}; allowed: true or false"
         )
     version = None if values[VERSION] is None else str(values[VERSION])
+    if program := programs.get(kind):
+        if version is not None:
+            raise ExperimentError(
+                f"client.version is {format_value(version)} and client {kind} is a program; "
+                "allowed: `version` of the program, and one program for each release"
+            )
+        return ClientChoice(
+            kind=kind,
+            version=program.version,
+            defaults=True,
+            command=_found(program),
+        )
     if version is not None:
         _check_version(kind, version)
-    return ClientChoice(kind=kind, version=version, defaults=bool(values[DEFAULTS]))
+    is_program = traits_of(kind).is_program
+    return ClientChoice(kind=kind, version=version, defaults=is_program or bool(values[DEFAULTS]))
 
 
-def _check_version(kind: ClientKind, version: str) -> None:
-    if not CLIENTS[kind].comes_with_kafka:
+def _found(program: ClientProgram) -> tuple[str, ...]:
+    """Return a program's command with its program's path."""
+    path = shutil.which(program.command[0])
+    if path is None:
+        raise ExperimentError(
+            f"client {program.name}: no such program: {format_value(program.command[0])}"
+        )
+    return (str(Path(path).absolute()), *program.command[1:])
+
+
+def _check_version(kind: str, version: str) -> None:
+    if traits_of(kind).is_program:
+        check_release(kind, version)
+        return
+    if not traits_of(kind).comes_with_kafka:
         librdkafka_versions.parse_client_version(version)
         return
     try:
@@ -88,7 +121,7 @@ def rules_of_all_clients(
     """
     rules: list[ClientRules] = []
     for client in clients_of(experiment):
-        if CLIENTS[client.kind].comes_with_kafka:
+        if traits_of(client.kind).comes_with_kafka:
             rules += [rules_of(client, kafka) for kafka in experiment.kafka_versions()]
         else:
             rules.append(rules_of(client, experiment.kafka_version, librdkafka))
@@ -109,7 +142,8 @@ def clients_of(experiment: Experiment) -> tuple[ClientChoice, ...]:
         for version in cross.get(VERSION, (file[VERSION],))
     )
     return tuple(
-        resolve_client({KIND: kind, VERSION: version, DEFAULTS: False}) for kind, version in pairs
+        resolve_client({KIND: kind, VERSION: version, DEFAULTS: False}, experiment.programs())
+        for kind, version in pairs
     )
 
 
@@ -121,5 +155,5 @@ def default_idempotence(experiment: Experiment, cell: Cell, producer: Mapping[st
         cell: the cell, with all other axes filled in.
         producer: the producer's properties in this cell, without idempotence.
     """
-    client = resolve_client(client_values(experiment, cell))
+    client = resolve_client(client_values(experiment, cell), experiment.programs())
     return client.is_idempotent_by_default(producer)

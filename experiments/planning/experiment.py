@@ -27,7 +27,7 @@ from ackbench.experiments.planning.field_types import (
 )
 from ackbench.experiments.planning.properties import newest_patch
 from ackbench.experiments.planning.yaml_reader import dump_yaml
-from ackbench.experiments.sweep.client_kinds import DEFAULT_CLIENT
+from ackbench.experiments.sweep.client_kinds import DEFAULT_CLIENT, ClientKind
 from ackbench.experiments.sweep.plan import Claim
 from ackbench.experiments.sweep.workload import LOAD_SECTIONS, LoadSections, ProducerLoad
 from ackbench.experiments.trial.clients.record.layout import HEADER_BYTES
@@ -40,6 +40,16 @@ class WorkloadSection(ProducerLoad):
     """The load of the producers of every trial, of values that ackbench's own ones write."""
 
     record_size_bytes: WholeNumber = Field(default=100, ge=HEADER_BYTES, le=1_000_000)
+
+
+class ClientProgram(Frozen):
+    """A program of the experiment's own as producer and consumer (`docs/clients.md`)."""
+
+    name: ClientKind
+    version: Text | None = None
+    """Of its library, as its tables name it; `None`: what the program reports."""
+    command: tuple[Text, ...] = Field(min_length=1)
+    """The program and its arguments, without a shell; the role and its options follow."""
 
 
 class Experiment(LoadSections):
@@ -85,8 +95,13 @@ class Experiment(LoadSections):
     )
     group_version: WholeNumber | None = Field(default=None, alias="group.version")
     transaction_version: WholeNumber | None = Field(default=None, alias="transaction.version")
-    client: Text = DEFAULT_CLIENT
-    """The clients under test: `librdkafka` or `java`."""
+    client: Text | ClientProgram = DEFAULT_CLIENT
+    """The clients under test: `librdkafka`, `java`, an adapter, or a program."""
+    clients: tuple[ClientProgram, ...] = ()
+    """Further programs, which an axis `client` names.
+
+    Programs are only for `ackbench run` with a file, as `allow_code`.
+    """
     client_version: Text | None = Field(default=None, alias="client.version")
     """The clients' release; `None`: the installed librdkafka, Java's clients of the brokers'."""
     client_defaults: Boolean = Field(default=False, alias="client.defaults")
@@ -134,6 +149,16 @@ class Experiment(LoadSections):
             }
             for cross in axes
         )
+
+    @property
+    def client_name(self) -> str:
+        """The kind of the clients, in cells that do not name another."""
+        return self.client.name if isinstance(self.client, ClientProgram) else self.client
+
+    def programs(self) -> dict[str, ClientProgram]:
+        """Return the experiment's own programs by their names."""
+        own = [self.client] if isinstance(self.client, ClientProgram) else []
+        return {program.name: program for program in (*own, *self.clients)}
 
     def kafka_versions(self) -> tuple[str, ...]:
         """Return the Kafka versions of all cells, each once, as the experiment spells them."""

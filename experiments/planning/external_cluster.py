@@ -18,6 +18,7 @@ from ackbench.experiments.planning.cluster import CLUSTER_AXES, refuse_unknown_p
 from ackbench.experiments.planning.experiment import Experiment
 from ackbench.experiments.planning.properties import nearest_properties
 from ackbench.experiments.planning.properties.protected import refuse_protected
+from ackbench.experiments.sweep.client_kinds import traits_of
 from ackbench.experiments.sweep.plan import ClusterNeed, ExternalAccess, FaultRequest, Plan
 from ackbench.experiments.trial.clients.settings.java_security import refuse_unsupported
 from ackbench.experiments.trial.clients.settings.librdkafka import CANONICAL_NAMES, canonical_names
@@ -113,10 +114,10 @@ def check_cluster_access(
     _check_token_command(experiment)
     _refuse_node_settings(experiment, places)
     clients = {
-        experiment.client,
+        experiment.client_name,
         *(str(value) for cross in experiment.axes for value in cross.get("client", ())),
     }
-    if "java" in clients:
+    if not all(traits_of(kind).planned_security for kind in clients):
         refuse_unsupported(security_properties(experiment))
 
 

@@ -20,11 +20,12 @@ from ackbench.experiments.planning.overrides import Overrides, apply_overrides
 from ackbench.experiments.planning.planner import MAX_BROKERS, plan
 from ackbench.experiments.planning.properties import known_versions, nearest_version
 from ackbench.experiments.planning.properties.extraction import ensure_version_known
-from ackbench.experiments.sweep.client_kinds import CLIENTS
+from ackbench.experiments.sweep.client_kinds import DEFAULT_CLIENT, traits_of
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.lookup import new_sweep_id
 from ackbench.experiments.sweep.own_plans import mark_as_own
 from ackbench.experiments.sweep.plan import Plan
+from ackbench.experiments.trial.clients.adapters import adapters, built_command
 from ackbench.experiments.trial.clients.librdkafka.versions import is_fetched, library_version
 from ackbench.experiments.trial.clients.settings.security import (
     connection_settings,
@@ -94,7 +95,7 @@ def plan_new_sweep(
         client.version
         for client in clients_of(planned.experiment)
         if client.version
-        and not CLIENTS[client.kind].comes_with_kafka
+        and client.kind == DEFAULT_CLIENT
         and not is_fetched(home.cache, client.version)
     ]
     if not unknown and not clients:
@@ -161,6 +162,7 @@ def _refuse_programs(experiment: Experiment, source: str) -> None:
         reasons.insert(0, "token_command runs a command")
     if experiment.allow_code:
         reasons.insert(0, "allow_code is true")
+    reasons += [f"client {name} is a program" for name in experiment.programs()]
     if reasons:
         raise ExperimentError(
             f"{source}: {reasons[0]} in an experiment from a form; "
@@ -303,20 +305,26 @@ def check_machine(planned: Plan, home: Home) -> None:
 
 
 def prepare_kafka(planned: Plan, home: Home, notify: Notify) -> None:
-    """Prepare jars, start-up caches and clients' libraries of a plan, unless they are there.
+    """Prepare jars, start-up caches and clients of a plan, unless they are there.
 
     The default cluster is left out, as `ackbench setup` prepares it.
 
     Raises:
-        MachineError: jars or libraries cannot be downloaded from here.
-        ClientLibraryError: a library in the cache is not the one that was fetched.
+        MachineError: jars or libraries cannot be downloaded from here, or a program that building
+            an adapter needs is missing.
+        ClientLibraryError: a library in the cache is not the one that was fetched, or an adapter
+            could not be built.
         HarnessError: a program of Kafka's failed.
     """
     default = (ClusterSpec.kafka_version, ClusterSpec.coordination)
     needs = {repr(trial.cluster): trial.cluster for trial in planned.trials}
     load = partial(hold_machine_lock_for_command, home, "set-up of Kafka", notify)
     for trial in planned.trials:
-        if not CLIENTS[trial.client].comes_with_kafka:
+        if traits_of(trial.client).is_program:
+            if not trial.client_command:
+                release = trial.client_version or adapters()[trial.client].version
+                built_command(home.cache, trial.client, release, notify)
+        elif not traits_of(trial.client).comes_with_kafka:
             if trial.client_version:
                 library_version(home.cache, trial.client_version)
         elif trial.client_version or trial.cluster.external:
@@ -344,7 +352,7 @@ def _write_folder(home: Home, experiment: Experiment, planned: Plan) -> SweepFol
     clients = {
         trial.client_version
         for trial in planned.trials
-        if trial.client_version and CLIENTS[trial.client].comes_with_kafka
+        if trial.client_version and traits_of(trial.client).comes_with_kafka
     }
     for version in brokers | clients:
         checksums = unverified_checksums(home.cache, version)

@@ -214,6 +214,7 @@ def _trials(
             partitions=settings.partitions,
             client=settings.client.kind,
             client_version=settings.client.version,
+            client_command=settings.client.command,
             producer=clients.producer,
             consumer=clients.consumer,
             passed=clients.passed,

@@ -34,7 +34,7 @@ from ackbench.experiments.planning.workload import (
     refuse_invalid_workload,
     workload_of_client,
 )
-from ackbench.experiments.sweep.client_kinds import CLIENTS, ClientKind
+from ackbench.experiments.sweep.client_kinds import ClientKind, traits_of
 from ackbench.experiments.sweep.plan import NO_FAULT, ClusterNeed, FaultRequest, Workload
 from ackbench.experiments.sweep.workload import LOAD_SECTIONS
 from ackbench.experiments.trial.clients.settings.kinds import ClientChoice
@@ -109,7 +109,7 @@ def resolve_settings(
             f"{' (the brokers that run now)' if cluster.external else ''}"
         )
     workload = given.workload()
-    client = resolve_client(client_values(experiment, structure))
+    client = resolve_client(client_values(experiment, structure), experiment.programs())
     producer = add_transactional_id(given.client_properties(Scope.PRODUCER, client.kind), workload)
     consumer = given.client_properties(Scope.CONSUMER, client.kind)
     refuse_invalid_workload(client, workload, consumer, cluster)
@@ -189,7 +189,7 @@ class _CellInput:
 
     def client_properties(self, scope: Scope, client: ClientKind) -> dict[str, str]:
         """Return a client's properties, with those of security if it gets them with the others."""
-        is_planned = CLIENTS[client].planned_security
+        is_planned = traits_of(client).planned_security
         security = security_properties(self.experiment) if is_planned else {}
         return security | self.properties(scope)
 

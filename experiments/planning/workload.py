@@ -11,7 +11,7 @@ from typing import Final
 
 from ackbench.experiments.errors import ExperimentError
 from ackbench.experiments.ledger.trial_manifest import Keys
-from ackbench.experiments.sweep.client_kinds import CLIENTS
+from ackbench.experiments.sweep.client_kinds import ClientKind, traits_of
 from ackbench.experiments.sweep.plan import ClusterNeed, Workload
 from ackbench.experiments.trial.clients.record.layout import (
     MAX_JAVA_PRODUCERS,
@@ -108,7 +108,7 @@ def _group_problems(
         )
     if consumer.get(PROTOCOL, CLASSIC) != CLASSIC:
         yield from _kip_848_problems(consumer, cluster)
-    if not CLIENTS[client.kind].has_members:
+    if not traits_of(client.kind).has_members:
         yield f"{members} and client is {client.kind}; allowed: librdkafka ({needs})"
     if is_true(consumer.get(_AUTO_COMMIT, "false")):
         yield (
@@ -163,20 +163,20 @@ def _key_problems(client: ClientChoice, keys: Keys) -> Iterator[str]:
             "allowed: 0 (a key would choose the partition)"
         )
     for setting, is_requested in requested.items():
-        if CLIENTS[client.kind].reports_in_text and is_requested:
+        if traits_of(client.kind).reports_in_text and is_requested:
             yield (
                 f"{setting} with client {client.kind}; allowed: leave it out "
-                "(VerifiableProducer takes its keys in turn and names no partition)"
+                "(its program takes its keys in turn and names no partition)"
             )
 
 
-# Java's clients
+# Clients that are programs
 
 
 def workload_of_client(client: ClientChoice, workload: Workload, *, sweeps_size: bool) -> Workload:
     """Return the load as the cell's clients generate it.
 
-    Java's VerifiableProducer generates its own values, at a whole rate, without transactions.
+    A program generates its own values, at a whole rate.
 
     Args:
         client: the cell's clients.
@@ -186,38 +186,45 @@ def workload_of_client(client: ClientChoice, workload: Workload, *, sweeps_size:
     Raises:
         ExperimentError: the clients cannot generate this load.
     """
-    if not CLIENTS[client.kind].reports_in_text:
+    if not traits_of(client.kind).reports_in_text:
         return workload
     rate = workload.rate_records_per_s / workload.producers
-    for problem in _java_problems(workload, rate, sweeps_size=sweeps_size):
+    for problem in _program_problems(client.kind, workload, rate, sweeps_size=sweeps_size):
         raise ExperimentError(problem)
     size_bytes = max_text_value_bytes(-(-workload.records // workload.producers), rate)
     return workload.model_copy(update={"record_size_bytes": size_bytes})
 
 
-def _java_problems(workload: Workload, rate: float, *, sweeps_size: bool) -> Iterator[str]:
+def _program_problems(
+    kind: ClientKind, workload: Workload, rate: float, *, sweeps_size: bool
+) -> Iterator[str]:
+    if workload.transactions and not traits_of(kind).has_transactions:
+        yield (
+            f"transactions.records is {workload.transactions.records}; "
+            f"allowed with client {kind}: no transactions (its program has none)"
+        )
     if not rate.is_integer():
         yield (
             f"workload.rate_records_per_s is {rate:g} for each producer; "
-            "allowed with client java: a whole number"
+            f"allowed with client {kind}: a whole number"
         )
     if workload.producers > MAX_JAVA_PRODUCERS:
         yield (
             f"workload.producers is {workload.producers}; "
-            f"allowed with client java: at most {MAX_JAVA_PRODUCERS}"
+            f"allowed with client {kind}: at most {MAX_JAVA_PRODUCERS}"
         )
     if workload.record_serving_brokers:
         yield (
             "workload.record_serving_brokers is true; "
-            "allowed with client java: false (Kafka's own programs do not report the broker)"
+            f"allowed with client {kind}: false (its program does not report the broker)"
         )
     if workload.headers:
         yield (
             f"workload.headers is {workload.headers}; "
-            "allowed with client java: 0 (VerifiableProducer sends none)"
+            f"allowed with client {kind}: 0 (its program sends none)"
         )
     if sweeps_size:
         yield (
             "workload.record_size_bytes is an axis; "
-            "allowed with client java: no such axis (VerifiableProducer generates its own values)"
+            f"allowed with client {kind}: no such axis (its program generates its own values)"
         )

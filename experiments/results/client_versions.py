@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
-from ackbench.experiments.ledger.planned import is_java
+from ackbench.experiments.ledger.planned import recorded_kind
 from ackbench.experiments.messages.phrases import format_count, format_list
 from ackbench.experiments.results.cells import cell_key
 from ackbench.experiments.results.models import ClientVersions, TrialResult
-from ackbench.experiments.sweep.client_kinds import VERSION_AXIS
+from ackbench.experiments.sweep.client_kinds import DEFAULT_CLIENT, VERSION_AXIS
 
 
 def mixed_client_versions(trials: Sequence[TrialResult]) -> ClientVersions | None:
@@ -27,7 +27,9 @@ def mixed_client_versions(trials: Sequence[TrialResult]) -> ClientVersions | Non
     for trial in trials:
         if trial.cell.get(VERSION_AXIS) is not None:
             continue
-        if trial.judged and trial.client is not None and not is_java(trial.client):
+        if not trial.judged or trial.client is None:
+            continue
+        if recorded_kind(trial.client) == DEFAULT_CLIENT:
             versions[trial.client] += 1
             by_cell[cell_key(trial.cell)].add(trial.client)
     if len(versions) < 2:  # noqa: PLR2004 - one version is no mixture

@@ -1,5 +1,8 @@
 """The kinds of clients under test, with their traits as data.
 
+A kind is librdkafka, Kafka's Java clients, or the name of a program: of an adapter, or of the
+experiment's own.
+
 Code asks for a trait, not for a kind, so that another kind is another entry here. Rules of the
 contract name kinds, because their sources do; the settings of each library are in
 `trial.clients.settings`.
@@ -8,11 +11,15 @@ contract name kinds, because their sources do; the settings of each library are 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Final, Literal
+from typing import Annotated, Final
 
-ClientKind = Literal["librdkafka", "java"]
+from pydantic import StringConstraints
+
+ClientKind = Annotated[
+    str, StringConstraints(pattern=r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$", max_length=30)
+]
 DEFAULT_CLIENT: Final[ClientKind] = "librdkafka"
 FINAL_READER: Final[ClientKind] = "librdkafka"
 """Reads each topic to its end, whichever client is under test."""
@@ -54,9 +61,13 @@ class ClientTraits:
     addresses."""
     comes_with_kafka: bool = False
     """`True`: its version is that of Kafka's jars."""
+    is_program: bool = False
+    """`True`: it is a program of `docs/clients.md`; it keeps its library's defaults."""
+    has_transactions: bool = True
+    """`True`: its producers can send in transactions."""
 
 
-CLIENTS: Final[Mapping[ClientKind, ClientTraits]] = MappingProxyType(
+LIBRARIES: Final[Mapping[ClientKind, ClientTraits]] = MappingProxyType(
     {
         "librdkafka": ClientTraits(
             title="librdkafka",
@@ -77,3 +88,21 @@ CLIENTS: Final[Mapping[ClientKind, ClientTraits]] = MappingProxyType(
         ),
     }
 )
+_PROGRAM: Final = ClientTraits(
+    title="",
+    owner="",
+    process_bytes=250 * _MIB,
+    reports_in_text=True,
+    output_record_bytes=400,
+    attempts_survive=False,
+    has_members=False,
+    adds_partitions_itself=False,
+    planned_security=False,
+    is_program=True,
+    has_transactions=False,
+)
+
+
+def traits_of(kind: ClientKind) -> ClientTraits:
+    """Return the traits of a kind of client; each that is no library's is a program's."""
+    return LIBRARIES.get(kind) or replace(_PROGRAM, title=kind, owner=f"{kind}'s")

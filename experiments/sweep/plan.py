@@ -25,7 +25,7 @@ from ackbench.experiments.ledger.trial_manifest import (
     Scalar,
 )
 from ackbench.experiments.messages.phrases import format_count, format_list, format_value
-from ackbench.experiments.sweep.client_kinds import CLIENTS, DEFAULT_CLIENT, ClientKind
+from ackbench.experiments.sweep.client_kinds import DEFAULT_CLIENT, ClientKind, traits_of
 from ackbench.experiments.sweep.workload import Workload
 from ackbench.infra.kafka.broker_settings import shared_properties
 from ackbench.infra.kafka.spec import ClusterSpec
@@ -204,8 +204,11 @@ class TrialSpec(Frozen):
     client_version: str | None = None
     """The client's version, if the cell sets it.
 
-    `None`: of librdkafka the installed one, of Java's client that of the cluster.
+    `None`: of librdkafka the installed one, of Java's client that of the cluster, of an adapter
+    that of its lock.
     """
+    client_command: tuple[str, ...] = ()
+    """The command of a client that is a program of the experiment's own."""
     producer: dict[str, str]
     """Effective values of the producer's properties that affect correctness.
 
@@ -229,7 +232,7 @@ class TrialSpec(Frozen):
         keys = self.workload.keys
         if not keys.placement and keys.pairs == "none":
             return None
-        return KeyOptions(text=CLIENTS[self.client].reports_in_text, **keys.model_dump())
+        return KeyOptions(text=traits_of(self.client).reports_in_text, **keys.model_dump())
 
 
 class RefusedCell(Frozen):

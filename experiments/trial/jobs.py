@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from ackbench.experiments.sweep.client_kinds import CLIENTS, FINAL_READER
+from ackbench.experiments.sweep.client_kinds import FINAL_READER, traits_of
 from ackbench.experiments.sweep.plan import TrialSpec, external_prefix
 from ackbench.experiments.trial.clients.consumer.process import ConsumerJob
 from ackbench.experiments.trial.clients.group.groups import GroupJob
@@ -188,6 +188,6 @@ def final_read_settings(spec: TrialSpec) -> dict[str, str]:
 def text_value_format(spec: TrialSpec, token: int) -> TextValueFormat | None:
     """Return the format of the trial's text values; `None`: its values are binary."""
     rate = spec.workload.rate_records_per_s / spec.workload.producers
-    if not CLIENTS[spec.client].reports_in_text:
+    if not traits_of(spec.client).reports_in_text:
         return None
     return TextValueFormat(trial_tag(token), warm_up_records(rate))

@@ -98,7 +98,7 @@ def run_trial(
     disturbances = Disturbances(cluster, journal)
     with _kept_on_failure(sweep, spec, partial, disturbances):
         stages = StageTimer(sweep, spec.trial_id)
-        factory = client_factory(spec.client, spec.java_version, home.cache)
+        factory = client_factory(spec, home.cache)
         with ExitStack() as running:
             with stages("prepare", "creating the topic, starting the clients"):
                 cluster.wait_until_healthy(HEALTHY_TIMEOUT_S)

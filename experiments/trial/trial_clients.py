@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from ackbench.experiments.ledger.schema import EPOCHS, LOG
 from ackbench.experiments.ledger.trial_manifest import ProducerSummary
-from ackbench.experiments.sweep.client_kinds import CLIENTS
+from ackbench.experiments.sweep.client_kinds import traits_of
 from ackbench.experiments.sweep.plan import TrialSpec
 from ackbench.experiments.sweep.retention import retention_of
 from ackbench.experiments.trial.clients.consumer.process import ConsumerResult
@@ -308,7 +308,7 @@ class TrialClients:
 
         A program that reports records never reports an offset behind a transaction's marker.
         """
-        if CLIENTS[self.spec.client].reports_in_text and self.spec.workload.transactions:
+        if traits_of(self.spec.client).reports_in_text and self.spec.workload.transactions:
             return final.end_of_visible_records()
         return final.visible_end_offsets
 

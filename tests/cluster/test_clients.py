@@ -295,6 +295,7 @@ def test_the_final_read_skips_offsets_without_a_record(
     assert everything["offset"].to_pylist() == [0, 2]
 
 
+@pytest.mark.further
 def test_the_final_read_is_complete_after_the_crash_of_a_broker(
     cluster: LocalCluster,
     make_topic: Callable[[int, int], str],

@@ -143,6 +143,7 @@ def test_a_leader_that_is_paused_by_commands_is_seen_to_go(
     assert record.status is Status.SEALED, record.reason
 
 
+@pytest.mark.further
 def test_a_strike_that_hangs_ends_its_trial_and_the_cluster_is_healed(
     home: Home, brokers: ExternalBrokers, tmp_path: Path
 ) -> None:

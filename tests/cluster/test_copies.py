@@ -48,6 +48,7 @@ session ends at 17.5 s: four seconds each for a busy machine.
 """
 
 
+@pytest.mark.further
 def test_pending_records_of_a_killed_and_a_removed_copier_are_visible_once(
     cache: Path, tmp_path: Path
 ) -> None:

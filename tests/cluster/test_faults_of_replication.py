@@ -105,6 +105,7 @@ def run(
     return TrialRun(manifest, folder / "trials" / kind)
 
 
+@pytest.mark.further
 def test_an_unclean_election_loses_records_of_acks_all(
     cluster: LocalCluster, tmp_path: Path
 ) -> None:
@@ -140,6 +141,7 @@ def test_partitions_added_under_load_are_written_and_read(
     assert not trial.lost()
 
 
+@pytest.mark.further
 def test_a_recreated_topic_has_no_records_of_the_old_one(
     cluster: LocalCluster, tmp_path: Path
 ) -> None:

@@ -65,6 +65,7 @@ def test_under_zookeeper_the_controller_is_a_broker_and_another_one_takes_over(
         cluster.destroy()
 
 
+@pytest.mark.further
 def test_a_cluster_is_healthy_again_after_its_dedicated_controller_crashed(
     clusters: Path, cache: Path
 ) -> None:

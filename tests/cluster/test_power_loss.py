@@ -108,6 +108,7 @@ def test_the_final_read_continues_after_a_flipped_bit(on_image: LocalCluster) ->
     assert corrupt == [flip.last_offset]
 
 
+@pytest.mark.further
 def test_a_broker_that_halts_on_its_full_disk_is_no_disturbance(
     on_image: LocalCluster, cache: Path, tmp_path: Path
 ) -> None:

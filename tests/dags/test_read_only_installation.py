@@ -60,6 +60,7 @@ def nobodys(airflow: Home) -> Iterator[Path]:
         yield folder
 
 
+@pytest.mark.further
 @pytest.mark.root
 def test_a_read_only_installation_schedules_the_files_of_the_operators_folder(
     nobodys: Path,

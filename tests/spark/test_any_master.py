@@ -173,6 +173,7 @@ def test_the_job_finishes_when_an_executor_is_killed(
     assert installation.results() == installation.local_results
 
 
+@pytest.mark.further
 def test_spark_submit_runs_the_job(installation: Installation) -> None:
     """Master and settings are those of spark-submit; the job gets the sweep only."""
     installation.remove_results()

@@ -158,6 +158,7 @@ def main_class(process: psutil.Process) -> str | None:
     return next(words, None) if process.name() == "java" else None
 
 
+@pytest.mark.further
 def test_a_driver_without_memory_ends_the_job_with_the_setting_that_gives_it_more(
     home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

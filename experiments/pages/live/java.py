@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from ackbench.experiments.pages.live.slots import SlotCounter
-from ackbench.experiments.trial.clients.java.program import OutputTail
 from ackbench.experiments.trial.clients.process.mapped_file import Column
+from ackbench.experiments.trial.clients.programs.program import OutputTail
 
 _ACKED = "producer_send_success"
 _FAILED = "producer_send_error"

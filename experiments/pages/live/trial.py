@@ -21,7 +21,7 @@ from ackbench.experiments.pages.live.slots import (
     SlotCounter,
     SlotCounts,
 )
-from ackbench.experiments.sweep.client_kinds import CLIENTS
+from ackbench.experiments.sweep.client_kinds import traits_of
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.plan import TrialSpec
 from ackbench.experiments.trial.clients.record.layout import warm_up_records
@@ -86,7 +86,7 @@ class _Load:
         self._spec, self._clients, self._begin_ns = spec, clients, begin_ns
         self._sent, self._acked, self._read = SlotCounter(), SlotCounter(), SlotCounter()
         self._processed, self._latency = SlotCounter(), LatencyCounter()
-        self._reports_in_text = CLIENTS[spec.client].reports_in_text
+        self._reports_in_text = traits_of(spec.client).reports_in_text
         self._producers = tuple(map(self._producer, range(spec.workload.producers)))
         self._consumer = self._new_consumer()
         self._members: dict[str, ReadsFollower] = {}

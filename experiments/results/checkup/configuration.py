@@ -35,7 +35,7 @@ from ackbench.experiments.planning.properties import (
 from ackbench.experiments.planning.properties.protected import loads_code
 from ackbench.experiments.results.changed_settings import defaults_of
 from ackbench.experiments.sweep.client_kinds import ClientKind
-from ackbench.experiments.trial.clients.settings.kinds import ACKS, LIBRARIES, ClientChoice
+from ackbench.experiments.trial.clients.settings.kinds import ACKS, ClientChoice, library_of
 from ackbench.infra.errors import InputError
 from ackbench.infra.kafka.secrets import is_security_property
 from ackbench.infra.kafka.versions import parse_version, supports_zookeeper
@@ -436,7 +436,7 @@ def _client_problem(given: Mapping[str, Mapping[str, str]], rules: ClientRules) 
 
 
 def _of_client(kind: ClientKind, properties: Mapping[str, str]) -> dict[str, str]:
-    return dict(LIBRARIES[kind].canonical_names(properties))
+    return dict(library_of(kind).canonical_names(properties))
 
 
 def _require_known(scope: str, name: str, known: Collection[str], kafka_version: str) -> None:

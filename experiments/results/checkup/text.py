@@ -14,7 +14,7 @@ from ackbench.experiments.results.checkup.configuration import OF_BROKER, Config
 from ackbench.experiments.results.checkup.diagnosis import Diagnosis
 from ackbench.experiments.results.checkup.seen import SeenTrials
 from ackbench.experiments.results.checkup.shown_by import command_that_shows
-from ackbench.experiments.sweep.client_kinds import CLIENTS
+from ackbench.experiments.sweep.client_kinds import traits_of
 from ackbench.experiments.verdicts.contract import ContractClause, source_name
 from ackbench.experiments.verdicts.guarantees import Guarantee
 
@@ -115,7 +115,7 @@ def _summary(faults: int, missing: int) -> str:
 def _settings(configuration: Configuration) -> Iterator[str]:
     """Yield the settings that decide, those that nobody set as defaults."""
     kafka = f"Kafka {configuration.kafka_version}"
-    client = CLIENTS[configuration.client].title
+    client = traits_of(configuration.client).title
     producer, broker = configuration.effective_producer(), configuration.effective_broker()
     yield _line(f"producer ({client})", producer, _PRODUCER, configuration.producer)
     factor = "" if configuration.replication_factor else " (default)"

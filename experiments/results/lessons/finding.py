@@ -25,7 +25,7 @@ from ackbench.experiments.results.cells import judged_trials
 from ackbench.experiments.results.lessons.plots import Plot
 from ackbench.experiments.results.models import CellResult, SweepResults, TrialResult
 from ackbench.experiments.results.rows import Row
-from ackbench.experiments.sweep.client_kinds import CLIENTS
+from ackbench.experiments.sweep.client_kinds import LIBRARIES
 from ackbench.experiments.sweep.plan import Plan
 from ackbench.experiments.verdicts.guarantees.violations import is_positive
 from ackbench.experiments.verdicts.statistics import Share, share_of
@@ -37,7 +37,7 @@ What happens in 3 of 4 trials may be absent from 2. The sentences show the inter
 however wide it is.
 """
 RATE_AXIS: Final = "workload.rate_records_per_s"
-CLIENT_NAMES: Final[Mapping[str, str]] = {kind: one.title for kind, one in CLIENTS.items()}
+CLIENT_NAMES: Final[Mapping[str, str]] = {kind: one.title for kind, one in LIBRARIES.items()}
 """How sentences name the values of the axis `client`."""
 
 

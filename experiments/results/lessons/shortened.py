@@ -21,7 +21,7 @@ from ackbench.experiments.results.changed_settings import (
     kafka_defaults,
     producer_defaults,
 )
-from ackbench.experiments.sweep.client_kinds import CLIENTS, ClientKind
+from ackbench.experiments.sweep.client_kinds import ClientKind, traits_of
 from ackbench.experiments.sweep.plan import Plan, TrialSpec
 
 BROKER_TIMEOUTS: Final = (
@@ -88,8 +88,8 @@ def _shortened(trial: TrialSpec) -> Iterator[tuple[str, str, int]]:
     for names, whose, settings, defaults in (
         (BROKER_TIMEOUTS, "default", trial.cluster.broker, defaults_of(kafka.broker)),
         (
-            CLIENT_TIMEOUTS[trial.client],
-            f"{CLIENTS[trial.client].owner} default",
+            CLIENT_TIMEOUTS.get(trial.client, ()),
+            f"{traits_of(trial.client).owner} default",
             trial.producer,
             producer_defaults(trial),
         ),

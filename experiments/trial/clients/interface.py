@@ -1,8 +1,8 @@
-"""The interface between a trial and its clients under test, and the two kinds of clients.
+"""The interface between a trial and its clients under test, and the kinds of clients.
 
 A trial uses its clients only through the protocols here. They are implemented with librdkafka, in
-compiled loops, and with Kafka's own Java programs. What only one kind can do returns `None` from
-the other.
+compiled loops, and with programs: Kafka's own in Java, adapters, and an experiment's. What only one
+kind can do returns `None` from the other.
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ from typing import Protocol
 import pyarrow as pa
 
 from ackbench.experiments.ledger.trial_manifest import ProducerSummary
+from ackbench.experiments.sweep.client_kinds import traits_of
+from ackbench.experiments.sweep.plan import TrialSpec
+from ackbench.experiments.trial.clients.adapters import adapters, built_command
 from ackbench.experiments.trial.clients.consumer.process import (
     ConsumerJob,
     ConsumerProcess,
@@ -23,11 +26,16 @@ from ackbench.experiments.trial.clients.consumer.process import (
 )
 from ackbench.experiments.trial.clients.group.groups import ConsumerGroup, ConsumerGroups
 from ackbench.experiments.trial.clients.group.member import MemberProcess
-from ackbench.experiments.trial.clients.java.consumer import JavaConsumer
-from ackbench.experiments.trial.clients.java.producer import JavaProducer
+from ackbench.experiments.trial.clients.java.dialect import (
+    JavaDialect,
+    JavaTransactionalDialect,
+)
 from ackbench.experiments.trial.clients.java.transactional import JavaTransactionalProducer
 from ackbench.experiments.trial.clients.producer.job import ProducerJob
 from ackbench.experiments.trial.clients.producer.process import ProducerProcess
+from ackbench.experiments.trial.clients.programs.command import CommandDialect
+from ackbench.experiments.trial.clients.programs.consumer import VerifiableConsumer
+from ackbench.experiments.trial.clients.programs.producer import VerifiableProducer
 from ackbench.experiments.trial.events.journal import Event
 
 
@@ -209,28 +217,53 @@ class JavaClientFactory:
     cache: Path
     """The cache folder with the jars."""
 
-    def producer(self, job: ProducerJob) -> JavaProducer:
+    def producer(self, job: ProducerJob) -> VerifiableProducer:
         """Start a producer, with transactions if its job has any."""
-        kind = JavaTransactionalProducer if job.transaction_records else JavaProducer
-        return kind(job, self.version, self.cache)
+        if job.transaction_records:
+            return JavaTransactionalProducer(
+                job, JavaTransactionalDialect(self.version, self.cache)
+            )
+        return VerifiableProducer(job, JavaDialect(self.version, self.cache))
 
-    def consumer(self, job: ConsumerJob) -> JavaConsumer:
+    def consumer(self, job: ConsumerJob) -> VerifiableConsumer:
         """Start a concurrent consumer."""
-        return JavaConsumer(job, self.version, self.cache)
+        return VerifiableConsumer(job, JavaDialect(self.version, self.cache))
 
 
-def client_factory(kind: str, version: str, cache: Path) -> ClientFactory:
-    """Return the factory of one kind of clients.
+@dataclass(frozen=True)
+class ProgramClientFactory:
+    """A client that is a program of an adapter or of the experiment."""
+
+    dialect: CommandDialect
+
+    def producer(self, job: ProducerJob) -> VerifiableProducer:
+        """Start a producer."""
+        return VerifiableProducer(job, self.dialect)
+
+    def consumer(self, job: ConsumerJob) -> VerifiableConsumer:
+        """Start a concurrent consumer."""
+        return VerifiableConsumer(job, self.dialect)
+
+
+def client_factory(spec: TrialSpec, cache: Path) -> ClientFactory:
+    """Return the factory of a trial's clients.
 
     Args:
-        kind: `librdkafka` or `java`.
-        version: the Kafka version whose jars contain the Java programs.
-        cache: the home's cache folder with those jars.
-    """
-    if kind == "java":
-        return JavaClientFactory(version, cache)
+        spec: the trial.
+        cache: the home's cache folder, with jars and built adapters.
 
-    return LibrdkafkaClientFactory()
+    Raises:
+        MachineError, ClientLibraryError: an adapter is not in the cache and cannot be built.
+    """
+    if traits_of(spec.client).comes_with_kafka:
+        return JavaClientFactory(spec.java_version, cache)
+    if not traits_of(spec.client).is_program:
+        return LibrdkafkaClientFactory()
+    command = spec.client_command
+    if not command:
+        release = spec.client_version or adapters()[spec.client].version
+        command = built_command(cache, spec.client, release)
+    return ProgramClientFactory(CommandDialect(spec.client, command, spec.client_version))
 
 
 @dataclass(frozen=True)

@@ -102,7 +102,7 @@ def test_an_experiments_settings_take_precedence_over_the_clients_defaults() -> 
 @pytest.mark.parametrize(
     ("axes", "changes", "message"),
     [
-        ({"client": "kafka-python"}, {}, "client is 'kafka-python'; allowed: librdkafka or java"),
+        ({"client": "kafka-pithon"}, {}, "client is 'kafka-pithon'; allowed: librdkafka, java, "),
         (
             {"client": ["java", "librdkafka"]},
             {"producer": {"max.block.ms": 5}},

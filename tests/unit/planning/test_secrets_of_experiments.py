@@ -16,9 +16,10 @@ from ackbench.experiments.planning.new_sweep import new_sweep
 from ackbench.experiments.planning.overrides import Overrides, apply_overrides, parse_override
 from ackbench.experiments.planning.planner import plan
 from ackbench.experiments.trial.clients.java.log import effective_settings
-from ackbench.experiments.trial.clients.java.program import JavaProgram
 from ackbench.experiments.trial.clients.librdkafka.client import Client
 from ackbench.experiments.trial.clients.librdkafka.library import PRODUCER
+from ackbench.experiments.trial.clients.programs.command import CommandDialect
+from ackbench.experiments.trial.clients.programs.program import VerifiableProgram
 from ackbench.infra.cluster.handle import ClusterHandle
 from ackbench.infra.cluster.supervisor import prepare_node
 from ackbench.infra.errors import InputError
@@ -215,7 +216,9 @@ def test_no_file_below_the_home_holds_a_secret_of_the_sweep(tmp_path: Path) -> N
     with Client(PRODUCER, {**trial.producer, "debug": "all"}, log=work / "client.log") as client:
         (work / "effective.json").write_text(json.dumps(client.effective_settings()))
     java = dict.fromkeys(JAVA, REFERENCE)
-    with JavaProgram("producer 0", ["sleep", "60"], "--config", java, {}, work):
+    with VerifiableProgram(
+        "producer 0", CommandDialect("waits", ["sleep", "60"]), "producer", [], java, {}, work
+    ):
         files = [path for path in home.root.rglob("*") if path.is_file()]
         holding = [path.name for path in files if SECRET.encode() in path.read_bytes()]
     assert holding == []

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from typing import get_args
-
 from ackbench.experiments.sweep.client_kinds import (
-    CLIENTS,
     DEFAULT_CLIENT,
     FINAL_READER,
-    ClientKind,
+    LIBRARIES,
+    traits_of,
 )
 
 
-def test_each_kind_of_client_has_its_traits() -> None:
-    """A plan may name each of them."""
-    assert tuple(CLIENTS) == get_args(ClientKind)
+def test_each_library_has_its_own_traits_and_every_other_kind_those_of_a_program() -> None:
+    """A plan may name any of them."""
+    assert {kind: traits_of(kind) for kind in LIBRARIES} == dict(LIBRARIES)
+    assert traits_of("my-client").is_program
+    assert traits_of("my-client").owner == "my-client's"
 
 
 def test_the_default_client_can_do_everything() -> None:
     """Experiments that say nothing of clients use all workloads and faults."""
-    traits = CLIENTS[DEFAULT_CLIENT]
+    traits = traits_of(DEFAULT_CLIENT)
     assert traits.attempts_survive
     assert traits.has_members
     assert not traits.reports_in_text
@@ -27,4 +27,4 @@ def test_the_default_client_can_do_everything() -> None:
 
 def test_the_final_read_needs_values_of_any_size() -> None:
     """It decodes what either client wrote."""
-    assert not CLIENTS[FINAL_READER].reports_in_text
+    assert not traits_of(FINAL_READER).reports_in_text

@@ -7,7 +7,6 @@ librdkafka's transactional producer, and with the options and reports of Verifia
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -16,11 +15,8 @@ import pyarrow.compute as pc
 
 from ackbench.experiments.ledger.schema import REJECTED
 from ackbench.experiments.ledger.trial_manifest import ProducerSummary
-from ackbench.experiments.trial.clients.java.producer import JavaProducer, arguments
-from ackbench.experiments.trial.clients.java.program import parse_lines, trial_clock_ns
-from ackbench.experiments.trial.clients.java.tables import classify_exception
+from ackbench.experiments.trial.clients.java.outcomes import classify_exception
 from ackbench.experiments.trial.clients.process.mapped_file import Records
-from ackbench.experiments.trial.clients.producer.job import ProducerJob
 from ackbench.experiments.trial.clients.producer.transactions_file import (
     NOT_REPORTED,
     REPORTED_ABORTED,
@@ -31,10 +27,9 @@ from ackbench.experiments.trial.clients.producer.transactions_file import (
     transaction_numbers,
     transactions_table,
 )
-from ackbench.experiments.trial.clients.record.layout import warm_up_records
-from ackbench.infra.kafka.commands import source_command
+from ackbench.experiments.trial.clients.programs.producer import VerifiableProducer
+from ackbench.experiments.trial.clients.programs.program import parse_lines, trial_clock_ns
 
-_SOURCE: Final = Path(__file__).with_name("TransactionalProducer.java")
 _BEGUN: Final = "transaction_begun"
 _COMMIT_REQUESTED: Final = "transaction_commit_requested"
 _ENDINGS: Final = {
@@ -45,11 +40,11 @@ _ENDINGS: Final = {
 }
 
 
-class JavaTransactionalProducer(JavaProducer):
+class JavaTransactionalProducer(VerifiableProducer):
     """Implements `interface.Producer` with transactions."""
 
     def attempts(self, log: pa.Table) -> pa.Table:
-        """Return the attempts (`java.tables`), each with its transaction.
+        """Return the attempts (`programs.tables`), each with its transaction.
 
         A record of a transaction that was never begun was never sent.
         """
@@ -91,20 +86,14 @@ class JavaTransactionalProducer(JavaProducer):
         count = -(-self.job.records // self.job.transaction_records)
         return transaction_rows(lines, count, self._ahead_ns)
 
-    @staticmethod
-    def _command(job: ProducerJob, version: str, cache: Path) -> list[str]:
+    def _arguments(self) -> list[str]:
         options = {
-            "--transaction-records": job.transaction_records,
-            "--abort-every": job.abort_every,
-            "--warm-up-records": warm_up_records(job.rate_records_per_s),
+            "--transaction-records": self.job.transaction_records,
+            "--abort-every": self.job.abort_every,
+            "--warm-up-records": self._warm_up_records,
         }
         more = [str(argument) for option in options.items() for argument in option]
-        return [*source_command(cache, version, _SOURCE), *arguments(job), *more]
-
-    @staticmethod
-    def _config_option(version: str) -> str:
-        del version
-        return "--command-config"
+        return [*super()._arguments(), *more]
 
 
 def due_in_own_transaction(attempts: pa.Table, rows: Records, transaction_records: int) -> pa.Table:

@@ -2,7 +2,7 @@
 
 Both clients of a sweep have one section `security`, so that they connect as one principal. PEM
 files are read by ackbench and passed as text (KIP-651): librdkafka has the certificate and the key
-in two files, the Java clients in one. The command for tokens stays what it is (`java.program`).
+in two files, the Java clients in one. The command for tokens stays what it is (`java.dialect`).
 """
 
 from __future__ import annotations

@@ -11,10 +11,12 @@ from types import MappingProxyType
 from typing import Final, Protocol
 
 from ackbench.experiments.ledger.trial_manifest import Frozen
-from ackbench.experiments.sweep.client_kinds import DEFAULT_CLIENT, ClientKind
+from ackbench.experiments.sweep.client_kinds import DEFAULT_CLIENT, ClientKind, traits_of
 from ackbench.experiments.sweep.plan import PassedSettings, TrialSpec
+from ackbench.experiments.trial.clients.adapters import Adapter, adapters
 from ackbench.experiments.trial.clients.settings import java, librdkafka
 from ackbench.experiments.trial.clients.settings.librdkafka import is_true
+from ackbench.experiments.trial.clients.settings.programs import ProgramLibrary
 
 ACKS: Final = "acks"
 IDEMPOTENCE: Final = "enable.idempotence"
@@ -58,9 +60,14 @@ class ClientLibrary(Protocol):
         """Return whether a producer with the library's defaults is idempotent."""
 
 
-LIBRARIES: Final[Mapping[ClientKind, ClientLibrary]] = MappingProxyType(
+_LIBRARIES: Final[Mapping[ClientKind, ClientLibrary]] = MappingProxyType(
     {"librdkafka": librdkafka, "java": java}
 )
+
+
+def library_of(kind: ClientKind) -> ClientLibrary:
+    """Return the settings of a kind of client."""
+    return _LIBRARIES.get(kind) or ProgramLibrary(adapters().get(kind))
 
 
 class ClientChoice(Frozen):
@@ -71,10 +78,17 @@ class ClientChoice(Frozen):
     """As `TrialSpec.client_version`."""
     defaults: bool = False
     """Whether the clients keep their library's defaults; overrides take precedence over those."""
+    command: tuple[str, ...] = ()
+    """As `TrialSpec.client_command`."""
+
+    @property
+    def adapter(self) -> Adapter | None:
+        """The adapter that the clients are; `None`: they are a library, or a user's program."""
+        return None if self.command else adapters().get(self.kind)
 
     @property
     def _library(self) -> ClientLibrary:
-        return LIBRARIES[self.kind]
+        return _LIBRARIES.get(self.kind) or ProgramLibrary(self.adapter)
 
     def producer_settings(self, overrides: Mapping[str, str]) -> dict[str, str]:
         """Return the effective settings of a producer, without its addresses.
@@ -111,6 +125,15 @@ class ClientChoice(Frozen):
         """
         if not self.defaults:
             return None
+        if traits_of(self.kind).is_program:
+            library = ProgramLibrary(self.adapter)
+            return PassedSettings(
+                producer=library.passed_producer(producer),
+                consumer={
+                    **library.REQUIRED_CONSUMER_SETTINGS,
+                    **library.canonical_names(consumer),
+                },
+            )
         overrides = self._library.canonical_names(producer)
         others = {name: overrides[name] for name in overrides if name not in {ACKS, IDEMPOTENCE}}
         acks = {} if overrides.get(ACKS, "all") in {"all", "-1"} else {ACKS: overrides[ACKS]}
@@ -153,7 +176,10 @@ class ClientChoice(Frozen):
 def client_choice(spec: TrialSpec) -> ClientChoice:
     """Return the clients of a planned trial."""
     return ClientChoice(
-        kind=spec.client, version=spec.client_version, defaults=spec.passed is not None
+        kind=spec.client,
+        version=spec.client_version,
+        defaults=spec.passed is not None,
+        command=spec.client_command,
     )
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from ackbench.experiments.sweep.client_kinds import ClientKind
+from ackbench.experiments.sweep.client_kinds import ClientKind, traits_of
 from ackbench.experiments.sweep.plan import Workload
 from ackbench.experiments.trial.clients.record.layout import HEADER_BYTES
 
@@ -105,7 +105,7 @@ class _Record:
     @classmethod
     def of(cls, client: ClientKind, workload: Workload) -> _Record:
         """Return what a workload's records have."""
-        is_java = client == "java"
+        is_java = traits_of(client).reports_in_text
         key_bytes = len(str(workload.keys.count - 1)) if is_java else _KEY_BYTES
         return cls(is_java, key_bytes if workload.keys.count else None, workload.headers)
 

@@ -10,7 +10,7 @@ from typing import Final
 from pydantic import Field
 
 from ackbench.experiments.ledger.trial_manifest import FaultEvidence
-from ackbench.experiments.sweep.client_kinds import CLIENTS
+from ackbench.experiments.sweep.client_kinds import traits_of
 from ackbench.experiments.trial.faults.core import (
     EFFECTIVE,
     FaultContext,
@@ -45,7 +45,7 @@ class ProducerKilledParameters(FaultParameters):
 
         A producer that crashes in a transaction is another fault.
         """
-        if not CLIENTS[topology.client].attempts_survive:
+        if not traits_of(topology.client).attempts_survive:
             return (
                 f"client is {topology.client}; allowed: librdkafka, whose ledger of attempts"
                 " survives the producer process"

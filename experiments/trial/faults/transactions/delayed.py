@@ -14,7 +14,7 @@ from typing import Final
 from pydantic import Field
 
 from ackbench.experiments.ledger.trial_manifest import FaultEvidence
-from ackbench.experiments.sweep.client_kinds import CLIENTS
+from ackbench.experiments.sweep.client_kinds import traits_of
 from ackbench.experiments.trial.faults.core import (
     EFFECTIVE,
     FaultContext,
@@ -60,9 +60,9 @@ class DelayedAddPartitionsParameters(DelayedRequestParameters):
     def impossible_reason(self, topology: Topology) -> str | None:
         """Refuse clients that do not send the request on this cluster."""
         implicit = (topology.transaction_version or 0) >= IMPLICIT_PARTITIONS_SINCE
-        if implicit and not CLIENTS[topology.client].adds_partitions_itself:
+        if implicit and not traits_of(topology.client).adds_partitions_itself:
             return (
-                f"{CLIENTS[topology.client].title} sends no AddPartitionsToTxn with "
+                f"{traits_of(topology.client).title} sends no AddPartitionsToTxn with "
                 f"transaction.version={topology.transaction_version} (KIP-890); allowed: "
                 "transaction.version 0 or 1, or client librdkafka"
             )

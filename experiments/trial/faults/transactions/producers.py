@@ -12,7 +12,7 @@ from typing import Final
 from pydantic import Field
 
 from ackbench.experiments.ledger.trial_manifest import FaultEvidence
-from ackbench.experiments.sweep.client_kinds import CLIENTS
+from ackbench.experiments.sweep.client_kinds import traits_of
 from ackbench.experiments.trial.clients.producer.process import ProducerProcess
 from ackbench.experiments.trial.events.clock import now_ns
 from ackbench.experiments.trial.faults.core import (
@@ -42,7 +42,7 @@ def no_transactions_reason(topology: Topology) -> str | None:
 
 def no_own_producer_reason(topology: Topology) -> str | None:
     """Return why faults that need ackbench's own producer are impossible; `None`: they are not."""
-    if not CLIENTS[topology.client].attempts_survive:
+    if not traits_of(topology.client).attempts_survive:
         return (
             f"client is {topology.client}; "
             "allowed: librdkafka, whose producer can be replaced or observed"

@@ -9,7 +9,6 @@ import pyarrow as pa
 import pytest
 
 from ackbench.experiments.ledger.schema import ABANDONED, ABORTED, COMMITTED, UNKNOWN
-from ackbench.experiments.trial.clients.java.program import parse_lines
 from ackbench.experiments.trial.clients.java.transactional import (
     due_in_own_transaction,
     transaction_rows,
@@ -18,6 +17,7 @@ from ackbench.experiments.trial.clients.producer.transactions_file import (
     count_begun,
     transactions_table,
 )
+from ackbench.experiments.trial.clients.programs.program import parse_lines
 
 FENCED_EXCEPTION = "class org.apache.kafka.common.errors.ProducerFencedException"
 NAMES = (

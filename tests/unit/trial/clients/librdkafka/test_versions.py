@@ -42,6 +42,7 @@ def test_a_version_is_fetched_once_and_described_by_what_it_does(
     assert versions.library_version(tmp_path, INSTALLED) == known
 
 
+@pytest.mark.further
 def test_a_library_that_was_changed_in_the_cache_is_not_loaded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -54,6 +55,7 @@ def test_a_library_that_was_changed_in_the_cache_is_not_loaded(
         versions.library_version(tmp_path, INSTALLED)
 
 
+@pytest.mark.further
 def test_a_wheel_with_another_version_inside_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -64,6 +66,7 @@ def test_a_wheel_with_another_version_inside_is_refused(
     assert not versions.is_fetched(tmp_path, "2.4.0")
 
 
+@pytest.mark.further
 def test_a_wheel_without_the_library_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -74,6 +77,7 @@ def test_a_wheel_without_the_library_is_refused(
         versions.library_version(tmp_path, "2.4.0")
 
 
+@pytest.mark.further
 def test_a_file_that_is_no_library_is_refused_with_the_loader_s_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -87,6 +91,7 @@ def test_a_file_that_is_no_library_is_refused_with_the_loader_s_reason(
         versions.library_version(tmp_path, "2.4.0")
 
 
+@pytest.mark.further
 def test_a_version_without_a_wheel_names_those_that_have_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,42 +1,39 @@
-"""Kafka's VerifiableProducer as a producer under test.
+"""A client's program as a producer under test (`docs/clients.md`).
 
 It starts to send once it has read its settings and created its client, and reports this with
-`startup_complete`. From then on its throttler follows records / rate.
+`startup_complete`. From then on it follows the schedule, records / rate.
 
 It can only warm up by sending. So its first records are warm-up records (`record.layout`), and the
-trial's schedule begins after them: the JVM, the connections and the producer id are then as they
-are under load.
+trial's schedule begins after them: the process, the connections and the producer id are then as
+they are under load.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Final, Self
+from functools import partial
+from typing import Any, Final, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ackbench.experiments.ledger.planned import UNKNOWN_VERSION, recorded_client
 from ackbench.experiments.ledger.schema import TRANSACTIONS
 from ackbench.experiments.ledger.trial_manifest import ProducerSummary
-from ackbench.experiments.trial.clients.java.log import (
-    effective_settings,
-    read_java_log,
-    version_in,
-)
-from ackbench.experiments.trial.clients.java.program import (
-    JavaProgram,
+from ackbench.experiments.trial.clients.producer.job import ProducerJob
+from ackbench.experiments.trial.clients.programs.dialect import Dialect
+from ackbench.experiments.trial.clients.programs.program import (
     OutputTail,
+    VerifiableProgram,
     parse_lines,
     trial_clock_ns,
 )
-from ackbench.experiments.trial.clients.java.tables import (
-    JavaSchedule,
-    java_attempts,
+from ackbench.experiments.trial.clients.programs.tables import (
+    ProgramSchedule,
+    reported_attempts,
     trim_to_last_known,
 )
-from ackbench.experiments.trial.clients.producer.job import ProducerJob
 from ackbench.experiments.trial.clients.record.layout import (
     TextValueFormat,
     trial_tag,
@@ -47,32 +44,34 @@ from ackbench.experiments.trial.clients.settings.security import java_connection
 from ackbench.experiments.trial.events.clock import ahead_of_wall_ns
 from ackbench.experiments.trial.events.journal import Event
 from ackbench.infra.errors import HarnessError
-from ackbench.infra.kafka.commands import client_command, config_option
 from ackbench.infra.process.waiting import wait_until
 
 BEGIN_TIMEOUT_S: Final = 30.0
 _POLL_INTERVAL_S: Final = 0.005
 _REFUSED: Final = "AuthorizationException"
 """Ends the names of Kafka's exceptions for a missing permission."""
+_RETRIES: Final = 2**31 - 1
+"""Java's default of `retries`, for a program that does not name the setting."""
 _REPORTS: Final = ("producer_send_success", "producer_send_error")
 
 
-class JavaProducer(JavaProgram):
-    """Implements `interface.Producer` with VerifiableProducer.
+class VerifiableProducer(VerifiableProgram):
+    """Implements `interface.Producer` with a program.
 
     Args:
         job: the job description, with Java's names of settings.
-        version: Kafka's version.
-        cache: the cache folder with the jars of that version.
+        dialect: starts the program, and reads what it reports.
     """
 
-    def __init__(self, job: ProducerJob, version: str, cache: Path) -> None:
+    def __init__(self, job: ProducerJob, dialect: Dialect) -> None:
         self.job, self._ahead_ns, self._acked = job, ahead_of_wall_ns(), 0
-        self._started_ms, self._warm_up_records = 0, warm_up_records(job.rate_records_per_s)
+        self._started: dict[str, Any] = {}
+        self._warm_up_records = warm_up_records(job.rate_records_per_s)
         super().__init__(
             f"producer {job.producer}",
-            self._command(job, version, cache),
-            self._config_option(version),
+            dialect,
+            "producer",
+            self._arguments(),
             job.passed_settings,
             java_connection_settings(job.bootstrap_servers),
             job.folder,
@@ -84,7 +83,7 @@ class JavaProducer(JavaProgram):
         return self
 
     def wait_ready(self) -> None:
-        """Wait until the JVM is up and blocks on its settings.
+        """Wait until the program is up and blocks on its settings.
 
         Raises:
             HarnessError: the process exited, or was not ready in time.
@@ -115,7 +114,7 @@ class JavaProducer(JavaProgram):
             every_s=_POLL_INTERVAL_S,
             seen=self.log_excerpt,
         )
-        return trial_clock_ns(self._started_ms, self._ahead_ns) + round(
+        return trial_clock_ns(self._started["timestamp"], self._ahead_ns) + round(
             self._warm_up_records / self.job.rate_records_per_s * 1e9
         )
 
@@ -135,11 +134,11 @@ class JavaProducer(JavaProgram):
             HarnessError: it exited with an error, or not in time.
         """
         self.wait_for_exit(timeout_s)
-        version = version_in(self._read_log()) or "unknown"
+        version = self._dialect.version(self._read_log(), self._started) or UNKNOWN_VERSION
         return ProducerSummary(
             producer=self.job.producer,
             records=self.job.records,
-            version=f"java {version}",
+            version=recorded_client(self._dialect.kind, version),
             lateness_us_p50=None,
             lateness_us_p99=None,
             lateness_us_max=None,
@@ -163,72 +162,81 @@ class JavaProducer(JavaProgram):
         return attempts
 
     def events(self) -> Iterator[Event]:
-        """Yield the events in the client's log so far (`java.log`)."""
-        return read_java_log(self._read_log(), self.name, self.job.topic, self._ahead_ns)
+        """Yield the events in the client's log so far."""
+        return self._dialect.events(self._read_log(), self.name, self.job.topic, self._ahead_ns)
 
     def effective_settings(self) -> dict[str, str]:
-        """Return the settings that the client reports in its log."""
-        return effective_settings(self._read_log(), self.job.settings)
+        """Return the settings that the client reports, or that it was given."""
+        return self._dialect.effective_settings(
+            self._read_log(), self._started, self.job.settings, self.job.passed_settings
+        )
 
     def attempts(self, log: pa.Table) -> pa.Table:
-        """Return the attempts (`java.tables`); valid after a crash too."""
+        """Return the attempts (`programs.tables`); valid after a crash too."""
         lines = parse_lines(self.output.read_bytes(), *_REPORTS)
-        table = java_attempts(lines, log if self.job.create_time else None, self._schedule())
+        table = reported_attempts(lines, log if self.job.create_time else None, self._schedule())
         return table if self.has_succeeded() else trim_to_last_known(table, log)
 
     def transactions(self, attempts: pa.Table) -> pa.Table:
-        """Return an empty table: VerifiableProducer has no transactions."""
+        """Return an empty table: such programs have no transactions."""
         del attempts
         return TRANSACTIONS.empty_table()
 
     @staticmethod
     def sent() -> None:
-        """Return `None`: VerifiableProducer does not report its records' fields."""
+        """Return `None`: such programs do not report its records' fields."""
 
     @staticmethod
     def served() -> None:
-        """Return `None`: VerifiableProducer does not report the broker of an acknowledgement."""
+        """Return `None`: such programs do not report the broker of an acknowledgement."""
 
     @property
     def restartable(self) -> None:
-        """`None`: the reports of a killed VerifiableProducer would be incomplete."""
+        """`None`: the reports of a killed program would be incomplete."""
 
     def delete_files(self) -> None:
         """Delete the reports; the log stays."""
         self.output.unlink()
 
-    @staticmethod
-    def _command(job: ProducerJob, version: str, cache: Path) -> list[str]:
-        return [*client_command(cache, version, "VerifiableProducer"), *arguments(job)]
+    def _arguments(self) -> list[str]:
+        """Return the program's arguments, without its properties file."""
+        job = self.job
+        keys = ["--repeating-keys", str(job.keys.count)] if job.keys.count else []
+        options = {
+            "--bootstrap-server": job.bootstrap_servers,
+            "--topic": job.topic,
+            "--max-messages": job.records + self._warm_up_records,
+            "--throughput": round(job.rate_records_per_s),
+            "--value-prefix": value_prefix(job.token, job.producer),
+        }
+        return [*(str(argument) for option in options.items() for argument in option), *keys]
 
-    @staticmethod
-    def _config_option(version: str) -> str:
-        return config_option(version, "VerifiableProducer")
-
-    def _schedule(self) -> JavaSchedule:
+    def _schedule(self) -> ProgramSchedule:
         job, text = self.job, TextValueFormat(trial_tag(self.job.token), self._warm_up_records)
-        retries = int(self.effective_settings()["retries"])
-        return JavaSchedule(
+        retries = int(self.effective_settings().get("retries", _RETRIES))
+        return ProgramSchedule(
             job.producer,
             text,
             job.records,
             job.rate_records_per_s,
             job.keys.count,
-            retries,
+            partial(self._dialect.classify, retries=retries),
             self.began_ns(),
             self._ahead_ns,
         )
 
     def _has_begun(self) -> bool:
         self._read_reports()
-        if not self._started_ms:
+        if not self._started:
             self.require_alive()
-        return self._started_ms > 0
+        return bool(self._started)
 
     def _read_reports(self) -> None:
         for line in self._tail.new_lines():
             if line["name"] == "startup_complete":
-                self._started_ms = line["timestamp"]
+                self._started = line
+                if problem := self._dialect.problem(line):
+                    raise HarnessError(f"{self.name}: {problem}")
             self._acked += line["name"] == "producer_send_success"
             if not self._acked and _REFUSED in str(line.get("exception")):
                 raise HarnessError(
@@ -237,16 +245,3 @@ class JavaProducer(JavaProgram):
 
     def _read_log(self) -> str:
         return self.log.read_text(errors="replace")
-
-
-def arguments(job: ProducerJob) -> list[str]:
-    """Return VerifiableProducer's arguments, without its properties file."""
-    keys = ["--repeating-keys", str(job.keys.count)] if job.keys.count else []
-    options = {
-        "--bootstrap-server": job.bootstrap_servers,
-        "--topic": job.topic,
-        "--max-messages": job.records + warm_up_records(job.rate_records_per_s),
-        "--throughput": round(job.rate_records_per_s),
-        "--value-prefix": value_prefix(job.token, job.producer),
-    }
-    return [*(str(argument) for option in options.items() for argument in option), *keys]

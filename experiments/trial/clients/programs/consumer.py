@@ -1,54 +1,60 @@
-"""Kafka's VerifiableConsumer as the concurrent consumer: the only member of its group."""
+"""A client's program as the concurrent consumer: the only member of its group."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import Final, Self
+from typing import Any, Final, Self
 
 import pyarrow as pa
 
 from ackbench.experiments.ledger.schema import LOG
 from ackbench.experiments.trial.clients.consumer.process import ConsumerJob, ConsumerResult
-from ackbench.experiments.trial.clients.java.log import effective_settings, read_java_log
-from ackbench.experiments.trial.clients.java.program import JavaProgram, OutputTail, parse_lines
-from ackbench.experiments.trial.clients.java.tables import java_reads
+from ackbench.experiments.trial.clients.programs.dialect import Dialect
+from ackbench.experiments.trial.clients.programs.program import (
+    OutputTail,
+    VerifiableProgram,
+    parse_lines,
+)
+from ackbench.experiments.trial.clients.programs.tables import reported_reads
 from ackbench.experiments.trial.clients.record.layout import TextValueFormat, trial_tag
 from ackbench.experiments.trial.clients.settings.security import java_connection_settings
 from ackbench.experiments.trial.events.clock import ahead_of_wall_ns
 from ackbench.experiments.trial.events.journal import Event
-from ackbench.infra.errors import WaitTimeout
-from ackbench.infra.kafka.commands import client_command, config_option
+from ackbench.infra.errors import HarnessError, WaitTimeout
 from ackbench.infra.process.waiting import wait_until
 
 ASSIGN_TIMEOUT_S: Final = 60.0
 _POLL_INTERVAL_S: Final = 0.02
 
 
-class JavaConsumer(JavaProgram):
-    """Implements `interface.ConcurrentConsumer` with VerifiableConsumer.
+class VerifiableConsumer(VerifiableProgram):
+    """Implements `interface.ConcurrentConsumer` with a program.
 
     Args:
         job: the job description, with Java's names of settings.
-        version: Kafka's version.
-        cache: the cache folder with the jars of that version.
+        dialect: starts the program, and reads what it reports.
     """
 
-    def __init__(self, job: ConsumerJob, version: str, cache: Path) -> None:
+    def __init__(self, job: ConsumerJob, dialect: Dialect) -> None:
         self.job, self._ahead_ns = job, ahead_of_wall_ns()
         self._assigned: set[int] = set()
         self._next_offset: dict[int, int] = {}
-        command = [*client_command(cache, version, "VerifiableConsumer"), *_arguments(job)]
+        self._started: dict[str, Any] = {}
         super().__init__(
             f"consumer {job.consumer}",
-            command,
-            config_option(version, "VerifiableConsumer"),
+            dialect,
+            "consumer",
+            _arguments(job),
             job.passed_settings,
             java_connection_settings(job.bootstrap_servers),
             job.folder,
         )
         self._tail = OutputTail(
-            self.output, "partitions_assigned", "partitions_revoked", "records_consumed"
+            self.output,
+            "startup_complete",
+            "partitions_assigned",
+            "partitions_revoked",
+            "records_consumed",
         )
 
     def __enter__(self) -> Self:
@@ -99,16 +105,18 @@ class JavaConsumer(JavaProgram):
         )
 
     def events(self) -> Iterator[Event]:
-        """Yield the events in the client's log so far (`java.log`)."""
-        return read_java_log(self._read_log(), self.name, self.job.topic, self._ahead_ns)
+        """Yield the events in the client's log so far."""
+        return self._dialect.events(self._read_log(), self.name, self.job.topic, self._ahead_ns)
 
     def effective_settings(self) -> dict[str, str]:
-        """Return the settings that the client reports in its log."""
-        return effective_settings(self._read_log(), self.job.settings)
+        """Return the settings that the client reports, or that it was given."""
+        return self._dialect.effective_settings(
+            self._read_log(), self._started, self.job.settings, self.job.passed_settings
+        )
 
     def reads(self, attempts: pa.Table) -> pa.Table:
-        """Return the received records (`java.tables`)."""
-        return java_reads(
+        """Return the received records (`programs.tables`)."""
+        return reported_reads(
             self._lines(),
             attempts,
             self.job.consumer,
@@ -118,7 +126,7 @@ class JavaConsumer(JavaProgram):
 
     @staticmethod
     def served() -> None:
-        """Return `None`: VerifiableConsumer does not report which broker it fetched from."""
+        """Return `None`: such programs do not report which broker it fetched from."""
 
     def delete_files(self) -> None:
         """Delete the reports; the log stays."""
@@ -129,7 +137,7 @@ class JavaConsumer(JavaProgram):
 
     @staticmethod
     def expired_records(begin_offsets: Mapping[int, int]) -> pa.Table:
-        """Return an empty table: VerifiableConsumer does not report a record's timestamp."""
+        """Return an empty table: such programs do not report a record's timestamp."""
         del begin_offsets
         return LOG.empty_table()
 
@@ -154,6 +162,11 @@ class JavaConsumer(JavaProgram):
 
     def _read_reports(self) -> None:
         for line in self._tail.new_lines():
+            if line["name"] == "startup_complete":
+                self._started = line
+                if problem := self._dialect.problem(line):
+                    raise HarnessError(f"{self.name}: {problem}")
+                continue
             numbers = {partition["partition"] for partition in line["partitions"]}
             if line["name"] == "partitions_assigned":
                 self._assigned |= numbers

@@ -1,4 +1,4 @@
-"""A Java program blocks until it gets its settings, which are on no disk; shown with Python."""
+"""A client's program blocks until it gets its settings, which are on no disk; shown with Python."""
 
 from __future__ import annotations
 
@@ -8,19 +8,21 @@ from pathlib import Path
 import pytest
 from support.dying import kill_child
 
-from ackbench.experiments.trial.clients.java.program import JavaProgram
+from ackbench.experiments.trial.clients.programs.command import CommandDialect
+from ackbench.experiments.trial.clients.programs.program import VerifiableProgram
 from ackbench.infra.errors import HarnessError
 
-PRINTS = "import sys; print(open(sys.argv[2]).read(), flush=True); sys.stdin.read()"
-WAITS = "import sys, signal; print(open(sys.argv[2]).read(), flush=True); signal.pause()"
+PRINTS = "import sys; print(open(sys.argv[-1]).read(), flush=True); sys.stdin.read()"
+WAITS = "import sys, signal; print(open(sys.argv[-1]).read(), flush=True); signal.pause()"
 
 
-def program(folder: Path, code: str) -> JavaProgram:
+def program(folder: Path, code: str) -> VerifiableProgram:
     """Return a Python program that gets the name of its properties file as Kafka's programs do."""
-    return JavaProgram(
+    return VerifiableProgram(
         "producer 0",
-        [sys.executable, "-c", code],
-        "--command-config",
+        CommandDialect("ours", [sys.executable, "-c", code]),
+        "producer",
+        [],
         {"acks": "all"},
         {"ssl.key.password": "se cret"},
         folder,
@@ -44,8 +46,14 @@ def test_a_program_gets_the_values_of_references(
     """They are read from the environment when the program starts, and are on no disk."""
     monkeypatch.setenv("ACKBENCH_TEST_SECRET", "correct horse")
     settings = {"ssl.key.password": "$ACKBENCH_TEST_SECRET", "client.rack": "$HOME"}
-    with JavaProgram(
-        "producer 0", [sys.executable, "-c", PRINTS], "--command-config", settings, {}, tmp_path
+    with VerifiableProgram(
+        "producer 0",
+        CommandDialect("ours", [sys.executable, "-c", PRINTS]),
+        "producer",
+        [],
+        settings,
+        {},
+        tmp_path,
     ) as started:
         started.wait_started()
         started.send_settings()
@@ -65,7 +73,7 @@ def test_an_exit_before_the_settings_is_an_error_with_the_end_of_the_log(tmp_pat
 def test_an_exit_with_an_error_code_is_an_error(tmp_path: Path) -> None:
     """After it got its settings."""
     with program(
-        tmp_path, "import sys; open(sys.argv[2]).read(); sys.exit('ConfigException: no')"
+        tmp_path, "import sys; open(sys.argv[-1]).read(); sys.exit('ConfigException: no')"
     ) as started:
         started.wait_started()
         started.send_settings()
@@ -105,7 +113,7 @@ def test_a_program_that_was_killed_by_another_one_has_exited_unexpectedly(tmp_pa
 
 def test_a_program_that_has_exited_with_code_0_has_not_exited_unexpectedly(tmp_path: Path) -> None:
     """Kafka's VerifiableConsumer does so after an error of its client, which it logs."""
-    with program(tmp_path, "import sys; open(sys.argv[2]).read()") as started:
+    with program(tmp_path, "import sys; open(sys.argv[-1]).read()") as started:
         started.wait_started()
         started.send_settings()
         started.wait_for_exit(30)

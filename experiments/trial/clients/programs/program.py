@@ -1,12 +1,12 @@
-"""A Kafka command-line client in its own JVM, and the lines that it reports.
+"""A client's program in its own process, and the lines that it reports.
 
-The JVM is started early and starts its client later. The properties file on its command line is a
-FIFO (fifo(7)): when the JVM opens it, it is up and has read its arguments, and it blocks until the
-settings are written.
+The program is started early and starts its client later. The properties file on its command line is
+a FIFO (fifo(7)): when the program opens it, it is up and has read its arguments, and it blocks
+until the settings are written.
 
 The program's reports go to a file. A pipe with a slow reader would fill up and block the client.
-VerifiableProducer and VerifiableConsumer report one JSON object per line, each with its timestamp
-in milliseconds.
+Verifiable clients report one JSON object per line, each with its timestamp in milliseconds
+(`docs/clients.md`).
 """
 
 from __future__ import annotations
@@ -25,10 +25,8 @@ from typing import Any, Final, Self
 import pyarrow as pa
 from pyarrow import json as pa_json
 
-from ackbench.experiments.trial.clients.java.token_endpoint import TokenEndpoint
-from ackbench.experiments.trial.clients.settings.tokens import TOKEN_COMMAND
+from ackbench.experiments.trial.clients.programs.dialect import Dialect, Role
 from ackbench.infra.errors import HarnessError
-from ackbench.infra.jvm.runtime import java_environment
 from ackbench.infra.kafka.kraft import properties_text
 from ackbench.infra.kafka.secrets import resolve_references
 from ackbench.infra.process.exits import describe_exit
@@ -42,20 +40,20 @@ _EXIT_TIMEOUT_S: Final = 15.0
 _LAST_LINES: Final = 5
 
 
-class JavaProgram:
-    """The process of a Java program, as a context manager. It never outlives this process.
+class VerifiableProgram:
+    """The process of a client's program, as a context manager. It never outlives this process.
 
     Args:
         name: the client's name in messages: `producer 0`.
-        command: the command line without the properties file.
-        config_argument: the option that names the properties file.
+        dialect: starts the program, and reads what it reports.
+        role: what the program is to do.
+        arguments: of the role, without the properties file.
         settings: the content of that file. It is never written to a disk: it may contain secrets.
-        connection: further settings, with references resolved; with `TOKEN_COMMAND`, the client
-            gets its tokens from an endpoint that runs this command.
+        connection: further settings, with references resolved.
         folder: where the program writes its output and its log.
 
     Raises:
-        OSError: the files could not be created.
+        OSError: the files could not be created, or the program could not be started.
         InputError: an environment variable that a setting refers to is not set, or the command for
             tokens gives none.
     """
@@ -63,34 +61,31 @@ class JavaProgram:
     def __init__(
         self,
         name: str,
-        command: Sequence[str],
-        config_argument: str,
+        dialect: Dialect,
+        role: Role,
+        arguments: Sequence[str],
         settings: Mapping[str, str],
         connection: Mapping[str, str],
         folder: Path,
     ) -> None:
         stem = name.replace(" ", "-")
         self.name, self.output, self.log = name, folder / f"{stem}.out", folder / f"{stem}.log"
+        self._dialect = dialect
         self._fifo, self._writing = folder / f"{stem}.settings", -1
         self._end_requested = False
-        given = {**resolve_references(settings), **connection}
-        token_command = given.pop(TOKEN_COMMAND, None)
         with ExitStack() as opened:
-            java, *arguments = command
-            if token_command is not None:
-                endpoint = TokenEndpoint(token_command)
-                opened.callback(endpoint.close)
-                given |= endpoint.settings
-                arguments = [*endpoint.jvm_options, *arguments]
-            self._settings = properties_text(given)
+            launch = dialect.launch(
+                role, arguments, {**resolve_references(settings), **connection}, opened
+            )
+            self._settings = properties_text(launch.settings)
             os.mkfifo(self._fifo, 0o600)
             with self.output.open("wb") as output, self.log.open("wb") as log:
                 self._process: subprocess.Popen[bytes] = spawn_dying_with_parent(
-                    [java, *arguments, config_argument, str(self._fifo)],
+                    [*launch.command, str(self._fifo)],
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=log,
-                    env=java_environment(),
+                    env=launch.environment,
                     start_new_session=True,
                 )
             self._opened = opened.pop_all()
@@ -115,11 +110,11 @@ class JavaProgram:
         return self._process.pid
 
     def is_held(self) -> bool:
-        """Return `False`: no fault stops a Java client."""
+        """Return `False`: no fault stops a client's program."""
         return False
 
     def wait_started(self) -> None:
-        """Wait until the JVM is up and blocks on its settings.
+        """Wait until the program is up and blocks on its settings.
 
         Raises:
             HarnessError: the process exited, or did not open the properties file in time.
@@ -252,9 +247,17 @@ LINE_SCHEMA: Final = pa.schema(
         pa.field("partition", pa.int32()),
         pa.field("offset", pa.int64()),
         pa.field("exception", pa.string()),
+        pa.field("code", pa.int32()),
+        pa.field("outcome", pa.string()),
+        pa.field("sent_ns", pa.int64()),
+        pa.field("acked_ns", pa.int64()),
+        pa.field("received_ns", pa.int64()),
     ]
 )
-"""The fields of a line, with the programs' own names; null if a line lacks the field."""
+"""The fields of a line, with the programs' own names; null if a line lacks the field.
+
+Those after `exception` are beyond what Kafka's own programs report.
+"""
 
 
 def parse_lines(reported: bytes, *names: str) -> pa.Table:

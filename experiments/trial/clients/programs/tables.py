@@ -1,21 +1,13 @@
-"""The reports of Kafka's Java programs as the ledger's tables, and the outcome of each record.
+"""The reports of clients' programs as the ledger's tables.
 
-Java's producer has no persistence status as librdkafka has: the last exception does not show
-whether an earlier attempt was stored. So a record counts as rejected in two cases only:
-
-- Every attempt would have been refused, because of the record itself, or none was made.
-- There is only one attempt (`retries=0`), and the leader refused it before it appended.
-
-All other exceptions leave the outcome unknown. The error numbers are Kafka's own
-(https://kafka.apache.org/protocol#protocol_error_codes, `org.apache.kafka.common.protocol.Errors`),
-so both kinds of clients report the same numbers.
-
-The programs' timestamps and a record's CreateTime are wall-clock milliseconds, rounded down. Times
-derived from them have that resolution.
+A line's timestamp and a record's CreateTime are wall-clock milliseconds, rounded down. Times
+derived from them have that resolution; a line's `sent_ns`, `acked_ns` and `received_ns` replace
+them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -28,80 +20,6 @@ from ackbench.experiments.trial.clients.record.layout import MAX_JAVA_PRODUCERS,
 
 NO_CODE: Final = -1
 """`UNKNOWN_SERVER_ERROR`; also for exceptions without an error number."""
-CODES: Final[dict[str, int]] = {
-    "CorruptRecordException": 2,
-    "UnknownTopicOrPartitionException": 3,
-    "LeaderNotAvailableException": 5,
-    "NotLeaderOrFollowerException": 6,
-    "TimeoutException": 7,
-    "BufferExhaustedException": 7,
-    "RecordTooLargeException": 10,
-    "NetworkException": 13,
-    "DisconnectException": 13,
-    "InvalidTopicException": 17,
-    "RecordBatchTooLargeException": 18,
-    "NotEnoughReplicasException": 19,
-    "NotEnoughReplicasAfterAppendException": 20,
-    "InvalidRequiredAcksException": 21,
-    "TopicAuthorizationException": 29,
-    "ClusterAuthorizationException": 31,
-    "InvalidTimestampException": 32,
-    "UnsupportedForMessageFormatException": 43,
-    "PolicyViolationException": 44,
-    "OutOfOrderSequenceException": 45,
-    "InvalidProducerEpochException": 47,
-    "InvalidTxnStateException": 48,
-    "ConcurrentTransactionsException": 51,
-    "KafkaStorageException": 56,
-    "UnknownProducerIdException": 59,
-    "UnsupportedCompressionTypeException": 76,
-    "InvalidRecordException": 87,
-    "ProducerFencedException": 90,
-}
-"""Error numbers by the simple name of the exception class."""
-
-NEVER_STORED: Final = frozenset(
-    {
-        "BufferExhaustedException",  # the client had no buffer space and sent nothing
-        "SerializationException",
-        "RecordTooLargeException",
-        "RecordBatchTooLargeException",
-        "InvalidTopicException",
-        "InvalidRequiredAcksException",
-        "InvalidTimestampException",
-        "UnsupportedForMessageFormatException",
-        "UnsupportedCompressionTypeException",
-        "PolicyViolationException",
-        "InvalidRecordException",
-    }
-)
-"""Refused because of the record itself, so every attempt was refused."""
-
-REFUSED_BEFORE_APPEND: Final = frozenset(
-    {
-        "UnknownTopicOrPartitionException",
-        "LeaderNotAvailableException",
-        "NotEnoughReplicasException",
-        "TopicAuthorizationException",
-        "ClusterAuthorizationException",
-        "InvalidProducerEpochException",
-    }
-)
-"""Returned by the leader before it appends; an earlier attempt may have been stored."""
-
-
-def classify_exception(exception: str, retries: int) -> tuple[int, str]:
-    """Return the error number of an exception, and the outcome of its record.
-
-    Args:
-        exception: from `Class.toString`: `class org.apache.kafka.common.errors.TimeoutException`.
-        retries: the producer's setting.
-    """
-    name = exception.rpartition(".")[2]
-    refused = name in NEVER_STORED or (retries == 0 and name in REFUSED_BEFORE_APPEND)
-    return CODES.get(name, NO_CODE), REJECTED if refused else UNKNOWN
-
-
 _NS_PER_MS: Final = 1_000_000
 _OUTCOMES: Final = (ACKED, REJECTED, UNKNOWN)
 Numbers = np.ndarray[tuple[int], np.dtype[np.int64]]
@@ -111,8 +29,8 @@ _TEXT_VALUE: Final = r"^(?P<prefix>0|[1-9][0-9]{0,9})\.(?P<seq>0|[1-9][0-9]{0,17
 
 
 @dataclass(frozen=True)
-class JavaSchedule:
-    """The schedule of a VerifiableProducer."""
+class ProgramSchedule:
+    """The schedule of a program's records, and the meaning of its exceptions."""
 
     producer: int
     text: TextValueFormat
@@ -120,7 +38,8 @@ class JavaSchedule:
     """The number of records, without the warm-up records."""
     rate_records_per_s: float
     keys: int
-    retries: int
+    classify: Callable[[str], tuple[int, str]]
+    """Returns an exception's error number and its record's outcome."""
     begin_ns: int
     """When the program reported its start, on the trial's clock.
 
@@ -136,11 +55,11 @@ class JavaSchedule:
         ).astype(np.int64)
 
 
-def java_attempts(lines: pa.Table, log: pa.Table | None, schedule: JavaSchedule) -> pa.Table:
+def reported_attempts(lines: pa.Table, log: pa.Table | None, schedule: ProgramSchedule) -> pa.Table:
     """Return a producer's attempts; schema `ATTEMPTS`.
 
-    The outcome of a record that was never reported is unknown. The sent time of a record is its
-    CreateTime, if the log has the record.
+    The outcome of a record that was never reported is unknown. The sent time of a record is the
+    program's own, or its CreateTime, if the log has the record.
 
     Args:
         lines: `producer_send_success` and `producer_send_error`; schema `LINE_SCHEMA`.
@@ -153,13 +72,21 @@ def java_attempts(lines: pa.Table, log: pa.Table | None, schedule: JavaSchedule)
     reported = np.zeros(count, np.bool_)
     reported[row] = True
     acked = _scatter(count, row, line, pc.is_null(lines["exception"]), False)
-    error, outcome = _outcomes(count, row, line, lines["exception"], schedule.retries)
+    error, outcome = _outcomes(count, row, line, lines, schedule.classify)
     offset = _scatter(count, row, line, lines["offset"], NONE)
-    sent_ns = _sent_ns(log, schedule)
-    settled_ns = np.where(
-        reported,
-        _scatter(count, row, line, lines["timestamp"], NONE) * _NS_PER_MS + schedule.ahead_ns,
-        NONE,
+    sent_ns = _precise(
+        _sent_ns(log, schedule),
+        _scatter(count, row, line, lines["sent_ns"], NONE),
+        schedule.ahead_ns,
+    )
+    settled_ns = _precise(
+        np.where(
+            reported,
+            _scatter(count, row, line, lines["timestamp"], NONE) * _NS_PER_MS + schedule.ahead_ns,
+            NONE,
+        ),
+        _scatter(count, row, line, lines["acked_ns"], NONE),
+        schedule.ahead_ns,
     )
     columns = {
         "producer": pa.array(np.full(count, schedule.producer, np.int32)),
@@ -194,7 +121,7 @@ def trim_to_last_known(attempts: pa.Table, log: pa.Table) -> pa.Table:
     return attempts.slice(0, 0 if last is None else last + 1)
 
 
-def java_reads(
+def reported_reads(
     lines: pa.Table, attempts: pa.Table, consumer: int, text: TextValueFormat, ahead_ns: int
 ) -> pa.Table:
     """Return the records that a consumer received, without warm-up records; schema `READS`.
@@ -217,12 +144,18 @@ def java_reads(
         "producer": pa.array(producer, mask=producer < 0),
         "seq": pa.array(seq, mask=producer < 0),
         "intended_ns": pa.array(intended_ns, mask=intended_ns < 0),
-        "received_ns": pa.array(_numbers(lines["timestamp"], 0) * _NS_PER_MS + ahead_ns),
+        "received_ns": pa.array(
+            _precise(
+                _numbers(lines["timestamp"], 0) * _NS_PER_MS + ahead_ns,
+                _numbers(lines["received_ns"], NONE),
+                ahead_ns,
+            )
+        ),
     }
     return pa.table([columns[field.name].cast(field.type) for field in READS], schema=READS)
 
 
-def _first_reports(lines: pa.Table, schedule: JavaSchedule) -> tuple[Numbers, Numbers]:
+def _first_reports(lines: pa.Table, schedule: ProgramSchedule) -> tuple[Numbers, Numbers]:
     """Return the records that were reported, and the index of each one's first line.
 
     A record whose send raised an exception may be reported twice.
@@ -233,8 +166,8 @@ def _first_reports(lines: pa.Table, schedule: JavaSchedule) -> tuple[Numbers, Nu
     return row, own[first]
 
 
-def _keys(schedule: JavaSchedule) -> pa.Array:
-    """Return each record's key. VerifiableProducer counts keys from its first warm-up record on."""
+def _keys(schedule: ProgramSchedule) -> pa.Array:
+    """Return each record's key. A program counts keys from its first warm-up record on."""
     if not schedule.keys:
         return pa.nulls(schedule.records, pa.int64())
     numbers = np.arange(schedule.records, dtype=np.int64) + schedule.text.warm_up_records
@@ -250,17 +183,37 @@ def _scatter(count: int, row: Numbers, line: Numbers, column: Any, missing: Any)
 
 
 def _outcomes(
-    count: int, row: Numbers, line: Numbers, exceptions: Any, retries: int
+    count: int,
+    row: Numbers,
+    line: Numbers,
+    lines: pa.Table,
+    classify: Callable[[str], tuple[int, str]],
 ) -> tuple[Any, Any]:
-    """Return each record's error and outcome; each distinct exception is classified once."""
+    """Return each record's error and outcome; each distinct report of an error is read once.
+
+    What a line says itself, in `code` and `outcome`, stands before what its exception means.
+    """
     error, outcome = np.zeros(count, np.int32), np.full(count, _OUTCOMES.index(UNKNOWN), np.int8)
     outcome[row] = _OUTCOMES.index(ACKED)
-    reported = np.array(exceptions.to_pylist(), dtype=object)[line]
-    for exception in {name for name in reported if name is not None}:
-        code, exception_outcome = classify_exception(str(exception), retries)
-        failed = row[reported == exception]
-        error[failed], outcome[failed] = code, _OUTCOMES.index(exception_outcome)
+    exceptions, codes, outcomes = (
+        np.array(lines[name].to_pylist(), dtype=object)[line]
+        for name in ("exception", "code", "outcome")
+    )
+    failed = np.flatnonzero([exception is not None for exception in exceptions])
+    known: dict[tuple[Any, Any, Any], tuple[int, int]] = {}
+    for place in failed:
+        report = (exceptions[place], codes[place], outcomes[place])
+        if report not in known:
+            code, meant = classify(str(report[0]))
+            stated = report[2] if report[2] in (REJECTED, UNKNOWN) else meant
+            known[report] = (code if report[1] is None else report[1], _OUTCOMES.index(stated))
+        error[row[place]], outcome[row[place]] = known[report]
     return error, outcome
+
+
+def _precise(by_ms: Numbers, own_ns: Numbers, ahead_ns: int) -> Numbers:
+    """Return the program's own times, and where it reports none, those in milliseconds."""
+    return np.where(own_ns < 0, by_ms, own_ns + ahead_ns)
 
 
 def _intended_ns(due_ns: Numbers, *known_ns: Numbers) -> Numbers:
@@ -274,7 +227,7 @@ def _intended_ns(due_ns: Numbers, *known_ns: Numbers) -> Numbers:
     return due_ns + early_ns
 
 
-def _sent_ns(log: pa.Table | None, schedule: JavaSchedule) -> Numbers:
+def _sent_ns(log: pa.Table | None, schedule: ProgramSchedule) -> Numbers:
     """Return the CreateTime of each record in the log, -1 for the others."""
     sent_ns = np.full(schedule.records, NONE, np.int64)
     if log is None:

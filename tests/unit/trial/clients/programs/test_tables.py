@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,15 +15,15 @@ from ackbench.experiments.trial.clients.java.log import (
     read_java_log,
     version_in,
 )
-from ackbench.experiments.trial.clients.java.program import OutputTail, parse_lines
-from ackbench.experiments.trial.clients.java.tables import (
-    JavaSchedule,
-    classify_exception,
-    java_attempts,
-    java_reads,
+from ackbench.experiments.trial.clients.java.outcomes import classify_exception
+from ackbench.experiments.trial.clients.librdkafka.log import timed_out_requests
+from ackbench.experiments.trial.clients.programs.program import OutputTail, parse_lines
+from ackbench.experiments.trial.clients.programs.tables import (
+    ProgramSchedule,
+    reported_attempts,
+    reported_reads,
     trim_to_last_known,
 )
-from ackbench.experiments.trial.clients.librdkafka.log import timed_out_requests
 from ackbench.experiments.trial.clients.record.layout import (
     TextValueFormat,
     trial_tag,
@@ -33,7 +34,8 @@ TOKEN = 99
 WARM_UP = 2
 TEXT = TextValueFormat(trial_tag(TOKEN), WARM_UP)
 BEGIN_MS = 1_000_000
-SCHEDULE = JavaSchedule(3, TEXT, 4, 100, 8, 2**31 - 1, BEGIN_MS * 1_000_000, 0)
+RETRYING = partial(classify_exception, retries=2**31 - 1)
+SCHEDULE = ProgramSchedule(3, TEXT, 4, 100, 8, RETRYING, BEGIN_MS * 1_000_000, 0)
 REPORTS = ("producer_send_success", "producer_send_error")
 
 
@@ -80,10 +82,10 @@ def log(**sent_ms: int) -> pa.Table:
 
 
 def attempts(
-    *lines: str, schedule: JavaSchedule = SCHEDULE, final_read: pa.Table | None = None
+    *lines: str, schedule: ProgramSchedule = SCHEDULE, final_read: pa.Table | None = None
 ) -> pa.Table:
     """Return the attempts of a program that reported these lines."""
-    return java_attempts(
+    return reported_attempts(
         parse_lines("".join(f"{line}\n" for line in lines).encode(), *REPORTS), final_read, schedule
     )
 
@@ -129,7 +131,7 @@ def test_warm_up_records_other_lines_and_incomplete_lines_are_ignored() -> None:
         "[warning] of the JVM",
         '{"name":"startup_complete","timestamp":1}',
     ]
-    table = java_attempts(
+    table = reported_attempts(
         parse_lines(("\n".join(lines) + "\n" + acked(1, 9)[:-4]).encode(), *REPORTS), None, SCHEDULE
     )
     assert set(table["outcome"].to_pylist()) == {UNKNOWN}
@@ -161,7 +163,7 @@ def test_received_records_get_their_intended_time_from_the_attempts() -> None:
         for at, text in enumerate([value(-1), value(1), "foreign", value(7)])
     ]
     lines = parse_lines("".join(json.dumps(line) + "\n" for line in read).encode(), "record_data")
-    table = java_reads(lines, attempts(), 0, TEXT, 0)
+    table = reported_reads(lines, attempts(), 0, TEXT, 0)
     assert table["offset"].to_pylist() == [1, 2, 3]
     assert table["seq"].to_pylist() == [1, None, 7]
     assert table["intended_ns"].to_pylist() == [(BEGIN_MS + 10) * 10**6, None, None]

@@ -1,0 +1,172 @@
+"""The adapters: programs that come with ackbench, each for one client library in any release.
+
+An adapter is a folder of `adapters/`, with a description, its source and a command that builds it
+with a release of its library (`adapters/README.md`). What was built is kept in the home's cache.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from pydantic import Field
+
+from ackbench.experiments.errors import ClientLibraryError, ExperimentError
+from ackbench.experiments.ledger.trial_manifest import Frozen
+from ackbench.experiments.messages.phrases import format_list, format_value
+from ackbench.experiments.sweep.client_kinds import ClientKind
+from ackbench.infra.errors import MachineError
+from ackbench.infra.machine.files import exclusive_lock, replace_file
+from ackbench.infra.machine.home import REPOSITORY
+
+ADAPTERS: Final = REPOSITORY / "adapters"
+_DESCRIPTION: Final = "adapter.json"
+_BUILT: Final = "built.json"
+"""Is written last: without it, a folder of the cache is a build that was interrupted."""
+_BUILD_TIMEOUT_S: Final = 900.0
+_RELEASE: Final = re.compile(
+    r"\d{1,4}(\.\d{1,6}){1,3}([.-]?(a|b|rc|alpha|beta)\.?\d{1,3})?", re.ASCII
+)
+_ERROR_LINES: Final = 1
+
+
+class Adapter(Frozen):
+    """An adapter's description."""
+
+    library: str
+    """The client library, as its own registry names it."""
+    language: str
+    version: str
+    """The release that is tested unless an experiment names another one."""
+    oldest: str
+    """The oldest release that the adapter works with."""
+    toolchain: tuple[str, ...] = ()
+    """Programs that building and running need."""
+    producer: dict[str, str] = Field(default_factory=dict)
+    """The producer's properties that the library has, with its own defaults; empty: none."""
+    consumer: dict[str, str] = Field(default_factory=dict)
+    """The same of the consumer."""
+
+
+@cache  # the files belong to the installation
+def adapters() -> Mapping[ClientKind, Adapter]:
+    """Return the adapters by the kind of client that each is, sorted."""
+    found = sorted(ADAPTERS.glob(f"*/{_DESCRIPTION}"))
+    return MappingProxyType(
+        {path.parent.name: Adapter.model_validate_json(path.read_bytes()) for path in found}
+    )
+
+
+def check_release(kind: ClientKind, version: str) -> None:
+    """Check that a release of an adapter's library may be asked for.
+
+    Raises:
+        ExperimentError: it is not a release, or older than the adapter works with.
+    """
+    adapter = adapters()[kind]
+    if _RELEASE.fullmatch(version) is None or _numbers(version) < _numbers(adapter.oldest):
+        raise ExperimentError(
+            f"client.version is {format_value(version)}; allowed with client {kind}: a release of "
+            f"{adapter.library} from {adapter.oldest} on, such as {adapter.version}"
+        )
+
+
+def missing_toolchain(kind: ClientKind) -> tuple[str, ...]:
+    """Return which programs an adapter needs and this machine does not have."""
+    return tuple(name for name in adapters()[kind].toolchain if shutil.which(name) is None)
+
+
+def is_built(home_cache: Path, kind: ClientKind, version: str) -> bool:
+    """Return whether an adapter is in the cache with a release of its library."""
+    return (_folder(home_cache, kind, version) / _BUILT).is_file()
+
+
+def built_command(
+    home_cache: Path,
+    kind: ClientKind,
+    version: str,
+    notify: Callable[[str], object] | None = None,
+) -> tuple[str, ...]:
+    """Return the command of an adapter; build it with the release if it is not in the cache.
+
+    Args:
+        home_cache: the home's cache folder.
+        kind: the adapter.
+        version: the release of its library.
+        notify: gets a line before it is built.
+
+    Raises:
+        MachineError: a program that building needs is missing.
+        ClientLibraryError: it could not be built; with the last line of the build.
+    """
+    folder = _folder(home_cache, kind, version)
+    if not is_built(home_cache, kind, version):
+        with exclusive_lock(folder):
+            if not is_built(home_cache, kind, version):
+                if notify:
+                    notify(f"building the client {kind} {version} (once; up to a minute)")
+                _build(folder, kind, version)
+    return (str(folder / "run"),)
+
+
+def _build(folder: Path, kind: ClientKind, version: str) -> None:
+    missing = missing_toolchain(kind)
+    if missing:
+        raise MachineError(
+            f"client {kind} needs {format_list(missing)}, which PATH does not have "
+            "(`ackbench doctor` lists the adapters and what each needs)"
+        )
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    log = folder.with_name(f"{folder.name}.log")
+    with log.open("wb") as output:
+        try:
+            ran = subprocess.run(
+                [str(ADAPTERS / kind / "build"), version, str(folder)],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                timeout=_BUILD_TIMEOUT_S,
+                check=False,
+            )
+            failed = "" if ran.returncode == 0 else f"exit code {ran.returncode}"
+        except subprocess.TimeoutExpired:
+            failed = f"no end within {_BUILD_TIMEOUT_S:g} s"
+    if not failed and not os.access(folder / "run", os.X_OK):
+        failed = "it made no program"
+    if failed:
+        shutil.rmtree(folder, ignore_errors=True)
+        lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
+        raise ClientLibraryError(
+            f"client {kind} {version} could not be built ({failed}): "
+            f"{' '.join(lines[-_ERROR_LINES:])[:300] or 'it printed nothing'}; its log: {log}"
+        )
+    replace_file(folder / _BUILT, adapters()[kind].model_dump_json())
+
+
+def _folder(home_cache: Path, kind: ClientKind, version: str) -> Path:
+    return home_cache / "adapters" / f"{kind}-{version}-{_digest_of_source(kind)}"
+
+
+@cache
+def _digest_of_source(kind: ClientKind) -> str:
+    """Return a digest of an adapter's files and of those that adapters share."""
+    shared = [path for path in ADAPTERS.rglob("*") if "common" in str(path.relative_to(ADAPTERS))]
+    files = sorted(path for path in {*(ADAPTERS / kind).rglob("*"), *shared} if path.is_file())
+    digest = hashlib.sha256()
+    for path in files:
+        if "__pycache__" not in path.parts:
+            digest.update(f"{path.relative_to(ADAPTERS)}\0".encode() + path.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", version)[:3])

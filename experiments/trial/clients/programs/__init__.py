@@ -1,0 +1,1 @@
+"""Programs as clients under test: they report each record as a line of JSON."""

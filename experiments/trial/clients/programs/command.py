@@ -1,0 +1,90 @@
+"""Any program that speaks the lines of `docs/clients.md` as a client under test."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+from ackbench.experiments.ledger.schema import UNKNOWN
+from ackbench.experiments.messages.phrases import format_value
+from ackbench.experiments.trial.clients.programs.dialect import Launch, Role
+from ackbench.experiments.trial.clients.programs.tables import NO_CODE
+from ackbench.experiments.trial.clients.settings.tokens import TOKEN_COMMAND
+from ackbench.experiments.trial.events.journal import Event
+from ackbench.infra.errors import InputError
+
+
+@dataclass(frozen=True)
+class CommandDialect:
+    """A program of an adapter or of a user; implements `programs.Dialect`."""
+
+    kind: str
+    command: Sequence[str]
+    """Without the role."""
+    release: str | None = None
+    """Of its library, for a program that does not report it."""
+
+    def launch(
+        self,
+        role: Role,
+        arguments: Sequence[str],
+        settings: Mapping[str, str],
+        opened: ExitStack,
+    ) -> Launch:
+        """Return the command with its role.
+
+        Raises:
+            InputError: the settings have a command for tokens.
+        """
+        del opened
+        if TOKEN_COMMAND in settings:
+            raise InputError(
+                f"token_command with client {self.kind}; allowed: librdkafka or java, which "
+                "ackbench passes tokens to"
+            )
+        command = [*self.command, role, *arguments, "--command-config"]
+        # The addresses are an option.
+        given = {name: text for name, text in settings.items() if name != "bootstrap.servers"}
+        return Launch(command, given, os.environ)
+
+    @staticmethod
+    def events(log: str, client: str, topic: str, ahead_ns: int) -> Iterator[Event]:
+        """Yield nothing: each library logs in its own words."""
+        del log, client, topic, ahead_ns
+        yield from ()
+
+    @staticmethod
+    def effective_settings(
+        log: str,
+        started: Mapping[str, Any],
+        settings: Mapping[str, str],
+        passed: Mapping[str, str],
+    ) -> dict[str, str]:
+        """Return the settings that the program reports, and those that it was given."""
+        del log, settings
+        reported = started.get("settings")
+        if not isinstance(reported, Mapping):
+            return dict(passed)
+        return {**passed, **{str(name): str(value) for name, value in reported.items()}}
+
+    def problem(self, started: Mapping[str, Any]) -> str | None:
+        """Return that the program reports another version than was asked for, if it does."""
+        reported = self.version("", started)
+        if self.release is None or reported == self.release:
+            return None
+        return f"it reports version {format_value(reported)}, and {self.release} was asked for"
+
+    def version(self, log: str, started: Mapping[str, Any]) -> str | None:
+        """Return the version that the program reports, or else the one that was asked for."""
+        del log
+        reported = started.get("version")
+        return str(reported) if isinstance(reported, str) and reported else self.release
+
+    @staticmethod
+    def classify(exception: str, retries: int) -> tuple[int, str]:
+        """Return that nothing is known: a line says itself that its record is rejected."""
+        del exception, retries
+        return NO_CODE, UNKNOWN
