@@ -569,6 +569,43 @@ def report(sweep: str | None, fail_on: tuple[str, ...]) -> int:
 
 
 @cli.group(
+    "client",
+    no_args_is_help=False,
+    short_help="Check a program that is to be tested as a client.",
+)
+def client() -> None:
+    """Work with programs that are clients under test (docs/clients.md)."""
+
+
+@client.command(
+    "check",
+    short_help="Say what a program does, and what it lacks.",
+    context_settings={"ignore_unknown_options": True},
+    epilog="""
+\b
+Examples:
+  ackbench client check -- ./my-verifiable-client
+  ackbench client check --role producer -- python3 my_client.py --threads 4
+  ackbench client check franz-go --version 1.20.6
+""",
+)
+@click.option("--role", type=click.Choice(["producer", "consumer"]), help="Check this role only.")
+@click.option("--version", metavar="VERSION", help="Of the library of an adapter.")
+@click.argument("command", nargs=-1, required=True, metavar="COMMAND...", type=click.UNPROCESSED)
+def client_check(command: tuple[str, ...], role: str | None, version: str | None) -> int:
+    """Run COMMAND as producer and as consumer on a broker of its own, and judge what it reports.
+
+    COMMAND speaks the lines of docs/clients.md; the role and its options are appended. Or it is
+    the name of an adapter. It takes about a minute and a half.
+
+    Exit code 3: the program lacks something that a trial needs.
+    """
+    from ackbench.experiments.commands import client_check as implementation
+
+    return implementation.check(Home.from_environment(), command, role, version)  # type: ignore[arg-type]
+
+
+@cli.group(
     "open",
     no_args_is_help=False,
     short_help="Open a sweep's report, its trials in MLflow, or the live page.",

@@ -42,6 +42,8 @@ class JavaDialect:
     cache: Path
     """The cache folder with those jars."""
     kind: str = "java"
+    reports_once: bool = False
+    """A send that raises an exception is reported by VerifiableProducer, and by its callback."""
 
     def launch(
         self,

@@ -26,6 +26,7 @@ class CommandDialect:
     """Without the role."""
     release: str | None = None
     """Of its library, for a program that does not report it."""
+    reports_once: bool = True
 
     def launch(
         self,

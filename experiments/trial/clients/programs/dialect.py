@@ -34,6 +34,10 @@ class Dialect(Protocol):
     def kind(self) -> str:
         """The kind of client, as in an experiment."""
 
+    @property
+    def reports_once(self) -> bool:
+        """Whether a record that is reported twice shows that the program is wrong."""
+
     def launch(
         self,
         role: Role,

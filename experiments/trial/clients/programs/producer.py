@@ -31,6 +31,7 @@ from ackbench.experiments.trial.clients.programs.program import (
 )
 from ackbench.experiments.trial.clients.programs.tables import (
     ProgramSchedule,
+    report_problem,
     reported_attempts,
     trim_to_last_known,
 )
@@ -131,9 +132,13 @@ class VerifiableProducer(VerifiableProgram):
         """Wait until the process has exited; it first waits until every record is settled.
 
         Raises:
-            HarnessError: it exited with an error, or not in time.
+            HarnessError: it exited with an error, or not in time, or reports what cannot be.
         """
         self.wait_for_exit(timeout_s)
+        lines = parse_lines(self.output.read_bytes(), *_REPORTS)
+        problem = report_problem(lines, self._schedule()) if self._dialect.reports_once else None
+        if problem:
+            raise HarnessError(f"{self.name} cannot be trusted: {problem}")
         version = self._dialect.version(self._read_log(), self._started) or UNKNOWN_VERSION
         return ProducerSummary(
             producer=self.job.producer,

@@ -25,6 +25,7 @@ from typing import Any, Final, Self
 import pyarrow as pa
 from pyarrow import json as pa_json
 
+from ackbench.experiments.messages.phrases import one_line
 from ackbench.experiments.trial.clients.programs.dialect import Dialect, Role
 from ackbench.infra.errors import HarnessError
 from ackbench.infra.kafka.kraft import properties_text
@@ -38,6 +39,8 @@ START_TIMEOUT_S: Final = 60.0
 _POLL_INTERVAL_S: Final = 0.005
 _EXIT_TIMEOUT_S: Final = 15.0
 _LAST_LINES: Final = 5
+_LONGEST_LINE_BYTES: Final = 100_000
+"""A line of `records_consumed` with a thousand partitions has as much."""
 
 
 class VerifiableProgram:
@@ -146,6 +149,11 @@ class VerifiableProgram:
     def has_exited(self) -> bool:
         """Whether the process has exited."""
         return self._process.poll() is not None
+
+    def exit_code(self) -> int | None:
+        """Return the code with which the process exited; `None`: it runs, or was killed."""
+        code = self._process.poll()
+        return None if code is None or code < 0 else code
 
     def has_succeeded(self) -> bool:
         """Whether the process has exited with code 0."""
@@ -269,6 +277,9 @@ def parse_lines(reported: bytes, *names: str) -> pa.Table:
     Args:
         reported: the program's standard output.
         names: the names of the lines: `producer_send_success`, ...
+
+    Raises:
+        HarnessError: a line is too long, is no JSON, or a field has another type.
     """
     wanted = [f'"{name}"'.encode() for name in names]
     complete = reported[: reported.rfind(b"\n") + 1]
@@ -280,11 +291,16 @@ def parse_lines(reported: bytes, *names: str) -> pa.Table:
     if not lines:
         return LINE_SCHEMA.empty_table()
     options = pa_json.ParseOptions(explicit_schema=LINE_SCHEMA, unexpected_field_behavior="ignore")
-    table = pa_json.read_json(
-        io.BytesIO(b"\n".join(lines)),
-        pa_json.ReadOptions(use_threads=False, block_size=max(map(len, lines)) + (1 << 20)),
-        options,
-    )
+    if (longest := max(map(len, lines))) > _LONGEST_LINE_BYTES:
+        raise HarnessError(f"a line of {longest:,} bytes; allowed: {_LONGEST_LINE_BYTES:,}")
+    try:
+        table = pa_json.read_json(
+            io.BytesIO(b"\n".join(lines)),
+            pa_json.ReadOptions(use_threads=False, block_size=longest + (1 << 20)),
+            options,
+        )
+    except pa.ArrowInvalid as error:
+        raise HarnessError(f"a line that cannot be read: {one_line(str(error))[:200]}") from error
     return table.filter(pa.compute.is_in(table["name"], pa.array(names)))
 
 
@@ -297,12 +313,20 @@ class OutputTail:
         self._names = [f'"{name}"'.encode() for name in names]
 
     def new_lines(self) -> list[dict[str, Any]]:
-        """Return the complete lines that were not returned before."""
-        return [
-            json.loads(line)
+        """Return the complete lines that were not returned before.
+
+        Raises:
+            HarnessError: one of them is no JSON.
+        """
+        lines = [
+            line
             for line in self._follower.new_lines()
             if line.startswith(b"{") and any(name in line for name in self._names)
         ]
+        try:
+            return [json.loads(line) for line in lines]
+        except ValueError as error:
+            raise HarnessError(f"a line that is no JSON: {lines[-1][:80]!r}") from error
 
 
 def trial_clock_ns(wall_ms: int, ahead_ns: int) -> int:

@@ -107,6 +107,25 @@ def reported_attempts(lines: pa.Table, log: pa.Table | None, schedule: ProgramSc
     return pa.table([complete[field.name].cast(field.type) for field in ATTEMPTS], schema=ATTEMPTS)
 
 
+def report_problem(lines: pa.Table, schedule: ProgramSchedule) -> str | None:
+    """Return why a producer's reports cannot be trusted; `None`: each is of one record of its own.
+
+    Args:
+        lines: as of `reported_attempts`.
+        schedule: the producer's schedule.
+    """
+    prefix, number = _parts(lines["value"])
+    own = prefix == schedule.text.tag * MAX_JAVA_PRODUCERS + schedule.producer
+    asked = own & (number >= 0) & (number < schedule.records + schedule.text.warm_up_records)
+    if not asked.all():
+        value = lines["value"][int(np.flatnonzero(~asked)[0])].as_py()
+        return f"it reports {str(value)[:40]!r}, which it was not asked to send"
+    numbers, counts = np.unique(number, return_counts=True)
+    if (counts > 1).any():
+        return f"it reports record {numbers[counts > 1][0]} {counts[counts > 1][0]} times"
+    return None
+
+
 def trim_to_last_known(attempts: pa.Table, log: pa.Table) -> pa.Table:
     """Return a crashed producer's attempts up to the last one that was reported or is in the log.
 

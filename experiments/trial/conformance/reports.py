@@ -1,0 +1,102 @@
+"""What a program printed, and what the broker stored, in a form that checks can compare."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+Line = Mapping[str, Any]
+SUCCESS: Final = "producer_send_success"
+ERROR: Final = "producer_send_error"
+_LONGEST_LINE_BYTES: Final = 100_000
+_LONGEST_QUOTE: Final = 60
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A record in the topic."""
+
+    partition: int
+    offset: int
+    key: str | None
+    value: str
+    timestamp_ms: int
+
+
+@dataclass(frozen=True)
+class Run:
+    """A program's run, from its start to its exit."""
+
+    lines: Sequence[Line]
+    """The complete lines that are JSON objects, in order."""
+    malformed: Sequence[str] = ()
+    """What is wrong with lines that begin as JSON objects do."""
+    exit_code: int | None = None
+    """`None`: it did not exit by itself, and was killed."""
+    errors: str = ""
+    """The end of its standard error, in one line."""
+    stored: Sequence[Stored] = ()
+    """What the topic has after the run."""
+    prefix: int = 0
+    """Of the values that the run was to write."""
+    asked_records: int = 0
+    interrupted: bool = False
+    """Whether it was ended before it had sent all records."""
+    notes: Sequence[str] = field(default_factory=tuple)
+
+    def named(self, *names: str) -> list[Line]:
+        """Return the lines with these names."""
+        return [line for line in self.lines if line.get("name") in names]
+
+    def value(self, number: int) -> str:
+        """Return the value of a record."""
+        return f"{self.prefix}.{number}"
+
+    def own_stored(self) -> list[Stored]:
+        """Return the stored records with the run's prefix."""
+        return [record for record in self.stored if record.value.startswith(f"{self.prefix}.")]
+
+    def reports_by_value(self) -> Counter[str]:
+        """Return how many success and error lines each value has."""
+        return Counter(str(line.get("value")) for line in self.named(SUCCESS, ERROR))
+
+
+def read_lines(path: Path) -> tuple[list[Line], list[str]]:
+    """Return the JSON objects that a program printed, and what is wrong with the others.
+
+    Lines that do not begin with a brace are ignored, as Kafka's own programs document; so is an
+    incomplete last line.
+    """
+    text = path.read_bytes()
+    complete = text[: text.rfind(b"\n") + 1]
+    lines: list[Line] = []
+    malformed: list[str] = []
+    for raw in complete.split(b"\n"):
+        if raw.startswith(b"{"):
+            problem = _add(raw, lines)
+            if problem:
+                malformed.append(problem)
+    return lines, malformed
+
+
+def _add(raw: bytes, lines: list[Line]) -> str | None:
+    if len(raw) > _LONGEST_LINE_BYTES:
+        return f"a line of {len(raw):,} bytes"
+    try:
+        line = json.loads(raw)
+    except ValueError:
+        return f"no JSON: {raw[:_LONGEST_QUOTE].decode(errors='replace')!r}"
+    lines.append(line)
+    return None
+
+
+def partitions_of(line: Line) -> Iterator[int]:
+    """Yield the numbers of the partitions that a consumer's line names; of invalid ones, none."""
+    partitions = line.get("partitions")
+    for one in partitions if isinstance(partitions, list) else ():
+        if isinstance(one, Mapping) and isinstance(one.get("partition"), int):
+            yield one["partition"]
