@@ -21,7 +21,7 @@ from ackbench.infra.machine.scratch import CLIENT_CHECK, scratch_folder
 from ackbench.infra.process.load_lock import hold_machine_lock_for_command
 
 if TYPE_CHECKING:
-    from ackbench.experiments.trial.conformance.checks import Finding, Role
+    from ackbench.experiments.trial.conformance.checks import CheckFinding, Role
     from ackbench.experiments.trial.conformance.reports import Run
 
 NOT_CONFORMING: Final = 3
@@ -45,7 +45,7 @@ def check(home: Home, command: Sequence[str], role: Role | None, version: str | 
         InputError: there is no such program.
         HarnessError: the broker, not the program, failed.
     """
-    from ackbench.experiments.trial.conformance.checks import Outcome, judge
+    from ackbench.experiments.trial.conformance.checks import CheckOutcome, judge
     from ackbench.experiments.trial.conformance.scenarios import Scenarios
 
     program, title = _program(home, command, version)
@@ -72,7 +72,7 @@ def check(home: Home, command: Sequence[str], role: Role | None, version: str | 
     findings = judge(runs, role)
     for line in describe(title, findings):
         echo(line)
-    return NOT_CONFORMING if any(one.outcome is Outcome.FAILED for one in findings) else 0
+    return NOT_CONFORMING if any(one.outcome is CheckOutcome.FAILED for one in findings) else 0
 
 
 def _program(
@@ -91,14 +91,14 @@ def _program(
     return (str(Path(path).absolute()), *command[1:]), " ".join(command)
 
 
-def describe(title: str, findings: Sequence[Finding]) -> Iterator[str]:
+def describe(title: str, findings: Sequence[CheckFinding]) -> Iterator[str]:
     """Yield the lines of the page, of at most 80 columns each.
 
     Args:
         title: the program.
         findings: in the order of the page.
     """
-    from ackbench.experiments.trial.conformance.checks import Outcome
+    from ackbench.experiments.trial.conformance.checks import CheckOutcome
 
     for role in dict.fromkeys(finding.role for finding in findings):
         yield f"{title} as {role}"
@@ -112,8 +112,8 @@ def describe(title: str, findings: Sequence[Finding]) -> Iterator[str]:
                 break_long_words=True,
             )
         yield ""
-    failed = sum(finding.outcome is Outcome.FAILED for finding in findings)
-    absent = sum(finding.outcome is Outcome.ABSENT for finding in findings)
+    failed = sum(finding.outcome is CheckOutcome.FAILED for finding in findings)
+    absent = sum(finding.outcome is CheckOutcome.ABSENT for finding in findings)
     passed = len(findings) - failed - absent
     yield (
         f"{passed} of {format_count(len(findings), 'check')} passed, {failed} failed, {absent} "

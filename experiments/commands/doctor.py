@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Final
 
 from ackbench.experiments.errors import ClientLibraryError
-from ackbench.experiments.messages.phrases import one_line
+from ackbench.experiments.messages.phrases import format_list, one_line
 from ackbench.experiments.messages.terminal import echo
 from ackbench.infra.errors import AckbenchError, MachineError
 from ackbench.infra.machine.home import INSTALL, Home
@@ -88,6 +88,7 @@ def _checks(home: Home) -> tuple[DoctorCheck, ...]:
         ),
         _root(home),
         *_faults(),
+        *_adapters(),
     )
 
 
@@ -216,6 +217,28 @@ def _root(home: Home) -> DoctorCheck:
     return DoctorCheck(
         "root", ok=False, found="no", remedy="faults that need root are refused", optional=True
     )
+
+
+def _adapters() -> Iterator[DoctorCheck]:
+    """Count the clients whose adapters can be built, and yield each other one."""
+    from ackbench.experiments.trial.clients.adapters import adapters, missing_toolchain
+
+    lacking = {kind: missing for kind in adapters() if (missing := missing_toolchain(kind))}
+    ready = [kind for kind in adapters() if kind not in lacking]
+    yield DoctorCheck(
+        "adapters",
+        ok=bool(ready),
+        found=format_list(ready) or "none",
+        optional=True,
+    )
+    for kind, missing in lacking.items():
+        yield DoctorCheck(
+            f"client {kind}",
+            ok=False,
+            found=f"PATH has no {format_list(missing)}",
+            remedy=f"install {format_list(missing)}; without, sweeps with this client are refused",
+            optional=True,
+        )
 
 
 def _faults() -> Iterator[DoctorCheck]:

@@ -119,6 +119,7 @@ def rules_of_all_clients(
         experiment: its Kafka versions must be known.
         librdkafka: the rules of librdkafka.
     """
+    _check_names(experiment)
     rules: list[ClientRules] = []
     for client in clients_of(experiment):
         if traits_of(client.kind).comes_with_kafka:
@@ -126,6 +127,18 @@ def rules_of_all_clients(
         else:
             rules.append(rules_of(client, experiment.kafka_version, librdkafka))
     return tuple(rules)
+
+
+def _check_names(experiment: Experiment) -> None:
+    own = [experiment.client] if isinstance(experiment.client, ClientProgram) else []
+    names = [program.name for program in (*own, *experiment.clients)]
+    for name in names:
+        if name in LIBRARIES:
+            raise ExperimentError(
+                f"a program has the name {name}; allowed: any but {' and '.join(LIBRARIES)}"
+            )
+        if names.count(name) > 1:
+            raise ExperimentError(f"two programs have the name {name}; allowed: one")
 
 
 def clients_of(experiment: Experiment) -> tuple[ClientChoice, ...]:

@@ -111,6 +111,7 @@ KEYS: Final = (
     "zookeeper.nodes",
     "client",
     "client.version",
+    "clients",
     "client.defaults",
     "axes",
     "producer",

@@ -28,7 +28,7 @@ _QUOTED: Final = 3
 Role = Literal["producer", "consumer"]
 
 
-class Outcome(StrEnum):
+class CheckOutcome(StrEnum):
     """How a check ended."""
 
     PASSED = "passed"
@@ -38,12 +38,12 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True)
-class Finding:
+class CheckFinding:
     """What a check found."""
 
     role: Role
     name: str
-    outcome: Outcome
+    outcome: CheckOutcome
     detail: str = ""
 
 
@@ -59,14 +59,14 @@ class Check:
     problems: Callable[[Run], Iterator[str]]
     optional: bool = False
 
-    def judge(self, runs: Mapping[str, Run]) -> Finding:
+    def judge(self, runs: Mapping[str, Run]) -> CheckFinding:
         """Return what the check finds in its run."""
         run = runs[self.run]
         problems = [*(run.malformed[:1]), *self.problems(run)]
         if not problems:
-            return Finding(self.role, self.name, Outcome.PASSED, "; ".join(run.notes))
-        outcome = Outcome.ABSENT if self.optional else Outcome.FAILED
-        return Finding(self.role, self.name, outcome, "; ".join(problems[:_QUOTED]))
+            return CheckFinding(self.role, self.name, CheckOutcome.PASSED, "; ".join(run.notes))
+        outcome = CheckOutcome.ABSENT if self.optional else CheckOutcome.FAILED
+        return CheckFinding(self.role, self.name, outcome, "; ".join(problems[:_QUOTED]))
 
 
 # Both roles
@@ -347,6 +347,6 @@ CHECKS: Final = (
 """In the order of the page."""
 
 
-def judge(runs: Mapping[str, Run], role: Role | None = None) -> tuple[Finding, ...]:
+def judge(runs: Mapping[str, Run], role: Role | None = None) -> tuple[CheckFinding, ...]:
     """Return what each check finds; those of a role that was not run are left out."""
     return tuple(check.judge(runs) for check in CHECKS if role in (None, check.role))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -205,3 +206,71 @@ def test_the_recorded_defaults_of_librdkafka_are_those_of_the_library(kind: str)
         if one[0]
         not in librdkafka.REQUIRED_PRODUCER_SETTINGS | librdkafka.REQUIRED_CONSUMER_SETTINGS
     } == set()
+
+
+OURS = {"name": "ours", "version": "1.2.0", "command": ["true", "--fast"]}
+
+
+def test_a_program_is_planned_with_its_command_and_its_librarys_defaults() -> None:
+    """It gets acks, idempotence and what the experiment sets; the plan has its path."""
+    (trial,) = planned({"acks": 1}, client=OURS, producer={"linger.ms": 7}).trials
+    assert (trial.client, trial.client_version) == ("ours", "1.2.0")
+    assert Path(trial.client_command[0]).is_absolute()
+    assert trial.client_command[1:] == ("--fast",)
+    assert trial.passed is not None
+    assert trial.passed.producer == {"acks": "1", "enable.idempotence": "false", "linger.ms": "7"}
+    assert trial.passed.consumer == {
+        "auto.offset.reset": "earliest",
+        "isolation.level": "read_committed",
+    }
+    assert trial.producer["max.in.flight.requests.per.connection"] == "5"
+
+
+def test_programs_are_values_of_the_axis_beside_other_clients() -> None:
+    """Each cell has its own."""
+    others = {**OURS, "name": "theirs", "version": "2.0.0"}
+    plan_ = planned({"client": ["librdkafka", "ours", "theirs"]}, clients=[OURS, others])
+    assert {(one.client, one.client_version) for one in plan_.trials} == {
+        ("librdkafka", None),
+        ("ours", "1.2.0"),
+        ("theirs", "2.0.0"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"client": {**OURS, "command": ["no-such"]}}, "client ours: no such program: 'no-such'"),
+        ({"client": {**OURS, "name": "java"}}, "a program has the name java; allowed: any but"),
+        ({"clients": [OURS, OURS]}, "two programs have the name ours; allowed: one"),
+        (
+            {"client": OURS, "client.version": "2.0.0"},
+            "client.version is '2.0.0' and client ours is a program; allowed: `version` of the",
+        ),
+        (
+            {"client": OURS, "transactions": {"records": 10}},
+            "transactions.records is 10; allowed with client ours: no transactions",
+        ),
+        (
+            {"client": OURS, "group": {"consumers": 2}},
+            "group.consumers is 2 and client is ours; allowed: librdkafka",
+        ),
+        (
+            {"client": OURS, "producer": {"no.such.property": 1}},
+            "unknown producer property no.such.property",
+        ),
+    ],
+)
+def test_what_a_program_cannot_do_is_refused_in_one_line(
+    changes: dict[str, Any], message: str
+) -> None:
+    """Before anything starts."""
+    with pytest.raises(ExperimentError) as refused:
+        planned({"acks": "all"}, **changes)
+    assert message in str(refused.value)
+
+
+def test_an_idempotent_program_with_acks_1_is_a_refused_cell() -> None:
+    """As every client refuses it (KIP-98)."""
+    (cell,) = planned({"acks": 1, "enable.idempotence": True}, client=OURS).refused
+    assert cell.reason == "an idempotent producer needs acks=all (KIP-98)"

@@ -247,6 +247,17 @@ def test_no_experiment_of_the_catalogue_allows_code() -> None:
     assert not [one.name for one in catalog_experiments() if one.allow_code]
 
 
+def test_a_form_starts_no_experiment_with_programs(tmp_path: Path) -> None:
+    """Who may start a sweep may start brokers, not programs."""
+    mine = tmp_path / "mine.yaml"
+    program = "{name: ours, command: ['true']}"
+    mine.write_text(f"name: mine\ntitle: t\nquestion: q\naxes: {{acks: all}}\nclient: {program}\n")
+    with pytest.raises(
+        ExperimentError, match="client ours is a program in an experiment from a form"
+    ):
+        new_sweep(Home(tmp_path / "home"), str(mine), Overrides(from_form=True))
+
+
 def test_an_override_cannot_allow_code() -> None:
     """`allow_code` is no axis."""
     with pytest.raises(ExperimentError, match="unknown axis allow_code"):

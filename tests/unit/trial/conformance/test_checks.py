@@ -13,7 +13,7 @@ from ackbench.experiments.trial.conformance.checks import (
     KEYS,
     PARTITIONS,
     RATE_RECORDS_PER_S,
-    Outcome,
+    CheckOutcome,
     judge,
 )
 from ackbench.experiments.trial.conformance.reports import Line, Run, Stored, read_lines
@@ -142,7 +142,7 @@ def added(line: Line) -> Callable[[Run], Run]:
 def test_a_program_that_does_all_passes_all() -> None:
     """Each check is judged."""
     findings = judge(RUNS)
-    assert {finding.outcome for finding in findings} == {Outcome.PASSED}
+    assert {finding.outcome for finding in findings} == {CheckOutcome.PASSED}
     assert len(findings) == len(CHECKS)
 
 
@@ -219,7 +219,7 @@ def test_a_defect_is_found_by_the_checks_of_what_is_wrong_alone(
 ) -> None:
     """So a page names what is wrong, and nothing else."""
     findings = judge({**RUNS, run: defect(RUNS[run])})
-    assert {one.name for one in findings if one.outcome is Outcome.FAILED} == failed
+    assert {one.name for one in findings if one.outcome is CheckOutcome.FAILED} == failed
 
 
 def test_an_optional_field_that_is_absent_is_no_failure() -> None:
@@ -227,7 +227,7 @@ def test_an_optional_field_that_is_absent_is_no_failure() -> None:
     plain = replace(
         PRODUCED, lines=[{k: v for k, v in one.items() if k != "sent_ns"} for one in PRODUCED.lines]
     )
-    absent = [one for one in judge({**RUNS, "steady": plain}) if one.outcome is Outcome.ABSENT]
+    absent = [one for one in judge({**RUNS, "steady": plain}) if one.outcome is CheckOutcome.ABSENT]
     assert [one.detail for one in absent] == [
         "no sent_ns: times are those of lines, in milliseconds"
     ]
