@@ -15,13 +15,14 @@ from typing import Final
 
 from ackbench.infra.machine.files import exclusive_lock, is_locked, try_lock
 
+CLIENT_CHECK: Final = ".client-check-"
 FORMATTING: Final = ".formatting-"
 JARS: Final = ".jars-"
 LIBRARIES: Final = ".libraries-"
 SELFTEST: Final = ".selftest-"
 SPARK: Final = ".spark-"
 TRAINING: Final = "training-"
-PREFIXES: Final = (FORMATTING, JARS, LIBRARIES, SELFTEST, SPARK, TRAINING)
+PREFIXES: Final = (CLIENT_CHECK, FORMATTING, JARS, LIBRARIES, SELFTEST, SPARK, TRAINING)
 """How the names of scratch folders begin, by their purpose."""
 OWNER_FILE: Final = ".owner"
 
