@@ -1,0 +1,3 @@
+module ackbench/gocommon
+
+go 1.24
