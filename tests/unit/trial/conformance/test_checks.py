@@ -204,7 +204,6 @@ def test_a_program_that_does_all_passes_all() -> None:
         ("reading", without("partitions_assigned"), {"reports its assignment"}),
         ("reading", changed(3, value="7.4"), {"reports each record that is stored"}),
         ("reading", without("records_consumed"), {"counts what it reads"}),
-        ("reading", without("offsets_committed"), {"reports its commits"}),
         (
             "continued",
             lambda run: replace(run, stored=run.stored[9:]),
