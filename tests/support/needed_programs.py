@@ -30,6 +30,9 @@ PACKAGES: Final = {
     "unshare": "util-linux",
 }
 """The package, or packages, by program."""
+_FURTHER_PACKAGES: Final = {"go": "golang-go", "node": "nodejs", "npm": "npm"}
+"""The same of programs that only `make test-all` needs."""
+_PACKAGE_OF: Final = {**PACKAGES, **_FURTHER_PACKAGES}
 _REASON = re.compile(r"([\w., -]+): not on PATH")
 
 
@@ -56,7 +59,7 @@ def packages_for(reasons: Iterable[str]) -> tuple[str, ...]:
         for program in found[1].split(",")
     }
     return tuple(
-        sorted({package for name in programs for package in PACKAGES.get(name, name).split()})
+        sorted({package for name in programs for package in _PACKAGE_OF.get(name, name).split()})
     )
 
 

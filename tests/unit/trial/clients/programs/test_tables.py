@@ -20,6 +20,7 @@ from ackbench.experiments.trial.clients.librdkafka.log import timed_out_requests
 from ackbench.experiments.trial.clients.programs.program import OutputTail, parse_lines
 from ackbench.experiments.trial.clients.programs.tables import (
     ProgramSchedule,
+    report_problem,
     reported_attempts,
     reported_reads,
     trim_to_last_known,
@@ -29,6 +30,7 @@ from ackbench.experiments.trial.clients.record.layout import (
     trial_tag,
     value_prefix,
 )
+from ackbench.infra.errors import HarnessError
 
 TOKEN = 99
 WARM_UP = 2
@@ -303,3 +305,62 @@ def test_a_java_log_line_made_of_beginnings_takes_no_more_than_linear_time() -> 
     lines = [f"[2026-11-21T14:36:23,914Z] INFO {text}" for text in (disconnecting, cancelled)]
     (event,) = read_java_log("\n".join(lines), "producer 0", "t1", 0)
     assert event.kind == "timed_out"
+
+
+def exact(line: str, **fields: object) -> str:
+    """Return a report with further fields."""
+    return json.dumps({**json.loads(line), **fields})
+
+
+def test_a_program_that_reports_exact_times_has_them_in_the_ledger() -> None:
+    """In the place of milliseconds, and of the record's CreateTime."""
+    line = exact(acked(1, 5), sent_ns=BEGIN_MS * 10**6 + 123, acked_ns=BEGIN_MS * 10**6 + 456)
+    table = attempts(acked(0, 5), line, final_read=log(s0=1, s1=2))
+    assert table["sent_ns"].to_pylist()[:2] == [(BEGIN_MS + 1) * 10**6, BEGIN_MS * 10**6 + 123]
+    assert table["settled_ns"].to_pylist()[:2] == [(BEGIN_MS + 5) * 10**6, BEGIN_MS * 10**6 + 456]
+
+
+@pytest.mark.parametrize(
+    ("fields", "outcome", "error"),
+    [
+        ({"outcome": "rejected", "code": 10}, REJECTED, 10),
+        ({"outcome": "unknown", "code": 19}, UNKNOWN, 19),
+        ({"outcome": "acked"}, UNKNOWN, 7),
+        ({}, UNKNOWN, 7),
+    ],
+)
+def test_what_a_line_says_of_its_outcome_stands_before_its_exception(
+    fields: dict[str, object], outcome: str, error: int
+) -> None:
+    """But no error line makes a record acknowledged."""
+    table = attempts(exact(failed(0, 5, "TimeoutException"), **fields))
+    assert (table["outcome"][0].as_py(), table["error"][0].as_py()) == (outcome, error)
+
+
+@pytest.mark.parametrize(
+    ("reported", "problem"),
+    [
+        ([0, 1, 2], None),
+        ([0, 1, 1], "it reports record 3 2 times"),
+        ([0, 4], "it reports '"),
+    ],
+)
+def test_reports_that_cannot_be_are_found(reported: list[int], problem: str | None) -> None:
+    """A record twice, or one that nobody asked for."""
+    lines = parse_lines("".join(f"{acked(seq, 5)}\n" for seq in reported).encode(), *REPORTS)
+    found = report_problem(lines, SCHEDULE)
+    assert found == problem or (problem is not None and found is not None and problem in found)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (b'{"name": "producer_send_success", "timestamp": "x"}', "a line that cannot be read"),
+        (b'{"name": "producer_send_success", "timestamp":', "a line that cannot be read"),
+        (b'{"name": "producer_send_success", "v": "' + b"x" * 10**6 + b'"}', "a line of 1,000,0"),
+    ],
+)
+def test_a_line_that_cannot_be_read_is_an_error_of_the_program(line: bytes, message: str) -> None:
+    """Not a record less."""
+    with pytest.raises(HarnessError, match=message):
+        parse_lines(line + b"\n", *REPORTS)
