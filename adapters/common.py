@@ -345,9 +345,12 @@ def run(main: Callable[[], None]) -> None:
         main()
     except InvalidSettingError as error:
         sys.stderr.write(f"{error}\n")
-        sys.exit(2)
+        code = 2
     except Exception:  # noqa: BLE001 - the report of any error is the exit code
         traceback.print_exc()
-        # A library's threads that are still at work must not keep the process alive.
-        sys.stderr.flush()
-        os._exit(1)
+        code = 1
+    else:
+        return
+    # A library's threads neither keep the process alive nor write after the reason.
+    sys.stderr.flush()
+    os._exit(code)
