@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Final
 
 from ackbench.experiments.errors import ExperimentError
@@ -12,6 +10,7 @@ from ackbench.experiments.ledger.trial_manifest import Cell, Scalar
 from ackbench.experiments.messages.phrases import format_value
 from ackbench.experiments.planning.client_rules import ClientRules, rules_of
 from ackbench.experiments.planning.experiment import ClientProgram, Experiment
+from ackbench.experiments.planning.programs import found_command
 from ackbench.experiments.sweep.client_kinds import CLIENT_AXIS, LIBRARIES, VERSION_AXIS, traits_of
 from ackbench.experiments.trial.clients.adapters import adapters, check_release
 from ackbench.experiments.trial.clients.librdkafka import versions as librdkafka_versions
@@ -79,22 +78,12 @@ def resolve_client(
             kind=kind,
             version=program.version,
             defaults=True,
-            command=_found(program),
+            command=found_command(f"client {kind}", program.command),
         )
     if version is not None:
         _check_version(kind, version)
     is_program = traits_of(kind).is_program
     return ClientChoice(kind=kind, version=version, defaults=is_program or bool(values[DEFAULTS]))
-
-
-def _found(program: ClientProgram) -> tuple[str, ...]:
-    """Return a program's command with its program's path."""
-    path = shutil.which(program.command[0])
-    if path is None:
-        raise ExperimentError(
-            f"client {program.name}: no such program: {format_value(program.command[0])}"
-        )
-    return (str(Path(path).absolute()), *program.command[1:])
 
 
 def _check_version(kind: str, version: str) -> None:

@@ -163,6 +163,8 @@ def _refuse_programs(experiment: Experiment, source: str) -> None:
     if experiment.allow_code:
         reasons.insert(0, "allow_code is true")
     reasons += [f"client {name} is a program" for name in experiment.programs()]
+    if experiment.copies and experiment.copies.command:
+        reasons.append("copy.command is a program")
     if reasons:
         raise ExperimentError(
             f"{source}: {reasons[0]} in an experiment from a form; "

@@ -27,6 +27,7 @@ from ackbench.experiments.planning.external_cluster import (
     security_properties,
 )
 from ackbench.experiments.planning.faults import fault_request, refuse_invalid_fault
+from ackbench.experiments.planning.programs import with_found_application
 from ackbench.experiments.planning.properties import Property
 from ackbench.experiments.planning.properties.protected import refuse_protected
 from ackbench.experiments.planning.workload import (
@@ -108,7 +109,7 @@ def resolve_settings(
             f"allowed: at most the number of nodes, which is {cluster.nodes}"
             f"{' (the brokers that run now)' if cluster.external else ''}"
         )
-    workload = given.workload()
+    workload = with_found_application(given.workload())
     client = resolve_client(client_values(experiment, structure), experiment.programs())
     producer = add_transactional_id(given.client_properties(Scope.PRODUCER, client.kind), workload)
     consumer = given.client_properties(Scope.CONSUMER, client.kind)

@@ -13,6 +13,7 @@ from ackbench.experiments.errors import ExperimentError
 from ackbench.experiments.ledger.trial_manifest import Keys
 from ackbench.experiments.sweep.client_kinds import ClientKind, traits_of
 from ackbench.experiments.sweep.plan import ClusterNeed, Workload
+from ackbench.experiments.sweep.workload import Copiers
 from ackbench.experiments.trial.clients.record.layout import (
     MAX_JAVA_PRODUCERS,
     max_text_value_bytes,
@@ -108,6 +109,7 @@ def _group_problems(
         )
     if consumer.get(PROTOCOL, CLASSIC) != CLASSIC:
         yield from _kip_848_problems(consumer, cluster)
+    yield from _application_problems(workload)
     if not traits_of(client.kind).has_members:
         yield f"{members} and client is {client.kind}; allowed: librdkafka ({needs})"
     if is_true(consumer.get(_AUTO_COMMIT, "false")):
@@ -115,6 +117,18 @@ def _group_problems(
             f"{members} and {_AUTO_COMMIT} is true; "
             f"allowed: false ({name}.{decides} decides when a member commits)"
         )
+
+
+def _application_problems(workload: Workload) -> Iterator[str]:
+    copies = workload.copies
+    if copies is None or not copies.command:
+        return
+    for name in ("slow_members", "auto_offset_reset", "commit_every_records"):
+        if getattr(copies, name) != Copiers.model_fields[name].default:
+            yield (
+                f"copy.{name} is {getattr(copies, name)} and copy.command is a program; allowed: "
+                "leave it out (the program decides)"
+            )
 
 
 def _kip_848_problems(consumer: Mapping[str, str], cluster: ClusterNeed) -> Iterator[str]:

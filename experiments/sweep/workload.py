@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Final, Literal, cast
+from typing import Annotated, Any, Final, Literal, cast
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, Strict, model_validator
 
 from ackbench.experiments.ledger.moved import lift_load
 from ackbench.experiments.ledger.trial_manifest import (
@@ -118,7 +118,15 @@ class Copiers(Members):
     copiers: WholeNumber = Field(default=1, ge=1, le=64)
     """Members of the group."""
     delivery: Delivery = "at-least-once"
-    """Delivery semantics of the copiers: commit before, after, or in one transaction."""
+    """Delivery semantics of the copiers: commit before, after, or in one transaction.
+
+    Of a program: what it is meant to have, and is judged by.
+    """
+    command: tuple[Annotated[str, Strict(), Field(min_length=1)], ...] = ()
+    """A program that copies in the place of ackbench's copiers, and its arguments.
+
+    Only for `ackbench run` with a file, as `allow_code`.
+    """
 
     @property
     def members(self) -> int:
@@ -197,9 +205,18 @@ class Workload(ProducerLoad, LoadSections):
         return (self.of_members or GroupMembers()).auto_offset_reset
 
     def settings(self) -> dict[str, dict[str, Scalar]]:
-        """Return the values of each section that the load has, by its name in the file."""
+        """Return the values of each section that the load has, by its name in the file.
+
+        A command is one text; a section without one does not have it.
+        """
         sections = {name: self.section(name) for name in _FIELDS}
         return {
             "workload": self.model_dump(include=set(ProducerLoad.model_fields)),
-            **{name: section.model_dump() for name, section in sections.items() if section},
+            **{name: _scalars(section) for name, section in sections.items() if section},
         }
+
+
+def _scalars(section: Frozen) -> dict[str, Scalar]:
+    values = section.model_dump()
+    command = values.pop("command", ())
+    return {**values, "command": " ".join(command)} if command else values

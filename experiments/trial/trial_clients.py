@@ -19,7 +19,8 @@ from ackbench.experiments.sweep.client_kinds import traits_of
 from ackbench.experiments.sweep.plan import TrialSpec
 from ackbench.experiments.sweep.retention import retention_of
 from ackbench.experiments.trial.clients.consumer.process import ConsumerResult
-from ackbench.experiments.trial.clients.group.groups import ConsumerGroups, GroupResult
+from ackbench.experiments.trial.clients.group.groups import ConsumerGroups
+from ackbench.experiments.trial.clients.group.jobs import GroupResult
 from ackbench.experiments.trial.clients.interface import (
     ClientFactory,
     ClientIdentity,

@@ -24,6 +24,7 @@ from ackbench.experiments.trial.clients.consumer.process import (
     ConsumerProcess,
     ConsumerResult,
 )
+from ackbench.experiments.trial.clients.group.application import ApplicationGroup
 from ackbench.experiments.trial.clients.group.groups import ConsumerGroup, ConsumerGroups
 from ackbench.experiments.trial.clients.group.member import MemberProcess
 from ackbench.experiments.trial.clients.java.dialect import (
@@ -287,6 +288,10 @@ class ClientProcesses:
         """Return the first group's member that owns a partition; `None`: no member does."""
         group = self.first_group()
         return group.owner_of(partition) if group else None
+
+    def application(self) -> ApplicationGroup | None:
+        """Return the user's program that copies; `None`: the trial has none."""
+        return self.groups.application()
 
     def first_group(self) -> ConsumerGroup | None:
         """Return the group that faults act on; `None`: the trial has no group."""

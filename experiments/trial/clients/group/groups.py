@@ -9,14 +9,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from operator import itemgetter
-from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
 
 from ackbench.experiments.ledger.schema import READS
-from ackbench.experiments.ledger.trial_manifest import Frozen
-from ackbench.experiments.sweep.workload import Copiers, GroupMembers
+from ackbench.experiments.trial.clients.group.application import (
+    ApplicationGroup,
+    ApplicationProcess,
+)
+from ackbench.experiments.trial.clients.group.jobs import GroupJob, GroupResult
 from ackbench.experiments.trial.clients.group.member import (
     ASSIGNED,
     OUT_OF_RANGE,
@@ -25,56 +27,18 @@ from ackbench.experiments.trial.clients.group.member import (
     MemberJob,
     MemberProcess,
 )
+from ackbench.experiments.trial.clients.group.offsets import committed_offsets
 from ackbench.experiments.trial.clients.settings.group_members import member_settings
 from ackbench.experiments.trial.clients.settings.librdkafka import admin_settings
 from ackbench.experiments.trial.clients.settings.security import connection_settings
 from ackbench.experiments.trial.clients.settings.tokens import confluent_settings
 from ackbench.experiments.trial.events.journal import Event
-from ackbench.infra.errors import HarnessError, WaitTimeout
+from ackbench.infra.errors import WaitTimeout
 from ackbench.infra.process.waiting import wait_until
 
 JOIN_TIMEOUT_S: Final = 60.0
 TRANSACTIONAL_ID: Final = "transactional.id"
-_OFFSET_FETCH_TIMEOUT_S: Final = 5.0
 _POLL_INTERVAL_S: Final = 0.1
-
-
-class GroupJob(Frozen):
-    """The job description of a group."""
-
-    group: str
-    """Its `group.id`."""
-    load: GroupMembers | Copiers
-    client_version: str | None = None
-    """The version of librdkafka; `None`: the installed one."""
-    bootstrap_servers: str
-    topic: str
-    partitions: int
-    settings: dict[str, str]
-    """The settings of a consumer; those that only a member needs are added."""
-    token: int
-    """Identifies the trial's records."""
-    folder: Path
-    number: int = 1
-    """The group's number in the trial, from 1 on."""
-    output: CopyTarget | None = None
-    """Where the members copy to; `None`: they do not copy.
-
-    With transactions each member's `transactional.id` is this one with the member's number.
-    """
-
-
-class GroupResult(Frozen):
-    """How far a group committed."""
-
-    committed: dict[int, int]
-    """The committed offset of each partition as the coordinator reports it; 0 if there is none."""
-    at_end: bool
-    """Whether the group committed all requested offsets."""
-    group: int = 1
-    """The group's number in the trial."""
-    consumers: tuple[int, ...] = ()
-    """The numbers of its members."""
 
 
 @dataclass
@@ -164,39 +128,8 @@ class ConsumerGroup:
         )
 
     def committed(self, partitions: Iterable[int]) -> dict[int, int]:
-        """Return the committed offset of each of these partitions, 0 if there is none.
-
-        Raises:
-            HarnessError: no coordinator answers.
-        """
-        from confluent_kafka import Consumer, KafkaException, TopicPartition
-
-        # With read_committed, librdkafka waits for the end of an open transaction that would
-        # commit more (KIP-447).
-        isolation = {"isolation.level": "read_uncommitted"}
-        consumer = Consumer(
-            confluent_settings(
-                {
-                    **admin_settings(),
-                    **isolation,
-                    "group.id": self.job.group,
-                    **connection_settings(self.job.bootstrap_servers),
-                }
-            )
-        )
-        try:
-            positions = consumer.committed(
-                [TopicPartition(self.job.topic, number) for number in partitions],
-                timeout=_OFFSET_FETCH_TIMEOUT_S,
-            )
-        except KafkaException as error:
-            raise HarnessError(
-                f"no answer to OffsetFetch for group {self.job.group}"
-                f" within {_OFFSET_FETCH_TIMEOUT_S:g} s: {error}"
-            ) from error
-        finally:
-            consumer.close()
-        return {position.partition: max(0, position.offset) for position in positions}
+        """Return the committed offsets of partitions; see `committed_offsets`."""
+        return committed_offsets(self.job, partitions)
 
     def effective_settings(self) -> dict[str, str]:
         """Return the settings of the members."""
@@ -331,7 +264,7 @@ def _member_output(output: CopyTarget | None, number: int) -> CopyTarget | None:
 class ConsumerGroups:
     """All consumer groups of a trial; there may be none."""
 
-    groups: tuple[ConsumerGroup, ...]
+    groups: tuple[ConsumerGroup | ApplicationGroup, ...]
 
     @classmethod
     @contextmanager
@@ -342,16 +275,29 @@ class ConsumerGroups:
             HarnessError: a member could not be started.
         """
         with ExitStack() as running:
-            yield cls(tuple(running.enter_context(ConsumerGroup.running(job)) for job in jobs))
+            yield cls(
+                tuple(
+                    running.enter_context(ApplicationGroup.running(job))
+                    if job.command
+                    else running.enter_context(ConsumerGroup.running(job))
+                    for job in jobs
+                )
+            )
 
     @property
-    def members(self) -> tuple[MemberProcess, ...]:
+    def members(self) -> tuple[MemberProcess | ApplicationProcess, ...]:
         """The members of all groups."""
         return tuple(member for group in self.groups for member in group.members)
 
     def first(self) -> ConsumerGroup | None:
-        """Return the group that faults act on; `None`: there is no group."""
-        return self.groups[0] if self.groups else None
+        """Return the group that faults act on; `None`: there is no group of ackbench's members."""
+        first = next(iter(self.groups), None)
+        return first if isinstance(first, ConsumerGroup) else None
+
+    def application(self) -> ApplicationGroup | None:
+        """Return the instances of the user's program; `None`: there are none."""
+        first = next(iter(self.groups), None)
+        return first if isinstance(first, ApplicationGroup) else None
 
     def wait_ready(self) -> None:
         """Wait until each group has accepted its members; see `ConsumerGroup.wait_ready`."""

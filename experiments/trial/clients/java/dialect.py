@@ -42,6 +42,7 @@ class JavaDialect:
     cache: Path
     """The cache folder with those jars."""
     kind: str = "java"
+    logs_time_outs: bool = True
     reports_once: bool = False
     """A send that raises an exception is reported by VerifiableProducer, and by its callback."""
 

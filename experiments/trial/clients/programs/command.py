@@ -27,6 +27,7 @@ class CommandDialect:
     release: str | None = None
     """Of its library, for a program that does not report it."""
     reports_once: bool = True
+    logs_time_outs: bool = False
 
     def launch(
         self,

@@ -38,6 +38,10 @@ class Dialect(Protocol):
     def reports_once(self) -> bool:
         """Whether a record that is reported twice shows that the program is wrong."""
 
+    @property
+    def logs_time_outs(self) -> bool:
+        """Whether `events` has the requests that timed out."""
+
     def launch(
         self,
         role: Role,

@@ -29,6 +29,7 @@ from ackbench.experiments.trial.clients.programs.program import (
     parse_lines,
     trial_clock_ns,
 )
+from ackbench.experiments.trial.clients.programs.silence import silence_events
 from ackbench.experiments.trial.clients.programs.tables import (
     ProgramSchedule,
     report_problem,
@@ -167,8 +168,13 @@ class VerifiableProducer(VerifiableProgram):
         return attempts
 
     def events(self) -> Iterator[Event]:
-        """Yield the events in the client's log so far."""
-        return self._dialect.events(self._read_log(), self.name, self.job.topic, self._ahead_ns)
+        """Yield the events in the client's log so far; without time-outs there, its silences."""
+        yield from self._dialect.events(self._read_log(), self.name, self.job.topic, self._ahead_ns)
+        if self._dialect.logs_time_outs:
+            return
+        acked = parse_lines(self.output.read_bytes(), "producer_send_success")
+        acked_ns = (trial_clock_ns(ms, self._ahead_ns) for ms in acked["timestamp"].to_pylist())
+        yield from silence_events(acked_ns, self.name)
 
     def effective_settings(self) -> dict[str, str]:
         """Return the settings that the client reports, or that it was given."""

@@ -7,6 +7,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from ackbench.experiments.trial.faults.clients import members, membership, producers
+from ackbench.experiments.trial.faults.clients import (
+    applications,
+    members,
+    membership,
+    producers,
+)
 
-KINDS: Final = (*producers.KINDS, *members.KINDS, *membership.KINDS)
+KINDS: Final = (
+    *producers.KINDS,
+    *members.KINDS,
+    *membership.KINDS,
+    *applications.KINDS,
+)

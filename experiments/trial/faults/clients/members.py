@@ -41,7 +41,12 @@ class MemberParameters(FaultParameters):
     """The target is the member of the consumer group that owns the observed partition."""
 
     def impossible_reason(self, topology: Topology) -> str | None:
-        """Refuse workloads without a consumer group."""
+        """Refuse workloads without a consumer group, and a user's program in its place."""
+        if topology.application:
+            return (
+                "copy.command is a program, which no fault can hold before a commit; allowed: "
+                "application-crash or application-pause"
+            )
         if topology.consumers:
             return None
         return "group.consumers is 0; allowed: a consumer group of 1 member or more"

@@ -41,6 +41,8 @@ class Topology(Frozen):
     """Members of the consumer group; 0: there is no group."""
     copy_workload: bool = False
     """Whether the members of the group copy records to another topic (consume-process-produce)."""
+    application: bool = False
+    """Whether the members are a user's program: where it is in its work is unknown."""
     member_removed_after_ms: float = 0
     """How long a member can be paused before it is out of its group, by whichever detects it first:
     the coordinator (session.timeout.ms) or the member itself (max.poll.interval.ms)."""
@@ -80,6 +82,7 @@ class Topology(Frozen):
             session_timeout_ms=broker_session_timeout_ms(cluster.settings()),
             consumers=workload.members,
             copy_workload=workload.copies is not None,
+            application=bool(workload.copies and workload.copies.command),
             member_removed_after_ms=member_expiry_ms(consumer, cluster.broker),
         )
 

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from ackbench.experiments.ledger.trial_manifest import FaultEvidence, Frozen, Scalar
 from ackbench.experiments.trial.clients.librdkafka.log import timed_out_requests
+from ackbench.experiments.trial.clients.programs.silence import SILENT, silence_s
 from ackbench.experiments.trial.events.journal import Event
 from ackbench.experiments.trial.faults.core.effects import FaultEffects, Topology
 from ackbench.experiments.trial.faults.core.exits import MayExit
@@ -68,6 +69,10 @@ class TrialObservations:
             return 0.0
         return (self.began_ns - began_ns[0]) / 1e9
 
+    def longest_silence_s(self) -> float:
+        """Return for how long a program had no record acknowledged since the fault began."""
+        return max(map(silence_s, self.since(SILENT)), default=0.0)
+
     def timed_out_requests(self, *, before: bool = False) -> int:
         """Return how many requests of the producers timed out since the fault began, or before."""
         events = self.before("timed_out") if before else self.since("timed_out")
@@ -104,6 +109,8 @@ def require_timed_out_requests(
 ) -> FaultEvidence:
     """Return the evidence; the fault had no effect if no request of a producer timed out.
 
+    Of a producer that does not report it, a silence longer than its request timeout shows it.
+
     With acks=0 producers wait for no response, so no request can time out: the evidence stands.
     """
     if observations.acks == "0":
@@ -111,6 +118,14 @@ def require_timed_out_requests(
             evidence, "with acks=0 producers wait for no response, so no request can time out"
         )
     if observations.timed_out_requests() == 0:
+        longest_s = observations.longest_silence_s()
+        if longest_s >= observations.request_timeout_s > 0:
+            return extend_evidence(
+                evidence,
+                f"a producer, whose library does not say that a request timed out, had no record "
+                f"acknowledged for {longest_s:.2f} s, longer than its request timeout of "
+                f"{observations.request_timeout_s:g} s",
+            )
         return extend_evidence(
             evidence,
             "no request of a producer timed out",

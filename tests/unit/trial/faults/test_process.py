@@ -13,6 +13,7 @@ from ackbench.experiments.errors import HealFailed
 from ackbench.experiments.ledger.schema import Source
 from ackbench.experiments.ledger.trial_manifest import FaultEvidence
 from ackbench.experiments.sweep.plan import FaultRequest
+from ackbench.experiments.trial.clients.programs.silence import silence_events
 from ackbench.experiments.trial.events.clock import now_ns
 from ackbench.experiments.trial.events.journal import Event, Journal
 from ackbench.experiments.trial.faults import FAULTS, FaultContext, process
@@ -136,6 +137,21 @@ def observations(acks: str, *timed_out_at_ns: int) -> TrialObservations:
         acks,
         began_ns=100,
     )
+
+
+@pytest.mark.parametrize(
+    ("acked_s", "took_effect"),
+    [((0.1, 2.9), True), ((0.1, 0.9), False), ((0.1, 0.3, 0.5), False), ((), False)],
+    ids=["silent for longer than the time-out", "for less", "never silent", "never acknowledged"],
+)
+def test_a_pause_takes_effect_when_a_program_is_silent_for_longer_than_its_time_out(
+    acked_s: tuple[float, ...], took_effect: bool
+) -> None:
+    """Its library's log is not read, so that a request timed out is unknown."""
+    events = tuple(silence_events((round(one * 1e9) for one in acked_s), "producer 0"))
+    observed = TrialObservations(events, "all", began_ns=100, request_timeout_s=1.0)
+    evidence = FaultEvidence(kind="leader-pause", took_effect=True, evidence=("SIGSTOP",))
+    assert require_timed_out_requests(evidence, observed).took_effect is took_effect
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,8 @@ from support.fakes.mock_brokers import (
 )
 
 from ackbench.experiments.sweep.workload import Commit, GroupMembers
-from ackbench.experiments.trial.clients.group.groups import ConsumerGroup, GroupJob
+from ackbench.experiments.trial.clients.group.groups import ConsumerGroup
+from ackbench.experiments.trial.clients.group.jobs import GroupJob
 from ackbench.experiments.trial.clients.group.member import Breakpoint
 from ackbench.experiments.trial.clients.settings.group_members import (
     member_settings,

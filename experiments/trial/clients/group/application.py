@@ -1,0 +1,335 @@
+"""A user's program that copies: it reads the input topic and writes the output topic.
+
+ackbench starts and ends it, and judges what it did by the output topic and by the offsets that its
+group committed. What the program itself believes is unknown: it reports nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from types import TracebackType
+from typing import Final, Self
+
+import pyarrow as pa
+
+from ackbench.experiments.ledger.schema import READS, Source
+from ackbench.experiments.trial.clients.group.jobs import GroupJob, GroupResult
+from ackbench.experiments.trial.clients.group.offsets import committed_offsets
+from ackbench.experiments.trial.clients.librdkafka import topics
+from ackbench.experiments.trial.events.clock import now_ns
+from ackbench.experiments.trial.events.journal import Event
+from ackbench.infra.errors import HarnessError, WaitTimeout
+from ackbench.infra.process.exits import describe_exit
+from ackbench.infra.process.log_tail import last_error_lines
+from ackbench.infra.process.processes import is_stopped, spawn_dying_with_parent
+from ackbench.infra.process.waiting import wait_until
+
+JOIN_TIMEOUT_S: Final = 120.0
+APPLICATION_CRASHED: Final = "member_crashed"
+_STABLE: Final = "STABLE"
+_EXIT_TIMEOUT_S: Final = 30.0
+_STOP_TIMEOUT_S: Final = 10.0
+_POLL_INTERVAL_S: Final = 0.1
+_LAST_LINES: Final = 5
+
+
+def application_values(job: GroupJob, instance: int) -> dict[str, str]:
+    """Return what an instance is told, by the names that its command may have in braces."""
+    if job.output is None:
+        raise ValueError("an application without an output topic")
+    return {
+        "bootstrap": job.bootstrap_servers,
+        "input": job.topic,
+        "output": job.output.topic,
+        "group": job.group,
+        "instance": str(instance),
+    }
+
+
+def application_command(words: tuple[str, ...], values: Mapping[str, str]) -> list[str]:
+    """Return a command with the values in the places of their names: `{input}`."""
+
+    def filled(word: str) -> str:
+        for name, text in values.items():
+            word = word.replace(f"{{{name}}}", text)
+        return word
+
+    return [filled(word) for word in words]
+
+
+def application_variables(values: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables of an instance: `ACKBENCH_BOOTSTRAP`, `ACKBENCH_INPUT`, ..."""
+    return {f"ACKBENCH_{name.upper()}": text for name, text in values.items()}
+
+
+class ApplicationProcess:
+    """An instance of the program through all its generations, as a context manager.
+
+    Args:
+        job: of the group.
+        instance: its number, from 1 on.
+
+    Raises:
+        OSError: the program could not be started.
+    """
+
+    def __init__(self, job: GroupJob, instance: int) -> None:
+        self.name = f"application {instance}"
+        self._job, self._instance, self._generation = job, instance, 0
+        self._ended_by_us = self._is_paused = False
+        self._crashes: list[Event] = []
+        self._start()
+
+    def _start(self) -> None:
+        values = application_values(self._job, self._instance)
+        environment = {**os.environ, **application_variables(values)}
+        self.log = self._job.folder / f"application-{self._instance}.{self._generation}.log"
+        self._ended_by_us = self._is_paused = False
+        with self.log.open("wb") as log:
+            self._process: subprocess.Popen[bytes] = spawn_dying_with_parent(
+                application_command(self._job.command, values),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=environment,
+                start_new_session=True,
+            )
+
+    def __enter__(self) -> Self:
+        """Return the instance; leaving the context kills it."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Kill the process unless it has exited."""
+        self.kill()
+
+    @property
+    def pid(self) -> int:
+        """The process."""
+        return self._process.pid
+
+    @property
+    def generation_name(self) -> str:
+        """The instance and its generation: `application 1.0`."""
+        return f"{self.name}.{self._generation}"
+
+    def is_held(self) -> bool:
+        """Return whether a fault keeps the process stopped now."""
+        return self._is_paused
+
+    def is_alive(self) -> bool:
+        """Return whether the process runs."""
+        return self._process.poll() is None
+
+    def require_alive(self) -> None:
+        """Raise an error if the process has exited.
+
+        Raises:
+            HarnessError: it has; with the last errors of its log.
+        """
+        if not self.is_alive():
+            raise HarnessError(f"{self._describe_exit()}; {self._log_excerpt()}")
+
+    def unexpected_exit(self) -> str | None:
+        """Return how the process has exited, unless a fault or the end of the trial ended it."""
+        if self._ended_by_us or self.is_alive():
+            return None
+        return self._describe_exit()
+
+    def crash(self) -> None:
+        """Kill the process and its children as a fault, and note it.
+
+        Raises:
+            HarnessError: it has exited by itself.
+        """
+        self.require_alive()
+        self.kill()
+        self._crashes.append(
+            Event(now_ns(), APPLICATION_CRASHED, Source.TRIAL, detail=self.generation_name)
+        )
+
+    def restart(self) -> None:
+        """Start the next generation with the same command."""
+        self._generation += 1
+        self._start()
+
+    def pause(self) -> None:
+        """Send SIGSTOP to the process and its children; wait until the kernel reports it."""
+        self.require_alive()
+        self._is_paused = True
+        self._signal(signal.SIGSTOP)
+        wait_until(
+            lambda: is_stopped(self.pid),
+            awaiting=f"{self.name} to be stopped by SIGSTOP",
+            timeout_s=_STOP_TIMEOUT_S,
+            every_s=_POLL_INTERVAL_S,
+        )
+
+    def resume(self) -> None:
+        """Send SIGCONT; has no effect on one that has exited."""
+        if self.is_alive():
+            self._signal(signal.SIGCONT)
+        self._is_paused = False
+
+    def finish(self) -> None:
+        """Send SIGTERM and wait for the exit; after 30 s, kill it."""
+        self._ended_by_us = True
+        if self.is_alive():
+            self._signal(signal.SIGTERM)
+            try:
+                self._process.wait(_EXIT_TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                self.kill()
+
+    def kill(self) -> None:
+        """Send SIGKILL to the process and its children, and wait for the exit."""
+        self._ended_by_us = True
+        self._signal(signal.SIGKILL)
+        self._process.wait(_STOP_TIMEOUT_S)
+
+    def events(self) -> Iterator[Event]:
+        """Yield its crashes."""
+        yield from self._crashes
+
+    def _signal(self, number: signal.Signals) -> None:
+        """Signal the process's own session; its leader is not reaped yet, so its id is ours."""
+        if self._process.returncode is None:
+            try:
+                os.killpg(self._process.pid, number)
+            except ProcessLookupError:
+                return
+
+    def _describe_exit(self) -> str:
+        return f"{self.generation_name} {describe_exit(self._process.poll())}"
+
+    def _log_excerpt(self) -> str:
+        lines = last_error_lines(self.log, _LAST_LINES)
+        if not lines:
+            return f"it wrote nothing to {self.log}"
+        return "its log ends with: " + " | ".join(lines)
+
+
+class ApplicationGroup:
+    """The instances of the program; the group is that of their committed offsets.
+
+    Args:
+        job: of the group.
+        members: the instances.
+    """
+
+    def __init__(self, job: GroupJob, members: tuple[ApplicationProcess, ...]) -> None:
+        self.job, self.members = job, members
+
+    @classmethod
+    @contextmanager
+    def running(cls, job: GroupJob) -> Iterator[ApplicationGroup]:
+        """Start the instances; they end with the context.
+
+        Raises:
+            HarnessError: the program could not be started.
+        """
+        with ExitStack() as running:
+            try:
+                members = tuple(
+                    running.enter_context(ApplicationProcess(job, number + 1))
+                    for number in range(job.load.members)
+                )
+            except OSError as error:
+                raise HarnessError(f"the application could not be started: {error}") from error
+            yield cls(job, members)
+
+    def wait_ready(self) -> None:
+        """Wait until Kafka reports the group as stable, with a member of each instance.
+
+        Raises:
+            HarnessError: an instance exited before.
+            WaitTimeout: the group was not stable in time.
+        """
+        states: list[str] = []
+        wait_until(
+            lambda: self._is_stable(states),
+            awaiting=f"group {self.job.group} of the application to be stable",
+            timeout_s=JOIN_TIMEOUT_S,
+            every_s=_POLL_INTERVAL_S,
+            seen=lambda: (
+                f"{states[-1:]}; the application commits offsets as the group that it is given"
+            ),
+        )
+
+    def _is_stable(self, states: list[str]) -> bool:
+        for member in self.members:
+            member.require_alive()
+        client = topics.admin_client(self.job.bootstrap_servers)
+        described = client.describe_consumer_groups([self.job.group], request_timeout=5.0)
+        try:
+            group = described[self.job.group].result(timeout=10)
+        except Exception as error:  # noqa: BLE001 - of librdkafka; no coordinator yet
+            states.append(str(error))
+            return False
+        states.append(f"{group.state.name}, {len(group.members)} members")
+        return bool(group.state.name == _STABLE and len(group.members) >= len(self.members))
+
+    def unthrottle(self) -> None:
+        """Do nothing: an application has its own speed."""
+
+    def owner_of(self, partition: int) -> None:
+        """Return `None`: which instance owns a partition is not asked."""
+        del partition
+
+    def finish(self, end_offsets: Mapping[int, int], timeout_s: float) -> GroupResult:
+        """Wait until the group has committed up to these offsets, exclusive; end the instances.
+
+        Raises:
+            HarnessError: an instance has exited early, or no coordinator answers.
+        """
+
+        def is_at_end() -> bool:
+            for member in self.members:
+                member.require_alive()
+            committed = committed_offsets(self.job, end_offsets)
+            return all(committed[partition] >= end for partition, end in end_offsets.items())
+
+        try:
+            wait_until(
+                is_at_end,
+                awaiting=f"group {self.job.group} to commit all",
+                timeout_s=timeout_s,
+                every_s=_POLL_INTERVAL_S,
+            )
+            at_end = True
+        except WaitTimeout:
+            at_end = False
+        for member in self.members:
+            member.finish()
+        return GroupResult(
+            committed=committed_offsets(self.job, end_offsets),
+            at_end=at_end,
+            group=self.job.number,
+        )
+
+    @staticmethod
+    def effective_settings() -> dict[str, str]:
+        """Return nothing: the application's settings are its own."""
+        return {}
+
+    @staticmethod
+    def reads() -> pa.Table:
+        """Return an empty table: what the application read is not reported."""
+        return READS.empty_table()
+
+    def events(self) -> Iterator[Event]:
+        """Yield the crashes of the instances."""
+        for member in self.members:
+            yield from member.events()
+
+    def delete_files(self) -> None:
+        """Delete nothing: the logs stay."""
