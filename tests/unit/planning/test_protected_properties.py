@@ -247,14 +247,20 @@ def test_no_experiment_of_the_catalogue_allows_code() -> None:
     assert not [one.name for one in catalog_experiments() if one.allow_code]
 
 
-def test_a_form_starts_no_experiment_with_programs(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("section", "program"),
+    [
+        ("client: {name: ours, command: ['true']}", "client ours is a program"),
+        ("copy: {command: ['true']}", "copy.command is a program"),
+    ],
+)
+def test_a_form_starts_no_experiment_with_programs(
+    tmp_path: Path, section: str, program: str
+) -> None:
     """Who may start a sweep may start brokers, not programs."""
     mine = tmp_path / "mine.yaml"
-    program = "{name: ours, command: ['true']}"
-    mine.write_text(f"name: mine\ntitle: t\nquestion: q\naxes: {{acks: all}}\nclient: {program}\n")
-    with pytest.raises(
-        ExperimentError, match="client ours is a program in an experiment from a form"
-    ):
+    mine.write_text(f"name: mine\ntitle: t\nquestion: q\naxes: {{acks: all}}\n{section}\n")
+    with pytest.raises(ExperimentError, match=f"{program} in an experiment from a form"):
         new_sweep(Home(tmp_path / "home"), str(mine), Overrides(from_form=True))
 
 

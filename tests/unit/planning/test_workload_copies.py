@@ -1,5 +1,6 @@
 """Consume-process-produce in an experiment: valid and invalid settings of copiers."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -127,3 +128,32 @@ def test_a_positive_control_neither_copies_nor_has_transactions() -> None:
     made = planned({"copy.delivery": ["exactly-once"], "enable.idempotence": [True]}, controls=True)
     (control,) = [trial for trial in made.trials if trial.role == "positive-control"]
     assert (control.workload.copies, control.workload.members) == (None, 0)
+
+
+def test_a_program_copies_in_the_place_of_copiers_and_is_found_before_a_trial() -> None:
+    """The plan has its path; its crash is a fault of its own."""
+    (trial,) = planned(
+        {"fault": "application-crash"}, copy={"command": ["true", "{input}"], "copiers": 2}
+    ).trials
+    assert trial.workload.copies is not None
+    program, argument = trial.workload.copies.command
+    assert (Path(program).is_absolute(), argument) == (True, "{input}")
+    assert trial.workload.settings()["copy"]["command"] == f"{program} {{input}}"
+
+
+@pytest.mark.parametrize(
+    ("fault", "copy", "message"),
+    [
+        ("none", {"command": ["no-such"]}, "copy.command: no such program: 'no-such'"),
+        ("none", {"command": ["true"], "slow_members": 1, "slow_records_per_s": 5}, "allowed: leave it out (the program"),
+        ("copier-crash", {"command": ["true"]}, "allowed: application-crash or application-pause"),
+        ("application-crash", {"copiers": 1}, "copy.command is not set; allowed: with a program"),
+    ],
+)
+def test_what_does_not_go_with_a_program_is_refused(
+    fault: str, copy: dict[str, Any], message: str
+) -> None:
+    """In one line."""
+    with pytest.raises(ExperimentError) as refused:
+        planned({"fault": fault}, copy=copy)
+    assert message in str(refused.value)

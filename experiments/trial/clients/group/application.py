@@ -38,7 +38,7 @@ _LAST_LINES: Final = 5
 
 
 def application_values(job: GroupJob, instance: int) -> dict[str, str]:
-    """Return what an instance is told, by the names that its command may have in braces."""
+    """Return the values of an instance, by the names that its command may have in braces."""
     if job.output is None:
         raise ValueError("an application without an output topic")
     return {
