@@ -57,8 +57,8 @@ perf: setup ## measure generator, lateness, final read, live page, Spark, cluste
 pictures: setup ## write README table and pictures (chromium); SWEEP=newest: of the newest quick one
 	@$(BIN)/python tests/pictures $(SWEEP)
 
-tables: setup ## write the tables of docs/what-breaks-what.md from the newest sweeps
-	@$(BIN)/python tests/pictures/what_breaks_what.py
+tables: setup ## write the tables of docs/what-*.md from the newest sweeps
+	@$(BIN)/python tests/pictures/tables.py
 
 sbom: setup ## write requirements/sbom.json and docs/licences.md from what is installed
 	@$(BIN)/python tests/supply_chain

@@ -145,7 +145,11 @@ def test_a_program_copies_in_the_place_of_copiers_and_is_found_before_a_trial() 
     ("fault", "copy", "message"),
     [
         ("none", {"command": ["no-such"]}, "copy.command: no such program: 'no-such'"),
-        ("none", {"command": ["true"], "slow_members": 1, "slow_records_per_s": 5}, "allowed: leave it out (the program"),
+        (
+            "none",
+            {"command": ["true"], "slow_members": 1, "slow_records_per_s": 5},
+            "allowed: leave it out (the program",
+        ),
         ("copier-crash", {"command": ["true"]}, "allowed: application-crash or application-pause"),
         ("application-crash", {"copiers": 1}, "copy.command is not set; allowed: with a program"),
     ],

@@ -1,8 +1,10 @@
-"""`make tables`: the tables of docs/what-breaks-what.md, from the newest sweep of each experiment.
+"""`make tables`: the tables of two documents, from the newest sweep of each experiment.
 
-A table stands between `<!-- NAME -->` and `<!-- /NAME -->`, where NAME is the experiment. Those of
-experiments without a complete sweep in this home stay as they are. Experiments of faults have the
-matrix of faults and settings; all others have the table of `ackbench show`.
+They are docs/what-breaks-what.md and docs/what-each-client-loses.md. A table stands between
+`<!-- NAME -->` and `<!-- /NAME -->`, where NAME is the experiment. Those of experiments without a
+complete sweep in this home stay as they are. Experiments of faults have the matrix of faults and
+settings; all others have the table of `ackbench show`. `<!-- settings of NAME -->` has the settings
+that each client of the sweep reported.
 """
 
 from __future__ import annotations
@@ -23,13 +25,28 @@ from e2e.command import COMMAND
 from rich.console import Console
 
 from ackbench.experiments.errors import UnknownName
+from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.lookup import find_sweep
 from ackbench.infra.machine.home import Home
 
-DOCUMENT: Final = Path(__file__).parents[2] / "docs" / "what-breaks-what.md"
+_DOCS: Final = Path(__file__).parents[2] / "docs"
+DOCUMENTS: Final = (_DOCS / "what-breaks-what.md", _DOCS / "what-each-client-loses.md")
 _TABLE: Final = re.compile(
-    r"(?P<head><!-- (?P<name>[a-z-]+) -->\n).*?\n?(?P<end><!-- /(?P=name) -->)", re.DOTALL
+    r"(?P<head><!-- (?P<what>settings of )?(?P<name>[a-z-]+) -->\n).*?\n?"
+    r"(?P<end><!-- /(?P=what)?(?P=name) -->)",
+    re.DOTALL,
 )
+_SETTINGS: Final = (
+    "enable.idempotence",
+    "retries",
+    "request.timeout.ms",
+    "socket.timeout.ms",
+    "delivery.timeout.ms",
+    "max.in.flight.requests.per.connection",
+    "linger.ms",
+    "batch.size",
+)
+"""Of a producer, in the order of the table."""
 _LEGEND: Final = (
     "guaranteed: ",
     "not guaranteed: ",
@@ -57,13 +74,30 @@ def main() -> int:
             return match[0]
         if sweep.pending():
             return match[0]
+        if match["what"]:
+            return match["head"] + "\n".join([*_settings(sweep), match["end"]])
         written.append(sweep.root.name)
         lines = _matrix if match["name"].startswith("faults-") else _shown
         return match["head"] + "\n".join([*lines(sweep.root.name), match["end"]])
 
-    DOCUMENT.write_text(_TABLE.sub(table, DOCUMENT.read_text()))
+    for document in DOCUMENTS:
+        document.write_text(_TABLE.sub(table, document.read_text()))
     Console().print(f"{len(written)} tables: {', '.join(written)}")
     return 0
+
+
+def _settings(sweep: SweepFolder) -> Iterator[str]:
+    """Yield a table of the settings that the clients reported, each client's once."""
+    manifests = sweep.complete_trials()
+    rows = {
+        (manifest.client, tuple(manifest.producer_settings.get(one, "") for one in _SETTINGS))
+        for manifest in manifests
+    }
+    yield f"| client | {' | '.join(f'`{name}`' for name in _SETTINGS)} |"
+    yield f"|---{'|---' * len(_SETTINGS)}|"
+    for client, values in sorted(rows):
+        name = client if " " in client else f"librdkafka {client}"
+        yield f"| {name} | {' | '.join(values)} |"
 
 
 def _matrix(sweep: str) -> Iterator[str]:
