@@ -130,7 +130,7 @@ def _build(folder: Path, kind: ClientKind, version: str) -> None:
     with log.open("wb") as output:
         try:
             ran = subprocess.run(
-                [str(ADAPTERS / kind / "build"), version, str(folder)],
+                ["bash", str(ADAPTERS / kind / "build"), version, str(folder)],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
