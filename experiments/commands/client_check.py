@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from ackbench.experiments.messages.phrases import format_count, format_value
 from ackbench.experiments.messages.terminal import echo, echo_error
 from ackbench.experiments.sweep.client_kinds import ClientKind
-from ackbench.experiments.trial.clients.adapters import adapters, built_command
+from ackbench.experiments.trial.clients.adapters import adapters, built_command, check_release
 from ackbench.infra.cluster.local import provision
 from ackbench.infra.cluster.setup import ensure_kafka_ready
 from ackbench.infra.errors import InputError
@@ -82,6 +82,7 @@ def _program(
     name: ClientKind = command[0]
     if len(command) == 1 and name in adapters():
         release = version or adapters()[name].version
+        check_release(name, release)
         return built_command(home.cache, name, release, echo_error), f"{name} {release}"
     if version is not None:
         raise InputError(f"--version is for an adapter; allowed: {', '.join(adapters())}")

@@ -89,14 +89,22 @@ def test_services_have_the_timeout_of_the_execution_api_that_the_document_names(
     assert scheduler.environment["AIRFLOW__WORKERS__EXECUTION_API_TIMEOUT"] == named[1]
 
 
-def _service(name: str, code: str, *, required: bool, healthy: bool = True) -> services.Service:
-    return services.Service(
-        name, (sys.executable, "-c", code), lambda: healthy, os.environ, required=required
-    )
+def _service(
+    name: str, code: str, *arguments: str, required: bool, healthy: bool = True
+) -> services.Service:
+    command = (sys.executable, "-c", code, *arguments)
+    return services.Service(name, command, lambda: healthy, os.environ, required=required)
 
 
 _WAITS: Final = "import signal; signal.pause()"
 _ENDS: Final = "print('no memory'); raise SystemExit(3)"
+_ENDS_ONCE_ALL_RUN: Final = """
+import pathlib, sys, time
+while not pathlib.Path(sys.argv[1]).exists():
+    time.sleep(0.01)
+sys.exit(3)
+"""
+"""An exit before all are healthy ends the start, which is another case."""
 
 
 def _serve(home: Home, *served: services.Service) -> list[str]:
@@ -109,7 +117,7 @@ def _serve(home: Home, *served: services.Service) -> list[str]:
         stop.requested = stop.requested or "exited" in line
 
     home.airflow.mkdir(parents=True)
-    services._serve(home, served, stop, lambda: None, say)
+    services._serve(home, served, stop, (home.root / "all-run").touch, say)
     return said
 
 
@@ -139,7 +147,7 @@ def test_mlflow_and_the_live_reader_are_only_pages_and_the_others_go_on_without_
     said = _serve(
         Home(tmp_path),
         _service("scheduler", _WAITS, required=True),
-        _service("mlflow", _ENDS, required=False),
+        _service("mlflow", _ENDS_ONCE_ALL_RUN, str(tmp_path / "all-run"), required=False),
     )
     assert said[0].startswith("mlflow exited with status 3, and the others go on")
 
