@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -20,11 +22,16 @@ from ackbench.experiments.trial.clients.consumer.process import (
     ConsumerProcess,
     reads_table,
 )
-from ackbench.experiments.trial.clients.interface import JavaClientFactory
+from ackbench.experiments.trial.clients.interface import (
+    ClientFactory,
+    JavaClientFactory,
+    ProgramClientFactory,
+)
 from ackbench.experiments.trial.clients.librdkafka import topics
 from ackbench.experiments.trial.clients.librdkafka.library import version
 from ackbench.experiments.trial.clients.producer.job import ProducerJob
 from ackbench.experiments.trial.clients.producer.process import ProducerProcess, attempts_table
+from ackbench.experiments.trial.clients.programs.command import CommandDialect
 from ackbench.experiments.trial.clients.record.layout import (
     Origin,
     TextValueFormat,
@@ -40,6 +47,7 @@ from ackbench.experiments.trial.events.clock import now_ns
 from ackbench.infra.cluster.local import LocalCluster
 from ackbench.infra.errors import HarnessError
 from ackbench.infra.kafka.spec import ClusterSpec
+from ackbench.infra.machine.home import REPOSITORY
 from ackbench.infra.process.waiting import wait_until
 
 pytestmark = pytest.mark.cluster
@@ -413,18 +421,42 @@ def test_the_log_end_offset_can_be_beyond_the_high_watermark(
     assert log_of(cluster, topic).num_rows == 100
 
 
-def test_the_ledger_has_every_record_of_the_java_clients(
-    cluster: LocalCluster, cache: Path, make_topic: Callable[[int, int], str], tmp_path: Path
+@pytest.fixture
+def programs(cache: Path, tmp_path: Path) -> Mapping[str, tuple[ClientChoice, ClientFactory]]:
+    """Clients that report each record in a line: Kafka's own, and that of the documents."""
+    (source,) = re.findall(
+        r"```python\n(.*?)```", (REPOSITORY / "docs" / "clients.md").read_text(), re.DOTALL
+    )
+    program = tmp_path / "client.py"
+    program.write_text(source)
+    command = (sys.executable, str(program))
+    return {
+        "java": (
+            ClientChoice(kind="java", defaults=True),
+            JavaClientFactory(ClusterSpec().kafka_version, cache),
+        ),
+        "ours": (
+            ClientChoice(kind="ours", defaults=True, command=command),
+            ProgramClientFactory(CommandDialect("ours", command)),
+        ),
+    }
+
+
+@pytest.mark.parametrize("kind", ["java", "ours"])
+def test_the_ledger_has_every_record_of_a_program(
+    cluster: LocalCluster,
+    programs: Mapping[str, tuple[ClientChoice, ClientFactory]],
+    make_topic: Callable[[int, int], str],
+    tmp_path: Path,
+    kind: str,
 ) -> None:
-    """With Java's defaults: acknowledged, stored and consumed at the same partition and offset.
+    """With its own defaults: acknowledged, stored and consumed at the same partition and offset.
 
     The warm-up records are not in the ledger.
     """
     topic, servers = make_topic(3, 3), cluster.bootstrap_servers
-    choice, text = (
-        ClientChoice(kind="java", defaults=True),
-        TextValueFormat(trial_tag(TOKEN), warm_up_records(2000)),
-    )
+    choice, clients = programs[kind]
+    text = TextValueFormat(trial_tag(TOKEN), warm_up_records(2000))
     passed = choice.passed_settings({}, {})
     assert passed is not None
     shared = {"bootstrap_servers": servers, "topic": topic, "token": TOKEN, "folder": tmp_path}
@@ -453,7 +485,6 @@ def test_the_ledger_has_every_record_of_the_java_clients(
             "warm_up_records": text.warm_up_records,
         }
     )
-    clients = JavaClientFactory(ClusterSpec().kafka_version, cache)
     with clients.producer(job) as producer, clients.consumer(consumer_job) as consumer:
         consumer.wait_ready()
         producer.wait_ready()
@@ -476,5 +507,6 @@ def test_the_ledger_has_every_record_of_the_java_clients(
     assert (ending.at_end, ending.records) == (True, 4000 + text.warm_up_records)
     assert (log.num_rows, set(log["producer"].to_pylist())) == (4000, {5})
     assert pc.all(pc.greater_equal(attempts["settled_ns"], attempts["intended_ns"])).as_py()
-    assert producer.effective_settings()["enable.idempotence"] == "true"
+    idempotence = choice.producer_settings({})["enable.idempotence"]
+    assert producer.effective_settings()["enable.idempotence"] == idempotence
     assert producer.complete_summary(summary, log).lateness_us_p99 is not None
