@@ -2,7 +2,7 @@
 
 They are docs/what-breaks-what.md and docs/what-each-client-loses.md. A table stands between
 `<!-- NAME -->` and `<!-- /NAME -->`, where NAME is the experiment. Those of experiments without a
-complete sweep in this home stay as they are. Experiments of faults have the matrix of faults and
+measured sweep in this home stay as they are. Experiments of faults have the matrix of faults and
 settings; all others have the table of `ackbench show`. `<!-- settings of NAME -->` has the settings
 that each client of the sweep reported.
 """
@@ -72,7 +72,7 @@ def main() -> int:
             sweep = find_sweep(Home.from_environment(), match["name"])
         except UnknownName:
             return match[0]
-        if sweep.pending():
+        if not sweep.results.is_dir():
             return match[0]
         if match["what"]:
             return match["head"] + "\n".join([*_settings(sweep), match["end"]])
