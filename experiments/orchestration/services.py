@@ -30,13 +30,17 @@ from ackbench.infra.airflow.environment import airflow_environment, ensure_datab
 from ackbench.infra.cluster import cleaning
 from ackbench.infra.errors import HarnessError, MachineError
 from ackbench.infra.machine.files import is_locked, try_lock
-from ackbench.infra.machine.home import REPOSITORY, HeldHome, Home, HomeMoved
+from ackbench.infra.machine.home import HeldHome, Home, HomeMoved
 from ackbench.infra.machine.loopback import LOOPBACK, SERVED_HOSTS, require_free_port
 from ackbench.infra.process.log_tail import last_lines
 from ackbench.infra.process.processes import ProcessIdentity, spawn_dying_with_parent
-from ackbench.infra.process.sessions import end_sessions, read_session_record, write_session_record
+from ackbench.infra.process.sessions import (
+    end_sessions,
+    guard_sessions,
+    read_session_record,
+    write_session_record,
+)
 from ackbench.infra.process.waiting import wait_until
-from ackbench.infra.start import module_command
 
 AIRFLOW_PORT: Final = 8080
 HEALTHY_TIMEOUT_S: Final = 180.0
@@ -416,7 +420,7 @@ def _running(home: Home, services: Sequence[Service]) -> Iterator[_Processes]:
         stack.callback(_end_runs, home)
         stack.callback(lambda: [process.wait() for process in processes.values()])
         stack.callback(_end_in_order, leaders)
-        guard = _guard(home)
+        guard = guard_sessions(_record(home))
         stack.callback(guard.wait)
         stack.callback(guard.kill)
         for service in services:
@@ -459,17 +463,6 @@ def _start(home: Home, service: Service) -> subprocess.Popen[Any]:
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-
-
-def _guard(home: Home) -> subprocess.Popen[Any]:
-    """Start the process that ends the sessions if this one is killed; it outlives this one."""
-    own = ProcessIdentity.own()
-    command = module_command(
-        "ackbench.infra.process.sessions", str(own.pid), str(own.start_ticks), str(_record(home))
-    )
-    return subprocess.Popen(
-        command, cwd=REPOSITORY, stdin=subprocess.DEVNULL, start_new_session=True
-    )
 
 
 def _wait_until_healthy(

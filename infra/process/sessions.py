@@ -14,17 +14,21 @@ from __future__ import annotations
 import json
 import select
 import signal
+import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from ackbench.infra.errors import HarnessError
 from ackbench.infra.machine.files import replace_file
+from ackbench.infra.machine.home import REPOSITORY
 from ackbench.infra.machine.identity import MachineIdentity
 from ackbench.infra.process.processes import ProcessIdentity, open_pidfd, read_stat, send_signal
 from ackbench.infra.process.waiting import wait_until
+from ackbench.infra.start import module_command
 
 
 def session_members(leader: ProcessIdentity) -> tuple[ProcessIdentity, ...]:
@@ -35,27 +39,21 @@ def session_members(leader: ProcessIdentity) -> tuple[ProcessIdentity, ...]:
 
 
 def end_sessions(
-    leaders: Iterable[ProcessIdentity], *, grace_s: float, timeout_s: float = 10.0
+    leaders: Iterable[ProcessIdentity], *, grace_s: float | None, timeout_s: float = 10.0
 ) -> None:
     """End the sessions: SIGTERM to their leaders, then SIGKILL to every process that is left.
 
     Args:
         leaders: the processes that lead or led the sessions.
-        grace_s: how long the leaders have to shut down after SIGTERM.
+        grace_s: how long the leaders have to shut down after SIGTERM; `None`: only SIGKILL is sent.
         timeout_s: how long the kernel may take to end the rest.
 
     Raises:
         WaitTimeout: a process did not end after SIGKILL.
     """
     sessions = tuple(leaders)
-    for leader in sessions:
-        send_signal(leader, signal.SIGTERM)
-    with suppress(HarnessError):
-        wait_until(
-            lambda: not _remaining(sessions),
-            awaiting="the services to exit",
-            timeout_s=grace_s,
-        )
+    if grace_s is not None:
+        _terminate(sessions, grace_s)
 
     def all_killed() -> bool:
         return not [
@@ -68,6 +66,17 @@ def end_sessions(
         timeout_s=timeout_s,
         seen=lambda: _remaining(sessions),
     )
+
+
+def _terminate(leaders: tuple[ProcessIdentity, ...], grace_s: float) -> None:
+    for leader in leaders:
+        send_signal(leader, signal.SIGTERM)
+    with suppress(HarnessError):
+        wait_until(
+            lambda: not _remaining(leaders),
+            awaiting="the services to exit",
+            timeout_s=grace_s,
+        )
 
 
 def write_session_record(record: Path, leaders: Iterable[ProcessIdentity]) -> None:
@@ -92,6 +101,20 @@ def read_session_record(record: Path) -> tuple[ProcessIdentity, ...]:
         return tuple(ProcessIdentity(**leader) for leader in content["leaders"])
     except (FileNotFoundError, TypeError):  # `TypeError`: of an earlier version
         return ()
+
+
+def guard_sessions(record: Path) -> subprocess.Popen[Any]:
+    """Start the process that ends the sessions of a record once this process has ended.
+
+    It outlives this one, also if that is killed. The record may be written later.
+    """
+    own = ProcessIdentity.own()
+    command = module_command(
+        "ackbench.infra.process.sessions", str(own.pid), str(own.start_ticks), str(record)
+    )
+    return subprocess.Popen(
+        command, cwd=REPOSITORY, stdin=subprocess.DEVNULL, start_new_session=True
+    )
 
 
 def _remaining(leaders: Iterable[ProcessIdentity]) -> list[ProcessIdentity]:

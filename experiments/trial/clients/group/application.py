@@ -7,8 +7,6 @@ group committed. What the program itself believes is unknown: it reports nothing
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from types import TracebackType
@@ -18,22 +16,18 @@ import pyarrow as pa
 
 from ackbench.experiments.ledger.schema import READS, Source
 from ackbench.experiments.trial.clients.group.jobs import GroupJob, GroupResult
-from ackbench.experiments.trial.clients.group.offsets import committed_offsets
+from ackbench.experiments.trial.clients.group.member import MEMBER_CRASHED
+from ackbench.experiments.trial.clients.group.offsets import committed_offsets, wait_until_committed
+from ackbench.experiments.trial.clients.process.session_process import SessionProcess
 from ackbench.experiments.trial.events.clock import now_ns
 from ackbench.experiments.trial.events.journal import Event
-from ackbench.infra.errors import HarnessError, WaitTimeout
-from ackbench.infra.process.exits import describe_exit
-from ackbench.infra.process.log_tail import last_error_lines
-from ackbench.infra.process.processes import is_stopped, spawn_dying_with_parent
+from ackbench.infra.errors import HarnessError
 from ackbench.infra.process.waiting import wait_until
 
 JOIN_TIMEOUT_S: Final = 120.0
-APPLICATION_CRASHED: Final = "member_crashed"
 _STABLE: Final = "STABLE"
 _EXIT_TIMEOUT_S: Final = 30.0
-_STOP_TIMEOUT_S: Final = 10.0
 _POLL_INTERVAL_S: Final = 0.1
-_LAST_LINES: Final = 5
 
 
 def application_values(job: GroupJob, instance: int) -> dict[str, str]:
@@ -79,24 +73,18 @@ class ApplicationProcess:
     def __init__(self, job: GroupJob, instance: int) -> None:
         self.name = f"application {instance}"
         self._job, self._instance, self._generation = job, instance, 0
-        self._ended_by_us = self._is_paused = False
         self._crashes: list[Event] = []
-        self._start()
+        self._process = self._start()
 
-    def _start(self) -> None:
+    def _start(self) -> SessionProcess:
         values = application_values(self._job, self._instance)
-        environment = {**os.environ, **application_variables(values)}
-        self.log = self._job.folder / f"application-{self._instance}.{self._generation}.log"
-        self._ended_by_us = self._is_paused = False
-        with self.log.open("wb") as log:
-            self._process: subprocess.Popen[bytes] = spawn_dying_with_parent(
-                application_command(self._job.command, values),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                env=environment,
-                start_new_session=True,
-            )
+        name = f"{self.name}.{self._generation}"
+        return SessionProcess(
+            name,
+            application_command(self._job.command, values),
+            {**os.environ, **application_variables(values)},
+            self._job.folder / f"{name.replace(' ', '-')}.log",
+        )
 
     def __enter__(self) -> Self:
         """Return the instance; leaving the context kills it."""
@@ -109,40 +97,35 @@ class ApplicationProcess:
         trace: TracebackType | None,
     ) -> None:
         """Kill the process unless it has exited."""
-        self.kill()
+        self._process.kill()
 
     @property
     def pid(self) -> int:
-        """The process."""
+        """The process of the current generation."""
         return self._process.pid
 
     @property
     def generation_name(self) -> str:
         """The instance and its generation: `application 1.0`."""
-        return f"{self.name}.{self._generation}"
+        return self._process.name
 
     def is_held(self) -> bool:
         """Return whether a fault keeps the process stopped now."""
-        return self._is_paused
+        return self._process.is_paused
 
     def is_alive(self) -> bool:
         """Return whether the process runs."""
-        return self._process.poll() is None
+        return not self._process.has_exited()
 
     def require_alive(self) -> None:
-        """Raise an error if the process has exited.
-
-        Raises:
-            HarnessError: it has; with the last errors of its log.
-        """
-        if not self.is_alive():
-            raise HarnessError(f"{self._describe_exit()}; {self._log_excerpt()}")
+        """Raise an error if the process has exited; see `SessionProcess.require_alive`."""
+        self._process.require_alive()
 
     def unexpected_exit(self) -> str | None:
         """Return how the process has exited, unless a fault or the end of the trial ended it."""
-        if self._ended_by_us or self.is_alive():
+        if self._process.was_ended or self.is_alive():
             return None
-        return self._describe_exit()
+        return self._process.describe_exit()
 
     def crash(self) -> None:
         """Kill the process and its children as a fault, and note it.
@@ -151,70 +134,31 @@ class ApplicationProcess:
             HarnessError: it has exited by itself.
         """
         self.require_alive()
-        self.kill()
+        self._process.kill()
         self._crashes.append(
-            Event(now_ns(), APPLICATION_CRASHED, Source.TRIAL, detail=self.generation_name)
+            Event(now_ns(), MEMBER_CRASHED, Source.TRIAL, detail=self.generation_name)
         )
 
     def restart(self) -> None:
         """Start the next generation with the same command."""
         self._generation += 1
-        self._start()
+        self._process = self._start()
 
     def pause(self) -> None:
-        """Send SIGSTOP to the process and its children; wait until the kernel reports it."""
-        self.require_alive()
-        self._is_paused = True
-        self._signal(signal.SIGSTOP)
-        wait_until(
-            lambda: is_stopped(self.pid),
-            awaiting=f"{self.name} to be stopped by SIGSTOP",
-            timeout_s=_STOP_TIMEOUT_S,
-            every_s=_POLL_INTERVAL_S,
-        )
+        """Pause the process and its children; see `SessionProcess.pause`."""
+        self._process.pause()
 
     def resume(self) -> None:
-        """Send SIGCONT; has no effect on one that has exited."""
-        if self.is_alive():
-            self._signal(signal.SIGCONT)
-        self._is_paused = False
+        """Resume them; has no effect on a process that has exited."""
+        self._process.resume()
 
     def finish(self) -> None:
-        """Send SIGTERM and wait for the exit; after 30 s, kill it."""
-        self._ended_by_us = True
-        if self.is_alive():
-            self._signal(signal.SIGTERM)
-            try:
-                self._process.wait(_EXIT_TIMEOUT_S)
-            except subprocess.TimeoutExpired:
-                self.kill()
-
-    def kill(self) -> None:
-        """Send SIGKILL to the process and its children, and wait for the exit."""
-        self._ended_by_us = True
-        self._signal(signal.SIGKILL)
-        self._process.wait(_STOP_TIMEOUT_S)
+        """Have the program end; kill it if it does not within 30 s of SIGTERM."""
+        self._process.terminate(_EXIT_TIMEOUT_S)
 
     def events(self) -> Iterator[Event]:
         """Yield its crashes."""
         yield from self._crashes
-
-    def _signal(self, number: signal.Signals) -> None:
-        """Signal the process's own session; its leader is not reaped yet, so its id is ours."""
-        if self._process.returncode is None:
-            try:
-                os.killpg(self._process.pid, number)
-            except ProcessLookupError:
-                return
-
-    def _describe_exit(self) -> str:
-        return f"{self.generation_name} {describe_exit(self._process.poll())}"
-
-    def _log_excerpt(self) -> str:
-        lines = last_error_lines(self.log, _LAST_LINES)
-        if not lines:
-            return f"it wrote nothing to {self.log}"
-        return "its log ends with: " + " | ".join(lines)
 
 
 class ApplicationGroup:
@@ -293,23 +237,7 @@ class ApplicationGroup:
         Raises:
             HarnessError: an instance has exited early, or no coordinator answers.
         """
-
-        def is_at_end() -> bool:
-            for member in self.members:
-                member.require_alive()
-            committed = committed_offsets(self.job, end_offsets)
-            return all(committed[partition] >= end for partition, end in end_offsets.items())
-
-        try:
-            wait_until(
-                is_at_end,
-                awaiting=f"group {self.job.group} to commit all",
-                timeout_s=timeout_s,
-                every_s=_POLL_INTERVAL_S,
-            )
-            at_end = True
-        except WaitTimeout:
-            at_end = False
+        at_end = wait_until_committed(self.job, self.members, end_offsets, timeout_s)
         for member in self.members:
             member.finish()
         return GroupResult(

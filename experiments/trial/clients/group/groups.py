@@ -27,13 +27,12 @@ from ackbench.experiments.trial.clients.group.member import (
     MemberJob,
     MemberProcess,
 )
-from ackbench.experiments.trial.clients.group.offsets import committed_offsets
+from ackbench.experiments.trial.clients.group.offsets import committed_offsets, wait_until_committed
 from ackbench.experiments.trial.clients.settings.group_members import member_settings
 from ackbench.experiments.trial.clients.settings.librdkafka import admin_settings
 from ackbench.experiments.trial.clients.settings.security import connection_settings
 from ackbench.experiments.trial.clients.settings.tokens import confluent_settings
 from ackbench.experiments.trial.events.journal import Event
-from ackbench.infra.errors import WaitTimeout
 from ackbench.infra.process.waiting import wait_until
 
 JOIN_TIMEOUT_S: Final = 60.0
@@ -117,7 +116,9 @@ class ConsumerGroup:
         Raises:
             HarnessError: a member exited early, or no coordinator answers.
         """
-        at_end = self._wait_until_committed(end_offsets, timeout_s)
+        at_end = wait_until_committed(
+            self.job, self.members, end_offsets, timeout_s, self._out_of_range
+        )
         for member in self.members:
             member.finish()
         return GroupResult(
@@ -149,38 +150,14 @@ class ConsumerGroup:
         for member in self.members:
             member.delete_files()
 
-    def _wait_until_committed(self, end_offsets: Mapping[int, int], timeout_s: float) -> bool:
-        """Wait until the group has committed up to these offsets; return whether it has.
-
-        Partitions that a member reported as out of range are not waited for.
-        """
-
-        def uncommitted() -> set[int]:
-            committed = self.committed(end_offsets)
-            return {
-                partition for partition, end in end_offsets.items() if committed[partition] < end
-            }
-
-        def nothing_to_wait_for() -> bool:
-            for member in self.members:
-                member.require_alive()
-            return not uncommitted() - {
-                event.partition
-                for member in self.members
-                for event in member.own_events()
-                if event.kind == OUT_OF_RANGE
-            }
-
-        try:
-            wait_until(
-                nothing_to_wait_for,
-                awaiting=f"group {self.job.group} to commit all",
-                timeout_s=timeout_s,
-                every_s=_POLL_INTERVAL_S,
-            )
-        except WaitTimeout:
-            return False
-        return not uncommitted()
+    def _out_of_range(self) -> set[int | None]:
+        """Return the partitions that a member reported as out of range; nobody waits for them."""
+        return {
+            event.partition
+            for member in self.members
+            for event in member.own_events()
+            if event.kind == OUT_OF_RANGE
+        }
 
 
 def _commit_first_offsets(job: GroupJob) -> None:

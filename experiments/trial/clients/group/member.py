@@ -263,6 +263,11 @@ class MemberProcess(ClientProcess):
         """The job of the current or last generation."""
         return self.jobs[-1]
 
+    @property
+    def generation_name(self) -> str:
+        """The member and its generation: `member 1.0`."""
+        return self.job.name
+
     def restart(self) -> None:
         """Start the next generation after `kill`: a new process without the old one's state.
 

@@ -14,10 +14,8 @@ from __future__ import annotations
 import io
 import json
 import os
-import signal
-import subprocess
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -26,25 +24,23 @@ import pyarrow as pa
 from pyarrow import json as pa_json
 
 from ackbench.experiments.messages.phrases import one_line
+from ackbench.experiments.trial.clients.process.session_process import SessionProcess
 from ackbench.experiments.trial.clients.programs.dialect import Dialect, Role
 from ackbench.infra.errors import HarnessError
 from ackbench.infra.kafka.kraft import properties_text
 from ackbench.infra.kafka.secrets import resolve_references
-from ackbench.infra.process.exits import describe_exit
-from ackbench.infra.process.log_tail import LineFollower, last_error_lines
-from ackbench.infra.process.processes import spawn_dying_with_parent
+from ackbench.infra.process.log_tail import LineFollower
 from ackbench.infra.process.waiting import wait_until
 
 START_TIMEOUT_S: Final = 60.0
 _POLL_INTERVAL_S: Final = 0.005
-_EXIT_TIMEOUT_S: Final = 15.0
-_LAST_LINES: Final = 5
+EXIT_TIMEOUT_S: Final = 15.0
 _LONGEST_LINE_BYTES: Final = 100_000
 """A line of `records_consumed` with a thousand partitions has as much."""
 
 
-class VerifiableProgram:
-    """The process of a client's program, as a context manager. It never outlives this process.
+class VerifiableProgram(SessionProcess):
+    """The process of a client's program, as a context manager.
 
     Args:
         name: the client's name in messages: `producer 0`.
@@ -72,25 +68,23 @@ class VerifiableProgram:
         folder: Path,
     ) -> None:
         stem = name.replace(" ", "-")
-        self.name, self.output, self.log = name, folder / f"{stem}.out", folder / f"{stem}.log"
+        self.output = folder / f"{stem}.out"
         self._dialect = dialect
         self._fifo, self._writing = folder / f"{stem}.settings", -1
-        self._end_requested = False
         with ExitStack() as opened:
             launch = dialect.launch(
                 role, arguments, {**resolve_references(settings), **connection}, opened
             )
             self._settings = properties_text(launch.settings)
             os.mkfifo(self._fifo, 0o600)
-            with self.output.open("wb") as output, self.log.open("wb") as log:
-                self._process: subprocess.Popen[bytes] = spawn_dying_with_parent(
-                    [*launch.command, str(self._fifo)],
-                    stdin=subprocess.DEVNULL,
-                    stdout=output,
-                    stderr=log,
-                    env=launch.environment,
-                    start_new_session=True,
-                )
+            super().__init__(
+                name,
+                [*launch.command, str(self._fifo)],
+                launch.environment,
+                folder / f"{stem}.log",
+                self.output,
+                may_fork=launch.may_fork,
+            )
             self._opened = opened.pop_all()
 
     def __enter__(self) -> Self:
@@ -106,11 +100,6 @@ class VerifiableProgram:
         """Kill the process unless it has exited."""
         self.kill()
         self._opened.close()
-
-    @property
-    def pid(self) -> int:
-        """The process."""
-        return self._process.pid
 
     def is_held(self) -> bool:
         """Return `False`: no fault stops a client's program."""
@@ -139,43 +128,24 @@ class VerifiableProgram:
         try:
             os.write(self._writing, self._settings.encode())
         except BrokenPipeError as error:
-            with suppress(subprocess.TimeoutExpired):
-                self._process.wait(_EXIT_TIMEOUT_S)
+            self.wait(EXIT_TIMEOUT_S)
             raise HarnessError(
-                f"{self._describe_exit()} before it read its settings; {self.log_excerpt()}"
+                f"{self.describe_exit()} before it read its settings; {self.log_excerpt()}"
             ) from error
         self._close()
 
-    def has_exited(self) -> bool:
-        """Whether the process has exited."""
-        return self._process.poll() is not None
-
-    def exit_code(self) -> int | None:
-        """Return the code with which the process exited; `None`: it runs, or was killed."""
-        code = self._process.poll()
-        return None if code is None or code < 0 else code
-
     def has_succeeded(self) -> bool:
-        """Whether the process has exited with code 0."""
-        return self._process.poll() == 0
-
-    def require_alive(self) -> None:
-        """Raise an error if the process has exited.
-
-        Raises:
-            HarnessError: it has.
-        """
-        if self.has_exited():
-            raise HarnessError(f"{self._describe_exit()}; {self.log_excerpt()}")
+        """Return whether the process has exited with code 0."""
+        return self.exit_code() == 0
 
     def unexpected_exit(self) -> str | None:
         """Return how the process has died: `producer 0 exited by SIGKILL`.
 
         `None`: it runs, was ended by this class, or has exited with code 0.
         """
-        if self._end_requested or self.has_succeeded() or not self.has_exited():
+        if self.was_ended or self.has_succeeded() or not self.has_exited():
             return None
-        return self._describe_exit()
+        return self.describe_exit()
 
     def require_not_died(self) -> None:
         """Raise an error if the process has died; see `unexpected_exit`.
@@ -202,32 +172,14 @@ class VerifiableProgram:
         )
         self.require_not_died()
 
-    def terminate(self) -> None:
-        """Send SIGTERM and wait for a clean exit; send SIGKILL after 15 s. The output stays."""
-        if not self.has_exited():
-            self._end_requested = True
-            self._process.send_signal(signal.SIGTERM)
-            try:
-                self._process.wait(_EXIT_TIMEOUT_S)
-            except subprocess.TimeoutExpired:
-                self.kill()
+    def terminate(self, timeout_s: float = EXIT_TIMEOUT_S) -> None:
+        """Send SIGTERM and wait for a clean exit; then send SIGKILL. The output stays."""
+        super().terminate(timeout_s)
 
     def kill(self) -> None:
         """Send SIGKILL and wait for the exit, unless the process has exited. The output stays."""
         self._close()
-        self._end_requested |= not self.has_exited()
-        self._process.kill()
-        self._process.wait(_EXIT_TIMEOUT_S)
-
-    def log_excerpt(self) -> str:
-        """Return the last error in the program's log, or its end, for a message."""
-        lines = last_error_lines(self.log, _LAST_LINES)
-        if not lines:
-            return f"it wrote nothing to {self.log}"
-        return "its log ends with: " + " | ".join(lines)
-
-    def _describe_exit(self) -> str:
-        return f"{self.name} {describe_exit(self._process.poll())}"
+        super().kill()
 
     def _is_waiting_for_settings(self) -> bool:
         """Open the FIFO for writing: without blocking, this succeeds only if it has a reader."""

@@ -16,12 +16,12 @@ Each step of the checksum, `h = (h ^ word) * odd; h ^= h >> 29`, is invertible. 
 within one word is detected for certain, and any other change except with probability 2**-64. The
 code is in `experiments.trial.clients.librdkafka.value`.
 
-Values of Kafka's VerifiableProducer are text, `<prefix>.<n>`, with n counting from 0. The prefix is
-a Java int, so it carries a part of the trial's token and the producer's number:
-`tag * 64 + producer`. Such a value has no checksum of its own. The consumer verifies Kafka's CRC of
-each batch (`check.crcs`), and the value is checked for its format only. The producer's first
-records are its warm-up, because the program has no other way to warm up. They do not belong to the
-trial; seq counts from the first record after them.
+Values of Kafka's VerifiableProducer, and of any program in its place, are text, `<prefix>.<n>`,
+with n counting from 0. The prefix is a Java int, so it carries a part of the trial's token and the
+producer's number: `tag * 64 + producer`. Such a value has no checksum of its own. The consumer
+verifies Kafka's CRC of each batch (`check.crcs`), and the value is checked for its format only. The
+producer's first records are its warm-up, because the program has no other way to warm up. They do
+not belong to the trial; seq counts from the first record after them.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ FILLER_WORD_FACTOR: Final = 0xE703_7ED1_A0B4_28DB
 MAX_PRODUCER: Final = 0xFFFF
 """The highest producer number of a binary value."""
 
-MAX_JAVA_PRODUCERS: Final = 64
-"""How many Java producers a prefix can distinguish."""
+MAX_TEXT_PRODUCERS: Final = 64
+"""The most producers that a prefix can distinguish."""
 WARM_UP_S: Final = 2.0
 """A new JVM lags for a second or two on a machine that also runs the brokers.
 
@@ -72,12 +72,12 @@ class Origin(IntEnum):
     CORRUPT = 2
     """The magic with an invalid checksum. The other fields of the value are unreliable."""
     WARM_UP = 3
-    """Sent by this trial's Java producers before their schedule began."""
+    """Sent by this trial's programs before their schedule began."""
 
 
 @dataclass(frozen=True)
 class TextValueFormat:
-    """The format of the text values in a trial with Java producers."""
+    """The format of the text values in a trial whose producers are programs."""
 
     tag: int
     warm_up_records: int
@@ -91,11 +91,11 @@ def trial_tag(token: int) -> int:
 
 def value_prefix(token: int, producer: int) -> int:
     """Return the value of VerifiableProducer's option `--value-prefix`."""
-    return trial_tag(token) * MAX_JAVA_PRODUCERS + producer
+    return trial_tag(token) * MAX_TEXT_PRODUCERS + producer
 
 
 def warm_up_records(rate_records_per_s: float) -> int:
-    """Return the number of warm-up records of a Java producer with this rate."""
+    """Return the number of warm-up records of a program with this rate."""
     return round(rate_records_per_s * WARM_UP_S)
 
 
