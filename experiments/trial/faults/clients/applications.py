@@ -11,10 +11,14 @@ from pydantic import Field
 
 from ackbench.experiments.ledger.trial_manifest import FaultEvidence
 from ackbench.experiments.trial.clients.group.application import ApplicationProcess
+from ackbench.experiments.trial.faults.clients.interruptions import (
+    ClientCrashParameters,
+    crash_and_restart,
+    pause_and_resume,
+)
 from ackbench.experiments.trial.faults.clients.members import member_effects
 from ackbench.experiments.trial.faults.clients.producers import FAMILY
 from ackbench.experiments.trial.faults.core import (
-    EFFECTIVE,
     FaultContext,
     FaultKind,
     FaultMissed,
@@ -34,16 +38,8 @@ class _ApplicationParameters(FaultParameters):
         return "copy.command is not set; allowed: with a program that copies"
 
 
-class ApplicationCrashParameters(_ApplicationParameters):
+class ApplicationCrashParameters(_ApplicationParameters, ClientCrashParameters):
     """The program crashes, and is started again."""
-
-    restart_after_s: Seconds = Field(
-        default=1.0, description="from the crash to the start of the next process, seconds"
-    )
-
-    def heals_at_s(self) -> float:
-        """Return when the next process is started."""
-        return self.at_s + self.restart_after_s
 
 
 class ApplicationPauseParameters(_ApplicationParameters):
@@ -62,20 +58,7 @@ def crash_application(
     """Crash the first instance and its child processes, and start it again."""
     context.sleep_until(parameters.at_s)
     program = _first_instance(context)
-    with context.injected() as heals:
-        heals.callback(program.restart)
-        context.note("fault_kill", f"SIGKILL, {program.generation_name}")
-        program.crash()
-        context.note(EFFECTIVE, f"{program.generation_name}, process {program.pid}, has ended")
-        context.add_evidence(
-            f"{program.generation_name} (process {program.pid}) crashed (SIGKILL)"
-            f" {context.load_elapsed_s():.2f} s into the load"
-        )
-        context.sleep_until_lasted(parameters.restart_after_s)
-    context.note("client_restart", f"{program.generation_name}, process {program.pid}, started")
-    return FaultEvidence(
-        kind="application-crash", took_effect=True, evidence=tuple(context.evidence)
-    )
+    return crash_and_restart("application-crash", context, program, parameters.restart_after_s)
 
 
 def pause_application(
@@ -84,23 +67,7 @@ def pause_application(
     """Pause the first instance and its child processes, and resume it."""
     context.sleep_until(parameters.at_s)
     program = _first_instance(context)
-    with context.injected() as heals:
-        heals.callback(program.resume)
-        program.pause()
-        context.note(
-            EFFECTIVE,
-            f"the kernel reports {program.generation_name}, process {program.pid}, as stopped",
-        )
-        began_s = context.load_elapsed_s()
-        context.sleep_until_lasted(parameters.pause_s)
-        context.add_evidence(
-            f"SIGSTOP paused {program.generation_name} for"
-            f" {context.load_elapsed_s() - began_s:.2f} s"
-        )
-    context.note("client_resume", f"SIGCONT, {program.generation_name}")
-    return FaultEvidence(
-        kind="application-pause", took_effect=True, evidence=tuple(context.evidence)
-    )
+    return pause_and_resume("application-pause", context, program, parameters.pause_s)
 
 
 def _first_instance(context: FaultContext) -> ApplicationProcess:

@@ -15,9 +15,13 @@ from pydantic import Field
 
 from ackbench.experiments.ledger.trial_manifest import FaultEvidence
 from ackbench.experiments.trial.clients.group.member import Breakpoint, MemberProcess, PendingBatch
+from ackbench.experiments.trial.faults.clients.interruptions import (
+    ClientCrashParameters,
+    crash_and_restart,
+    pause_and_resume,
+)
 from ackbench.experiments.trial.faults.clients.producers import FAMILY
 from ackbench.experiments.trial.faults.core import (
-    EFFECTIVE,
     OBSERVED_PARTITION,
     FaultContext,
     FaultKind,
@@ -52,16 +56,8 @@ class MemberParameters(FaultParameters):
         return "group.consumers is 0; allowed: a consumer group of 1 member or more"
 
 
-class MemberCrashParameters(MemberParameters):
+class MemberCrashParameters(MemberParameters, ClientCrashParameters):
     """The member crashes, and another process joins in its place."""
-
-    restart_after_s: Seconds = Field(
-        default=1.0, description="from the crash to the start of the next process, seconds"
-    )
-
-    def heals_at_s(self) -> float:
-        """Return when the next process is started."""
-        return self.at_s + self.restart_after_s
 
 
 class MemberPauseParameters(MemberParameters):
@@ -162,18 +158,9 @@ def _crash(
     """Crash the member at its breakpoint, and start another process in its place."""
     context.sleep_until(parameters.at_s)
     member, batch = _hold_owner(context, choose_breakpoint)
-    with context.injected() as heals:
-        heals.callback(member.restart)
-        context.note("fault_kill", f"SIGKILL, {member.job.name}")
-        member.crash()
-        context.note(EFFECTIVE, f"{member.job.name}, process {member.pid}, has ended")
-        context.add_evidence(
-            f"{member.job.name} (process {member.pid}) crashed (SIGKILL)"
-            f" {context.load_elapsed_s():.2f} s into the load {_describe(member, batch)}"
-        )
-        context.sleep_until_lasted(parameters.restart_after_s)
-    context.note("client_restart", f"{member.job.name}, process {member.pid}, started")
-    return FaultEvidence(kind=kind, took_effect=True, evidence=tuple(context.evidence))
+    return crash_and_restart(
+        kind, context, member, parameters.restart_after_s, _describe(member, batch)
+    )
 
 
 def _pause(
@@ -188,22 +175,8 @@ def _pause(
     """
     context.sleep_until(parameters.at_s)
     member, batch = _hold_owner(context, choose_breakpoint)
-    with context.injected() as heals:
-        heals.callback(member.release)
-        heals.callback(member.resume)
-        member.pause()
-        context.note(
-            EFFECTIVE,
-            f"the kernel reports {member.job.name}, process {member.pid}, as stopped",
-        )
-        began_s = context.load_elapsed_s()
-        context.sleep_until_lasted(parameters.pause_s)
-        context.add_evidence(
-            f"SIGSTOP paused {member.job.name} for {context.load_elapsed_s() - began_s:.2f} s"
-            f" {_describe(member, batch)}"
-        )
-    context.note("client_resume", f"SIGCONT, {member.job.name}")
-    return FaultEvidence(kind=kind, took_effect=True, evidence=tuple(context.evidence))
+    state = _describe(member, batch)
+    return pause_and_resume(kind, context, member, parameters.pause_s, state, member.release)
 
 
 def owner_of_observed_partition(context: FaultContext) -> MemberProcess:

@@ -11,34 +11,26 @@ from pydantic import Field
 
 from ackbench.experiments.ledger.trial_manifest import FaultEvidence
 from ackbench.experiments.sweep.client_kinds import traits_of
+from ackbench.experiments.trial.faults.clients.interruptions import ClientCrashParameters
 from ackbench.experiments.trial.faults.core import (
     EFFECTIVE,
     FaultContext,
     FaultKind,
     FaultMissed,
-    FaultParameters,
-    Seconds,
 )
 from ackbench.experiments.trial.faults.core.effects import FaultEffects, Topology
 
 FAMILY: Final = "clients"
 
 
-class ProducerKilledParameters(FaultParameters):
+class ProducerKilledParameters(ClientCrashParameters):
     """A producer process crashes, and another one takes over."""
 
-    restart_after_s: Seconds = Field(
-        default=1.0, description="from the crash to the start of the next process, seconds"
-    )
     resend: bool = Field(
         default=True,
         description="whether the next process sends again what was sent and not acknowledged,"
         " as an application with an outbox does",
     )
-
-    def heals_at_s(self) -> float:
-        """Return when the next process is started."""
-        return self.at_s + self.restart_after_s
 
     def impossible_reason(self, topology: Topology) -> str | None:
         """Refuse transactions, and producers whose attempts are lost with their process.

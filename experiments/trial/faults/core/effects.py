@@ -42,7 +42,7 @@ class Topology(Frozen):
     copy_workload: bool = False
     """Whether the members of the group copy records to another topic (consume-process-produce)."""
     application: bool = False
-    """Whether the members are a user's program: where it is in its work is unknown."""
+    """`True`: the members are a user's program, and it is unknown where in its work it is."""
     member_removed_after_ms: float = 0
     """How long a member can be paused before it is out of its group, by whichever detects it first:
     the coordinator (session.timeout.ms) or the member itself (max.poll.interval.ms)."""
