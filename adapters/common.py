@@ -18,6 +18,8 @@ from typing import Any
 
 Line = dict[str, Any]
 Parser = Callable[[str], Any]
+Setting = tuple[str, Parser]
+"""The library's name of a setting, and the function that parses its value."""
 
 _ASSIGNORS = {
     "RangeAssignor": "range",
@@ -89,14 +91,31 @@ def _properties(text: str) -> dict[str, str]:
     return {name.strip(): value.strip() for name, _, value in pairs}
 
 
-def library_settings(
-    properties: Mapping[str, str], known: Mapping[str, tuple[str, Parser]]
-) -> dict[str, Any]:
+def known_settings(
+    role: str, library_name: Callable[[str], str], own: Mapping[str, Setting]
+) -> dict[str, Setting]:
+    """Return the settings that the library has, by Kafka's names: those of `adapter.json`.
+
+    Args:
+        role: producer or consumer.
+        library_name: returns the library's name of a property.
+        own: settings whose names or values are others than by that rule.
+    """
+    names: Mapping[str, str] = _adapter()[role]
+    return {name: own.get(name) or (library_name(name), _PARSERS.get(name, int)) for name in names}
+
+
+def snake_case(name: str) -> str:
+    """Return a property's name with underscores, as kafka-python and its kin have it."""
+    return name.replace(".", "_")
+
+
+def library_settings(properties: Mapping[str, str], known: Mapping[str, Setting]) -> dict[str, Any]:
     """Return the library's settings for Kafka's properties.
 
     Args:
         properties: Kafka's names and values.
-        known: for each of Kafka's names the library's, and the function that parses the value.
+        known: as of `known_settings`.
 
     Raises:
         InvalidSettingError: a property is unknown, or its value is not allowed.
@@ -118,11 +137,16 @@ def effective_settings(options: Options, version: str) -> dict[str, str]:
 
     `adapter.json` has the defaults of one release of the library; another may have others.
     """
-    adapter = json.loads(Path(__file__).with_name("adapter.json").read_text())
+    adapter = _adapter()
     defaults = adapter[options.role] if version == adapter["version"] else {}
     settings: dict[str, str] = {name: value for name, value in defaults.items() if value}
     settings.update(options.properties)
     return settings
+
+
+def _adapter() -> dict[str, Any]:
+    described: dict[str, Any] = json.loads(Path(__file__).with_name("adapter.json").read_text())
+    return described
 
 
 def boolean(value: str) -> bool:
@@ -147,10 +171,29 @@ def one_of(*allowed: str) -> Callable[[str], str]:
     return parse
 
 
+def pure_python_codec(value: str) -> str | None:
+    """Parse a compression codec; the others than gzip need further packages."""
+    return None if one_of("none", "gzip")(value) == "none" else value
+
+
 def assignors(value: str) -> list[str]:
     """Return the protocol names of a list of Java's assignors, as `range`."""
     names = [name.strip().rpartition(".")[2] for name in value.split(",")]
     return [_ASSIGNORS.get(name, name) for name in names]
+
+
+_PARSERS: dict[str, Parser] = {
+    "acks": acks,
+    "auto.offset.reset": one_of("earliest", "latest", "none"),
+    "check.crcs": boolean,
+    "client.id": str,
+    "client.rack": str,
+    "enable.auto.commit": boolean,
+    "enable.idempotence": boolean,
+    "group.instance.id": str,
+    "isolation.level": one_of("read_committed", "read_uncommitted"),
+}
+"""By Kafka's name of a property; all others are whole numbers."""
 
 
 class StopRequest:

@@ -17,10 +17,9 @@ from aiokafka.errors import KafkaError
 from common import (
     InvalidSettingError,
     Options,
-    Parser,
     SentRecord,
+    Setting,
     StopRequest,
-    acks,
     assignors,
     boolean,
     due_in_s,
@@ -29,12 +28,15 @@ from common import (
     emit_assignment,
     emit_commit,
     emit_records,
+    known_settings,
     library_settings,
     line,
     one_of,
+    pure_python_codec,
     read_options,
     record_data,
     run,
+    snake_case,
 )
 
 _POLL_MS = 100
@@ -52,44 +54,19 @@ def _assignor_classes(value: str) -> list[type]:
     return [_ASSIGNORS[one_of(*_ASSIGNORS)(name)] for name in assignors(value)]
 
 
-def _codec(value: str) -> str | None:
-    """Parse a compression codec; the others than gzip need further packages."""
-    return None if one_of("none", "gzip")(value) == "none" else value
-
-
-_CLIENT: dict[str, tuple[str, Parser]] = {
-    "client.id": ("client_id", str),
-    "connections.max.idle.ms": ("connections_max_idle_ms", int),
-    "metadata.max.age.ms": ("metadata_max_age_ms", int),
-    "request.timeout.ms": ("request_timeout_ms", int),
-    "retry.backoff.ms": ("retry_backoff_ms", int),
-}
-_PRODUCER = _CLIENT | {
-    "acks": ("acks", acks),
-    "batch.size": ("max_batch_size", int),
-    "compression.type": ("compression_type", _codec),
-    "enable.idempotence": ("enable_idempotence", boolean),
-    "linger.ms": ("linger_ms", int),
-    "max.request.size": ("max_request_size", int),
-}
-_CONSUMER = _CLIENT | {
-    "auto.commit.interval.ms": ("auto_commit_interval_ms", int),
-    "auto.offset.reset": ("auto_offset_reset", one_of("earliest", "latest", "none")),
-    "check.crcs": ("check_crcs", boolean),
-    "client.rack": ("client_rack", str),
-    "enable.auto.commit": ("enable_auto_commit", boolean),
-    "fetch.max.bytes": ("fetch_max_bytes", int),
-    "fetch.max.wait.ms": ("fetch_max_wait_ms", int),
-    "fetch.min.bytes": ("fetch_min_bytes", int),
-    "group.instance.id": ("group_instance_id", str),
-    "heartbeat.interval.ms": ("heartbeat_interval_ms", int),
-    "isolation.level": ("isolation_level", one_of("read_committed", "read_uncommitted")),
-    "max.partition.fetch.bytes": ("max_partition_fetch_bytes", int),
-    "max.poll.interval.ms": ("max_poll_interval_ms", int),
-    "max.poll.records": ("max_poll_records", int),
-    "partition.assignment.strategy": ("partition_assignment_strategy", _assignor_classes),
-    "session.timeout.ms": ("session_timeout_ms", int),
-}
+_PRODUCER = known_settings(
+    "producer",
+    snake_case,
+    {
+        "compression.type": ("compression_type", pure_python_codec),
+        "batch.size": ("max_batch_size", int),
+    },
+)
+_CONSUMER = known_settings(
+    "consumer",
+    snake_case,
+    {"partition.assignment.strategy": ("partition_assignment_strategy", _assignor_classes)},
+)
 
 
 def main() -> None:
@@ -103,9 +80,7 @@ def main() -> None:
         asyncio.run(consume(options, stop))
 
 
-def make_client(
-    client: type, options: Options, known: Mapping[str, tuple[str, Parser]], **more: Any
-) -> Any:
+def make_client(client: type, options: Options, known: Mapping[str, Setting], **more: Any) -> Any:
     """Return a producer or consumer with the settings of the options.
 
     Args:

@@ -11,18 +11,17 @@ from common import (
     InvalidSettingError,
     Line,
     Options,
-    Parser,
     SentRecord,
+    Setting,
     StopRequest,
-    acks,
     assignors,
-    boolean,
     due_records,
     effective_settings,
     emit,
     emit_assignment,
     emit_commit,
     emit_records,
+    known_settings,
     library_settings,
     line,
     one_of,
@@ -35,51 +34,36 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 _POLL_S = 0.1
 _MAX_POLL_RECORDS = 500
 
-_CLIENT: dict[str, tuple[str, Parser]] = {
-    "client.id": ("client.id", str),
-    "connections.max.idle.ms": ("connections.max.idle.ms", int),
-    "metadata.max.age.ms": ("metadata.max.age.ms", int),
+_BUFFERS: dict[str, Setting] = {
     "receive.buffer.bytes": ("socket.receive.buffer.bytes", int),
-    "reconnect.backoff.max.ms": ("reconnect.backoff.max.ms", int),
-    "reconnect.backoff.ms": ("reconnect.backoff.ms", int),
-    "retry.backoff.max.ms": ("retry.backoff.max.ms", int),
-    "retry.backoff.ms": ("retry.backoff.ms", int),
     "send.buffer.bytes": ("socket.send.buffer.bytes", int),
 }
-_PRODUCER = _CLIENT | {
-    "acks": ("acks", acks),
-    "batch.size": ("batch.size", int),
-    "compression.type": ("compression.type", one_of("none", "gzip", "snappy", "lz4", "zstd")),
-    "delivery.timeout.ms": ("delivery.timeout.ms", int),
-    "enable.idempotence": ("enable.idempotence", boolean),
-    "linger.ms": ("linger.ms", float),
-    "max.in.flight.requests.per.connection": ("max.in.flight.requests.per.connection", int),
-    "max.request.size": ("message.max.bytes", int),
-    "request.timeout.ms": ("socket.timeout.ms", int),  # how long a response may take
-    "retries": ("retries", int),
-}
-_CONSUMER = _CLIENT | {
-    "auto.commit.interval.ms": ("auto.commit.interval.ms", int),
-    "auto.offset.reset": ("auto.offset.reset", one_of("earliest", "latest")),
-    "check.crcs": ("check.crcs", boolean),
-    "client.rack": ("client.rack", str),
-    "enable.auto.commit": ("enable.auto.commit", boolean),
-    "fetch.max.bytes": ("fetch.max.bytes", int),
-    "fetch.max.wait.ms": ("fetch.wait.max.ms", int),
-    "fetch.min.bytes": ("fetch.min.bytes", int),
-    "group.instance.id": ("group.instance.id", str),
-    "group.protocol": ("group.protocol", one_of("classic", "consumer")),
-    "group.remote.assignor": ("group.remote.assignor", str),
-    "heartbeat.interval.ms": ("heartbeat.interval.ms", int),
-    "isolation.level": ("isolation.level", one_of("read_committed", "read_uncommitted")),
-    "max.partition.fetch.bytes": ("max.partition.fetch.bytes", int),
-    "max.poll.interval.ms": ("max.poll.interval.ms", int),
-    "partition.assignment.strategy": (
-        "partition.assignment.strategy",
-        lambda value: ",".join(assignors(value)),
-    ),
-    "session.timeout.ms": ("session.timeout.ms", int),
-}
+_PRODUCER = known_settings(
+    "producer",
+    str,  # the names are Kafka's
+    _BUFFERS
+    | {
+        "compression.type": ("compression.type", one_of("none", "gzip", "snappy", "lz4", "zstd")),
+        "linger.ms": ("linger.ms", float),
+        "max.request.size": ("message.max.bytes", int),
+        "request.timeout.ms": ("socket.timeout.ms", int),  # how long a response may take
+    },
+)
+_CONSUMER = known_settings(
+    "consumer",
+    str,
+    _BUFFERS
+    | {
+        "auto.offset.reset": ("auto.offset.reset", one_of("earliest", "latest")),
+        "fetch.max.wait.ms": ("fetch.wait.max.ms", int),
+        "group.protocol": ("group.protocol", one_of("classic", "consumer")),
+        "group.remote.assignor": ("group.remote.assignor", str),
+        "partition.assignment.strategy": (
+            "partition.assignment.strategy",
+            lambda value: ",".join(assignors(value)),
+        ),
+    },
+)
 
 
 def main() -> None:

@@ -10,23 +10,24 @@ from typing import Any
 from common import (
     InvalidSettingError,
     Options,
-    Parser,
     SentRecord,
+    Setting,
     StopRequest,
-    acks,
     assignors,
-    boolean,
     due_records,
     emit,
     emit_assignment,
     emit_commit,
     emit_records,
+    known_settings,
     library_settings,
     line,
     one_of,
+    pure_python_codec,
     read_options,
     record_data,
     run,
+    snake_case,
 )
 from kafka import ConsumerRebalanceListener, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.errors import KafkaConfigurationError, KafkaError
@@ -59,52 +60,14 @@ def _assignor_classes(value: str) -> list[type]:
     return classes
 
 
-def _codec(value: str) -> str | None:
-    """Parse a compression codec; the others than gzip need further packages."""
-    return None if one_of("none", "gzip")(value) == "none" else value
-
-
-_CLIENT: dict[str, tuple[str, Parser]] = {
-    "client.id": ("client_id", str),
-    "connections.max.idle.ms": ("connections_max_idle_ms", int),
-    "max.in.flight.requests.per.connection": ("max_in_flight_requests_per_connection", int),
-    "metadata.max.age.ms": ("metadata_max_age_ms", int),
-    "receive.buffer.bytes": ("receive_buffer_bytes", int),
-    "reconnect.backoff.max.ms": ("reconnect_backoff_max_ms", int),
-    "reconnect.backoff.ms": ("reconnect_backoff_ms", int),
-    "request.timeout.ms": ("request_timeout_ms", int),
-    "retry.backoff.ms": ("retry_backoff_ms", int),
-    "send.buffer.bytes": ("send_buffer_bytes", int),
-}
-_PRODUCER = _CLIENT | {
-    "acks": ("acks", acks),
-    "batch.size": ("batch_size", int),
-    "compression.type": ("compression_type", _codec),
-    "delivery.timeout.ms": ("delivery_timeout_ms", int),
-    "enable.idempotence": ("enable_idempotence", boolean),
-    "linger.ms": ("linger_ms", int),
-    "max.block.ms": ("max_block_ms", int),
-    "max.request.size": ("max_request_size", int),
-    "retries": ("retries", int),
-}
-_CONSUMER = _CLIENT | {
-    "auto.commit.interval.ms": ("auto_commit_interval_ms", int),
-    "auto.offset.reset": ("auto_offset_reset", one_of("earliest", "latest", "none")),
-    "check.crcs": ("check_crcs", boolean),
-    "client.rack": ("client_rack", str),
-    "enable.auto.commit": ("enable_auto_commit", boolean),
-    "fetch.max.bytes": ("fetch_max_bytes", int),
-    "fetch.max.wait.ms": ("fetch_max_wait_ms", int),
-    "fetch.min.bytes": ("fetch_min_bytes", int),
-    "group.instance.id": ("group_instance_id", str),
-    "heartbeat.interval.ms": ("heartbeat_interval_ms", int),
-    "isolation.level": ("isolation_level", one_of("read_committed", "read_uncommitted")),
-    "max.partition.fetch.bytes": ("max_partition_fetch_bytes", int),
-    "max.poll.interval.ms": ("max_poll_interval_ms", int),
-    "max.poll.records": ("max_poll_records", int),
-    "partition.assignment.strategy": ("partition_assignment_strategy", _assignor_classes),
-    "session.timeout.ms": ("session_timeout_ms", int),
-}
+_PRODUCER = known_settings(
+    "producer", snake_case, {"compression.type": ("compression_type", pure_python_codec)}
+)
+_CONSUMER = known_settings(
+    "consumer",
+    snake_case,
+    {"partition.assignment.strategy": ("partition_assignment_strategy", _assignor_classes)},
+)
 
 
 def main() -> None:
@@ -118,9 +81,7 @@ def main() -> None:
         ConsumerLoop(options).run(stop)
 
 
-def make_client(
-    client: Any, options: Options, known: Mapping[str, tuple[str, Parser]], **more: Any
-) -> Any:
+def make_client(client: Any, options: Options, known: Mapping[str, Setting], **more: Any) -> Any:
     """Return a producer or consumer with the settings of the options.
 
     Args:
@@ -140,7 +101,7 @@ def make_client(
         raise InvalidSettingError(error) from error
 
 
-def emit_startup(config: Mapping[str, Any], known: Mapping[str, tuple[str, Parser]]) -> None:
+def emit_startup(config: Mapping[str, Any], known: Mapping[str, Setting]) -> None:
     """Write `startup_complete` with the settings that the client has after it was made."""
     texts = {name: _text(config[key]) for name, (key, _) in known.items() if key in config}
     settings = {name: text for name, text in texts.items() if text}
