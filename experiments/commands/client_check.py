@@ -5,11 +5,11 @@ from __future__ import annotations
 import shutil
 import textwrap
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ackbench.experiments.messages.phrases import format_count, format_value
+from ackbench.experiments.messages.phrases import format_count
 from ackbench.experiments.messages.terminal import echo, echo_error
+from ackbench.experiments.planning.programs import found_command
 from ackbench.experiments.sweep.client_kinds import ClientKind
 from ackbench.experiments.trial.clients.adapters import adapters, built_command, check_release
 from ackbench.infra.cluster.local import provision
@@ -21,7 +21,8 @@ from ackbench.infra.machine.scratch import CLIENT_CHECK, scratch_folder
 from ackbench.infra.process.load_lock import hold_machine_lock_for_command
 
 if TYPE_CHECKING:
-    from ackbench.experiments.trial.conformance.checks import CheckFinding, Role
+    from ackbench.experiments.trial.clients.programs.dialect import Role
+    from ackbench.experiments.trial.conformance.checks import CheckFinding
     from ackbench.experiments.trial.conformance.reports import Run
 
 NOT_CONFORMING: Final = 3
@@ -81,15 +82,13 @@ def _program(
     """Return the command that the words name, and how the page names it."""
     name: ClientKind = command[0]
     if len(command) == 1 and name in adapters():
-        release = version or adapters()[name].version
-        check_release(name, release)
-        return built_command(home.cache, name, release, echo_error), f"{name} {release}"
+        if version is not None:
+            check_release(name, version)
+        title = f"{name} {version or adapters()[name].version}"
+        return built_command(home.cache, name, version, echo_error), title
     if version is not None:
         raise InputError(f"--version is for an adapter; allowed: {', '.join(adapters())}")
-    path = shutil.which(name)
-    if path is None:
-        raise InputError(f"no such program: {format_value(name)}")
-    return (str(Path(path).absolute()), *command[1:]), " ".join(command)
+    return found_command(command), " ".join(command)
 
 
 def describe(title: str, findings: Sequence[CheckFinding]) -> Iterator[str]:

@@ -97,7 +97,7 @@ def test_a_program_that_does_not_exist_is_refused_before_a_broker_is_started(hom
 
 
 LACKING = {"kafka-python": {"reports records that the broker refuses"}}
-"""What adapters of the locked releases do not pass.
+"""The checks that adapters of the locked releases do not pass.
 
 kafka-python 3.0.12 splits a batch that the broker refuses as too large, and then `flush` returns
 before the records of its parts are settled: they are never reported.

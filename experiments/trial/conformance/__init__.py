@@ -1,1 +1,1 @@
-"""Whether a program is a client that can be tested: it is run on a real broker and judged."""
+"""The check of a program that is to be tested as a client: it is run on a broker and judged."""

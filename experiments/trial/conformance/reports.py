@@ -1,4 +1,4 @@
-"""What a program printed, and what the broker stored, in a form that checks can compare."""
+"""The lines of a program and the records that the broker stored, as the checks compare them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from ackbench.experiments.trial.clients.programs.tables import ERROR, SUCCESS
+
 Line = Mapping[str, Any]
-SUCCESS: Final = "producer_send_success"
-ERROR: Final = "producer_send_error"
 _LONGEST_LINE_BYTES: Final = 100_000
 _LONGEST_QUOTE: Final = 60
 
@@ -34,18 +34,16 @@ class Run:
     lines: Sequence[Line]
     """The complete lines that are JSON objects, in order."""
     malformed: Sequence[str] = ()
-    """What is wrong with lines that begin as JSON objects do."""
+    """The defects of lines that begin as JSON objects do."""
     exit_code: int | None = None
     """`None`: it did not exit by itself, and was killed."""
     errors: str = ""
     """The end of its standard error, in one line."""
     stored: Sequence[Stored] = ()
-    """What the topic has after the run."""
+    """All records of the topic after the run."""
     prefix: int = 0
     """Of the values that the run was to write."""
     asked_records: int = 0
-    interrupted: bool = False
-    """Whether it was ended before it had sent all records."""
     notes: Sequence[str] = field(default_factory=tuple)
 
     def named(self, *names: str) -> list[Line]:
@@ -94,9 +92,14 @@ def _add(raw: bytes, lines: list[Line]) -> str | None:
     return None
 
 
-def partitions_of(line: Line) -> Iterator[int]:
-    """Yield the numbers of the partitions that a consumer's line names; of invalid ones, none."""
+def partitions_of(line: Line) -> Iterator[Mapping[str, Any]]:
+    """Yield the partitions that a consumer's line names; invalid ones are left out."""
     partitions = line.get("partitions")
     for one in partitions if isinstance(partitions, list) else ():
         if isinstance(one, Mapping) and isinstance(one.get("partition"), int):
-            yield one["partition"]
+            yield one
+
+
+def partition_numbers(line: Line) -> set[int]:
+    """Return the numbers of the partitions that a consumer's line names."""
+    return {one["partition"] for one in partitions_of(line)}

@@ -13,13 +13,13 @@ from ackbench.experiments.messages.phrases import one_line
 from ackbench.experiments.trial.clients.librdkafka import topics
 from ackbench.experiments.trial.clients.programs.command import CommandDialect
 from ackbench.experiments.trial.clients.programs.dialect import Role
-from ackbench.experiments.trial.clients.programs.program import VerifiableProgram
+from ackbench.experiments.trial.clients.programs.program import EXIT_TIMEOUT_S, VerifiableProgram
+from ackbench.experiments.trial.clients.programs.tables import SUCCESS
 from ackbench.experiments.trial.conformance.checks import KEYS, PARTITIONS, RATE_RECORDS_PER_S
 from ackbench.experiments.trial.conformance.reports import (
-    SUCCESS,
     Run,
     Stored,
-    partitions_of,
+    partition_numbers,
     read_lines,
 )
 from ackbench.infra.errors import HarnessError, WaitTimeout
@@ -37,6 +37,7 @@ _LONG_RECORDS: Final = 10_000
 """More than are sent until the program is ended."""
 _UNTIL_ENDED_S: Final = 1.5
 _PAUSE_S: Final = 6.0
+_IN_FLIGHT_S: Final = 0.5
 _RUN_TIMEOUT_S: Final = 90.0
 _READ_TIMEOUT_S: Final = 60.0
 _PRODUCER: Final[Mapping[str, str]] = {"acks": "all", "enable.idempotence": "false"}
@@ -81,8 +82,9 @@ class Scenarios:
         self.say("producer: records that are too large for the topic")
         refused = self._topic("refused", {"max.message.bytes": "10"})
         runs["refused"] = self._to_the_end(refused, _REFUSED_RECORDS)
-        self.say(f"producer: SIGTERM, and SIGKILL, after {_UNTIL_ENDED_S:g} s")
-        runs["stopped"] = self._until(VerifiableProgram.terminate, "stopped")
+        self.say("producer: SIGTERM while the broker is paused, so that records are in flight")
+        runs["stopped"] = self._until(self._terminate_with_records_in_flight, "stopped")
+        self.say(f"producer: SIGKILL after {_UNTIL_ENDED_S:g} s")
         runs["killed"] = self._until(VerifiableProgram.kill, "killed")
         self.say("producer: an unknown property")
         runs["unknown"] = self._refusal()
@@ -138,11 +140,27 @@ class Scenarios:
         return replace(run, notes=notes)
 
     def _pause(self) -> None:
+        with self._paused_broker():
+            sleep_until(time.monotonic() + _PAUSE_S)
+
+    @contextmanager
+    def _paused_broker(self) -> Iterator[None]:
         (node,) = self.cluster.node_ids()
         self.cluster.pause(node)
-        sleep_until(time.monotonic() + _PAUSE_S)
-        self.cluster.resume(node)
+        try:
+            yield
+        finally:
+            self.cluster.resume(node)
         self.cluster.wait_until_healthy()
+
+    def _terminate_with_records_in_flight(self, program: VerifiableProgram) -> None:
+        """The broker goes on once the program has had the time to exit without them."""
+        with self._paused_broker():
+            sleep_until(time.monotonic() + _IN_FLIGHT_S)
+            program.request_exit()
+            program.wait(_IN_FLIGHT_S)
+        if not program.wait(EXIT_TIMEOUT_S):
+            program.kill()
 
     def _to_the_end(
         self,
@@ -179,7 +197,6 @@ class Scenarios:
                 stored=self._stored(topic),
                 prefix=prefix,
                 asked_records=_LONG_RECORDS,
-                interrupted=True,
             )
 
     def _refusal(self) -> Run:
@@ -228,7 +245,7 @@ class Scenarios:
     def _owned(self, member: VerifiableProgram) -> int:
         owned: set[int] = set()
         for line in self._lines(member, "partitions_assigned", "partitions_revoked"):
-            numbers = set(partitions_of(line))
+            numbers = partition_numbers(line)
             owned = owned | numbers if line["name"] == "partitions_assigned" else owned - numbers
         return len(owned)
 
