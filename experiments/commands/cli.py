@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -20,6 +20,9 @@ from ackbench.infra.errors import AckbenchError, HarnessError, MachineError
 from ackbench.infra.machine.home import INSTALL, Home, keep_files_private
 from ackbench.infra.machine.paths import machine_error_of, require_writable_file, user_path
 from ackbench.infra.start import RUN_PACKAGES
+
+if TYPE_CHECKING:
+    from ackbench.experiments.trial.clients.programs.dialect import Role
 
 INTERRUPTED: Final = 130
 """128 + SIGINT, as shells report it."""
@@ -592,17 +595,17 @@ Examples:
 @click.option("--role", type=click.Choice(["producer", "consumer"]), help="Check this role only.")
 @click.option("--version", metavar="VERSION", help="Of the library of an adapter.")
 @click.argument("command", nargs=-1, required=True, metavar="COMMAND...", type=click.UNPROCESSED)
-def client_check(command: tuple[str, ...], role: str | None, version: str | None) -> int:
+def client_check(command: tuple[str, ...], role: Role | None, version: str | None) -> int:
     """Run COMMAND as producer and as consumer on a broker of its own, and judge what it reports.
 
     COMMAND speaks the lines of docs/clients.md; the role and its options are appended. Or it is
-    the name of an adapter. It takes about a minute and a half.
+    the name of an adapter. It takes about half a minute.
 
     Exit code 3: the program lacks something that a trial needs.
     """
     from ackbench.experiments.commands import client_check as implementation
 
-    return implementation.check(Home.from_environment(), command, role, version)  # type: ignore[arg-type]
+    return implementation.check(Home.from_environment(), command, role, version)
 
 
 @cli.group(

@@ -12,7 +12,12 @@ from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Final
 
-from ackbench.experiments.planning.properties import kafka_properties, nearest_version
+from ackbench.experiments.planning.properties import (
+    KafkaProperties,
+    Property,
+    kafka_properties,
+    nearest_version,
+)
 from ackbench.experiments.sweep.client_kinds import ClientKind, traits_of
 from ackbench.experiments.trial.clients.settings import java as java_settings
 from ackbench.experiments.trial.clients.settings import librdkafka as librdkafka_settings
@@ -201,61 +206,62 @@ def java_rules(version: str) -> ClientRules:
 @cache
 def _java_rules(version: str) -> ClientRules:
     kafka = kafka_properties(version)
-    producer = {definition.name: definition for definition in kafka.producer}
-    consumer = {definition.name: definition for definition in kafka.consumer}
-
-    def value_check(name: str, text: str) -> str | None:
-        if name == PARTITIONER:
-            if text in java_settings.BUILT_IN_PARTITIONERS:
-                return None
-            allowed: str | None = ", ".join(sorted(java_settings.BUILT_IN_PARTITIONERS))
-        else:
-            java_name = java_settings.JAVA_NAMES.get(name, name)
-            definition = producer.get(java_name) or consumer[java_name]
-            allowed = definition.allowed_instead_of(text)
-        return allowed and f"; allowed with client java: {allowed}"
-
     return ClientRules(
-        producer={**_both_names(producer), PARTITIONER: ""},
-        consumer=_both_names(consumer),
+        producer={**_both_names(_by_name(kafka.producer)), PARTITIONER: ""},
+        consumer=_both_names(_by_name(kafka.consumer)),
         refusal=java_settings.refusal,
         producer_settings=java_settings.producer_settings,
         consumer_settings=java_settings.consumer_settings,
         name="java",
         applies_defaults=False,
-        value_check=value_check,
+        value_check=_value_check(kafka, "java"),
     )
 
 
-_NAMES_OF: Final = ClusterSpec.kafka_version
-"""Kafka's version whose names of clients' properties programs use."""
+_KAFKA_VERSION: Final = ClusterSpec.kafka_version
+"""Its definitions of clients' properties are those of programs."""
 
 
 @cache
 def _program_rules(kind: ClientKind, command: tuple[str, ...]) -> ClientRules:
     """Return the rules of a program: an adapter's own properties, or all of Java's.
 
-    Java's names of properties are Kafka's; their values are checked as Java's client does.
+    Java's names of properties are Kafka's; their values are checked as those of Java's client.
     """
-    client = ClientChoice(kind=kind, command=command)
-    java = java_rules(_NAMES_OF)
-    known = client.adapter
-    own = ProgramLibrary(known)
-
+    kafka = kafka_properties(nearest_version(_KAFKA_VERSION))
+    adapter = ClientChoice(kind=kind, command=command).adapter
+    library = ProgramLibrary(adapter)
     return ClientRules(
-        producer=_both_names(known.producer) if known else java.producer,
-        consumer=_both_names(known.consumer) if known else java.consumer,
-        refusal=own.refusal,
-        producer_settings=own.producer_settings,
-        consumer_settings=own.consumer_settings,
+        producer=_both_names(adapter.producer if adapter else _by_name(kafka.producer)),
+        consumer=_both_names(adapter.consumer if adapter else _by_name(kafka.consumer)),
+        refusal=library.refusal,
+        producer_settings=library.producer_settings,
+        consumer_settings=library.consumer_settings,
         name=kind,
         applies_defaults=False,
-        value_check=lambda name, text: (
-            java.value_check(name, text)
-            if java.value_check and (name in java.producer or name in java.consumer)
-            else None
-        ),
+        value_check=_value_check(kafka, kind),
     )
+
+
+def _value_check(kafka: KafkaProperties, kind: ClientKind) -> Callable[[str, str], str | None]:
+    """Return the check of single values by Kafka's definitions; of others, each is allowed."""
+    definitions = {**_by_name(kafka.consumer), **_by_name(kafka.producer)}
+
+    def check(name: str, text: str) -> str | None:
+        if name == PARTITIONER:
+            if text in java_settings.BUILT_IN_PARTITIONERS:
+                return None
+            allowed: str | None = ", ".join(sorted(java_settings.BUILT_IN_PARTITIONERS))
+        else:
+            definition = definitions.get(java_settings.JAVA_NAMES.get(name, name))
+            allowed = definition.allowed_instead_of(text) if definition else None
+        return allowed and f"; allowed with client {kind}: {allowed}"
+
+    return check
+
+
+def _by_name(properties: Iterable[Property]) -> dict[str, Property]:
+    return {definition.name: definition for definition in properties}
 
 
 def _both_names(names: Mapping[str, object]) -> dict[str, str]:

@@ -11,7 +11,6 @@ from ackbench.experiments.messages.phrases import format_value
 from ackbench.experiments.planning.client_rules import ClientRules, rules_of
 from ackbench.experiments.planning.settings import CellSettings
 from ackbench.experiments.planning.workload import TRANSACTIONAL_ID
-from ackbench.experiments.sweep.client_kinds import traits_of
 from ackbench.experiments.sweep.plan import PassedSettings
 from ackbench.experiments.trial.clients.librdkafka.library import MEMBERS_NEED
 from ackbench.experiments.trial.clients.librdkafka.versions import parse_client_version
@@ -63,8 +62,6 @@ def client_settings(settings: CellSettings, librdkafka: ClientRules) -> ClientSe
         producer |= passed.producer
         consumer |= passed.consumer
     checked = passed.producer if passed and rules.applies_defaults else producer
-    if traits_of(client.kind).is_program:
-        checked = producer
     refusal = _refusal(rules, settings, checked) or _too_large(settings, producer)
     return ClientSettings(producer, consumer, passed, refusal)
 

@@ -78,7 +78,7 @@ def resolve_client(
             kind=kind,
             version=program.version,
             defaults=True,
-            command=found_command(f"client {kind}", program.command),
+            command=found_command(program.command, f"client {kind}"),
         )
     if version is not None:
         _check_version(kind, version)
@@ -119,8 +119,7 @@ def rules_of_all_clients(
 
 
 def _check_names(experiment: Experiment) -> None:
-    own = [experiment.client] if isinstance(experiment.client, ClientProgram) else []
-    names = [program.name for program in (*own, *experiment.clients)]
+    names = [program.name for program in experiment.all_programs()]
     for name in names:
         if name in LIBRARIES:
             raise ExperimentError(

@@ -155,10 +155,14 @@ class Experiment(LoadSections):
         """The kind of the clients, in cells that do not name another."""
         return self.client.name if isinstance(self.client, ClientProgram) else self.client
 
+    def all_programs(self) -> tuple[ClientProgram, ...]:
+        """Return the experiment's own programs, as the file has them."""
+        own = (self.client,) if isinstance(self.client, ClientProgram) else ()
+        return (*own, *self.clients)
+
     def programs(self) -> dict[str, ClientProgram]:
         """Return the experiment's own programs by their names."""
-        own = [self.client] if isinstance(self.client, ClientProgram) else []
-        return {program.name: program for program in (*own, *self.clients)}
+        return {program.name: program for program in self.all_programs()}
 
     def kafka_versions(self) -> tuple[str, ...]:
         """Return the Kafka versions of all cells, each once, as the experiment spells them."""

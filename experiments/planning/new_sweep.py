@@ -25,7 +25,7 @@ from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.lookup import new_sweep_id
 from ackbench.experiments.sweep.own_plans import mark_as_own
 from ackbench.experiments.sweep.plan import Plan
-from ackbench.experiments.trial.clients.adapters import adapters, built_command
+from ackbench.experiments.trial.clients.adapters import built_command
 from ackbench.experiments.trial.clients.librdkafka.versions import is_fetched, library_version
 from ackbench.experiments.trial.clients.settings.security import (
     connection_settings,
@@ -324,8 +324,7 @@ def prepare_kafka(planned: Plan, home: Home, notify: Notify) -> None:
     for trial in planned.trials:
         if traits_of(trial.client).is_program:
             if not trial.client_command:
-                release = trial.client_version or adapters()[trial.client].version
-                built_command(home.cache, trial.client, release, notify)
+                built_command(home.cache, trial.client, trial.client_version, notify)
         elif not traits_of(trial.client).comes_with_kafka:
             if trial.client_version:
                 library_version(home.cache, trial.client_version)

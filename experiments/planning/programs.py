@@ -11,19 +11,20 @@ from ackbench.experiments.messages.phrases import format_value
 from ackbench.experiments.sweep.workload import Workload
 
 
-def found_command(name: str, command: Sequence[str]) -> tuple[str, ...]:
+def found_command(command: Sequence[str], name: str | None = None) -> tuple[str, ...]:
     """Return a command with its program's absolute path.
 
     Args:
-        name: what the command is, for the message.
         command: a program, looked up on PATH unless it has a slash, and its arguments.
+        name: the command's place in an experiment, with which the message begins.
 
     Raises:
         ExperimentError: there is no such program.
     """
     path = shutil.which(command[0])
     if path is None:
-        raise ExperimentError(f"{name}: no such program: {format_value(command[0])}")
+        place = f"{name}: " if name else ""
+        raise ExperimentError(f"{place}no such program: {format_value(command[0])}")
     return (str(Path(path).absolute()), *command[1:])
 
 
@@ -36,5 +37,5 @@ def with_found_application(workload: Workload) -> Workload:
     copies = workload.copies
     if copies is None or not copies.command:
         return workload
-    command = found_command("copy.command", copies.command)
+    command = found_command(copies.command, "copy.command")
     return workload.model_copy(update={"copies": copies.model_copy(update={"command": command})})

@@ -15,7 +15,7 @@ from ackbench.experiments.sweep.client_kinds import ClientKind, traits_of
 from ackbench.experiments.sweep.plan import ClusterNeed, Workload
 from ackbench.experiments.sweep.workload import Copiers
 from ackbench.experiments.trial.clients.record.layout import (
-    MAX_JAVA_PRODUCERS,
+    MAX_TEXT_PRODUCERS,
     max_text_value_bytes,
 )
 from ackbench.experiments.trial.clients.settings.group_members import (
@@ -222,10 +222,10 @@ def _program_problems(
             f"workload.rate_records_per_s is {rate:g} for each producer; "
             f"allowed with client {kind}: a whole number"
         )
-    if workload.producers > MAX_JAVA_PRODUCERS:
+    if workload.producers > MAX_TEXT_PRODUCERS:
         yield (
             f"workload.producers is {workload.producers}; "
-            f"allowed with client {kind}: at most {MAX_JAVA_PRODUCERS}"
+            f"allowed with client {kind}: at most {MAX_TEXT_PRODUCERS}"
         )
     if workload.record_serving_brokers:
         yield (

@@ -13,8 +13,11 @@ from ackbench.experiments.pages.live.events import (
     TrialEvents,
     fault_state,
 )
-from ackbench.experiments.pages.live.java import JavaConsumerFollower, JavaProducerFollower
 from ackbench.experiments.pages.live.mapped import AttemptsFollower, ReadsFollower
+from ackbench.experiments.pages.live.programs import (
+    ProgramConsumerFollower,
+    ProgramProducerFollower,
+)
 from ackbench.experiments.pages.live.slots import (
     LatencyCounter,
     LatencyCounts,
@@ -91,11 +94,11 @@ class _Load:
         self._consumer = self._new_consumer()
         self._members: dict[str, ReadsFollower] = {}
 
-    def _producer(self, number: int) -> AttemptsFollower | JavaProducerFollower:
+    def _producer(self, number: int) -> AttemptsFollower | ProgramProducerFollower:
         name = f"producer-{number}"
         if self._reports_in_text:
             path = self._clients / f"{name}.out"
-            return JavaProducerFollower(path, self._begin_ns, self._warm_up, self._acked)
+            return ProgramProducerFollower(path, self._begin_ns, self._warm_up, self._acked)
         path = self._clients / f"{name}.attempts"
         return AttemptsFollower(path, self._begin_ns, self._sent, self._acked, self._latency)
 
@@ -104,10 +107,10 @@ class _Load:
         load = self._spec.workload
         return warm_up_records(load.rate_records_per_s / load.producers)
 
-    def _new_consumer(self) -> ReadsFollower | JavaConsumerFollower:
+    def _new_consumer(self) -> ReadsFollower | ProgramConsumerFollower:
         if self._reports_in_text:
             path = self._clients / "consumer-0.out"
-            return JavaConsumerFollower(path, self._begin_ns, self._warm_up, self._read)
+            return ProgramConsumerFollower(path, self._begin_ns, self._warm_up, self._read)
         return ReadsFollower(self._clients / "consumer-0.reads", self._begin_ns, self._read)
 
     def read(self) -> TrialFigures:

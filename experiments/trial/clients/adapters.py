@@ -26,6 +26,7 @@ from ackbench.experiments.sweep.client_kinds import ClientKind
 from ackbench.infra.errors import MachineError
 from ackbench.infra.machine.files import exclusive_lock, replace_file
 from ackbench.infra.machine.home import REPOSITORY
+from ackbench.infra.process.log_tail import last_lines
 
 ADAPTERS: Final = REPOSITORY / "adapters"
 _DESCRIPTION: Final = "adapter.json"
@@ -35,7 +36,6 @@ _BUILD_TIMEOUT_S: Final = 900.0
 _RELEASE: Final = re.compile(
     r"\d{1,4}(\.\d{1,6}){1,3}([.-]?(a|b|rc|alpha|beta)\.?\d{1,3})?", re.ASCII
 )
-_ERROR_LINES: Final = 1
 
 
 class Adapter(Frozen):
@@ -84,15 +84,10 @@ def missing_toolchain(kind: ClientKind) -> tuple[str, ...]:
     return tuple(name for name in adapters()[kind].toolchain if shutil.which(name) is None)
 
 
-def is_built(home_cache: Path, kind: ClientKind, version: str) -> bool:
-    """Return whether an adapter is in the cache with a release of its library."""
-    return (_folder(home_cache, kind, version) / _BUILT).is_file()
-
-
 def built_command(
     home_cache: Path,
     kind: ClientKind,
-    version: str,
+    version: str | None,
     notify: Callable[[str], object] | None = None,
 ) -> tuple[str, ...]:
     """Return the command of an adapter; build it with the release if it is not in the cache.
@@ -100,20 +95,22 @@ def built_command(
     Args:
         home_cache: the home's cache folder.
         kind: the adapter.
-        version: the release of its library.
+        version: the release of its library; `None`: that of its lock.
         notify: gets a line before it is built.
 
     Raises:
         MachineError: a program that building needs is missing.
         ClientLibraryError: it could not be built; with the last line of the build.
     """
-    folder = _folder(home_cache, kind, version)
-    if not is_built(home_cache, kind, version):
+    release = version or adapters()[kind].version
+    folder = _folder(home_cache, kind, release)
+    built = folder / _BUILT
+    if not built.is_file():
         with exclusive_lock(folder):
-            if not is_built(home_cache, kind, version):
+            if not built.is_file():
                 if notify:
-                    notify(f"building the client {kind} {version} (once; up to a minute)")
-                _build(folder, kind, version)
+                    notify(f"building the client {kind} {release} (once; up to a minute)")
+                _build(folder, kind, release)
     return (str(folder / "run"),)
 
 
@@ -144,10 +141,9 @@ def _build(folder: Path, kind: ClientKind, version: str) -> None:
         failed = "it made no program"
     if failed:
         shutil.rmtree(folder, ignore_errors=True)
-        lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
+        reason = "".join(last_lines(log, 1))[:300] or "it printed nothing"
         raise ClientLibraryError(
-            f"client {kind} {version} could not be built ({failed}): "
-            f"{' '.join(lines[-_ERROR_LINES:])[:300] or 'it printed nothing'}; its log: {log}"
+            f"client {kind} {version} could not be built ({failed}): {reason}; its log: {log}"
         )
     replace_file(folder / _BUILT, adapters()[kind].model_dump_json())
 
@@ -159,12 +155,12 @@ def _folder(home_cache: Path, kind: ClientKind, version: str) -> Path:
 @cache
 def _digest_of_source(kind: ClientKind) -> str:
     """Return a digest of an adapter's files and of those that adapters share."""
-    shared = [path for path in ADAPTERS.rglob("*") if "common" in str(path.relative_to(ADAPTERS))]
-    files = sorted(path for path in {*(ADAPTERS / kind).rglob("*"), *shared} if path.is_file())
     digest = hashlib.sha256()
-    for path in files:
-        if "__pycache__" not in path.parts:
-            digest.update(f"{path.relative_to(ADAPTERS)}\0".encode() + path.read_bytes())
+    for path in sorted(ADAPTERS.rglob("*")):
+        place = path.relative_to(ADAPTERS)
+        of_another = place.parts[0] in adapters() and place.parts[0] != kind
+        if path.is_file() and not of_another and "__pycache__" not in place.parts:
+            digest.update(f"{place}\0".encode() + path.read_bytes())
     return digest.hexdigest()[:12]
 
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 from ackbench.experiments.ledger.trial_manifest import ProducerSummary
 from ackbench.experiments.sweep.client_kinds import traits_of
 from ackbench.experiments.sweep.plan import TrialSpec
-from ackbench.experiments.trial.clients.adapters import adapters, built_command
+from ackbench.experiments.trial.clients.adapters import built_command
 from ackbench.experiments.trial.clients.consumer.process import (
     ConsumerJob,
     ConsumerProcess,
@@ -260,10 +260,7 @@ def client_factory(spec: TrialSpec, cache: Path) -> ClientFactory:
         return JavaClientFactory(spec.java_version, cache)
     if not traits_of(spec.client).is_program:
         return LibrdkafkaClientFactory()
-    command = spec.client_command
-    if not command:
-        release = spec.client_version or adapters()[spec.client].version
-        command = built_command(cache, spec.client, release)
+    command = spec.client_command or built_command(cache, spec.client, spec.client_version)
     return ProgramClientFactory(CommandDialect(spec.client, command, spec.client_version))
 
 

@@ -16,7 +16,7 @@ from ackbench.experiments.trial.clients.record.layout import (
     FIRST_FILLER_WORD,
     HEADER_BYTES,
     MAGIC,
-    MAX_JAVA_PRODUCERS,
+    MAX_TEXT_PRODUCERS,
     VERSION,
     WORD_BYTES,
     Origin,
@@ -101,13 +101,13 @@ def decode_text_value(value: bytes, text: TextValueFormat) -> tuple[Origin, int,
     A value with the trial's prefix but without a valid number is corrupt.
     """
     found = _TEXT_VALUE.fullmatch(value)
-    if found is None or int(found["prefix"]) // MAX_JAVA_PRODUCERS != text.tag:
+    if found is None or int(found["prefix"]) // MAX_TEXT_PRODUCERS != text.tag:
         return Origin.OTHER, -1, -1
     if _NUMBER.fullmatch(found["seq"]) is None:
         return Origin.CORRUPT, -1, -1
     seq = int(found["seq"]) - text.warm_up_records
     return (
-        (Origin.TRIAL, int(found["prefix"]) % MAX_JAVA_PRODUCERS, seq)
+        (Origin.TRIAL, int(found["prefix"]) % MAX_TEXT_PRODUCERS, seq)
         if seq >= 0
         else (Origin.WARM_UP, -1, -1)
     )

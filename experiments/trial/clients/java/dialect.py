@@ -67,7 +67,7 @@ class JavaDialect:
             given |= endpoint.settings
             program = [*endpoint.jvm_options, *program]
         command = [java, *program, *arguments, self._config_option(role)]
-        return Launch(command, given, java_environment())
+        return Launch(command, given, java_environment(), may_fork=False)
 
     def _program(self, role: Role) -> Sequence[str]:
         return client_command(self.cache, self.release, _PROGRAMS[role])

@@ -13,7 +13,7 @@ import numpy as np
 from ackbench.experiments.errors import ClientLibraryError
 from ackbench.experiments.trial.clients.librdkafka.compiled import compiled, types
 from ackbench.experiments.trial.clients.record import layout
-from ackbench.experiments.trial.clients.record.layout import MAX_JAVA_PRODUCERS
+from ackbench.experiments.trial.clients.record.layout import MAX_TEXT_PRODUCERS
 
 if sys.byteorder != "little":
     raise ClientLibraryError(
@@ -144,11 +144,11 @@ def decode_text_value(text: Any, size_bytes: Any, tag: Any, warm_up_records: Any
     """
     dot = find_dot(text, size_bytes)
     prefix = parse_number(text, 0, dot, _PREFIX_DIGITS)
-    if prefix < 0 or prefix // MAX_JAVA_PRODUCERS != tag:
+    if prefix < 0 or prefix // MAX_TEXT_PRODUCERS != tag:
         return OTHER, -1, -1
     seq = parse_number(text, dot + 1, size_bytes, _SEQ_DIGITS)
     if seq < 0:
         return CORRUPT, -1, -1
     if seq < warm_up_records:
         return WARM_UP, -1, -1
-    return TRIAL, prefix % MAX_JAVA_PRODUCERS, seq - warm_up_records
+    return TRIAL, prefix % MAX_TEXT_PRODUCERS, seq - warm_up_records

@@ -73,7 +73,9 @@ class CommandDialect:
         return {**passed, **{str(name): str(value) for name, value in reported.items()}}
 
     def problem(self, started: Mapping[str, Any]) -> str | None:
-        """Return that the program reports another version than was asked for, if it does."""
+        """Return that the line has no time, or another version than was asked for."""
+        if not isinstance(started.get("timestamp"), int):
+            return f"startup_complete has the timestamp {format_value(started.get('timestamp'))}"
         reported = self.version("", started)
         if self.release is None or reported == self.release:
             return None

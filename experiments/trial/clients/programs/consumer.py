@@ -157,7 +157,7 @@ class VerifiableConsumer(VerifiableProgram):
             self._next_offset.get(number, 0) >= end for number, end in end_offsets.items()
         )
         if has_exited and not is_at_end:
-            raise WaitTimeout(f"{self._describe_exit()}; {self.log_excerpt()}")
+            raise WaitTimeout(f"{self.describe_exit()}; {self.log_excerpt()}")
         return is_at_end
 
     def _read_reports(self) -> None:
@@ -167,16 +167,24 @@ class VerifiableConsumer(VerifiableProgram):
                 if problem := self._dialect.problem(line):
                     raise HarnessError(f"{self.name}: {problem}")
                 continue
-            numbers = {partition["partition"] for partition in line["partitions"]}
-            if line["name"] == "partitions_assigned":
-                self._assigned |= numbers
-            elif line["name"] == "partitions_revoked":
-                self._assigned -= numbers
-            else:
-                self._next_offset |= {
-                    partition["partition"]: partition["maxOffset"] + 1
-                    for partition in line["partitions"]
-                }
+            try:
+                self._read_partitions(line)
+            except (KeyError, TypeError) as error:
+                raise HarnessError(
+                    f"{self.name}: a line that cannot be read: {str(line)[:120]}"
+                ) from error
+
+    def _read_partitions(self, line: Mapping[str, Any]) -> None:
+        numbers = {partition["partition"] for partition in line["partitions"]}
+        if line["name"] == "partitions_assigned":
+            self._assigned |= numbers
+        elif line["name"] == "partitions_revoked":
+            self._assigned -= numbers
+        else:
+            self._next_offset |= {
+                partition["partition"]: partition["maxOffset"] + 1
+                for partition in line["partitions"]
+            }
 
     def _describe_lag(self, end_offsets: Mapping[int, int]) -> str:
         behind = {

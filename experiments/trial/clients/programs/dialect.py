@@ -1,4 +1,4 @@
-"""What differs between the programs that report their records in lines.
+"""The differences between the programs that report their records in lines.
 
 All take the options and report the lines of Kafka's VerifiableProducer and VerifiableConsumer. How
 a program is started, what its log shows and what its exceptions mean is its library's.
@@ -18,13 +18,15 @@ Role = Literal["producer", "consumer"]
 
 @dataclass(frozen=True)
 class Launch:
-    """How a program is started."""
+    """The start of a program."""
 
     command: Sequence[str]
     """The command line; the path of the properties file is its last argument, and follows."""
     settings: Mapping[str, str]
     """The content of the properties file."""
     environment: Mapping[str, str]
+    may_fork: bool = True
+    """`False`: the program certainly has no child processes."""
 
 
 class Dialect(Protocol):
@@ -36,11 +38,11 @@ class Dialect(Protocol):
 
     @property
     def reports_once(self) -> bool:
-        """Whether a record that is reported twice shows that the program is wrong."""
+        """`True`: a program that reports a record twice cannot be trusted."""
 
     @property
     def logs_time_outs(self) -> bool:
-        """Whether `events` has the requests that timed out."""
+        """`True`: `events` has the requests that timed out."""
 
     def launch(
         self,

@@ -31,6 +31,8 @@ from ackbench.experiments.trial.clients.programs.program import (
 )
 from ackbench.experiments.trial.clients.programs.silence import silence_events
 from ackbench.experiments.trial.clients.programs.tables import (
+    ERROR,
+    SUCCESS,
     ProgramSchedule,
     report_problem,
     reported_attempts,
@@ -54,7 +56,7 @@ _REFUSED: Final = "AuthorizationException"
 """Ends the names of Kafka's exceptions for a missing permission."""
 _RETRIES: Final = 2**31 - 1
 """Java's default of `retries`, for a program that does not name the setting."""
-_REPORTS: Final = ("producer_send_success", "producer_send_error")
+_REPORTS: Final = (SUCCESS, ERROR)
 
 
 class VerifiableProducer(VerifiableProgram):
@@ -136,10 +138,8 @@ class VerifiableProducer(VerifiableProgram):
             HarnessError: it exited with an error, or not in time, or reports what cannot be.
         """
         self.wait_for_exit(timeout_s)
-        lines = parse_lines(self.output.read_bytes(), *_REPORTS)
-        problem = report_problem(lines, self._schedule()) if self._dialect.reports_once else None
-        if problem:
-            raise HarnessError(f"{self.name} cannot be trusted: {problem}")
+        if self._dialect.reports_once:
+            self._require_possible_reports()
         version = self._dialect.version(self._read_log(), self._started) or UNKNOWN_VERSION
         return ProducerSummary(
             producer=self.job.producer,
@@ -149,6 +149,11 @@ class VerifiableProducer(VerifiableProgram):
             lateness_us_p99=None,
             lateness_us_max=None,
         )
+
+    def _require_possible_reports(self) -> None:
+        lines = parse_lines(self.output.read_bytes(), *_REPORTS)
+        if problem := report_problem(lines, self._schedule()):
+            raise HarnessError(f"{self.name} cannot be trusted: {problem}")
 
     def complete_summary(self, summary: ProducerSummary, log: pa.Table) -> ProducerSummary:
         """Return the summary with the lateness of the records in the log, in whole milliseconds."""
@@ -172,7 +177,7 @@ class VerifiableProducer(VerifiableProgram):
         yield from self._dialect.events(self._read_log(), self.name, self.job.topic, self._ahead_ns)
         if self._dialect.logs_time_outs:
             return
-        acked = parse_lines(self.output.read_bytes(), "producer_send_success")
+        acked = parse_lines(self.output.read_bytes(), SUCCESS)
         acked_ns = (trial_clock_ns(ms, self._ahead_ns) for ms in acked["timestamp"].to_pylist())
         yield from silence_events(acked_ns, self.name)
 
@@ -248,7 +253,7 @@ class VerifiableProducer(VerifiableProgram):
                 self._started = line
                 if problem := self._dialect.problem(line):
                     raise HarnessError(f"{self.name}: {problem}")
-            self._acked += line["name"] == "producer_send_success"
+            self._acked += line["name"] == SUCCESS
             if not self._acked and _REFUSED in str(line.get("exception")):
                 raise HarnessError(
                     f"{self.name} was refused: {line['exception']}: {line.get('message')}"

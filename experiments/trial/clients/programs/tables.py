@@ -16,10 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ackbench.experiments.ledger.schema import ACKED, ATTEMPTS, READS, REJECTED, UNKNOWN
-from ackbench.experiments.trial.clients.record.layout import MAX_JAVA_PRODUCERS, TextValueFormat
+from ackbench.experiments.trial.clients.record.layout import MAX_TEXT_PRODUCERS, TextValueFormat
 
 NO_CODE: Final = -1
 """`UNKNOWN_SERVER_ERROR`; also for exceptions without an error number."""
+SUCCESS: Final = "producer_send_success"
+ERROR: Final = "producer_send_error"
 _NS_PER_MS: Final = 1_000_000
 _OUTCOMES: Final = (ACKED, REJECTED, UNKNOWN)
 Numbers = np.ndarray[tuple[int], np.dtype[np.int64]]
@@ -71,7 +73,7 @@ def reported_attempts(lines: pa.Table, log: pa.Table | None, schedule: ProgramSc
     row, line = _first_reports(lines, schedule)
     reported = np.zeros(count, np.bool_)
     reported[row] = True
-    acked = _scatter(count, row, line, pc.is_null(lines["exception"]), False)
+    acked = _scatter(count, row, line, pc.equal(lines["name"], SUCCESS), False)
     error, outcome = _outcomes(count, row, line, lines, schedule.classify)
     offset = _scatter(count, row, line, lines["offset"], NONE)
     sent_ns = _precise(
@@ -115,7 +117,7 @@ def report_problem(lines: pa.Table, schedule: ProgramSchedule) -> str | None:
         schedule: the producer's schedule.
     """
     prefix, number = _parts(lines["value"])
-    own = prefix == schedule.text.tag * MAX_JAVA_PRODUCERS + schedule.producer
+    own = prefix == schedule.text.tag * MAX_TEXT_PRODUCERS + schedule.producer
     asked = own & (number >= 0) & (number < schedule.records + schedule.text.warm_up_records)
     if not asked.all():
         value = lines["value"][int(np.flatnonzero(~asked)[0])].as_py()
@@ -214,20 +216,23 @@ def _outcomes(
     """
     error, outcome = np.zeros(count, np.int32), np.full(count, _OUTCOMES.index(UNKNOWN), np.int8)
     outcome[row] = _OUTCOMES.index(ACKED)
-    exceptions, codes, outcomes = (
-        np.array(lines[name].to_pylist(), dtype=object)[line]
-        for name in ("exception", "code", "outcome")
-    )
-    failed = np.flatnonzero([exception is not None for exception in exceptions])
-    known: dict[tuple[Any, Any, Any], tuple[int, int]] = {}
-    for place in failed:
-        report = (exceptions[place], codes[place], outcomes[place])
-        if report not in known:
-            code, meant = classify(str(report[0]))
-            stated = report[2] if report[2] in (REJECTED, UNKNOWN) else meant
-            known[report] = (code if report[1] is None else report[1], _OUTCOMES.index(stated))
-        error[row[place]], outcome[row[place]] = known[report]
+    failed = np.flatnonzero(pc.not_equal(lines["name"], SUCCESS).to_numpy()[line])
+    fields = lines.select(["exception", "code", "outcome"]).take(line[failed])
+    reports = list(zip(*fields.to_pydict().values(), strict=True))
+    known = {report: _read_error(report, classify) for report in set(reports)}
+    for place, report in zip(row[failed], reports, strict=True):
+        error[place], outcome[place] = known[report]
     return error, outcome
+
+
+def _read_error(
+    report: tuple[Any, ...], classify: Callable[[str], tuple[int, str]]
+) -> tuple[int, int]:
+    """Return the error number and the place in `_OUTCOMES` of a line's report of an error."""
+    exception, code, outcome = report
+    known_code, meant = classify(str(exception))
+    stated = outcome if outcome in (REJECTED, UNKNOWN) else meant
+    return known_code if code is None else code, _OUTCOMES.index(stated)
 
 
 def _precise(by_ms: Numbers, own_ns: Numbers, ahead_ns: int) -> Numbers:
@@ -262,14 +267,14 @@ def _sent_ns(log: pa.Table | None, schedule: ProgramSchedule) -> Numbers:
 def _record_ids(values: Any, text: TextValueFormat) -> tuple[Numbers, Numbers]:
     """Return producer and seq of each value of this trial; -1 for others and warm-up records."""
     prefix, number = _parts(values)
-    is_record = (prefix // MAX_JAVA_PRODUCERS == text.tag) & (number >= text.warm_up_records)
-    producer = np.where(is_record, prefix % MAX_JAVA_PRODUCERS, NONE)
+    is_record = (prefix // MAX_TEXT_PRODUCERS == text.tag) & (number >= text.warm_up_records)
+    producer = np.where(is_record, prefix % MAX_TEXT_PRODUCERS, NONE)
     return producer, np.where(is_record, number - text.warm_up_records, NONE)
 
 
 def _is_warm_up(values: Any, text: TextValueFormat) -> Any:
     prefix, number = _parts(values)
-    return (prefix // MAX_JAVA_PRODUCERS == text.tag) & (number < text.warm_up_records)
+    return (prefix // MAX_TEXT_PRODUCERS == text.tag) & (number < text.warm_up_records)
 
 
 def _parts(values: Any) -> tuple[Numbers, Numbers]:

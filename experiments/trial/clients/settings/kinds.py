@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Final, Protocol
 
 from ackbench.experiments.ledger.trial_manifest import Frozen
-from ackbench.experiments.sweep.client_kinds import DEFAULT_CLIENT, ClientKind, traits_of
+from ackbench.experiments.sweep.client_kinds import DEFAULT_CLIENT, ClientKind
 from ackbench.experiments.sweep.plan import PassedSettings, TrialSpec
 from ackbench.experiments.trial.clients.adapters import Adapter, adapters
 from ackbench.experiments.trial.clients.settings import java, librdkafka
@@ -88,7 +88,7 @@ class ClientChoice(Frozen):
 
     @property
     def _library(self) -> ClientLibrary:
-        return _LIBRARIES.get(self.kind) or ProgramLibrary(self.adapter)
+        return ProgramLibrary(None) if self.command else library_of(self.kind)
 
     def producer_settings(self, overrides: Mapping[str, str]) -> dict[str, str]:
         """Return the effective settings of a producer, without its addresses.
@@ -116,8 +116,8 @@ class ClientChoice(Frozen):
     ) -> PassedSettings | None:
         """Return the settings that the clients are given; `None`: all effective settings.
 
-        Every cell has values for acks and idempotence. They are passed only where they differ from
-        the client's defaults.
+        Every cell has values for acks and idempotence. A library is passed them only where they
+        differ from its defaults, a program always.
 
         Args:
             producer: overrides of the producer.
@@ -125,15 +125,17 @@ class ClientChoice(Frozen):
         """
         if not self.defaults:
             return None
-        if traits_of(self.kind).is_program:
-            library = ProgramLibrary(self.adapter)
-            return PassedSettings(
-                producer=library.passed_producer(producer),
-                consumer={
-                    **library.REQUIRED_CONSUMER_SETTINGS,
-                    **library.canonical_names(consumer),
-                },
-            )
+        return PassedSettings(
+            producer=self._passed_to_producer(producer),
+            consumer={
+                **self._library.REQUIRED_CONSUMER_SETTINGS,
+                **self._library.canonical_names(consumer),
+            },
+        )
+
+    def _passed_to_producer(self, producer: Mapping[str, str]) -> dict[str, str]:
+        if isinstance(self._library, ProgramLibrary):
+            return self._library.passed_producer(producer)
         overrides = self._library.canonical_names(producer)
         others = {name: overrides[name] for name in overrides if name not in {ACKS, IDEMPOTENCE}}
         acks = {} if overrides.get(ACKS, "all") in {"all", "-1"} else {ACKS: overrides[ACKS]}
@@ -144,18 +146,7 @@ class ClientChoice(Frozen):
             if is_default or IDEMPOTENCE not in overrides
             else {IDEMPOTENCE: overrides[IDEMPOTENCE]}
         )
-        return PassedSettings(
-            producer={
-                **self._library.REQUIRED_PRODUCER_SETTINGS,
-                **others,
-                **acks,
-                **idempotence,
-            },
-            consumer={
-                **self._library.REQUIRED_CONSUMER_SETTINGS,
-                **self._library.canonical_names(consumer),
-            },
-        )
+        return {**self._library.REQUIRED_PRODUCER_SETTINGS, **others, **acks, **idempotence}
 
     def is_idempotent_by_default(self, producer: Mapping[str, str]) -> bool:
         """Return whether the producer is idempotent unless the experiment sets idempotence.

@@ -43,15 +43,20 @@ def test_the_settings_that_a_program_reports_stand_before_those_it_was_given() -
 @pytest.mark.parametrize(
     ("started", "problem"),
     [
-        ({"version": "1.2.0"}, None),
-        ({}, None),
-        ({"version": "1.3.0"}, "it reports version '1.3.0', and 1.2.0 was asked for"),
+        ({"timestamp": 1, "version": "1.2.0"}, None),
+        ({"timestamp": 1}, None),
+        (
+            {"timestamp": 1, "version": "1.3.0"},
+            "it reports version '1.3.0', and 1.2.0 was asked for",
+        ),
+        ({"version": "1.2.0"}, "startup_complete has the timestamp nothing"),
+        ({"timestamp": "now"}, "startup_complete has the timestamp 'now'"),
     ],
 )
-def test_another_version_than_was_asked_for_is_no_trial(
-    started: dict[str, str], problem: str | None
+def test_another_version_or_a_start_without_a_time_is_no_trial(
+    started: dict[str, object], problem: str | None
 ) -> None:
-    """A result would name the wrong one."""
+    """A result would name the wrong version, or have no schedule."""
     assert OURS.problem(started) == problem
 
 

@@ -337,6 +337,14 @@ def test_what_a_line_says_of_its_outcome_stands_before_its_exception(
     assert (table["outcome"][0].as_py(), table["error"][0].as_py()) == (outcome, error)
 
 
+def test_an_error_without_an_exception_is_no_acknowledgement() -> None:
+    """A line's name says what it is."""
+    line = json.loads(failed(0, 5, "TimeoutException"))
+    del line["exception"]
+    table = attempts(json.dumps(line))
+    assert (table["outcome"][0].as_py(), table["partition"][0].as_py()) == (UNKNOWN, None)
+
+
 @pytest.mark.parametrize(
     ("reported", "problem"),
     [

@@ -1,8 +1,7 @@
-"""Followers of what Kafka's Java programs report during a trial: each line is read once.
+"""Followers of the reports of clients' programs during a trial: each line is read once.
 
-VerifiableProducer reports a record when it is settled, not when it is sent, and
-VerifiableConsumer each record that it received. Times are wall-clock milliseconds. Records of the
-warm-up do not count.
+A producer reports a record when it is settled, not when it is sent, and a consumer each record that
+it received. Times are wall-clock milliseconds. Records of the warm-up do not count.
 """
 
 from __future__ import annotations
@@ -15,15 +14,15 @@ import numpy as np
 from ackbench.experiments.pages.live.slots import SlotCounter
 from ackbench.experiments.trial.clients.process.mapped_file import Column
 from ackbench.experiments.trial.clients.programs.program import OutputTail
+from ackbench.experiments.trial.clients.programs.tables import ERROR, SUCCESS
+from ackbench.infra.errors import HarnessError
 
-_ACKED = "producer_send_success"
-_FAILED = "producer_send_error"
 _READ = "record_data"
 _NS_PER_MS = 1_000_000
 
 
-class JavaProducerFollower:
-    """Counts the records that a Java producer reported as acknowledged or failed.
+class ProgramProducerFollower:
+    """Counts the records that a producer reported as acknowledged or failed.
 
     Args:
         path: the program's output.
@@ -33,7 +32,7 @@ class JavaProducerFollower:
     """
 
     def __init__(self, path: Path, begin_ns: int, warm_up_records: int, acked: SlotCounter) -> None:
-        self._tail = OutputTail(path, _ACKED, _FAILED)
+        self._tail = OutputTail(path, SUCCESS, ERROR)
         self._begin_ns, self._warm_up, self._acked = begin_ns, warm_up_records, acked
         self.failed = 0
         """Records that were reported with an exception."""
@@ -41,13 +40,13 @@ class JavaProducerFollower:
     def read(self) -> None:
         """Count the reports since the last call."""
         lines = [line for line in _new_lines(self._tail) if not _is_warm_up(line, self._warm_up)]
-        acked = [line for line in lines if line["name"] == _ACKED]
+        acked = [line for line in lines if line["name"] == SUCCESS]
         self.failed += len(lines) - len(acked)
         self._acked.add(_times_ns(acked), self._begin_ns)
 
 
-class JavaConsumerFollower:
-    """Counts the records that a Java consumer reported.
+class ProgramConsumerFollower:
+    """Counts the records that a consumer reported.
 
     Args:
         path: the program's output.
@@ -67,10 +66,13 @@ class JavaConsumerFollower:
 
 
 def _new_lines(tail: OutputTail) -> list[dict[str, Any]]:
-    """Return the new lines; none if the program has no output yet, or it was deleted."""
+    """Return the new lines; none if the program has no output yet, it was deleted, or is invalid.
+
+    The trial itself fails of an invalid line.
+    """
     try:
         return tail.new_lines()
-    except (OSError, ValueError):
+    except (OSError, HarnessError):
         return []
 
 
@@ -81,4 +83,5 @@ def _is_warm_up(line: dict[str, Any], records: int) -> bool:
 
 
 def _times_ns(lines: list[dict[str, Any]]) -> Column:
-    return np.array([line["timestamp"] * _NS_PER_MS for line in lines], np.int64)
+    times_ms = [line.get("timestamp") for line in lines]
+    return np.array([ms * _NS_PER_MS for ms in times_ms if isinstance(ms, int)], np.int64)
