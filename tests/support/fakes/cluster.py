@@ -121,8 +121,11 @@ class MemoryCluster:
         )
 
     def describe(self, topics: Sequence[str] | None = None, timeout_s: float = 5.0) -> ClusterState:
-        """Return leaders and ISRs of the nodes that are neither stopped nor cut off."""
-        del topics, timeout_s
+        """Return leaders and ISRs of the nodes that are neither stopped nor cut off.
+
+        Each topic that is asked for has those of the topic under test.
+        """
+        del timeout_s
         stopped = {node for node, state in self.states.items() if state == "stopped"}
         down = stopped | self._cut_off()
         alive = tuple(node for node in self.states if node not in down or not self.detects_failures)
@@ -130,7 +133,8 @@ class MemoryCluster:
             raise WaitTimeout("no broker answers")
         isr = tuple(node for node in self.replicas if node in alive)
         states = tuple(
-            PartitionState(self.topic, number, isr[0] if isr else None, self.replicas, isr)
+            PartitionState(topic, number, isr[0] if isr else None, self.replicas, isr)
+            for topic in dict.fromkeys((self.topic, *(topics or ())))
             for number in range(self.partitions)
         )
         moved = self.detects_failures and self.active_controller in down

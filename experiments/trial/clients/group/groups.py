@@ -219,7 +219,7 @@ def _member_job(job: GroupJob, index: int) -> MemberJob:
         bootstrap_servers=job.bootstrap_servers,
         topic=job.topic,
         partitions=job.partitions,
-        settings=member_settings(job.settings, job.group, load.auto_offset_reset),
+        settings=member_settings(job.settings, job.group, load.auto_offset_reset, load.commits),
         commit=load.commits,
         commit_every_records=load.commit_every_records,
         records_per_s=load.slow_records_per_s if index < load.slow_members else 0,
@@ -270,6 +270,10 @@ class ConsumerGroups:
         """Return the group that faults act on; `None`: there is no group of ackbench's members."""
         first = next(iter(self.groups), None)
         return first if isinstance(first, ConsumerGroup) else None
+
+    def first_id(self) -> str | None:
+        """Return the `group.id` of the first group; `None`: there is no group."""
+        return self.groups[0].job.group if self.groups else None
 
     def application(self) -> ApplicationGroup | None:
         """Return the instances of the user's program; `None`: there are none."""

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from ackbench.experiments.ledger.trial_manifest import Frozen
 from ackbench.experiments.sweep.client_kinds import DEFAULT_CLIENT, ClientKind
 from ackbench.experiments.sweep.plan import ClusterNeed, Workload
+from ackbench.experiments.sweep.workload import Commit
 from ackbench.experiments.trial.clients.settings.group_members import member_expiry_ms
 from ackbench.infra.kafka.broker_settings import broker_session_timeout_ms
 
@@ -41,6 +42,8 @@ class Topology(Frozen):
     """Members of the consumer group; 0: there is no group."""
     copy_workload: bool = False
     """Whether the members of the group copy records to another topic (consume-process-produce)."""
+    commits: Commit = "after"
+    """When the members commit."""
     application: bool = False
     """`True`: the members are a user's program, and it is unknown where in its work it is."""
     member_removed_after_ms: float = 0
@@ -82,6 +85,7 @@ class Topology(Frozen):
             session_timeout_ms=broker_session_timeout_ms(cluster.settings()),
             consumers=workload.members,
             copy_workload=workload.copies is not None,
+            commits=workload.commits,
             application=bool(workload.copies and workload.copies.command),
             member_removed_after_ms=member_expiry_ms(consumer, cluster.broker),
         )
@@ -95,6 +99,20 @@ class Topology(Frozen):
     def majority(self) -> int:
         """The smallest number of brokers that is more than half of them."""
         return self.nodes // 2 + 1
+
+
+def no_transactions_reason(topology: Topology) -> str | None:
+    """Return why faults of transactions are impossible with this topology; `None`: they are not."""
+    if topology.transactional:
+        return None
+    return "transactions.records is 0; allowed: producers that send in transactions"
+
+
+def no_group_reason(topology: Topology) -> str | None:
+    """Return why faults of a group are impossible with this topology; `None`: they are not."""
+    if topology.consumers:
+        return None
+    return "group.consumers is 0; allowed: a consumer group of 1 member or more"
 
 
 class FaultEffects(Frozen):

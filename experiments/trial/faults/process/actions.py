@@ -30,7 +30,13 @@ from ackbench.experiments.trial.faults.core.kind import (
 from ackbench.experiments.trial.faults.process.parameters import (
     FAMILY,
     BehindParameters,
+    CoordinatorCrashParameters,
+    CoordinatorPauseParameters,
+    CoordinatorStopParameters,
     CrashParameters,
+    GroupCoordinatorCrashParameters,
+    GroupCoordinatorPauseParameters,
+    GroupCoordinatorStopParameters,
     LeaderPauseParameters,
     LongPauseParameters,
     MajorityCrashParameters,
@@ -45,9 +51,11 @@ from ackbench.experiments.trial.faults.process.parameters import (
 from ackbench.experiments.trial.faults.process.targets import (
     ALL,
     ALL_TARGETS,
+    GROUP_COORDINATOR,
     LEADER,
     MAJORITY,
     NODE,
+    TRANSACTION_COORDINATOR,
     Targets,
     TargetSelector,
 )
@@ -133,7 +141,7 @@ def _pause(
 
     Returns:
         Whether all were paused until the end and, if the leader is among them, for longer than the
-        client waits for a response.
+        client waits for a response; of a coordinator, whether another node took over.
     """
     with context.injected(*targets.nodes) as heals:
         for node in targets.nodes:
@@ -143,12 +151,16 @@ def _pause(
         context.sleep_until_lasted(parameters.pause_s)
         still_paused = all(context.process_state(node) == "paused" for node in targets.nodes)
         lasted_s = context.elapsed_s()
+        moved = selector.reaction(context, targets) if selector.is_coordinator else None
     context.add_evidence(
         f"SIGSTOP paused {format_nodes(targets.nodes)} for {lasted_s:.2f} s;"
         f" a request times out after {context.client_timeout_s:g} s"
     )
     if not still_paused:
         context.add_evidence("not every node was paused until the heal")
+    if selector.is_coordinator:
+        context.add_evidence(moved or selector.no_reaction(targets))
+        return still_paused and moved is not None
     return still_paused and (lasted_s > context.client_timeout_s or not selector.includes_leader)
 
 
@@ -271,6 +283,20 @@ def _require_noticed_pause(
     )
 
 
+def _require_noticed_coordinator_pause(
+    evidence: FaultEvidence, observations: TrialObservations
+) -> FaultEvidence:
+    """Return the evidence of a coordinator's pause.
+
+    If the coordinator did not move, it had an effect if a request of a client timed out.
+    """
+    timed_out = {event.detail.partition(":")[0] for event in observations.since("timed_out")}
+    if evidence.took_effect or not timed_out:
+        return evidence
+    clients = ", ".join(sorted(timed_out))
+    return extend_evidence(evidence, f"requests timed out of {clients}", took_effect=True)
+
+
 def _confirmation(
     action: Action, selector: TargetSelector
 ) -> Callable[[FaultEvidence, TrialObservations], FaultEvidence]:
@@ -281,6 +307,8 @@ def _confirmation(
     if action is STOP:
         return require_clean_shutdown
     if action is PAUSE:
+        if selector.is_coordinator:
+            return _require_noticed_coordinator_pause
         return require_timed_out_requests if selector.includes_leader else _require_noticed_pause
     return accept_evidence
 
@@ -293,7 +321,12 @@ CRASH: Final = Action(
     _crash,
     crash_effects,
     CrashParameters,
-    {NODE.name: NodeCrashParameters, MAJORITY.name: MajorityCrashParameters},
+    {
+        NODE.name: NodeCrashParameters,
+        MAJORITY.name: MajorityCrashParameters,
+        TRANSACTION_COORDINATOR.name: CoordinatorCrashParameters,
+        GROUP_COORDINATOR.name: GroupCoordinatorCrashParameters,
+    },
 )
 STOP: Final = Action(
     "stop",
@@ -301,7 +334,12 @@ STOP: Final = Action(
     _stop,
     _stop_effects,
     StopParameters,
-    {NODE.name: NodeStopParameters, MAJORITY.name: MajorityStopParameters},
+    {
+        NODE.name: NodeStopParameters,
+        MAJORITY.name: MajorityStopParameters,
+        TRANSACTION_COORDINATOR.name: CoordinatorStopParameters,
+        GROUP_COORDINATOR.name: GroupCoordinatorStopParameters,
+    },
 )
 PAUSE: Final = Action(
     "pause",
@@ -314,6 +352,8 @@ PAUSE: Final = Action(
         ALL.name: LeaderPauseParameters,
         NODE.name: NodePauseParameters,
         MAJORITY.name: MajorityPauseParameters,
+        TRANSACTION_COORDINATOR.name: CoordinatorPauseParameters,
+        GROUP_COORDINATOR.name: GroupCoordinatorPauseParameters,
     },
 )
 ACTIONS: Final = (CRASH, STOP, PAUSE)

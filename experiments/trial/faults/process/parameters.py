@@ -7,7 +7,11 @@ from typing import Final
 from pydantic import Field
 
 from ackbench.experiments.trial.faults.core import FaultParameters, Seconds, SecondsOrNone
-from ackbench.experiments.trial.faults.core.effects import Topology
+from ackbench.experiments.trial.faults.core.effects import (
+    Topology,
+    no_group_reason,
+    no_transactions_reason,
+)
 
 FAMILY: Final = "process"
 RESTART_S: Final = 5.0
@@ -140,3 +144,39 @@ class MajorityStopParameters(_Majority, StopParameters):
 
 class MajorityPauseParameters(_Majority, LeaderPauseParameters):
     """More than half of the nodes are paused."""
+
+
+class _Transactions(FaultParameters):
+    def impossible_reason(self, topology: Topology) -> str | None:
+        """Refuse workloads without transactions."""
+        return no_transactions_reason(topology)
+
+
+class _Group(FaultParameters):
+    def impossible_reason(self, topology: Topology) -> str | None:
+        """Refuse workloads without a consumer group."""
+        return no_group_reason(topology)
+
+
+class CoordinatorCrashParameters(_Transactions, CrashParameters):
+    """The transaction coordinator crashes and is started again."""
+
+
+class CoordinatorStopParameters(_Transactions, StopParameters):
+    """The transaction coordinator is shut down cleanly and started again."""
+
+
+class CoordinatorPauseParameters(_Transactions, LongPauseParameters):
+    """The transaction coordinator is paused."""
+
+
+class GroupCoordinatorCrashParameters(_Group, CrashParameters):
+    """The group coordinator crashes and is started again."""
+
+
+class GroupCoordinatorStopParameters(_Group, StopParameters):
+    """The group coordinator is shut down cleanly and started again."""
+
+
+class GroupCoordinatorPauseParameters(_Group, LongPauseParameters):
+    """The group coordinator is paused."""

@@ -21,6 +21,11 @@ from ackbench.experiments.trial.faults.core.evidence import (
     no_controller,
     stayed_in_isr,
 )
+from ackbench.experiments.trial.faults.process.coordinators import (
+    GROUP,
+    TRANSACTION,
+    Coordinator,
+)
 from ackbench.infra.errors import WaitTimeout
 from ackbench.infra.kafka.spec import ClusterState, PartitionState
 from ackbench.infra.process.waiting import wait_until
@@ -53,7 +58,7 @@ class TargetSelector:
     """For summaries: `the leader`."""
     plural: bool
     """Whether the description is a plural."""
-    select: Callable[[Targets, Any], tuple[int, ...]]
+    select: Callable[[FaultContext, Targets, Any], tuple[int, ...]]
     """Returns the nodes, from the cluster as it is now and the fault's parameters; empty while
     there are none."""
     reaction: Callable[[FaultContext, Targets], str | None]
@@ -69,6 +74,9 @@ class TargetSelector:
     """Whether the leader of the observed partition is certainly among them."""
     controllers: Callable[[Topology], int] = _none
     """Returns how many dedicated controllers they are."""
+    is_coordinator: bool = False
+    """Whether the target coordinates a group or transactions, and may have nothing to do with the
+    observed partition."""
 
     def find(self, context: FaultContext, parameters: object) -> Targets:
         """Return the targets; wait a moment if there are none.
@@ -80,7 +88,7 @@ class TargetSelector:
 
         def probe() -> Targets | None:
             now = Targets((), context.cluster_state(), partition)
-            nodes = self.select(now, parameters)
+            nodes = self.select(context, now, parameters)
             return Targets(nodes, now.before, partition) if nodes else None
 
         try:
@@ -94,30 +102,32 @@ class TargetSelector:
 # Selection
 
 
-def _leader(now: Targets, _parameters: object) -> tuple[int, ...]:
+def _leader(_context: FaultContext, now: Targets, _parameters: object) -> tuple[int, ...]:
     return (now.partition.leader,) if now.partition.leader is not None else ()
 
 
-def _follower(now: Targets, _parameters: object) -> tuple[int, ...]:
+def _follower(_context: FaultContext, now: Targets, _parameters: object) -> tuple[int, ...]:
     """Return the first follower in the ISR."""
     return tuple(node for node in now.partition.isr if node != now.partition.leader)[:1]
 
 
-def _controller(now: Targets, _parameters: object) -> tuple[int, ...]:
+def _controller(_context: FaultContext, now: Targets, _parameters: object) -> tuple[int, ...]:
     return (now.before.controller,) if now.before.controller is not None else ()
 
 
-def _node(_now: Targets, parameters: Any) -> tuple[int, ...]:
+def _node(_context: FaultContext, _now: Targets, parameters: Any) -> tuple[int, ...]:
     return (parameters.node,)
 
 
-def _majority(now: Targets, _parameters: object) -> tuple[int, ...]:
+def _majority(context: FaultContext, now: Targets, _parameters: object) -> tuple[int, ...]:
     """Return the observed partition's leader, then its other replicas, then other brokers."""
-    ranked = dict.fromkeys((*_leader(now, None), *now.partition.replicas, *now.before.brokers))
+    ranked = dict.fromkeys(
+        (*_leader(context, now, None), *now.partition.replicas, *now.before.brokers)
+    )
     return tuple(ranked)[: len(now.before.brokers) // 2 + 1]
 
 
-def _all(now: Targets, _parameters: object) -> tuple[int, ...]:
+def _all(_context: FaultContext, now: Targets, _parameters: object) -> tuple[int, ...]:
     return now.before.brokers
 
 
@@ -279,4 +289,40 @@ ALL: Final = TargetSelector(
     includes_leader=True,
 )
 
-ALL_TARGETS: Final = (LEADER, FOLLOWER, CONTROLLER, NODE, MAJORITY, ALL)
+
+def _coordinator(name: str, description: str, coordinator: Coordinator) -> TargetSelector:
+    def select(context: FaultContext, _now: Targets, _parameters: object) -> tuple[int, ...]:
+        node = coordinator.leader(context)
+        return () if node is None else (node,)
+
+    return TargetSelector(
+        name,
+        description,
+        plural=False,
+        select=select,
+        reaction=lambda context, targets: coordinator.change(context, targets.nodes[0]),
+        no_reaction=lambda targets: f"node {targets.nodes[0]} stayed the coordinator",
+        count=_one,
+        may_lead=_always,
+        includes_leader=False,
+        is_coordinator=True,
+    )
+
+
+TRANSACTION_COORDINATOR: Final = _coordinator(
+    "coordinator", "the transaction coordinator of producer 0", TRANSACTION
+)
+GROUP_COORDINATOR: Final = _coordinator(
+    "group-coordinator", "the coordinator of the first consumer group", GROUP
+)
+
+ALL_TARGETS: Final = (
+    LEADER,
+    FOLLOWER,
+    CONTROLLER,
+    NODE,
+    MAJORITY,
+    ALL,
+    TRANSACTION_COORDINATOR,
+    GROUP_COORDINATOR,
+)

@@ -1,4 +1,4 @@
-"""Faults of transactions: a fenced producer, an abandoned transaction, a crashed coordinator.
+"""Faults of transactions: a fenced producer, an abandoned transaction.
 
 Also requests of a transactional producer that arrive in its next transaction.
 """
@@ -7,6 +7,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from ackbench.experiments.trial.faults.transactions import coordinator, delayed, producers
+from ackbench.experiments.trial.faults.transactions import delayed, producers
 
-KINDS: Final = (*producers.KINDS, *coordinator.KINDS, *delayed.KINDS)
+KINDS: Final = (*producers.KINDS, *delayed.KINDS)

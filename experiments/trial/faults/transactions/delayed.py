@@ -23,8 +23,12 @@ from ackbench.experiments.trial.faults.core import (
     FaultParameters,
     Seconds,
 )
-from ackbench.experiments.trial.faults.core.effects import FaultEffects, Topology
-from ackbench.experiments.trial.faults.transactions.producers import FAMILY, no_transactions_reason
+from ackbench.experiments.trial.faults.core.effects import (
+    FaultEffects,
+    Topology,
+    no_transactions_reason,
+)
+from ackbench.experiments.trial.faults.transactions.producers import FAMILY
 from ackbench.infra.errors import ImpairmentConflict, WaitTimeout
 from ackbench.infra.kafka.frames import TransactionalApi
 from ackbench.infra.kafka.spec import NetworkKind

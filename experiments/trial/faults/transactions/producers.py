@@ -24,20 +24,17 @@ from ackbench.experiments.trial.faults.core import (
     FaultParameters,
     Seconds,
 )
-from ackbench.experiments.trial.faults.core.effects import FaultEffects, Topology
+from ackbench.experiments.trial.faults.core.effects import (
+    FaultEffects,
+    Topology,
+    no_transactions_reason,
+)
 from ackbench.infra.errors import HarnessError, WaitTimeout
 
 FAMILY: Final = "transactions"
 
 
 # The target: producer 0
-
-
-def no_transactions_reason(topology: Topology) -> str | None:
-    """Return why faults of transactions are impossible with this topology; `None`: they are not."""
-    if topology.transactional:
-        return None
-    return "transactions.records is 0; allowed: producers that send in transactions"
 
 
 def no_own_producer_reason(topology: Topology) -> str | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from support.fakes.cluster import MemoryCluster
@@ -13,6 +15,8 @@ from ackbench.experiments.errors import HealFailed
 from ackbench.experiments.ledger.schema import Source
 from ackbench.experiments.ledger.trial_manifest import FaultEvidence
 from ackbench.experiments.sweep.plan import FaultRequest
+from ackbench.experiments.trial.clients.group.groups import ConsumerGroup, ConsumerGroups
+from ackbench.experiments.trial.clients.interface import ClientProcesses
 from ackbench.experiments.trial.clients.programs.silence import silence_events
 from ackbench.experiments.trial.events.clock import now_ns
 from ackbench.experiments.trial.events.journal import Event, Journal
@@ -29,6 +33,22 @@ from ackbench.experiments.trial.metadata_poller import MetadataPoller
 from ackbench.infra.errors import WaitTimeout
 from ackbench.infra.kafka.logs import BrokerLogEvent
 from ackbench.infra.kafka.spec import ClusterState, NodeStatus
+
+
+@dataclass(frozen=True)
+class NamedGroup:
+    """A consumer group, of which a coordinator needs the name."""
+
+    job: SimpleNamespace
+
+
+CLIENTS = ClientProcesses(
+    producers=(),
+    groups=ConsumerGroups(
+        (cast("ConsumerGroup", NamedGroup(SimpleNamespace(group="trial-group-1"))),)
+    ),
+    transactional_ids=("ackbench-trial-0",),
+)
 
 
 def inject_fault(
@@ -48,7 +68,10 @@ def inject_polled(
     journal = Journal()
     with MetadataPoller(cluster, cluster.topic, journal, every_s=0.005):
         return inject_request(
-            request, FaultContext(cluster, cluster.topic, now_ns(), journal, client_timeout_s=0.05)
+            request,
+            FaultContext(
+                cluster, cluster.topic, now_ns(), journal, client_timeout_s=0.05, clients=CLIENTS
+            ),
         ), journal
 
 
@@ -489,6 +512,37 @@ def test_paused_followers_are_resumed_even_if_the_heal_fails() -> None:
     with pytest.raises(HealFailed, match="node 2 does not start"):
         inject_fault(cluster, "leader-crash-behind", behind_s=0.02, restart_after_s=0.05)
     assert "paused" not in cluster.states.values()
+
+
+@pytest.mark.parametrize(
+    ("kind", "topic"),
+    [("coordinator", "__transaction_state"), ("group-coordinator", "__consumer_offsets")],
+)
+def test_a_coordinator_crashes_and_the_evidence_names_what_it_coordinated(
+    kind: str, topic: str
+) -> None:
+    """It is the leader of the partition of its id, and another node leads it then."""
+    cluster = MemoryCluster(replicas=(2, 3, 1))
+    evidence, _ = inject_fault(cluster, f"{kind}-crash", restart_after_s=0.1)
+    assert cluster.signals == [("kill", 2), ("start", 2)]
+    assert evidence.took_effect
+    coordinated = {"coordinator": "ackbench-trial-0", "group-coordinator": "trial-group-1"}[kind]
+    moved = f"{topic}-0, which node 2 led as the coordinator of {coordinated}, was led by node 3"
+    assert any(moved in sentence for sentence in evidence.evidence)
+
+
+def test_a_pause_that_leaves_the_coordinator_where_it_is_needs_a_request_that_timed_out() -> None:
+    """Of a member of the group, or of another client."""
+    cluster = MemoryCluster(detects_failures=False)
+    evidence, _ = inject_fault(cluster, "group-coordinator-pause", pause_s=0.1)
+    assert not evidence.took_effect
+    assert "node 2 stayed the coordinator" in evidence.evidence
+    confirm = FAULTS["group-coordinator-pause"].confirm
+    assert not confirm(evidence, TrialObservations((), "all", 1)).took_effect
+    timed_out = Event(2, "timed_out", Source.CLIENT, detail="member 1.0: Timed out 1 in-flight")
+    noticed = confirm(evidence, TrialObservations((timed_out,), "all", 1))
+    assert noticed.took_effect
+    assert noticed.evidence[-1] == "requests timed out of member 1.0"
 
 
 @pytest.mark.parametrize("kind", [kind.kind for kind in process.KINDS])

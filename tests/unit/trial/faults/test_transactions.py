@@ -1,4 +1,4 @@
-"""Faults of transactions: requirements, the coordinator, and a stuck last stable offset."""
+"""Faults of transactions: requirements, and a stuck last stable offset."""
 
 import signal
 import subprocess
@@ -19,7 +19,6 @@ from ackbench.experiments.trial.faults import FAULTS, FaultContext
 from ackbench.experiments.trial.faults.core import FaultMissed
 from ackbench.experiments.trial.faults.core.effects import Topology
 from ackbench.experiments.trial.faults.transactions import KINDS, producers
-from ackbench.experiments.trial.faults.transactions.coordinator import state_partition_number
 from ackbench.experiments.trial.faults.transactions.producers import (
     StuckOffset,
     advanced,
@@ -43,7 +42,7 @@ def test_without_transactions_there_is_no_target(kind: str) -> None:
     assert parameters.impossible_reason(TRANSACTIONAL) is None
 
 
-@pytest.mark.parametrize("kind", ["producer-fenced", "transaction-abandoned", "coordinator-crash"])
+@pytest.mark.parametrize("kind", ["producer-fenced", "transaction-abandoned"])
 def test_faults_that_need_ackbenchs_own_producer_refuse_javas_client(kind: str) -> None:
     """Its program can neither be replaced nor observed from outside."""
     topology = TRANSACTIONAL.model_copy(update={"client": "java"})
@@ -105,25 +104,6 @@ def test_a_producer_that_is_not_replaced_keeps_the_order(kind: str) -> None:
         False,
         False,
     )
-
-
-@pytest.mark.parametrize(
-    ("transactional_id", "hash_code"),
-    [
-        ("", 0),
-        ("a", 97),
-        ("hello", 99_162_322),
-        ("ackbench-trial-000-c8f0bb-0", None),
-        ("polygenelubricants", -(2**31)),
-    ],
-)
-def test_an_id_belongs_to_the_partition_of_its_java_hash(
-    transactional_id: str, hash_code: int | None
-) -> None:
-    """`String.hashCode` without its sign bit, also for the minimum, which has no positive."""
-    code = state_partition_number(transactional_id, 2**31)
-    assert 0 <= state_partition_number(transactional_id, 50) < 50
-    assert hash_code is None or code == hash_code & 0x7FFF_FFFF
 
 
 @pytest.fixture

@@ -1,0 +1,105 @@
+"""The coordinator that a fault acts on is the one that the brokers name; its failure is seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+from support.builders.records import a_spec
+
+from ackbench.experiments.ledger.trial_manifest import Status
+from ackbench.experiments.planning.faults import fault_parameters
+from ackbench.experiments.sweep.folder import SweepFolder
+from ackbench.experiments.sweep.plan import FaultRequest, Workload
+from ackbench.experiments.sweep.workload import GroupMembers
+from ackbench.experiments.trial.clients.librdkafka import topics
+from ackbench.experiments.trial.clients.settings.librdkafka import (
+    consumer_settings,
+    producer_settings,
+)
+from ackbench.experiments.trial.faults.process.coordinators import GROUP, coordinating_partition
+from ackbench.experiments.trial.run import run_trial
+from ackbench.infra.cluster.local import LocalCluster, provision
+from ackbench.infra.kafka.spec import ClusterSpec
+from ackbench.infra.machine.home import Home
+from ackbench.infra.process.waiting import wait_until
+
+pytestmark = pytest.mark.cluster
+IDS = ("a", "orders", "payments", "group-1", "billing-service", "audit", "x9", "my-app", "group-7")
+SESSION_MS = 1500
+
+
+@pytest.fixture(scope="module")
+def cluster(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    """Provision three nodes, which notice soon that one of them is missing."""
+    broker = {
+        "broker.session.timeout.ms": str(SESSION_MS),
+        "broker.heartbeat.interval.ms": "300",
+        "group.min.session.timeout.ms": "1000",
+    }
+    spec = ClusterSpec(nodes=3, broker=broker)
+    made = provision(tmp_path_factory.mktemp("clusters"), cache, "coordinators", spec)
+    yield made
+    made.destroy()
+
+
+def commit_once(cluster: LocalCluster, group: str) -> None:
+    """Commit an offset, so that the group exists."""
+    consumer = Consumer({"bootstrap.servers": cluster.bootstrap_servers, "group.id": group})
+
+    def commit() -> bool:
+        try:
+            consumer.commit(offsets=[TopicPartition("committed", 0, 0)], asynchronous=False)
+        except KafkaException:
+            return False
+        return True
+
+    wait_until(commit, awaiting=f"a commit of {group}", timeout_s=60)
+    consumer.close()
+
+
+def test_the_coordinator_of_an_id_is_the_node_that_the_brokers_name(cluster: LocalCluster) -> None:
+    """Of ids whose hash is negative, too."""
+    topics.create_topic(cluster.bootstrap_servers, "committed", partitions=1, replication_factor=1)
+    admin = topics.admin_client(cluster.bootstrap_servers)
+    for group in IDS:
+        commit_once(cluster, group)
+    named = {
+        group: future.result(10).coordinator.id
+        for group, future in admin.describe_consumer_groups(list(IDS)).items()
+    }
+    partitions = cluster.describe([GROUP.topic]).of(GROUP.topic)
+    found = {
+        group: partitions[coordinating_partition(group, len(partitions))].leader for group in IDS
+    }
+    assert found == named
+    assert len(set(named.values())) > 1
+
+
+@pytest.mark.parametrize("action", ["crash", "pause", "stop"])
+def test_the_coordinator_of_the_group_fails_and_another_node_takes_over(
+    cluster: LocalCluster, tmp_path: Path, action: str
+) -> None:
+    """The members go on with it, and read everything."""
+    lasts = {"pause_s": 4.0} if action == "pause" else {"restart_after_s": 4.0}
+    kind = f"group-coordinator-{action}"
+    workload = Workload(rate_records_per_s=500, record_size_bytes=100, duration_s=8)
+    group = GroupMembers.model_validate({"consumers": 2, "commit_every_records": 50})
+    spec = a_spec(
+        trial_id=f"000-{action}",
+        partitions=2,
+        replication_factor=3,
+        producer=producer_settings({"enable.idempotence": "true"}),
+        consumer=consumer_settings({}),
+        topic={"min.insync.replicas": "2"},
+        workload=workload.model_copy(update={"group": group}),
+        fault=FaultRequest(kind=kind, parameters=fault_parameters(kind, {"at_s": 1.0, **lasts})),
+    )
+    manifest = run_trial(SweepFolder(tmp_path / "sweep"), spec, cluster, Home(tmp_path / "home"))
+    evidence = " ".join(manifest.fault.evidence)
+    assert manifest.fault.took_effect, evidence
+    assert f"{GROUP.topic}-" in evidence
+    assert "led as the coordinator of" in evidence
+    assert manifest.status is Status.SEALED
