@@ -31,6 +31,7 @@ from ackbench.experiments.planning.programs import with_found_application
 from ackbench.experiments.planning.properties import Property
 from ackbench.experiments.planning.properties.protected import refuse_protected
 from ackbench.experiments.planning.workload import (
+    add_auto_commit,
     add_transactional_id,
     refuse_invalid_workload,
     workload_of_client,
@@ -114,6 +115,7 @@ def resolve_settings(
     producer = add_transactional_id(given.client_properties(Scope.PRODUCER, client.kind), workload)
     consumer = given.client_properties(Scope.CONSUMER, client.kind)
     refuse_invalid_workload(client, workload, consumer, cluster)
+    consumer = add_auto_commit(consumer, workload)
     topology = Topology.of_trial(
         cluster,
         workload,

@@ -19,6 +19,10 @@ from ackbench.experiments.trial.clients.record.layout import (
     max_text_value_bytes,
 )
 from ackbench.experiments.trial.clients.settings.group_members import (
+    AUTO_COMMIT,
+    AUTO_COMMIT_INTERVAL,
+    AUTO_COMMITS,
+    AUTO_OFFSET_STORE,
     CLASSIC,
     CLASSIC_ONLY,
     PROTOCOL,
@@ -61,6 +65,11 @@ def add_transactional_id(producer: Mapping[str, str], workload: Workload) -> dic
     return {**producer, **({"transactional.id": TRANSACTIONAL_ID} if workload.transactions else {})}
 
 
+def add_auto_commit(consumer: Mapping[str, str], workload: Workload) -> dict[str, str]:
+    """Return the consumer's properties, with those of a client that commits by itself."""
+    return {**(AUTO_COMMITS if workload.commits == "auto" else {}), **consumer}
+
+
 def remove_transactions(
     producer: Mapping[str, str], workload: Workload
 ) -> tuple[dict[str, str], Workload]:
@@ -74,7 +83,6 @@ def remove_transactions(
 
 _KIP_848_SINCE: Final = (4, 0)
 """KIP-848's group protocol is production-ready from Kafka 4.0 on; 3.9 has a preview."""
-_AUTO_COMMIT: Final = "enable.auto.commit"
 
 
 def _group_problems(
@@ -85,15 +93,10 @@ def _group_problems(
         return
     if workload.group and workload.copies:
         yield "group and copy are both there; allowed: one of them (copiers are a consumer group)"
-    name, number, decides, needs = (
-        ("copy", "copiers", "delivery", "a copier decodes the values that its producers write")
+    name, number, needs = (
+        ("copy", "copiers", "a copier decodes the values that its producers write")
         if workload.copies
-        else (
-            "group",
-            "consumers",
-            "commit",
-            "members can be held between processing and commit",
-        )
+        else ("group", "consumers", "members can be held between processing and commit")
     )
     members = f"{name}.{number} is {section.members}"
     if section.slow_members > section.members:
@@ -112,11 +115,26 @@ def _group_problems(
     yield from _application_problems(workload)
     if not traits_of(client.kind).has_members:
         yield f"{members} and client is {client.kind}; allowed: librdkafka ({needs})"
-    if is_true(consumer.get(_AUTO_COMMIT, "false")):
+    yield from _commit_problems(workload, consumer, members)
+
+
+def _commit_problems(
+    workload: Workload, consumer: Mapping[str, str], members: str
+) -> Iterator[str]:
+    by_itself = workload.commits == "auto"
+    decides = (
+        "copy.delivery decides when a member commits"
+        if workload.copies
+        else f"group.commit is {workload.commits}; auto leaves commits to the client"
+    )
+    if is_true(consumer.get(AUTO_COMMIT, str(by_itself))) != by_itself:
         yield (
-            f"{members} and {_AUTO_COMMIT} is true; "
-            f"allowed: false ({name}.{decides} decides when a member commits)"
+            f"{members} and {AUTO_COMMIT} is {consumer[AUTO_COMMIT]}; "
+            f"allowed: {str(by_itself).lower()} ({decides})"
         )
+    for name in (AUTO_COMMIT_INTERVAL, AUTO_OFFSET_STORE):
+        if name in consumer and not by_itself:
+            yield f"{members} and {name} is {consumer[name]}; allowed: leave it out ({decides})"
 
 
 def _application_problems(workload: Workload) -> Iterator[str]:

@@ -28,10 +28,11 @@ AutoOffsetReset = Literal["earliest", "latest", "none"]
 
 With `none` it gets an error instead.
 """
-Commit = Literal["before", "after", "within"]
+Commit = Literal["before", "after", "within", "auto"]
 """When a member of a group commits: before or after it processes a record.
 
-`within`: in one transaction with the record that it produces.
+`within`: in one transaction with the record that it produces. `auto`: when its client does by
+itself (`enable.auto.commit`).
 """
 Delivery = Literal["at-most-once", "at-least-once", "exactly-once"]
 COMMIT_BY_DELIVERY: Final[Mapping[Delivery, Commit]] = MappingProxyType(
@@ -95,8 +96,11 @@ class GroupMembers(Members):
     """Members of each group."""
     groups: WholeNumber = Field(default=1, ge=1, le=16)
     """Number of groups of that size; faults of members affect the first one."""
-    commit: Literal["before", "after"] = "after"
-    """When a member commits: before or after it processes a record."""
+    commit: Literal["before", "after", "auto"] = "after"
+    """When a member commits: before or after it processes a record.
+
+    `auto`: the client does by itself, each `auto.commit.interval.ms`.
+    """
 
     @property
     def members(self) -> int:

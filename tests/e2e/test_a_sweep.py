@@ -90,6 +90,7 @@ def test_the_controls_of_a_sweep_validate_its_results(complete: AckbenchCommand)
     )
 
 
+@pytest.mark.further
 def test_measuring_again_gives_the_same_bytes(complete: AckbenchCommand) -> None:
     """The results depend only on the ledgers."""
     before = results(complete)

@@ -15,6 +15,7 @@ from ackbench.experiments.sweep.plan import (
 )
 from ackbench.experiments.sweep.retention import Retention, resolve_retention
 from ackbench.experiments.sweep.workload import AutoOffsetReset, Commit
+from ackbench.experiments.trial.clients.settings.group_members import AUTO_OFFSET_STORE
 from ackbench.experiments.trial.clients.settings.kinds import client_choice, request_timeout_ms
 from ackbench.experiments.trial.clients.settings.librdkafka import is_true
 from ackbench.experiments.trial.faults import FAULTS
@@ -100,7 +101,10 @@ class Circumstances(Frozen):
     consumers: int = 0
     """Members of the consumer group; 0: no group."""
     commits: Commit = "after"
-    """When a member commits: before processing, after it, or in one transaction with its output."""
+    """When a member commits: before processing, after it, in one transaction with its output, or
+    when its client does by itself."""
+    stores_offsets_itself: bool = True
+    """Whether a client that commits by itself commits what it has handed out, processed or not."""
     auto_offset_reset: AutoOffsetReset = "earliest"
     """Where a member begins in a partition without a committed offset."""
     copy_workload: bool = False
@@ -293,6 +297,7 @@ def circumstances_of(spec: TrialSpec) -> Circumstances:
         replication_factor=spec.replication_factor,
         consumers=spec.workload.members,
         commits=spec.workload.commits,
+        stores_offsets_itself=is_true(spec.consumer.get(AUTO_OFFSET_STORE, "true")),
         auto_offset_reset=spec.workload.auto_offset_reset,
         copy_workload=spec.workload.copies is not None,
         fault=_fault_effects(spec.fault, topology_of(spec)),

@@ -16,6 +16,7 @@ from ackbench.experiments.verdicts.guarantees.loss import guarantees_no_loss
 from ackbench.experiments.verdicts.guarantees.rules import (
     KIP_98,
     KIP_1327,
+    LIBRDKAFKA_AUTO_COMMIT,
     RETENTION,
     SEMANTICS,
     UNCLEAN_ELECTION,
@@ -54,6 +55,14 @@ _RULES: Final = (
         "delivery is at most once: no member reads again what a member had committed and not yet "
         "processed when it died",
         SEMANTICS,
+    ),
+    not_guaranteed(
+        "the client commits by itself what it has handed out",
+        lambda c: c.commits == "auto" and c.stores_offsets_itself,
+        "librdkafka stores the offset of a record when it hands it to the application, and commits "
+        "it each auto.commit.interval.ms: no member reads again what a member had received and not "
+        "yet processed when it died",
+        LIBRDKAFKA_AUTO_COMMIT,
     ),
     not_guaranteed(
         "records that consumers received may be lost",
@@ -117,7 +126,7 @@ NO_MISSED_RECORDS: Final = Guarantee(
         matrix_head="missed by the group",
         observed="the group committed past records that it did not process",
         violated="records were committed that no member of the group processed",
-        remedy="cells with group.commit=before",
+        remedy="cells with group.commit=before or auto",
         counted=("record missed by the group", "records missed by the group"),
         figures=(("missed by the group", "group_missed"),),
     ),

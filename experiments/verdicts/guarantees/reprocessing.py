@@ -12,6 +12,7 @@ from ackbench.experiments.verdicts.guarantees.missed_records import consumed_rec
 from ackbench.experiments.verdicts.guarantees.rules import (
     KIP_98,
     KIP_447,
+    LIBRDKAFKA_AUTO_COMMIT,
     SEMANTICS,
     UNCLEAN_ELECTION,
     guaranteed,
@@ -26,6 +27,13 @@ _RULES: Final = (
         "delivery is at least once: what a member had processed and not yet committed when it "
         "died or was removed from the group is read again",
         SEMANTICS,
+    ),
+    not_guaranteed(
+        "the client commits by itself",
+        lambda c: c.commits == "auto",
+        "it commits each auto.commit.interval.ms: what a member had processed since, when it died "
+        "or was removed from the group, is read again",
+        LIBRDKAFKA_AUTO_COMMIT,
     ),
     not_guaranteed(
         "records that consumers received may be lost",
@@ -73,7 +81,7 @@ NO_REPROCESSING: Final = Guarantee(
         matrix_head="processed again",
         observed="the group processed records more than once",
         violated="the group processed records more than once",
-        remedy="cells with group.commit=after",
+        remedy="cells with group.commit=after or auto",
         counted=("record processed again", "records processed again"),
         figures=(("reprocessed by the group", "group_redelivered"),),
     ),

@@ -125,6 +125,11 @@ LIBRDKAFKA_GUARANTEES: Final = (
     "https://github.com/confluentinc/librdkafka/blob/v2.15.0/INTRODUCTION.md#guarantees"
 )
 """What librdkafka documents of its idempotent producer, with "Message timeout considerations"."""
+LIBRDKAFKA_AUTO_COMMIT: Final = (
+    "https://github.com/confluentinc/librdkafka/blob/v2.15.0/CONFIGURATION.md"
+)
+"""`enable.auto.offset.store`: the offset of the last message that was handed to the application is
+stored; `enable.auto.commit`: what is stored is committed each `auto.commit.interval.ms`."""
 LIBRDKAFKA_PRODUCE_ERROR: Final = f"{LIBRDKAFKA}rdkafka_request.c#L4447"
 """`rd_kafka_handle_Produce_error`: after NOT_LEADER_OR_FOLLOWER it moves the batch back to the
 partition's queue by `rd_kafka_toppar_retry_msgq` with `incr_retry=0`."""

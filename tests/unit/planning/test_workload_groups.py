@@ -41,6 +41,19 @@ def test_the_order_of_processing_and_commit_is_an_axis() -> None:
     assert {circumstances_of(trial).commits for trial in trials} == {"before", "after"}
 
 
+def test_a_client_that_commits_by_itself_has_the_properties_of_that() -> None:
+    """And only then; the contract knows what it commits."""
+    store = {"consumer.enable.auto.offset.store": [True, False]}
+    trials = planned(
+        axes={"fault": "none", **store}, group={"consumers": 2, "commit": "auto"}
+    ).trials
+    assert {trial.consumer["enable.auto.commit"] for trial in trials} == {"true"}
+    assert {circumstances_of(trial).stores_offsets_itself for trial in trials} == {True, False}
+    (explicit,) = planned(group=GROUP).trials
+    assert explicit.consumer["enable.auto.commit"] == "false"
+    assert "auto.commit.interval.ms" not in explicit.consumer
+
+
 def test_the_settings_of_groups_without_a_number_of_consumers_are_of_one() -> None:
     """No setting of the section is without effect."""
     (trial,) = planned(group={"groups": 2}).trials
@@ -86,7 +99,26 @@ def test_a_comparison_without_groups_has_one_cell_for_all_their_settings() -> No
             {"fault": "producer-crash", "client": "java", "group": None},
             "client is java; allowed: librdkafka",
         ),
-        ({"consumer": {"enable.auto.commit": True}}, "enable.auto.commit is true; allowed: false"),
+        (
+            {"consumer": {"enable.auto.commit": True}},
+            "enable.auto.commit is true; allowed: false .group.commit is after; auto leaves",
+        ),
+        (
+            {"group": {**GROUP, "commit": "auto"}, "consumer": {"enable.auto.commit": False}},
+            "enable.auto.commit is false; allowed: true",
+        ),
+        (
+            {"consumer": {"auto.commit.interval.ms": 50}},
+            "auto.commit.interval.ms is 50; allowed: leave it out .group.commit is after",
+        ),
+        (
+            {"consumer": {"enable.auto.offset.store": False}},
+            "enable.auto.offset.store is false; allowed: leave it out",
+        ),
+        (
+            {"group": {**GROUP, "commit": "auto"}, "fault": "consumer-crash-before-commit"},
+            "group.commit is auto; allowed: consumer-crash",
+        ),
         ({"group": {**GROUP, "commit": "during"}}, "group.commit"),
         ({"group": {**GROUP, "delivery": "exactly-once"}}, "unknown key group.delivery"),
         ({"group": {"consumers": 0}}, "group.consumers is 0; allowed: 1 or more"),

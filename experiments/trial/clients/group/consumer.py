@@ -169,6 +169,17 @@ class GroupConsumer(CompiledConsumer):
             self._remember_committed(offsets)
         return code
 
+    def store_offsets(self, offsets: Mapping[int, int]) -> None:
+        """Store offsets in the client, which commits them by itself.
+
+        Raises:
+            HarnessError: librdkafka refuses: a partition is not assigned any more.
+        """
+        if offsets:
+            with self._partition_list(offsets) as listed:
+                self._require_code(library().rd_kafka_offsets_store(self._client.address, listed))
+            self._remember_committed(offsets)
+
     def commit_in_transaction(
         self, transactions: TransactionApi, offsets: Mapping[int, int], timeout_s: float
     ) -> TransactionError | None:

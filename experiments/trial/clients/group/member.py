@@ -139,6 +139,8 @@ class Breakpoint(StrEnum):
     """It is about to commit its pending records."""
     AFTER_COMMIT = "after-commit"
     """The coordinator has acknowledged the commit."""
+    IN_BATCH = "in-batch"
+    """It has processed the first half of its pending records, and not the others."""
 
 
 class PendingBatch(Frozen):
@@ -146,8 +148,8 @@ class PendingBatch(Frozen):
 
     breakpoint: Breakpoint
     records: int
-    processed: bool
-    """Whether they are in its mapped file already."""
+    processed_records: int
+    """How many of them are in its mapped file already."""
 
 
 class CopyTarget(Frozen):
@@ -183,7 +185,8 @@ class MemberJob(Frozen):
     settings: dict[str, str]
     """The client's settings with `group.id`, passed as they are."""
     commit: Commit
-    """Whether to commit before or after processing a record, or in one transaction with it."""
+    """Whether to commit before or after processing a record, in one transaction with it, or to
+    leave it to the client."""
     commit_every_records: Annotated[int, Field(gt=0)]
     records_per_s: Annotated[float, Field(ge=0)] = 0
     """The processing rate of a slow member until it is unthrottled; 0: as fast as it can."""

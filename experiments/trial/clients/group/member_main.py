@@ -3,7 +3,12 @@
 The job decides the order of processing and committing, and so the delivery semantics
 (https://kafka.apache.org/documentation/#semantics, KIP-98, KIP-447). Committed before it is
 processed, a record is processed at most once; after, at least once; in one transaction, exactly
-once. A member processes a record by storing it in its mapped file; a copier produces a copy of it.
+once. A client that commits by itself (`enable.auto.commit`) commits the offsets that are stored in
+it: those of the records that it has handed out, processed or not, or, without
+`enable.auto.offset.store`, those that the member stores once it has processed the records
+(librdkafka's CONFIGURATION.md).
+
+A member processes a record by storing it in its mapped file; a copier produces a copy of it.
 """
 
 from __future__ import annotations
@@ -49,6 +54,7 @@ from ackbench.experiments.trial.clients.process.client_process import (
     read_line,
     write_line,
 )
+from ackbench.experiments.trial.clients.settings.group_members import AUTO_OFFSET_STORE
 from ackbench.infra.errors import HarnessError
 
 SLICE_S: Final = 0.1
@@ -85,6 +91,8 @@ class MemberLoop:
     unthrottled: bool = field(default=False, init=False)
     out_of_range: set[int] = field(default_factory=set, init=False)
     """Partitions that the member cannot read on, because the log lacks its next offset."""
+    rebalancing: bool = field(default=False, init=False)
+    """A rebalance is in progress: the member neither stops at a breakpoint nor seeks."""
     must_rewind: bool = field(default=False, init=False)
     """The last records were not processed and committed: read them again before going on."""
 
@@ -93,7 +101,7 @@ class MemberLoop:
         self.consumer.subscribe(self._on_assigned, self._on_revoking)
         while not self.leaving:
             self.consumer.read(SLICE_S)
-            self._complete_pending(rebalancing=False)
+            self._complete_pending()
             self._report_out_of_range()
             if not self.reported_ready:
                 self._check_membership()
@@ -104,13 +112,19 @@ class MemberLoop:
 
         A record is processed once it is in the mapped file.
         """
-        self._throttle(self.consumer.pending.size)
-        self.store()
+        records = self.consumer.pending.size
+        self._throttle(records)
+        self._store(slice(records // 2))
+        self._stop_at(Breakpoint.IN_BATCH, records // 2)
+        self._store(slice(records // 2, records))
         return True
 
     def store(self) -> None:
         """Store the pending records in the mapped file."""
-        rows, filled = self.consumer.pending, self.processed.filled
+        self._store(slice(None))
+
+    def _store(self, part: slice) -> None:
+        rows, filled = self.consumer.pending[part], self.processed.filled
         while filled + rows.size > self.processed.rows.size:
             self.processed.grow()
         self.processed.rows[filled : filled + rows.size] = rows
@@ -201,51 +215,56 @@ class MemberLoop:
 
     def _on_revoking(self, partitions: tuple[int, ...], lost: bool) -> None:
         """Complete the pending records before other members go on, as an application has to."""
-        self._complete_pending(rebalancing=True)
+        self.rebalancing = True
+        self._complete_pending()
+        self.rebalancing = False
         for partition in partitions:
             self.log.write(REVOKED, LOST if lost else RELEASED, partition=partition)
 
-    def _complete_pending(self, *, rebalancing: bool) -> None:
-        """Process and commit the pending records, in the job's order.
-
-        Args:
-            rebalancing: whether a rebalance is in progress. Then the member neither stops at a
-                breakpoint nor seeks.
-        """
+    def _complete_pending(self) -> None:
+        """Process and commit the pending records, in the job's order."""
         if self.must_rewind:
-            self._rewind(rebalancing=rebalancing)
+            self._rewind()
+        elif self.job.commit == "auto":
+            self._process_and_store_offsets()
         elif self.job.commit == "before":
-            self._commit_and_process(rebalancing=rebalancing)
+            self._commit_and_process()
         else:
-            self._process_and_commit(rebalancing=rebalancing)
+            self._process_and_commit()
 
-    def _commit_and_process(self, *, rebalancing: bool) -> None:
-        if self._commit(rebalancing=rebalancing):
+    def _process_and_store_offsets(self) -> None:
+        """Process; the client commits by itself what it has handed out, or what is stored here."""
+        self.process()
+        if self.job.settings[AUTO_OFFSET_STORE] != "true":
+            self.consumer.store_offsets(self.consumer.offsets_to_commit())
+        self.consumer.drop_pending()
+
+    def _commit_and_process(self) -> None:
+        if self._commit():
             self.process()  # a record that fails now is never processed: its offset is committed
             self.consumer.drop_pending()
         else:
             self.consumer.rewind_pending()  # whoever reads on from the last commit processes them
 
-    def _process_and_commit(self, *, rebalancing: bool) -> None:
+    def _process_and_commit(self) -> None:
         """Process, then commit. If the commit is refused, only a transaction undoes the processing.
 
         Without a transaction, other members process the records again.
         """
         if self.consumer.pending.size or self.consumer.offsets_to_commit():
             self.must_rewind = not (
-                self.process()
-                and (self._commit(rebalancing=rebalancing) or self.job.commit == "after")
+                self.process() and (self._commit() or self.job.commit == "after")
             )
             self.consumer.drop_pending()
 
-    def _rewind(self, *, rebalancing: bool) -> None:
+    def _rewind(self) -> None:
         """Drop what was read since and read on from the last commit, once no rebalance is on."""
         self.consumer.drop_pending()
-        if not rebalancing:
+        if not self.rebalancing:
             self.consumer.rewind_to_committed(COMMIT_TIMEOUT_S)
             self.must_rewind = False
 
-    def _commit(self, *, rebalancing: bool) -> bool:
+    def _commit(self) -> bool:
         """Commit what was read; return false if the coordinator refused.
 
         Raises:
@@ -254,24 +273,28 @@ class MemberLoop:
         offsets = self.consumer.offsets_to_commit()
         if not offsets:
             return True
-        self._stop_at(Breakpoint.BEFORE_COMMIT, rebalancing=rebalancing)
+        self._stop_at(Breakpoint.BEFORE_COMMIT, self._processed_records())
         error = self.commit(offsets)
         if error is not None:
             for partition, offset in offsets.items():
                 self.log.write(COMMIT_REFUSED, error, partition=partition, offset=offset)
             return False
-        self._stop_at(Breakpoint.AFTER_COMMIT, rebalancing=rebalancing)
+        self._stop_at(Breakpoint.AFTER_COMMIT, self._processed_records())
         return True
 
-    def _stop_at(self, point: Breakpoint, *, rebalancing: bool) -> None:
+    def _processed_records(self) -> int:
+        """Return how many of the pending records are processed when they are committed."""
+        return 0 if self.job.commit == "before" else self.consumer.pending.size
+
+    def _stop_at(self, point: Breakpoint, processed_records: int) -> None:
         """If the parent requested a hold here, report it and wait until released."""
-        if rebalancing or point is not self.hold_at or not self.consumer.pending.size:
+        if self.rebalancing or point is not self.hold_at or not self.consumer.pending.size:
             return
         self.hold_at = None
         batch = PendingBatch(
             breakpoint=point,
             records=self.consumer.pending.size,
-            processed=self.job.commit != "before",
+            processed_records=processed_records,
         )
         write_line(HELD, f"{self.hold} {batch.model_dump_json()}")
         expect_line(RELEASE)

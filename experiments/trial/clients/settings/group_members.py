@@ -6,9 +6,10 @@ The values are librdkafka's own defaults (CONFIGURATION.md of 2.16).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
-from ackbench.experiments.sweep.workload import AutoOffsetReset
+from ackbench.experiments.sweep.workload import AutoOffsetReset, Commit
 
 PROTOCOL: Final = "group.protocol"
 CLASSIC: Final = "classic"
@@ -31,20 +32,33 @@ _AUTO_OFFSET_RESET: Final[Mapping[AutoOffsetReset, str]] = {
 }
 """From Kafka's value of auto.offset.reset to librdkafka's."""
 
-_EXPLICIT_COMMITS: Final[dict[str, str]] = {
-    "enable.auto.commit": "false",
-    "enable.auto.offset.store": "false",
-}
+AUTO_COMMIT: Final = "enable.auto.commit"
+AUTO_COMMIT_INTERVAL: Final = "auto.commit.interval.ms"
+AUTO_OFFSET_STORE: Final = "enable.auto.offset.store"
+_EXPLICIT_COMMITS: Final[dict[str, str]] = {AUTO_COMMIT: "false", AUTO_OFFSET_STORE: "false"}
 """The workload defines when a member commits, also for clients with default settings."""
+AUTO_COMMITS: Final[Mapping[str, str]] = MappingProxyType(
+    {AUTO_COMMIT: "true", AUTO_OFFSET_STORE: "true", AUTO_COMMIT_INTERVAL: "5000"}
+)
+"""The settings of a client that commits by itself."""
 
 _MEMBER: Final[dict[str, str]] = {PROTOCOL: CLASSIC, "max.poll.interval.ms": "300000"}
 _MEMBER_ONLY: Final = frozenset(
-    {*_CLASSIC, *_MEMBER, "group.remote.assignor", "coordinator.query.interval.ms"}
+    {
+        *_CLASSIC,
+        *_MEMBER,
+        AUTO_COMMIT_INTERVAL,
+        "group.remote.assignor",
+        "coordinator.query.interval.ms",
+    }
 )
 
 
 def member_settings(
-    consumer: Mapping[str, str], group: str, auto_offset_reset: AutoOffsetReset = "earliest"
+    consumer: Mapping[str, str],
+    group: str,
+    auto_offset_reset: AutoOffsetReset = "earliest",
+    commit: Commit = "after",
 ) -> dict[str, str]:
     """Return the settings of a group member, without its addresses.
 
@@ -52,21 +66,31 @@ def member_settings(
         consumer: from `librdkafka.consumer_settings`, including overrides of group properties.
         group: the `group.id`.
         auto_offset_reset: what the member does when its committed offset does not exist.
+        commit: who commits, and when.
     """
     classic = _CLASSIC if consumer.get(PROTOCOL, CLASSIC) == CLASSIC else {}
+    by_itself = {name: consumer.get(name, value) for name, value in AUTO_COMMITS.items()}
     return {
         **_MEMBER,
         **classic,
         **consumer,
-        **_EXPLICIT_COMMITS,
+        **(by_itself if commit == "auto" else _EXPLICIT_COMMITS),
         "auto.offset.reset": _AUTO_OFFSET_RESET[auto_offset_reset],
         "group.id": group,
     }
 
 
 def without_group_settings(consumer: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings for a consumer with explicitly assigned partitions."""
-    return {name: value for name, value in consumer.items() if name not in _MEMBER_ONLY}
+    """Return the settings for a consumer with explicitly assigned partitions.
+
+    It does not commit where the members do so by themselves (they have an interval).
+    """
+    changed = _EXPLICIT_COMMITS if AUTO_COMMIT_INTERVAL in consumer else {}
+    return {
+        name: changed.get(name, value)
+        for name, value in consumer.items()
+        if name not in _MEMBER_ONLY
+    }
 
 
 def member_expiry_ms(consumer: Mapping[str, str], broker: Mapping[str, str]) -> float:

@@ -28,8 +28,13 @@ from ackbench.experiments.trial.faults.core import (
     FaultMissed,
     FaultParameters,
     Seconds,
+    SecondsOrNone,
 )
-from ackbench.experiments.trial.faults.core.effects import FaultEffects, Topology
+from ackbench.experiments.trial.faults.core.effects import (
+    FaultEffects,
+    Topology,
+    no_group_reason,
+)
 from ackbench.experiments.trial.faults.core.kind import TrialObservations, extend_evidence
 from ackbench.infra.errors import WaitTimeout
 
@@ -51,13 +56,39 @@ class MemberParameters(FaultParameters):
                 "copy.command is a program, which no fault can hold before a commit; allowed: "
                 "application-crash or application-pause"
             )
-        if topology.consumers:
-            return None
-        return "group.consumers is 0; allowed: a consumer group of 1 member or more"
+        return no_group_reason(topology)
 
 
 class MemberCrashParameters(MemberParameters, ClientCrashParameters):
     """The member crashes, and another process joins in its place."""
+
+
+class CommittingMemberCrashParameters(MemberCrashParameters):
+    """The member crashes at a commit of its own, and another process joins in its place."""
+
+    def impossible_reason(self, topology: Topology) -> str | None:
+        """Refuse clients that commit by themselves: the member does not know when."""
+        if topology.commits == "auto":
+            return "group.commit is auto; allowed: consumer-crash, or another group.commit"
+        return super().impossible_reason(topology)
+
+
+class ProcessingMemberCrashParameters(MemberCrashParameters):
+    """The member crashes in the middle of a batch, and another process joins in its place."""
+
+    processing_s: SecondsOrNone = Field(
+        default=0.0, description="how long the member has been at the batch, seconds"
+    )
+
+    def heals_at_s(self) -> float:
+        """Return when the next process is started."""
+        return super().heals_at_s() + self.processing_s
+
+    def impossible_reason(self, topology: Topology) -> str | None:
+        """Refuse copiers, which process a batch as a whole."""
+        if topology.copy_workload:
+            return "the members copy; allowed: copier-crash"
+        return super().impossible_reason(topology)
 
 
 class MemberPauseParameters(MemberParameters):
@@ -120,9 +151,29 @@ def crash_member_after_commit(
     )
 
 
+def crash_processing_member(
+    context: FaultContext, parameters: ProcessingMemberCrashParameters
+) -> FaultEvidence:
+    """Crash the member in the middle of its batch, once it has been at it for a while."""
+    context.sleep_until(parameters.at_s)
+    member, batch = _hold_owner(context, lambda _: Breakpoint.IN_BATCH)
+    began_s = context.load_elapsed_s()
+    context.sleep_until(parameters.at_s + parameters.processing_s)
+    state = (
+        f"{_describe(member, batch)}; it had been at the batch for "
+        f"{context.load_elapsed_s() - began_s:.2f} s"
+    )
+    return crash_and_restart("consumer-crash", context, member, parameters.restart_after_s, state)
+
+
 def pause_member(context: FaultContext, parameters: MemberPauseParameters) -> FaultEvidence:
-    """Pause the member just before it commits its batch, until the group has removed it."""
-    return _pause("consumer-pause", context, parameters, lambda _: Breakpoint.BEFORE_COMMIT)
+    """Pause the member with a batch that is not committed, until the group has removed it."""
+    return _pause("consumer-pause", context, parameters, _with_uncommitted)
+
+
+def _with_uncommitted(member: MemberProcess) -> Breakpoint:
+    """Return the breakpoint before a commit, or where a client that commits by itself may."""
+    return Breakpoint.IN_BATCH if member.job.commit == "auto" else Breakpoint.BEFORE_COMMIT
 
 
 def crash_copier(context: FaultContext, parameters: CopierCrashParameters) -> FaultEvidence:
@@ -211,12 +262,15 @@ def _hold_owner(
 def _describe(member: MemberProcess, batch: PendingBatch) -> str:
     """Return what a member held at its breakpoint, for the evidence."""
     processed = "processed" if member.job.output is None else "copied"
-    state = {
-        (Breakpoint.BEFORE_COMMIT, True): f"{processed} and not committed",
-        (Breakpoint.BEFORE_COMMIT, False): f"neither committed nor {processed}",
-        (Breakpoint.AFTER_COMMIT, True): f"{processed} and committed",
-        (Breakpoint.AFTER_COMMIT, False): f"committed and not {processed}",
-    }[batch.breakpoint, batch.processed]
+    if batch.breakpoint is Breakpoint.IN_BATCH:
+        state = f"{batch.processed_records} of them {processed}"
+    else:
+        state = {
+            (Breakpoint.BEFORE_COMMIT, True): f"{processed} and not committed",
+            (Breakpoint.BEFORE_COMMIT, False): f"neither committed nor {processed}",
+            (Breakpoint.AFTER_COMMIT, True): f"{processed} and committed",
+            (Breakpoint.AFTER_COMMIT, False): f"committed and not {processed}",
+        }[batch.breakpoint, batch.processed_records > 0]
     return f"with a batch of {batch.records} records, {state}"
 
 
@@ -276,10 +330,21 @@ def member_effects(kind: str, parameters: FaultParameters, _topology: Topology) 
 
 KINDS: Final = (
     FaultKind(
+        "consumer-crash",
+        FAMILY,
+        "a member of the consumer group crashes (SIGKILL) in the middle of a batch, half of which"
+        " it has processed",
+        ProcessingMemberCrashParameters,
+        crash_processing_member,
+        member_effects,
+        confirm=add_reassignment,
+        supports_external_cluster=True,
+    ),
+    FaultKind(
         "consumer-crash-before-commit",
         FAMILY,
         "a member of the consumer group crashes (SIGKILL) just before it commits its batch",
-        MemberCrashParameters,
+        CommittingMemberCrashParameters,
         crash_member_before_commit,
         member_effects,
         confirm=add_reassignment,
@@ -289,7 +354,7 @@ KINDS: Final = (
         "consumer-crash-after-commit",
         FAMILY,
         "a member of the consumer group crashes (SIGKILL) just after it has committed its batch",
-        MemberCrashParameters,
+        CommittingMemberCrashParameters,
         crash_member_after_commit,
         member_effects,
         confirm=add_reassignment,
@@ -298,8 +363,8 @@ KINDS: Final = (
     FaultKind(
         "consumer-pause",
         FAMILY,
-        "a member of the consumer group is paused (SIGSTOP) before a commit until the group has"
-        " removed it, and goes on with its batch",
+        "a member of the consumer group is paused (SIGSTOP) with records that are not committed"
+        " until the group has removed it, and goes on with them",
         MemberPauseParameters,
         pause_member,
         member_effects,

@@ -1,13 +1,15 @@
-"""Members of a consumer group that join and leave cleanly; the group rebalances."""
+"""Members of a consumer group that join, leave and are replaced cleanly; the group rebalances."""
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import Final
 
 from pydantic import Field
 
 from ackbench.experiments.ledger.trial_manifest import FaultEvidence
-from ackbench.experiments.trial.clients.group.member import ASSIGNED
+from ackbench.experiments.trial.clients.group.groups import ConsumerGroup
+from ackbench.experiments.trial.clients.group.member import ASSIGNED, MemberProcess
 from ackbench.experiments.trial.faults.clients.members import (
     MemberParameters,
     add_reassignment,
@@ -45,12 +47,25 @@ class MemberLeavesParameters(MemberParameters):
         return self.at_s + self.restart_after_s
 
 
+class DeploymentParameters(MemberParameters):
+    """The members leave the group cleanly and come back, one after another."""
+
+    restart_after_s: Seconds = Field(
+        default=1.0, description="from a member's leave to the start of its next process, seconds"
+    )
+    within_s: Seconds = Field(
+        default=15.0, description="how long all members may take until they are back, seconds"
+    )
+
+    def heals_at_s(self) -> float:
+        """Return when the last member is back at the latest."""
+        return self.at_s + self.within_s
+
+
 def join_group(context: FaultContext, parameters: MemberJoinsParameters) -> FaultEvidence:
     """Start one more member. It took effect once the member has joined."""
     context.sleep_until(parameters.at_s)
-    group = context.clients.first_group() if context.clients else None
-    if group is None:
-        raise FaultMissed("there was no consumer group to join")
+    group = _group_of(context)
     with context.injected():
         member = group.add_member()
         context.add_evidence(
@@ -71,7 +86,37 @@ def leave_group(context: FaultContext, parameters: MemberLeavesParameters) -> Fa
     """Let the member that owns the observed partition leave its group; start it again later."""
     context.sleep_until(parameters.at_s)
     member = owner_of_observed_partition(context)
-    with context.injected() as heals:
+    with context.injected():
+        _replace(context, member, parameters.restart_after_s)
+    return FaultEvidence(kind="consumer-leaves", took_effect=True, evidence=tuple(context.evidence))
+
+
+def deploy_group(context: FaultContext, parameters: DeploymentParameters) -> FaultEvidence:
+    """Let each member leave, start it again, and wait until it is back before the next one leaves.
+
+    It took effect if all members were back in time.
+    """
+    context.sleep_until(parameters.at_s)
+    group = _group_of(context)
+    with context.injected():
+        for member in group.members:
+            _replace(context, member, parameters.restart_after_s)
+            left_s = parameters.within_s - context.elapsed_s()
+            try:
+                member.wait_in_group(context.at_least_while_loaded(max(left_s, 0)))
+            except WaitTimeout as late:
+                raise FaultMissed(f"{member.job.name} was not back in time: {late}") from late
+            context.add_evidence(
+                f"{member.job.name} was back {context.load_elapsed_s():.2f} s into the load"
+            )
+    return FaultEvidence(
+        kind="consumer-deployment", took_effect=True, evidence=tuple(context.evidence)
+    )
+
+
+def _replace(context: FaultContext, member: MemberProcess, restart_after_s: float) -> None:
+    """Let a member leave its group, and start its next process in any case."""
+    with ExitStack() as heals:
         heals.callback(member.restart)
         context.note("fault_stop", f"requested to leave, {member.job.name}")
         member.leave()
@@ -83,9 +128,20 @@ def leave_group(context: FaultContext, parameters: MemberLeavesParameters) -> Fa
             f"{member.job.name} (process {member.pid}) left its group"
             f" {context.load_elapsed_s():.2f} s into the load and ended"
         )
-        context.sleep_until_lasted(parameters.restart_after_s)
+        context.sleep_until_lasted(context.elapsed_s() + restart_after_s)
     context.note("client_restart", f"{member.job.name}, process {member.pid}, started")
-    return FaultEvidence(kind="consumer-leaves", took_effect=True, evidence=tuple(context.evidence))
+
+
+def _group_of(context: FaultContext) -> ConsumerGroup:
+    """Return the first group.
+
+    Raises:
+        FaultMissed: there is none.
+    """
+    group = context.clients.first_group() if context.clients else None
+    if group is None:
+        raise FaultMissed("there was no consumer group")
+    return group
 
 
 def add_assignments(evidence: FaultEvidence, observations: TrialObservations) -> FaultEvidence:
@@ -122,6 +178,16 @@ KINDS: Final = (
         leave_group,
         member_effects,
         confirm=add_reassignment,
+        supports_external_cluster=True,
+    ),
+    FaultKind(
+        "consumer-deployment",
+        FAMILY,
+        "the members of the consumer group leave it cleanly and come back, one after another",
+        DeploymentParameters,
+        deploy_group,
+        member_effects,
+        confirm=add_assignments,
         supports_external_cluster=True,
     ),
 )

@@ -25,6 +25,9 @@ from ackbench.experiments.trial.clients.group.groups import ConsumerGroup
 from ackbench.experiments.trial.clients.group.jobs import GroupJob
 from ackbench.experiments.trial.clients.group.member import Breakpoint
 from ackbench.experiments.trial.clients.settings.group_members import (
+    AUTO_COMMIT_INTERVAL,
+    AUTO_COMMITS,
+    AUTO_OFFSET_STORE,
     member_settings,
     without_group_settings,
 )
@@ -121,8 +124,48 @@ def test_a_member_killed_between_processing_and_commit_misses_or_repeats_pending
     assert RECORDS - len(times) == missed
     assert sum(times.values()) - len(times) == repeated
     assert set(group.reads()["generation"].to_pylist()) == (
-        {1} if missed or not held.processed else {0, 1}
+        {1} if missed or not held.processed_records else {0, 1}
     )
+
+
+@pytest.mark.parametrize("stores_itself", [True, False])
+def test_a_member_that_dies_in_its_batch_misses_what_its_client_has_committed(
+    brokers: MockBrokers, job: Callable[[Commit, int], GroupJob], stores_itself: bool
+) -> None:
+    """Librdkafka commits by itself what it has handed out, unless the member stores the offsets."""
+    brokers.write("trial", 2, RECORDS, TOKEN)
+    by_itself = {
+        **AUTO_COMMITS,
+        AUTO_COMMIT_INTERVAL: "50",
+        AUTO_OFFSET_STORE: str(stores_itself).lower(),
+    }
+    settings = consumer_settings({**SHORT_SESSION, **by_itself})
+    automatic = job("auto", 1).model_copy(update={"settings": settings})
+    with ConsumerGroup.running(automatic) as group:
+        member = group.members[0]
+        held = member.hold_at(Breakpoint.IN_BATCH)
+        stored = group.reads().num_rows
+        unprocessed = held.records - held.processed_records
+        handed_out = stored + unprocessed if stores_itself else stored - held.processed_records
+        wait_until(
+            lambda: sum(group.committed([0, 1]).values()) == handed_out,
+            awaiting="the client's commit",
+            timeout_s=20,
+        )
+        member.kill()
+        member.restart()
+        result = group.finish({0: RECORDS // 2, 1: RECORDS // 2}, 20)
+    times = Counter(group.reads()["seq"].to_pylist())
+    assert result.at_end
+    assert unprocessed > 0
+    assert RECORDS - len(times) == (unprocessed if stores_itself else 0)
+    assert sum(times.values()) - len(times) == (0 if stores_itself else held.processed_records)
+
+
+def test_a_consumer_without_a_group_does_not_commit_although_the_members_do() -> None:
+    """It has the cell's settings of a consumer otherwise."""
+    settings = without_group_settings(consumer_settings(AUTO_COMMITS))
+    assert settings == consumer_settings({})
 
 
 def test_a_member_that_is_held_when_nobody_waits_for_it_any_more_goes_on(

@@ -34,17 +34,21 @@ def started(folder: Path, then: str = "wait") -> SessionProcess:
     return SessionProcess("script", command, os.environ, folder / "log")
 
 
-def wait_until_gone(folder: Path) -> None:
-    """Wait until the child of a shell has ended."""
+def wait_for_child(folder: Path) -> int:
+    """Wait until a shell has written the pid of its child, and return it."""
     path = folder / "child"
     wait_until(
         lambda: path.exists() and path.read_text().strip(),
         awaiting="the pid of the child",
         timeout_s=20,
     )
-    stat = read_stat(Path("/proc", path.read_text().strip()))
+    return int(path.read_text())
+
+
+def wait_until_gone(pid: int) -> None:
+    """Wait until a child has ended."""
+    stat = read_stat(Path("/proc", str(pid)))
     if stat is not None:
-        pid = int(path.read_text())
         wait_until(lambda: not is_alive(pid, stat.start_ticks), awaiting="its end", timeout_s=20)
 
 
@@ -54,9 +58,9 @@ def test_what_a_program_has_forked_is_killed_with_it(tmp_path: Path, then: str) 
     program = started(tmp_path, then)
     if then != "wait":
         assert program.wait(20)
-    wait_until((tmp_path / "child").exists, awaiting="the child", timeout_s=20)
+    child = wait_for_child(tmp_path)
     program.kill()
-    wait_until_gone(tmp_path)
+    wait_until_gone(child)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["child", "log"]
 
 
@@ -68,10 +72,10 @@ def test_what_a_program_has_forked_ends_when_its_owner_is_killed(tmp_path: Path)
     )
     assert owner.stdout is not None
     assert owner.stdout.readline() == b"started\n"
-    wait_until((tmp_path / "child").exists, awaiting="the child", timeout_s=20)
+    child = wait_for_child(tmp_path)
     owner.send_signal(signal.SIGKILL)
     owner.wait()
-    wait_until_gone(tmp_path)
+    wait_until_gone(child)
 
 
 def test_a_program_that_has_exited_is_no_program_to_pause(tmp_path: Path) -> None:
