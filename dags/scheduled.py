@@ -22,7 +22,7 @@ from ackbench.experiments.errors import ExperimentError
 from ackbench.experiments.messages.phrases import format_value, one_line
 from ackbench.experiments.messages.visible import visible
 from ackbench.experiments.orchestration.request import offered_files
-from ackbench.experiments.planning.catalog import CATALOG, catalog_names, read_experiment
+from ackbench.experiments.planning.catalog import catalog_files, read_experiment
 from ackbench.experiments.planning.experiment import Experiment
 
 PREFIX: Final = "ackbench_"
@@ -35,7 +35,7 @@ _UNSAFE: Final = re.compile(r"[^A-Za-z0-9-]")
 
 def scheduled_dags() -> Sequence[DAG]:
     """Return a DAG for each experiment with a schedule, and for each file that cannot be read."""
-    catalogue = {name: CATALOG / f"{name}.yaml" for name in catalog_names()}
+    catalogue = dict(catalog_files())
     names = {*RESERVED, *catalogue}
     return [*_dags_of(catalogue, {*RESERVED}), *_dags_of(offered_files(), names)]
 

@@ -76,6 +76,8 @@ def _describe(detail: ErrorDetails, model: type[BaseModel], within: str, written
     if detail["type"] == "extra_forbidden":
         known = _keys_at(model, detail["loc"][:-1])
         return f"unknown key {key}{did_you_mean(str(detail['loc'][-1]), known)}"
+    if not path and detail["type"] == "value_error":  # of the model, which says of which keys
+        return f"{within.rstrip('.')}: {_allowed(detail)}" if within else _allowed(detail)
     value = HIDDEN if any(is_secret(str(part)) for part in path) else format_value(detail["input"])
     return f"{key} is {value}; allowed: {_allowed(detail)}"
 

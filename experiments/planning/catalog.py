@@ -6,8 +6,10 @@ its claim is a file of `experiments/results/lessons/findings`, known here by its
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from ackbench.experiments.errors import ExperimentError, UnknownName
@@ -27,12 +29,21 @@ def catalog_experiments() -> tuple[Experiment, ...]:
     Raises:
         ExperimentError: a file of the catalogue is not a valid experiment.
     """
-    return tuple(read_experiment(path) for path in sorted(CATALOG.glob("*.yaml")))
+    return tuple(read_experiment(path) for path in catalog_files().values())
+
+
+@cache
+def catalog_files() -> Mapping[str, Path]:
+    """Return the files of the catalogue's experiments by their names, sorted, without reading them.
+
+    Those of known bugs are in a folder of their own.
+    """
+    return MappingProxyType({path.stem: path for path in sorted(CATALOG.rglob("*.yaml"))})
 
 
 def catalog_names() -> tuple[str, ...]:
     """Return the names of the catalogue's experiments, sorted, without reading the files."""
-    return tuple(sorted(path.stem for path in CATALOG.glob("*.yaml")))
+    return tuple(sorted(catalog_files()))
 
 
 def load_experiment(name_or_file: str) -> Experiment:
@@ -48,13 +59,13 @@ def load_experiment(name_or_file: str) -> Experiment:
     """
     if "/" in name_or_file or name_or_file.endswith((".yaml", ".yml")):
         return read_experiment(user_path(name_or_file))
-    names = catalog_names()
-    if name_or_file not in names:
+    files = catalog_files()
+    if name_or_file not in files:
         raise UnknownName(
-            f"unknown experiment {name_or_file}{did_you_mean(name_or_file, names)} "
+            f"unknown experiment {name_or_file}{did_you_mean(name_or_file, files)} "
             "(`ackbench list` shows all; the name of a file ends in .yaml)"
         )
-    return read_experiment(CATALOG / f"{name_or_file}.yaml")
+    return read_experiment(files[name_or_file])
 
 
 def read_experiment(path: Path) -> Experiment:

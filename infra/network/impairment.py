@@ -1,4 +1,4 @@
-"""Impairments of a node's traffic, their counts, and what networks that can be impaired share.
+"""Impairments of nodes' traffic, their counts, and what networks that can be impaired share.
 
 "Impairment" is the term of netem (tc-netem(8)) for what a network does to packets. Namespaces drop
 and shape packets in the kernel; relays act on the bytes of client connections.
@@ -22,6 +22,10 @@ RelayTreatment = Literal["hold", "drop", "reset"]
 hold: keep them, and deliver them at the end. drop: discard them, and reset the connection at the
 end. reset: discard them, and reset the connection at once.
 """
+
+
+RuleAction = Literal["hold", "delay", "drop", "reset", "error"]
+"""What a rule does with a request or a response."""
 
 
 @dataclass(frozen=True)
@@ -105,9 +109,55 @@ class RequestHold:
         return f"the relays hold one {self.request} of {self.transactional_id}"
 
 
+@dataclass(frozen=True)
+class RequestRule:
+    """The relays of all nodes act on some requests of one API, or on the responses to them.
+
+    A request that is held, or whose connection is to be dropped, takes with it what follows on its
+    connection in the same direction, as TCP would: until the rule is removed, or, with a delay,
+    until that has passed.
+    """
+
+    api: str
+    """Its name in Kafka's protocol: `Produce`."""
+    side: Direction
+    action: RuleAction
+    error: str = ""
+    """The error to put into responses: `NOT_LEADER_OR_FOLLOWER`."""
+    delay_ms: float = 0
+    partition: int | None = None
+    """Only errors of this partition are replaced; `None`: of all."""
+    on_call: int = 1
+    """The first one that the rule acts on, of those that it meets."""
+    times: int | None = None
+    """How many it acts on at most; `None`: on all."""
+    probability: float = 1.0
+    """With which it acts on each from there on."""
+    seed: int = 0
+    kind: Literal["request-rule"] = "request-rule"
+
+    def __str__(self) -> str:
+        """Return it as evidence: `the relays drop 3 Produce responses`."""
+        some = "" if self.times is None else f"{self.times} "
+        what = f"{some}{self.api} {self.side}"
+        if self.probability < 1:
+            what += f" (probability {self.probability:g})"
+        if self.on_call > 1:
+            what += f" from number {self.on_call} on"
+        where = "" if self.partition is None else f" for partition {self.partition}"
+        done = {
+            "hold": f"hold {what}",
+            "drop": f"drop {what} and what follows on the connection",
+            "reset": f"reset connections with {what}",
+            "delay": f"delay {what} by {self.delay_ms:g} ms",
+            "error": f"put {self.error}{where} into {what}",
+        }
+        return f"the relays {done[self.action]}"
+
+
 NodeImpairment = PacketDrop | TrafficShaping | RelayAction
 """An impairment of one node's traffic."""
-Impairment = NodeImpairment | RequestHold
+Impairment = NodeImpairment | RequestHold | RequestRule
 
 
 def decode_impairment(raw: Mapping[str, Any]) -> Impairment:
@@ -121,6 +171,7 @@ def decode_impairment(raw: Mapping[str, Any]) -> Impairment:
         "shaping": TrafficShaping,
         "relaying": RelayAction,
         "request-hold": RequestHold,
+        "request-rule": RequestRule,
     }
     fields = dict(raw)
     if "peers" in fields:
@@ -161,6 +212,28 @@ class HeldRequest:
 
 
 @dataclass(frozen=True)
+class MetRequest:
+    """A request that a rule acted on, or the response to it."""
+
+    node_id: int
+    """The node that it was sent to."""
+    api: str
+    version: int
+    """Its version, which the client chose."""
+    correlation_id: int
+    client_id: str
+    at_ns: int
+    """When the rule acted, by the monotonic clock."""
+
+    def __str__(self) -> str:
+        """Return it as evidence: `Produce v10 (correlation id 7) of rdkafka to node 2`."""
+        return (
+            f"{self.api} v{self.version} (correlation id {self.correlation_id}) of "
+            f"{self.client_id or 'a client without id'} to node {self.node_id}"
+        )
+
+
+@dataclass(frozen=True)
 class ImpairmentCounts:
     """The traffic that an impairment affected, as counted by the kernel or the relay.
 
@@ -176,6 +249,10 @@ class ImpairmentCounts:
     """Connections that were reset."""
     request: HeldRequest | None = None
     """The one request that was held, if the impairment is a `RequestHold`."""
+    requests: int | None = None
+    """Requests that a `RequestRule` acted on, or responses to them."""
+    met: tuple[MetRequest, ...] = ()
+    """The first of them."""
 
     @classmethod
     def from_mapping(cls, raw: Mapping[str, Any]) -> Self:
@@ -185,12 +262,13 @@ class ImpairmentCounts:
             TypeError: the mapping has other fields.
         """
         request = raw.get("request")
-        return cls(**{**raw, "request": HeldRequest(**request) if request else None})
+        met = tuple(MetRequest(**one) for one in raw.get("met", ()))
+        return cls(**{**raw, "request": HeldRequest(**request) if request else None, "met": met})
 
     @property
     def any_traffic(self) -> bool:
         """Whether the impairment affected any traffic."""
-        return bool(self.packets or self.bytes or self.connections or self.request)
+        return bool(self.packets or self.bytes or self.connections or self.request or self.requests)
 
     def __str__(self) -> str:
         """Return the counts as evidence: `node 1, requests held: 7 bytes, 0 connections reset`."""
@@ -201,6 +279,9 @@ class ImpairmentCounts:
             "bytes": self.bytes,
             "connections reset": self.connections,
         }
+        if self.requests is not None:
+            first = "; ".join(map(str, self.met))
+            return f"{self.requests} {self.what}{f': {first}' if first else ''}"
         figures = ", ".join(
             f"{count} {unit}" for unit, count in counts.items() if count is not None
         )

@@ -13,7 +13,7 @@ import logging
 import socket
 import ssl
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -24,6 +24,7 @@ from ackbench.infra.network.impairment import (
     Direction,
     ImpairmentCounts,
     RelayAction,
+    RelayTreatment,
 )
 
 MAX_HELD_BYTES: Final = 64 << 20
@@ -35,14 +36,28 @@ _LOG: Final = logging.getLogger(__name__)
 _LOG.addHandler(logging.NullHandler())
 
 
+@dataclass(frozen=True)
+class FrameTreatment:
+    """What becomes of a frame."""
+
+    frame: bytes
+    treatment: RelayTreatment | None = None
+    """`None`: it is forwarded. Held and dropped is also what follows it on its connection."""
+    for_s: float | None = None
+    """For how long it is held; `None`: until the watcher, or its removal, delivers it."""
+
+
 class FrameWatcher(Protocol):
-    """Watches the frames of all connections, and decides which requests are held."""
+    """Watches the frames of all connections, and decides what becomes of each."""
 
-    def holds(self, connection: Connection, frame: bytes) -> bool:
-        """Return whether to hold this request, and what follows it on its connection."""
+    def treat_request(self, connection: Connection, frame: bytes) -> FrameTreatment:
+        """Return what becomes of a request."""
 
-    def saw_response(self, connection: Connection, frame: bytes) -> None:
-        """Take notice of a response, which has been forwarded."""
+    def treat_response(self, connection: Connection, frame: bytes) -> FrameTreatment:
+        """Return what becomes of a response."""
+
+    def count_reset(self) -> None:
+        """Take notice of a connection that is reset, as frames of it were dropped."""
 
 
 @dataclass(frozen=True)
@@ -139,11 +154,22 @@ class Relay:
         self.watcher = watcher
 
     def end_watching(self) -> None:
-        """Forward bytes as they come, beginning with those of incomplete frames."""
-        self.watcher = None
+        """Forward bytes as they come, beginning with those of incomplete frames.
+
+        Held frames are delivered, and connections with dropped ones reset.
+        """
+        watcher, self.watcher = self.watcher, None
         for connection in tuple(self._connections):
-            connection.client.forward_kept()
-            connection.node.forward_kept()
+            ends = (connection.client, connection.node)
+            if any(end.has_dropped for end in ends):
+                if watcher is not None:
+                    watcher.count_reset()
+                connection.reset()
+                continue
+            for end in ends:
+                end.forward_kept()
+                if end.holds:
+                    end.deliver()
 
     def forget(self, connection: Connection) -> None:
         """Remove a connection that has ended."""
@@ -153,6 +179,23 @@ class Relay:
         connection = Connection(self)
         self._connections.add(connection)
         return connection.client
+
+
+def watch_all(relays: Sequence[Relay], watcher: FrameWatcher) -> None:
+    """Let a watcher see the frames of all relays.
+
+    Raises:
+        ImpairmentConflict: another fault acts on a relay; none is watched then.
+    """
+    watched: list[Relay] = []
+    try:
+        for relay in relays:
+            relay.begin_watching(watcher)
+            watched.append(relay)
+    except Exception:
+        for relay in watched:
+            relay.end_watching()
+        raise
 
 
 class Connection:
@@ -412,16 +455,31 @@ class ConnectionEnd(asyncio.Protocol):
             self._forward_frame(piece.data, watcher, is_frame=piece.is_frame)
 
     def _forward_frame(self, data: bytes, watcher: FrameWatcher, *, is_frame: bool) -> None:
+        if self.has_dropped:
+            return
         if self._held:
             self._hold(data)
-        elif self._direction == "responses":
-            self._connection.other(self).write(data)
-            if is_frame:
-                watcher.saw_response(self._connection, data)
-        elif is_frame and watcher.holds(self._connection, data):
-            self._hold(data)
-        else:
-            self._connection.other(self).write(data)
+            return
+        treated = FrameTreatment(data)
+        if is_frame and self._direction == "responses":
+            treated = watcher.treat_response(self._connection, data)
+        elif is_frame:
+            treated = watcher.treat_request(self._connection, data)
+        match treated.treatment:
+            case None:
+                self._connection.other(self).write(treated.frame)
+            case "hold":
+                self._hold(treated.frame)
+                if treated.for_s is not None:
+                    asyncio.get_running_loop().call_later(treated.for_s, self._deliver_delayed)
+            case "drop":
+                self.has_dropped = True
+            case "reset":
+                self._connection.reset()
+
+    def _deliver_delayed(self) -> None:
+        if self._held:
+            self.deliver()
 
     def _hold(self, data: bytes) -> None:
         self._held.append(data)

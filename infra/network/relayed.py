@@ -12,10 +12,12 @@ from ackbench.infra.network.impairment import (
     ImpairmentMechanism,
     RelayAction,
     RequestHold,
+    RequestRule,
 )
 from ackbench.infra.network.loopback import LoopbackNetwork
 from ackbench.infra.network.relay import Relay, RelayMechanism, RelayTarget
 from ackbench.infra.network.request_hold import RequestHoldMechanism
+from ackbench.infra.network.request_rules import RequestRuleMechanism
 
 
 class RelayedNetwork(ImpairableNetwork):
@@ -82,6 +84,8 @@ def relay_mechanism(impairment: Impairment, relays: Mapping[int, Relay]) -> Impa
     """
     if isinstance(impairment, RequestHold):
         return RequestHoldMechanism(impairment, tuple(relays.values()))
+    if isinstance(impairment, RequestRule):
+        return RequestRuleMechanism(impairment, tuple(relays.values()))
     if not isinstance(impairment, RelayAction):
         raise SupervisorError(
             f"relays do not drop or shape packets, that needs namespaces: {impairment}"

@@ -19,7 +19,7 @@ from ackbench.infra.kafka.frames import (
     read_transactional_request,
 )
 from ackbench.infra.network.impairment import HeldRequest, ImpairmentCounts, RequestHold
-from ackbench.infra.network.relay import Connection, Relay
+from ackbench.infra.network.relay import Connection, FrameTreatment, Relay, watch_all
 
 NO_ERROR: Final = 0
 
@@ -49,15 +49,7 @@ class RequestHoldMechanism:
         Raises:
             ImpairmentConflict: another fault acts on a relay; none is watched then.
         """
-        watched: list[Relay] = []
-        try:
-            for relay in self.relays:
-                relay.begin_watching(self)
-                watched.append(relay)
-        except Exception:
-            for relay in watched:
-                relay.end_watching()
-            raise
+        watch_all(self.relays, self)
 
     def counts(self) -> tuple[ImpairmentCounts, ...]:
         """Return the request that was held, if there was one."""
@@ -74,7 +66,15 @@ class RequestHoldMechanism:
             self._connection.close_if_client_has()
         return self.counts()
 
-    def holds(self, connection: Connection, frame: bytes) -> bool:
+    def treat_request(self, connection: Connection, frame: bytes) -> FrameTreatment:
+        """Hold the request that is to be held, and what follows it on its connection."""
+        is_held = self._holds(connection, frame)
+        return FrameTreatment(frame, "hold" if is_held else None)
+
+    def count_reset(self) -> None:
+        """Do nothing: no frame is dropped."""
+
+    def _holds(self, connection: Connection, frame: bytes) -> bool:
         """Return whether this is the request to hold; register what else the producer sends."""
         request = read_transactional_request(frame)
         if request is None or request.transactional_id != self.action.transactional_id:
@@ -92,7 +92,12 @@ class RequestHoldMechanism:
             self._unanswered[connection, request.correlation_id] = request
         return False
 
-    def saw_response(self, connection: Connection, frame: bytes) -> None:
+    def treat_response(self, connection: Connection, frame: bytes) -> FrameTreatment:
+        """Forward the response; follow the producer's transactions by it."""
+        self._note_response(connection, frame)
+        return FrameTreatment(frame)
+
+    def _note_response(self, connection: Connection, frame: bytes) -> None:
         """Follow the producer's transactions; note the answer to the request that was held."""
         correlation_id = read_correlation_id(frame)
         if correlation_id is None or self.held is None or self._request is None:

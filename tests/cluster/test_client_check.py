@@ -20,6 +20,7 @@ ACKNOWLEDGES_AT_ONCE = """\
                 producer.produce(given.topic, value, key)
                 say("producer_send_success", value=value, partition=0, offset=number)
 """
+pytestmark = [pytest.mark.cluster, pytest.mark.further]
 OPTIONAL = {"reports version and settings", "reports exact times"}
 
 

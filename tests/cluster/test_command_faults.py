@@ -26,7 +26,7 @@ from ackbench.infra.errors import InputError
 from ackbench.infra.machine.home import Home
 from ackbench.infra.process.waiting import wait_until
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.further]
 BARRED = (
     "import os, sys; os.path.exists(sys.argv[1]) or sys.exit('the way is barred'); "
     "os.execv(sys.argv[2], sys.argv[2:])"

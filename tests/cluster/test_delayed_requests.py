@@ -25,7 +25,7 @@ from ackbench.experiments.trial.run import run_trial
 from ackbench.infra.cluster.local import LocalCluster, provision
 from ackbench.infra.kafka.spec import ClusterSpec
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.further]
 TRANSACTION_RECORDS = 1500
 LOAD = Workload(
     rate_records_per_s=500,

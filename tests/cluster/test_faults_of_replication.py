@@ -31,7 +31,7 @@ from ackbench.infra.cluster.local import LocalCluster, provision
 from ackbench.infra.kafka.spec import ClusterSpec
 from ackbench.infra.machine.home import Home
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.further]
 SPEC = ClusterSpec(
     broker={
         "broker.session.timeout.ms": "2000",

@@ -16,7 +16,7 @@ from ackbench.experiments.verdicts.guarantees.circumstances import circumstances
 from ackbench.infra.errors import HarnessError, InputError
 from ackbench.infra.machine.home import Home
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.further]
 IDEMPOTENT = {"enable.idempotence": True}
 
 

@@ -32,7 +32,7 @@ from ackbench.experiments.trial.events.clock import now_ns
 from ackbench.infra.cluster.local import LocalCluster, provision
 from ackbench.infra.kafka.spec import ClusterSpec
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.further]
 LONGEST_PREFIX = 2**25 - 2
 """A token whose values of Java's producers begin with ten digits, as many as any."""
 TOO_LARGE = 10

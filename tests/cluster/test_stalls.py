@@ -40,7 +40,7 @@ from ackbench.infra.machine.home import Home
 from ackbench.infra.process.processes import is_stopped
 from ackbench.infra.process.waiting import sleep_until, wait_until
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.further]
 STOPPED_S = 1.2
 LOAD = Workload(
     rate_records_per_s=1000, record_size_bytes=100, duration_s=8, keys=Keys(count=0), producers=1

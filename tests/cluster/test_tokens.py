@@ -14,7 +14,7 @@ from ackbench.experiments.orchestration.external_use import end_use, noted_uses
 from ackbench.infra.errors import InputError
 from ackbench.infra.machine.home import Home
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.further]
 TOKEN_BEGIN = "eyJhbGci"  # noqa: S105 - of every token
 """Of each JSON Web Token: `{"alg` in base64."""
 

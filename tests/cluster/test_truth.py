@@ -32,7 +32,7 @@ from ackbench.infra.kafka.commands import tool_command
 from ackbench.infra.kafka.spec import ClusterSpec, LeaderEpoch, NodeStatus
 from ackbench.infra.machine.home import Home
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.further]
 SPEC = ClusterSpec(
     broker={"broker.session.timeout.ms": "3500", "broker.heartbeat.interval.ms": "300"}
 )

@@ -8,9 +8,13 @@ from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pytest
+
 from ackbench.experiments.orchestration.history import delete_history
 from ackbench.infra.airflow.environment import database_of, ensure_database
 from ackbench.infra.machine.home import Home
+
+pytestmark = pytest.mark.further
 
 
 def test_only_runs_before_the_limit_are_deleted(airflow: Home, tmp_path: Path) -> None:

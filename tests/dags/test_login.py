@@ -10,6 +10,7 @@ import pytest
 from ackbench.experiments.orchestration import services
 from ackbench.infra.machine.home import Home
 
+pytestmark = pytest.mark.further
 METHODS: tuple[Literal["GET", "POST", "PUT", "DELETE"], ...] = ("GET", "POST", "PUT", "DELETE")
 
 

@@ -177,7 +177,7 @@ def run(count: int, seed: int) -> Figures:
 def edited_experiment(number: int, seed: int) -> str:
     """Return the text of an experiment of the catalogue after one edit or several."""
     chooser = random.Random(f"{seed}.{number}")  # noqa: S311 - seeded on purpose
-    path = chooser.choice(sorted(CATALOG.glob("*.yaml")))
+    path = chooser.choice(sorted(CATALOG.rglob("*.yaml")))
     text = path.read_text(encoding="utf-8")
     for _ in range(chooser.randint(1, MOST_EDITS)):
         text = chooser.choice(_EDITS)(text, chooser)

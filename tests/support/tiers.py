@@ -1,7 +1,8 @@
 """Two tiers of tests: `make test` leaves out what is marked as `further`, `make test-all` nothing.
 
 A test or a case is `further` if `make test` has another of its kind: another client, another width
-of a page, another seed, a longer run of the same. What no other test would notice is in both.
+of a page, another seed, a longer run of the same; also a file that starts a cluster or a service of
+its own for one subject. The first tier has every kind of test, `make test-all` every subject.
 
     @pytest.mark.further                        the test
     @pytest.mark.further("java", "copies")      its cases with these ids

@@ -219,7 +219,9 @@ class MemoryCluster:
     def impairment_counts(self, name: str) -> tuple[ImpairmentCounts, ...]:
         """Return one packet for each impairment, if there is traffic."""
         return tuple(
-            ImpairmentCounts(one.node_id, f"traffic of {one.kind}", packets=int(self.has_traffic))
+            ImpairmentCounts(
+                getattr(one, "node_id", 0), f"traffic of {one.kind}", packets=int(self.has_traffic)
+            )
             for one in self.impairments.get(name, ())
             if not isinstance(one, RequestHold)
         ) + self._held_requests(name)

@@ -21,7 +21,7 @@ from ackbench.experiments.trial.faults.core import (
 )
 from ackbench.experiments.trial.faults.core.effects import Topology
 from ackbench.infra.errors import ImpairmentConflict, WaitTimeout
-from ackbench.infra.network.impairment import ImpairmentCounts, NodeImpairment
+from ackbench.infra.network.impairment import ImpairmentCounts, NodeImpairment, RequestRule
 
 
 class ImpairmentParameters(FaultParameters):
@@ -58,7 +58,7 @@ def impair(
     kind: str,
     context: FaultContext,
     parameters: ImpairmentParameters,
-    impairments: Sequence[NodeImpairment],
+    impairments: Sequence[NodeImpairment | RequestRule],
     reaction: tuple[Callable[[], str | None], str] | None = None,
 ) -> FaultEvidence:
     """Impair traffic now for as long as the parameters request, and restore it.
@@ -75,7 +75,9 @@ def impair(
     Returns:
         The evidence. The fault took effect if any traffic was affected and the cluster reacted.
     """
-    targets = tuple(dict.fromkeys(impairment.node_id for impairment in impairments))
+    targets = tuple(
+        dict.fromkeys(one.node_id for one in impairments if not isinstance(one, RequestRule))
+    )
     counts: list[ImpairmentCounts] = []
     with context.injected(*targets) as heals:
         heals.callback(lambda: counts.extend(context.cluster.heal(context.name)))
@@ -102,7 +104,7 @@ def impair(
     )
 
 
-def _begin(context: FaultContext, impairments: Sequence[NodeImpairment]) -> None:
+def _begin(context: FaultContext, impairments: Sequence[NodeImpairment | RequestRule]) -> None:
     """Begin to impair the traffic.
 
     Raises:

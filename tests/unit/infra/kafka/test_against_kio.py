@@ -6,21 +6,16 @@ kio reads a response entirely and writes it again, which takes a relay up to 400
 
 from __future__ import annotations
 
-import io
-import struct
-import uuid
-from collections.abc import Callable
 from dataclasses import fields, is_dataclass, replace
-from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from random import Random
-from typing import Any, Final, get_args, get_type_hints
+from typing import Any, Final
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kio.schema.errors import ErrorCode
-from kio.serial import entity_reader, entity_writer
+from kio.serial import entity_reader
+from support.builders.kafka_messages import CORRELATION_ID, framed, random_message
 from support.tiers import examples
 
 from ackbench.infra.kafka.addresses import (
@@ -49,7 +44,6 @@ VERSIONS: Final = [
     for api_key, newest in NEWEST_READABLE.items()
     for version in range(FIRST.get(api_key, 0), newest + 1)
 ]
-CORRELATION_ID: Final = 7
 
 
 @pytest.mark.parametrize(("api_key", "version"), VERSIONS)
@@ -60,21 +54,21 @@ def test_a_relay_changes_the_addresses_of_a_response_and_nothing_else(
 ) -> None:
     """Byte for byte what the response is with other addresses."""
     kind = response_class(api_key, version)
-    response = made(kind, random)
+    response = random_message(kind, random)
 
     translated = replace_addresses(
-        frame(response), RequestHead(api_key, version, CORRELATION_ID), relay_address
+        framed(response), RequestHead(api_key, version, CORRELATION_ID), relay_address
     )
 
-    assert translated == frame(moved(response))
+    assert translated == framed(moved(response))
 
 
 @given(random=st.randoms(use_true_random=True))
 @settings(max_examples=examples(60))
 def test_the_metadata_that_is_polled_are_those_of_the_response(random: Random) -> None:
     """Brokers, leaders, replicas and ISR."""
-    response = made(response_class(METADATA, 12), random)
-    view = read_metadata(frame(response)[4:])
+    response = random_message(response_class(METADATA, 12), random)
+    view = read_metadata(framed(response)[4:])
 
     assert view.brokers == {broker.node_id for broker in response.brokers}
     assert [(one.partition, one.replicas, one.isr) for one in view.partitions] == [
@@ -108,16 +102,6 @@ def response_class(api_key: int, version: int) -> Any:
     return getattr(module, "".join(map(str.capitalize, name.split("_"))) + "Response")
 
 
-def frame(response: Any) -> bytes:
-    """Return a response as it is on the wire: size, header and body."""
-    header = struct.pack(">i", CORRELATION_ID)
-    if len(fields(type(response).__header_schema__)) and type(response).__flexible__:
-        header += b"\x00"  # no tagged fields
-    body = io.BytesIO()
-    entity_writer(type(response))(body, response)
-    return struct.pack(">i", len(header) + body.tell()) + header + body.getvalue()
-
-
 def moved(entity: Any) -> Any:
     """Return a response with the relays' addresses."""
     changed: dict[str, Any] = {
@@ -131,42 +115,3 @@ def moved(entity: Any) -> Any:
         node_id = entity.node_id if hasattr(entity, "node_id") else entity.broker_id
         changed["host"], changed["port"] = relay_address(node_id, (entity.host, entity.port))
     return replace(entity, **changed)
-
-
-def made(kind: Any, random: Random) -> Any:
-    """Return an entity with random values, some of them null or empty."""
-    hints = get_type_hints(kind, vars(import_module(kind.__module__)))
-    return kind(
-        **{
-            field.name: value_of(hints[field.name], field.metadata.get("kafka_type"), random)
-            for field in fields(kind)
-        }
-    )
-
-
-def value_of(hint: Any, kafka_type: str | None, random: Random) -> Any:
-    """Return a value of a field."""
-    arguments = get_args(hint)
-    if type(None) in arguments:
-        if random.random() < 1 / 4:
-            return None
-        hint = next(one for one in arguments if one is not type(None))
-        arguments = get_args(hint)
-    if Ellipsis in arguments:
-        return tuple(value_of(arguments[0], kafka_type, random) for _ in range(random.randrange(3)))
-    if is_dataclass(hint):
-        return made(hint, random)
-    values: dict[str, Callable[[], Any]] = {
-        "bool": lambda: random.random() < 1 / 2,
-        "datetime_i64": lambda: datetime.fromtimestamp(random.randrange(2**31), UTC),
-        "error_code": lambda: random.choice(list(ErrorCode)),
-        "int8": lambda: random.randrange(2**7),
-        "int16": lambda: random.randrange(2**15),
-        "int32": lambda: random.randrange(2**15),
-        "int64": lambda: random.randrange(2**63),
-        "records": lambda: random.randbytes(random.randrange(300)),
-        "string": lambda: "é" * random.randrange(3) + "x" * random.randrange(200),
-        "timedelta_i32": lambda: timedelta(milliseconds=random.randrange(2**31)),
-        "uuid": lambda: uuid.UUID(bytes=random.randbytes(16)),
-    }
-    return values[str(kafka_type)]()

@@ -1,0 +1,184 @@
+"""A fault of chosen requests: relays hold, delay, drop or reset them, or change their responses.
+
+Which errors a broker sends, and what they mean: https://kafka.apache.org/protocol#protocol_error_codes.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Self
+
+from pydantic import Field, model_validator
+
+from ackbench.experiments.ledger.trial_manifest import FaultEvidence
+from ackbench.experiments.messages.phrases import did_you_mean
+from ackbench.experiments.trial.faults.core import FaultContext, FaultKind
+from ackbench.experiments.trial.faults.core.effects import (
+    FaultEffects,
+    Topology,
+    no_group_reason,
+    no_transactions_reason,
+)
+from ackbench.experiments.trial.faults.network.impairment import ImpairmentParameters, impair
+from ackbench.experiments.trial.faults.network.relay import FAMILY, NETWORK
+from ackbench.infra.network.impairment import Direction, RequestRule, RuleAction
+
+KIND: Final = "requests"
+_OF_TRANSACTIONS: Final = frozenset(
+    {"InitProducerId", "AddPartitionsToTxn", "AddOffsetsToTxn", "TxnOffsetCommit", "EndTxn"}
+)
+_OF_MEMBERS: Final = frozenset(
+    {
+        *("JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit", "OffsetFetch"),
+        "ConsumerGroupHeartbeat",
+    }
+)
+_AFTER_APPEND: Final = frozenset(
+    {"NOT_LEADER_OR_FOLLOWER", "REQUEST_TIMED_OUT", "NOT_ENOUGH_REPLICAS_AFTER_APPEND"}
+)
+"""What a leader answers to a Produce request whose batch it has appended: it is not the leader any
+more when the followers have it, or they do not have it in time, or not enough of them
+(`ReplicaManager.appendRecords`, `DelayedProduce`)."""
+
+
+class RequestsParameters(ImpairmentParameters):
+    """Relays act on some requests of one API, or on the responses to them."""
+
+    api: str = Field(default="Produce", description="the API's name in Kafka's protocol")
+    side: Direction = Field(
+        default="responses", description="what the relays act on: requests, or their responses"
+    )
+    action: RuleAction = Field(
+        default="drop",
+        description="hold (until the heal), delay, drop (with what follows on the connection, which"
+        " is reset at the heal), reset (the connection), or error (in responses)",
+    )
+    error: str = Field(
+        default="", description="the error to put into responses, by its name in Kafka's protocol"
+    )
+    delay_ms: float = Field(
+        default=0, ge=0, le=600_000, description="how long a delayed one is held"
+    )
+    partition: int = Field(
+        default=-1, ge=-1, le=1000, description="the partition whose errors are replaced; -1: all"
+    )
+    on_call: int = Field(
+        default=1, ge=1, le=1_000_000, description="the first of them that is acted on"
+    )
+    times: int = Field(
+        default=1, ge=0, le=1_000_000, description="how many are acted on at most; 0: all"
+    )
+    probability: float = Field(
+        default=1, gt=0, le=1, description="with which each of them is acted on"
+    )
+    seed: int = Field(default=1, ge=0, le=2**31 - 1, description="of that chance")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _infer_action(cls, given: object) -> object:
+        """Take an error, or a delay, as the action if there is none."""
+        if isinstance(given, dict) and "action" not in given:
+            inferred = next(
+                (
+                    action
+                    for name, action in (("error", "error"), ("delay_ms", "delay"))
+                    if given.get(name)
+                ),
+                None,
+            )
+            return {**given, "action": inferred} if inferred else given
+        return given
+
+    @model_validator(mode="after")
+    def _require_known_names(self) -> Self:
+        from ackbench.infra.kafka.messages import API_KEYS, ERRORS
+
+        if self.api not in API_KEYS:
+            meant = did_you_mean(self.api, API_KEYS)
+            raise ValueError(f"api is {self.api}; allowed: an API of Kafka{meant}")
+        if (self.action == "error") != bool(self.error):
+            raise ValueError(
+                f"action is {self.action} and error is {self.error or 'not there'}; "
+                "allowed: both, or neither"
+            )
+        if self.error and self.error not in ERRORS:
+            meant = did_you_mean(self.error, ERRORS)
+            raise ValueError(f"error is {self.error}; allowed: an error of Kafka{meant}")
+        if self.error and self.side == "requests":
+            raise ValueError(
+                f"side is requests and error is {self.error}; allowed: responses (the broker"
+                " answers, and the relay changes its answer)"
+            )
+        if (self.action == "delay") != (self.delay_ms > 0):
+            raise ValueError(
+                f"action is {self.action} and delay_ms is {self.delay_ms:g}; allowed: both, or"
+                " neither"
+            )
+        return self
+
+    def impossible_reason(self, topology: Topology) -> str | None:
+        """Refuse requests that no client of the load sends."""
+        if self.api in _OF_TRANSACTIONS - {"InitProducerId"}:
+            return no_transactions_reason(topology)
+        if self.api in _OF_MEMBERS:
+            return no_group_reason(topology)
+        return None
+
+
+def act_on_requests(context: FaultContext, parameters: RequestsParameters) -> FaultEvidence:
+    """Let the relays follow a rule for a while. It took effect if a request met the rule."""
+    context.sleep_until(parameters.at_s)
+    rule = RequestRule(
+        api=parameters.api,
+        side=parameters.side,
+        action=parameters.action,
+        error=parameters.error,
+        delay_ms=parameters.delay_ms,
+        partition=None if parameters.partition < 0 else parameters.partition,
+        on_call=parameters.on_call,
+        times=parameters.times or None,
+        probability=parameters.probability,
+        seed=parameters.seed,
+    )
+    return impair(KIND, context, parameters, [rule])
+
+
+def _effects(kind: str, parameters: RequestsParameters, _topology: Topology) -> FaultEffects:
+    """Return the effects: nodes are not affected.
+
+    Of an error in a response that a broker would not send in this state, the effects are unknown:
+    so is what a client should do with it.
+    """
+    lasts_ms = parameters.lasts_s * 1000
+    is_produce = parameters.api == "Produce"
+    tells_outcomes = is_produce or parameters.api in _OF_TRANSACTIONS
+    held_ms = {"hold": lasts_ms, "delay": parameters.delay_ms}.get(parameters.action, 0.0)
+    is_late_request = parameters.side == "requests" and held_ms > 0
+    return FaultEffects(
+        kind=kind,
+        known=not (
+            parameters.action == "error"
+            and tells_outcomes
+            and not (is_produce and parameters.error in _AFTER_APPEND)
+        ),
+        clients_cut_off=True,
+        responses_lost=tells_outcomes and parameters.side == "responses",
+        requests_held_ms=held_ms if is_produce and is_late_request else 0,
+        delays_transactional_request=parameters.api in _OF_TRANSACTIONS and is_late_request,
+        heals_after_ms=lasts_ms,
+        heals_within_ms=lasts_ms,
+    )
+
+
+KINDS: Final = (
+    FaultKind(
+        KIND,
+        FAMILY,
+        "relays hold, delay, drop or reset chosen requests of the clients or their responses, or"
+        " put an error into responses",
+        RequestsParameters,
+        act_on_requests,
+        _effects,
+        network=NETWORK,
+        supports_external_cluster=True,
+    ),
+)

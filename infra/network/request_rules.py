@@ -1,0 +1,150 @@
+"""Rules of relays: what becomes of chosen requests of the clients, and of the responses to them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+from typing import Final
+
+from ackbench.infra.errors import HarnessError
+from ackbench.infra.kafka.addresses import RequestHead, read_head
+from ackbench.infra.kafka.frames import SIZE_BYTES, read_correlation_id
+from ackbench.infra.kafka.messages import API_KEYS, ERRORS, with_error
+from ackbench.infra.kafka.wire import ResponseReader
+from ackbench.infra.network.impairment import ImpairmentCounts, MetRequest, RequestRule
+from ackbench.infra.network.relay import Connection, FrameTreatment, Relay, watch_all
+
+MOST_SHOWN: Final = 5
+"""So many of the requests that a rule met are evidence, with the number of all."""
+_HEAD_BYTES: Final = 8
+
+
+@dataclass
+class RequestRuleMechanism:
+    """Implements `ImpairmentMechanism` for `RequestRule`, on the relays of all nodes."""
+
+    rule: RequestRule
+    relays: tuple[Relay, ...]
+    monotonic_ns: Callable[[], int] = time.monotonic_ns
+    _unanswered: dict[tuple[Connection, int], tuple[RequestHead, str]] = field(
+        default_factory=dict, init=False
+    )
+    """The requests whose responses the rule is about, by connection and correlation id."""
+    _matching: int = field(default=0, init=False)
+    _acted: int = field(default=0, init=False)
+    _resets: int = field(default=0, init=False)
+    _met: list[MetRequest] = field(default_factory=list, init=False)
+
+    def __post_init__(self) -> None:
+        """Seed the rule's chance."""
+        self._random = Random(self.rule.seed)  # noqa: S311 - which requests are met is no secret
+        self._api_key = API_KEYS[self.rule.api]
+
+    def apply(self) -> None:
+        """Begin to watch the frames of all relays.
+
+        Raises:
+            ImpairmentConflict: another fault acts on a relay; none is watched then.
+        """
+        watch_all(self.relays, self)
+
+    def counts(self) -> tuple[ImpairmentCounts, ...]:
+        """Return what the rule acted on so far."""
+        did = {"hold": "held", "delay": "delayed", "drop": "dropped", "reset": "reset"}
+        what = f"{self.rule.api} {self.rule.side} {did.get(self.rule.action, 'changed')}"
+        return (
+            ImpairmentCounts(
+                0,
+                what,
+                connections=self._resets,
+                requests=self._acted,
+                met=tuple(self._met),
+            ),
+        )
+
+    def remove(self) -> tuple[ImpairmentCounts, ...]:
+        """Forward bytes as they come; deliver what is held, reset connections with what is not."""
+        for relay in self.relays:
+            relay.end_watching()
+        return self.counts()
+
+    def count_reset(self) -> None:
+        """Count a connection that is reset, as frames of it were dropped."""
+        self._resets += 1
+
+    def treat_request(self, connection: Connection, frame: bytes) -> FrameTreatment:
+        """Act on a request of the rule's API, or remember it until its response comes."""
+        try:
+            head = read_head(frame)
+        except HarnessError:
+            return FrameTreatment(frame)
+        if head.api_key != self._api_key:
+            return FrameTreatment(frame)
+        client_id = _client_id(frame)
+        if self.rule.side == "responses":
+            self._unanswered[connection, head.correlation_id] = head, client_id
+            return FrameTreatment(frame)
+        return self._treat(connection, frame, head, client_id)
+
+    def treat_response(self, connection: Connection, frame: bytes) -> FrameTreatment:
+        """Act on the response to a request of the rule's API."""
+        correlation_id = read_correlation_id(frame)
+        if correlation_id is None:
+            return FrameTreatment(frame)
+        request = self._unanswered.pop((connection, correlation_id), None)
+        return self._treat(connection, frame, *request) if request else FrameTreatment(frame)
+
+    def _treat(
+        self, connection: Connection, frame: bytes, head: RequestHead, client_id: str
+    ) -> FrameTreatment:
+        if not self._is_met():
+            return FrameTreatment(frame)
+        changed: bytes | None = frame
+        if self.rule.action == "error":
+            try:
+                changed = with_error(frame, head, ERRORS[self.rule.error], self.rule.partition)
+            except HarnessError:
+                changed = None
+            if changed is None:  # it has no error to replace
+                return FrameTreatment(frame)
+        self._acted += 1
+        if len(self._met) < MOST_SHOWN:
+            self._met.append(
+                MetRequest(
+                    connection.relay.node_id,
+                    self.rule.api,
+                    head.version,
+                    head.correlation_id,
+                    client_id,
+                    self.monotonic_ns(),
+                )
+            )
+        match self.rule.action:
+            case "error":
+                return FrameTreatment(changed or frame)
+            case "delay":
+                return FrameTreatment(frame, "hold", for_s=self.rule.delay_ms / 1000)
+            case "reset":
+                self._resets += 1
+                return FrameTreatment(frame, "reset")
+            case action:
+                return FrameTreatment(frame, action)
+
+    def _is_met(self) -> bool:
+        """Return whether the rule acts on the next request or response that is its API's."""
+        self._matching += 1
+        if self._matching < self.rule.on_call:
+            return False
+        if self.rule.times is not None and self._acted >= self.rule.times:
+            return False
+        return self.rule.probability >= 1 or self._random.random() < self.rule.probability
+
+
+def _client_id(frame: bytes) -> str:
+    reader = ResponseReader(frame[SIZE_BYTES + _HEAD_BYTES :])
+    try:
+        return reader.string() or ""
+    except HarnessError:
+        return ""

@@ -1,0 +1,275 @@
+"""A rule between real sockets: which requests it meets, what becomes of them, and its evidence."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass, field, replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from kio.index import load_response_schema
+from kio.schema.errors import ErrorCode
+from kio.serial import entity_reader
+from support.builders.kafka_messages import framed
+
+from ackbench.infra.errors import ImpairmentConflict
+from ackbench.infra.kafka.messages import API_KEYS
+from ackbench.infra.network.impairment import RelayAction, RequestRule, decode_impairment
+from ackbench.infra.network.relay import Relay, RelayMechanism, RelayTarget
+from ackbench.infra.network.request_rules import RequestRuleMechanism
+from ackbench.infra.network.reservations import reserve_ports
+
+HEARTBEAT, END_TXN = API_KEYS["Heartbeat"], API_KEYS["EndTxn"]
+VERSION = 1
+LOST = RequestRule("Heartbeat", "responses", "error", error="UNKNOWN_MEMBER_ID")
+
+
+@dataclass
+class Node:
+    """Answers requests with the response of their kind, and records the correlation ids."""
+
+    received: list[int] = field(default_factory=list)
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve a connection until the other end closes it."""
+        try:
+            while True:
+                size = await reader.readexactly(4)
+                frame = await reader.readexactly(int.from_bytes(size))
+                api_key, version, correlation_id = struct.unpack_from(">hhi", frame)
+                self.received.append(correlation_id)
+                writer.write(response(api_key, version, correlation_id))
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+
+
+def response(api_key: int, version: int, correlation_id: int) -> bytes:
+    """Return a response without an error."""
+    kind: Any = load_response_schema(api_key, version)
+    made = kind(throttle_time=timedelta(0), error_code=ErrorCode.none)
+    frame = bytearray(framed(made))
+    frame[4:8] = correlation_id.to_bytes(4)
+    return bytes(frame)
+
+
+@dataclass
+class Client:
+    """A client's connection."""
+
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+
+    def send(self, correlation_id: int, api_key: int = HEARTBEAT) -> None:
+        """Send a request."""
+        body = struct.pack(">hhih", api_key, VERSION, correlation_id, 6) + b"client" + bytes(20)
+        self.writer.write(struct.pack(">i", len(body)) + body)
+
+    async def receive(self) -> tuple[int, str]:
+        """Return the correlation id and the error of the next response."""
+        size = await self.reader.readexactly(4)
+        frame = await self.reader.readexactly(int.from_bytes(size))
+        kind: Any = load_response_schema(HEARTBEAT, VERSION)
+        read, _ = entity_reader(kind)(frame, 4)
+        return int.from_bytes(frame[:4]), read.error_code.name
+
+    async def call(self, correlation_id: int, api_key: int = HEARTBEAT) -> tuple[int, str]:
+        """Send a request and return what is received."""
+        self.send(correlation_id, api_key)
+        async with asyncio.timeout(10):
+            return await self.receive()
+
+
+@asynccontextmanager
+async def running() -> AsyncIterator[tuple[Node, Relay, int]]:
+    """Start a node and its relay; yield both and the relay's port."""
+    reservation = reserve_ports(2)
+    relayed, port = reservation.ports
+    node = Node()
+    server = await asyncio.start_server(node.serve, "127.0.0.1", port)
+    relay = Relay(1, ("127.0.0.1", relayed), RelayTarget("127.0.0.1", port))
+    await relay.start()
+    try:
+        yield node, relay, relayed
+    finally:
+        relay.close()
+        server.close()
+        reservation.release()
+
+
+async def connected(port: int) -> Client:
+    """Return a client that is connected."""
+    return Client(*await asyncio.open_connection("127.0.0.1", port))
+
+
+def ruled(relay: Relay, rule: RequestRule) -> RequestRuleMechanism:
+    """Let the relay follow a rule."""
+    mechanism = RequestRuleMechanism(rule, (relay,))
+    mechanism.apply()
+    return mechanism
+
+
+def test_chosen_responses_get_an_error_and_the_node_has_the_requests() -> None:
+    """The second and third of the API; those of other APIs pass."""
+
+    async def scenario() -> None:
+        async with running() as (node, relay, port):
+            client = await connected(port)
+            rule = ruled(relay, replace(LOST, on_call=2, times=2))
+            answers = [await client.call(number) for number in (1, 2, 3, 4)]
+            answers.append(await client.call(5, END_TXN))
+            assert [error for _, error in answers] == [
+                *("none", "unknown_member_id", "unknown_member_id"),
+                *("none", "none"),
+            ]
+            assert [number for number, _ in answers] == node.received == [1, 2, 3, 4, 5]
+            (counts,) = rule.remove()
+            assert (counts.requests, counts.connections) == (2, 0)
+            assert str(counts).startswith(
+                "2 Heartbeat responses changed: Heartbeat v1 (correlation id 2) of client to node 1"
+            )
+            assert await client.call(6) == (6, "none")
+
+    asyncio.run(scenario())
+
+
+def test_without_a_request_that_meets_it_a_rule_had_no_effect() -> None:
+    """Its counts say so."""
+
+    async def scenario() -> None:
+        async with running() as (_, relay, port):
+            client = await connected(port)
+            rule = ruled(relay, LOST)
+            await client.call(1, END_TXN)
+            (counts,) = rule.remove()
+            assert not counts.any_traffic
+            assert str(counts) == "0 Heartbeat responses changed"
+
+    asyncio.run(scenario())
+
+
+def test_a_delayed_request_arrives_later_with_what_follows_it() -> None:
+    """In order, and nothing else is late."""
+
+    async def scenario() -> None:
+        async with running() as (node, relay, port):
+            client, other = await connected(port), await connected(port)
+            rule = ruled(
+                relay, RequestRule("Heartbeat", "requests", "delay", delay_ms=300, times=1)
+            )
+            client.send(1)
+            client.send(2, END_TXN)
+            await asyncio.sleep(0.1)
+            assert (await other.call(3))[0] == 3
+            assert [await client.receive(), await client.receive()] == [(1, "none"), (2, "none")]
+            assert node.received == [3, 1, 2]
+            assert rule.remove()[0].requests == 1
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("side", ["requests", "responses"])
+def test_what_is_held_is_delivered_when_the_rule_ends(side: str) -> None:
+    """The node has a request whose response is held, and not one that is held itself."""
+
+    async def scenario() -> None:
+        async with running() as (node, relay, port):
+            client = await connected(port)
+            rule = ruled(relay, RequestRule("Heartbeat", side, "hold"))  # type: ignore[arg-type]
+            client.send(1)
+            await until_acted(rule)
+            assert node.received == ([] if side == "requests" else [1])
+            rule.remove()
+            async with asyncio.timeout(10):
+                assert await client.receive() == (1, "none")
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("side", ["requests", "responses"])
+def test_a_connection_with_something_dropped_is_silent_and_reset_at_the_end(side: str) -> None:
+    """TCP has no gaps: what follows is dropped with it. Another connection is not affected."""
+
+    async def scenario() -> None:
+        async with running() as (node, relay, port):
+            client, other = await connected(port), await connected(port)
+            rule = ruled(
+                relay,
+                RequestRule("Heartbeat", side, "drop", times=1),  # type: ignore[arg-type]
+            )
+            client.send(1)
+            await until_acted(rule)
+            client.send(2, END_TXN)
+            assert await other.call(3) == (3, "none")
+            assert 1 in node.received or side == "requests"
+            (counts,) = rule.remove()
+            assert (counts.requests, counts.connections) == (1, 1)
+            with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
+                await client.receive()
+            assert await other.call(4) == (4, "none")
+
+    asyncio.run(scenario())
+
+
+def test_a_connection_is_reset_with_the_request_that_meets_the_rule() -> None:
+    """At once, and the request does not arrive."""
+
+    async def scenario() -> None:
+        async with running() as (node, relay, port):
+            client = await connected(port)
+            rule = ruled(relay, RequestRule("Heartbeat", "requests", "reset"))
+            client.send(1)
+            with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
+                await client.receive()
+            assert node.received == []
+            assert rule.remove()[0].connections == 1
+
+    asyncio.run(scenario())
+
+
+def test_chance_is_the_same_for_the_same_seed() -> None:
+    """About half of a hundred, and the same ones again."""
+
+    async def scenario() -> list[str]:
+        async with running() as (_, relay, port):
+            client = await connected(port)
+            ruled(relay, replace(LOST, probability=0.5, seed=3))
+            return [(await client.call(number))[1] for number in range(100)]
+
+    first, second = asyncio.run(scenario()), asyncio.run(scenario())
+    assert first == second
+    assert 25 < first.count("none") < 75
+
+
+def test_two_faults_cannot_act_on_one_relay() -> None:
+    """Neither another rule, nor one of bytes."""
+
+    async def scenario() -> None:
+        async with running() as (_, relay, _port):
+            rule = ruled(relay, LOST)
+            with pytest.raises(ImpairmentConflict):
+                ruled(relay, LOST)
+            with pytest.raises(ImpairmentConflict):
+                RelayMechanism(RelayAction(1, "requests", "hold"), relay).apply()
+            rule.remove()
+            ruled(relay, LOST)
+
+    asyncio.run(scenario())
+
+
+def test_a_rule_is_the_same_after_its_way_to_the_supervisor() -> None:
+    """As each impairment."""
+    assert decode_impairment(asdict(LOST)) == LOST
+    assert str(LOST) == "the relays put UNKNOWN_MEMBER_ID into Heartbeat responses"
+
+
+async def until_acted(rule: RequestRuleMechanism) -> None:
+    """Return once the rule has acted."""
+    async with asyncio.timeout(10):
+        while not rule.counts()[0].requests:  # noqa: ASYNC110 - of sockets in other tasks
+            await asyncio.sleep(0.005)
