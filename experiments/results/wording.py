@@ -31,6 +31,8 @@ from ackbench.experiments.verdicts.statistics import (
 
 # Names
 
+_MOST_STALLED: Final = 3
+"""So many trials whose processes were kept from running have a line of their own."""
 ROLE_NAMES: Final = {
     Role.CELL: "",
     Role.CONTROL: "control",
@@ -368,14 +370,20 @@ def _late_generators(results: SweepResults) -> Iterator[ResultNote]:
 
 
 def _stalled_processes(results: SweepResults) -> Iterator[ResultNote]:
-    """Yield what kept the processes of a trial from running, one line per trial."""
-    for trial in results.trials:
-        if trial.stalls:
-            yield ResultNote(
-                f"warning: processes of trial {trial.trial_id} were kept from running, neither by "
-                f"Kafka nor by its fault: {shorten_stalls(trial.stalls)}; gaps are without the "
-                "time of its clients"
-            )
+    """Yield what kept the processes of a trial from running, one line per trial of the first."""
+    stalled = [trial for trial in results.trials if trial.stalls]
+    for trial in stalled[:_MOST_STALLED]:
+        yield ResultNote(
+            f"warning: processes of trial {trial.trial_id} were kept from running, neither by "
+            f"Kafka nor by its fault: {shorten_stalls(trial.stalls)}; gaps are without the "
+            "time of its clients"
+        )
+    others = len(stalled) - _MOST_STALLED
+    if others > 0:
+        yield ResultNote(
+            f"warning: so were processes of {others} other {plural(others, 'trial')}; the report "
+            "says which, for how long"
+        )
 
 
 def _missing_power(cells: Sequence[CellResult]) -> Iterator[ResultNote]:

@@ -78,28 +78,58 @@ class ConsumerGroup:
         return member
 
     def wait_ready(self) -> None:
-        """Wait until the group has accepted every member.
+        """Wait until the group has accepted every member, and they share the partitions evenly.
+
+        Before, the group rebalances because it was just formed: with KIP-848 some heartbeats long,
+        which are 5 s apart by default.
 
         Raises:
             HarnessError: a member exited before.
-            WaitTimeout: a member was not accepted in time.
+            WaitTimeout: a member was not accepted in time, or the partitions are not shared evenly.
         """
         for member in self.members:
             member.wait_in_group(JOIN_TIMEOUT_S)
+        wait_until(
+            self._is_balanced,
+            awaiting=f"the members of {self.job.group} to share {self.job.partitions} partitions",
+            timeout_s=JOIN_TIMEOUT_S,
+            every_s=_POLL_INTERVAL_S,
+            seen=self._owned,
+        )
+
+    def _is_balanced(self) -> bool:
+        owned = [len(partitions) for partitions in self._owned().values()]
+        return sum(owned) == self.job.partitions and max(owned) - min(owned) <= 1
+
+    def _owned(self) -> dict[str, list[int]]:
+        """Return the partitions of each member, as far as the members themselves know."""
+        owned: dict[str, list[int]] = {member.name: [] for member in self.members}
+        for partition, owner in self._owners().items():
+            owned[owner.name].append(partition)
+        return owned
 
     def owner_of(self, partition: int) -> MemberProcess | None:
         """Return the member that owns a partition, as far as the members themselves know.
 
-        That is the one it was assigned to last, unless it was revoked since; `None`: no member.
+        That is the one it was assigned to last, unless that member gave it up since; `None`: no
+        member.
         """
+        return self._owners().get(partition)
+
+    def _owners(self) -> dict[int, MemberProcess]:
         changes = [
-            (event.at_ns, event.kind, member)
+            (event.at_ns, event.kind, event.partition, member)
             for member in self.members
             for event in member.own_events()
-            if event.partition == partition and event.kind in {ASSIGNED, REVOKED}
+            if event.partition is not None and event.kind in {ASSIGNED, REVOKED}
         ]
-        _, kind, member = max(changes, key=itemgetter(0), default=(0, REVOKED, None))
-        return member if kind == ASSIGNED else None
+        owners: dict[int, MemberProcess] = {}
+        for _, kind, partition, member in sorted(changes, key=itemgetter(0)):
+            if kind == ASSIGNED:
+                owners[partition] = member
+            elif owners.get(partition) is member:
+                del owners[partition]
+        return owners
 
     def unthrottle(self) -> None:
         """Let the slow members process as fast as they can.

@@ -128,6 +128,7 @@ def test_a_member_killed_between_processing_and_commit_misses_or_repeats_pending
     )
 
 
+@pytest.mark.further(stores_itself=[False])
 @pytest.mark.parametrize("stores_itself", [True, False])
 def test_a_member_that_dies_in_its_batch_misses_what_its_client_has_committed(
     brokers: MockBrokers, job: Callable[[Commit, int], GroupJob], stores_itself: bool
