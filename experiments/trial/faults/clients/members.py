@@ -22,6 +22,7 @@ from ackbench.experiments.trial.faults.clients.interruptions import (
 )
 from ackbench.experiments.trial.faults.clients.producers import FAMILY
 from ackbench.experiments.trial.faults.core import (
+    EFFECTIVE,
     OBSERVED_PARTITION,
     FaultContext,
     FaultKind,
@@ -111,6 +112,18 @@ class MemberPauseParameters(MemberParameters):
         return super().impossible_reason(topology)
 
 
+class MemberStallParameters(MemberParameters):
+    """The member works at a batch and does not poll meanwhile; its client goes on."""
+
+    stall_s: Seconds = Field(
+        default=10.0, description="how long the member works at the batch, seconds"
+    )
+
+    def heals_at_s(self) -> float:
+        """Return when the member goes on."""
+        return self.at_s + self.stall_s
+
+
 class CopierCrashParameters(MemberCrashParameters):
     """A copier crashes, and another process joins in its place.
 
@@ -169,6 +182,22 @@ def crash_processing_member(
 def pause_member(context: FaultContext, parameters: MemberPauseParameters) -> FaultEvidence:
     """Pause the member with a batch that is not committed, until the group has removed it."""
     return _pause("consumer-pause", context, parameters, _with_uncommitted)
+
+
+def stall_member(context: FaultContext, parameters: MemberStallParameters) -> FaultEvidence:
+    """Let the member work at its batch for so long, with its client's threads running."""
+    context.sleep_until(parameters.at_s)
+    member, batch = _hold_owner(context, _with_uncommitted)
+    with context.injected() as heals:
+        heals.callback(member.release)
+        context.note(EFFECTIVE, f"{member.generation_name} works at a batch, and does not poll")
+        began_s = context.load_elapsed_s()
+        context.sleep_until_lasted(parameters.stall_s)
+        context.add_evidence(
+            f"{member.generation_name} did not poll for "
+            f"{context.load_elapsed_s() - began_s:.2f} s {_describe(member, batch)}"
+        )
+    return FaultEvidence(kind="consumer-stall", took_effect=True, evidence=tuple(context.evidence))
 
 
 def _with_uncommitted(member: MemberProcess) -> Breakpoint:
@@ -369,6 +398,17 @@ KINDS: Final = (
         pause_member,
         member_effects,
         confirm=require_removal,
+        supports_external_cluster=True,
+    ),
+    FaultKind(
+        "consumer-stall",
+        FAMILY,
+        "a member of the consumer group works at records that are not committed, and does not poll"
+        " for a while: longer than max.poll.interval.ms, or not",
+        MemberStallParameters,
+        stall_member,
+        member_effects,
+        confirm=add_reassignment,
         supports_external_cluster=True,
     ),
     FaultKind(
