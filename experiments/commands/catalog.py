@@ -30,7 +30,7 @@ _SWEEP_ID: Final = "explain"
 
 
 def list_experiments() -> int:
-    """Print the claims in the order of the lessons, then the other experiments."""
+    """Print the claims in the order of the lessons, the other experiments, and known bugs."""
     experiments = catalog_experiments()
     claims = sorted(
         (one for one in experiments if one.claim),
@@ -40,7 +40,11 @@ def list_experiments() -> int:
     _print_list(
         console, "claims about Kafka, in the order of the lessons (`ackbench explain NAME`)", claims
     )
-    _print_list(console, "other questions", [one for one in experiments if not one.claim])
+    others = [one for one in experiments if not one.claim]
+    _print_list(console, "other questions", [one for one in others if not one.bug])
+    _print_list(
+        console, "known bugs, in releases with and without them", [one for one in others if one.bug]
+    )
     return 0
 
 
@@ -128,6 +132,10 @@ def _paragraphs(experiment: Experiment, shortened: str | None) -> Iterator[tuple
         yield "decided by the construction", experiment.construction
     if shortened:
         yield "timeouts below their defaults", shortened
+    if experiment.bug:
+        bug = experiment.bug
+        yield "known bug", f"{bug.mechanism.strip()} ({bug.report})"
+        yield "releases", f"with it: {bug.affected}; without it: {bug.fixed}"
     if experiment.claim:
         claim = experiment.claim
         yield f"claim (lesson {claim.lesson})", claim.says

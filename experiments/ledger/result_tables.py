@@ -234,6 +234,7 @@ Shorter gaps are normal on a loaded cluster.
 GAPS: Final = pa.schema(
     [
         text("trial_id"),
+        # -1: of records that were given up before their client had chosen a partition.
         required("partition", pa.int32()),
         text("side"),  # `Side`
         count("records"),  # acknowledged or received, of the partition

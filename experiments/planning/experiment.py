@@ -52,6 +52,17 @@ class ClientProgram(Frozen):
     """The program and its arguments, without a shell; the role and its options follow."""
 
 
+class KnownBug(Frozen):
+    """A bug that others have reported, and that the experiment is to show."""
+
+    report: Annotated[str, Strict()] = Field(pattern=r"^https://\S+$")
+    """The public report."""
+    affected: Line
+    """Releases, as the report or the changelog has it."""
+    fixed: Line
+    mechanism: Text
+
+
 class Experiment(LoadSections):
     """One question, with the settings to sweep. The file's keys are the aliases, where given."""
 
@@ -65,6 +76,8 @@ class Experiment(LoadSections):
     """
     claim: Claim | None = None
     """The lesson's claim that this experiment tests, if it tests one."""
+    bug: KnownBug | None = None
+    """The known bug that this experiment is to show, if it is to show one."""
     kafka_version: KafkaVersion = Field(default="4.3.1", alias="kafka.version")
     nodes: WholeNumber = Field(default=3, ge=1, le=9)
     """Number of brokers."""

@@ -79,6 +79,7 @@ class Gap(Frozen):
     """A time of a partition without an acknowledgement while records were due."""
 
     partition: int
+    """-1: of records that were given up before their client had chosen one."""
     acked: int
     """Records of the partition, in all."""
     gap_ms: float

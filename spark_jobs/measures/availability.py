@@ -7,7 +7,8 @@
 A record is due from when the client accepted it (sent_ns). To producers a partition owes
 acknowledgements, to the concurrent consumer records. While no record is due there is no gap: a low
 rate, a producer that is late, or a partition that is added under load, makes none. A record that
-was rejected or given up stays due until the next response.
+was rejected or given up stays due until the next response: of its partition or, if its client gave
+it up before it had chosen one, of any (rows with partition `NO_NUMBER`).
 
 Responses of the same millisecond count as one, so any gap of a millisecond or more is exact. What
 is kept of a partition: its longest gap, and every gap of `MIN_OUTAGE_NS` or more. The time in which
@@ -95,6 +96,14 @@ class Responses:
             max(self.until_ns, other.until_ns),
         )
 
+    def answered(self) -> Responses:
+        """Return only the responses, of which there is one at least: nothing waits for them."""
+        is_response = self.last_ns != NULL
+        first_ns, last_ns = self.first_ns[is_response], self.last_ns[is_response]
+        return Responses(
+            self.slot[is_response], first_ns, last_ns, first_ns, self.records, int(last_ns.max())
+        )
+
 
 _Slots = tuple[IntColumn, IntColumn, IntColumn, IntColumn]
 """The first four columns of `Responses`."""
@@ -114,7 +123,10 @@ def _by_slot(slot: IntColumn, first_ns: IntColumn, last_ns: IntColumn, due_ns: I
 
 
 ResponsesBySide = Mapping[tuple[int, Side], Responses]
-"""By partition and side; without an entry for a partition of which nothing was due there."""
+"""By partition and side; without an entry for a partition of which nothing was due there.
+
+Under `NO_NUMBER` are the records that were given up before their client had chosen a partition.
+"""
 
 
 def acknowledgements(attempts: Attempts, phases: Phases) -> ResponsesBySide:
@@ -125,13 +137,26 @@ def acknowledgements(attempts: Attempts, phases: Phases) -> ResponsesBySide:
     their transactions.
     """
     has_settled = attempts.settled_ns != NULL
-    return _by_partition(
-        Side.PRODUCER,
-        attempts.partition,
-        np.where(has_settled, attempts.settled_ns, phases.settled_ns),
-        has_settled & (attempts.reported_outcome == ACKED_CODE),
-        _sent_ns(attempts),
-    )
+    settled_ns = np.where(has_settled, attempts.settled_ns, phases.settled_ns)
+    acked = has_settled & (attempts.reported_outcome == ACKED_CODE)
+    sent_ns = _sent_ns(attempts)
+    responses = _by_partition(Side.PRODUCER, attempts.partition, settled_ns, acked, sent_ns)
+    unplaced = (attempts.partition == NO_NUMBER) & ~acked
+    if not unplaced.any():
+        return responses
+    waiting = Responses.of(settled_ns[unplaced], acked[unplaced], sent_ns[unplaced])
+    return {**responses, (NO_NUMBER, Side.PRODUCER): waiting}
+
+
+def _with_any_acknowledgement(responses: ResponsesBySide) -> ResponsesBySide:
+    """Return the responses of a trial; what has no partition is answered by any of them."""
+    waiting = responses.get((NO_NUMBER, Side.PRODUCER))
+    if waiting is None:
+        return responses
+    for (partition, side), others in responses.items():
+        if side is Side.PRODUCER and partition != NO_NUMBER and others.records:
+            waiting = waiting.merge(others.answered())
+    return {**responses, (NO_NUMBER, Side.PRODUCER): waiting}
 
 
 def _sent_ns(attempts: Attempts) -> IntColumn:
@@ -274,7 +299,7 @@ def gap_rows(
 ) -> Iterator[Mapping[str, Any]]:
     """Yield a trial's rows of `GAPS`, without trial_id."""
     stalled = {Side.PRODUCER: stalls.producer, Side.CONSUMER: stalls.producer | stalls.consumer}
-    for (partition, side), given in responses.items():
+    for (partition, side), given in _with_any_acknowledgement(responses).items():
         for gap in _gaps_that_matter(gaps_of(given), stalled[side]):
             yield {"partition": partition, "side": side.value, "records": given.records, **gap}
 
@@ -309,7 +334,7 @@ def reader_rows(
     if heal_ns is None:
         return
     for (partition, side), acknowledged in responses.items():
-        if side is not Side.PRODUCER or not acknowledged.records:
+        if side is not Side.PRODUCER or not acknowledged.records or partition == NO_NUMBER:
             continue
         read = responses.get((partition, Side.CONSUMER))
         last_read_ns = None if read is None else _latest_before(read, heal_ns)

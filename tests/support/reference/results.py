@@ -374,6 +374,8 @@ def _gaps(trial: PlantedTrial) -> dict[tuple[int, str], list[PlainGap]]:
             if row.partition == partition
         ]
         gaps[partition, "producer"] = _gaps_of(rows, stalled["producer"])
+    if unplaced := _unplaced(trial):
+        gaps[-1, "producer"] = _gaps_of(unplaced, stalled["producer"])
     reads = _due_reads(trial)
     waiting = [] if gave_up_ns is None else _unread(trial)
     for partition in {partition for partition, _ in [*reads, *waiting]}:
@@ -382,6 +384,18 @@ def _gaps(trial: PlantedTrial) -> dict[tuple[int, str], list[PlainGap]]:
             rows += [_Due(sent, gave_up_ns, False) for of, sent in waiting if of == partition]
         gaps[partition, "consumer"] = _gaps_of(rows, stalled["consumer"])
     return gaps
+
+
+def _unplaced(trial: PlantedTrial) -> list[_Due]:
+    """Return the records that have no partition and no acknowledgement, if any, and all answers."""
+    waiting, answers = [], []
+    for row in trial.attempts:
+        settled_ns = trial.phases.settled_ns if row.settled_ns is None else row.settled_ns
+        if row.outcome == "acked" and row.settled_ns is not None:
+            answers.append(_Due(settled_ns, settled_ns, True))
+        elif row.partition is None:
+            waiting.append(_Due(_sent_ns(row), settled_ns, False))
+    return [*waiting, *answers] if waiting else []
 
 
 class _Due(NamedTuple):

@@ -67,10 +67,19 @@ def _injection(
 def _require_lost_connections(
     evidence: FaultEvidence, observations: TrialObservations
 ) -> FaultEvidence:
-    """Return the evidence; without effect if no producer logged a lost connection."""
+    """Return the evidence; without effect if no producer logged a lost connection.
+
+    Of a program, which logs in its own words, a silence shows it.
+    """
     lost = [
         event for event in observations.since("disconnected") if event.detail.startswith("producer")
     ]
+    if not lost and (longest_s := observations.longest_silence_s()):
+        return extend_evidence(
+            evidence,
+            "a producer, whose library does not say that a connection was lost, had no record "
+            f"acknowledged for {longest_s:.2f} s",
+        )
     if not lost:
         return extend_evidence(
             evidence,

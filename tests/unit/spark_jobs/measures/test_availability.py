@@ -151,11 +151,22 @@ def test_a_gap_is_exact_to_the_nanosecond() -> None:
 
 
 def test_each_partition_has_its_own_gap() -> None:
-    """A record without a partition does not count."""
+    """A record without a partition is due until any of them answers."""
     trial = planted([(0, 3 * MS, "acked"), (1, 5 * MS, "acked"), (None, None, "unknown")])
     assert producer_gaps(trial) == {
         (0, "producer", 1, 3 * MS, 0, True),
         (1, "producer", 1, 5 * MS, 0, True),
+        (-1, "producer", 2, 15 * MS, 5 * MS, False),
+    }
+
+
+def test_a_producer_that_rejects_all_before_it_chooses_a_partition_is_unavailable() -> None:
+    """Its partitions are not: nothing was due there any more."""
+    rejected = [(None, at * MS, "rejected") for at in (4, 5, 18)]
+    trial = planted([(0, 3 * MS, "acked"), *rejected])
+    assert producer_gaps(trial) == {
+        (0, "producer", 1, 3 * MS, 0, True),
+        (-1, "producer", 1, 15 * MS, 3 * MS, False),
     }
 
 
