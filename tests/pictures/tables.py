@@ -1,10 +1,10 @@
-"""`make tables`: the tables of two documents, from the newest sweep of each experiment.
+"""`make tables`: the tables of some documents, from the newest sweep of each experiment.
 
-They are docs/what-breaks-what.md and docs/what-each-client-loses.md. A table stands between
-`<!-- NAME -->` and `<!-- /NAME -->`, where NAME is the experiment. Those of experiments without a
-measured sweep in this home stay as they are. Experiments of faults have the matrix of faults and
-settings; all others have the table of `ackbench show`. `<!-- settings of NAME -->` has the settings
-that each client of the sweep reported.
+They are docs/what-breaks-what.md, docs/what-each-client-loses.md and docs/bugs.md. A table stands
+between `<!-- NAME -->` and `<!-- /NAME -->`, where NAME is the experiment. Those of experiments
+without a measured sweep in this home stay as they are. Experiments of faults have the matrix of
+faults and settings; all others have the table of `ackbench show`. `<!-- settings of NAME -->` has
+the settings that each client of the sweep reported.
 """
 
 from __future__ import annotations
@@ -30,9 +30,13 @@ from ackbench.experiments.sweep.lookup import find_sweep
 from ackbench.infra.machine.home import Home
 
 _DOCS: Final = Path(__file__).parents[2] / "docs"
-DOCUMENTS: Final = (_DOCS / "what-breaks-what.md", _DOCS / "what-each-client-loses.md")
+DOCUMENTS: Final = (
+    _DOCS / "what-breaks-what.md",
+    _DOCS / "what-each-client-loses.md",
+    _DOCS / "bugs.md",
+)
 _TABLE: Final = re.compile(
-    r"(?P<head><!-- (?P<what>settings of )?(?P<name>[a-z-]+) -->\n).*?\n?"
+    r"(?P<head><!-- (?P<what>settings of )?(?P<name>[a-z0-9-]+) -->\n).*?\n?"
     r"(?P<end><!-- /(?P=what)?(?P=name) -->)",
     re.DOTALL,
 )
