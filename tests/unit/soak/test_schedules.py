@@ -24,7 +24,10 @@ WITHOUT_CAPABILITIES = tuple(
     for kind in FAULTS.values()
     if (kind.network, kind.disk) == ("loopback", "folder") and kind.kind != "none"
 )
-PROCESS_FAULTS = tuple(kind.kind for kind in process.KINDS)
+TOPOLOGY = Topology(nodes=3, partitions=1, replication_factor=3)
+PROCESS_FAULTS = tuple(
+    kind.kind for kind in process.KINDS if not kind.parameters().impossible_reason(TOPOLOGY)
+)
 EXPERIMENT = parse_experiment(
     {"name": "a", "title": "t", "question": "q", "axes": {"acks": [1]}}, "a.yaml"
 )
