@@ -153,6 +153,7 @@ def test_the_final_read_returns_exactly_the_produced_records(
     assert pc.all(log["intact"]).as_py()
 
 
+@pytest.mark.further
 def test_clients_of_another_library_produce_and_consume(
     cluster: LocalCluster,
     make_topic: Callable[[int, int], str],

@@ -167,7 +167,7 @@ def test_a_controller_that_died_makes_a_trial_without_a_fault_void(
 
 
 @pytest.mark.further(
-    "member", "consumer", "copier", "fork-server", "java-producer", "java-consumer"
+    "producer", "member", "consumer", "copier", "fork-server", "java-producer", "java-consumer"
 )
 @pytest.mark.parametrize(
     ("kill", "name", "changes"),

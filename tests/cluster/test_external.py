@@ -75,6 +75,7 @@ def security(external: ExternalBrokers, monkeypatch: pytest.MonkeyPatch) -> dict
     return external.certificate_security()
 
 
+@pytest.mark.further
 def test_a_cluster_that_requires_certificates_is_contacted_and_observed(
     external: ExternalBrokers, security: dict[str, str], tmp_path: Path
 ) -> None:
@@ -216,6 +217,7 @@ def test_a_warm_up_topic_has_the_replication_factor_of_the_cluster(
     delete_topic(external.secure, name)
 
 
+@pytest.mark.further
 def test_a_broker_reads_its_secrets_from_its_environment_and_no_file_holds_them(
     external: ExternalBrokers, security: dict[str, str]
 ) -> None:

@@ -106,6 +106,7 @@ def test_a_cluster_is_destroyed_although_its_supervisor_is_dead(one_node: LocalC
     assert _data(one_node.folder) == []
 
 
+@pytest.mark.further
 def test_sigterm_to_the_supervisor_destroys_the_cluster(one_node: LocalCluster) -> None:
     """The nodes end and their data are removed."""
     handle = read_handle(one_node.folder)
@@ -125,6 +126,7 @@ def test_a_cluster_ends_with_a_run_that_is_killed(clusters: Path, cache: Path) -
     assert clean(clusters).killed == ()
 
 
+@pytest.mark.further
 def test_a_grace_lets_another_process_become_the_holder(clusters: Path, cache: Path) -> None:
     """A cluster outlives the process that provisioned it; another one uses and destroys it."""
     with _other_holder(clusters, cache, grace_s=60) as holder:
@@ -135,6 +137,7 @@ def test_a_grace_lets_another_process_become_the_holder(clusters: Path, cache: P
     cluster.destroy()
 
 
+@pytest.mark.further
 def test_a_cluster_between_two_tasks_is_kept_unless_its_run_has_ended(
     clusters: Path, cache: Path
 ) -> None:
@@ -148,6 +151,7 @@ def test_a_cluster_between_two_tasks_is_kept_unless_its_run_has_ended(
     _await_end(handle)
 
 
+@pytest.mark.further
 def test_two_clusters_start_at_once(clusters: Path, cache: Path) -> None:
     """They share no port, and the end of one does not affect the other."""
     with ThreadPoolExecutor(2) as pool:

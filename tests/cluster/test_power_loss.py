@@ -33,9 +33,12 @@ from ackbench.infra.kafka.spec import ClusterSpec
 from ackbench.infra.machine.home import Home
 
 _MISSING = missing_capability(Capability.DISK_IMAGES)
-pytestmark = pytest.mark.skipif(
-    _MISSING is not None, reason=f"no disk images: {_MISSING.reason if _MISSING else ''}"
-)
+pytestmark = [
+    pytest.mark.further,
+    pytest.mark.skipif(
+        _MISSING is not None, reason=f"no disk images: {_MISSING.reason if _MISSING else ''}"
+    ),
+]
 NODE = 1
 RECORDS = 2000
 SYNCED, UNSYNCED, FLIPPED = "synced", "unsynced", "flipped"

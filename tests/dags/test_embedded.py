@@ -88,7 +88,7 @@ def test_a_failed_run_exits_with_1_and_prints_the_first_failure_last(home: Path)
     assert output.splitlines()[-1] == "trial: trial 001-abcdef (acks=1 number=1): node 3 died"
 
 
-@pytest.mark.further(number=[signal.SIGINT, signal.SIGHUP])
+@pytest.mark.further
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_interrupts_the_trial_and_runs_only_the_teardown(
     home: Path, number: signal.Signals

@@ -104,6 +104,7 @@ def test_the_links_of_the_sweep_are_kept_for_the_tasks_page(
     assert address == f"https://kafka.example/bench/sweeps/{sweep.sweep_id}.html"
 
 
+@pytest.mark.further
 def test_a_complete_sweep_is_an_event_of_its_asset_and_an_incomplete_one_is_none(
     dags: Any, world: FakeInfrastructure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -243,6 +244,7 @@ def test_resuming_runs_only_the_missing_trials(dags: Any, world: FakeInfrastruct
     assert not sweep.failed("001-abcdef").exists()
 
 
+@pytest.mark.further
 def test_with_nothing_to_run_the_sweep_is_measured_and_tracked_again(
     dags: Any, world: FakeInfrastructure
 ) -> None:

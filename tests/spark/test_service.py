@@ -51,7 +51,7 @@ def has_ended(process: psutil.Process) -> bool:
     )
 
 
-@pytest.mark.further("jvm")
+@pytest.mark.further
 @pytest.mark.parametrize("whose", ["service", "jvm"])
 def test_a_sweep_is_measured_when_the_service_was_killed(
     home: Home, tmp_path: Path, whose: str

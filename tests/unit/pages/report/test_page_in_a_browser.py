@@ -175,6 +175,7 @@ def quick_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_page(stored_sweep(), tmp_path_factory.mktemp("quick"))
 
 
+@pytest.mark.further
 def test_the_page_of_a_quick_sweep_has_less_than_a_megabyte(quick_page: Path) -> None:
     """It is mailed, and kept by CI jobs."""
     assert quick_page.stat().st_size < 1_000_000
