@@ -35,7 +35,7 @@ _UNSAFE: Final = re.compile(r"[^A-Za-z0-9-]")
 
 def scheduled_dags() -> Sequence[DAG]:
     """Return a DAG for each experiment with a schedule, and for each file that cannot be read."""
-    catalogue = dict(catalog_files())
+    catalogue = catalog_files()
     names = {*RESERVED, *catalogue}
     return [*_dags_of(catalogue, {*RESERVED}), *_dags_of(offered_files(), names)]
 

@@ -38,12 +38,12 @@ def catalog_files() -> Mapping[str, Path]:
 
     Those of known bugs are in a folder of their own.
     """
-    return MappingProxyType({path.stem: path for path in sorted(CATALOG.rglob("*.yaml"))})
+    return MappingProxyType(dict(sorted((path.stem, path) for path in CATALOG.rglob("*.yaml"))))
 
 
 def catalog_names() -> tuple[str, ...]:
     """Return the names of the catalogue's experiments, sorted, without reading the files."""
-    return tuple(sorted(catalog_files()))
+    return tuple(catalog_files())
 
 
 def load_experiment(name_or_file: str) -> Experiment:

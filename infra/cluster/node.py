@@ -16,8 +16,11 @@ from ackbench.infra.errors import SupervisorError, WaitTimeout
 from ackbench.infra.kafka.kraft import NodeAddress
 from ackbench.infra.kafka.spec import NodeState, NodeStatus, node_name
 from ackbench.infra.process.exits import ProcessExit, describe_exit, is_explained
-from ackbench.infra.process.processes import ProcessIdentity, is_stopped, spawn_dying_with_parent
-from ackbench.infra.process.waiting import wait_until
+from ackbench.infra.process.processes import (
+    ProcessIdentity,
+    spawn_dying_with_parent,
+    wait_until_stopped,
+)
 
 NODE_LOG: Final = "node.log"
 _SIGNAL_TIMEOUT_S: Final = 10.0
@@ -130,12 +133,7 @@ class Node:
             WaitTimeout: a thread did not stop.
         """
         process = self._signal(signal.SIGSTOP, "pause")
-        wait_until(
-            lambda: is_stopped(process.pid),
-            awaiting=f"all threads of node {self.address.node_id} to stop after SIGSTOP",
-            timeout_s=_SIGNAL_TIMEOUT_S,
-            every_s=0.001,
-        )
+        wait_until_stopped(process.pid, f"node {self.address.node_id}")
         self._reap_if_ended()
         self._require_process("pause")
         self._set_state("paused")

@@ -35,7 +35,6 @@ ERRORS: Final[Mapping[str, int]] = MappingProxyType(
 )
 """The codes of all errors by their names in Kafka's protocol: `NOT_LEADER_OR_FOLLOWER` is 6."""
 _PARTITION_FIELDS: Final = ("partition_index", "index", "partition")
-_CORRELATION_BYTES: Final = 4
 
 
 @cache

@@ -38,7 +38,7 @@ _LOG.addHandler(logging.NullHandler())
 
 @dataclass(frozen=True)
 class FrameTreatment:
-    """What becomes of a frame."""
+    """The treatment of a frame."""
 
     frame: bytes
     treatment: RelayTreatment | None = None
@@ -48,16 +48,13 @@ class FrameTreatment:
 
 
 class FrameWatcher(Protocol):
-    """Watches the frames of all connections, and decides what becomes of each."""
+    """Watches the frames of all connections, and decides how each is treated."""
 
     def treat_request(self, connection: Connection, frame: bytes) -> FrameTreatment:
-        """Return what becomes of a request."""
+        """Return the treatment of a request."""
 
     def treat_response(self, connection: Connection, frame: bytes) -> FrameTreatment:
-        """Return what becomes of a response."""
-
-    def count_reset(self) -> None:
-        """Take notice of a connection that is reset, as frames of it were dropped."""
+        """Return the treatment of a response."""
 
 
 @dataclass(frozen=True)
@@ -153,23 +150,26 @@ class Relay:
             raise ImpairmentConflict(f"another fault acts on the relay of node {self.node_id}")
         self.watcher = watcher
 
-    def end_watching(self) -> None:
+    def end_watching(self) -> int:
         """Forward bytes as they come, beginning with those of incomplete frames.
 
         Held frames are delivered, and connections with dropped ones reset.
+
+        Returns:
+            The number of connections that this resets.
         """
-        watcher, self.watcher = self.watcher, None
+        self.watcher, resets = None, 0
         for connection in tuple(self._connections):
             ends = (connection.client, connection.node)
             if any(end.has_dropped for end in ends):
-                if watcher is not None:
-                    watcher.count_reset()
                 connection.reset()
+                resets += 1
                 continue
             for end in ends:
                 end.forward_kept()
                 if end.holds:
                     end.deliver()
+        return resets
 
     def forget(self, connection: Connection) -> None:
         """Remove a connection that has ended."""

@@ -71,9 +71,6 @@ class RequestHoldMechanism:
         is_held = self._holds(connection, frame)
         return FrameTreatment(frame, "hold" if is_held else None)
 
-    def count_reset(self) -> None:
-        """Do nothing: no frame is dropped."""
-
     def _holds(self, connection: Connection, frame: bytes) -> bool:
         """Return whether this is the request to hold; register what else the producer sends."""
         request = read_transactional_request(frame)

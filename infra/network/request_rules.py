@@ -1,4 +1,4 @@
-"""Rules of relays: what becomes of chosen requests of the clients, and of the responses to them."""
+"""Rules of relays for chosen requests of the clients, or for the responses to them."""
 
 from __future__ import annotations
 
@@ -66,13 +66,8 @@ class RequestRuleMechanism:
 
     def remove(self) -> tuple[ImpairmentCounts, ...]:
         """Forward bytes as they come; deliver what is held, reset connections with what is not."""
-        for relay in self.relays:
-            relay.end_watching()
+        self._resets += sum([relay.end_watching() for relay in self.relays])
         return self.counts()
-
-    def count_reset(self) -> None:
-        """Count a connection that is reset, as frames of it were dropped."""
-        self._resets += 1
 
     def treat_request(self, connection: Connection, frame: bytes) -> FrameTreatment:
         """Act on a request of the rule's API, or remember it until its response comes."""

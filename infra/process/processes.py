@@ -26,6 +26,7 @@ _PR_SET_PDEATHSIG: Final = 1  # linux/prctl.h
 _ENDED: Final = frozenset("ZX")
 """States in /proc/<pid>/stat of a process that no longer runs: zombie and dead."""
 _STOPPED: Final = frozenset("TtZX")
+_STOP_TIMEOUT_S: Final = 10.0
 
 
 @dataclass(frozen=True)
@@ -112,6 +113,20 @@ def is_stopped(pid: int) -> bool:
     """Whether every thread of the process is stopped: SIGSTOP reaches the threads one by one."""
     stats = [read_stat(thread) for thread in Path("/proc", str(pid), "task").glob("*")]
     return bool(stats) and all(stat is None or stat.state in _STOPPED for stat in stats)
+
+
+def wait_until_stopped(pid: int, name: str) -> None:
+    """Wait until SIGSTOP, which was sent, has stopped every thread of a process.
+
+    Raises:
+        WaitTimeout: a thread did not stop.
+    """
+    wait_until(
+        lambda: is_stopped(pid),
+        awaiting=f"{name} to be stopped by SIGSTOP",
+        timeout_s=_STOP_TIMEOUT_S,
+        every_s=0.001,
+    )
 
 
 def open_pidfd(process: ProcessIdentity) -> int | None:

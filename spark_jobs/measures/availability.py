@@ -334,7 +334,7 @@ def reader_rows(
     if heal_ns is None:
         return
     for (partition, side), acknowledged in responses.items():
-        if side is not Side.PRODUCER or not acknowledged.records or partition == NO_NUMBER:
+        if side is not Side.PRODUCER or not acknowledged.records:
             continue
         read = responses.get((partition, Side.CONSUMER))
         last_read_ns = None if read is None else _latest_before(read, heal_ns)

@@ -20,7 +20,7 @@ from typing import Final, Self
 from ackbench.experiments.trial.clients.process.fork_server import SpawnRequest, spawn
 from ackbench.infra.errors import HarnessError
 from ackbench.infra.process.log_tail import last_lines
-from ackbench.infra.process.processes import is_stopped
+from ackbench.infra.process.processes import wait_until_stopped
 from ackbench.infra.process.waiting import wait_until
 
 READY: Final = "ready"
@@ -34,7 +34,6 @@ _LAST_LINES: Final = 5
 _POLL_INTERVAL_S: Final = 0.002
 _KILL_TIMEOUT_S: Final = 10.0
 _EXIT_TIMEOUT_S: Final = 10.0
-_STOP_TIMEOUT_S: Final = 10.0
 """From the end of a process's pipe to the end of the process."""
 _READ_BYTES: Final = 1 << 16
 
@@ -197,12 +196,7 @@ class ClientProcess:
         """
         self._is_paused = True  # before the process stops, for whoever observes that
         self.send_signal(signal.SIGSTOP)
-        wait_until(
-            lambda: is_stopped(self.pid),
-            awaiting=f"{self.name} to be stopped by SIGSTOP",
-            timeout_s=_STOP_TIMEOUT_S,
-            every_s=_POLL_INTERVAL_S,
-        )
+        wait_until_stopped(self.pid, self.name)
 
     def resume(self) -> None:
         """Send SIGCONT; has no effect on a process that has exited."""

@@ -18,19 +18,16 @@ from ackbench.infra.process.exits import describe_exit
 from ackbench.infra.process.log_tail import last_error_lines
 from ackbench.infra.process.processes import (
     ProcessIdentity,
-    is_stopped,
     spawn_dying_with_parent,
+    wait_until_stopped,
 )
 from ackbench.infra.process.sessions import (
     end_sessions,
     guard_sessions,
     write_session_record,
 )
-from ackbench.infra.process.waiting import wait_until
 
 _KILL_TIMEOUT_S: Final = 15.0
-_STOP_TIMEOUT_S: Final = 10.0
-_POLL_INTERVAL_S: Final = 0.005
 _LAST_LINES: Final = 5
 
 
@@ -113,12 +110,7 @@ class SessionProcess:
         self.require_alive()
         self.is_paused = True  # before the process stops, for whoever observes that
         self._signal(signal.SIGSTOP)
-        wait_until(
-            lambda: is_stopped(self.pid),
-            awaiting=f"{self.name} to be stopped by SIGSTOP",
-            timeout_s=_STOP_TIMEOUT_S,
-            every_s=_POLL_INTERVAL_S,
-        )
+        wait_until_stopped(self.pid, self.name)
 
     def resume(self) -> None:
         """Send SIGCONT; has no effect on a process that has exited."""

@@ -78,7 +78,7 @@ class ProcessingMemberCrashParameters(MemberCrashParameters):
     """The member crashes in the middle of a batch, and another process joins in its place."""
 
     processing_s: SecondsOrNone = Field(
-        default=0.0, description="how long the member has been at the batch, seconds"
+        default=0.0, description="how long the member has worked on the batch, seconds"
     )
 
     def heals_at_s(self) -> float:
@@ -113,10 +113,10 @@ class MemberPauseParameters(MemberParameters):
 
 
 class MemberStallParameters(MemberParameters):
-    """The member works at a batch and does not poll meanwhile; its client goes on."""
+    """The member works on a batch and does not poll meanwhile; its client goes on."""
 
     stall_s: Seconds = Field(
-        default=10.0, description="how long the member works at the batch, seconds"
+        default=10.0, description="how long the member works on the batch, seconds"
     )
 
     def heals_at_s(self) -> float:
@@ -167,13 +167,13 @@ def crash_member_after_commit(
 def crash_processing_member(
     context: FaultContext, parameters: ProcessingMemberCrashParameters
 ) -> FaultEvidence:
-    """Crash the member in the middle of its batch, once it has been at it for a while."""
+    """Crash the member in the middle of its batch, once it has worked on it for a while."""
     context.sleep_until(parameters.at_s)
     member, batch = _hold_owner(context, lambda _: Breakpoint.IN_BATCH)
     began_s = context.load_elapsed_s()
     context.sleep_until(parameters.at_s + parameters.processing_s)
     state = (
-        f"{_describe(member, batch)}; it had been at the batch for "
+        f"{_describe(member, batch)}; it had worked on the batch for "
         f"{context.load_elapsed_s() - began_s:.2f} s"
     )
     return crash_and_restart("consumer-crash", context, member, parameters.restart_after_s, state)
@@ -185,12 +185,12 @@ def pause_member(context: FaultContext, parameters: MemberPauseParameters) -> Fa
 
 
 def stall_member(context: FaultContext, parameters: MemberStallParameters) -> FaultEvidence:
-    """Let the member work at its batch for so long, with its client's threads running."""
+    """Let the member work on its batch for so long, with its client's threads running."""
     context.sleep_until(parameters.at_s)
     member, batch = _hold_owner(context, _with_uncommitted)
     with context.injected() as heals:
         heals.callback(member.release)
-        context.note(EFFECTIVE, f"{member.generation_name} works at a batch, and does not poll")
+        context.note(EFFECTIVE, f"{member.generation_name} works on a batch, and does not poll")
         began_s = context.load_elapsed_s()
         context.sleep_until_lasted(parameters.stall_s)
         context.add_evidence(
@@ -403,7 +403,7 @@ KINDS: Final = (
     FaultKind(
         "consumer-stall",
         FAMILY,
-        "a member of the consumer group works at records that are not committed, and does not poll"
+        "a member of the consumer group works on records that are not committed, and does not poll"
         " for a while: longer than max.poll.interval.ms, or not",
         MemberStallParameters,
         stall_member,

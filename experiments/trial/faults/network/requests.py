@@ -35,9 +35,11 @@ _OF_MEMBERS: Final = frozenset(
 _AFTER_APPEND: Final = frozenset(
     {"NOT_LEADER_OR_FOLLOWER", "REQUEST_TIMED_OUT", "NOT_ENOUGH_REPLICAS_AFTER_APPEND"}
 )
-"""What a leader answers to a Produce request whose batch it has appended: it is not the leader any
-more when the followers have it, or they do not have it in time, or not enough of them
-(`ReplicaManager.appendRecords`, `DelayedProduce`)."""
+"""The errors with which a leader answers a Produce request although it has appended the batch.
+
+It is not the leader any more when the followers have it, or they do not have it in time, or not
+enough of them do (`ReplicaManager.appendRecords`, `DelayedProduce`).
+"""
 
 
 class RequestsParameters(ImpairmentParameters):
@@ -77,15 +79,9 @@ class RequestsParameters(ImpairmentParameters):
     def _infer_action(cls, given: object) -> object:
         """Take an error, or a delay, as the action if there is none."""
         if isinstance(given, dict) and "action" not in given:
-            inferred = next(
-                (
-                    action
-                    for name, action in (("error", "error"), ("delay_ms", "delay"))
-                    if given.get(name)
-                ),
-                None,
-            )
-            return {**given, "action": inferred} if inferred else given
+            for name, action in (("error", "error"), ("delay_ms", "delay")):
+                if given.get(name):
+                    return {**given, "action": action}
         return given
 
     @model_validator(mode="after")
@@ -127,19 +123,12 @@ class RequestsParameters(ImpairmentParameters):
 def act_on_requests(context: FaultContext, parameters: RequestsParameters) -> FaultEvidence:
     """Let the relays follow a rule for a while. It took effect if a request met the rule."""
     context.sleep_until(parameters.at_s)
-    rule = RequestRule(
-        api=parameters.api,
-        side=parameters.side,
-        action=parameters.action,
-        error=parameters.error,
-        delay_ms=parameters.delay_ms,
-        partition=None if parameters.partition < 0 else parameters.partition,
-        on_call=parameters.on_call,
-        times=parameters.times or None,
-        probability=parameters.probability,
-        seed=parameters.seed,
-    )
-    return impair(KIND, context, parameters, [rule])
+    rule = {
+        **parameters.model_dump(exclude=set(ImpairmentParameters.model_fields)),
+        "partition": None if parameters.partition < 0 else parameters.partition,
+        "times": parameters.times or None,
+    }
+    return impair(KIND, context, parameters, [RequestRule(**rule)])
 
 
 def _effects(kind: str, parameters: RequestsParameters, _topology: Topology) -> FaultEffects:
