@@ -2,14 +2,15 @@
 # registries, nothing else.
 PYTHON ?= python3
 BIN := .venv/bin
+PYTEST := $(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder
 FAULTS := $(basename $(notdir $(wildcard experiments/catalog/faults-*.yaml)))
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 # Without cached bytecode each process compiles its modules again, and each of pytest's workers all
 # tests: 18 s of CPU to collect them instead of 10 s.
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help setup bench test test-all check tour faults soak hostile external executors perf pictures \
-  tables sbom audit mutants powerloss ci-jobs pod-template lock clean
+.PHONY: help setup bench test test-all check types rules tour faults soak hostile external executors \
+  perf pictures tables sbom audit mutants powerloss ci-jobs pod-template lock clean
 
 help: ## print this list
 	@grep -hE '^[a-z-]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -20,16 +21,22 @@ setup: ## install Python packages, Kafka's jars and start-up caches
 bench: setup ## run the quick sweep: which settings lose or duplicate records
 	@$(BIN)/ackbench run quick
 
-test: TIER := --first-tier
-test: test-all ## check style, types and imports, and run a test of each kind, also on real brokers
+test: setup check ## check style, types and imports, and run a test of each kind, also on real brokers
+	@$(PYTEST) --first-tier --ignore tests/unit/test_house.py
 
 test-all: setup check ## run all tests: also other clients, seeds, widths, and more mutants
-	@$(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder $(TIER) --ignore tests/e2e
-	@$(BIN)/pytest $(TIER) tests/e2e
+	@$(PYTEST) --ignore tests/e2e
+	@$(BIN)/pytest tests/e2e
 
 check: setup ## check style, types and imports
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync types rules
+
+types:
+	@$(BIN)/mypy
+
+rules:
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check --quiet .
-	@$(BIN)/mypy && $(BIN)/lint-imports --no-logo
+	@$(BIN)/lint-imports --no-logo
 	@$(BIN)/pytest -q tests/unit/test_house.py
 
 tour: setup ## test all lessons and make one page (an hour and a half; the last as root)

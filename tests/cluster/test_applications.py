@@ -78,6 +78,7 @@ def trial(cache: Path, tmp_path: Path) -> Trial:
     return run
 
 
+@pytest.mark.further
 def test_a_program_that_produces_first_misses_nothing_when_it_crashes(trial: Trial) -> None:
     """What it repeats is allowed; the evidence names the process that was killed."""
     record, copies = trial("at-least-once", "at-least-once", CRASH)

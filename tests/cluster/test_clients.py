@@ -443,6 +443,7 @@ def programs(cache: Path, tmp_path: Path) -> Mapping[str, tuple[ClientChoice, Cl
     }
 
 
+@pytest.mark.further("ours")
 @pytest.mark.parametrize("kind", ["java", "ours"])
 def test_the_ledger_has_every_record_of_a_program(
     cluster: LocalCluster,

@@ -78,7 +78,7 @@ def test_the_coordinator_of_an_id_is_the_node_that_the_brokers_name(cluster: Loc
     assert len(set(named.values())) > 1
 
 
-@pytest.mark.further(action=["pause", "stop"])
+@pytest.mark.further
 @pytest.mark.parametrize("action", ["crash", "pause", "stop"])
 def test_the_coordinator_of_the_group_fails_and_another_node_takes_over(
     cluster: LocalCluster, tmp_path: Path, action: str

@@ -163,6 +163,7 @@ def test_cleaning_deletes_what_a_killed_sweep_left_and_nothing_else(
     assert capsys.readouterr().out == "nothing to clean\n"
 
 
+@pytest.mark.further
 def test_the_groups_of_a_sweep_are_deleted_with_its_topics(
     used: tuple[Home, ExternalUse],
 ) -> None:

@@ -134,6 +134,7 @@ def test_a_provisioned_cluster_describes_itself(cluster: LocalCluster) -> None:
     )
 
 
+@pytest.mark.further
 def test_every_recorded_setting_is_known_to_the_broker(cluster: LocalCluster) -> None:
     """Kafka ignores misspelled properties silently: the broker must log each value."""
     logged = dict(re.findall(r"^\t(\S+) = (.*)$", cluster.node_log(1).read_text(), re.MULTILINE))
@@ -181,6 +182,7 @@ def test_the_other_nodes_answer_while_a_node_is_paused(cluster: LocalCluster) ->
     assert cluster.status()[1].pid == node.pid
 
 
+@pytest.mark.further
 def test_a_cluster_with_a_paused_node_is_not_healthy(cluster: LocalCluster) -> None:
     """The message names it, although its session is valid and all brokers report it in each ISR."""
     cluster.pause(3)
@@ -208,6 +210,7 @@ def test_a_controller_that_was_replaced_during_its_pause_is_not_believed(
     assert _registrations(cluster, paused.controller) > 0
 
 
+@pytest.mark.further
 def test_a_node_that_restarts_within_its_session_is_unhealthy_until_it_is_registered_again(
     cluster: LocalCluster, make_topic: MakeTopic
 ) -> None:
@@ -228,6 +231,7 @@ def test_a_stopped_node_has_shut_down_cleanly(cluster: LocalCluster) -> None:
     assert (cluster.folder / "nodes" / "1" / "data" / ".kafka_cleanshutdown").is_file()
 
 
+@pytest.mark.further
 def test_a_restarted_node_is_a_new_process(cluster: LocalCluster) -> None:
     """Its status from before the restart is outdated."""
     before = cluster.status()[0]
@@ -235,6 +239,7 @@ def test_a_restarted_node_is_a_new_process(cluster: LocalCluster) -> None:
     assert cluster.wait_until_healthy().brokers == (1, 2, 3)
 
 
+@pytest.mark.further
 def test_a_stopped_node_cannot_be_killed_or_paused(cluster: LocalCluster) -> None:
     """A fault must not have a stopped node as its target."""
     cluster.kill(3)

@@ -72,6 +72,7 @@ def one_node(clusters: Path, cache: Path) -> Iterator[LocalCluster]:
         os.waitpid(supervisor.pid, 0)
 
 
+@pytest.mark.further
 def test_a_destroyed_cluster_leaves_only_its_logs(one_node: LocalCluster, clusters: Path) -> None:
     """No process, data or socket; a second destroy has no effect, and `clean` removes the logs."""
     handle = read_handle(one_node.folder)
@@ -96,6 +97,7 @@ def test_the_nodes_end_with_their_supervisor(one_node: LocalCluster, clusters: P
     assert clean(clusters) == CleanReport()
 
 
+@pytest.mark.further
 def test_a_cluster_is_destroyed_although_its_supervisor_is_dead(one_node: LocalCluster) -> None:
     """The handle on disk is enough."""
     handle = read_handle(one_node.folder)

@@ -54,7 +54,7 @@ def executed_steps(home: Path) -> list[str]:
     return (home / "steps").read_text().splitlines()
 
 
-@pytest.mark.further(umask=[0o000])
+@pytest.mark.further
 @pytest.mark.parametrize("umask", [0o000, 0o777])
 def test_a_successful_run_leaves_no_database_and_nothing_that_others_can_read(
     home: Path, umask: int

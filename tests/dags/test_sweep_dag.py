@@ -89,6 +89,7 @@ def test_the_sweep_has_a_report_and_a_record_of_its_machine(
     assert "cores" in json.loads((sweep.root / "machine.json").read_text())
 
 
+@pytest.mark.further
 def test_the_links_of_the_sweep_are_kept_for_the_tasks_page(
     dags: Any, world: FakeInfrastructure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -122,6 +123,7 @@ def test_a_complete_sweep_is_an_event_of_its_asset_and_an_incomplete_one_is_none
     assert event["report"] == f"https://kafka.example/bench/sweeps/{sweep.sweep_id}.html"
 
 
+@pytest.mark.further
 def test_a_mapped_task_is_named_after_its_trial(dags: Any, world: FakeInfrastructure) -> None:
     """Airflow's page shows the cell and the trial id instead of an index."""
     dag_run = run(dags, world.sweep(2))
@@ -154,6 +156,7 @@ def test_verify_fails_and_names_the_missing_trial(dags: Any, world: FakeInfrastr
     )
 
 
+@pytest.mark.further
 def test_an_alert_that_fails_does_not_fail_the_run(
     dags: Any, world: FakeInfrastructure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -168,6 +171,7 @@ def test_an_alert_that_fails_does_not_fail_the_run(
     assert task_states(dag_run)["alert"] == {"failed"}
 
 
+@pytest.mark.further
 def test_a_sweep_that_failed_is_reported_and_the_run_is_still_failed(
     dags: Any, world: FakeInfrastructure, monkeypatch: pytest.MonkeyPatch
 ) -> None:

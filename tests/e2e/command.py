@@ -37,7 +37,7 @@ class AckbenchCommand:
         """Return the environment with the home, by which a killed run's processes are found."""
         return {**os.environ, "ACKBENCH_HOME": str(self.home.root), **self.variables}
 
-    def run(self, *arguments: str, timeout_s: float = 240) -> subprocess.CompletedProcess[str]:
+    def run(self, *arguments: str, timeout_s: float = 800) -> subprocess.CompletedProcess[str]:
         """Run the command and wait for its exit."""
         return subprocess.run(
             [*self.prefix, COMMAND, *arguments],

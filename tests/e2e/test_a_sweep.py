@@ -11,7 +11,7 @@ from e2e.command import AckbenchCommand, bench_in, write_experiment
 
 from ackbench.infra.process.waiting import wait_until
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 SECRET = "a-password-that-no-file-may-have"  # noqa: S105 - it protects nothing
 SECTIONS = ("broker", "producer", "consumer")
 

@@ -38,6 +38,7 @@ def _measured_bytes(spark: SparkContext, sweep: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in (sweep / "results").iterdir()}
 
 
+@pytest.mark.further
 def test_the_job_accepts_a_path_with_special_characters(home: Home, tmp_path: Path) -> None:
     """It writes results only, and removes its own files and those of a crashed run.
 

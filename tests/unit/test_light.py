@@ -66,7 +66,9 @@ def light(home: Home, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.further("show planted", "list")
+@pytest.mark.further(
+    "show planted", "list", "compare planted other", "matrix planted", "explain quick"
+)
 @pytest.mark.parametrize(
     "command",
     [
@@ -90,6 +92,7 @@ def test_what_reads_needs_nothing_that_runs(home: Home, command: tuple[str, ...]
     assert ran.stdout
 
 
+@pytest.mark.further("setup")
 @pytest.mark.parametrize(
     "command",
     [("run", "quick"), ("setup",), ("check", "--bootstrap", "127.0.0.1:1")],

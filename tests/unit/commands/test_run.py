@@ -320,6 +320,7 @@ def test_an_interrupt_before_the_first_trial_leaves_nothing_running(start: Start
     assert wait_for_end(child)
 
 
+@pytest.mark.further
 def test_a_second_interrupt_kills_a_run_that_does_not_stop(start: Start) -> None:
     """Its children die with it, and sealed trials are kept."""
     command = start("ignores-sigint", *WITHOUT_PAGE)
@@ -346,6 +347,7 @@ def test_killing_the_command_kills_the_run(start: Start) -> None:
     assert len(list(command.sweep.complete_trials())) == 1
 
 
+@pytest.mark.further
 def test_a_home_that_is_moved_ends_the_run_in_one_line_and_is_not_made_again(
     start: Start, home: Home
 ) -> None:

@@ -141,6 +141,7 @@ def test_the_lock_of_a_killed_task_is_free(home: Home, sweep: SweepFolder, run: 
     assert not is_locked(home, sweep)
 
 
+@pytest.mark.further(number=[signal.SIGINT])
 @pytest.mark.parametrize("number", ENDINGS)
 def test_a_lock_between_two_tasks_ends_with_the_services(
     home: Home, sweep: SweepFolder, run: Runner, number: signal.Signals
@@ -172,6 +173,7 @@ def test_the_services_end_the_locks_of_their_own_tasks(
     assert not is_locked(home, sweep)
 
 
+@pytest.mark.further("task")
 @pytest.mark.parametrize("kind", KINDS)
 def test_clean_skips_a_sweep_that_a_process_holds(
     sweep: SweepFolder, run: Runner, kind: str
@@ -201,6 +203,7 @@ def test_clean_skips_a_sweep_between_two_tasks(home: Home, sweep: SweepFolder, r
     assert not is_locked(home, sweep)
 
 
+@pytest.mark.further("task")
 @pytest.mark.parametrize("kind", KINDS)
 def test_clean_with_force_ends_a_run(sweep: SweepFolder, run: Runner, kind: str) -> None:
     """Its process is killed before anything of it is removed."""
@@ -237,6 +240,7 @@ def test_measuring_another_sweep_waits_for_a_run_and_names_it(
     assert measured == [other.sweep_id]
 
 
+@pytest.mark.further("task")
 @pytest.mark.parametrize("kind", KINDS)
 def test_measuring_a_sweep_that_runs_is_refused(sweep: SweepFolder, run: Runner, kind: str) -> None:
     """Its run measures it at its end, and both would write the same results."""

@@ -190,6 +190,7 @@ def test_a_phone_shows_the_answer_and_the_matrix_before_8000_pixels(
     assert opened.size()[1] < 8000
 
 
+@pytest.mark.further
 def test_the_answer_matrix_figures_and_settings_are_printed_on_at_most_six_pages(
     opened: Browser, quick_page: Path
 ) -> None:

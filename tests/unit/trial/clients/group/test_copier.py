@@ -140,7 +140,7 @@ def test_with_transactions_each_record_is_copied_and_stored_once(
     assert sorted(group.reads()["seq"].to_pylist()) == list(range(RECORDS))
 
 
-@pytest.mark.further(commit=["before"])
+@pytest.mark.further
 @pytest.mark.parametrize(
     ("commit", "point"), [("before", Breakpoint.AFTER_COMMIT), ("after", Breakpoint.BEFORE_COMMIT)]
 )

@@ -68,6 +68,7 @@ def job(brokers: MockBrokers, tmp_path: Path) -> Callable[[Commit, int], GroupJo
     return make
 
 
+@pytest.mark.further("before")
 @pytest.mark.parametrize("commit", ["before", "after"])
 def test_a_group_processes_each_record_once_and_commits_all(
     brokers: MockBrokers, job: Callable[[Commit, int], GroupJob], commit: Commit
@@ -212,6 +213,7 @@ def writing(brokers: MockBrokers) -> Iterator[list[int]]:
         thread.join()
 
 
+@pytest.mark.further
 def test_a_paused_member_that_was_killed_by_another_program_is_an_error_of_the_trial(
     brokers: MockBrokers, job: Callable[[Commit, int], GroupJob]
 ) -> None:
@@ -229,6 +231,7 @@ def test_a_paused_member_that_was_killed_by_another_program_is_an_error_of_the_t
             group.finish({0: RECORDS // 2, 1: RECORDS // 2}, 20)
 
 
+@pytest.mark.further("none")
 @pytest.mark.parametrize("auto_offset_reset", ["latest", "none"])
 def test_a_group_begins_at_offset_0_with_any_auto_offset_reset(
     brokers: MockBrokers,
