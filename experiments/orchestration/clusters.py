@@ -82,7 +82,7 @@ def assign_cluster(home: Home, trial: TrialSpec, holder_grace_s: float) -> Assig
     """
     require_permission(home, trial)
     if trial.cluster.external:
-        relayed = trial.cluster.network == "relays"
+        relayed = trial.cluster.has_relays
         return AssignedCluster(
             _external_cluster(
                 home, trial.sweep_id, trial.cluster, relayed=relayed, strikes=_strikes(trial)

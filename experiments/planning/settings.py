@@ -150,7 +150,7 @@ def with_fault(settings: CellSettings, fault: FaultRequest) -> CellSettings:
     """
     cluster = cluster_for_fault(settings.cluster, fault)
     changed = replace(settings, cluster=cluster, fault=fault)
-    if not cluster.external or cluster.network != "relays":
+    if not cluster.external or not cluster.has_relays:
         return changed
     refuse_unrelayable(cluster.security)
     return replace(

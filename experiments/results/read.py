@@ -139,7 +139,7 @@ def _relayed_faults(plan: Plan) -> tuple[str, ...]:
     faults = (
         str(spec.cell.get("fault", spec.fault.kind))
         for spec in plan.trials
-        if spec.cluster.network == "relays"
+        if spec.cluster.has_relays
     )
     return tuple(dict.fromkeys(faults))
 

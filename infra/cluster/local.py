@@ -199,7 +199,7 @@ class LocalCluster(ClusterControl):
     def relay_pid(self) -> int | None:
         """The supervisor, if the cluster's network has relays."""
         supervisor = self._handle.supervisor
-        return supervisor.pid if supervisor and self.spec.network == "relays" else None
+        return supervisor.pid if supervisor and self.spec.has_relays else None
 
     @property
     def bootstrap_servers(self) -> str:

@@ -89,7 +89,7 @@ class Node:
             state=self._state,
             pid=identity.pid if identity else None,
             start_ticks=identity.start_ticks if identity else None,
-            client_port=address.advertised_client_port,
+            client_port=address.advertised[0],
             replication_port=address.replication_port,
             controller_port=address.controller_port,
             host=address.host,

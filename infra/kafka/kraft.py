@@ -39,8 +39,8 @@ class ListenAddress:
     host: str
     ports: tuple[int, ...]
     """Of its client, replication and controller listeners."""
-    advertised_port: int | None = None
-    """The client listener's advertised port; `None`: the listener's own port."""
+    advertised_ports: tuple[int, ...] = ()
+    """The ports that others are told instead, in the same order; empty: the listeners' own."""
 
 
 @dataclass(frozen=True)
@@ -52,21 +52,25 @@ class NodeAddress:
     replication_port: int
     controller_port: int
     host: str = LOOPBACK
-    advertised_port: int | None = None
-    """The client listener's advertised port; `None`: the listener's own port."""
+    advertised_ports: tuple[int, ...] = ()
+    """The ports that others are told instead, in the same order; empty: the listeners' own."""
     role: MemberRole = "combined"
 
     @property
-    def advertised_client_port(self) -> int:
-        """The port that clients connect to."""
-        return self.client_port if self.advertised_port is None else self.advertised_port
+    def advertised(self) -> tuple[int, ...]:
+        """The ports of its listeners that clients, brokers and controllers connect to."""
+        return self.advertised_ports or (
+            self.client_port,
+            self.replication_port,
+            self.controller_port,
+        )
 
     @classmethod
     def of(cls, node_id: int, address: ListenAddress, role: MemberRole) -> NodeAddress:
         """Return the address of a node that listens there."""
         client, replication, controller = address.ports
         return cls(
-            node_id, client, replication, controller, address.host, address.advertised_port, role
+            node_id, client, replication, controller, address.host, address.advertised_ports, role
         )
 
 
@@ -81,7 +85,7 @@ def node_properties(node: NodeAddress, members: Sequence[NodeAddress]) -> dict[s
         "process.roles": {"combined": "broker,controller"}.get(node.role, node.role),
         "node.id": str(node.node_id),
         "controller.quorum.voters": ",".join(
-            f"{n.node_id}@{n.host}:{n.controller_port}" for n in members if n.role != "broker"
+            f"{n.node_id}@{n.host}:{n.advertised[2]}" for n in members if n.role != "broker"
         ),
         "controller.listener.names": "CONTROLLER",
     }
@@ -115,7 +119,7 @@ def listener_properties(node: NodeAddress, also: Sequence[str] = ()) -> dict[str
     }
     if node.role == "controller":
         return listeners
-    advertised = {"CLIENT": node.advertised_client_port, "REPLICATION": node.replication_port}
+    advertised = dict(zip(("CLIENT", "REPLICATION"), node.advertised, strict=False))
     addresses = ",".join(f"{name}://{node.host}:{port}" for name, port in advertised.items())
     return {
         **listeners,

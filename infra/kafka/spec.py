@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Final, Literal, get_args
 
 DiskKind = Literal["folder", "image"]
-NetworkKind = Literal["loopback", "relays", "namespaces"]
+NetworkKind = Literal["loopback", "relays", "node-relays", "namespaces"]
+"""What connects nodes and clients: relays are in front of the listener for clients, node relays in
+front of those for brokers and controllers too."""
+Listener = Literal["client", "replication", "controller"]
+LISTENERS: Final[tuple[Listener, ...]] = get_args(Listener)
+"""Of a node: for clients, for other brokers, and for the brokers and controllers of a quorum."""
 Coordination = Literal["kraft", "zookeeper"]
 
 
@@ -38,6 +43,11 @@ class ClusterSpec:
     features: Mapping[str, int] = field(default_factory=dict)
     """Feature levels (KIP-584), set when the storage is formatted. Other features have the default
     level of the Kafka version."""
+
+    @property
+    def has_relays(self) -> bool:
+        """Whether clients connect to the brokers through relays."""
+        return self.network in {"relays", "node-relays"}
 
     @property
     def roles(self) -> tuple[MemberRole, ...]:

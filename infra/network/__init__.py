@@ -5,7 +5,7 @@ Faults choose the impairments (`experiments.trial.faults.network`); this package
 
 from __future__ import annotations
 
-from ackbench.infra.kafka.spec import NetworkKind
+from ackbench.infra.kafka.spec import LISTENERS, NetworkKind
 from ackbench.infra.network.loopback import Network
 
 
@@ -26,10 +26,11 @@ def network_for(kind: NetworkKind, nodes: int, listeners: int, cluster_id: str) 
             from ackbench.infra.network.namespaces import NamespacedNetwork
 
             return NamespacedNetwork(nodes, listeners, cluster_id)
-        case "relays":
+        case "relays" | "node-relays":
             from ackbench.infra.network.relayed import RelayedNetwork
 
-            return RelayedNetwork(nodes, listeners)
+            relayed = ("client",) if kind == "relays" else LISTENERS
+            return RelayedNetwork(nodes, listeners, relayed)
         case "loopback":
             from ackbench.infra.network.loopback import LoopbackNetwork
 

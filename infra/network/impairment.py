@@ -13,6 +13,7 @@ from typing import Any, Literal, Protocol, Self
 
 from ackbench.infra.errors import SupervisorError
 from ackbench.infra.kafka.frames import TransactionalApi
+from ackbench.infra.kafka.spec import Listener
 
 Direction = Literal["responses", "requests"]
 """Of a client connection: what the node sends, or what it receives."""
@@ -24,7 +25,7 @@ end. reset: discard them, and reset the connection at once.
 """
 
 
-RuleAction = Literal["hold", "delay", "drop", "reset", "error"]
+RuleAction = Literal["hold", "delay", "drop", "reset", "error", "repeat"]
 """What a rule does with a request or a response."""
 
 
@@ -115,7 +116,9 @@ class RequestRule:
 
     A request that is held, or whose connection is to be dropped, takes with it what follows on its
     connection in the same direction, as TCP would: until the rule is removed, or, with a delay,
-    until that has passed.
+    until that has passed. A request that is repeated is forwarded, and delivered once more when the
+    delay has passed, on a connection of its own, whose response nobody gets: as a request arrives
+    that was late on a connection which its sender has given up.
     """
 
     api: str
@@ -134,6 +137,8 @@ class RequestRule:
     probability: float = 1.0
     """With which it acts on each from there on."""
     seed: int = 0
+    listener: Listener = "client"
+    """Of the nodes that receive the requests."""
     kind: Literal["request-rule"] = "request-rule"
 
     def __str__(self) -> str:
@@ -150,9 +155,11 @@ class RequestRule:
             "drop": f"drop {what} and what follows on the connection",
             "reset": f"reset connections with {what}",
             "delay": f"delay {what} by {self.delay_ms:g} ms",
+            "repeat": f"repeat {what} after {self.delay_ms:g} ms",
             "error": f"put {self.error}{where} into {what}",
         }
-        return f"the relays {done[self.action]}"
+        between = "" if self.listener == "client" else f" of the {self.listener} listeners"
+        return f"the relays{between} {done[self.action]}"
 
 
 NodeImpairment = PacketDrop | TrafficShaping | RelayAction

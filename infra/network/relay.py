@@ -19,7 +19,7 @@ from typing import Final, Protocol
 
 from ackbench.infra.errors import HarnessError, ImpairmentConflict
 from ackbench.infra.kafka.addresses import AddressTranslator
-from ackbench.infra.kafka.frames import FrameSplitter
+from ackbench.infra.kafka.frames import SIZE_BYTES, FrameSplitter
 from ackbench.infra.network.impairment import (
     Direction,
     ImpairmentCounts,
@@ -92,6 +92,7 @@ class Relay:
         self._listen_address, self.translator = listen_address, translator
         self._server: asyncio.Server | None = None
         self._connections: set[Connection] = set()
+        self._repeating: set[asyncio.Task[None]] = set()
         self._mechanisms: dict[Direction, RelayMechanism] = {}
         self.watcher: FrameWatcher | None = None
         """`None`: nobody needs frames, and bytes are forwarded as they come."""
@@ -116,6 +117,8 @@ class Relay:
             self._server.close()
         for connection in tuple(self._connections):
             connection.reset()
+        for repeated in self._repeating:
+            repeated.cancel()
 
     def mechanism(self, direction: Direction) -> RelayMechanism | None:
         """Return what acts on a direction's bytes; `None`: they are forwarded."""
@@ -153,12 +156,14 @@ class Relay:
     def end_watching(self) -> int:
         """Forward bytes as they come, beginning with those of incomplete frames.
 
-        Held frames are delivered, and connections with dropped ones reset.
+        Held frames are delivered, connections with dropped ones reset; nothing is repeated later.
 
         Returns:
             The number of connections that this resets.
         """
         self.watcher, resets = None, 0
+        for repeated in self._repeating:
+            repeated.cancel()
         for connection in tuple(self._connections):
             ends = (connection.client, connection.node)
             if any(end.has_dropped for end in ends):
@@ -170,6 +175,37 @@ class Relay:
                 if end.holds:
                     end.deliver()
         return resets
+
+    def repeat(self, frame: bytes, after_s: float, on_answer: Callable[[], None]) -> None:
+        """Deliver a request once more, on a connection of its own.
+
+        Args:
+            frame: the request.
+            after_s: when, from now on.
+            on_answer: called when the node has answered.
+        """
+        repeated = asyncio.get_running_loop().create_task(self._repeat(frame, after_s, on_answer))
+        self._repeating.add(repeated)
+        repeated.add_done_callback(self._repeating.discard)
+
+    async def _repeat(self, frame: bytes, after_s: float, on_answer: Callable[[], None]) -> None:
+        await asyncio.sleep(after_s)
+        target = self.target
+        try:
+            reader, writer = await asyncio.open_connection(
+                target.host,
+                target.port,
+                ssl=target.tls,
+                server_hostname=target.host if target.tls else None,
+            )
+            try:
+                writer.write(frame)
+                await reader.readexactly(SIZE_BYTES)
+                on_answer()
+            finally:
+                writer.transport.abort()
+        except (OSError, asyncio.IncompleteReadError) as error:
+            _LOG.info("node %s did not answer what was repeated: %s", self.node_id, error)
 
     def forget(self, connection: Connection) -> None:
         """Remove a connection that has ended."""

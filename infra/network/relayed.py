@@ -1,11 +1,13 @@
-"""The network of a cluster with a relay in front of each node's client listener."""
+"""The network of a cluster with relays in front of its nodes' listeners."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 
 from ackbench.infra.errors import SupervisorError
 from ackbench.infra.kafka.kraft import ListenAddress
+from ackbench.infra.kafka.spec import Listener
 from ackbench.infra.network.impairment import (
     ImpairableNetwork,
     Impairment,
@@ -21,36 +23,41 @@ from ackbench.infra.network.request_rules import RequestRuleMechanism
 
 
 class RelayedNetwork(ImpairableNetwork):
-    """Implements `infra.network.loopback.Network` with a relay in front of each client listener.
+    """Implements `infra.network.loopback.Network` with relays in front of some listeners.
 
-    The relay's port is the advertised one. Connections between nodes and those of the harness go
-    directly to the nodes' listeners.
+    A relay's port is the advertised one. Other connections, and those of the harness, go directly
+    to the nodes' listeners.
     """
 
-    def __init__(self, nodes: int, listeners: int) -> None:
+    def __init__(
+        self, nodes: int, listeners: int, relayed: Sequence[Listener] = ("client",)
+    ) -> None:
         """Reserve the ports.
+
+        Args:
+            nodes: how many there are.
+            listeners: of each node.
+            relayed: the listeners that have a relay; the first ones, in the order of `Listener`.
 
         Raises:
             MachineError: there are not enough free ports.
         """
-        self._loopback = LoopbackNetwork(nodes, listeners + 1)
-        addresses = self._loopback.listen_addresses()
-        self._listen_addresses = tuple(
-            ListenAddress(address.host, address.ports[:-1], address.ports[-1])
-            for address in addresses
-        )
-        self._relays = {
-            node_id: Relay(
-                node_id,
-                (address.host, address.ports[-1]),
-                RelayTarget(address.host, address.ports[0]),
-            )
-            for node_id, address in enumerate(addresses, start=1)
-        }
+        self._loopback = LoopbackNetwork(nodes, listeners + len(relayed))
+        addresses: list[ListenAddress] = []
+        self._relays: dict[Listener, dict[int, Relay]] = {listener: {} for listener in relayed}
+        for node_id, address in enumerate(self._loopback.listen_addresses(), start=1):
+            own, relays = address.ports[:listeners], address.ports[listeners:]
+            advertised = (*relays, *own[len(relays) :])
+            addresses.append(ListenAddress(address.host, own, advertised))
+            for listener, port, relay in zip(relayed, own, relays, strict=False):
+                self._relays[listener][node_id] = Relay(
+                    node_id, (address.host, relay), RelayTarget(address.host, port)
+                )
+        self._listen_addresses = tuple(addresses)
         super().__init__(self._create_mechanism)
 
     def listen_addresses(self) -> tuple[ListenAddress, ...]:
-        """Return where each node listens, and the port that it advertises to clients."""
+        """Return where each node listens, and the ports that it advertises."""
         return self._listen_addresses
 
     def launch_command(self, index: int, command: Sequence[str]) -> tuple[str, ...]:
@@ -59,17 +66,23 @@ class RelayedNetwork(ImpairableNetwork):
 
     async def start(self) -> None:
         """Let the relays listen. The relay of a stopped node resets its clients' connections."""
-        for relay in self._relays.values():
+        for relay in self._all_relays():
             await relay.start()
 
     def close(self) -> None:
         """Close the relays and release the ports."""
-        for relay in self._relays.values():
+        for relay in self._all_relays():
             relay.close()
         self._loopback.close()
 
+    def _all_relays(self) -> Iterator[Relay]:
+        return chain.from_iterable(relays.values() for relays in self._relays.values())
+
     def _create_mechanism(self, impairment: Impairment) -> ImpairmentMechanism:
-        return relay_mechanism(impairment, self._relays)
+        listener = impairment.listener if isinstance(impairment, RequestRule) else "client"
+        if listener not in self._relays:
+            raise SupervisorError(f"no relay is in front of the {listener} listeners: {impairment}")
+        return relay_mechanism(impairment, self._relays[listener])
 
 
 def relay_mechanism(impairment: Impairment, relays: Mapping[int, Relay]) -> ImpairmentMechanism:

@@ -34,6 +34,8 @@ class RequestRuleMechanism:
     """The requests whose responses the rule is about, by connection and correlation id."""
     _matching: int = field(default=0, init=False)
     _acted: int = field(default=0, init=False)
+    _repeated: int = field(default=0, init=False)
+    """How many are repeated, or are going to be: it has acted on them when a node has answered."""
     _resets: int = field(default=0, init=False)
     _met: list[MetRequest] = field(default_factory=list, init=False)
 
@@ -52,8 +54,15 @@ class RequestRuleMechanism:
 
     def counts(self) -> tuple[ImpairmentCounts, ...]:
         """Return what the rule acted on so far."""
-        did = {"hold": "held", "delay": "delayed", "drop": "dropped", "reset": "reset"}
-        what = f"{self.rule.api} {self.rule.side} {did.get(self.rule.action, 'changed')}"
+        did = {
+            "hold": "held",
+            "delay": "delayed",
+            "drop": "dropped",
+            "reset": "reset",
+            "error": "changed",
+            "repeat": "repeated",
+        }
+        what = f"{self.rule.api} {self.rule.side} {did[self.rule.action]}"
         return (
             ImpairmentCounts(
                 0,
@@ -96,43 +105,49 @@ class RequestRuleMechanism:
     ) -> FrameTreatment:
         if not self._is_met():
             return FrameTreatment(frame)
-        changed: bytes | None = frame
-        if self.rule.action == "error":
-            try:
-                changed = with_error(frame, head, ERRORS[self.rule.error], self.rule.partition)
-            except HarnessError:
-                changed = None
-            if changed is None:  # it has no error to replace
-                return FrameTreatment(frame)
-        self._acted += 1
-        if len(self._met) < MOST_SHOWN:
-            self._met.append(
-                MetRequest(
-                    connection.relay.node_id,
-                    self.rule.api,
-                    head.version,
-                    head.correlation_id,
-                    client_id,
-                    self.monotonic_ns(),
-                )
-            )
+        met = MetRequest(
+            connection.relay.node_id,
+            self.rule.api,
+            head.version,
+            head.correlation_id,
+            client_id,
+            self.monotonic_ns(),
+        )
         match self.rule.action:
             case "error":
-                return FrameTreatment(changed or frame)
+                changed = self._changed(frame, head)
+                treated = FrameTreatment(changed or frame)
+                if changed is None:  # it has no error to replace
+                    return treated
+            case "repeat":
+                self._repeated += 1
+                connection.relay.repeat(frame, self.rule.delay_ms / 1000, lambda: self._note(met))
+                return FrameTreatment(frame)
             case "delay":
-                return FrameTreatment(frame, "hold", for_s=self.rule.delay_ms / 1000)
-            case "reset":
-                self._resets += 1
-                return FrameTreatment(frame, "reset")
+                treated = FrameTreatment(frame, "hold", for_s=self.rule.delay_ms / 1000)
             case action:
-                return FrameTreatment(frame, action)
+                treated = FrameTreatment(frame, action)
+        self._note(met)
+        self._resets += treated.treatment == "reset"
+        return treated
+
+    def _changed(self, frame: bytes, head: RequestHead) -> bytes | None:
+        try:
+            return with_error(frame, head, ERRORS[self.rule.error], self.rule.partition)
+        except HarnessError:
+            return None
+
+    def _note(self, met: MetRequest) -> None:
+        self._acted += 1
+        if len(self._met) < MOST_SHOWN:
+            self._met.append(met)
 
     def _is_met(self) -> bool:
         """Return whether the rule acts on the next request or response that is its API's."""
         self._matching += 1
         if self._matching < self.rule.on_call:
             return False
-        if self.rule.times is not None and self._acted >= self.rule.times:
+        if self.rule.times is not None and max(self._acted, self._repeated) >= self.rule.times:
             return False
         return self.rule.probability >= 1 or self._random.random() < self.rule.probability
 

@@ -111,6 +111,7 @@ def test_the_harness_reaches_nodes_that_clients_cannot_reach(
     make_topic(1, 3)
 
 
+@pytest.mark.further
 def test_two_impairments_of_one_node_are_independent(
     cluster: LocalCluster,
 ) -> None:

@@ -6,6 +6,7 @@ The harness connects to the node directly.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,13 +15,14 @@ from confluent_kafka import Message, Producer
 from ackbench.experiments.trial.clients.librdkafka import topics
 from ackbench.infra.cluster.local import LocalCluster, provision
 from ackbench.infra.errors import SupervisorError, WaitTimeout
-from ackbench.infra.kafka.spec import ClusterSpec
+from ackbench.infra.kafka.spec import ClusterSpec, Listener
 from ackbench.infra.network.impairment import (
     Direction,
     ImpairmentCounts,
     PacketDrop,
     RelayAction,
     RelayTreatment,
+    RequestRule,
 )
 from ackbench.infra.process.waiting import wait_until
 
@@ -103,3 +105,36 @@ def test_dropping_packets_is_refused_without_namespaces(cluster: LocalCluster) -
     """A relay only sees connections."""
     with pytest.raises(SupervisorError, match="needs namespaces"):
         cluster.impair("cut", [PacketDrop(1, clients=True)])
+
+
+def has_met(cluster: LocalCluster, name: str) -> bool:
+    """Return whether a rule has acted on three requests."""
+    return (cluster.impairment_counts(name)[0].requests or 0) >= 3
+
+
+@pytest.mark.further
+def test_requests_of_brokers_and_controllers_pass_their_relays(cache: Path, tmp_path: Path) -> None:
+    """Followers fetch from leaders, brokers send heartbeats, and a rule meets both."""
+    cluster = provision(tmp_path, cache, "nodes", ClusterSpec(nodes=3, network="node-relays"))
+    try:
+        topics.create_topic(cluster.admin_servers, TOPIC, partitions=3, replication_factor=3)
+        rules: tuple[tuple[str, Listener], ...] = (
+            ("Fetch", "replication"),
+            ("BrokerHeartbeat", "controller"),
+        )
+        for api, listener in rules:
+            rule = RequestRule(api, "requests", "delay", delay_ms=1, listener=listener)
+            cluster.impair(api, [rule])
+            wait_until(partial(has_met, cluster, api), awaiting=f"{api} requests", timeout_s=60)
+            (counts,) = cluster.heal(api)
+            assert all(" of broker-" in str(one) or api != "Fetch" for one in counts.met)
+        cluster.wait_until_healthy()
+    finally:
+        cluster.destroy()
+
+
+def test_requests_between_nodes_need_relays_in_front_of_them(cluster: LocalCluster) -> None:
+    """Those of a cluster whose clients alone have relays cannot be met."""
+    rule = RequestRule("Fetch", "requests", "drop", listener="replication")
+    with pytest.raises(SupervisorError, match="no relay is in front of the replication listeners"):
+        cluster.impair("between", [rule])

@@ -12,6 +12,7 @@ from ackbench.infra.kafka.spec import ClusterSpec
 pytestmark = pytest.mark.cluster
 
 
+@pytest.mark.further
 def test_a_new_cluster_gets_faster_during_its_warm_up_and_its_topic_is_deleted(
     cache: Path, clusters: Path
 ) -> None:

@@ -51,6 +51,7 @@ def test_the_wheel_has_every_file_of_the_packages_and_one_name(wheel: Path) -> N
     assert {name.partition("/")[0] for name in found} == {"ackbench", "ackbench-0.1.0.dist-info"}
 
 
+@pytest.mark.further
 def test_the_command_starts_from_an_unpacked_wheel_and_no_clone(
     wheel: Path, tmp_path: Path
 ) -> None:

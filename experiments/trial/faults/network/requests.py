@@ -1,11 +1,11 @@
-"""A fault of chosen requests: relays hold, delay, drop or reset them, or change their responses.
+"""Faults of chosen requests: relays hold, delay, drop, reset or repeat them, or change responses.
 
 Which errors a broker sends, and what they mean: https://kafka.apache.org/protocol#protocol_error_codes.
 """
 
 from __future__ import annotations
 
-from typing import Final, Self
+from typing import Final, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -23,6 +23,7 @@ from ackbench.experiments.trial.faults.network.relay import FAMILY, NETWORK
 from ackbench.infra.network.impairment import Direction, RequestRule, RuleAction
 
 KIND: Final = "requests"
+NODES_KIND: Final = "node-requests"
 _OF_TRANSACTIONS: Final = frozenset(
     {"InitProducerId", "AddPartitionsToTxn", "AddOffsetsToTxn", "TxnOffsetCommit", "EndTxn"}
 )
@@ -32,6 +33,17 @@ _OF_MEMBERS: Final = frozenset(
         "ConsumerGroupHeartbeat",
     }
 )
+_TO_CONTROLLERS: Final = frozenset(
+    {
+        *("AllocateProducerIds", "AlterPartition", "AssignReplicasToDirs"),
+        *("BrokerHeartbeat", "BrokerRegistration", "ControllerRegistration"),
+        *("BeginQuorumEpoch", "EndQuorumEpoch", "FetchSnapshot", "Vote"),
+    }
+)
+_TO_BROKERS: Final = frozenset({"OffsetForLeaderEpoch", "WriteTxnMarkers"})
+_OF_NODES: Final = _TO_CONTROLLERS | {"WriteTxnMarkers"}
+"""What only brokers and controllers send, to controllers or to brokers: the `listeners` of Kafka's
+own message schemas (`clients/src/main/resources/common/message`)."""
 _AFTER_APPEND: Final = frozenset(
     {"NOT_LEADER_OR_FOLLOWER", "REQUEST_TIMED_OUT", "NOT_ENOUGH_REPLICAS_AFTER_APPEND"}
 )
@@ -52,13 +64,17 @@ class RequestsParameters(ImpairmentParameters):
     action: RuleAction = Field(
         default="drop",
         description="hold (until the heal), delay, drop (with what follows on the connection, which"
-        " is reset at the heal), reset (the connection), or error (in responses)",
+        " is reset at the heal), reset (the connection), error (in responses), or repeat (a"
+        " request, on a connection of its own)",
     )
     error: str = Field(
         default="", description="the error to put into responses, by its name in Kafka's protocol"
     )
     delay_ms: float = Field(
-        default=0, ge=0, le=600_000, description="how long a delayed one is held"
+        default=0,
+        ge=0,
+        le=600_000,
+        description="how long a delayed one is held, or when it is repeated",
     )
     partition: int = Field(
         default=-1, ge=-1, le=1000, description="the partition whose errors are replaced; -1: all"
@@ -104,7 +120,9 @@ class RequestsParameters(ImpairmentParameters):
                 f"side is requests and error is {self.error}; allowed: responses (the broker"
                 " answers, and the relay changes its answer)"
             )
-        if (self.action == "delay") != (self.delay_ms > 0):
+        if self.action == "repeat" and self.side == "responses":
+            raise ValueError("action is repeat and side is responses; allowed: requests")
+        if self.action != "repeat" and (self.action == "delay") != (self.delay_ms > 0):
             raise ValueError(
                 f"action is {self.action} and delay_ms is {self.delay_ms:g}; allowed: both, or"
                 " neither"
@@ -113,6 +131,10 @@ class RequestsParameters(ImpairmentParameters):
 
     def impossible_reason(self, topology: Topology) -> str | None:
         """Refuse requests that no client of the load sends."""
+        if self.api in _OF_NODES:
+            return (
+                f"api is {self.api}, which no client sends; allowed: {NODES_KIND}(api={self.api})"
+            )
         if self.api in _OF_TRANSACTIONS - {"InitProducerId"}:
             return no_transactions_reason(topology)
         if self.api in _OF_MEMBERS:
@@ -120,15 +142,56 @@ class RequestsParameters(ImpairmentParameters):
         return None
 
 
+class NodeRequestsParameters(RequestsParameters):
+    """Relays act on some requests that brokers and controllers send to each other."""
+
+    api: str = Field(default="Fetch", description="the API's name in Kafka's protocol")
+    listener: Literal["replication", "controller"] = Field(
+        default="replication",
+        description="of the nodes that receive them: of brokers (Fetch of"
+        " followers, WriteTxnMarkers) or of controllers (AlterPartition, heartbeats)",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _infer_listener(cls, given: object) -> object:
+        """Take the controllers' listener for what only controllers receive."""
+        if isinstance(given, dict) and given.get("api") in _TO_CONTROLLERS:
+            return {"listener": "controller", **given}
+        return given
+
+    @model_validator(mode="after")
+    def _require_receivers(self) -> Self:
+        foreign = _TO_BROKERS if self.listener == "controller" else _TO_CONTROLLERS
+        if self.api in foreign:
+            others = "brokers" if self.listener == "controller" else "controllers"
+            raise ValueError(
+                f"api is {self.api} and listener is {self.listener}; allowed: the other listener"
+                f" (only {others} receive it)"
+            )
+        return self
+
+    def impossible_reason(self, topology: Topology) -> str | None:
+        """Refuse a node that has no other, and controllers that are ZooKeeper's."""
+        if topology.zookeepers and self.listener == "controller":
+            return "the cluster uses ZooKeeper; allowed: listener replication"
+        if topology.nodes + topology.dedicated_controllers == 1:
+            return "a single node sends no requests to others; allowed: 2 nodes or more"
+        if self.api == "WriteTxnMarkers":
+            return no_transactions_reason(topology)
+        return None
+
+
 def act_on_requests(context: FaultContext, parameters: RequestsParameters) -> FaultEvidence:
     """Let the relays follow a rule for a while. It took effect if a request met the rule."""
+    kind = NODES_KIND if isinstance(parameters, NodeRequestsParameters) else KIND
     context.sleep_until(parameters.at_s)
     rule = {
         **parameters.model_dump(exclude=set(ImpairmentParameters.model_fields)),
         "partition": None if parameters.partition < 0 else parameters.partition,
         "times": parameters.times or None,
     }
-    return impair(KIND, context, parameters, [RequestRule(**rule)])
+    return impair(kind, context, parameters, [RequestRule(**rule)])
 
 
 def _effects(kind: str, parameters: RequestsParameters, _topology: Topology) -> FaultEffects:
@@ -140,7 +203,8 @@ def _effects(kind: str, parameters: RequestsParameters, _topology: Topology) -> 
     lasts_ms = parameters.lasts_s * 1000
     is_produce = parameters.api == "Produce"
     tells_outcomes = is_produce or parameters.api in _OF_TRANSACTIONS
-    held_ms = {"hold": lasts_ms, "delay": parameters.delay_ms}.get(parameters.action, 0.0)
+    late_ms = {"delay": parameters.delay_ms, "repeat": parameters.delay_ms + lasts_ms}
+    held_ms = {"hold": lasts_ms, **late_ms}.get(parameters.action, 0.0)
     is_late_request = parameters.side == "requests" and held_ms > 0
     return FaultEffects(
         kind=kind,
@@ -158,16 +222,41 @@ def _effects(kind: str, parameters: RequestsParameters, _topology: Topology) -> 
     )
 
 
+def _node_effects(
+    kind: str, parameters: NodeRequestsParameters, topology: Topology
+) -> FaultEffects:
+    """Return the effects: at the worst followers fall behind and controllers fence brokers."""
+    lasts_ms = parameters.lasts_s * 1000
+    return FaultEffects(
+        kind=kind,
+        known=parameters.action != "error",
+        nodes_isolated=topology.nodes,
+        followers_out_of_sync=topology.replication_factor - 1,
+        may_affect_leader=True,
+        heals_after_ms=lasts_ms,
+        heals_within_ms=lasts_ms,
+    )
+
+
 KINDS: Final = (
     FaultKind(
         KIND,
         FAMILY,
-        "relays hold, delay, drop or reset chosen requests of the clients or their responses, or"
-        " put an error into responses",
+        "relays hold, delay, drop, reset or repeat chosen requests of the clients, or their"
+        " responses, or put an error into these",
         RequestsParameters,
         act_on_requests,
         _effects,
         network=NETWORK,
         supports_external_cluster=True,
+    ),
+    FaultKind(
+        NODES_KIND,
+        FAMILY,
+        "relays do so with chosen requests that brokers and controllers send to each other",
+        NodeRequestsParameters,
+        act_on_requests,
+        _node_effects,
+        network="node-relays",
     ),
 )

@@ -232,6 +232,41 @@ def test_a_connection_is_reset_with_the_request_that_meets_the_rule() -> None:
     asyncio.run(scenario())
 
 
+def test_a_repeated_request_arrives_once_more_and_its_sender_gets_one_response() -> None:
+    """On a connection of its own; it counts when the node has answered."""
+
+    async def scenario() -> None:
+        async with running() as (node, relay, port):
+            client = await connected(port)
+            rule = ruled(
+                relay, RequestRule("Heartbeat", "requests", "repeat", delay_ms=100, times=1)
+            )
+            assert [await client.call(number) for number in (1, 2)] == [(1, "none"), (2, "none")]
+            assert (node.received, rule.counts()[0].requests) == ([1, 2], 0)
+            await until_acted(rule)
+            assert node.received == [1, 2, 1]
+            assert str(rule.remove()[0]).startswith("1 Heartbeat requests repeated: Heartbeat v1")
+            assert await client.call(3) == (3, "none")
+
+    asyncio.run(scenario())
+
+
+def test_what_is_to_be_repeated_after_the_rule_ends_is_not() -> None:
+    """The heal is the end of the fault."""
+
+    async def scenario() -> None:
+        async with running() as (node, relay, port):
+            client = await connected(port)
+            rule = ruled(relay, RequestRule("Heartbeat", "requests", "repeat", delay_ms=100))
+            await client.call(1)
+            assert not rule.remove()[0].any_traffic
+            await asyncio.sleep(0.2)
+            await client.call(2)
+            assert node.received == [1, 2]
+
+    asyncio.run(scenario())
+
+
 def test_chance_is_the_same_for_the_same_seed() -> None:
     """About half of a hundred, and the same ones again."""
 
@@ -266,6 +301,13 @@ def test_a_rule_is_the_same_after_its_way_to_the_supervisor() -> None:
     """As each impairment."""
     assert decode_impairment(asdict(LOST)) == LOST
     assert str(LOST) == "the relays put UNKNOWN_MEMBER_ID into Heartbeat responses"
+    late = RequestRule(
+        "WriteTxnMarkers", "requests", "repeat", delay_ms=300, listener="replication"
+    )
+    assert decode_impairment(asdict(late)) == late
+    assert str(late) == (
+        "the relays of the replication listeners repeat WriteTxnMarkers requests after 300 ms"
+    )
 
 
 async def until_acted(rule: RequestRuleMechanism) -> None:

@@ -101,7 +101,7 @@ def test_each_verdict_is_below_its_own_guarantee(
             )
 
 
-@pytest.mark.further(width=WIDTHS[:-1], each_page=[False])
+@pytest.mark.further
 @pytest.mark.parametrize("width", WIDTHS)
 def test_each_observation_of_the_matrix_is_below_its_own_head(
     opened: Browser, each_page: tuple[ReportData, Path], width: int
