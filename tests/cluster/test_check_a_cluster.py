@@ -43,6 +43,7 @@ def settings(cluster: LocalCluster, *options: str) -> dict[str, Any]:
     return document
 
 
+@pytest.mark.further
 def test_brokers_are_read_with_their_number_version_and_features(cluster: LocalCluster) -> None:
     """Values that differ from Kafka's defaults, and those that decide."""
     read = settings(cluster)
@@ -53,6 +54,7 @@ def test_brokers_are_read_with_their_number_version_and_features(cluster: LocalC
     assert set(read["features"]) == {"eligible.leader.replicas.version", "transaction.version"}
 
 
+@pytest.mark.further
 def test_a_topic_is_read_with_its_replicas_and_settings_in_effect(cluster: LocalCluster) -> None:
     """Those of the topic come before those of the brokers."""
     read = settings(cluster, "--topic-name", "orders")
@@ -62,6 +64,7 @@ def test_a_topic_is_read_with_its_replicas_and_settings_in_effect(cluster: Local
     assert read["topic"]["unclean.leader.election.enable"] == "false"
 
 
+@pytest.mark.further
 def test_a_topic_that_does_not_exist_is_one_line_and_is_not_created(cluster: LocalCluster) -> None:
     """A request for a topic's metadata may create it."""
     servers = cluster.bootstrap_servers
