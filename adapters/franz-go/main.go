@@ -64,8 +64,7 @@ func (s *settings) setters(ofRole map[string]func(string) error) map[string]func
 			s.add(kgo.ConnIdleTimeout(d))
 		}),
 		"metadata.max.age.ms": common.Millis(func(d time.Duration) {
-			// The minimum between two refreshes is 5 s by default, and not above the maximum.
-			s.add(kgo.MetadataMaxAge(d), kgo.MetadataMinAge(min(d, 5*time.Second)))
+			s.add(refreshingMetadata(d)...)
 		}),
 	}
 	for name, set := range ofRole {
@@ -126,6 +125,12 @@ func produce(ctx context.Context, options common.Options) {
 	client.Close()
 }
 
+// refreshingMetadata returns how often metadata is refreshed. The minimum between two refreshes is
+// 5 s by default, and not above the maximum.
+func refreshingMetadata(d time.Duration) []kgo.Opt {
+	return []kgo.Opt{kgo.MetadataMaxAge(d), kgo.MetadataMinAge(min(d, 5*time.Second))}
+}
+
 // send gives one record to the client; Produce blocks while its buffer is full.
 func send(client *kgo.Client, options common.Options, number int, noAck bool) {
 	sent := common.NewSentRecord(options, number)
@@ -180,6 +185,11 @@ func consume(ctx context.Context, options common.Options) {
 			}),
 		"max.partition.fetch.bytes": common.Int(func(n int) {
 			s.add(kgo.FetchMaxPartitionBytes(int32(n)))
+		}),
+		// Java's consumer asks the leader again for the replica in its rack after this time too.
+		"metadata.max.age.ms": common.Millis(func(d time.Duration) {
+			s.add(refreshingMetadata(d)...)
+			s.add(kgo.RecheckPreferredReplicaInterval(d))
 		}),
 		"partition.assignment.strategy": common.Assignors(
 			func(balancers []kgo.GroupBalancer) { s.add(kgo.Balancers(balancers...)) },

@@ -25,6 +25,7 @@ from e2e.command import COMMAND
 from rich.console import Console
 
 from ackbench.experiments.errors import UnknownName
+from ackbench.experiments.planning.catalog import load_experiment
 from ackbench.experiments.sweep.folder import SweepFolder
 from ackbench.experiments.sweep.lookup import find_sweep
 from ackbench.infra.machine.home import Home
@@ -59,6 +60,8 @@ _LEGEND: Final = (
     "not covered by digests: ",
 )
 """Lines that the head of the document has once for all tables."""
+_OF_BUGS: Final = ("~ ", "VIOLATED ", "control (no fault): ", "positive control ")
+"""Remarks on known bugs: the settings are in the experiment, and what is late is marked."""
 _BELOW_TABLES: Final = ("in all cells: ", "guaranteed: ")
 _LINKS: Final = ("report: ", "MLflow: ", "folder: ")
 """Lines that hold on the machine of the sweep only."""
@@ -81,8 +84,13 @@ def main() -> int:
         if match["what"]:
             return match["head"] + "\n".join([*_settings(sweep), match["end"]])
         written.append(sweep.root.name)
-        lines = _matrix if match["name"].startswith("faults-") else _shown
-        return match["head"] + "\n".join([*lines(sweep.root.name), match["end"]])
+        bug = load_experiment(match["name"]).bug is not None
+        lines = (
+            _matrix(sweep.root.name)
+            if match["name"].startswith("faults-")
+            else _shown(sweep.root.name, _OF_BUGS if bug else ("",))
+        )
+        return match["head"] + "\n".join([*lines, match["end"]])
 
     for document in DOCUMENTS:
         document.write_text(_TABLE.sub(table, document.read_text()))
@@ -113,15 +121,18 @@ def _matrix(sweep: str) -> Iterator[str]:
             yield from _wrapped(line, COLUMNS)
 
 
-def _shown(sweep: str) -> Iterator[str]:
-    """Yield the tables and the remarks below them: their rows have what the answer sums up."""
+def _shown(sweep: str, remarks: tuple[str, ...]) -> Iterator[str]:
+    """Yield the tables, and the remarks below them that begin so.
+
+    The rows have what the answer sums up.
+    """
     lines = [line.rstrip() for line in _output("show", sweep).splitlines()]
     first = next(number for number, line in enumerate(lines) if line.startswith("fault: "))
     legend = next(number for number, line in enumerate(lines) if line.startswith(_BELOW_TABLES))
     yield "```"
     yield from lines[first:legend]
     for line in takewhile(bool, lines[legend:]):
-        if not line.startswith((*_LEGEND, *_LINKS)):
+        if line.startswith(remarks) and not line.startswith((*_LEGEND, *_LINKS)):
             yield from _wrapped(line, SHOW_COLUMNS)
     yield "```"
 
