@@ -12,7 +12,10 @@ from ackbench.experiments.planning.client_rules import ClientRules, rules_of
 from ackbench.experiments.planning.settings import CellSettings
 from ackbench.experiments.planning.workload import TRANSACTIONAL_ID
 from ackbench.experiments.sweep.plan import PassedSettings
-from ackbench.experiments.trial.clients.librdkafka.library import MEMBERS_NEED
+from ackbench.experiments.trial.clients.librdkafka.library import (
+    MEMBERS_NEED,
+    TRANSACTIONAL_COPIERS_NEED,
+)
 from ackbench.experiments.trial.clients.librdkafka.versions import parse_client_version
 from ackbench.experiments.trial.clients.settings.librdkafka import copier_settings
 from ackbench.experiments.trial.clients.settings.record_sizes import record_size_problem
@@ -99,11 +102,10 @@ def _refuse_invalid_properties(settings: CellSettings, rules: ClientRules) -> No
 
 def _refusal(rules: ClientRules, settings: CellSettings, producer: Mapping[str, str]) -> str | None:
     """Return why the client refuses its producers' settings, or those of transactional copiers."""
-    if settings.workload.members and (lacking := MEMBERS_NEED.intersection(rules.lacks)):
-        return (
-            f"{rules.title} has no {min(lacking)}, which members of consumer groups and copiers "
-            "need"
-        )
+    needed = TRANSACTIONAL_COPIERS_NEED if settings.workload.commits == "within" else MEMBERS_NEED
+    if settings.workload.members and (lacking := needed.intersection(rules.lacks)):
+        who = "copiers in transactions" if needed - MEMBERS_NEED else "members of consumer groups"
+        return f"{rules.title} has no {min(lacking)}, which {who} need"
     refusal = _needs_newer(rules, settings) or rules.refusal(producer)
     workload = settings.workload
     if refusal is None and workload.copies and workload.commits == "within":

@@ -17,7 +17,12 @@ from ackbench.experiments.trial.clients.consumer.loop import (
     read_records,
 )
 from ackbench.experiments.trial.clients.librdkafka.client import ConfigRejected, Interceptor
-from ackbench.experiments.trial.clients.librdkafka.library import NO_ERROR, error_text, library
+from ackbench.experiments.trial.clients.librdkafka.library import (
+    NO_ERROR,
+    error_text,
+    has_function,
+    library,
+)
 from ackbench.experiments.trial.clients.process.mapped_file import Records
 from ackbench.experiments.trial.clients.record.layout import TextValueFormat
 from ackbench.infra.errors import HarnessError
@@ -58,15 +63,20 @@ class AssignedConsumer(CompiledConsumer):
         Raises:
             ConfigRejected: librdkafka rejects the assignment.
         """
-        assigned = library().rd_kafka_topic_partition_list_new(len(begin_offsets))
+        offsets, assign = begin_offsets, _assign_incrementally
+        if not has_function("rd_kafka_incremental_assign"):  # before 1.6.0
+            before = enumerate(map(int, self.partitions["next_offset"]))
+            offsets, assign = {**dict(before), **begin_offsets}, library().rd_kafka_assign
+        assigned = library().rd_kafka_topic_partition_list_new(len(offsets))
         self._make_room(max(begin_offsets) + 1)
-        for number, offset in begin_offsets.items():
+        for number, offset in offsets.items():
             library().rd_kafka_topic_partition_list_add(assigned, topic.encode(), number)
             library().rd_kafka_topic_partition_list_set_offset(
                 assigned, topic.encode(), number, offset
             )
+        for number, offset in begin_offsets.items():
             self.partitions[number] = (NO_END, max(offset, 0), 0, 0, 0, 0, 0)
-        code = _assign_incrementally(self._client.address, assigned)
+        code = assign(self._client.address, assigned)
         library().rd_kafka_topic_partition_list_destroy(assigned)
         if code != NO_ERROR:
             raise ConfigRejected(

@@ -22,9 +22,11 @@ from ackbench.experiments.trial.clients.librdkafka.library import (
     ASSIGN_PARTITIONS,
     AUTHORIZATION_ERRORS,
     AUTO_OFFSET_RESET,
+    GENERATION,
     NO_ERROR,
     PartitionList,
     error_text,
+    has_function,
     library,
 )
 from ackbench.experiments.trial.clients.process.mapped_file import Records
@@ -75,6 +77,7 @@ class GroupConsumer(CompiledConsumer):
         self._on_assigned: Callable[[tuple[int, ...]], None] = _ignore
         self._on_revoking: Callable[[tuple[int, ...], bool], None] = _ignore
         self._rebalance_error: BaseException | None = None
+        self._was_assigned = False
         self._callback = _REBALANCE_CALLBACK(self._on_rebalance)
         super().__init__(
             settings, token, anchor_ns, log, min(records, BATCH_RECORDS), prepare=self._prepare
@@ -135,8 +138,11 @@ class GroupConsumer(CompiledConsumer):
     def is_member(self) -> bool:
         """Return whether the group has accepted this consumer, with or without partitions.
 
-        Then it knows the group's generation or, with KIP-848, its own member epoch.
+        Then it knows the group's generation or, with KIP-848, its own member epoch. A release that
+        does not tell these has been accepted when it was given partitions, or none.
         """
+        if not has_function(GENERATION):  # before 2.8.0
+            return self._was_assigned
         group = library().rd_kafka_consumer_group_metadata(self._client.address)
         try:
             return bool(library().rd_kafka_consumer_group_metadata_generation_id(group) > 0)
@@ -277,6 +283,7 @@ class GroupConsumer(CompiledConsumer):
 
     def _assign(self, partitions: int) -> None:
         numbers = _partition_numbers(partitions)
+        self._was_assigned = True
         for number in numbers:
             self._begin_at(number, 0)
             self._committed[number] = 0

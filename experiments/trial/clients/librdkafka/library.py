@@ -145,15 +145,14 @@ COMPILED_FUNCTIONS: Final = (
     "rd_kafka_consume_batch_queue",
 )
 """What only compiled code calls (`compiled`)."""
-MEMBERS_NEED: Final = frozenset(
-    {
-        "rd_kafka_consumer_group_metadata_generation_id",
-        "rd_kafka_consumer_group_metadata_member_id",
-        "rd_kafka_incremental_assign",
-        "rd_kafka_seek_partitions",
-    }
-)
+MEMBERS_NEED: Final = frozenset({"rd_kafka_incremental_assign", "rd_kafka_seek_partitions"})
 """What only members of consumer groups, and copiers, call."""
+GENERATION: Final = "rd_kafka_consumer_group_metadata_generation_id"
+TRANSACTIONAL_COPIERS_NEED: Final = MEMBERS_NEED | {
+    GENERATION,
+    "rd_kafka_consumer_group_metadata_member_id",
+}
+"""What copiers that commit in transactions call."""
 LEADER_EPOCH: Final = "rd_kafka_message_leader_epoch"
 """Since librdkafka 2.1. Without it a read's leader epoch is unknown."""
 
@@ -276,6 +275,12 @@ def installed_library_path() -> Path:
             f"no librdkafka in {folder}: install confluent-kafka from a wheel, which ships one"
         )
     return found[0]
+
+
+@cache
+def has_function(name: str) -> bool:
+    """Return whether the library of this process has a function."""
+    return name not in lacking_functions(library())
 
 
 @cache

@@ -33,8 +33,8 @@ from ackbench.infra.machine.home import Home
 from ackbench.infra.machine.scratch import LIBRARIES, scratch_folder
 from ackbench.infra.start import module_command
 
-OLDEST: Final = (1, 6, 0)
-"""Before, librdkafka has neither incremental assignment nor seek for several partitions."""
+OLDEST: Final = (1, 5, 0)
+"""The oldest one whose wheel was tried."""
 _RELEASE: Final = re.compile(r"(\d{1,3})\.(\d{1,3})\.(\d{1,3})", re.ASCII)
 _ABIS: Final = ("3.13", "3.12", "3.11", "3.10", "3.9", "3.8", "3.7")
 """CPython versions whose wheels are asked for, in this order."""
@@ -67,7 +67,7 @@ def parse_client_version(version: str) -> tuple[int, int, int]:
     """Return the numbers of a release of librdkafka, such as `(2, 4, 0)`.
 
     Raises:
-        ExperimentError: it is not a release, or before 1.6.0.
+        ExperimentError: it is not a release, or before 1.5.0.
     """
     match = _RELEASE.fullmatch(version)
     numbers = (int(match[1]), int(match[2]), int(match[3])) if match else (0, 0, 0)
