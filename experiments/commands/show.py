@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from ackbench.experiments.messages.console import console_for_results, print_text
-from ackbench.experiments.messages.phrases import fit_line, format_count, one_line
+from ackbench.experiments.messages.phrases import fit_line, format_count, list_some, one_line
 from ackbench.experiments.messages.terminal import echo, echo_error, echo_json
 from ackbench.experiments.orchestration.tracking.store import TRACKED_FILE
 from ackbench.experiments.pages.report.page import write_report
@@ -193,7 +193,7 @@ def remarks(sweep: SweepFolder, results: SweepResults) -> Iterator[str]:
     if overloaded:
         count = format_count(len(overloaded), "trial")
         yield (
-            f"overloaded: {count} ({', '.join(overloaded)}): latencies and gaps say nothing of the "
+            f"overloaded: {count} ({list_some(overloaded)}): latencies and gaps say nothing of the "
             "settings"
         )
     if results.pending:

@@ -49,6 +49,13 @@ def format_list(parts: Sequence[str], conjunction: str = "and") -> str:
     return f" {conjunction} ".join(part for part in (heads, *parts[-1:]) if part)
 
 
+def list_some(parts: Sequence[str], most: int = 5) -> str:
+    """Return the parts with commas; of more than `most`, the first ones and how many others."""
+    listed = ", ".join(parts[:most])
+    others = len(parts) - most
+    return f"{listed} and {format_count(others, 'other')}" if others > 0 else listed
+
+
 def format_value(value: Any) -> str:
     """Return a value as it looks in YAML, shortened to 60 characters; `None` is `nothing`."""
     if value is None:

@@ -13,7 +13,7 @@ from typing import Final
 
 from ackbench.experiments.ledger.trial_manifest import Role
 from ackbench.experiments.messages import phrases
-from ackbench.experiments.messages.phrases import plural
+from ackbench.experiments.messages.phrases import list_some, plural
 from ackbench.experiments.results.client_versions import version_sentences
 from ackbench.experiments.results.hosts import host_sentences
 from ackbench.experiments.results.models import CellResult, SweepResults
@@ -360,9 +360,12 @@ def _late_generators(results: SweepResults) -> Iterator[ResultNote]:
     late = [trial for trial in results.trials if trial.generator_late]
     if not late:
         return
-    lateness = ", ".join(
-        f"{trial.trial_id} ({trial.lateness_p99_ms:,.0f} ms at p99; limit {LATE_MS:g} ms)"
-        for trial in late
+    latest_first = sorted(late, key=lambda trial: -(trial.lateness_p99_ms or 0))
+    lateness = list_some(
+        [
+            f"{trial.trial_id} ({trial.lateness_p99_ms:,.0f} ms at p99; limit {LATE_MS:g} ms)"
+            for trial in latest_first
+        ]
     )
     included = "the trial is included" if len(late) == 1 else "the trials are included"
     trials = plural(len(late), "trial")
